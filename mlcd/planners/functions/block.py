@@ -50,13 +50,13 @@ def _endpoints(written: Any) -> dict[str, str]:
 
 
 def _drawn_between(written: Any) -> dict[str, tuple[float, float]]:
-    told = f"'{written}': expected the ends of each hyperparameter, such as `learning_rate: [0.001, 1.0]`"
+    expected = f"'{written}': expected the ends of each hyperparameter, such as `learning_rate: [0.001, 1.0]`"
     if not isinstance(written, dict):
-        raise ValueError(told)
+        raise ValueError(expected)
     ends = {}
     for name, pair in written.items():
         if not isinstance(pair, list) or len(pair) != 2:
-            raise ValueError(told)
+            raise ValueError(expected)
         low, high = parse_count(pair[0]), parse_count(pair[1])
         if low > high:
             raise ValueError(f"'{name}: {pair}': the smaller end comes first")

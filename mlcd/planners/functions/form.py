@@ -21,13 +21,13 @@ NEVER_ON_FUNCTIONS = ("nodes", "instances", "parallel", "early_look", "max_hourl
 
 def is_on_functions(job: Job, chosen: Mapping[str, Any]) -> bool:
     """Whether it was asked for, or else the file says so; an option that is for the other places is refused."""
-    there = str(chosen.get("on") or job.on).partition(":")[0] == ON
-    for name in NEVER_ON_FUNCTIONS if there else ONLY_ON_FUNCTIONS:
+    wanted = str(chosen.get("on") or job.on).partition(":")[0] == ON
+    for name in NEVER_ON_FUNCTIONS if wanted else ONLY_ON_FUNCTIONS:
         if chosen.get(name):
             option = "--storage" if name == "storages" else f"--{name.replace('_', '-')}"
-            where = "machines, and functions have none" if there else "jobs on functions: --on functions"
+            where = "machines, and functions have none" if wanted else "jobs on functions: --on functions"
             raise UserError(f"{option} is for {where}")
-    return there
+    return wanted
 
 
 def functions_job(job: Job, chosen: Mapping[str, Any], where: str) -> Job:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from mlcd.core.configuration import Floats
 from mlcd.core.errors import UserError
 from mlcd.core.units import format_duration
@@ -90,10 +88,7 @@ class StageProblem:
         """All stages on the boundary of one: each with its own waves, dear or slow as it may be there."""
         if self._all_at_once:
             return self.menus(storages)
-        once_s = np.empty(len(points))
-        for place, name in enumerate(points.names):
-            here = points.storage == place
-            once_s[here] = self.model.seconds(points.functions[here], points.memory_mb[here], name)
+        once_s, _ = points.cold(self.model)
         trials = {stage.trials for stage in self.stages}
         times = {each: waves(self.limits, points.functions, points.memory_mb, each) for each in trials}
         return tuple(_menu(stage, points, once_s * times[stage.trials]) for stage in self.stages)

@@ -10,9 +10,6 @@ from itertools import accumulate
 from math import exp, floor
 from statistics import median
 
-import numpy as np
-
-from mlcd.core.configuration import Floats
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import Measurement, Outcome
@@ -77,19 +74,10 @@ class Ground:
     def options(self, failed: frozenset[Allocation], too_small_mb: int) -> Options:
         """What may be used: nothing that has failed, unless that is all there is."""
         if (failed, too_small_mb) not in self._options:
-            offered = options(self.points, self._cold() if self.called_ahead else None)
+            offered = options(self.points, self.points.cold(self.model) if self.called_ahead else None)
             kept = offered.without(failed, too_small_mb)
             self._options[failed, too_small_mb] = kept if len(kept) else offered
         return self._options[failed, too_small_mb]
-
-    def _cold(self) -> tuple[Floats, Floats]:
-        """Seconds and dollars of every point, if its functions are not called ahead."""
-        points, seconds, usd = self.points, np.empty(len(self.points)), np.empty(len(self.points))
-        for place, name in enumerate(points.names):
-            at = points.storage == place
-            where = points.functions[at], points.memory_mb[at], name
-            seconds[at], usd[at] = self.model.seconds(*where), self.model.usd(*where)
-        return seconds, usd
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +93,11 @@ class RunState:
         """After each epoch; one that was done again counts as it came out last."""
         found = {epoch.number: epoch.loss for run in self.history.runs for epoch in evidence_of(run).epochs}
         return tuple(found[number] for number in sorted(found))
+
+    @cached_property
+    def _trained(self) -> list[Measurement]:
+        """Launches that brought an epoch."""
+        return [run for run in self.history.runs if evidence_of(run).epochs]
 
     @property
     def done(self) -> int:
@@ -126,7 +119,7 @@ class RunState:
     @property
     def last(self) -> Allocation:
         """What the last epoch ran on."""
-        return next(allocated(run.configuration) for run in reversed(self.history.runs) if evidence_of(run).epochs)
+        return allocated(self._trained[-1].configuration)
 
     @property
     def left(self) -> Goal:
@@ -136,7 +129,7 @@ class RunState:
     @property
     def margin(self) -> float:
         """What a plan leaves over: all of the calibration's spread at first, little once some epochs have shown it."""
-        known = sum(bool(evidence_of(run).epochs) for run in self.history.runs) >= RECENT
+        known = len(self._trained) >= RECENT
         return exp(LEAST_SPREAD) if known else spread(self.ground.model.calibration)
 
     @property
@@ -153,12 +146,12 @@ class RunState:
     @cached_property
     def pace(self) -> tuple[float, float]:
         """How many times what the model says an epoch has taken of late, and cost; the middle of some."""
-        recent = [run for run in self.history.runs if evidence_of(run).epochs][-RECENT:]
+        recent = self._trained[-RECENT:]
         if not recent:
             return 1.0, 1.0
-        said = [self.ground.expected(run) for run in recent]
-        slower = median(run.seconds / seconds for run, (seconds, _) in zip(recent, said, strict=True))
-        return slower, median(run.usd / usd for run, (_, usd) in zip(recent, said, strict=True))
+        modelled = [self.ground.expected(run) for run in recent]
+        slower = median(run.seconds / seconds for run, (seconds, _) in zip(recent, modelled, strict=True))
+        return slower, median(run.usd / usd for run, (_, usd) in zip(recent, modelled, strict=True))
 
     @cached_property
     def failed(self) -> frozenset[Allocation]:

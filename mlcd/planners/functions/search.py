@@ -127,14 +127,15 @@ def _problem(job: Job, calibration: Calibration, history: History) -> StageProbl
 
 def _sample(job: Job, problem: StageProblem, history: History, planned: StagePlan | None) -> Probe | None:
     """The sample that is still missing. `planned`: what would be done by what is known now."""
-    task, seen = on_functions(job), _samples(history)
+    task, samples = on_functions(job), _samples(history)
     if task.tuning is not None or task.epochs is not None or job.target is None:
         return None
-    if not seen:
+    if not samples:
         ends = [plan(problem).stages[0].allocation.functions for plan in (cheapest, fastest)]
         return _probe(task, max(1, round(math.sqrt(ends[0] * ends[1]))))
     again = planned.stages[0].allocation.functions if planned is not None else None
-    if again is None or len(seen) >= MOST_SAMPLES or again in {functions for functions, _ in seen} or not seen[-1][1]:
+    tried, last = {functions for functions, _ in samples}, samples[-1][1]
+    if again is None or len(samples) >= MOST_SAMPLES or again in tried or not last:
         return None
     return _probe(task, again)
 

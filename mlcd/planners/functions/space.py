@@ -57,8 +57,8 @@ def nothing_fits(task: FunctionsTask) -> str | None:
     workload, (fewest, most), (least_mb, most_mb) = task.workload, task.functions, task.memory_mb
     most = min(most, workload.samples, most if task.concurrency is None else task.concurrency)
     if fewest > workload.samples:
-        there = f"there {'is 1 sample' if workload.samples == 1 else f'are {workload.samples} samples'}"
-        return f"{fewest} functions or more, and {there}: every function needs one of its own; allow fewer functions"
+        samples = f"there {'is 1 sample' if workload.samples == 1 else f'are {workload.samples} samples'}"
+        return f"{fewest} functions or more, and {samples}: every function needs one of its own; allow fewer functions"
     needs_mb = math.ceil(workload.needs_mb(most)) if most >= fewest else 0
     if needs_mb > most_mb:
         each = f"each of {most} functions" if most > 1 else "the function"

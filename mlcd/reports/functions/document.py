@@ -182,9 +182,9 @@ def _stage(row: StageRow) -> Fields:
 
 def _epoch(row: EpochRow) -> Fields:
     """An epoch as it went, or a launch that broke."""
-    told = asdict(row.epoch) if row.epoch is not None else {"number": None, "loss": None, "detail": row.launch.detail}
-    took = {"epoch": told.pop("number"), "seconds": row.seconds, "usd": row.usd}
-    return {**told, **took, **allocated(row.allocation), "outcome": str(row.launch.outcome)}
+    epoch = asdict(row.epoch) if row.epoch is not None else {"number": None, "loss": None, "detail": row.launch.detail}
+    took = {"epoch": epoch.pop("number"), "seconds": row.seconds, "usd": row.usd}
+    return {**epoch, **took, **allocated(row.allocation), "outcome": str(row.launch.outcome)}
 
 
 def _pairs(pairs: Sequence[tuple[float, float]], *names: str) -> list[Fields]:

@@ -67,8 +67,8 @@ def sentences(story: Story) -> tuple[str, str]:
     stopped = story.status is Status.STOPPED
     if decision is None:
         state = "stopped" if stopped else "still calibrating"
-        said = f"{state} after {counted(len(story.probes), 'probe')}, {format_usd(story.settled_usd)} spent"
-        return _sentence(said), resume if stopped else "This page shows the run as it stood; make it again later."
+        words = f"{state} after {counted(len(story.probes), 'probe')}, {format_usd(story.settled_usd)} spent"
+        return _sentence(words), resume if stopped else "This page shows the run as it stood; make it again later."
     if ended is None:
         now = {Status.RUNNING: "The run is under way.", Status.STOPPED: f"The run was stopped. {resume}"}
         return _sentence(decision_sentence(decision, story.job)), now.get(story.status, "")

@@ -195,8 +195,8 @@ def show_plan(
 def say_decision(console: Console, job: Job, decision: Decision, label: str = "") -> None:
     """The decision in a sentence."""
     style = "bold green" if decision.configuration is not None else "bold yellow"
-    said = f"Decision{label}: {decision_sentence(decision, job)}"
-    console.print(said, style=style, highlight=False, markup=False, soft_wrap=True)
+    sentence = f"Decision{label}: {decision_sentence(decision, job)}"
+    console.print(sentence, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def show_run(console: Console, account: Account) -> None:

@@ -76,12 +76,12 @@ def decision_sentence(decision: Decision, job: Job) -> str:
         time, cost = format_duration(plan.seconds), format_usd(plan.usd)
         time += f" of {format_duration(goal.deadline_s)}" if goal.deadline_s is not None else ""
         cost += f" of {format_usd(goal.budget_usd)}" if goal.budget_usd is not None else ""
-        said = f"{plan.method} plan: {size_words(plan)}, {time}, {cost}{_rival(plan, plan_of(decision).plans, goal)}"
-        return f"{said}; {_certificate(decision, goal)}"
+        words = f"{plan.method} plan: {size_words(plan)}, {time}, {cost}{_rival(plan, plan_of(decision).plans, goal)}"
+        return f"{words}; {_certificate(decision, goal)}"
     if decision.configuration is not None:
         return f"{decision.configuration}: {decision.because}"
-    said = f"cannot be done: {_binding(decision, goal)}"
-    return f"{said}; {_needs_words(decision)}" if decision.relaxations else said
+    words = f"cannot be done: {_binding(decision, goal)}"
+    return f"{words}; {_needs_words(decision)}" if decision.relaxations else words
 
 
 def _needs_words(decision: Decision) -> str:
@@ -106,9 +106,9 @@ def basis_words(calibration: Calibration | None, provenance: Provenance = Proven
 
 def source_words(calibration: Calibration, provenance: Provenance = Provenance.LIVE) -> str:
     """'measured (8 probes), spread 3.0 %'."""
-    said = "modelled, not measured" if calibration.modelled else _measured(provenance)
-    said += f" ({calibration.source})" if calibration.source else ""
-    return f"{said}, spread {100 * calibration.rel_error:.1f} %" if calibration.rel_error else said
+    words = "modelled, not measured" if calibration.modelled else _measured(provenance)
+    words += f" ({calibration.source})" if calibration.source else ""
+    return f"{words}, spread {100 * calibration.rel_error:.1f} %" if calibration.rel_error else words
 
 
 def stage_number(task: FunctionsTask, done: int) -> int:
@@ -131,10 +131,10 @@ def work_words(task: FunctionsTask, launch: Launch) -> str:
 
 def progress_words(task: FunctionsTask, launch: Launch, epochs: Sequence[Epoch], elapsed_s: float) -> str:
     """'stage 3 of 14: 4,096 trials on 8 x 512 MB, s3  120 of 8,192 epochs, best loss 0.61, 40 s, $1.20 ...'."""
-    said, work = work_words(task, launch), work_of(launch)
+    words, work = work_words(task, launch), work_of(launch)
     if launch.purpose is Purpose.PROBE or work is None:
         what = "sampling" if work is not None else "calibrating"
-        return f"{said}  {what}, {format_duration(elapsed_s)}"
+        return f"{words}  {what}, {format_duration(elapsed_s)}"
     whole = work.epochs * len(work.trials)
     parts = [f"{len(epochs):,} of {counted(whole, 'epoch')}"] if whole > 1 else []
     parts += [f"best loss {best_epoch(epochs).loss:.4g}"] if epochs else []
@@ -143,19 +143,19 @@ def progress_words(task: FunctionsTask, launch: Launch, epochs: Sequence[Epoch],
         parts.append(format_usd(sum(epoch.usd for epoch in epochs)))
         left = elapsed_s * (whole - len(epochs)) / len(epochs)
         parts += [f"about {format_duration(left)} left"] if left > 0 else []
-    return f"{said}  {', '.join(parts)}"
+    return f"{words}  {', '.join(parts)}"
 
 
 def result_words(m: Measurement) -> str:
     """What a launch on functions showed, or how it failed: '0.0812 s/MB at 512 MB, an exchange 120 ms, start 1.2 s'."""
-    shown, found, said = evidence_of(m), evidence_of(m).calibrated, []
+    shown, found, words = evidence_of(m), evidence_of(m).calibrated, []
     if found is not None:
         compute = f"{found.s_per_mb:.3g} s/MB at {found.allocation.memory_mb:,} MB"
-        said.append(f"{compute}, an exchange {short_s(found.sync_s)}, start {short_s(found.start_s)}")
-    said += [_losses_words(shown.epochs)] if shown.epochs else []
-    if m.outcome is not Outcome.OK or not said:
-        said.append(m.ending)
-    return ", ".join(said)
+        words.append(f"{compute}, an exchange {short_s(found.sync_s)}, start {short_s(found.start_s)}")
+    words += [_losses_words(shown.epochs)] if shown.epochs else []
+    if m.outcome is not Outcome.OK or not words:
+        words.append(m.ending)
+    return ", ".join(words)
 
 
 def _losses_words(epochs: Sequence[Epoch]) -> str:
@@ -183,10 +183,10 @@ def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
 def workload_words(task: FunctionsTask) -> str:
     """'lr on higgs (11M samples, 2,520 MB), 16,384 trials in 14 stages'."""
     work, tuning = task.workload, task.tuning
-    said = f"{work.model} on {work.data} ({format_count(work.samples)} samples, {format_rate(work.data_mb)} MB)"
+    words = f"{work.model} on {work.data} ({format_count(work.samples)} samples, {format_rate(work.data_mb)} MB)"
     if tuning is None:
-        return said
-    return f"{said}, {counted(tuning.trials, 'trial')} in {counted(len(tuning.stages), 'stage')}"
+        return words
+    return f"{words}, {counted(tuning.trials, 'trial')} in {counted(len(tuning.stages), 'stage')}"
 
 
 def short_s(seconds: float) -> str:
@@ -262,16 +262,16 @@ def _binding(decision: Decision, goal: Goal) -> str:
     """'the deadline (2 m)'."""
     binding = decision.binding or decision.because
     budget, deadline = goal.budget_usd, goal.deadline_s
-    said = [format_usd(budget)] if budget is not None and "the budget" in binding else []
-    said += [format_duration(deadline)] if deadline is not None and "the deadline" in binding else []
-    return f"{binding} ({' / '.join(said)})" if said else binding
+    words = [format_usd(budget)] if budget is not None and "the budget" in binding else []
+    words += [format_duration(deadline)] if deadline is not None and "the deadline" in binding else []
+    return f"{binding} ({' / '.join(words)})" if words else binding
 
 
 def _way(way: Relaxation) -> str:
     """'$131.20', '9 h 20 m', or both."""
-    said = [format_usd(way.budget_usd)] if way.budget_usd is not None else []
-    said += [format_duration(way.deadline_s)] if way.deadline_s is not None else []
-    return " and ".join(said)
+    words = [format_usd(way.budget_usd)] if way.budget_usd is not None else []
+    words += [format_duration(way.deadline_s)] if way.deadline_s is not None else []
+    return " and ".join(words)
 
 
 def _place(way: Relaxation) -> str:

@@ -66,15 +66,15 @@ def calibrate(probes: Sequence[Calibrated], workload: Workload) -> Calibration:
 
 
 def _compute(probes: Sequence[Calibrated]) -> tuple[tuple[float, float], ...]:
-    seen = _medians((float(probe.allocation.memory_mb), probe.s_per_mb) for probe in probes)
-    smooth = isotonic_regression(np.log([seconds for _, seconds in seen]), increasing=False).x
-    return tuple((memory, float(np.exp(each))) for (memory, _), each in zip(seen, smooth, strict=True))
+    points = _medians((float(probe.allocation.memory_mb), probe.s_per_mb) for probe in probes)
+    smooth = isotonic_regression(np.log([seconds for _, seconds in points]), increasing=False).x
+    return tuple((memory, float(np.exp(each))) for (memory, _), each in zip(points, smooth, strict=True))
 
 
 def _link(name: str, probes: Sequence[Calibrated], workload: Workload) -> Link | None:
-    there = [probe for probe in probes if probe.allocation.storage == name]
-    exchanges = tuple((int(n), s) for n, s in _medians((probe.allocation.functions, probe.sync_s) for probe in there))
-    objects = _medians(each for probe in there for each in probe.transfers if each[1] > 0)
+    own = [probe for probe in probes if probe.allocation.storage == name]
+    exchanges = tuple((int(n), s) for n, s in _medians((probe.allocation.functions, probe.sync_s) for probe in own))
+    objects = _medians(each for probe in own for each in probe.transfers if each[1] > 0)
     if objects:
         latency_s, s_per_mb = _line(objects)
     else:
@@ -85,8 +85,8 @@ def _link(name: str, probes: Sequence[Calibrated], workload: Workload) -> Link |
             return None
         latency_s, s_per_mb = 0.0, median(each_s) / workload.model_mb
     # with one number of functions only, all storages together say more of the start
-    counts = {probe.allocation.functions for probe in there if probe.start_s > 0}
-    own_start = _start(there) if len(counts) > 1 else None
+    counts = {probe.allocation.functions for probe in own if probe.start_s > 0}
+    own_start = _start(own) if len(counts) > 1 else None
     return Link(latency_s, min(FASTEST_MB_PER_S, 1 / max(s_per_mb, 1e-12)), exchanges, own_start)
 
 
@@ -97,10 +97,10 @@ def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _start(probes: Sequence[Calibrated]) -> tuple[float, float]:
-    seen = _medians((float(probe.allocation.functions), probe.start_s) for probe in probes if probe.start_s > 0)
-    if not seen:
+    points = _medians((float(probe.allocation.functions), probe.start_s) for probe in probes if probe.start_s > 0)
+    if not points:
         return 0.0, 0.0
-    return (seen[0][1], 0.0) if len(seen) == 1 else _line(seen)
+    return (points[0][1], 0.0) if len(points) == 1 else _line(points)
 
 
 def _rel_error(probes: Sequence[Calibrated], fitted: Calibration, workload: Workload) -> float:
@@ -119,7 +119,7 @@ def _rel_error(probes: Sequence[Calibrated], fitted: Calibration, workload: Work
 
 
 def _medians(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    seen: dict[float, list[float]] = {}
+    values_at: dict[float, list[float]] = {}
     for at, value in pairs:
-        seen.setdefault(at, []).append(value)
-    return [(at, median(values)) for at, values in sorted(seen.items())]
+        values_at.setdefault(at, []).append(value)
+    return [(at, median(values)) for at, values in sorted(values_at.items())]

@@ -130,10 +130,10 @@ class EpochModel:
         """
         known = sorted(self.calibration.compute)
         memories = np.array([memory for memory, _ in known], float)
-        seen = np.minimum.accumulate([seconds for _, seconds in known])
+        falling = np.minimum.accumulate([seconds for _, seconds in known])
         at = np.asarray(memory_mb, float)
         below = np.maximum(1.0, memories[0] / at)
-        found: Floats = below * np.exp(np.interp(np.log(at), np.log(memories), np.log(seen)))
+        found: Floats = below * np.exp(np.interp(np.log(at), np.log(memories), np.log(falling)))
         return found
 
     def rows(self, functions: ArrayLike, storage: str) -> Rows:
