@@ -114,10 +114,9 @@ def _likelihood(x: Floats, reached: Floats, draws: int) -> Floats:
     """How likely the losses are if it takes e^x epochs, up to a factor. `reached`: the draws that get there at all."""
     trusted = (1 - MISLED) / draws
     bells = _bell(x[:, None] - np.log(reached), np.maximum(SUREST[0], SUREST[1] / reached))
-    found: Floats = trusted * bells.sum(axis=1) + (1 - trusted * len(reached)) / (x[-1] - x[0])
-    return found
+    likelihood: Floats = trusted * bells.sum(axis=1) + (1 - trusted * len(reached)) / (x[-1] - x[0])
+    return likelihood
 
 
 def _bell(off: Floats, width: Floats | float) -> Floats:
-    found: Floats = np.exp(-((off / width) ** 2) / 2) / (width * sqrt(2 * pi))
-    return found
+    return np.exp(-((off / width) ** 2) / 2) / (width * sqrt(2 * pi))

@@ -105,8 +105,7 @@ def boundary(
 def waves(limits: FunctionsTask, functions: Ints, memory_mb: Ints, trials: int) -> Floats:
     """How many times trials have to run one after the other; infinite where not even one fits."""
     fitting = _at_once(limits, functions, memory_mb, trials)
-    found: Floats = np.where(fitting > 0, np.ceil(trials / np.maximum(fitting, 1)), np.inf)
-    return found
+    return np.where(fitting > 0, np.ceil(trials / np.maximum(fitting, 1)), np.inf)
 
 
 def _at_once(limits: FunctionsTask, functions: Ints, memory_mb: Ints, trials: int) -> Ints:
@@ -150,8 +149,7 @@ class _Grid:
 
     def last(self, first: Ints, width: int) -> Ints:
         """The last place of each block."""
-        found: Ints = np.minimum(first + width, len(self.memory_mb)) - 1
-        return found
+        return np.minimum(first + width, len(self.memory_mb)) - 1
 
     def evaluate(self, row: Ints, place: Ints) -> tuple[Floats, Floats]:
         """Seconds and dollars."""
@@ -191,8 +189,7 @@ class _Grid:
         """Where the functions of two epochs may run at once."""
         if not self.called_ahead:
             return False
-        both: NDArray[np.bool_] = _at_once(self.limits, self.functions[row], self.memory_mb[place], 2) > 1
-        return both
+        return _at_once(self.limits, self.functions[row], self.memory_mb[place], 2) > 1
 
     def _waves(self, row: Ints, place: Ints) -> Floats | float:
         if self.limits.concurrency is None and self.limits.memory_at_once_mb is None:

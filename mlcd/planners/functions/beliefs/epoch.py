@@ -91,8 +91,8 @@ class Rows:
 
     def billed_s(self, s_per_mb: ArrayLike) -> Floats:
         """All but the start, given u(m)."""
-        found: Floats = self.still_s + self.mb * np.asarray(s_per_mb)
-        return found
+        seconds: Floats = self.still_s + self.mb * np.asarray(s_per_mb)
+        return seconds
 
     def seconds(self, s_per_mb: ArrayLike, called_ahead: bool | NDArray[np.bool_] = False) -> Floats:
         """t', given u(m); where functions are called ahead, they start while the epoch before runs."""
@@ -106,8 +106,7 @@ class Rows:
         """c', given u(m) and m."""
         gb_s = self.functions * self.billed_s(s_per_mb) * (np.asarray(memory_mb) / 1_024)
         wall_s = self.seconds(s_per_mb, called_ahead)
-        found: Floats = self.still_usd + self.usd_per_s * wall_s + self.usd_per_gb_s * gb_s
-        return found
+        return self.still_usd + self.usd_per_s * wall_s + self.usd_per_gb_s * gb_s
 
 
 @dataclass(frozen=True)
@@ -133,8 +132,8 @@ class EpochModel:
         falling = np.minimum.accumulate([seconds for _, seconds in known])
         at = np.asarray(memory_mb, float)
         below = np.maximum(1.0, memories[0] / at)
-        found: Floats = below * np.exp(np.interp(np.log(at), np.log(memories), np.log(falling)))
-        return found
+        seconds: Floats = below * np.exp(np.interp(np.log(at), np.log(memories), np.log(falling)))
+        return seconds
 
     def rows(self, functions: ArrayLike, storage: str) -> Rows:
         """All that does not depend on memory, for these numbers of functions."""
@@ -174,8 +173,7 @@ class EpochModel:
         if len({each for each, _ in measured}) < 2:
             return literal
         once_s, each_s = affine_exchange(measured)
-        met: Floats = np.where(n > 1, once_s + each_s * (n - 1), literal)
-        return met
+        return np.where(n > 1, once_s + each_s * (n - 1), literal)
 
     def parts(self, allocation: Allocation) -> Parts:
         """What the seconds of an epoch are spent on."""

@@ -155,5 +155,4 @@ def mean(vectors: Iterable[Vector]) -> Vector:
     for vector in each:
         total += vector
         count += 1
-    result: Vector = (total / count).astype(np.float32)
-    return result
+    return (total / count).astype(np.float32)
