@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from math import inf
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,15 +119,10 @@ def own_limit(goal: Goal) -> float:
     return _limit(goal.budget_usd if goal.objective is Objective.CHEAPEST else goal.deadline_s)
 
 
-def joined(found: Sequence[tuple[int, int]]) -> Epochs:
+def joined(parts: Sequence[tuple[int, int]]) -> Epochs:
     """Without empty parts, and each option once in a row."""
-    parts: list[tuple[int, int]] = []
-    for option, count in found:
-        if parts and parts[-1][0] == option:
-            parts[-1] = (option, parts[-1][1] + count)
-        elif count:
-            parts.append((option, count))
-    return tuple(parts)
+    runs = groupby((part for part in parts if part[1]), key=itemgetter(0))
+    return tuple((option, sum(count for _, count in alike)) for option, alike in runs)
 
 
 def _limit(value: float | None) -> float:

@@ -109,7 +109,7 @@ class S3Storage(_AwsStorage):
             try:
                 self._client.head_bucket(Bucket=self._name)
             except self._client.exceptions.ClientError as error:
-                if _code(error) not in ("404", "NoSuchBucket"):
+                if error.response["Error"]["Code"] not in ("404", "NoSuchBucket"):
                     raise
                 with contextlib.suppress(
                     self._client.exceptions.BucketAlreadyOwnedByYou, self._client.exceptions.BucketAlreadyExists
@@ -226,12 +226,6 @@ def _session() -> Any:
     return Session()
 
 
-def _code(error: BaseException) -> str:
-    """The error code of AWS; empty for other errors."""
-    response = getattr(error, "response", None)
-    return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
-
-
 def aws_error_kind(error: Exception) -> ErrorKind:
     """Connection errors, timeouts, throttling and server errors are transient; a missing bucket or table is lost."""
     from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError
@@ -241,7 +235,8 @@ def aws_error_kind(error: Exception) -> ErrorKind:
         return ErrorKind.TRANSIENT
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        if _code(error) in LOST_CODES:
+        code = error.response.get("Error", {}).get("Code", "")
+        if code in LOST_CODES:
             return ErrorKind.LOST
-        return ErrorKind.TRANSIENT if _code(error) in TRANSIENT_CODES or status >= 500 else ErrorKind.REFUSED
+        return ErrorKind.TRANSIENT if code in TRANSIENT_CODES or status >= 500 else ErrorKind.REFUSED
     return ErrorKind.REFUSED if isinstance(error, BotoCoreError) else ErrorKind.OTHER
