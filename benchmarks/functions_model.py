@@ -26,7 +26,7 @@ from mlcd.core.job import Goal, Job, Search, Target
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.nouns import Allocation, FunctionsTask, TrainEpochs, evidence_of, functions_task
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask, TrainEpochs, evidence_of, on_functions
 from mlcd.planners.functions.search import measured_calibration
 from mlcd.planners.functions.space import configuration, frozen
 from mlcd.planners.functions.workload import STORAGES, Workload
@@ -71,7 +71,7 @@ def main() -> None:
 def judge(name: str, epochs: int, ledger: Ledger) -> None:
     run = start(job_of(name), ledger)
     run.search()
-    serverless = functions_task(run.job)
+    serverless = on_functions(run.job)
     assert serverless is not None
     history: History = run.book.account.history
     calibration = measured_calibration(serverless, history)
@@ -108,7 +108,7 @@ def judge(name: str, epochs: int, ledger: Ledger) -> None:
 
 
 def measured(job: Job, profiler: object, where: Allocation, epochs: int) -> list:
-    serverless = functions_task(job)
+    serverless = on_functions(job)
     assert serverless is not None
     work = TrainEpochs(epochs)
     launch = Launch(

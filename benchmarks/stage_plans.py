@@ -26,11 +26,11 @@ from scipy.sparse import csr_array
 
 from mlcd.core.job import Goal, Objective
 from mlcd.core.version import VERSION
-from mlcd.planners.functions.knapsack import Knapsack, knapsack
+from mlcd.planners.functions.exact import exact as exact_plan
+from mlcd.planners.functions.foresight import METHODS
+from mlcd.planners.functions.knapsack import Knapsack, knapsack, relax
 from mlcd.planners.functions.nouns import StagePlan, Tuning
-from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
-from mlcd.planners.functions.problem import StageProblem
-from mlcd.planners.functions.relaxation import relax
+from mlcd.planners.functions.problem import StageProblem, cheapest, fastest
 from mlcd_bench.serverless.jobs import JOBS, BenchJob
 
 T = TypeVar("T")
@@ -103,12 +103,12 @@ def rows(job: BenchJob, milp_s: float, whole: bool) -> None:
                 kind, goal = "budget", Goal(objective, budget_usd=factor * ends[0])
             else:
                 kind, goal = "deadline", Goal(objective, deadline_s=factor * ends[1])
-            exact, exact_s = timed(partial(PLANNERS["exact"], problem, goal))
+            exact, exact_s = timed(partial(exact_plan, problem, goal))
             best = _value(exact, goal)
             sack = knapsack(problem.menus(), goal)
             asked = sack if whole else not_ruled_out(sack, best)
             oracle = ask_milp(asked, milp_s, presolve=asked.points < MANY) if milp_s else None
-            gaps = [_gap(PLANNERS[name](problem, goal), goal, best) for name in ("greedy", "lambdaml")]
+            gaps = [_gap(METHODS[name].plan_stages(problem, goal), goal, best) for name in ("greedy", "lambdaml")]
             print(
                 f"| {job.name} | {points:,} | {kind} x {factor:g} | {1e3 * boundary_s:.0f} | {1e3 * exact_s:.0f} "
                 f"| {asked.points:,} | {_told(oracle, best)} | {' | '.join(gaps)} |",

@@ -28,7 +28,7 @@ from mlcd.core.ledger import Account, Decided, Ledger, Line, Started
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import decide_again
-from mlcd.planners.functions.plans import PLANNERS
+from mlcd.planners.functions.foresight import METHODS as FUNCTIONS_METHODS
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, from_noise
 from mlcd.planners.scale.nouns import Mode, batch_of
@@ -294,7 +294,7 @@ def test_serve_chooses_the_best_of_its_trials(method: str, kind: Served, seed: i
 @given(seeds, st.booleans())
 @example(241, False)
 @example(825, False)
-@pytest.mark.parametrize("method", sorted(PLANNERS))
+@pytest.mark.parametrize("method", sorted(FUNCTIONS_METHODS))
 def test_functions_choose_the_best_of_their_plans(method: str, seed: int, tuning: bool) -> None:
     rng = np.random.default_rng(seed)
     world = functions_world(rng, tuning=tuning)

@@ -9,8 +9,8 @@ import pytest
 from mlcd_fixtures.functions import FunctionsWorld, functions_job, random_world, truth
 from mlcd_fixtures.functions_promises import account_of, check_functions_promises, see_functions_through, story
 
+from mlcd.clouds.functions.simulated import Losses
 from mlcd.clouds.functions.simulated_epochs import Faults, Platform
-from mlcd.clouds.functions.simulated_losses import Losses
 from mlcd.core.job import Goal, Objective
 from mlcd.core.ledger import Ledger, Line, Status
 from mlcd.core.ledger.entries import to_json

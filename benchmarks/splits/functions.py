@@ -26,9 +26,8 @@ import numpy as np
 from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mlcd.clouds.functions import SimulatedFunctions
+from mlcd.clouds.functions.simulated import Losses, SimulatedFunctions
 from mlcd.clouds.functions.simulated_epochs import Platform
-from mlcd.clouds.functions.simulated_losses import Losses
 from mlcd.core.clock import VirtualClock
 from mlcd.core.drive import launch
 from mlcd.core.history import History
@@ -36,10 +35,9 @@ from mlcd.core.job import Job, Target
 from mlcd.core.ledger import Ledger, Started
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.adaptive import AdaptiveTraining
-from mlcd.planners.functions.foresight import decide
+from mlcd.planners.functions.foresight import METHODS, decide
 from mlcd.planners.functions.measure import FunctionsProfiler
 from mlcd.planners.functions.nouns import Stage, evidence_of
-from mlcd.planners.functions.plans import PLANNERS
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.space import calibration_space
 from mlcd.planners.functions.workload import Workload
@@ -193,13 +191,13 @@ class Trained:
         """Under each of the limits."""
         serverless = replace(self.bench.serverless, epochs=self.estimate)
         measured = replace(self.bench.model.calibration, rel_error=0.0, modelled=False)
-        strategy = AdaptiveTraining(measured, method, self.estimate)
+        strategy = METHODS[method](measured, self.estimate)
         stages = (Stage(1, self.bench.epochs),), (Stage(1, math.ceil(self.estimate)),)
         true, planned = (StageProblem(self.bench.model, serverless, each) for each in stages)
         found = []
         for limit in every:
             job = self._job(limit)
-            if PLANNERS[method](true, limit.goal) is None:
+            if METHODS[method].plan_stages(true, limit.goal) is None:
                 found.append(Result(None, False, False, False))
                 continue
             steered = strategy.plan(job, History())

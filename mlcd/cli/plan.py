@@ -95,7 +95,7 @@ def _on_functions(job: Job, output: str, page: Path | None, remote: Preview | No
     from mlcd.planners.functions.prepare import plan_ahead
     from mlcd.reports.functions.document import plan_document
     from mlcd.reports.functions.picture import plan_picture
-    from mlcd.reports.functions.terminal import say_decision, show_plan
+    from mlcd.reports.functions.tables import say_decision, show_plan
 
     planned = plan_ahead(job)
     if page is not None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.functions.nouns import FunctionsTask, on_functions
 from mlcd.planners.scale.nouns import scaling_task
 from mlcd.planners.serve.nouns import ServingTask, service_of
-from mlcd.reports.functions.words import functions_of
 from mlcd.reports.story import Story
 from mlcd.reports.tables import Table
 from mlcd.reports.view.summary import place_words
@@ -58,7 +57,7 @@ def _machines(story: Story) -> list[str]:
 
 
 def _functions(story: Story) -> list[str]:
-    tuning, target = functions_of(story.job).tuning, story.job.target
+    tuning, target = on_functions(story.job).tuning, story.job.target
     words = ["mlcd", "train" if tuning is None else "tune", "JOB.yaml", "--on", story.started.on]
     if tuning is not None:
         words += ["--trials", str(tuning.trials), "--eta", str(tuning.eta)]

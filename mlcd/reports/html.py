@@ -14,10 +14,10 @@ from typing import Any
 
 from mlcd.core.errors import MlcdError
 from mlcd.core.ledger import Account, Line
-from mlcd.planners.functions.nouns import Planned, functions_task
+from mlcd.planners.functions.nouns import FunctionsTask, Planned
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.deploy.targets import exported
-from mlcd.reports.functions.boundary import brief
+from mlcd.reports.functions.rows import brief
 from mlcd.reports.run_tables import run_tables
 from mlcd.reports.tradeoff import tradeoff_of
 from mlcd.reports.view import ledger_rows, view_of
@@ -81,7 +81,7 @@ def _exports(run: str, lines: Sequence[Line]) -> dict[str, Any]:
         ("kserve", "triton", "compose")
         if isinstance(job.ask, ServingTask)
         else ("lambda",)
-        if functions_task(job)
+        if isinstance(job.ask, FunctionsTask)
         else ()
     )
     for tool in tools:

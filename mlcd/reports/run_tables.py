@@ -9,7 +9,7 @@ from mlcd.core.ledger import Line
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.again import about
-from mlcd.reports.functions import tables as on_functions
+from mlcd.reports.functions import page as on_functions
 from mlcd.reports.serve import page as served
 from mlcd.reports.story import Story
 from mlcd.reports.tables import Table, expected, final_run, measured

@@ -31,12 +31,12 @@ from mlcd.core.ledger import (
 )
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_count, format_duration, format_rate, format_usd
-from mlcd.planners.functions.nouns import FunctionsTask, allocation_of
+from mlcd.planners.functions.nouns import FunctionsTask, allocation_of, on_functions
 from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.reports.finishing import finishes, last_metric
-from mlcd.reports.functions.terminal import first_words as functions_first_words
-from mlcd.reports.functions.terminal import say_decision, show_plan, show_run
-from mlcd.reports.functions.words import functions_of, work_words
+from mlcd.reports.functions.tables import first_words as functions_first_words
+from mlcd.reports.functions.tables import say_decision, show_plan, show_run
+from mlcd.reports.functions.words import work_words
 from mlcd.reports.serve.terminal import first_words, show_service
 from mlcd.reports.words import (
     all_the_work_words,
@@ -126,7 +126,7 @@ class Narrator:
 
     def _say_work(self, launch: Launch, because: str) -> None:
         """A stage that begins; of a training run, an epoch on another allocation than the last, and why."""
-        task, runs = functions_of(self._account.job), self._account.history.runs
+        task, runs = on_functions(self._account.job), self._account.history.runs
         said = f"run  [bold]{escape(work_words(task, launch))}[/bold]"
         if task.tuning is not None:
             self._say(said)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlcd.core.job import Goal, Objective
-from mlcd.planners.functions.plans import cheapest, fastest
-from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.problem import StageProblem, cheapest, fastest
 
 BUDGET, DEADLINE = "budget", "deadline"
 

@@ -1,7 +1,7 @@
 """Training to a target loss: each method on simulated functions, driven by the product's own loop.
 
 How many epochs the target takes, nobody is told. A seed draws a loss curve that reaches it after the job's epochs, but
-for noise (see `mlcd/clouds/functions/simulated_losses.py`), and what sampling has estimated beforehand: the job's
+for noise (see `mlcd/clouds/functions/simulated.py`), and what sampling has estimated beforehand: the job's
 epochs times a log-normal error, as far off on average as CE-scaling found (figure 4: up to 40 %). Methods know what an
 epoch takes, but for the noise of each.
 
@@ -20,9 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlcd.clouds.functions import SimulatedFunctions
+from mlcd.clouds.functions.simulated import Losses, SimulatedFunctions
 from mlcd.clouds.functions.simulated_epochs import Platform
-from mlcd.clouds.functions.simulated_losses import Losses
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Space
 from mlcd.core.drive import launch
@@ -32,10 +31,10 @@ from mlcd.core.ledger import Ledger, Started
 from mlcd.core.strategy import Step
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.adaptive import AdaptiveTraining
+from mlcd.planners.functions.foresight import METHODS
 from mlcd.planners.functions.measure import FunctionsProfiler
 from mlcd.planners.functions.nouns import Stage, evidence_of
 from mlcd.planners.functions.outlook import after
-from mlcd.planners.functions.plans import PLANNERS
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.space import calibration_space
 from mlcd_bench.serverless.jobs import BenchJob
@@ -83,11 +82,11 @@ def train(bench_job: BenchJob, methods: Sequence[str], seed: int, factors: Seque
     # what the planner is told is the truth itself: nothing is to be kept back for a model that is wrong
     told, found = replace(bench_job.model.calibration, rel_error=0.0), []
     for method in methods:
-        strategy = AdaptiveTraining(told, method, estimate(bench_job, seed))
+        strategy = METHODS[method](told, estimate(bench_job, seed))
         first = Timed(strategy)
         first.next_step(_job(bench_job, all_limits[0], seed), Space(()), History())  # it finds its boundary
         for limit in all_limits:
-            if PLANNERS[method](problem, limit.goal) is None:
+            if METHODS[method].plan_stages(problem, limit.goal) is None:
                 found.append(Run.of(bench_job.name, TRAINING, limit, method))
             else:
                 made = _train(bench_job, strategy, limit, seed, fits_ms)

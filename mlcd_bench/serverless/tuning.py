@@ -13,8 +13,8 @@ from itertools import product
 from typing import TypeVar
 
 from mlcd.core.job import Goal
+from mlcd.planners.functions.foresight import METHODS
 from mlcd.planners.functions.nouns import Tuning
-from mlcd.planners.functions.plans import PLANNERS
 from mlcd.planners.functions.problem import StageProblem
 from mlcd_bench.serverless.jobs import BenchJob
 from mlcd_bench.serverless.limits import Limit, limits
@@ -31,13 +31,15 @@ def tune(job: BenchJob, methods: Sequence[str], trials: int, factors: Sequence[f
     problem = StageProblem(job.model, job.serverless, Tuning(trials, ETA, EPOCHS_PER_STAGE).stages)
     _, boundary_ms = _timed(problem.menus)
     for method in methods:
-        PLANNERS[method](problem, Goal())  # one that keeps to a storage has a boundary of its own: it is made now
+        METHODS[method].plan_stages(
+            problem, Goal()
+        )  # one that keeps to a storage has a boundary of its own: it is made now
     pairs = product(methods, limits(problem, factors))
     return [_run(job, problem, method, limit, boundary_ms) for method, limit in pairs]
 
 
 def _run(job: BenchJob, problem: StageProblem, method: str, limit: Limit, boundary_ms: float) -> Run:
-    plan, plan_ms = _timed(partial(PLANNERS[method], problem, limit.goal))
+    plan, plan_ms = _timed(partial(METHODS[method].plan_stages, problem, limit.goal))
     planning_ms = boundary_ms + plan_ms
     if plan is None:
         return Run.of(job.name, TUNING, limit, method, planning_ms=planning_ms)

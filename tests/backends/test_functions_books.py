@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 from mlcd_fixtures.partitions import partition
 
+from mlcd.clouds.functions.bucket import Models, bounds, load, store
 from mlcd.clouds.functions.calls import Answer
-from mlcd.clouds.functions.dataset import bounds, load, store
-from mlcd.clouds.functions.groups import MAX_TIMEOUT_S, STRAGGLER, Durations, Group, GroupFailed
+from mlcd.clouds.functions.groups import MAX_TIMEOUT_S, STRAGGLER, Durations, Group, GroupFailed, Workers
 from mlcd.clouds.functions.meter import Bill, Meter
-from mlcd.clouds.functions.models import Models
-from mlcd.clouds.functions.request_limit import Counted, TooManyRequests
+from mlcd.clouds.functions.orders import Orders
 from mlcd.clouds.functions.worker import calibrate
 from mlcd.core.errors import BackendError
 from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation
@@ -202,25 +201,6 @@ def test_a_straggler_is_known_by_the_median_of_its_own_allocation():
 
 
 @dataclass
-class Memory:
-    """A storage."""
-
-    requests: int = 0
-
-    def get(self, key: str) -> bytes | None:
-        self.requests += 1
-        return None
-
-
-def test_a_function_asks_no_more_than_it_may():
-    counted = Counted(Memory(), 2)  # type: ignore[arg-type]
-    assert counted.get("a") is counted.get("b") is None
-    with pytest.raises(TooManyRequests, match="the 2 requests"):
-        counted.get("c")
-    assert counted.requests == 2
-
-
-@dataclass
 class Failing:
     """A platform on which every function reports one of these errors, attempt by attempt."""
 
@@ -259,7 +239,9 @@ def test_the_same_error_of_the_job_is_not_tried_a_third_time(errors, attempts, b
     allocation = Allocation(1, 1_769, "s3")
     caller = Failing(errors)
     meter = Meter(Tariff(1e-5, 1e-7, (StorageRate("s3"),)), allocation, STEPS)
-    group = Group(caller, calibrate, lambda *_: [{}], "the calibration", allocation, Durations(), meter)
+    orders = Orders(None, allocation, None, "", "", True, 1.0)  # type: ignore[arg-type]
+    workers = Workers(caller, orders, None, Durations())  # type: ignore[arg-type]
+    group = Group(workers, calibrate, lambda *_: [{}], "the calibration", meter)
 
     def try_on() -> None:
         while True:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -10,15 +12,16 @@ import time
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mlcd.clouds.functions import LithopsFunctions
-from mlcd.clouds.functions.dataset import bounds
-from mlcd.clouds.functions.groups import Durations
-from mlcd.clouds.functions.prewarm import READY
+from mlcd.clouds.functions.bucket import bounds
+from mlcd.clouds.functions.groups import READY, Durations
+from mlcd.clouds.functions.lithops_functions import LithopsFunctions
+from mlcd.clouds.functions.orders import Fault
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
@@ -130,9 +133,34 @@ def test_functions_that_meet_in_redis_come_to_the_same(tmp_path, backend):
     assert epochs[0].requests >= 3 * 2 * 7 - 2 * 7  # 3n - 2 transfers in each of 7 steps, and more looks than that
 
 
-@pytest.mark.parametrize("fault", ["die", pytest.param("vanish", marks=pytest.mark.night)])
+def vanish() -> Fault:
+    """Also kills Lithops' parent process, which would report it."""
+    return lambda: os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def raising() -> Fault:
+    return lambda: (_ for _ in ()).throw(RuntimeError("an injected fault"))
+
+
+def holding(file: Path) -> Fault:
+    """Creates the file, and waits until somebody deletes it."""
+
+    def wait() -> None:
+        file.touch()
+        while file.exists():
+            time.sleep(0.01)
+
+    return wait
+
+
+DIE, SLEEP = partial(os._exit, 13), partial(time.sleep, 30)
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(DIE, id="die"), pytest.param(vanish(), id="vanish", marks=pytest.mark.night)]
+)
 def test_a_function_that_fails_once_costs_an_attempt_and_changes_nothing(backend, fault):
-    once = replace(backend, faults=lambda epoch, rank, attempt: fault if (rank, attempt) == (1, 0) else "")
+    once = replace(backend, faults=lambda epoch, rank, attempt: fault if (rank, attempt) == (1, 0) else None)
     _, (epoch,) = play(once, launch("run-1", TrainEpochs(1)), job())
     assert epoch.loss == pytest.approx(reference(3)[0], rel=1e-6)
     assert epoch.retries == 1
@@ -140,7 +168,7 @@ def test_a_function_that_fails_once_costs_an_attempt_and_changes_nothing(backend
 
 
 def test_a_function_that_always_dies_is_told_in_a_line(backend):
-    never = replace(backend, faults=lambda epoch, rank, attempt: "die" if rank == 1 else "")
+    never = replace(backend, faults=lambda epoch, rank, attempt: DIE if rank == 1 else None)
     events, epochs = play(never, launch("run-1", TrainEpochs(1)), job())
     assert epochs == []
     (ended,) = events
@@ -173,7 +201,7 @@ def test_a_storage_that_restarts_in_the_middle_costs_an_attempt_and_changes_noth
         held = replace(
             backend,
             endpoints={name: server.url},
-            faults=lambda epoch, rank, attempt: f"wait {half_way}" if (rank, attempt) == (1, 0) else "",
+            faults=lambda epoch, rank, attempt: holding(half_way) if (rank, attempt) == (1, 0) else None,
         )
 
         def lose_all_it_knew() -> None:
@@ -198,7 +226,7 @@ def test_a_straggler_is_given_up_and_tried_again(backend):
     slow = replace(
         backend,
         durations=durations,
-        faults=lambda epoch, rank, attempt: "sleep 30" if (rank, attempt) == (2, 0) else "",
+        faults=lambda epoch, rank, attempt: SLEEP if (rank, attempt) == (2, 0) else None,
     )
     _, (epoch,) = play(slow, launch("run-1", TrainEpochs(1)), job())
     assert epoch.retries == 1
@@ -206,7 +234,9 @@ def test_a_straggler_is_given_up_and_tried_again(backend):
 
 
 def test_nothing_is_begun_that_could_cost_more_than_the_launch_may(backend):
-    once = replace(backend, faults=lambda epoch, rank, attempt: "raise" if (epoch, rank, attempt) == (2, 0, 0) else "")
+    once = replace(
+        backend, faults=lambda epoch, rank, attempt: raising() if (epoch, rank, attempt) == (2, 0, 0) else None
+    )
     events, (first, second) = play(once, launch("run-1", TrainEpochs(3), most_usd=11.0), job())
     assert (first.usd, second.usd) == (3.0, 6.0)
     assert isinstance(events[-1], Ended)
@@ -214,7 +244,7 @@ def test_nothing_is_begun_that_could_cost_more_than_the_launch_may(backend):
 
 
 def test_functions_are_gone_when_the_lifetime_is_over(backend):
-    slow = replace(backend, faults=lambda epoch, rank, attempt: "sleep 30" if epoch == 2 else "")
+    slow = replace(backend, faults=lambda epoch, rank, attempt: SLEEP if epoch == 2 else None)
     events, epochs = play(slow, launch("run-1", TrainEpochs(2), lifetime_s=8.0), job())
     assert len(epochs) == len(events) == 1  # it has not ended: its time was over
     up_s = slow.reclaim("run-1")
@@ -223,7 +253,7 @@ def test_functions_are_gone_when_the_lifetime_is_over(backend):
 
 
 def test_closing_ends_the_functions_that_run(backend):
-    slow = replace(backend, faults=lambda epoch, rank, attempt: "sleep 30" if epoch == 2 else "")
+    slow = replace(backend, faults=lambda epoch, rank, attempt: SLEEP if epoch == 2 else None)
     with closing(slow.run(job(), launch("run-1", TrainEpochs(2)))) as events:
         next(events)
     assert slow.leftovers() == set()
@@ -298,7 +328,7 @@ import os, sys
 sys.path.insert(0, {tests!r})
 from test_functions_live import *
 backend = LithopsFunctions(Path({home!r}), WallClock(datetime.now(UTC)), {{"vm-ps": {url!r}}},
-                           faults=lambda epoch, rank, attempt: "sleep 30")
+                           faults=lambda epoch, rank, attempt: SLEEP)
 print("up", flush=True)
 next(backend.run(job(), launch("run-1", TrainEpochs(1))))
 """

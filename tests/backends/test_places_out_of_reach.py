@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlcd.clouds.functions import LithopsFunctions
+from mlcd.clouds.functions.lithops_functions import LithopsFunctions
 from mlcd.clouds.node_types import load_ray_types
 from mlcd.clouds.ray.backend import Ray
 from mlcd.clouds.serving.live import OpenInference

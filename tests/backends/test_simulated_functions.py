@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from mlcd_fixtures.functions import TARIFF, functions_job, random_world, truth
 from mlcd_fixtures.functions_promises import billed_usd
 
-from mlcd.clouds.functions.simulated import SimulatedFunctions
+from mlcd.clouds.functions.simulated import OFFLINE_ERROR, Losses, SimulatedFunctions
 from mlcd.clouds.functions.simulated_epochs import Faults, Platform
-from mlcd.clouds.functions.simulated_losses import OFFLINE_ERROR, Losses
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import BackendError
@@ -23,7 +22,7 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.functions.beliefs.calibration import calibrate
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, Epoch, TrainEpochs, Tuning, functions_task
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, Epoch, TrainEpochs, Tuning, on_functions
 from mlcd.planners.functions.space import configuration
 from mlcd.planners.functions.workload import Workload
 from mlcd.testing.backends import BackendContract
@@ -42,7 +41,7 @@ class TestSimulatedFunctions(BackendContract):
         return TRAINING
 
     def configuration(self):
-        return configuration(functions_task(TRAINING), WHERE, TrainEpochs(3))
+        return configuration(on_functions(TRAINING), WHERE, TrainEpochs(3))
 
     def failing(self):
         return None
@@ -54,7 +53,7 @@ class TestSimulatedFunctions(BackendContract):
 def order(job: Job, where: Allocation, work: TrainEpochs | None, samples: float = 0.0, **more: object) -> Launch:
     """A launch; without work, a calibration."""
     purpose = Purpose.PROBE if work is None or work.sample_of is not None else Purpose.RUN
-    place = configuration(functions_task(job), where, work or TrainEpochs(1))
+    place = configuration(on_functions(job), where, work or TrainEpochs(1))
     return replace(Launch("x-1", place, purpose, samples, None, 0, work=work), **more)
 
 
@@ -112,7 +111,7 @@ def test_calibrated_without_noise_the_model_is_the_truth():
 
 
 def test_trials_wait_for_a_place_and_as_many_run_at_once_as_there_are():
-    two_at_once = replace(TUNING, ask=replace(functions_task(TUNING), concurrency=2 * WHERE.functions + 1))
+    two_at_once = replace(TUNING, ask=replace(on_functions(TUNING), concurrency=2 * WHERE.functions + 1))
     launch = order(two_at_once, WHERE, TrainEpochs(2, 0, tuple(range(5))))
     events = list(functions().run(two_at_once, launch))
     one_s = EpochModel(TUNING.ask.workload, TARIFF, truth()).epoch_s(WHERE)
@@ -234,7 +233,7 @@ def test_about_as_many_trials_diverge_as_stated_and_the_others_fall_to_different
 
 @pytest.mark.parametrize("epochs_told", [None, 5.0, 40.0])
 def test_training_reaches_its_target_when_it_is_stated_to_and_a_sample_is_wrong_by_at_most_so_much(epochs_told):
-    job = replace(TRAINING, ask=replace(functions_task(TRAINING), epochs=epochs_told))
+    job = replace(TRAINING, ask=replace(on_functions(TRAINING), epochs=epochs_told))
     wrong = []
     for seed in range(60):
         losses = Losses(seed, noise=0.0)

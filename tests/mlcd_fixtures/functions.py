@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mlcd.clouds.functions.simulated import SimulatedFunctions
+from mlcd.clouds.functions.simulated import Losses, SimulatedFunctions
 from mlcd.clouds.functions.simulated_epochs import Faults, Platform
-from mlcd.clouds.functions.simulated_losses import Losses
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Space
 from mlcd.core.job import Goal, Job, Objective, Search, Target

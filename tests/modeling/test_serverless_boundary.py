@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.planners.functions.beliefs.boundary import Boundary, at_once, boundary, waves
+from mlcd.planners.functions.beliefs.boundary import Boundary, boundary, waves
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.nouns import Allocation, Calibration, FunctionsTask, Link, Stage
 from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
@@ -51,10 +51,10 @@ def by_walking(the_model: EpochModel, limits: FunctionsTask, stage: Stage, step_
         for functions in range(limits.functions[0], limits.functions[1] + 1):
             for memory in range(limits.memory_mb[0], limits.memory_mb[1] + 1, step_mb):
                 allocation = Allocation(functions, memory, name)
-                fitting = at_once(limits, allocation, stage.trials)
-                if not the_model.exists(name) or not fitting or not holds(the_model, limits, allocation):
+                times = float(waves(limits, np.array(functions), np.array(memory), stage.trials))
+                if not the_model.exists(name) or times == np.inf or not holds(the_model, limits, allocation):
                     continue
-                seconds = the_model.epoch_s(allocation) * np.ceil(stage.trials / fitting)
+                seconds = the_model.epoch_s(allocation) * times
                 every.append((seconds, the_model.epoch_usd(allocation), functions, memory, place))
     cheapest, kept = np.inf, []
     for each in sorted(every):
@@ -187,10 +187,9 @@ def test_limits_that_nothing_keeps_leave_nothing() -> None:
 
 def test_trials_that_do_not_fit_at_once_run_in_waves() -> None:
     limits = FunctionsTask(LR, concurrency=100, memory_at_once_mb=20_000)
-    assert at_once(limits, Allocation(10, 512, "s3"), trials=64) == 3
-    assert at_once(limits, Allocation(30, 128, "s3"), trials=2) == 2
-    assert at_once(limits, Allocation(101, 128, "s3"), trials=2) == 0
-    assert at_once(FunctionsTask(LR), Allocation(3_000, 10_240, "s3"), trials=16_384) == 16_384
+    assert limits.at_once(Allocation(10, 512, "s3"), trials=64) == 3
+    assert limits.at_once(Allocation(30, 128, "s3"), trials=2) == 2
+    assert FunctionsTask(LR).at_once(Allocation(3_000, 10_240, "s3"), trials=16_384) == 16_384
     seen = waves(limits, np.array([10, 30, 101]), np.array([512, 128, 128]), trials=64)
     assert list(seen) == [22, 22, np.inf]
 

@@ -105,8 +105,8 @@ def test_one_probe_far_off_does_not_move_what_several_say() -> None:
 def test_without_single_objects_a_meeting_tells_how_long_one_takes() -> None:
     timed = [replace(probe, transfers=()) for probe in probes(TRUTH, [Allocation(4, 1_024, "s3")])]
     model = EpochModel(WORKLOAD, FREE, calibrate(timed, WORKLOAD))
-    assert model.literal(Allocation(4, 1_024, "s3")).sync_s == pytest.approx(
-        EpochModel(WORKLOAD, FREE, TRUTH).literal(Allocation(4, 1_024, "s3")).sync_s
+    assert model.parts(Allocation(4, 1_024, "s3")).sync_s == pytest.approx(
+        EpochModel(WORKLOAD, FREE, TRUTH).parts(Allocation(4, 1_024, "s3")).sync_s
     )
 
 

@@ -77,12 +77,11 @@ def test_more_memory_never_computes_slower_even_if_a_probe_says_so() -> None:
     assert np.all(np.diff(seen) <= 0)
 
 
-def test_measured_exchanges_take_the_place_of_the_equation_but_not_of_its_literal_form() -> None:
+def test_measured_exchanges_take_the_place_of_the_equation() -> None:
     links = {**CALIBRATION.links, "s3": Link(0.1, 50.0, ((2, 0.3), (10, 0.7)))}
     model = replace(MODEL, calibration=replace(CALIBRATION, links=links))
     assert model.exchange_s([2, 6, 10], "s3") == pytest.approx([0.3, 0.5, 0.7])
     allocation = Allocation(6, 1_024, "s3")
-    assert model.literal(allocation) == MODEL.parts(allocation)
     assert model.parts(allocation).sync_s == pytest.approx(WORKLOAD.iterations(6) * 0.5)
 
 

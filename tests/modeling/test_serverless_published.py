@@ -1,4 +1,4 @@
-"""The modelled AWS: its constants have sources, and its shape over memory is that of real Lambda."""
+"""The modelled AWS: its shape over memory is that of real Lambda."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from mlcd.planners.functions.beliefs.boundary import boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.beliefs.published import CONSTANTS, STARTS, cold_start, published
+from mlcd.planners.functions.beliefs.published import STARTS, cold_start, published
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.tariff import load_tariff
 from mlcd.planners.functions.workload import STORAGES, Workload
@@ -20,12 +20,11 @@ HIGGS = Workload("lr", "higgs", samples=11_000_000, data_mb=1_276.0, model_mb=0.
 MEASURED = Path(__file__).parents[3] / "shared/data/serverless/lambda_memory_duration_2018.csv"
 
 
-def test_it_says_that_it_is_modelled_and_every_constant_says_where_it_is_from() -> None:
+def test_it_says_that_it_is_modelled() -> None:
     found = published(HIGGS)
     assert found.modelled
     assert "modelled" in found.source
     assert set(found.links) == set(STORAGES)
-    assert all(constant.source and constant.unit for constant in CONSTANTS.values())
 
 
 def test_computing_falls_with_memory_as_lambda_measured_it_in_2018() -> None:

@@ -21,6 +21,7 @@ from mlcd.core.strategy import Apply, Finish, Step
 from mlcd.planners.functions.adaptive import MOST_TRIES, AdaptiveTraining
 from mlcd.planners.functions.beliefs.boundary import boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.foresight import METHODS
 from mlcd.planners.functions.nouns import (
     Allocation,
     Calibration,
@@ -35,7 +36,6 @@ from mlcd.planners.functions.nouns import (
 )
 from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 
-METHODS = ("exact", "greedy", "lambdaml", "siren", "cirrus", "fixed")
 TARIFF = Tariff(
     1.6e-5,
     2e-7,
@@ -127,7 +127,7 @@ class Platform:
 
 
 def trained(method: str, epochs: float, whole: Job, platform: Platform) -> tuple[list[Step], History]:
-    return platform.run(AdaptiveTraining(CALIBRATION, method, epochs), whole)
+    return platform.run(METHODS[method](CALIBRATION, epochs), whole)
 
 
 def used(history: History) -> list[Allocation]:
@@ -158,7 +158,7 @@ def within_deadline(epochs: float, room: float) -> Goal:
 
 
 @given(
-    st.sampled_from(METHODS),
+    st.sampled_from(list(METHODS)),
     st.floats(6, 25),
     st.floats(0.4, 2.5),
     st.floats(0.5, 6.0),
@@ -394,15 +394,12 @@ def test_the_same_history_gives_the_same_step() -> None:
         before = History()
         for run in history.runs[:count]:
             before = before.with_run(run)
-        assert (
-            AdaptiveTraining(CALIBRATION, "exact", 20).next_step(remaining(whole, before), NOWHERE, before)
-            == steps[count]
-        )
+        assert AdaptiveTraining(CALIBRATION, 20).next_step(remaining(whole, before), NOWHERE, before) == steps[count]
 
 
 @pytest.mark.parametrize("method", ["exact", "greedy"])
 def test_a_strategy_that_has_steered_other_runs_takes_the_same_steps_as_a_new_one(method: str) -> None:
-    used_before = AdaptiveTraining(CALIBRATION, method, 20)
+    used_before = METHODS[method](CALIBRATION, 20)
     for room, epochs in ((3.0, 30), (1.5, 30), (1.5, 20), (1.5, 30)):
         whole, platform = job(within_budget(30, room)), Platform(falling(epochs))
         assert platform.run(used_before, whole) == trained(method, 20, whole, platform)

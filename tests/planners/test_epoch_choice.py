@@ -7,7 +7,8 @@ import pytest
 
 from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.beliefs.boundary import Boundary
-from mlcd.planners.functions.choice import Options, furthest, options, reserved, single
+from mlcd.planners.functions.choice import Options, furthest, options, single
+from mlcd_bench.baselines.functions import reserved
 
 
 def offer(seconds: list[float], usd: list[float]) -> Options:

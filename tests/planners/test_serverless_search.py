@@ -15,7 +15,7 @@ from mlcd.core.job import Goal, Job, Objective, Target
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.foresight import decide
+from mlcd.planners.functions.foresight import METHODS, decide
 from mlcd.planners.functions.nouns import (
     Allocation,
     Calibrated,
@@ -28,14 +28,12 @@ from mlcd.planners.functions.nouns import (
     Tuning,
     allocation_of,
     evidence_of,
-    functions_task,
+    on_functions,
     plan_of,
     work_of,
 )
-from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
-from mlcd.planners.functions.problem import StageProblem
-from mlcd.planners.functions.sampling import expected_epochs
-from mlcd.planners.functions.search import PlanOnFunctions
+from mlcd.planners.functions.problem import StageProblem, cheapest, fastest
+from mlcd.planners.functions.search import PlanOnFunctions, expected_epochs
 from mlcd.planners.functions.space import calibration_space, configuration, memory_levels, nothing_fits
 from mlcd.planners.functions.workload import STORAGES, Workload
 
@@ -89,7 +87,7 @@ def sampled(asked: Probe, losses: list[float]) -> Measurement:
 
 def searched(job: Job, losses: list[float] | None = None, method: str = "exact") -> tuple[Finish, History]:
     """Until it finishes; every probe shows the truth."""
-    space, history = calibration_space(functions_task(job) or SERVERLESS), History()
+    space, history = calibration_space(on_functions(job) or SERVERLESS), History()
     while isinstance(asked := PlanOnFunctions(method).next_step(job, space, history), Probe):
         shown = calibrated(asked.configuration) if asked.work is None else sampled(asked, losses or [])
         history = replace(history, measurements=(*history.measurements, shown), spent_usd=history.spent_usd + shown.usd)
@@ -125,7 +123,9 @@ def test_tuning_is_decided_from_the_probes_and_the_exact_plan_comes_first():
     decision = finish.decision
     assert decision is not None
     assert decision.certified
-    assert [plan.method for plan in plan_of(decision).plans][:2] == ["exact", "greedy"]
+    methods = [plan.method for plan in plan_of(decision).plans]
+    assert methods[0] == "exact"
+    assert "greedy" in methods
     assert decision.forecast is not None
     assert decision.forecast.worst_usd <= 5.0
     assert plan_of(decision).calibration is not None
@@ -168,7 +168,7 @@ def test_a_deadline_that_nothing_meets_names_the_fastest():
 
 
 @given(
-    method=st.sampled_from(list(PLANNERS)),
+    method=st.sampled_from(list(METHODS)),
     problem=st.sampled_from([StageProblem(MODEL, SERVERLESS, Tuning(trials).stages) for trials in (1, 7, 64)]),
     objective=st.sampled_from([Objective.FASTEST, Objective.CHEAPEST]),
     limits=st.tuples(st.none() | st.floats(0.7, 2.0), st.none() | st.floats(0.7, 2.0)),
@@ -203,7 +203,7 @@ def test_a_budget_and_a_deadline_that_only_together_are_too_much_say_so():
 
 @pytest.mark.parametrize("goal", [Goal(budget_usd=5.0), Goal(), Goal(Objective.CHEAPEST, deadline_s=9_000.0)])
 def test_a_method_that_cannot_keep_limits_that_can_be_kept_is_what_stands_in_the_way(goal: Goal):
-    without_s3 = replace(TUNED, goal=goal, ask=replace(functions_task(TUNED), storages=("elasticache", "vm-ps")))
+    without_s3 = replace(TUNED, goal=goal, ask=replace(on_functions(TUNED), storages=("elasticache", "vm-ps")))
     finish, _ = searched(without_s3, method="siren")
     assert finish.decision is not None
     assert finish.decision.configuration is None
@@ -213,7 +213,7 @@ def test_a_method_that_cannot_keep_limits_that_can_be_kept_is_what_stands_in_the
 
 def test_where_an_epoch_is_longer_than_a_call_on_every_allocation_that_is_decided_and_told():
     for job in (TUNED, JOB):
-        finish, _ = searched(replace(job, ask=replace(functions_task(job), call_s=0.001)))
+        finish, _ = searched(replace(job, ask=replace(on_functions(job), call_s=0.001)))
         assert finish.decision is not None
         assert finish.decision.configuration is None
         assert finish.decision.binding.startswith("an epoch takes longer than a call may, 0.001 s, on every allocation")

@@ -16,19 +16,18 @@ from scipy.sparse import csr_array
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Objective
-from mlcd.planners.functions.beliefs.boundary import Boundary, at_once
+from mlcd.planners.functions.beliefs.boundary import Boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import published
-from mlcd.planners.functions.exact import solve
-from mlcd.planners.functions.frontiers import merge
-from mlcd.planners.functions.knapsack import Knapsack, knapsack
+from mlcd.planners.functions.exact import merge, solve
+from mlcd.planners.functions.foresight import METHODS
+from mlcd.planners.functions.knapsack import Knapsack, hull, knapsack, relax
 from mlcd.planners.functions.nouns import FunctionsTask, Stage, StagePlan, Tuning
-from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
-from mlcd.planners.functions.problem import Menu, StageProblem, keeps
-from mlcd.planners.functions.relaxation import hull, relax
+from mlcd.planners.functions.problem import Menu, StageProblem, cheapest, fastest
 from mlcd.planners.functions.tariff import load_tariff
 from mlcd.planners.functions.workload import Workload
 
+PLANNERS = {name: method.plan_stages for name, method in METHODS.items()}
 IMAGES = Workload("mobilenet", "images", samples=60_000, data_mb=184.0, model_mb=12.0, batch=128)
 HIGGS = Workload("lr", "higgs", samples=11_000_000, data_mb=1_276.0, model_mb=0.000_116, batch=10_000)
 
@@ -93,7 +92,7 @@ def brute_force(problem: Given, goal: Goal) -> float | None:
         StagePlan("", tuple(menu.planned(point) for menu, point in zip(problem.given, points, strict=True)))
         for points in product(*(range(len(menu)) for menu in problem.given))
     )
-    return min((objective(plan, goal) for plan in plans if keeps(plan, goal)), default=None)
+    return min((objective(plan, goal) for plan in plans if goal.allows(plan.usd, plan.seconds)), default=None)
 
 
 def whole(problem: Given) -> bool:
@@ -111,7 +110,7 @@ def test_the_exact_plan_is_the_best_of_all_plans_or_there_is_none(case):
     problem, goal = case
     plan, best = PLANNERS["exact"](problem, goal), brute_force(problem, goal)
     if plan is not None:
-        assert keeps(plan, goal)
+        assert goal.allows(plan.usd, plan.seconds)
         assert best <= objective(plan, goal)
     if best is not None:
         # whole numbers add up the same in any order; others may weigh a hair more or less than the limit
@@ -126,7 +125,7 @@ def test_no_planner_breaks_a_limit_and_none_beats_the_exact_one(case):
     for planner in PLANNERS.values():
         plan = planner(problem, goal)
         if plan is not None:
-            assert keeps(plan, goal)
+            assert goal.allows(plan.usd, plan.seconds)
             assert best is not None
             assert objective(best, goal) <= objective(plan, goal) * (1 + 1e-12)
 
@@ -244,11 +243,11 @@ def test_every_plan_is_what_the_model_says_of_its_allocations_and_keeps_its_limi
         if plan is None:
             continue
         assert plan.method == method
-        assert keeps(plan, goal)
+        assert goal.allows(plan.usd, plan.seconds)
         assert tuple(each.stage for each in plan.stages) == problem.stages
         for each in plan.stages:
             here, trials = each.allocation, each.stage.trials
-            waves = -(-trials // at_once(problem.limits, here, trials))
+            waves = -(-trials // problem.limits.at_once(here, trials))
             assert each.seconds == pytest.approx(each.stage.epochs * waves * problem.model.epoch_s(here), rel=1e-12)
             assert each.usd == pytest.approx(trials * each.stage.epochs * problem.model.epoch_usd(here), rel=1e-12)
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.reports import tables, view, words
 from mlcd_fixtures.serverless_runs import (
-    CALIBRATION,
     TRAINED,
     TUNED,
     decided_lines,
@@ -49,11 +48,9 @@ from mlcd.planners.functions.nouns import (
 )
 from mlcd.reports.again import command
 from mlcd.reports.document import run_document
-from mlcd.reports.functions.boundary import brief, knee, ordered
-from mlcd.reports.functions.cells import CANNOT, comparison_cells
 from mlcd.reports.functions.document import plan_document
-from mlcd.reports.functions.rows import EpochRow, Folded, best_path, epoch_rows, folded, run_rows, stage_rows
-from mlcd.reports.functions.terminal import boundary_table, calibration_table, plan_table, show_plan
+from mlcd.reports.functions.rows import EpochRow, best_path, brief, epoch_rows, folded, knee, ordered, stage_rows
+from mlcd.reports.functions.tables import CANNOT, comparison_cells, show_plan
 from mlcd.reports.functions.words import METHODS, decision_sentence, fine_usd, gap_words, short_s
 from mlcd.reports.headway import Gauge
 from mlcd.reports.html import page
@@ -350,18 +347,16 @@ def test_folding_loses_no_epoch_and_shows_every_change(kinds):
             )
         )
     shown = folded(rows, most=5)
-    assert [row for each in shown for row in (each.rows if isinstance(each, Folded) else (each,))] == rows
-    for each in shown:
-        if isinstance(each, Folded):
-            assert len({row.allocation for row in each.rows}) == 1
-    assert shown[0] is rows[0]
-    assert shown[-1] is rows[-1]
+    assert [row for each in shown for row in each] == rows
+    assert all(len({row.allocation for row in each}) == 1 for each in shown)
+    assert shown[0] == (rows[0],)
+    assert shown[-1] == (rows[-1],)
 
 
 def test_a_run_of_many_epochs_fits_a_screen_and_adds_up():
     account = account_of(training_lines())
     assert len(folded(epoch_rows(account))) <= 15
-    assert sum(row.usd for row in run_rows(account)) == pytest.approx(sum(m.usd for m in account.history.runs))
+    assert sum(row.usd for row in epoch_rows(account)) == pytest.approx(sum(m.usd for m in account.history.runs))
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 1e4), st.floats(1e-7, 1e3)), min_size=1, max_size=60))
@@ -389,6 +384,8 @@ def test_a_plan_is_shown_without_a_run():
     said = console.file.getvalue()  # type: ignore[attr-defined]
     for word in ("fastest", "knee", "cheapest", "even split (fixed)", "u(1,769 MB)", "elasticache", "2026-01-01"):
         assert word in said
+    assert f"{plan(TUNED).stages[1].allocation.functions}" in said
+    assert "2: 100 ms, 8: 400 ms" in said
 
 
 def test_a_plan_is_plain_json_without_a_run():
@@ -416,12 +413,6 @@ def test_of_trials_that_have_all_diverged_none_is_the_best(loss: float):
     assert "Best" not in told(diverged)
     assert "best: trial" not in words(page(diverged)).lower()
     assert run_document(diverged)["best"] is None
-
-
-def test_tables_take_nouns_alone():
-    table = printed(plan_table(plan(TUNED)), boundary_table(points()), calibration_table(CALIBRATION))
-    assert f"{plan(TUNED).stages[1].allocation.functions}" in table
-    assert "2: 100 ms, 8: 400 ms" in table
 
 
 def test_the_command_that_makes_it_again_names_what_was_asked():

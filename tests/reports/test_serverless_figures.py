@@ -16,14 +16,14 @@ from mlcd.planners.functions.nouns import (
     Stage,
     StagePlan,
     Tuning,
-    functions_task,
+    on_functions,
     plan_of,
 )
 from mlcd.reports.figures.axes import Scale, fitted, shortened, time_ticks, usd_tick
 from mlcd.reports.functions.picture import plan_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
-MANY = replace(TUNED, ask=replace(functions_task(TUNED), tuning=Tuning(16_384, 2, 2)))  # type: ignore[type-var]
+MANY = replace(TUNED, ask=replace(on_functions(TUNED), tuning=Tuning(16_384, 2, 2)))  # type: ignore[type-var]
 
 
 PICTURES = {

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.clouds.functions.endpoints import Endpoints
 from mlcd.planners.functions.storages import connect
-from mlcd.planners.functions.storages.local import available
+from mlcd.planners.functions.storages.local import Endpoints, available
 
 
 @pytest.mark.parametrize("name", ["s3", "vm-ps"])

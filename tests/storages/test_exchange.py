@@ -12,8 +12,7 @@ from meetings import exact, meet, vectors
 from mlcd.core.clock import VirtualClock
 from mlcd.planners.functions.storages import Meeting, MeetingBroken, StorageGone
 from mlcd.planners.functions.storages.exchange import GROWTH, MAX_POLL_S, MIN_POLL_S, STALE_BYTES, STALE_KEYS
-from mlcd.planners.functions.storages.storage import StorageError
-from mlcd.planners.functions.storages.vectors import to_bytes
+from mlcd.planners.functions.storages.storage import StorageError, to_bytes
 
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 

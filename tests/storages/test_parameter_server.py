@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from meetings import exact, vectors
 
-from mlcd.planners.functions.storages import connect, wire
+from mlcd.planners.functions.storages import connect
+from mlcd.planners.functions.storages import vm_ps as wire
 from mlcd.planners.functions.storages.local import serve
-from mlcd.planners.functions.storages.storage import StorageError
-from mlcd.planners.functions.storages.vectors import to_bytes
+from mlcd.planners.functions.storages.storage import StorageError, to_bytes
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_a_vector_of_which_only_half_arrives_does_not_count(server, line):
     brought = vectors(2, 1_000)
     whole = to_bytes(brought[0])
     question = {"do": "push", "group": "half", "step": 0, "rank": 0, "functions": 2}
-    line.sendall(wire.frame(question, len(whole)) + whole[: len(whole) // 2])
+    line.sendall(wire.message(question, whole)[: -len(whole) // 2])
     line.close()
     with closing(connect("vm-ps", server.url)) as storage:
         assert storage.average("half", 0, 1, 2, brought[1], 0.05) == (0,)
@@ -53,15 +53,15 @@ def test_a_vector_of_which_only_half_arrives_does_not_count(server, line):
 @pytest.mark.parametrize("question", [{}, {"do": "dance"}, {"do": "push"}, {"do": "get"}, {"do": "pull", "step": "x"}])
 def test_a_question_that_makes_no_sense_is_refused_and_the_connection_stays(line, question):
     for _ in range(2):
-        wire.send_frame(line, question)
-        answer, body = wire.receive_frame(line)
+        line.sendall(wire.message(question))
+        answer, body = wire.receive(line.makefile("rb"))
         assert (answer["is"], body) == ("refused", b"")
         assert answer["why"]
 
 
 def test_a_server_does_nothing_for_a_client_of_an_earlier_life(server, line):
-    wire.send_frame(line, {"do": "put", "key": "late", "life": "another"}, b"x")
-    assert wire.receive_frame(line)[0]["is"] == "restarted"
+    line.sendall(wire.message({"do": "put", "key": "late", "life": "another"}, b"x"))
+    assert wire.receive(line.makefile("rb"))[0]["is"] == "restarted"
     with closing(connect("vm-ps", server.url)) as storage:
         assert storage.get("late") is None
 

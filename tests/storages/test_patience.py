@@ -6,8 +6,9 @@ import pytest
 
 from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import UnknownName, UserError
-from mlcd.planners.functions.storages import StorageGone, boto, connect
-from mlcd.planners.functions.storages.storage import ErrorKind, RetryingStorage
+from mlcd.planners.functions.storages import StorageGone, connect
+from mlcd.planners.functions.storages.aws import aws_error_kind
+from mlcd.planners.functions.storages.storage import ErrorKind, RetryingStorage, TooManyRequests
 
 
 class Flaky:
@@ -43,6 +44,16 @@ def test_an_error_of_the_program_is_no_silence():
     with pytest.raises(ZeroDivisionError):
         client.request(Flaky(1, ZeroDivisionError()))
     assert client.requests == 1
+
+
+def test_a_function_asks_no_more_than_it_may():
+    client = RetryingStorage("s3", "s3://bucket", VirtualClock())
+    client.most_requests = 2
+    assert client.request(lambda: "one") == "one"
+    assert client.request(lambda: "two") == "two"
+    with pytest.raises(TooManyRequests, match="the 2 requests"):
+        client.request(lambda: "three")
+    assert client.requests == 2
 
 
 @pytest.mark.parametrize(
@@ -83,10 +94,10 @@ def test_a_storage_that_nobody_knows_gets_a_suggestion():
 def test_what_aws_says_is_waited_out_or_final(code, status, kind):
     exceptions = pytest.importorskip("botocore.exceptions")
     told = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    assert boto.error_kind(exceptions.ClientError(told, "PutObject")) is kind
+    assert aws_error_kind(exceptions.ClientError(told, "PutObject")) is kind
 
 
 def test_credentials_that_are_missing_are_final_and_an_error_of_the_program_is_none_of_aws():
     exceptions = pytest.importorskip("botocore.exceptions")
-    assert boto.error_kind(exceptions.NoCredentialsError()) is ErrorKind.REFUSED
-    assert boto.error_kind(ZeroDivisionError()) is ErrorKind.OTHER
+    assert aws_error_kind(exceptions.NoCredentialsError()) is ErrorKind.REFUSED
+    assert aws_error_kind(ZeroDivisionError()) is ErrorKind.OTHER

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from meetings import exact, vectors
 
-from mlcd.planners.functions.storages.rounds import IDLE_S, Refused, Rounds, StepOver
-from mlcd.planners.functions.storages.vectors import from_bytes, to_bytes
+from mlcd.planners.functions.storages.parameter_server import IDLE_S, Refused, Rounds, StepOver
+from mlcd.planners.functions.storages.storage import from_bytes, to_bytes
 
 LOTS = 10**9
 

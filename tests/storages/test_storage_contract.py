@@ -13,8 +13,8 @@ from meetings import exact, meet, vectors
 from mlcd.core.clock import WallClock
 from mlcd.core.errors import UserError
 from mlcd.planners.functions.storages import Averaging, Meeting, MeetingBroken, connect
+from mlcd.planners.functions.storages.exchange import time_transfers
 from mlcd.planners.functions.storages.local import available, reachable, serve
-from mlcd.planners.functions.storages.transfers import time_transfers
 from mlcd.planners.functions.workload import STORAGES
 
 pytestmark = pytest.mark.live

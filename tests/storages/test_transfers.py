@@ -6,7 +6,7 @@ import pytest
 from in_memory import InMemory
 
 from mlcd.core.clock import VirtualClock
-from mlcd.planners.functions.storages.transfers import time_transfers
+from mlcd.planners.functions.storages.exchange import time_transfers
 
 
 def test_a_storage_with_a_law_is_timed_as_the_law_says():

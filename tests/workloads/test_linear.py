@@ -13,7 +13,7 @@ from mlcd_fixtures.partitions import partition
 
 from mlcd.core.errors import UserError
 from mlcd.planners.functions.workloads import Trainer, trainer
-from mlcd.planners.functions.workloads.linear import LogisticRegression, SupportVectorMachine
+from mlcd_bench.workloads.linear import LogisticRegression, SupportVectorMachine
 
 LINEAR = (LogisticRegression, SupportVectorMachine)
 PAPER_TARGET = 0.66

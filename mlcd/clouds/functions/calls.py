@@ -30,6 +30,7 @@ from mlcd.clouds.environment import inherited
 from mlcd.clouds.functions import lithops_internals
 from mlcd.clouds.functions.throttle import threads_of
 from mlcd.core.errors import BackendError, MissingExtra
+from mlcd.planners.functions.storages.storage import one_line
 
 LOCALHOST = "localhost"
 POLL_S = 0.02
@@ -72,13 +73,10 @@ class Call:
             if future.ready or future.success or future.done:
                 self._answers[number] = self._answer(future)
             elif self._gone(future) and time.monotonic() > self._deadlines_s.setdefault(
-                number, self._answer_deadline_s()
+                number, time.monotonic() + ANSWER_GRACE_S
             ):
                 self._answers[number] = Answer(None, "RuntimeError: its process ended without an answer", None, None)
         return [self._answers.get(number) for number in range(len(self.futures))]
-
-    def _answer_deadline_s(self) -> float:
-        return time.monotonic() + ANSWER_GRACE_S
 
     def began_at(self, number: int) -> float | None:
         """When a function that has not answered began, if Lithops knows."""
@@ -123,10 +121,10 @@ class Caller:
                 chunksize=1,
                 timeout=math.ceil(timeout_s),
                 runtime_memory=None if self._platform == LOCALHOST else self._memory_mb,
-                include_modules=None if self._platform == LOCALHOST else ["mlcd"],
+                include_modules=None if self._platform == LOCALHOST else ["mlcd", "mlcd_bench"],
             )
         except Exception as error:  # Lithops and the clouds' clients raise many types
-            raise CallRefused(f"{self._platform} did not take the call: {_first_line(error)}") from error
+            raise CallRefused(f"{self._platform} did not take the call: {one_line(error)}") from error
         return Call(list(futures), self._executor.internal_storage, self._gone)
 
     def end(self, call: Call) -> None:
@@ -202,10 +200,7 @@ def _interpreter(folder: Path, memory_mb: int, mark: str) -> str:
 def _local_config(runtime: str, at_once: int) -> dict[str, Any]:
     own = {"backend": LOCALHOST, "mode": LOCALHOST, "storage": LOCALHOST, "monitoring": "storage"}
     quiet = {"data_cleaner": False, "telemetry": False, "monitoring_interval": POLL_S}
-    return {
-        "lithops": {**own, **quiet},
-        LOCALHOST: {"runtime": runtime, "version": 2, "worker_processes": at_once},
-    }
+    return {"lithops": {**own, **quiet}, LOCALHOST: {"runtime": runtime, "version": 2, "worker_processes": at_once}}
 
 
 def _cloud_executor(lithops: Any, platform: str) -> Any:
@@ -213,8 +208,4 @@ def _cloud_executor(lithops: Any, platform: str) -> Any:
     try:
         return lithops.FunctionExecutor(backend=platform, log_level=None)
     except Exception as error:  # a wrong configuration raises many types
-        raise BackendError(f"functions:{platform}: Lithops says: {_first_line(error)}; see `lithops hello`") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise BackendError(f"functions:{platform}: Lithops says: {one_line(error)}; see `lithops hello`") from error

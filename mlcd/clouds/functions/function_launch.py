@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-from mlcd.clouds.functions.calls import Caller
-from mlcd.clouds.functions.groups import Durations, Function, Group, GroupFailed, OrdersOf
+from mlcd.clouds.functions.groups import READY, WAITS_S, Group, GroupFailed, Prewarmed, Workers, prewarm_after_s
 from mlcd.clouds.functions.meter import Meter
-from mlcd.clouds.functions.models import Models
-from mlcd.clouds.functions.orders import Order, Orders, Report, calibration_of
-from mlcd.clouds.functions.prewarm import READY, WAITS_S, Prewarm, Prewarmed, prewarm_after_s
-from mlcd.clouds.functions.worker import calibrate, train_alone, train_epoch
+from mlcd.clouds.functions.orders import Report, calibration_of
+from mlcd.clouds.functions.worker import calibrate, train_alone
 from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError
 from mlcd.core.measurement import Ended, Outcome, Sample
-from mlcd.planners.functions.nouns import SAMPLE, Epoch, FunctionsTask, TrainEpochs, work_of
+from mlcd.planners.functions.nouns import SAMPLE, Epoch, TrainEpochs, work_of
 from mlcd.planners.functions.storages import connect
 
 POLL_S = 0.01
@@ -49,16 +48,14 @@ class FunctionLaunch:
     """Calls the functions of a launch and yields what they report. It ends `lasts_s` after its start."""
 
     launch: Launch
-    caller: Caller
-    orders: Orders
-    models: Models
-    durations: Durations
+    workers: Workers
     meter: Meter
     clock: Clock
     started_s: float
     lasts_s: float
-    prewarm: Prewarm | None = None
-    """Calls the functions of the next allocation; set if there is one."""
+    prewarm: Callable[[int, int, Meter, float], Prewarmed | None] | None = None
+    """Calls the functions of the next allocation for a trial, an epoch, with a meter of their own and the most seconds
+    to wait. None if the call failed: not an error, the next epoch then only starts later."""
     taken_over: Prewarmed | None = None
     samples: float = 0.0
     last_report_s: float = 0.0
@@ -88,13 +85,13 @@ class FunctionLaunch:
         except BackendError as error:
             yield Ended(self._now_s(), Outcome.FAILED, str(error))
         finally:
-            self.caller.close()
+            self.workers.caller.close()
             self._clear_storage()
 
     def _train(self, work: TrainEpochs) -> Events:
         """Train trials in parallel, each epoch by epoch."""
         waiting, running = deque(work.trials), list[_Trial]()
-        at_once = max(1, self.launch.configuration.nodes // self.orders.allocation.functions)
+        at_once = max(1, self.launch.configuration.nodes // self.workers.orders.allocation.functions)
         while waiting or running:
             while waiting and len(running) < at_once:
                 running.append(self._trial(waiting.popleft(), work.done + 1))
@@ -113,13 +110,12 @@ class FunctionLaunch:
         if self.prewarm is None or work.then is None or len(running) != 1:
             return
         (trial,) = running
-        after_s = prewarm_after_s(self.durations, self.orders.allocation, work.then)
+        after_s = prewarm_after_s(self.workers.durations, self.workers.orders.allocation, work.then)
         running_s = time.time() - trial.group.called_at + trial.group.head_start_s
         if trial.epoch < work.done + work.epochs or running_s < after_s:
             return
-        epoch_s = self.durations.expected_s("train_epoch", self.orders.allocation) or 0.0
-        steps = self._task.workload.iterations(work.then.functions)
-        next_meter = Meter(self._task.tariff, work.then, steps)
+        epoch_s, task = trial.group.expected_s or 0.0, self.workers.orders.task
+        next_meter = Meter(task.tariff, work.then, task.workload.iterations(work.then.functions))
         waits_s = self.meter.reserve_for(READY, next_meter, WAITS_S + epoch_s, 2 * (epoch_s - after_s))
         if waits_s is not None:
             self.prewarmed = self.prewarm(trial.number, trial.epoch + 1, next_meter, waits_s)
@@ -128,37 +124,28 @@ class FunctionLaunch:
     def _trial(self, trial: int, epoch: int) -> _Trial:
         if (prewarmed := self.taken_over) is not None and (prewarmed.trial, prewarmed.epoch) == (trial, epoch):
             self.taken_over = None
-            if prewarmed.take_over(self.meter, self.models.find(trial, epoch - 1)):
+            if prewarmed.take_over(self.meter, self.workers.models.find(trial, epoch - 1)):
                 return _Trial(trial, epoch, prewarmed.group)
             raise _OutOfBudget
-        orders, models = self.orders, self.models
-        return _Trial(trial, epoch, epoch_group(self.caller, orders, models, self.durations, self.meter, trial, epoch))
+        return _Trial(trial, epoch, self.workers.epoch(self.meter, trial, epoch))
 
     def _ended(self, trial: _Trial, reports: list[Report]) -> Sample:
         """Commit the model and report the epoch. The parts of its time are those of the last function to start."""
         group, seconds = trial.group, time.time() - trial.group.began_at
-        self.models.commit(trial.number, trial.epoch, self.orders.model(trial.number, trial.epoch, group.attempt))
+        where = trial.number, trial.epoch
+        self.workers.models.commit(*where, self.workers.orders.model(*where, group.attempt))
         last = max(reports, key=lambda report: float(report["up_at"]))
         start_s = max(0.0, last["up_at"] - group.called_at)
         if start_s > 0:  # prewarmed functions had started before the call
-            self.durations.record(READY, self.orders.allocation, start_s + last["load_s"])
+            self.workers.durations.record(READY, self.workers.orders.allocation, start_s + last["load_s"])
         usd, used_s = self._prewarmed_cost()
         loss = math.fsum(report["loss"] for report in reports) / sum(report["evaluated"] for report in reports)
-        epoch = Epoch(
-            trial.number,
-            trial.epoch,
-            seconds,
-            self.meter.usd(group.bill, seconds) + usd,
-            _finite_or_infinite(loss),
-            start_s=start_s,
-            load_s=last["load_s"],
-            compute_s=last["compute_s"],
-            sync_s=last["sync_s"],
-            function_s=group.bill.function_s + used_s,
-            requests=group.bill.requests,
-            retries=group.attempt,
-        )
-        return self._sample(epoch, self._task.workload.samples)
+        usd += self.meter.usd(group.bill, seconds)
+        parts = start_s, last["load_s"], last["compute_s"], last["sync_s"]
+        epoch = Epoch(*where, seconds, usd, _finite_or_infinite(loss), *parts)
+        used_s += group.bill.function_s
+        epoch = replace(epoch, function_s=used_s, requests=group.bill.requests, retries=group.attempt)
+        return self._sample(epoch, self.workers.orders.task.workload.samples)
 
     def _prewarmed_cost(self) -> tuple[float, float]:
         """The cost of prewarmed functions to this launch, and their billed seconds."""
@@ -169,23 +156,21 @@ class FunctionLaunch:
 
     def _train_sample(self, work: TrainEpochs, functions: int) -> Events:
         """Train a sample of the data. All epochs are one call, and share its cost."""
-        trial, workload = work.trials[0], self._task.workload.sampled(SAMPLE, functions)
-        group = self._group(
-            train_alone,
-            lambda attempt, until, requests: self.orders.sample(trial, functions, work.epochs, until),
-            "the sample",
-        )
+        trial, orders = work.trials[0], self.workers.orders
+        order = partial(orders.sample, trial, functions, work.epochs)
+        group = Group(self.workers, train_alone, order, "the sample", self.meter)
         (report,) = self._reports(group)
         count, seconds = len(report["epochs"]), time.time() - group.began_at
         usd, used_s = self.meter.usd(group.bill, seconds) / count, group.bill.function_s / count
         for number, (loss, took_s) in enumerate(report["epochs"], 1):
             epoch = Epoch(trial, number, took_s, usd, _finite_or_infinite(loss), compute_s=took_s, function_s=used_s)
-            yield self._sample(epoch, workload.samples)
+            yield self._sample(epoch, orders.task.workload.sampled(SAMPLE, functions).samples)
 
     def _calibrate(self) -> Events:
-        group = self._group(calibrate, self.orders.calibration, "the calibration")
+        orders = self.workers.orders
+        group = Group(self.workers, calibrate, orders.calibration, "the calibration", self.meter)
         reports = self._reports(group)
-        calibrated = calibration_of(self.orders.allocation, self._task.workload, reports, group.called_at)
+        calibrated = calibration_of(orders.allocation, orders.task.workload, reports, group.called_at)
         self.samples += sum(report["rows"] for report in reports)
         yield Sample(self._report_s(), self.samples, evidence=calibrated)
 
@@ -204,14 +189,11 @@ class FunctionLaunch:
         if not any(paid) and len(idle) == len(groups):
             raise _OutOfBudget
 
-    def _group(self, function: Function, orders: OrdersOf, name: str) -> Group:
-        return Group(self.caller, function, orders, name, self.orders.allocation, self.durations, self.meter)
-
     def _clear_storage(self) -> None:
         """Delete what the functions left in the storage; one that is unreachable keeps nothing."""
-        storage, url = self.orders.allocation.storage, self.orders.url
+        storage, url = self.workers.orders.allocation.storage, self.workers.orders.url
         with suppress(BackendError), closing(connect(storage, url, retry_s=0.0)) as storage_client:
-            storage_client.clear(f"{self.orders.name}/")
+            storage_client.clear(f"{self.workers.orders.name}/")
 
     def _sample(self, epoch: Epoch, samples: int) -> Sample:
         self.samples += samples
@@ -230,51 +212,7 @@ class FunctionLaunch:
     def _now_s(self) -> float:
         return self.clock.elapsed_s() - self.started_s
 
-    @property
-    def _task(self) -> FunctionsTask:
-        assert isinstance(self.orders.job.ask, FunctionsTask)
-        return self.orders.job.ask
-
-
-def epoch_group(
-    caller: Caller,
-    orders: Orders,
-    models: Models,
-    durations: Durations,
-    meter: Meter,
-    trial: int,
-    epoch: int,
-    gate: str = "",
-    waits_s: float = 0.0,
-) -> Group:
-    """The functions of an epoch. With a gate, those of the first attempt wait there for the model."""
-    waits_until = time.time() + waits_s
-
-    def orders_of(attempt: int, until: float, requests: int | None) -> list[Order]:
-        if gate and attempt == 0:
-            return orders.waiting(trial, epoch, gate, waits_until, attempt, until, requests)
-        return orders.epoch(trial, epoch, models.find(trial, epoch - 1), attempt, until, requests)
-
-    return Group(
-        caller,
-        train_epoch,
-        orders_of,
-        f"epoch {epoch} of trial {trial}",
-        orders.allocation,
-        durations,
-        meter,
-        _disagreement,
-        lambda attempt: models.delete(orders.model(trial, epoch, attempt)),
-        waits_s,
-    )
-
 
 def _finite_or_infinite(loss: float) -> float:
     """A loss that is not a number becomes infinite."""
     return loss if math.isfinite(loss) else math.inf
-
-
-def _disagreement(reports: list[Report]) -> str:
-    """All functions took the same steps, so all must have the same model. Empty if they have."""
-    models = {report["model"] for report in reports}
-    return "" if len(models) == 1 else f"{len(reports)} functions ended with {len(models)} different models"

@@ -4,27 +4,40 @@ A function that dies, raises or times out, or a lost storage, fails the whole at
 and all are called again as a new group that shares nothing with the old one. Every attempt is billed. If the job's own
 code raises the same error twice, there is no third attempt. A straggler is a group that takes `STRAGGLER` times the
 median of earlier groups on the same allocation.
+
+Prewarmed functions are those of the next allocation, called while the last epoch of the current one still runs.
+The delayed restart of Wu et al. (CE-scaling, IPDPS 2023), section III-D: they start and read their part of the data
+while the functions of the old allocation are still training, then wait at a gate: an object in the bucket that names
+the model to continue from. The launch that they are for takes them over and opens the gate. If none does, they are
+ended with the next launch or with MLCD, and on any platform by their own timeout. They are called as late as possible:
+
+    x = max(0, E - A)    after the running epoch was called; E: seconds of such an epoch, A: until they are ready
+
+What they use until the running launch ends is billed to that launch, the rest to the one that takes them over.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
 
+from mlcd.clouds.functions.bucket import Models
 from mlcd.clouds.functions.calls import Answer, Call, Caller, CallRefused
 from mlcd.clouds.functions.meter import Bill, Meter
+from mlcd.clouds.functions.orders import Order, Orders, Report
+from mlcd.clouds.functions.worker import train_epoch
 from mlcd.clouds.platforms import diagnose
 from mlcd.clouds.platforms.failures import last_lines
 from mlcd.core.measurement import Outcome
 from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation
 
-Report = dict[str, Any]
 Function = Callable[..., Report]
-OrdersOf = Callable[[int, float, int | None], list[dict[str, Any]]]
+OrdersOf = Callable[[int, float, int | None], list[Order]]
 """Takes the attempt's number, its deadline (Unix time) and its most requests."""
 
 STRAGGLER = 4.0
@@ -32,6 +45,10 @@ MIN_TIMEOUT_S, MAX_TIMEOUT_S = 10.0, 900.0
 """Bounds of an attempt's timeout. The upper one is Lambda's."""
 MIN_ATTEMPT_S = 1.0
 """Shortest useful attempt."""
+READY = "ready"
+"""The name in `Durations` for the time until functions are up and have their data."""
+WAITS_S = 60.0
+"""Timeout of prewarmed functions, after the expected end of the running epoch."""
 _LITHOPS_ERROR = re.compile(r"\('HANDLER', ['\"](.*)['\"]\)")
 """Lithops' wrapping of an error about a function's process."""
 
@@ -62,25 +79,42 @@ class Durations:
 
     def timeout_s(self, function_name: str, allocation: Allocation) -> float:
         """After this time a group counts as a straggler."""
-        expected_s = self.expected_s(function_name, allocation)
-        return (
-            MAX_TIMEOUT_S if expected_s is None else min(MAX_TIMEOUT_S, max(self.min_timeout_s, STRAGGLER * expected_s))
-        )
+        expected_s = self.expected_s(function_name, allocation) or math.inf
+        return min(MAX_TIMEOUT_S, max(self.min_timeout_s, STRAGGLER * expected_s))
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The functions of a launch: who calls them, what they are told, their models, and how long their groups took."""
+
+    caller: Caller
+    orders: Orders
+    models: Models
+    durations: Durations
+
+    def epoch(self, meter: Meter, trial: int, epoch: int, gate: str = "", waits_s: float = 0.0) -> Group:
+        """The functions of an epoch. With a gate, those of the first attempt wait there for the model."""
+        orders, models, waits_until = self.orders, self.models, time.time() + waits_s
+
+        def orders_of(attempt: int, until: float, requests: int | None) -> list[Order]:
+            if gate and attempt == 0:
+                return orders.waiting(trial, epoch, gate, waits_until, attempt, until, requests)
+            return orders.epoch(trial, epoch, models.find(trial, epoch - 1), attempt, until, requests)
+
+        group = Group(self, train_epoch, orders_of, f"epoch {epoch} of trial {trial}", meter, waits_s=waits_s)
+        group.discard = lambda attempt: models.delete(orders.model(trial, epoch, attempt))
+        return group
 
 
 @dataclass
 class Group:
     """One piece of work of a group of functions, with all its attempts. `start` starts each attempt."""
 
-    caller: Caller
+    workers: Workers
     function: Function
     orders: OrdersOf
     name: str
-    allocation: Allocation
-    durations: Durations
     meter: Meter
-    check: Callable[[list[Report]], str] = lambda reports: ""
-    """What is wrong with the reports; empty if nothing is."""
     discard: Callable[[int], None] = lambda attempt: None
     """Called for a failed attempt."""
     waits_s: float = 0.0
@@ -99,26 +133,30 @@ class Group:
         self.began_at = time.time()
 
     @property
-    def function_name(self) -> str:
-        """The name of the function."""
-        return self.function.__name__
+    def expected_s(self) -> float | None:
+        """How long such a group takes; None before the first one."""
+        return self.workers.durations.expected_s(self.function.__name__, self.workers.orders.allocation)
+
+    @property
+    def timeout_s(self) -> float:
+        """After this time it counts as a straggler."""
+        return self.workers.durations.timeout_s(self.function.__name__, self.workers.orders.allocation)
 
     def start(self, until: float, share: float) -> bool:
         """Call the functions; False if the budget does not cover that now. A refused call counts as an attempt.
 
         `until`: deadline of the functions, in Unix time. `share`: of the remaining budget, see `Meter.grant`.
         """
-        timeout_s = self.durations.timeout_s(self.function_name, self.allocation)
-        timeout_s += self.waits_s if self.attempt == 0 else 0.0
+        timeout_s = self.timeout_s + (self.waits_s if self.attempt == 0 else 0.0)
         wanted_s = max(MIN_ATTEMPT_S, min(timeout_s, until - time.time()))
-        least_s = min(wanted_s, self.durations.expected_s(self.function_name, self.allocation) or MIN_ATTEMPT_S)
+        least_s = min(wanted_s, self.expected_s or MIN_ATTEMPT_S)
         grant = self.meter.grant(self.name, wanted_s, least_s, share)
         if grant is None:
             return False
         self.called_at, self.lasts_s, self.head_start_s = time.time(), grant.seconds, 0.0
         orders = self.orders(self.attempt, min(until, self.called_at + grant.seconds), grant.requests)
         try:
-            self.call = self.caller.call(self.function, orders, grant.seconds)
+            self.call = self.workers.caller.call(self.function, orders, grant.seconds)
         except CallRefused as error:
             self._count_failure(Outcome.LAUNCH_FAILED, str(error), "")
         return True
@@ -128,9 +166,7 @@ class Group:
 
         `head_start_s`: the time that prewarming has saved.
         """
-        wanted_s = self.durations.timeout_s(self.function_name, self.allocation)
-        least_s = self.durations.expected_s(self.function_name, self.allocation) or MIN_ATTEMPT_S
-        grant = self.meter.grant(self.name, wanted_s, least_s, 1.0)
+        grant = self.meter.grant(self.name, self.timeout_s, self.expected_s or MIN_ATTEMPT_S, 1.0)
         if grant is None:
             return False
         self.began_at = self.called_at = time.time()
@@ -153,11 +189,12 @@ class Group:
             final = repeated or bool((answer.report or {}).get("final"))
             self._attempt_failed(outcome, f"function {rank}: {why}", _log(answer), final)
         elif len(reports) == len(answers):
-            if wrong := self.check(reports):
+            if wrong := _disagreement(reports):
                 self._attempt_failed(Outcome.FAILED, wrong, "")
                 return None
             self.end()
-            self.durations.record(self.function_name, self.allocation, now - self.called_at + self.head_start_s)
+            took_s, allocation = now - self.called_at + self.head_start_s, self.workers.orders.allocation
+            self.workers.durations.record(self.function.__name__, allocation, took_s)
             return reports
         elif now - self.called_at > self.lasts_s:
             late = f"{len(answers) - len(reports)} of {len(answers)} functions had not ended"
@@ -168,7 +205,7 @@ class Group:
         """Close an attempt: end what still runs, and bill all of it."""
         if self.call is not None:
             self.bill.add(self.call, self.call.answers(), time.time())
-            self.caller.end(self.call)
+            self.workers.caller.end(self.call)
             self.call = None
         self.meter.settle(self.name, self.bill, time.time() - self.began_at)
 
@@ -183,6 +220,12 @@ class Group:
         if final or self.attempt >= MOST_ATTEMPTS:
             times = "" if self.attempt == 1 else f" {self.attempt} times"
             raise GroupFailed(outcome, f"{self.name} failed{times}; {why}", last_lines(log))
+
+
+def _disagreement(reports: list[Report]) -> str:
+    """All functions took the same steps, so all must have the same model, if any. Empty if they have."""
+    models = {report.get("model") for report in reports}
+    return "" if len(models) == 1 else f"{len(reports)} functions ended with {len(models)} different models"
 
 
 def _failed(answer: Answer) -> bool:
@@ -213,3 +256,41 @@ def _diagnosis(answer: Answer) -> tuple[Outcome, str]:
         return outcome, wrapped[-1][0].lower() + wrapped[-1][1:]
     diagnosis = diagnose(1, answer.log)
     return diagnosis.outcome, diagnosis.advice
+
+
+def prewarm_after_s(durations: Durations, running: Allocation, then: Allocation) -> float:
+    """x, counted from the call of the running epoch; infinite while the duration of such an epoch is unknown."""
+    epoch_s = durations.expected_s("train_epoch", running)
+    ready_s = durations.expected_s(READY, then) or durations.expected_s(READY, running)
+    return math.inf if epoch_s is None or ready_s is None else max(0.0, epoch_s - ready_s)
+
+
+@dataclass
+class Prewarmed:
+    """Functions that wait for an epoch of a trial. Closing `ending` ends them."""
+
+    run: str
+    trial: int
+    epoch: int
+    group: Group
+    gate: str
+    ending: ExitStack
+
+    def used(self) -> Bill:
+        """What they have used so far."""
+        bill = Bill()
+        if self.group.call is not None:
+            bill.add(self.group.call, self.group.call.answers(), time.time())
+        return bill
+
+    def take_over(self, meter: Meter, model: str | None) -> bool:
+        """Let them continue from this model, billed to another launch's meter; False if its budget is too small."""
+        paid, self.group.meter = self.used(), meter
+        self.group.bill = Bill(-paid.calls, -paid.function_s)
+        workers = self.group.workers
+        ready_s = workers.durations.expected_s(READY, workers.orders.allocation) or 0.0
+        if model is None or self.group.call is None or not self.group.resume_on_meter(ready_s):
+            return False
+        bucket = workers.caller.bucket
+        bucket.put_object(bucket.bucket, self.gate, f"{model}\n")
+        return True

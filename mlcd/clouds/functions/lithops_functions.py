@@ -1,7 +1,7 @@
 """Real functions through Lithops: calibrations, and epochs of one or many trials.
 
-Every epoch of a trial is one group of calls (`tries.py`); its model is committed when all of them have succeeded
-(`models.py`). Trials run in parallel, as many as the configuration has functions for; the others wait. On this machine
+Every epoch of a trial is one group of calls (`groups.py`); its model is committed when all of them have succeeded
+(`bucket.py`). Trials run in parallel, as many as the configuration has functions for; the others wait. On this machine
 functions are processes with a share of its CPUs according to their memory (`throttle.py`), and a watchdog ends them if
 MLCD is killed. On another platform they end by their own timeout, at most the launch's lifetime.
 """
@@ -16,14 +16,12 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
+from mlcd.clouds.functions.bucket import Models, store
 from mlcd.clouds.functions.calls import LOCALHOST, Caller
-from mlcd.clouds.functions.dataset import store
-from mlcd.clouds.functions.function_launch import FunctionLaunch, epoch_group
-from mlcd.clouds.functions.groups import Durations, GroupFailed
+from mlcd.clouds.functions.function_launch import FunctionLaunch
+from mlcd.clouds.functions.groups import Durations, GroupFailed, Prewarmed, Workers
 from mlcd.clouds.functions.meter import Meter
-from mlcd.clouds.functions.models import Models
-from mlcd.clouds.functions.orders import Faults, Orders, no_faults
-from mlcd.clouds.functions.prewarm import Prewarmed
+from mlcd.clouds.functions.orders import Faults, Orders
 from mlcd.clouds.launches import Launches, before_ordering
 from mlcd.clouds.local import teardown
 from mlcd.clouds.local.teardown import Watchdog
@@ -31,7 +29,8 @@ from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError
 from mlcd.core.job import Job
-from mlcd.planners.functions.nouns import Allocation, FunctionsTask, work_of
+from mlcd.planners.functions.nouns import Allocation, on_functions, work_of
+from mlcd.planners.functions.space import allocated
 from mlcd.planners.functions.storages.storage import RETRY_S
 from mlcd.planners.functions.workload import CALIBRATION_STEPS
 
@@ -54,7 +53,7 @@ class LithopsFunctions:
     clock: Clock
     endpoints: Mapping[str, str]
     platform: str = LOCALHOST
-    faults: Faults = no_faults
+    faults: Faults = lambda epoch, rank, attempt: None
     durations: Durations = field(default_factory=Durations)
     retry_s: float = RETRY_S
     prewarmed: Prewarmed | None = None
@@ -68,39 +67,28 @@ class LithopsFunctions:
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Call functions and yield what they report."""
-        started_s, allocation = self.clock.elapsed_s(), _allocation(launch)
+        started_s, allocation, task = self.clock.elapsed_s(), allocated(launch.configuration), on_functions(job)
         prewarmed = self._taken_over(launch)
-        taken = {"took_over": prewarmed.caller.folder.name} if prewarmed is not None else {}
+        taken = {"took_over": prewarmed.group.workers.caller.folder.name} if prewarmed is not None else {}
         folder = self.launches.open(launch, platform=self.platform, **taken)
         with ExitStack() as stack:
             if self.platform == LOCALHOST:
                 stack.enter_context(Watchdog(folder, launch.lifetime_s))
             stack.callback(teardown.tear_down, folder)
+            done = work.done if (work := work_of(launch)) is not None else 0
             if prewarmed is not None:
                 stack.push(prewarmed.ending)
-                caller, orders = prewarmed.caller, prewarmed.orders
+                workers = prewarmed.group.workers
+                workers = replace(workers, models=replace(workers.models, done=done))
             else:
                 with before_ordering():  # the data are stored before any function is called
-                    caller = self._caller(stack, folder, allocation, launch.configuration.nodes)
-                    orders = self._orders(job, launch.label, allocation, caller)
+                    workers = self._workers(stack, folder, job, launch, allocation, done)
+            steps = task.workload.iterations(allocation.functions) if work is not None else CALIBRATION_STEPS
+            meter = Meter(task.tariff, allocation, steps, launch.most_usd)
             lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S
-            done = work.done if (work := work_of(launch)) is not None else 0
-            models = Models(self.home / "functions" / _run_of(launch), caller.bucket, done)
-            meter = _meter(job, launch)
             prewarm = partial(self._prewarm, job, launch)
-            yield from FunctionLaunch(
-                launch,
-                caller,
-                orders,
-                models,
-                self.durations,
-                meter,
-                self.clock,
-                started_s,
-                lasts_s,
-                prewarm,
-                prewarmed,
-            ).events()
+            begun = FunctionLaunch(launch, workers, meter, self.clock, started_s, lasts_s, prewarm, prewarmed)
+            yield from begun.events()
 
     def reclaim(self, label: str) -> float | None:
         """End what a crash left of a launch; return the seconds that it was up."""
@@ -124,15 +112,15 @@ class LithopsFunctions:
             self.prewarmed.ending.close()
             self.prewarmed = None
 
-    def _caller(self, stack: ExitStack, folder: Path, allocation: Allocation, at_once: int) -> Caller:
-        """A caller for one launch, which closes with the stack."""
-        at_once = max(at_once, allocation.functions)
+    def _workers(
+        self, stack: ExitStack, folder: Path, job: Job, launch: Launch, allocation: Allocation, done: int = 0
+    ) -> Workers:
+        """The functions of one launch, whose caller closes with the stack."""
+        workload, is_local = on_functions(job).workload, self.platform == LOCALHOST
+        nodes = launch.configuration.nodes if allocation == launch.configuration.setting else 0
+        at_once = max(nodes, allocation.functions)
         caller = Caller(self.home, folder, self.platform, allocation.memory_mb, at_once, teardown.mark_of(folder))
         stack.callback(caller.close)
-        return caller
-
-    def _orders(self, job: Job, label: str, allocation: Allocation, caller: Caller) -> Orders:
-        workload = _task(job).workload
         try:
             stored = store(caller.bucket, workload.data, workload.samples, job.folder)
         except MlcdError:
@@ -140,9 +128,10 @@ class LithopsFunctions:
         except Exception as error:  # the clouds' clients raise many types
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             raise BackendError(f"functions:{self.platform}: the data cannot be stored: {why}") from error
-        url, is_local = self.endpoints[allocation.storage], self.platform == LOCALHOST
-        name = f"{label}-{uuid4().hex[:8]}"
-        return Orders(job, allocation, stored, url, name, is_local, self.retry_s, self.faults)
+        url, name = self.endpoints[allocation.storage], f"{launch.label}-{uuid4().hex[:8]}"
+        orders = Orders(job, allocation, stored, url, name, is_local, self.retry_s, self.faults)
+        models = Models(self.home / "functions" / _run_of(launch), caller.bucket, done)
+        return Workers(caller, orders, models, self.durations)
 
     def _prewarm(
         self, job: Job, launch: Launch, trial: int, epoch: int, meter: Meter, waits_s: float
@@ -156,17 +145,15 @@ class LithopsFunctions:
             if self.platform == LOCALHOST:
                 stack.enter_context(Watchdog(folder, None))
             stack.callback(teardown.tear_down, folder)
-            caller = self._caller(stack, folder, then, then.functions)
-            orders = self._orders(job, launch.label, then, caller)
-            models = Models(self.home / "functions" / _run_of(launch), caller.bucket)
-            gate = f"mlcd/memory/models/{orders.name}/gate"
-            stack.callback(models.delete, gate)
-            group = epoch_group(caller, orders, models, self.durations, meter, trial, epoch, gate, waits_s)
+            workers = self._workers(stack, folder, job, launch, then)
+            gate = f"mlcd/memory/models/{workers.orders.name}/gate"
+            stack.callback(workers.models.delete, gate)
+            group = workers.epoch(meter, trial, epoch, gate, waits_s)
             try:
                 group.start(math.inf, share=1.0)
             except (BackendError, GroupFailed):
                 return None
-            self.prewarmed = Prewarmed(_run_of(launch), trial, epoch, caller, orders, group, gate, stack.pop_all())
+            self.prewarmed = Prewarmed(_run_of(launch), trial, epoch, group, gate, stack.pop_all())
         return self.prewarmed
 
     def _taken_over(self, launch: Launch) -> Prewarmed | None:
@@ -174,11 +161,13 @@ class LithopsFunctions:
         prewarmed, work = self.prewarmed, work_of(launch)
         if prewarmed is None:
             return None
-        wanted = work is not None and (_run_of(launch), work.trials, work.done + 1, _allocation(launch)) == (
+        where, run = allocated(launch.configuration), _run_of(launch)
+        asked = (run, work.trials, work.done + 1, where) if work is not None else None
+        wanted = asked == (
             prewarmed.run,
             (prewarmed.trial,),
             prewarmed.epoch,
-            prewarmed.orders.allocation,
+            prewarmed.group.workers.orders.allocation,
         )
         if not wanted or prewarmed.group.call is None:
             self.close()
@@ -190,22 +179,3 @@ class LithopsFunctions:
 def _run_of(launch: Launch) -> str:
     """The run of a launch: its label without the last number."""
     return launch.label.rpartition("-")[0] or launch.label
-
-
-def _allocation(launch: Launch) -> Allocation:
-    if not isinstance(launch.configuration.setting, Allocation):
-        raise BackendError(f"{launch.configuration} says nothing of functions")
-    return launch.configuration.setting
-
-
-def _task(job: Job) -> FunctionsTask:
-    if not isinstance(job.ask, FunctionsTask):
-        raise BackendError(f"'{job.name}' is not a job on functions")
-    return job.ask
-
-
-def _meter(job: Job, launch: Launch) -> Meter:
-    task = _task(job)
-    allocation = _allocation(launch)
-    steps = task.workload.iterations(allocation.functions) if launch.work is not None else CALIBRATION_STEPS
-    return Meter(task.tariff, allocation, steps, launch.most_usd)

@@ -38,9 +38,9 @@ def began_at(future: Any) -> float | None:
 
 def has_ended(executor: Any, future: Any) -> bool:
     """On this machine: whether the process of a function has ended."""
-    here, of_job = executor.compute_handler.env, future.job_key
-    running = f"{of_job}-{future.call_id}" in here.task_processes
-    return not running and bool(future.running or (of_job in here.jobs and here.jobs[of_job].done))
+    local, of_job = executor.compute_handler.env, future.job_key
+    running = f"{of_job}-{future.call_id}" in local.task_processes
+    return not running and bool(future.running or (of_job in local.jobs and local.jobs[of_job].done))
 
 
 def start_workers(executor: Any) -> None:

@@ -85,11 +85,11 @@ class Meter:
 
         `share`: the part of the remaining budget to use first, since others may want to start, too.
         """
-        requests = self._most_requests()
+        n = self.allocation.functions
+        requests = POLLS * self.steps * (10 * n + 2) if self._rate.usd_per_request else None
         if self.tariff is None or self.most_usd is None:
             return Grant(wanted_s, requests)
         left_usd = self._left_usd()
-        n = self.allocation.functions
         once_usd = n * self.tariff.usd_per_call + (requests or 0) * self._rate.usd_per_request
         once_usd += self._rate.usd_per_minute
         usd_per_s = n * self._usd_per_function_s + self._rate.usd_per_minute / 60
@@ -124,12 +124,6 @@ class Meter:
         """An attempt is over: release its reserve, and book what it used."""
         self._reserved.pop(key, None)
         self._spent[key] = self.usd(bill, seconds)
-
-    def _most_requests(self) -> int | None:
-        if not self._rate.usd_per_request:
-            return None
-        n = self.allocation.functions
-        return POLLS * self.steps * (10 * n + 2)
 
     @property
     def _usd_per_function_s(self) -> float:

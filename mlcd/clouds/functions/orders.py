@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from mlcd.clouds.functions.dataset import Stored
+from mlcd.clouds.functions.bucket import Stored
 from mlcd.clouds.functions.throttle import share_of
 from mlcd.core.job import Job
-from mlcd.planners.functions.nouns import SAMPLE, Allocation, Calibrated, FunctionsTask
+from mlcd.planners.functions.nouns import SAMPLE, Allocation, Calibrated, FunctionsTask, on_functions
 from mlcd.planners.functions.workload import CALIBRATION_STEPS, StorageRate, Workload
 
 Order = dict[str, Any]
@@ -25,13 +25,9 @@ EVALUATED_SAMPLES = 10_000
 KILOBYTE_MB = 0.001
 LARGEST_MB = 32.0
 """Largest single transfer in a calibration."""
-Faults = Callable[[int, int, int], str]
-"""For tests: the fault to inject, by epoch, rank and attempt; see `worker.py`."""
-
-
-def no_faults(epoch: int, rank: int, attempt: int) -> str:
-    """Inject nothing."""
-    return ""
+Fault = Callable[[], object]
+Faults = Callable[[int, int, int], Fault | None]
+"""For tests: what a function does half-way through, by epoch, rank and attempt."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +42,18 @@ class Orders:
     throttled: bool
     retry_s: float
     """How long requests to a storage that does not answer are retried."""
-    faults: Faults = no_faults
+    faults: Faults = lambda epoch, rank, attempt: None
+
+    @property
+    def task(self) -> FunctionsTask:
+        """What the job does on functions."""
+        return on_functions(self.job)
 
     def epoch(
         self, trial: int, epoch: int, initial_model: str | None, attempt: int, until: float, requests: int | None
     ) -> list[Order]:
         """The orders of an attempt at an epoch. Models are keys in the bucket; None is the initial model."""
-        common = self._common(trial, self.allocation, self._task.workload, until)
+        common = self._common(trial, self.allocation, self.task.workload, until)
         models = {"from": initial_model, "into": self.model(trial, epoch, attempt)}
         return self._each({**common, **models}, trial, epoch, attempt, requests)
 
@@ -69,16 +70,18 @@ class Orders:
 
     def calibration(self, attempt: int, until: float, requests: int | None) -> list[Order]:
         """The orders of an attempt at a calibration."""
-        common = self._common(0, self.allocation, self._task.workload, until)
-        sizes_mb = _sizes_mb(self._task, self.allocation.storage)
+        common = self._common(0, self.allocation, self.task.workload, until)
+        sizes_mb = _sizes_mb(self.task, self.allocation.storage)
         own = {"from": None, "sizes_mb": sizes_mb, "steps_most": CALIBRATION_STEPS}
         return self._each({**common, **own}, 0, 0, attempt, requests)
 
-    def sample(self, trial: int, functions: int, epochs: int, until: float) -> list[Order]:
+    def sample(
+        self, trial: int, functions: int, epochs: int, attempt: int, until: float, requests: int | None
+    ) -> list[Order]:
         """The order of one function that trains a sample of the data as `functions` would train all of it."""
-        workload = self._task.workload.sampled(SAMPLE, functions)
+        workload = self.task.workload.sampled(SAMPLE, functions)
         common = self._common(trial, replace(self.allocation, functions=1), workload, until)
-        return [{**common, "from": None, "epochs": epochs, "rank": 0, "fault": "", "requests_most": None}]
+        return [{**common, "from": None, "epochs": epochs, "rank": 0, "fault": None, "requests_most": None}]
 
     def group(self, trial: int, epoch: int, attempt: int) -> str:
         """The prefix under which the functions of an attempt exchange data; unique."""
@@ -98,13 +101,8 @@ class Orders:
             orders.append({**common, **own})
         return orders
 
-    @property
-    def _task(self) -> FunctionsTask:
-        assert isinstance(self.job.ask, FunctionsTask)
-        return self.job.ask
-
     def _common(self, trial: int, allocation: Allocation, workload: Workload, until: float) -> Order:
-        tuning = self._task.tuning
+        tuning = self.task.tuning
         drawn = {"learning_rate": workload.learning_rate}
         if tuning is not None:
             drawn |= tuning.drawn(trial, self.job.search.seed)

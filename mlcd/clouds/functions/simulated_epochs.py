@@ -1,19 +1,26 @@
-"""Attempts at an epoch on a simulated platform: their noise, failures and bills.
+"""Attempts at an epoch on a simulated platform: their noise, failures and bills, and which of them starts when.
 
 Each time is that of the equations times log-normal noise. Functions synchronise in every iteration, so the slowest one
-slows all of them down, and one that dies fails the whole attempt.
+slows all of them down, and one that dies fails the whole attempt. An attempt starts only if `Launch.most_usd` covers
+its expected cost beside the allotments of the running ones. It is stopped, and lost, before it exceeds its allotment.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
 from mlcd.planners.functions.beliefs.epoch import EpochModel, Parts
-from mlcd.planners.functions.nouns import Allocation, Epoch
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, Epoch, TrainEpochs
+from mlcd.planners.functions.workload import StorageRate
+
+MOST_TIMES_EXPECTED = 4.0
+"""Largest allotment of an attempt, as a multiple of its expected cost, where the budget is limited."""
 
 
 @dataclass(frozen=True)
@@ -81,17 +88,20 @@ class Attempt:
         return replace(self, parts=cut, requests=math.floor(share * self.requests), lost=True)
 
     @property
+    def _rate(self) -> StorageRate:
+        return self.model.tariff.storage(self.where.storage)
+
+    @property
     def _once_usd(self) -> float:
-        calls_usd = self.where.functions * self.model.tariff.usd_per_call
-        return calls_usd + self.model.tariff.storage(self.where.storage).usd_per_minute
+        return self.where.functions * self.model.tariff.usd_per_call + self._rate.usd_per_minute
 
     @property
     def _wall_usd_per_s(self) -> float:
-        return self.model.tariff.storage(self.where.storage).usd_per_minute / 60
+        return self._rate.usd_per_minute / 60
 
     @property
     def _up_usd_per_s(self) -> float:
-        requests_usd = self.requests * self.model.tariff.storage(self.where.storage).usd_per_request
+        requests_usd = self.requests * self._rate.usd_per_request
         by_requests = requests_usd / self.parts.billed_s if self.parts.billed_s > 0 else 0.0
         return self.where.functions * self.model.tariff.usd_per_function_s(self.where.memory_mb) + by_requests
 
@@ -127,18 +137,62 @@ class Platform:
 
 def epoch_report(tries: list[Attempt], loss: float) -> Epoch:
     """The report of an epoch: the parts of the successful attempt, and the bill of all attempts."""
-    good = tries[-1]
-    return Epoch(
-        good.trial,
-        good.number,
-        good.end_s - tries[0].begin_s,
-        math.fsum(each.usd() for each in tries),
-        loss,
-        good.parts.start_s,
-        good.parts.load_s,
-        good.parts.compute_s,
-        good.parts.sync_s,
-        math.fsum(each.function_s for each in tries),
-        sum(each.requests for each in tries),
-        len(tries) - 1,
-    )
+    good, seconds = tries[-1], tries[-1].end_s - tries[0].begin_s
+    usd, function_s = math.fsum(each.usd() for each in tries), math.fsum(each.function_s for each in tries)
+    requests, retries = sum(each.requests for each in tries), len(tries) - 1
+    epoch = Epoch(good.trial, good.number, seconds, usd, loss, **asdict(good.parts))
+    return replace(epoch, function_s=function_s, requests=requests, retries=retries)
+
+
+@dataclass
+class Schedule:
+    """The attempts of a launch. `planned`: one without noise. `draw` adds noise. `begun`: those so far."""
+
+    work: TrainEpochs
+    slots: int
+    most_usd: float
+    planned: Attempt
+    draw: Callable[[Attempt], Attempt]
+    begun: list[Attempt] = field(default_factory=list)
+    broken: Attempt | None = None
+
+    def __iter__(self) -> Iterator[Attempt]:
+        """Attempts in the order in which they end, until all is done, one epoch fails for good, or money runs out."""
+        first, last = self.work.done + 1, self.work.done + self.work.epochs
+        waiting = deque((trial, first) for trial in self.work.trials)
+        running: list[tuple[float, int, Attempt, float]] = []
+        lost: Counter[tuple[int, int]] = Counter()
+        now_s, left_usd = 0.0, self.most_usd
+        while True:
+            while waiting and (allotted_usd := self._allotted_usd(left_usd, len(running), len(waiting))) is not None:
+                trial, number = waiting.popleft()
+                left_usd -= allotted_usd if allotted_usd < math.inf else 0.0
+                attempt = self.draw(replace(self.planned, trial=trial, number=number, begin_s=now_s))
+                self.begun.append(attempt.within(allotted_usd))
+                heapq.heappush(running, (self.begun[-1].end_s, trial, self.begun[-1], allotted_usd))
+            if not running:
+                return
+            now_s, trial, attempt, allotted_usd = heapq.heappop(running)
+            left_usd += allotted_usd - attempt.usd() if allotted_usd < math.inf else 0.0
+            key = (trial, attempt.number)
+            lost[key] += attempt.lost
+            if lost[key] == MOST_ATTEMPTS:
+                self.broken = attempt
+            yield attempt
+            if self.broken is not None:
+                return
+            if attempt.lost or attempt.number < last:  # a trial keeps its slot until it is done
+                waiting.appendleft((trial, attempt.number + (not attempt.lost)))
+
+    def _allotted_usd(self, left_usd: float, running: int, waiting: int) -> float | None:
+        """The allotment of the next attempt; None if there is no free slot or not enough money."""
+        idle = min(self.slots - running, waiting)
+        if idle == 0:
+            return None
+        if left_usd == math.inf:
+            return math.inf
+        needed_usd = self.planned.usd()
+        share_usd = min(left_usd / idle, MOST_TIMES_EXPECTED * needed_usd)
+        if share_usd >= needed_usd:
+            return share_usd
+        return left_usd if left_usd >= needed_usd and not running else None

@@ -14,31 +14,28 @@ It imports little, to start quickly. An error is returned, not raised: Lithops w
 from __future__ import annotations
 
 import math
-import os
-import signal
 import time
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
 
-from mlcd.clouds.functions.dataset import Stored, bounds, load
+from mlcd.clouds.functions.bucket import Stored, bounds, load
 from mlcd.clouds.functions.lithops_internals import no_such_key
-from mlcd.clouds.functions.request_limit import Counted
 from mlcd.clouds.functions.throttle import Throttle
 from mlcd.core.errors import MlcdError, UserError
 from mlcd.planners.functions.storages import Meeting, connect
-from mlcd.planners.functions.storages.transfers import time_transfers
+from mlcd.planners.functions.storages.exchange import time_transfers
 from mlcd.planners.functions.workloads import Features, Labels, Trainer, Vector, trainer
 
 Order = dict[str, Any]
 Report = dict[str, Any]
+Work = Callable[[Order, Any], Report]
 
 FEWEST_STEPS = 5
 COMPUTE_S, LONGEST_S = 0.5, 2.0
@@ -49,21 +46,6 @@ REPEATED = 3
 
 class OutOfTime(Exception):
     """The function's deadline has passed."""
-
-
-def train_epoch(order: Order, storage: Any) -> Report:
-    """One epoch. `storage`: Lithops' client of the bucket; Lithops passes it by this name."""
-    return _reported(order, lambda: _train(order, storage))
-
-
-def train_alone(order: Order, storage: Any) -> Report:
-    """Some epochs on a single function: the losses, and the time of each epoch."""
-    return _reported(order, lambda: _train_alone(order, storage))
-
-
-def calibrate(order: Order, storage: Any) -> Report:
-    """Some steps of an epoch, and single transfers."""
-    return _reported(order, lambda: _calibrate(order, storage))
 
 
 @dataclass
@@ -85,7 +67,8 @@ class _Function:
     def step(self, meeting: Meeting | None, number: int, more: tuple[float, ...] = ()) -> tuple[float, ...]:
         """Take one training step together with the others. The numbers in `more` are averaged, too."""
         check_time(self.order)
-        _inject_fault(self.order, number)
+        if self.order["fault"] is not None and number == self.order["iterations"] // 2:
+            self.order["fault"]()  # tests let it fail half-way through
         with self._timed("compute_s"):
             sent = self.throttle.work(lambda: self._gradient(number))
         with self._timed("sync_s"):
@@ -168,8 +151,12 @@ def _begin(order: Order, bucket: Any) -> _Function:
 
 def _wait_at_gate(order: Order, bucket: Any) -> bool:
     """Wait until the gate names the model to continue from; return whether that took any time."""
-    polls = 0
-    while not (model_key := _read_gate(order, bucket)).endswith(b"\n"):
+    polls, model_key = 0, b""
+    while True:
+        with suppress(no_such_key()):
+            model_key = bucket.get_object(bucket.bucket, order["gate"])
+        if model_key.endswith(b"\n"):
+            break
         if time.time() > order["waits_until"]:
             raise OutOfTime("the gate was not opened in time")
         polls += 1
@@ -178,35 +165,49 @@ def _wait_at_gate(order: Order, bucket: Any) -> bool:
     return polls > 0
 
 
-def _read_gate(order: Order, bucket: Any) -> bytes:
-    try:
-        content: bytes = bucket.get_object(bucket.bucket, order["gate"])
-    except no_such_key():
-        return b""
-    return content
-
-
 @contextmanager
 def _meeting(order: Order) -> Iterator[Meeting]:
     """The exchange between the functions. The number of its requests is stored in the order, even after an error."""
     timeout_s = min(order["meeting_timeout_s"], max(0.0, order["until"] - time.time()))
-    with closing(connect(order["storage"], order["url"], retry_s=order["retry_s"])) as place:
-        counted = place if order["requests_most"] is None else Counted(place, order["requests_most"])
+    most = order["requests_most"]
+    with closing(connect(order["storage"], order["url"], retry_s=order["retry_s"], most_requests=most)) as place:
         try:
-            yield Meeting(counted, order["group"], order["rank"], order["functions"], timeout_s)
+            yield Meeting(place, order["group"], order["rank"], order["functions"], timeout_s)
         finally:
             order["requests"] = place.requests
 
 
-def _train(order: Order, bucket: Any) -> Report:
+def _reported(work: Work) -> Work:
+    """The work, with a report of its error where it fails.
+
+    `final`: another attempt would fail in the same way. `of_job`: the model's or the data's own code raised it.
+    """
+
+    @wraps(work)
+    def run(order: Order, storage: Any) -> Report:
+        try:
+            report = work(order, storage)
+        except Exception as error:  # the caller decides what to do about an error
+            words, final = " ".join(str(error).split()), isinstance(error, UserError)
+            known = words if isinstance(error, MlcdError) else f"{type(error).__name__}: {words}"
+            of_job = not isinstance(error, MlcdError | OutOfTime)
+            report = {"error": known, "final": final, "of_job": of_job, "log": traceback.format_exc()}
+        return {**report, "requests": order.get("requests", 0), "ended_at": time.time()}
+
+    return run
+
+
+@_reported
+def train_epoch(order: Order, storage: Any) -> Report:
+    """One epoch. `storage`: Lithops' client of the bucket; Lithops passes it by this name."""
     with _meeting(order) as meeting:
-        function = _begin(order, bucket)
+        function = _begin(order, storage)
         for number in range(order["iterations"]):
             function.step(meeting, number)
     loss, evaluated = function.evaluate()
     model = np.ascontiguousarray(function.parameters, "<f4").tobytes()
     if order["rank"] == 0:
-        bucket.put_object(bucket.bucket, order["into"], model)
+        storage.put_object(storage.bucket, order["into"], model)
     return {
         **_parts(function),
         "loss": loss,
@@ -216,8 +217,10 @@ def _train(order: Order, bucket: Any) -> Report:
     }
 
 
-def _train_alone(order: Order, bucket: Any) -> Report:
-    function, epochs = _begin(order, bucket), []
+@_reported
+def train_alone(order: Order, storage: Any) -> Report:
+    """Some epochs on a single function: the losses, and the time of each epoch."""
+    function, epochs = _begin(order, storage), []
     for _ in range(order["epochs"]):
         began_s = time.perf_counter()
         for number in range(order["iterations"]):
@@ -227,13 +230,14 @@ def _train_alone(order: Order, bucket: Any) -> Report:
     return {**_parts(function), "epochs": epochs}
 
 
-def _calibrate(order: Order, bucket: Any) -> Report:
+@_reported
+def calibrate(order: Order, storage: Any) -> Report:
     """Steps until the measurement is precise enough. All functions stop at the same step: they share their mean times.
 
     The first two steps do not count: one waits for the last function to start, the other for the single transfers.
     """
     with _meeting(order) as meeting:
-        function, place = _begin(order, bucket), meeting.storage
+        function, place = _begin(order, storage), meeting.storage
         function.step(meeting, 0)
         singles = time_transfers(place, order["sizes_mb"], REPEATED, meeting.clock) if order["rank"] == 0 else ()
         function.step(meeting, 1)
@@ -258,46 +262,4 @@ def _calibrate(order: Order, bucket: Any) -> Report:
 
 
 def _parts(function: _Function) -> Report:
-    return {
-        "rank": function.order["rank"],
-        "up_at": function.up_at,
-        "load_s": function.load_s,
-        **function.seconds,
-    }
-
-
-def _reported(order: Order, work: Callable[[], Report]) -> Report:
-    """Run the work and return its report, or a report of its error.
-
-    `final`: another attempt would fail in the same way. `of_job`: the model's or the data's own code raised it.
-    """
-    try:
-        report = work()
-    except Exception as error:  # the caller decides what to do about an error
-        words, final = " ".join(str(error).split()), isinstance(error, UserError)
-        known = words if isinstance(error, MlcdError) else f"{type(error).__name__}: {words}"
-        of_job = not isinstance(error, MlcdError | OutOfTime)
-        report = {"error": known, "final": final, "of_job": of_job, "log": traceback.format_exc()}
-    return {**report, "requests": order.get("requests", 0), "ended_at": time.time()}
-
-
-def _inject_fault(order: Order, step: int) -> None:
-    """For tests, fail half-way through: 'die', 'vanish', 'raise', 'sleep SECONDS', or 'wait FILE', which creates the
-    file and waits until somebody deletes it.
-    """
-    if not order["fault"] or step != order["iterations"] // 2:
-        return
-    what, _, how = order["fault"].partition(" ")
-    if what == "die":
-        os._exit(13)
-    if what == "vanish":  # also kills Lithops' parent process, which would report it
-        os.killpg(os.getpgid(0), signal.SIGKILL)
-    if what == "sleep":
-        time.sleep(float(how))
-        return
-    if what == "wait":
-        Path(how).touch()
-        while Path(how).exists():
-            time.sleep(0.01)
-        return
-    raise RuntimeError("an injected fault")
+    return {"rank": function.order["rank"], "up_at": function.up_at, "load_s": function.load_s, **function.seconds}

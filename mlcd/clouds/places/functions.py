@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from mlcd.clouds.functions import Endpoints, LithopsFunctions, SimulatedFunctions
+from mlcd.clouds.functions.lithops_functions import LithopsFunctions
+from mlcd.clouds.functions.simulated import SimulatedFunctions
 from mlcd.core.clock import VirtualClock, WallClock
 from mlcd.core.configuration import ProbeTime
 from mlcd.core.home import home
@@ -10,8 +11,10 @@ from mlcd.core.job import Job
 from mlcd.core.place import Cloud
 from mlcd.planners.functions.beliefs.published import published
 from mlcd.planners.functions.measure import FunctionsProfiler
+from mlcd.planners.functions.nouns import on_functions
 from mlcd.planners.functions.prepare import HERE, SIMULATED
-from mlcd.planners.functions.space import calibration_space, on_functions
+from mlcd.planners.functions.space import calibration_space
+from mlcd.planners.functions.storages.local import Endpoints
 
 PROBE_HERE = ProbeTime(90.0, 0.0)
 

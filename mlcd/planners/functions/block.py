@@ -49,13 +49,13 @@ def _endpoints(written: Any) -> dict[str, str]:
 
 
 def _drawn_between(written: Any) -> dict[str, tuple[float, float]]:
-    told = f"'{written}': expected the ends of each hyperparameter, such as `learning_rate: [0.001, 1.0]`"
+    expected = f"'{written}': expected the ends of each hyperparameter, such as `learning_rate: [0.001, 1.0]`"
     if not isinstance(written, dict):
-        raise ValueError(told)
+        raise ValueError(expected)
     ends = {}
     for name, pair in written.items():
         if not isinstance(pair, list) or len(pair) != 2:
-            raise ValueError(told)
+            raise ValueError(expected)
         low, high = parse_count(pair[0]), parse_count(pair[1])
         if low > high:
             raise ValueError(f"'{name}: {pair}': the smaller end comes first")
@@ -70,11 +70,6 @@ class TuningBlock(Keys):
     eta: Annotated[int, BeforeValidator(whole)] = USUAL.eta
     epochs_per_stage: Annotated[int, BeforeValidator(whole)] = USUAL.epochs_per_stage
     space: Annotated[Mapping[str, tuple[float, float]], BeforeValidator(_drawn_between)] = {}
-
-    @property
-    def settings(self) -> Tuning:
-        """As the rest of MLCD knows it."""
-        return Tuning(self.trials, self.eta, self.epochs_per_stage, self.space)
 
 
 class FunctionsBlock(PlannerBlock):
@@ -106,23 +101,10 @@ class FunctionsBlock(PlannerBlock):
 
     def ask(self, work: Work) -> FunctionsTask:
         """As the rest of MLCD knows it. A size of zero is still to be looked up."""
-        workload = Workload(
-            self.model,
-            self.data,
-            int(work.dataset or 0.0),
-            self.data_mb or 0.0,
-            self.model_mb or 0.0,
-            self.batch,
-            self.learning_rate,
-        )
-        return FunctionsTask(
-            workload,
-            self.functions,
-            self.memory,
-            self.storages,
-            self.endpoints,
-            int(self.concurrency) if self.concurrency is not None else None,
-            tuning=self.tuning.settings if self.tuning is not None else None,
-            epochs=self.epochs,
-            delta=self.delta or DELTA,
-        )
+        sizes_mb = self.data_mb or 0.0, self.model_mb or 0.0
+        workload = Workload(self.model, self.data, int(work.dataset or 0.0), *sizes_mb, self.batch, self.learning_rate)
+        limits = self.functions, self.memory, self.storages, self.endpoints
+        concurrency = int(self.concurrency) if self.concurrency is not None else None
+        tuning = Tuning(**self.tuning.model_dump()) if self.tuning is not None else None
+        delta = self.delta or DELTA
+        return FunctionsTask(workload, *limits, concurrency, tuning=tuning, epochs=self.epochs, delta=delta)

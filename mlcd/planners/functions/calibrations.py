@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from mlcd.core.errors import UserError
+from mlcd.core.home import home
 from mlcd.planners.functions.nouns import Calibration
 from mlcd.planners.functions.workload import Workload
 
 _CODEC: TypeAdapter[Calibration] = TypeAdapter(Calibration)
+
+
+def folder() -> Path:
+    """Where they are kept."""
+    return home() / "calibrations"
 
 
 def save(folder: Path, platform: str, workload: Workload, measured: Calibration) -> Path:
@@ -39,8 +47,8 @@ def load(folder: Path, platform: str, workload: Workload) -> Calibration | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        told = getattr(error, "strerror", None) or "not a calibration of this version"
-        raise UserError(f"{path}: {told}; delete it, or calibrate again with --fresh") from error
+        why = getattr(error, "strerror", None) or "not a calibration of this version"
+        raise UserError(f"{path}: {why}; delete it, or calibrate again with --fresh") from error
 
 
 def document(calibration: Calibration) -> dict[str, object]:
@@ -49,7 +57,12 @@ def document(calibration: Calibration) -> dict[str, object]:
     return found
 
 
+def from_document(document: Mapping[str, Any]) -> Calibration:
+    """Of plain data."""
+    return _CODEC.validate_python(document)
+
+
 def _path(folder: Path, platform: str, workload: Workload) -> Path:
     """Named after what decides how fast it computes and how much it exchanges."""
-    told = f"{platform}-{workload.model}-{workload.data}-batch-{workload.batch}-{workload.model_mb:.4g}mb"
-    return folder / f"{re.sub(r'[^a-z0-9.]+', '-', told.lower())}.json"
+    name = f"{platform}-{workload.model}-{workload.data}-batch-{workload.batch}-{workload.model_mb:.4g}mb"
+    return folder / f"{re.sub(r'[^a-z0-9.]+', '-', name.lower())}.json"

@@ -6,9 +6,11 @@ Symbols   value  what is made small, of one epoch       weight  what is limited,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from math import inf
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +19,8 @@ from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.beliefs.boundary import Boundary
 from mlcd.planners.functions.beliefs.epoch import Ints
+from mlcd.planners.functions.knapsack import hull
 from mlcd.planners.functions.nouns import Allocation
-from mlcd.planners.functions.relaxation import hull
 
 ROUNDING = 1 + 1e-9
 
@@ -105,18 +107,6 @@ def furthest(offered: Options, goal: Goal) -> int:
     return int(np.argmax(epochs))
 
 
-def reserved(offered: Options, goal: Goal, epochs: int, more: int) -> Goal:
-    """The limits, less what `more` epochs than expected take where they take least; never so little that none fit."""
-    budget, deadline = goal.budget_usd, goal.deadline_s
-    if budget is not None:
-        least = float(offered.usd.min())
-        budget = min(budget, max(budget - more * least, epochs * least * ROUNDING))
-    if deadline is not None:
-        least = float(offered.seconds.min())
-        deadline = min(deadline, max(deadline - more * least, epochs * least * ROUNDING))
-    return replace(goal, budget_usd=budget, deadline_s=deadline)
-
-
 def sides(offered: Options, goal: Goal) -> tuple[Floats, Floats, float]:
     """Value, weight, and the limit on the sum of weights."""
     if goal.objective is Objective.CHEAPEST:
@@ -129,15 +119,10 @@ def own_limit(goal: Goal) -> float:
     return _limit(goal.budget_usd if goal.objective is Objective.CHEAPEST else goal.deadline_s)
 
 
-def joined(found: Sequence[tuple[int, int]]) -> Epochs:
+def joined(parts: Sequence[tuple[int, int]]) -> Epochs:
     """Without empty parts, and each option once in a row."""
-    parts: list[tuple[int, int]] = []
-    for option, count in found:
-        if parts and parts[-1][0] == option:
-            parts[-1] = (option, parts[-1][1] + count)
-        elif count:
-            parts.append((option, count))
-    return tuple(parts)
+    runs = groupby((part for part in parts if part[1]), key=itemgetter(0))
+    return tuple((option, sum(count for _, count in alike)) for option, alike in runs)
 
 
 def _limit(value: float | None) -> float:

@@ -12,33 +12,23 @@ from dataclasses import replace
 from mlcd.core.decision import Decision, Forecast, Relaxation
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Objective
+from mlcd.core.plugins import Plugins
 from mlcd.core.units import format_duration, format_usd
-from mlcd.planners.functions.beliefs.spread import spread
+from mlcd.planners.functions.adaptive import AdaptiveTraining
+from mlcd.planners.functions.beliefs.calibration import spread
+from mlcd.planners.functions.exact import exact
 from mlcd.planners.functions.nouns import Calibration, FunctionsPlan, StagePlan, TrainEpochs
-from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
-from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.problem import StageProblem, cheapest, fastest
+from mlcd.planners.functions.run_state import left_of
 from mlcd.planners.functions.space import configuration
 
-SLOWEST, GRACE_S = 4.0, 30.0
-"""A launch is given up once it has taken so many times what was planned for it, and so much longer."""
-
-
-def patience_s(planned_s: float) -> float:
-    """How long a launch may take, whatever the limits: a short one may still wait for its functions to be up."""
-    return SLOWEST * planned_s + GRACE_S
-
-
-def left_of(goal: Goal, history: History, calibration: Calibration) -> Goal:
-    """What a plan may use: what is left of the limits, less what its stages may take beyond their plan."""
-    factor = spread(calibration)
-    budget = None if goal.budget_usd is None else max(0.0, goal.budget_usd - history.spent_usd) / factor
-    deadline = None if goal.deadline_s is None else max(0.0, goal.deadline_s - history.elapsed_s) / factor
-    return replace(goal, budget_usd=budget, deadline_s=deadline)
+METHODS: Plugins[type[AdaptiveTraining]] = Plugins("mlcd.methods", "functions", {"exact": AdaptiveTraining})
+"""By name: how a training is steered, and how the stages of a tuning job are planned."""
 
 
 def planned(problem: StageProblem, goal: Goal, method: str) -> StagePlan | None:
     """The plan of a method; in the middle of a run one that a baseline cannot make is made exactly."""
-    return PLANNERS[method](problem, goal) or PLANNERS["exact"](problem, goal)
+    return METHODS[method].plan_stages(problem, goal) or exact(problem, goal)
 
 
 def decide(
@@ -53,15 +43,20 @@ def decide(
 
     `steered`: how a training run would begin, which knows that its epochs are only expected.
     """
-    left = left_of(goal, history, calibration)
-    found = {name: planner(problem, left) for name, planner in PLANNERS.items()}
+    factor = spread(calibration)
+    left = left_of(goal, history, factor)
+    found = {name: each.plan_stages(problem, left) for name, each in METHODS.items()}
     chosen = found.pop(method)
     others = tuple(plan for plan in found.values() if plan is not None)
     if chosen is None:
-        exact = found.get("exact")
-        why = _infeasible(problem, goal, history, calibration, method) if exact is None else _only_exact(method, exact)
+        best = found.get("exact")
+        if best is None:
+            why = _infeasible(problem, goal, history, calibration, method)
+        else:  # the limits can be kept, but not by this method
+            only = f"the method: {method} has no plan for these limits and storages; exact has one, of {_takes(best)}"
+            why = Decision(None, only, binding=only)
         return replace(why, plan=FunctionsPlan(others, calibration))
-    chosen, factor = steered or chosen, spread(calibration)
+    chosen = steered or chosen
     forecast = Forecast(chosen.seconds, chosen.usd, chosen.seconds * factor, chosen.usd * factor)
     kept = goal.allows(history.spent_usd + forecast.worst_usd, history.elapsed_s + forecast.worst_seconds)
     first = chosen.stages[0]
@@ -75,20 +70,16 @@ def decide(
     )
 
 
-def _only_exact(method: str, exact: StagePlan) -> Decision:
-    """The limits can be kept, but not by this method."""
-    binding = f"the method: {method} has no plan for these limits and storages; exact has one, of {_told(exact)}"
-    return Decision(None, binding, binding=binding)
-
-
 def _infeasible(problem: StageProblem, goal: Goal, history: History, calibration: Calibration, method: str) -> Decision:
     """Which limit it is, and the least that would be enough of it beside the other one, as it stands.
 
     By the method's own plans, since it is the one that is asked again; by the exact ones where it never has any.
     """
     quick, cheap = fastest(problem), cheapest(problem)
-    factor, left = spread(calibration), left_of(goal, history, calibration)
-    planner = PLANNERS[method if PLANNERS[method](problem, Goal()) is not None else "exact"]
+    factor = spread(calibration)
+    left = left_of(goal, history, factor)
+    planner = METHODS[method].plan_stages
+    planner = planner if planner(problem, Goal()) is not None else exact
     in_time = planner(problem, replace(left, objective=Objective.CHEAPEST, budget_usd=None))
     in_budget = planner(problem, replace(left, objective=Objective.FASTEST, deadline_s=None))
 
@@ -108,7 +99,7 @@ def _infeasible(problem: StageProblem, goal: Goal, history: History, calibration
         ways.append(_relaxed(problem, least, needs_usd(least), needs_s(least)))
     one = "the budget" if in_budget is None else "the deadline"  # which cannot be kept even without the other
     binding = "the budget and the deadline together" if (in_time is None) == (in_budget is None) else one
-    ends = f"the fastest plan takes {_told(quick)}, the cheapest {_told(cheap)}"
+    ends = f"the fastest plan takes {_takes(quick)}, the cheapest {_takes(cheap)}"
     return Decision(None, f"no plan keeps the limits: {ends}", binding=binding, relaxations=tuple(ways))
 
 
@@ -123,5 +114,5 @@ def _relaxed(
     return Relaxation(usd, seconds, configuration(problem.limits, plan.stages[0].allocation, TrainEpochs(1)))
 
 
-def _told(plan: StagePlan) -> str:
+def _takes(plan: StagePlan) -> str:
     return f"{format_duration(plan.seconds)} and {format_usd(plan.usd)}"

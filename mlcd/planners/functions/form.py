@@ -4,43 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Job, Objective, Search, Target
 from mlcd.core.options import new_goal, with_probe_limits
-from mlcd.planners.functions.nouns import FunctionsTask, Tuning
+from mlcd.planners.functions.nouns import FunctionsTask, Tuning, on_functions
 
+T = TypeVar("T", FunctionsTask, Search, Tuning)
 ON = "functions"
-ONLY_THERE = {
-    "target_loss": "--target-loss",
-    "functions": "--functions",
-    "memory": "--memory",
-    "storages": "--storage",
-    "concurrency": "--concurrency",
-    "fresh": "--fresh",
-    "trials": "--trials",
-    "eta": "--eta",
-    "epochs_per_stage": "--epochs-per-stage",
-}
-NEVER_THERE = {
-    "nodes": "--nodes",
-    "instances": "--instances",
-    "parallel": "--parallel",
-    "early_look": "--early-look",
-    "max_hourly": "--max-hourly",
-    "confidence": "--confidence",
-}
+ONLY_ON_FUNCTIONS = (
+    "target_loss", "functions", "memory", "storages", "concurrency", "fresh", "trials", "eta", "epochs_per_stage",
+)  # fmt: skip
+NEVER_ON_FUNCTIONS = ("nodes", "instances", "parallel", "early_look", "max_hourly", "confidence")
 
 
 def is_on_functions(job: Job, chosen: Mapping[str, Any]) -> bool:
     """Whether it was asked for, or else the file says so; an option that is for the other places is refused."""
-    there = str(chosen.get("on") or job.on).partition(":")[0] == ON
-    wrong = [option for name, option in (NEVER_THERE if there else ONLY_THERE).items() if chosen.get(name)]
-    if wrong:
-        where = "machines, and functions have none" if there else "jobs on functions: --on functions"
-        raise UserError(f"{wrong[0]} is for {where}")
-    return there
+    wanted = str(chosen.get("on") or job.on).partition(":")[0] == ON
+    for name in NEVER_ON_FUNCTIONS if wanted else ONLY_ON_FUNCTIONS:
+        if chosen.get(name):
+            option = "--storage" if name == "storages" else f"--{name.replace('_', '-')}"
+            where = "machines, and functions have none" if wanted else "jobs on functions: --on functions"
+            raise UserError(f"{option} is for {where}")
+    return wanted
 
 
 def functions_job(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
@@ -51,12 +38,8 @@ def functions_job(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
     task = job.blocks.get(ON) or job.ask
     if not isinstance(task, FunctionsTask):
         raise UserError(f"{where}: no `functions:` block in `mlcd:`; it names the model, the data and the batch")
-    names = ("functions", "memory", "storages", "concurrency")
-    fields = {"memory": "memory_mb"}
-    changes = {fields.get(name, name): chosen[name] for name in names if chosen.get(name) is not None}
-    task = replace(task, **changes)
-    told = {name: chosen[name] for name in ("seed", "method") if chosen.get(name) is not None}
-    search = with_probe_limits(replace(job.search, **told), chosen)
+    task = _changed(task, chosen, "functions", "memory_mb", "storages", "concurrency")
+    search = with_probe_limits(_changed(job.search, chosen, "seed", "method"), chosen)
     if search.max_hourly_usd is not None:
         raise UserError("max_hourly is for machines; functions are paid by use. What a probe may cost: --max-probe")
     if chosen.get("fresh"):
@@ -78,20 +61,16 @@ def functions_job(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
 def trained(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
     """The job of a file, to be trained once: trials that its file may ask for are those of `mlcd tune`."""
     job = functions_job(job, chosen, where)
-    assert isinstance(job.ask, FunctionsTask)
-    return replace(job, ask=replace(job.ask, tuning=None))
+    return replace(job, ask=replace(on_functions(job), tuning=None))
 
 
 def tuned(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
     """The job of a file, with the trials that were asked for, or that the file asks for."""
     job = functions_job(job, chosen, where)
-    task = job.ask
-    assert isinstance(task, FunctionsTask)
+    task = on_functions(job)
     if task.tuning is None and chosen.get("trials") is None:
         raise UserError("how many trials? Say --trials 64, or `tuning: {trials: 64}` in the `functions:` block")
-    names = ("trials", "eta", "epochs_per_stage")
-    told = {name: chosen[name] for name in names if chosen.get(name) is not None}
-    tuning = replace(task.tuning or Tuning(1), **told)
+    tuning = _changed(task.tuning or Tuning(1), chosen, "trials", "eta", "epochs_per_stage")
     return replace(job, ask=replace(task, tuning=tuning), target=None)
 
 
@@ -101,3 +80,9 @@ def _usual(goal: Goal) -> Goal:
         return goal
     in_time = goal.deadline_s is not None and goal.budget_usd is None
     return replace(goal, objective=Objective.CHEAPEST if in_time else Objective.FASTEST)
+
+
+def _changed(settings: T, chosen: Mapping[str, Any], *names: str) -> T:
+    """With what was chosen of these fields."""
+    options = {name: chosen.get(name.removesuffix("_mb")) for name in names}
+    return replace(settings, **{name: value for name, value in options.items() if value is not None})

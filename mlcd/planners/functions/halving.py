@@ -16,11 +16,13 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Outcome
 from mlcd.core.strategy import Apply, Finish, Step
 from mlcd.core.units import counted
+from mlcd.planners.functions.beliefs.calibration import spread
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.foresight import left_of, patience_s, planned
-from mlcd.planners.functions.nouns import Calibration, Stage, StagePlan, TrainEpochs, Tuning, evidence_of
+from mlcd.planners.functions.foresight import planned
+from mlcd.planners.functions.nouns import Calibration, Stage, TrainEpochs, Tuning, evidence_of, on_functions
 from mlcd.planners.functions.problem import StageProblem
-from mlcd.planners.functions.space import configuration, frozen, on_functions
+from mlcd.planners.functions.run_state import left_of, patience_s
+from mlcd.planners.functions.space import configuration, frozen
 
 MOST_LAUNCHES = 3
 """Of a stage that breaks; what its trials have finished by then counts."""
@@ -38,7 +40,9 @@ class SuccessiveHalving:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The next stage, what is missing of a broken one, or the trial that is left."""
-        tuning, losses = _tuned(job), losses_of(history)
+        tuning = _tuned(job)
+        # an epoch that was done again counts as it came out last
+        losses = {(e.trial, e.number): e.loss for run in history.runs for e in evidence_of(run).epochs}
         stages, trials, done = tuning.stages, tuple(range(tuning.trials)), 0
         for place, stage in enumerate(stages):
             after = done + stage.epochs
@@ -58,24 +62,21 @@ class SuccessiveHalving:
         if (broken := _broken(history, after)) >= MOST_LAUNCHES:
             return Finish(f"stage {place + 1} was tried {broken} times: {history.runs[-1].ending}")
         # Trials that a broken launch has left at different epochs go on in turn, the furthest behind first.
-        behind = {trial: _reached(losses, trial, before, after) for trial in missing}
+        between = range(before + 1, after)
+        behind = {trial: max((n for n in between if (trial, n) in losses), default=before) for trial in missing}
         done = min(behind.values())
         group = tuple(trial for trial in missing if behind[trial] == done)
         ahead = (Stage(len(group), after - done), *stages[place + 1 :])
         problem = StageProblem(EpochModel(task.workload, frozen(task), self.calibration), task, ahead)
-        plan = planned(problem, left_of(job.goal, history, self.calibration), self.method)
+        plan = planned(problem, left_of(job.goal, history, spread(self.calibration)), self.method)
         if plan is None:
             return Finish(_out_of_limits(job, place, len(stages)))
         work = TrainEpochs(after - done, done, group)
         where = configuration(task, plan.stages[0].allocation, work)
         samples = task.workload.samples * len(group) * work.epochs
-        most_s = patience_s(plan.stages[0].seconds)
-        return Apply(where, _because(plan, place, len(stages)), samples, work=work, most_s=most_s)
-
-
-def losses_of(history: History) -> Losses:
-    """Every loss that was told. An epoch that was done again counts as it came out last."""
-    return {(epoch.trial, epoch.number): epoch.loss for run in history.runs for epoch in evidence_of(run).epochs}
+        trials, epochs = counted(len(group), "trial"), counted(work.epochs, "epoch")
+        because = f"stage {place + 1} of {len(stages)}: {trials}, {epochs} each on {plan.stages[0].allocation}"
+        return Apply(where, because, samples, work=work, most_s=patience_s(plan.stages[0].seconds))
 
 
 def best(trials: tuple[int, ...], epoch: int, losses: Losses, kept: int) -> tuple[int, ...]:
@@ -86,11 +87,6 @@ def best(trials: tuple[int, ...], epoch: int, losses: Losses, kept: int) -> tupl
         return (loss if math.isfinite(loss) else math.inf, trial)
 
     return tuple(sorted(sorted(trials, key=order)[:kept]))
-
-
-def _reached(losses: Losses, trial: int, before: int, after: int) -> int:
-    """The last epoch of a trial, of those from one stage to the next."""
-    return max((number for number in range(before + 1, after) if (trial, number) in losses), default=before)
 
 
 def _broken(history: History, after: int) -> int:
@@ -104,12 +100,6 @@ def _broken(history: History, after: int) -> int:
     # those only what nobody interrupted.
     last = history.runs[len(history.runs) - count :]
     return sum(1 for run in last if not evidence_of(run).epochs and run.outcome is not Outcome.INTERRUPTED)
-
-
-def _because(plan: StagePlan, place: int, stages: int) -> str:
-    stage = plan.stages[0].stage
-    trials, epochs = counted(stage.trials, "trial"), counted(stage.epochs, "epoch")
-    return f"stage {place + 1} of {stages}: {trials}, {epochs} each on {plan.stages[0].allocation}"
 
 
 def _out_of_limits(job: Job, place: int, stages: int) -> str:

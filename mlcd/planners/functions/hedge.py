@@ -80,8 +80,7 @@ class _Left:
     @property
     def step(self) -> Ints:
         """After which R is known, from 1 on."""
-        found: Ints = -(-self.shown // self.block)
-        return found
+        return -(-self.shown // self.block)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,20 @@
 Both problems of CE-scaling (section III-C) are this one. Within a budget the value is time and the weight is money;
 within a deadline it is the other way round. A limit on the value as well is only looked at in the end: if the least
 value breaks it, every plan does.
+
+The relaxed problem, where a stage may be split between two points, is what no plan can be better than (a Lagrangian
+relaxation). It has one price lambda for weight: every stage takes the point where value + lambda weight is least, a
+corner of the lower convex hull of its points, and one stage lies between two corners.
+
+    bound                 sum_i min_j ( v_ij + lambda w_ij ) - lambda limit
+    reduced cost of ij    v_ij + lambda w_ij less the least of stage i: what the bound rises by if j is taken
+    rest(w)               the least value of some stages with weight w left for them: the segments of their hulls,
+                          the steepest first; piecewise linear
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -17,12 +26,14 @@ from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.beliefs.epoch import Ints
 from mlcd.planners.functions.nouns import StagePlan
-from mlcd.planners.functions.problem import Menu, as_plan, keeps
+from mlcd.planners.functions.problem import Menu, as_plan
 
 Picks = tuple[int, ...]
 """One point of each stage."""
 ROUNDING = 1e-12
 """Relative: sums of the same numbers in another order differ by less, and plans that differ by less are equal."""
+STRAIGHT = 1e-14
+"""Relative: a plan that is nearer to the line through two others lies on it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +83,8 @@ class Knapsack:
 
     def best_within(self, shares: Sequence[float]) -> Picks:
         """The least value in each stage that weighs no more than its share; the lightest where nothing does."""
-        found = (
-            min(int(np.searchsorted(-weights, -share)), len(weights) - 1)
-            for weights, share in zip(self.weights, shares, strict=True)
-        )
-        return tuple(found)
+        pairs = zip(self.weights, shares, strict=True)
+        return tuple(min(int(np.searchsorted(-weights, -share)), len(weights) - 1) for weights, share in pairs)
 
 
 def knapsack(menus: Sequence[Menu], goal: Goal) -> Knapsack:
@@ -95,4 +103,106 @@ def plan_of(method: str, menus: Sequence[Menu], goal: Goal, picks: Picks | None)
     if goal.objective is Objective.CHEAPEST:
         picks = tuple(len(menu) - 1 - pick for menu, pick in zip(menus, picks, strict=True))
     plan = as_plan(method, menus, picks)
-    return plan if keeps(plan, goal) else None
+    return plan if goal.allows(plan.usd, plan.seconds) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """The relaxed problem solved. `over` and `under` the limit: the plans it lies between; equal if nothing is split.
+
+    `reduced`: of every point of every stage.
+    """
+
+    bound: float
+    over: Picks
+    under: Picks
+    reduced: tuple[Floats, ...]
+
+
+def relax(problem: Knapsack) -> Relaxed:
+    """Solve it: the line through a plan over the limit and one under it says at what price to look in between."""
+    over, under, price = problem.best, problem.lightest, 0.0
+    if problem.keeps(over):
+        return _at_price(problem, 0.0, over, over)
+    while True:
+        more = problem.weight(over) - problem.weight(under)
+        price = (problem.value(under) - problem.value(over)) / more
+        between = tuple(int((v + price * w).argmin()) for v, w in zip(problem.values, problem.weights, strict=True))
+        line = problem.value(over) + price * problem.weight(over)
+        if problem.value(between) + price * problem.weight(between) >= line * (1 - STRAIGHT):
+            return _at_price(problem, price, over, under)
+        if problem.keeps(between):
+            under = between
+        else:
+            over = between
+
+
+def _at_price(problem: Knapsack, price: float, over: Picks, under: Picks) -> Relaxed:
+    paid = [v + price * w for v, w in zip(problem.values, problem.weights, strict=True)]
+    least = [float(each.min()) for each in paid]
+    spent = price * problem.limit if price else 0.0
+    # a bound that is too high by a rounding error would be none
+    bound = sum(least) - spent - ROUNDING * (sum(least) + spent) / 100
+    return Relaxed(bound, over, under, tuple(each - low for each, low in zip(paid, least, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """The lower convex hull of a stage: its lightest point, and each step from there to more weight and less value."""
+
+    value: float
+    weight: float
+    less_value: Floats
+    more_weight: Floats
+
+    @classmethod
+    def of(cls, values: Floats, weights: Floats) -> Segments:
+        """Of points with rising value and falling weight."""
+        corners = hull(values, weights)
+        v, w = values[corners], weights[corners]
+        return cls(float(v[-1]), float(w[-1]), np.diff(v), -np.diff(w))
+
+
+def hull(values: Floats, weights: Floats) -> Ints:
+    """The corners of the lower convex hull of points with rising value and falling weight, by their indices.
+
+    A point on or above the line between any two others is no corner: drop all of these at once, and look again.
+    """
+    at: Ints = np.arange(len(values))
+    at = at[np.append(True, weights[1:] < weights[:-1])]  # of equal weights the least value comes first
+    at = at[np.append(values[at][1:] > values[at][:-1], True)]  # of equal values the least weight comes last
+    while len(at) > 2:
+        v, w = values[at], weights[at]
+        dv, dw = np.diff(v), -np.diff(w)
+        corner = np.concatenate([[True], dw[:-1] * dv[1:] > dw[1:] * dv[:-1], [True]])
+        if corner.all():
+            break
+        at = at[corner]
+    return at
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """rest(w): the least value of some stages, relaxed, for the weight that is left for them."""
+
+    weights: Floats
+    values: Floats
+
+    @classmethod
+    def of(cls, stages: Iterable[Segments]) -> Rest:
+        """Of these stages together."""
+        some: Sequence[Segments] = list(stages)
+        nothing = np.empty(0)
+        less = np.concatenate([nothing, *(each.less_value for each in some)])
+        more = np.concatenate([nothing, *(each.more_weight for each in some)])
+        steepest = np.argsort(-less / more)
+        return cls(
+            np.cumsum(np.append(sum(each.weight for each in some), more[steepest])),
+            np.cumsum(np.append(sum(each.value for each in some), -less[steepest])),
+        )
+
+    def least_value(self, left: Floats) -> Floats:
+        """No plan for these stages is below this with so much weight left; infinite where not even the lightest is."""
+        found: Floats = np.interp(left, self.weights, self.values)
+        found[left < self.weights[0]] = np.inf
+        return found

@@ -23,8 +23,9 @@ from mlcd.planners.functions.nouns import (
     Calibrated,
     Epoch,
     FunctionsEvidence,
+    TrainEpochs,
     evidence_of,
-    functions_task,
+    on_functions,
     work_of,
 )
 
@@ -33,8 +34,8 @@ ENDING_S = 2.0
 
 
 @dataclass
-class _Seen:
-    """What a launch has told so far."""
+class _Reports:
+    """What a launch has reported so far."""
 
     epochs: list[Epoch] = field(default_factory=list)
     calibrated: Calibrated | None = None
@@ -53,12 +54,10 @@ class _Seen:
         last = {epoch.trial: epoch.loss for epoch in self.epochs}
         return min((loss for loss in last.values() if math.isfinite(loss)), default=None)
 
-    @property
-    def startup_s(self) -> float | None:
-        """Until the first functions were up."""
-        if self.epochs:
-            return self.epochs[0].start_s
-        return self.calibrated.start_s if self.calibrated is not None else None
+    def startup_s(self, seconds: float) -> float:
+        """Until the first functions were up; all of the launch where none was."""
+        first = self.epochs[0] if self.epochs else self.calibrated
+        return first.start_s if first is not None else seconds
 
 
 @dataclass(frozen=True)
@@ -74,31 +73,31 @@ class FunctionsProfiler:
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
         """Launch, hear every epoch, tear down, conclude. A calibration is short: no look is taken at it."""
-        seen, ended = _Seen(), None
+        reports, ended = _Reports(), None
         with closing(self.backend.run(job, launch)) as events:
             for event in events:
                 if isinstance(event, Ended):
                     ended = event
                     break
-                seen.add(event)
+                reports.add(event)
                 self.progress(job, launch, event)
                 if not isinstance(event.evidence, Epoch) or watch is None:
                     continue
-                if (why := watch(_so_far(launch, seen, event))) is not None:
+                if (why := watch(_so_far(launch, reports, event))) is not None:
                     ended = Ended(event.elapsed_s, why)
                     break
         # Functions that nobody ended went on until they stopped by themselves.
         seconds = ended.elapsed_s if ended is not None else launch.lifetime_s
         if seconds is None:
-            seconds = seen.last.elapsed_s if seen.last is not None else 0.0
-        return _conclude(job, launch, seen, ended, seconds)
+            seconds = reports.last.elapsed_s if reports.last is not None else 0.0
+        return _conclude(job, launch, reports, ended, seconds)
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch."""
         return self.backend.reclaim(label)
 
 
-def _so_far(launch: Launch, seen: _Seen, now: Sample) -> Measurement:
+def _so_far(launch: Launch, reports: _Reports, now: Sample) -> Measurement:
     """What a watch is shown: asked after each of thousands of epochs, it sees what there is, and the newest loss."""
     return Measurement(
         launch.configuration,
@@ -107,11 +106,11 @@ def _so_far(launch: Launch, seen: _Seen, now: Sample) -> Measurement:
         launch.bill_usd(now.elapsed_s),
         samples_done=now.samples,
         metric=now.evidence.loss if isinstance(now.evidence, Epoch) else None,
-        evidence=FunctionsEvidence(tuple(seen.epochs)),
+        evidence=FunctionsEvidence(tuple(reports.epochs)),
     )
 
 
-def _conclude(job: Job, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
+def _conclude(job: Job, launch: Launch, reports: _Reports, ended: Ended | None, seconds: float) -> Measurement:
     """What it has come to. A loss that is not a number is an answer, too: the strategy knows what to do with it."""
     work = work_of(launch)
     so_far = Measurement(
@@ -119,34 +118,34 @@ def _conclude(job: Job, launch: Launch, seen: _Seen, ended: Ended | None, second
         ended.outcome if ended is not None else Outcome.AT_THE_LIMIT,
         seconds,
         launch.bill_usd(seconds),
-        startup_s=seen.startup_s if seen.startup_s is not None else seconds,
-        samples_done=seen.last.samples if seen.last is not None else 0.0,
+        startup_s=reports.startup_s(seconds),
+        samples_done=reports.last.samples if reports.last is not None else 0.0,
         detail=ended.detail if ended is not None else "",
-        saved_samples=_saved_samples(job, launch, seen),
+        saved_samples=_saved_samples(job, launch, reports),
         log=ended.log if ended is not None else "",
-        metric=seen.loss,
-        evidence=FunctionsEvidence(tuple(seen.epochs), seen.calibrated, work),
+        metric=reports.loss,
+        evidence=FunctionsEvidence(tuple(reports.epochs), reports.calibrated, work),
     )
     if work is None:
         return _calibration(so_far)
-    wanted, came = len(work.trials) * work.epochs, len(_asked_for(launch, seen))
+    wanted, came = len(work.trials) * work.epochs, len(_epochs_done(work, reports))
     if came == wanted:
-        usd = math.fsum(epoch.usd for epoch in seen.epochs)
+        usd = math.fsum(epoch.usd for epoch in reports.epochs)
         return replace(so_far, outcome=Outcome.OK, usd=usd, metered=True)
-    so_far = replace(so_far, usd=_most_usd(launch, seen, seconds, wanted))
+    so_far = replace(so_far, usd=_most_usd(launch, reports, seconds, wanted))
     if ended is None:
         return replace(so_far, detail=f"{came:,} of {wanted:,} epochs done when the limit was reached")
     return so_far
 
 
-def _most_usd(launch: Launch, seen: _Seen, seconds: float, wanted: int) -> float:
+def _most_usd(launch: Launch, reports: _Reports, seconds: float, wanted: int) -> float:
     """What a launch that was cut short can have used: all its functions all the time, every attempt that was begun."""
     configuration, most_usd = launch.configuration, launch.bill_usd(seconds)
     work, setting, billing = work_of(launch), configuration.setting, configuration.billing
     if work is None or work.then is not None or not (isinstance(setting, Allocation) and isinstance(billing, ByUse)):
         return most_usd
     running = configuration.nodes // setting.functions
-    attempts = sum(1 + epoch.retries for epoch in seen.epochs) + running * MOST_ATTEMPTS
+    attempts = sum(1 + epoch.retries for epoch in reports.epochs) + running * MOST_ATTEMPTS
     held_usd = configuration.usd_per_hour * (seconds + ENDING_S) / 3_600
     return min(most_usd, held_usd + attempts * billing.once_usd / wanted)
 
@@ -163,18 +162,16 @@ def _calibration(so_far: Measurement) -> Measurement:
     return so_far
 
 
-def _asked_for(launch: Launch, seen: _Seen) -> set[tuple[int, int]]:
+def _epochs_done(work: TrainEpochs, reports: _Reports) -> set[tuple[int, int]]:
     """Of the epochs that the launch is for, those that have come: trial and number."""
-    if (work := work_of(launch)) is None:
-        return set()
     trials, first, last = set(work.trials), work.done + 1, work.done + work.epochs
-    return {(e.trial, e.number) for e in seen.epochs if e.trial in trials and first <= e.number <= last}
+    return {(e.trial, e.number) for e in reports.epochs if e.trial in trials and first <= e.number <= last}
 
 
-def _saved_samples(job: Job, launch: Launch, seen: _Seen) -> float:
+def _saved_samples(job: Job, launch: Launch, reports: _Reports) -> float:
     """What a training run has behind it. Trials of a tuning job, and a sample of the data, are no part of that."""
-    work, task = work_of(launch), functions_task(job)
-    if launch.purpose is Purpose.PROBE or work is None or task is None or task.tuning:
+    work, task = work_of(launch), on_functions(job)
+    if launch.purpose is Purpose.PROBE or work is None or task.tuning:
         return 0.0
-    epochs = max((number for _, number in _asked_for(launch, seen)), default=work.done)
+    epochs = max((number for _, number in _epochs_done(work, reports)), default=work.done)
     return epochs * (job.dataset_samples or float(task.workload.samples))

@@ -26,14 +26,7 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import Ask, Billing, Evidence, Plan, Setting, Work
 from mlcd.core.strategy import Apply, Probe
-from mlcd.planners.functions.workload import (
-    LARGEST_MB,
-    MOST_FUNCTIONS,
-    SMALLEST_MB,
-    STORAGES,
-    Tariff,
-    Workload,
-)
+from mlcd.planners.functions.workload import LARGEST_MB, MOST_FUNCTIONS, SMALLEST_MB, STORAGES, Tariff, Workload
 
 MOST_ATTEMPTS = 3
 """Times that an epoch is tried: one that breaks is given up as a whole, and paid for."""
@@ -109,19 +102,15 @@ class Tuning:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """From all trials down to one that is left: 16,384 trials by halves are 14 stages, the last of two."""
-        found, left = [], self.trials
-        while left > 1:
-            found.append(Stage(left, self.epochs_per_stage))
-            left = max(1, left // self.eta)
-        return tuple(found) or (Stage(1, self.epochs_per_stage),)
+        trials = [self.trials]
+        while (fewer := trials[-1] // self.eta) > 1:
+            trials.append(fewer)
+        return tuple(Stage(each, self.epochs_per_stage) for each in trials)
 
     def drawn(self, trial: int, seed: int) -> dict[str, float]:
         """The hyperparameters of a trial; each has draws of its own, whatever others there are."""
-        found = {}
-        for name, (low, high) in self.space.items():
-            share = Random(f"{seed}/{trial}/{name}").random()
-            found[name] = math.exp(math.log(low) + share * math.log(high / low))
-        return found
+        shares = {name: Random(f"{seed}/{trial}/{name}").random() for name in self.space}
+        return {n: math.exp(math.log(low) + shares[n] * math.log(high / low)) for n, (low, high) in self.space.items()}
 
 
 @dataclass(frozen=True)
@@ -304,9 +293,11 @@ class FunctionsPlan(Plan):
     calibration: Calibration | None = None
 
 
-def functions_task(job: Job) -> FunctionsTask | None:
-    """What is trained on functions; None of a job that is not."""
-    return job.ask if isinstance(job.ask, FunctionsTask) else None
+def on_functions(job: Job) -> FunctionsTask:
+    """What the job does on functions; asking another one is a bug."""
+    if not isinstance(job.ask, FunctionsTask):
+        raise ValueError(f"'{job.name}' is not a job on functions")
+    return job.ask
 
 
 def allocation_of(configuration: Configuration) -> Allocation | None:

@@ -98,26 +98,25 @@ def still_missing(losses: tuple[float, ...], target: Target) -> float:
     return inf if curve is None else curve.epochs_to(sign * target.value).expected - len(losses)
 
 
-def spread_over(estimate: float, most: float, done: int, seen: Floats | None = None) -> tuple[float, ...]:
+def spread_over(estimate: float, most: float, done: int, draws_to_target: Floats | None = None) -> tuple[float, ...]:
     """Numbers of epochs, each as likely as the others; the last one is epoch n where this is within a half of n."""
     x = np.linspace(log(done + 0.5), log(max(most, done + 1) + 0.5), PLACES)
     off = x - log(estimate)
     density = (1 - MISLED) * _bell(off, SAMPLING_ERROR) + MISLED * _bell(off, FAR_OFF)
-    if seen is not None:
-        density *= _told(x, seen[seen <= most], len(seen))
+    if draws_to_target is not None:
+        density *= _likelihood(x, draws_to_target[draws_to_target <= most], len(draws_to_target))
     share = np.cumsum(density) - density / 2
     quantiles = (np.arange(CASES) + 0.5) / CASES
     return tuple(np.exp(np.interp(quantiles * density.sum(), share, x)).tolist())
 
 
-def _told(x: Floats, seen: Floats, draws: int) -> Floats:
-    """How likely the losses are if it takes e^x epochs, up to a factor. `seen`: the draws that get there at all."""
+def _likelihood(x: Floats, reached: Floats, draws: int) -> Floats:
+    """How likely the losses are if it takes e^x epochs, up to a factor. `reached`: the draws that get there at all."""
     trusted = (1 - MISLED) / draws
-    bells = _bell(x[:, None] - np.log(seen), np.maximum(SUREST[0], SUREST[1] / seen))
-    found: Floats = trusted * bells.sum(axis=1) + (1 - trusted * len(seen)) / (x[-1] - x[0])
-    return found
+    bells = _bell(x[:, None] - np.log(reached), np.maximum(SUREST[0], SUREST[1] / reached))
+    likelihood: Floats = trusted * bells.sum(axis=1) + (1 - trusted * len(reached)) / (x[-1] - x[0])
+    return likelihood
 
 
 def _bell(off: Floats, width: Floats | float) -> Floats:
-    found: Floats = np.exp(-((off / width) ** 2) / 2) / (width * sqrt(2 * pi))
-    return found
+    return np.exp(-((off / width) ** 2) / 2) / (width * sqrt(2 * pi))

@@ -14,19 +14,13 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.planner import Planner
 from mlcd.core.strategy import Strategy
-from mlcd.planners.functions.adaptive import AdaptiveTraining
+from mlcd.planners.functions import calibrations
 from mlcd.planners.functions.block import FunctionsBlock
+from mlcd.planners.functions.foresight import METHODS
 from mlcd.planners.functions.halving import SuccessiveHalving
-from mlcd.planners.functions.nouns import FunctionsTask, plan_of
-from mlcd.planners.functions.plans import PLANNERS
-from mlcd.planners.functions.prepare import (
-    check_functions,
-    prepared,
-    remember_calibration,
-    stored_calibration,
-)
-from mlcd.planners.functions.sampling import expected_epochs
-from mlcd.planners.functions.search import PlanOnFunctions
+from mlcd.planners.functions.nouns import on_functions, plan_of
+from mlcd.planners.functions.prepare import check_functions, prepared
+from mlcd.planners.functions.search import PlanOnFunctions, expected_epochs, measured_calibration
 from mlcd.planners.ready import check_goal
 
 
@@ -46,8 +40,8 @@ class Functions(Planner):
 
     def explore(self, job: Job) -> Strategy:
         """Calibrate, then plan by the method that the job names."""
-        if job.search.method not in PLANNERS:
-            raise UnknownName("method", job.search.method, PLANNERS)
+        if job.search.method not in METHODS:
+            raise UnknownName("method", job.search.method, METHODS)
         return PlanOnFunctions(job.search.method)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
@@ -56,20 +50,26 @@ class Functions(Planner):
 
     def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Stage by stage, or epoch by epoch, planning again as it goes."""
-        assert isinstance(job.ask, FunctionsTask), "this planner is for jobs on functions"
         calibration = plan_of(decision).calibration
         assert calibration is not None, "nothing was decided that could be run"
-        if job.ask.tuning is not None:
+        if on_functions(job).tuning is not None:
             return SuccessiveHalving(calibration, job.search.method)
-        return AdaptiveTraining(calibration, job.search.method, expected_epochs(job, searched))
+        return METHODS[job.search.method](calibration, expected_epochs(job, searched))
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
         """What is known of the platform."""
-        return replace(begun, learned=stored_calibration(begun.job))
+        job = begun.job
+        if not job.search.earlier:
+            return begun
+        stored = calibrations.load(calibrations.folder(), job.on, on_functions(job).workload)
+        return replace(begun, learned=calibrations.document(stored) if stored is not None else None)
 
     def remember_search(self, account: Account) -> None:
         """What calibrating has found out."""
-        remember_calibration(account)
+        job = account.job
+        found = measured_calibration(on_functions(job), account.searched)
+        if found is not None:
+            calibrations.save(calibrations.folder(), job.on, on_functions(job).workload, found)
 
 
 PLANNER = Functions()

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 from mlcd.core.decision import Decision
 from mlcd.core.drive import conclude
@@ -15,14 +12,13 @@ from mlcd.core.errors import MissingExtra, UserError
 from mlcd.core.history import History
 from mlcd.core.home import home
 from mlcd.core.job import Job
-from mlcd.core.ledger import Account
 from mlcd.planners.functions import calibrations
 from mlcd.planners.functions.beliefs.boundary import boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import published
-from mlcd.planners.functions.nouns import Calibration, FunctionsTask, Planned, Stage
-from mlcd.planners.functions.search import PlanOnFunctions, measured_calibration
-from mlcd.planners.functions.space import calibration_space, frozen, nothing_fits, on_functions, usable
+from mlcd.planners.functions.nouns import Calibration, FunctionsTask, Planned, Stage, on_functions
+from mlcd.planners.functions.search import PlanOnFunctions
+from mlcd.planners.functions.space import calibration_space, frozen, nothing_fits, usable
 from mlcd.planners.functions.storages.local import available, reachable
 from mlcd.planners.functions.tariff import load_tariff
 from mlcd.planners.functions.workload import LONGEST_CALL_S, MB_PER_VCPU
@@ -36,7 +32,12 @@ MOST_HERE = 16
 
 def prepared(job: Job) -> Job:
     """The job with its sizes, its prices and the limits of its platform; one line for what it cannot do."""
-    task = _sized(on_functions(job), job)
+    task = on_functions(job)
+    workload = task.workload
+    if not (workload.data_mb and workload.model_mb):
+        data_mb, model_mb = facts(workload.model, workload.data, workload.samples, job.folder)
+        workload = replace(workload, data_mb=workload.data_mb or data_mb, model_mb=workload.model_mb or model_mb)
+        task = replace(task, workload=workload)
     task = replace(task, tariff=load_tariff("aws", home() / "catalog", task.workload.model_mb))
     if job.on == HERE:
         task = _on_this_machine(task)
@@ -57,43 +58,6 @@ def check_functions(job: Job) -> None:
         raise MissingExtra("running on functions", "lithops")
     workload = on_functions(job).workload
     facts(workload.model, workload.data, workload.samples, job.folder)
-
-
-def stored_calibration(job: Job) -> Mapping[str, Any] | None:
-    """What earlier runs have found out of this job on this platform, as plain data."""
-    if not job.search.earlier:
-        return None
-    found = calibrations.load(_folder(), job.on, on_functions(job).workload)
-    return calibrations.document(found) if found is not None else None
-
-
-def remember_calibration(account: Account) -> None:
-    """Keep what the probes of a run have found out, if they have."""
-    job = account.job
-    found = measured_calibration(on_functions(job), account.searched)
-    if found is not None:
-        calibrations.save(_folder(), job.on, on_functions(job).workload, found)
-
-
-def presumed_calibration(job: Job) -> Calibration:
-    """For a plan that nothing is run for: what is stored, or else what others have published about AWS."""
-    task = on_functions(job)
-    found = calibrations.load(_folder(), job.on, task.workload) if job.search.earlier else None
-    if found is not None and set(usable(task)) <= set(found.links):
-        return replace(found, source=f"stored, {found.source}")
-    return published(task.workload)
-
-
-def _folder() -> Path:
-    return home() / "calibrations"
-
-
-def _sized(task: FunctionsTask, job: Job) -> FunctionsTask:
-    workload = task.workload
-    if not (workload.data_mb and workload.model_mb):
-        data_mb, model_mb = facts(workload.model, workload.data, workload.samples, job.folder)
-        workload = replace(workload, data_mb=workload.data_mb or data_mb, model_mb=workload.model_mb or model_mb)
-    return replace(task, workload=workload)
 
 
 def _on_this_machine(task: FunctionsTask) -> FunctionsTask:
@@ -142,23 +106,18 @@ def _storages(task: FunctionsTask, on: str) -> tuple[str, ...]:
     if on == SIMULATED:
         return usable(task)
     if on != HERE:
-        return _named(task, on)
+        named = tuple(name for name in usable(task) if name in task.endpoints)
+        if not named:
+            raise UserError(
+                f"{on}: functions there reach no server of this machine; name the URL of a storage in `endpoints:`, "
+                "as in `s3: s3://my-bucket`"
+            )
+        return named
     absent = {name: available(name) for name in usable(task) if name not in task.endpoints}
     kept = tuple(name for name in usable(task) if absent.get(name) is None)
     if not kept:
         raise UserError(f"no storage to meet at: {'; '.join(why for why in absent.values() if why)}")
     return kept
-
-
-def _named(task: FunctionsTask, on: str) -> tuple[str, ...]:
-    """The storages that functions elsewhere can reach: those whose URL is told."""
-    named = tuple(name for name in usable(task) if name in task.endpoints)
-    if not named:
-        raise UserError(
-            f"{on}: functions there reach no server of this machine; name the URL of a storage in `endpoints:`, as in "
-            "`s3: s3://my-bucket`"
-        )
-    return named
 
 
 @dataclass(frozen=True)
@@ -173,7 +132,12 @@ class PlanAhead:
 def plan_ahead(job: Job) -> PlanAhead:
     """The boundary and the plans of a job, from what is stored or published; nothing is run."""
     job = prepared(job)
-    task, calibration = on_functions(job), presumed_calibration(job)
+    task = on_functions(job)
+    stored = calibrations.load(calibrations.folder(), job.on, task.workload) if job.search.earlier else None
+    if stored is not None and set(usable(task)) <= set(stored.links):
+        calibration = replace(stored, source=f"stored, {stored.source}")
+    else:
+        calibration = published(task.workload)
     found = replace(History(), learned=calibrations.document(calibration))
     space = calibration_space(task)
     finish = PlanOnFunctions(job.search.method).answer(job, space, found)

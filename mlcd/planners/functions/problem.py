@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from mlcd.core.configuration import Floats
-from mlcd.core.job import Goal
+from mlcd.core.errors import UserError
+from mlcd.core.units import format_duration
 from mlcd.planners.functions.beliefs.boundary import Boundary, boundary, waves
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.nouns import FunctionsTask, Planned, Stage, StagePlan
+from mlcd.planners.functions.space import nothing_fits
 
 Storages = tuple[str, ...] | None
 
@@ -41,13 +41,6 @@ class Menu:
 def as_plan(method: str, menus: Sequence[Menu], points: Sequence[int]) -> StagePlan:
     """The plan that takes this point of each menu."""
     return StagePlan(method, tuple(menu.planned(point) for menu, point in zip(menus, points, strict=True)))
-
-
-def keeps(plan: StagePlan, goal: Goal) -> bool:
-    """Whether it is within both limits, to the last bit."""
-    too_dear = goal.budget_usd is not None and plan.usd > goal.budget_usd
-    too_slow = goal.deadline_s is not None and plan.seconds > goal.deadline_s
-    return not too_dear and not too_slow
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +88,7 @@ class StageProblem:
         """All stages on the boundary of one: each with its own waves, dear or slow as it may be there."""
         if self._all_at_once:
             return self.menus(storages)
-        once_s = np.empty(len(points))
-        for place, name in enumerate(points.names):
-            here = points.storage == place
-            once_s[here] = self.model.seconds(points.functions[here], points.memory_mb[here], name)
+        once_s, _ = points.cold(self.model)
         trials = {stage.trials for stage in self.stages}
         times = {each: waves(self.limits, points.functions, points.memory_mb, each) for each in trials}
         return tuple(_menu(stage, points, once_s * times[stage.trials]) for stage in self.stages)
@@ -106,3 +96,31 @@ class StageProblem:
 
 def _menu(stage: Stage, points: Boundary, epoch_s: Floats) -> Menu:
     return Menu(stage, points, stage.epochs * epoch_s, stage.trials * stage.epochs * points.usd)
+
+
+class NothingToChoose(UserError):
+    """Not one allocation exists for the job; the message says why, and what to allow."""
+
+
+def fastest(problem: StageProblem) -> StagePlan:
+    """The least time for every stage, whatever it costs."""
+    return as_plan("fastest", _menus(problem), [0] * len(problem.stages))
+
+
+def cheapest(problem: StageProblem) -> StagePlan:
+    """The least dollars for every stage, however long it takes."""
+    menus = _menus(problem)
+    return as_plan("cheapest", menus, [len(menu) - 1 for menu in menus])
+
+
+def _menus(problem: StageProblem) -> tuple[Menu, ...]:
+    menus = problem.menus()
+    if all(len(menu) for menu in menus):
+        return menus
+    workload, limits = problem.model.workload, problem.limits
+    if any(problem.model.exists(name) for name in limits.storages):
+        longer = f"an epoch takes longer than a call may, {format_duration(limits.call_s)}, on every allocation"
+        raise NothingToChoose(nothing_fits(limits) or f"{longer}: allow more functions or more memory")
+    raise NothingToChoose(
+        f"none of {', '.join(limits.storages)} can hold a model of {workload.model_mb:g} MB: allow another storage"
+    )

@@ -2,13 +2,17 @@
 
 Wu et al. (CE-scaling, IPDPS 2023), sections III-B and III-C. What the paper takes as constants is measured here, by
 probes that are paid for out of the same budget, and kept for the runs to come.
+
+How many epochs a training will take is estimated as LambdaML does it (Algorithm 2, line 4): a part of the data is
+trained, and a curve drawn through its losses. How often functions meet in an epoch, and so how far it gets, depends on
+how many they are; the sample is therefore trained as the functions of the plan would train all of the data, and again
+if the plan that follows from it has others.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-
-from pydantic import TypeAdapter
 
 from mlcd.core.configuration import Space
 from mlcd.core.decision import Decision
@@ -17,17 +21,31 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.measurement import Outcome
 from mlcd.core.strategy import Finish, Probe, Step
-from mlcd.planners.functions.adaptive import AdaptiveTraining
+from mlcd.core.units import counted, format_count
+from mlcd.planners.functions import calibrations
 from mlcd.planners.functions.beliefs.calibration import calibrate
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.foresight import decide
-from mlcd.planners.functions.nouns import Calibration, FunctionsPlan, FunctionsTask, StagePlan, evidence_of
-from mlcd.planners.functions.plans import NothingToChoose
-from mlcd.planners.functions.problem import StageProblem
-from mlcd.planners.functions.sampling import expected_epochs, expected_stage, out_of_reach, sample
-from mlcd.planners.functions.space import frozen, on_functions, usable
+from mlcd.planners.functions.foresight import METHODS, decide
+from mlcd.planners.functions.nouns import (
+    SAMPLE,
+    Allocation,
+    Calibration,
+    FunctionsPlan,
+    FunctionsTask,
+    Stage,
+    StagePlan,
+    TrainEpochs,
+    evidence_of,
+    on_functions,
+)
+from mlcd.planners.functions.problem import NothingToChoose, StageProblem, cheapest, fastest
+from mlcd.planners.functions.space import configuration, frozen, usable
+from mlcd.planners.functions.workload import MB_PER_VCPU
+from mlcd.planners.modeling.loss_curve import fit
 
-_CALIBRATION: TypeAdapter[Calibration] = TypeAdapter(Calibration)
+SAMPLED_EPOCHS = 8
+"""Of the sample, before a curve is drawn through its losses."""
+MOST_SAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -51,9 +69,8 @@ class PlanOnFunctions:
                     return Probe(each, f"calibration: {each}")
         calibration = _known(task, history)
         if calibration is not None:
-            missing = sample(
-                job, _problem(job, calibration, history), history, self._steered(job, calibration, history)
-            )
+            steered, problem = self._steered(job, calibration, history), _problem(job, calibration, history)
+            missing = _sample(job, problem, history, steered)
             if missing is not None and missing.configuration not in {r.configuration for r in history.refusals}:
                 return missing
         return self.answer(job, space, history)
@@ -68,7 +85,7 @@ class PlanOnFunctions:
             if failed is not None and failed.outcome is Outcome.TIMED_OUT:
                 binding += ": use a smaller batch, or allow more memory"
             return Finish("nothing is known of the functions", decision=Decision(None, binding, binding=binding))
-        if (beyond := out_of_reach(job, history)) is not None:
+        if (beyond := _out_of_reach(job, history)) is not None:
             return Finish(beyond, decision=Decision(None, beyond, binding=beyond, plan=FunctionsPlan((), calibration)))
         steered, problem = self._steered(job, calibration, history), _problem(job, calibration, history)
         decision = decide(problem, job.goal, history, calibration, self.method, steered)
@@ -78,14 +95,14 @@ class PlanOnFunctions:
         """How a training would begin; tuning is planned in stages."""
         if on_functions(job).tuning is not None:
             return None
-        return AdaptiveTraining(calibration, self.method, expected_epochs(job, history)).plan(job, history)
+        return METHODS[self.method](calibration, expected_epochs(job, history)).plan(job, history)
 
 
 def stored_calibration(task: FunctionsTask, history: History) -> Calibration | None:
     """What earlier runs have stored, if it is about every storage that this job may use."""
     if history.learned is None:
         return None
-    stored = _CALIBRATION.validate_python(history.learned)
+    stored = calibrations.from_document(history.learned)
     return stored if set(usable(task)) <= set(stored.links) else None
 
 
@@ -103,5 +120,73 @@ def _known(task: FunctionsTask, history: History) -> Calibration | None:
 def _problem(job: Job, calibration: Calibration, history: History) -> StageProblem:
     """The stages to plan: those of the tuning, or all epochs that training is expected to take as one."""
     task = on_functions(job)
-    stages = task.tuning.stages if task.tuning is not None else (expected_stage(job, history),)
+    whole = Stage(1, max(1, math.ceil(expected_epochs(job, history))))
+    stages = task.tuning.stages if task.tuning is not None else (whole,)
     return StageProblem(EpochModel(task.workload, frozen(task), calibration), task, stages)
+
+
+def _sample(job: Job, problem: StageProblem, history: History, planned: StagePlan | None) -> Probe | None:
+    """The sample that is still missing. `planned`: what would be done by what is known now."""
+    task, samples = on_functions(job), _samples(history)
+    if task.tuning is not None or task.epochs is not None or job.target is None:
+        return None
+    if not samples:
+        ends = [plan(problem).stages[0].allocation.functions for plan in (cheapest, fastest)]
+        return _probe(task, max(1, round(math.sqrt(ends[0] * ends[1]))))
+    again = planned.stages[0].allocation.functions if planned is not None else None
+    tried, last = {functions for functions, _ in samples}, samples[-1][1]
+    if again is None or len(samples) >= MOST_SAMPLES or again in tried or not last:
+        return None
+    return _probe(task, again)
+
+
+def expected_epochs(job: Job, history: History) -> float:
+    """What the target is to take: as the job says, or from the last sample; else all the epochs that there may be."""
+    task = on_functions(job)
+    most = max(1.0, job.work_samples / task.workload.samples)
+    if task.epochs is not None:
+        return min(most, task.epochs)
+    curve = fit(_losses(history)) if job.target is not None else None
+    if job.target is None or curve is None:
+        return most
+    return min(most, curve.epochs_to(job.target.value).expected)
+
+
+def _out_of_reach(job: Job, history: History) -> str | None:
+    """Why the target is not worth beginning for, where even the lucky end of the sample's curve never gets there."""
+    losses = _losses(history)
+    curve = fit(losses) if losses and job.target is not None else None
+    if job.target is None or curve is None:
+        return None
+    most = job.work_samples / on_functions(job).workload.samples
+    if curve.epochs_to(job.target.value).low <= most:
+        return None
+    return (
+        f"the target {job.target}: the sample came down to {min(losses):.4g} in {len(losses)} epochs and tends to "
+        f"{curve.floor:.4g}; {counted(round(most), 'epoch')} will not do"
+    )
+
+
+def _samples(history: History) -> list[tuple[int, list[float]]]:
+    """For each sample, as how many functions it was trained, and its losses."""
+    shown = [evidence_of(m) for m in history.measurements]
+    return [
+        (each.work.sample_of, [epoch.loss for epoch in each.epochs])
+        for each in shown
+        if each.work is not None and each.work.sample_of is not None
+    ]
+
+
+def _losses(history: History) -> list[float]:
+    """Of the last sample that has any."""
+    return next((losses for _, losses in reversed(_samples(history)) if losses), [])
+
+
+def _probe(task: FunctionsTask, functions: int) -> Probe:
+    """One function, alone: nothing is exchanged."""
+    low, high = task.memory_mb
+    where = Allocation(1, min(high, max(low, MB_PER_VCPU)), usable(task)[0])
+    part = format_count(task.workload.samples * SAMPLE)
+    because = f"how many epochs it takes: {part} samples, trained as {functions} functions would train all"
+    place = configuration(task, where, TrainEpochs(SAMPLED_EPOCHS))
+    return Probe(place, because, work=TrainEpochs(SAMPLED_EPOCHS, sample_of=functions))

@@ -6,7 +6,6 @@ import math
 from itertools import cycle
 
 from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
-from mlcd.core.job import Job
 from mlcd.planners.functions.nouns import Allocation, ByUse, FunctionsTask, TrainEpochs
 from mlcd.planners.functions.workload import CALIBRATION_STEPS, MB_PER_VCPU, Tariff
 
@@ -58,8 +57,8 @@ def nothing_fits(task: FunctionsTask) -> str | None:
     workload, (fewest, most), (least_mb, most_mb) = task.workload, task.functions, task.memory_mb
     most = min(most, workload.samples, most if task.concurrency is None else task.concurrency)
     if fewest > workload.samples:
-        there = f"there {'is 1 sample' if workload.samples == 1 else f'are {workload.samples} samples'}"
-        return f"{fewest} functions or more, and {there}: every function needs one of its own; allow fewer functions"
+        samples = f"there {'is 1 sample' if workload.samples == 1 else f'are {workload.samples} samples'}"
+        return f"{fewest} functions or more, and {samples}: every function needs one of its own; allow fewer functions"
     needs_mb = math.ceil(workload.needs_mb(most)) if most >= fewest else 0
     if needs_mb > most_mb:
         each = f"each of {most} functions" if most > 1 else "the function"
@@ -78,11 +77,11 @@ def nothing_fits(task: FunctionsTask) -> str | None:
     )
 
 
-def on_functions(job: Job) -> FunctionsTask:
-    """What the job does on functions; asking another one is a bug."""
-    if not isinstance(job.ask, FunctionsTask):
-        raise ValueError(f"'{job.name}' is not a job on functions")
-    return job.ask
+def allocated(configuration: Configuration) -> Allocation:
+    """What each trial is given there; asking machines is a bug."""
+    if not isinstance(configuration.setting, Allocation):
+        raise ValueError(f"{configuration} is not on functions")
+    return configuration.setting
 
 
 def frozen(task: FunctionsTask) -> Tariff:

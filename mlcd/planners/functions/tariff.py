@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from mlcd.catalog.files import packaged_text, read_text
 from mlcd.core.csv_table import Line, read_table
@@ -37,8 +37,7 @@ KB = 1_024
 BYTES_PER_MB = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(NamedTuple):
     """One line of the file."""
 
     cloud: str
@@ -48,7 +47,6 @@ class Price:
     usd: float
     largest_mb: float
     date: str
-    source: str
 
 
 def load_tariff(cloud: str = "aws", directory: Path | None = None, model_mb: float = 0.0) -> Tariff:
@@ -89,16 +87,9 @@ def _price(line: Line) -> Price:
         raise line.error(f"unit '{unit}' of {service}: expected {' or '.join(UNITS[service])}")
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", date):
         raise line.error(f"price_date '{date}': expected a year and a month, such as 2026-08")
-    return Price(
-        cloud=line.text("cloud"),
-        region=line.text("region"),
-        service=service,
-        unit=unit,
-        usd=line.number("usd"),
-        largest_mb=line.number("largest_mb", above_zero=True) if line.cells["largest_mb"] else math.inf,
-        date=date,
-        source=line.text("source"),
-    )
+    line.text("source")  # every price says where it was read
+    largest_mb = line.number("largest_mb", above_zero=True) if line.cells["largest_mb"] else math.inf
+    return Price(line.text("cloud"), line.text("region"), service, unit, line.number("usd"), largest_mb, date)
 
 
 def _tariff(prices: list[Price], cloud: str, model_mb: float, name: str) -> Tariff:
@@ -113,14 +104,12 @@ def _tariff(prices: list[Price], cloud: str, model_mb: float, name: str) -> Tari
         missing = [unit for unit in UNITS[service] if (service, unit) not in usd]
         if missing and (service == FUNCTION or len(missing) < len(UNITS[service])):
             raise CatalogError(f"{name}: {cloud} has no price of {service} by the {missing[0]}; add a row")
+    largest_mb = {each.service: min(p.largest_mb for p in of_cloud if p.service == each.service) for each in of_cloud}
     priced = [service for service in STORAGES if (service, UNITS[service][0]) in usd]
     return Tariff(
         usd_per_gb_s=usd[FUNCTION, "gb-second"],
         usd_per_call=usd[FUNCTION, "call"],
-        storages=tuple(
-            _rate(service, usd, model_mb, min(price.largest_mb for price in of_cloud if price.service == service))
-            for service in priced
-        ),
+        storages=tuple(_rate(service, usd, model_mb, largest_mb[service]) for service in priced),
         cloud=cloud,
         region=regions[0],
         date=min(price.date for price in of_cloud),
@@ -129,18 +118,14 @@ def _tariff(prices: list[Price], cloud: str, model_mb: float, name: str) -> Tari
 
 
 def _rate(service: str, usd: dict[tuple[str, str], float], model_mb: float, largest_mb: float) -> StorageRate:
+    by_request = by_minute = 0.0
     if service == StorageKind.S3:
         by_request = PUTS * usd[service, "put"] + (FETCHES + POLLS) * usd[service, "get"]
-        return StorageRate(service, usd_per_request=by_request, largest_mb=largest_mb)
-    if service == StorageKind.DYNAMODB:
+    elif service == StorageKind.DYNAMODB:
         kilobytes = model_mb * BYTES_PER_MB / KB
         written, read = max(1, math.ceil(kilobytes)), max(1, math.ceil(kilobytes / 4))
-        writing = (PUTS + DELETES) * written * usd[service, "write-unit"]
-        reading = (FETCHES * read + POLLS) * usd[service, "read-unit"]
-        return StorageRate(service, usd_per_request=writing + reading, largest_mb=largest_mb)
-    return StorageRate(
-        service,
-        usd_per_minute=usd[service, "hour"] / 60,
-        largest_mb=largest_mb,
-        aggregates=service == StorageKind.VM_PS,
-    )
+        by_request = (PUTS + DELETES) * written * usd[service, "write-unit"]
+        by_request += (FETCHES * read + POLLS) * usd[service, "read-unit"]
+    else:
+        by_minute = usd[service, "hour"] / 60
+    return StorageRate(service, by_request, by_minute, largest_mb, aggregates=service == StorageKind.VM_PS)

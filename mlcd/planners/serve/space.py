@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
-from mlcd.core.errors import JobFileError
+from mlcd.core.errors import JobFileError, nearest
 from mlcd.core.units import parse_duration, parse_usd
-from mlcd.planners.jobfile.keys import nearest
 from mlcd.planners.jobfile.read import at, read_yaml
 from mlcd.planners.serve.nouns import Endpoint, Knob, Knobs, KnobTable, ServerSettings
 

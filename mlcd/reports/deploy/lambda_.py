@@ -16,7 +16,7 @@ from typing import Any
 from mlcd.core.backend import Provenance
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
-from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Stage, StagePlan, functions_task, plan_of
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Stage, StagePlan, plan_of
 from mlcd.planners.functions.workload import LONGEST_CALL_S
 from mlcd.reports.functions.document import prices_of
 from mlcd.reports.functions.rows import epoch_rows
@@ -45,8 +45,8 @@ class _Segment:
 
 def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
     """The functions to create, and the segments to run on them, one after the other."""
-    task, decision = functions_task(account.job), account.decision
-    if task is None:
+    task, decision = account.job.ask, account.decision
+    if not isinstance(task, FunctionsTask):
         raise WrongState(f"run '{name}' is not on functions: export it with --to skypilot, kserve, triton or compose")
     plan = chosen_plan(decision) if decision is not None else None
     if decision is None or plan is None:

@@ -17,36 +17,24 @@ from mlcd.planners.functions.nouns import (
     StagePlan,
     allocation_of,
     evidence_of,
+    on_functions,
     plan_of,
 )
 from mlcd.planners.functions.workload import Tariff
-from mlcd.reports.functions.boundary import knee, ordered
-from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, epoch_rows, stage_rows
-from mlcd.reports.functions.words import chosen_plan, decision_sentence, functions_of, plan_name
+from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, epoch_rows, knee, ordered, stage_rows
+from mlcd.reports.functions.words import chosen_plan, decision_sentence, plan_name
+from mlcd.reports.run_document import tune
 from mlcd.reports.run_document.core import SomeFunctions
 from mlcd.reports.run_document.part import taken
-from mlcd.reports.run_document.tune import (
-    AllocatedStage,
-    CalibrationResult,
-    EpochAllocation,
-    FunctionPlan,
-    FunctionPlans,
-    FunctionPrices,
-    FunctionProbe,
-    FunctionsJob,
-    PlatformCalibration,
-    StageResult,
-    StorageSpeed,
-)
 from mlcd.reports.story import Story
 
 Fields = dict[str, Any]
 
 
-def functions_job(task: FunctionsTask) -> FunctionsJob:
+def functions_job(task: FunctionsTask) -> tune.FunctionsJob:
     """What is trained, between which ends it may be allocated, and what that costs."""
     tuning, tariff = task.tuning, task.tariff
-    return FunctionsJob.model_validate(
+    return tune.FunctionsJob.model_validate(
         {
             "workload": task.workload,
             "phase": "training" if tuning is None else "tuning",
@@ -57,9 +45,11 @@ def functions_job(task: FunctionsTask) -> FunctionsJob:
     )
 
 
-def prices_of(tariff: Tariff) -> FunctionPrices:
+def prices_of(tariff: Tariff) -> tune.FunctionPrices:
     """Prices, with their date and where they are from."""
-    return FunctionPrices.model_validate({**vars(tariff), "storages": {rate.name: rate for rate in tariff.storages}})
+    return tune.FunctionPrices.model_validate(
+        {**vars(tariff), "storages": {rate.name: rate for rate in tariff.storages}}
+    )
 
 
 def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()) -> Fields:
@@ -68,7 +58,7 @@ def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()
         "job": job.name,
         "on": job.on,
         "method": job.search.method,
-        **functions_job(functions_of(job)).model_dump(mode="json"),
+        **functions_job(on_functions(job)).model_dump(mode="json"),
         "feasible": decision.configuration is not None,
         "because": decision.because,
         "binding": decision.binding or None,
@@ -80,7 +70,7 @@ def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()
             }
             for way in decision.relaxations
         ],
-        **FunctionPlans(**plans_of(decision, job)).model_dump(mode="json"),
+        **tune.FunctionPlans(**plans_of(decision, job)).model_dump(mode="json"),
         "boundary": [each.model_dump() for each in boundary_of(boundary, chosen_plan(decision))],
     }
 
@@ -101,7 +91,7 @@ def plans_of(decision: Decision, job: Job) -> Fields:
 def functions_run(story: Story, boundary: Sequence[Planned]) -> Fields:
     """Its probes, and each stage of a tuning run or each epoch of a training run, as it went."""
     account, decision, found = story.account, story.decision, best_trial(story.account)
-    tuning = functions_of(story.job).tuning
+    tuning = on_functions(story.job).tuning
     return {
         "probes": [{**_probe(probe.measurement), "because": probe.because} for probe in story.probes],
         "boundary": boundary_of(boundary, chosen_plan(decision) if decision is not None else None),
@@ -112,12 +102,12 @@ def functions_run(story: Story, boundary: Sequence[Planned]) -> Fields:
     }
 
 
-def boundary_of(points: Sequence[Planned], chosen: StagePlan | None) -> list[EpochAllocation]:
+def boundary_of(points: Sequence[Planned], chosen: StagePlan | None) -> list[tune.EpochAllocation]:
     """The boundary: one epoch of one trial on each allocation that nothing beats, the fastest first."""
     bend, used = knee(points), {each.allocation for each in chosen.stages} if chosen is not None else set()
     return [
-        EpochAllocation(
-            **taken(EpochAllocation, p, **allocated(p.allocation), label=str(p.allocation)),
+        tune.EpochAllocation(
+            **taken(tune.EpochAllocation, p, **allocated(p.allocation), label=str(p.allocation)),
             knee=p == bend,
             used=p.allocation in used,
         )
@@ -135,14 +125,14 @@ def _plan(plan: StagePlan, is_chosen: bool, decision: Decision) -> Fields:
     calibration = plan_of(decision).calibration
     modelled = calibration is None or calibration.modelled
     return taken(
-        FunctionPlan,
+        tune.FunctionPlan,
         plan,
         name=plan_name(plan.method),
         chosen=is_chosen,
         certified=is_chosen and decision.certified,
         numbers="modelled" if modelled else "predicted",
         stages=[
-            taken(AllocatedStage, p, **asdict(p.stage), **allocated(p.allocation), stage=i)
+            taken(tune.AllocatedStage, p, **asdict(p.stage), **allocated(p.allocation), stage=i)
             for i, p in enumerate(plan.stages, 1)
         ],
     )
@@ -150,14 +140,14 @@ def _plan(plan: StagePlan, is_chosen: bool, decision: Decision) -> Fields:
 
 def _calibration(calibration: Calibration) -> Fields:
     return taken(
-        PlatformCalibration,
+        tune.PlatformCalibration,
         calibration,
         numbers="modelled" if calibration.modelled else "measured",
         compute=_pairs(calibration.compute, "memory_mb", "s_per_mb"),
         start_s=calibration.start[0],
         start_s_per_function=calibration.start[1],
         storages={
-            name: taken(StorageSpeed, link, exchanges=_pairs(link.exchanges, "functions", "seconds"))
+            name: taken(tune.StorageSpeed, link, exchanges=_pairs(link.exchanges, "functions", "seconds"))
             for name, link in calibration.links.items()
         },
     )
@@ -166,14 +156,16 @@ def _calibration(calibration: Calibration) -> Fields:
 def _probe(m: Measurement) -> Fields:
     """What a calibration probe, or a sample, has measured."""
     found, losses = evidence_of(m).calibrated, [epoch.loss for epoch in evidence_of(m).epochs]
-    calibrated = found and taken(CalibrationResult, found, transfers=_pairs(found.transfers, "mb", "seconds"))
-    return taken(FunctionProbe, m, **allocated(allocation_of(m.configuration)), calibrated=calibrated, losses=losses)
+    calibrated = found and taken(tune.CalibrationResult, found, transfers=_pairs(found.transfers, "mb", "seconds"))
+    return taken(
+        tune.FunctionProbe, m, **allocated(allocation_of(m.configuration)), calibrated=calibrated, losses=losses
+    )
 
 
 def _stage(row: StageRow) -> Fields:
     best, planned = row.best, row.planned
     return taken(
-        StageResult,
+        tune.StageResult,
         row,
         **allocated(row.allocation),
         stage=row.number,
@@ -190,9 +182,9 @@ def _stage(row: StageRow) -> Fields:
 
 def _epoch(row: EpochRow) -> Fields:
     """An epoch as it went, or a launch that broke."""
-    told = asdict(row.epoch) if row.epoch is not None else {"number": None, "loss": None, "detail": row.launch.detail}
-    took = {"epoch": told.pop("number"), "seconds": row.seconds, "usd": row.usd}
-    return {**told, **took, **allocated(row.allocation), "outcome": str(row.launch.outcome)}
+    epoch = asdict(row.epoch) if row.epoch is not None else {"number": None, "loss": None, "detail": row.launch.detail}
+    took = {"epoch": epoch.pop("number"), "seconds": row.seconds, "usd": row.usd}
+    return {**epoch, **took, **allocated(row.allocation), "outcome": str(row.launch.outcome)}
 
 
 def _pairs(pairs: Sequence[tuple[float, float]], *names: str) -> list[Fields]:

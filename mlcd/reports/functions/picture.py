@@ -14,7 +14,7 @@ from mlcd.planners.functions.nouns import Allocation, Planned, StagePlan, plan_o
 from mlcd.planners.functions.workload import STORAGES
 from mlcd.reports.figures.axes import Scale, marked, time_ticks, usd_tick
 from mlcd.reports.figures.still import Axis, Chart, Series, Spot, still
-from mlcd.reports.functions.boundary import brief, ordered
+from mlcd.reports.functions.rows import brief, ordered
 from mlcd.reports.functions.words import METHODS, basis_words, chosen_plan, fine_usd, plan_name, short_s
 
 MOST_POINTS = 240
@@ -26,14 +26,14 @@ def plan_picture(decision: Decision, boundary: Sequence[Planned] = ()) -> str:
     plan, plans = chosen_plan(decision), plan_of(decision).plans
     charts = _stages(plans, plan) if plans and len(plans[0].stages) > 1 else []
     charts += [_boundary(boundary, plan)] if boundary else []
-    said = f"All numbers are {basis_words(plan_of(decision).calibration)}." if charts else "There is no plan to draw."
-    return still(charts, said)
+    basis = basis_words(plan_of(decision).calibration)
+    return still(charts, f"All numbers are {basis}." if charts else "There is no plan to draw.")
 
 
 def _stages(plans: Sequence[StagePlan], chosen: StagePlan | None) -> list[Chart]:
     """What a trial of each stage costs by each plan, and when the stage ends."""
-    said = f"{counted(len(plans), 'plan')} of {counted(len(plans[0].stages), 'stage')}."
-    said += "".join(f" {plan_name(p.method)}: {format_duration(p.seconds)} and {format_usd(p.usd)}." for p in plans)
+    caption = f"{counted(len(plans), 'plan')} of {counted(len(plans[0].stages), 'stage')}."
+    caption += "".join(f" {plan_name(p.method)}: {format_duration(p.seconds)} and {format_usd(p.usd)}." for p in plans)
     costs = [[each.usd / each.stage.trials for each in plan.stages] for plan in plans]
     ends = [list(accumulate(each.seconds for each in plan.stages)) for plan in plans]
     trials = [f"{each.stage.trials:,}" for each in plans[0].stages]
@@ -45,7 +45,7 @@ def _stages(plans: Sequence[StagePlan], chosen: StagePlan | None) -> list[Chart]
     across, time = Axis("trials in the stage", named, even=True), Axis("time until the stage ends", time_ticks)
     cost = Axis("cost of one trial in the stage", lambda scale, most: marked(scale, usd_tick, most))
     return [
-        Chart("Stages of each plan", said, across, cost, _lines(plans, costs, chosen)),
+        Chart("Stages of each plan", caption, across, cost, _lines(plans, costs, chosen)),
         Chart("Time of each plan", "", across, time, _lines(plans, ends, chosen)),
     ]
 
@@ -69,15 +69,15 @@ def _boundary(points: Sequence[Planned], chosen: StagePlan | None) -> Chart:
     stages = {p.allocation: _stage_words(chosen, p) for p in used}
     shown = [*(p for p in brief(points, MOST_POINTS) if p.allocation not in stages), *used]
     ends = ordered(points)
-    said = f"{len(points):,} allocations that nothing beats in both time and cost: from {_told(ends[0])} "
-    said += f"to {_told(ends[-1])}."
+    caption = f"{len(points):,} allocations that nothing beats in both time and cost: from {_point_words(ends[0])} "
+    caption += f"to {_point_words(ends[-1])}."
     by_storage: dict[str, list[Spot]] = {}
     for p in shown:
         by_storage.setdefault(p.allocation.storage, []).append(_spot(p, stages.get(p.allocation, "")))
     series = [Series(name, _place(name, STORAGES), spots, "apart") for name, spots in by_storage.items()]
     cost = Axis("cost of one epoch", lambda scale, most: marked(scale, usd_tick, most))
     title = "Time against cost of one epoch"
-    return Chart(title, said, Axis("time of one epoch", time_ticks), cost, series, ringed="in the plan")
+    return Chart(title, caption, Axis("time of one epoch", time_ticks), cost, series, ringed="in the plan")
 
 
 def _used(points: Sequence[Planned], chosen: StagePlan | None) -> list[Planned]:
@@ -104,7 +104,7 @@ def _spot(p: Planned, label: str) -> Spot:
     return Spot((p.seconds, p.usd), words, label, ringed=bool(label))
 
 
-def _told(p: Planned) -> str:
+def _point_words(p: Planned) -> str:
     return f"{p.allocation} ({short_s(p.seconds)}, {fine_usd(p.usd)})"
 
 

@@ -1,65 +1,57 @@
-"""What a run on functions did, as rows: a stage of a tuning run, or an epoch of a training run, each with its place."""
+"""The rows of what is shown of a run on functions: stages of a tuning run, epochs of a training run, the boundary.
+
+A point of the boundary is a `Planned` of one epoch of one trial: an allocation, what it takes, and what it costs. It is
+shown in brief: a dozen points from the fastest to the cheapest, with the knee among them.
+"""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.functions.nouns import Allocation, Epoch, Planned, Stage, allocation_of, evidence_of
-from mlcd.reports.functions.words import best_epoch, chosen_plan, functions_of, stage_number
+from mlcd.planners.functions.nouns import (
+    Allocation,
+    Epoch,
+    Planned,
+    Stage,
+    StagePlan,
+    allocation_of,
+    evidence_of,
+    on_functions,
+)
+from mlcd.reports.functions.words import best_epoch, chosen_plan, stage_number
 
+MOST_POINTS = 12
 MOST_ROWS = 15
 """Epochs that are shown one by one; of more, those in the middle of an allocation are folded."""
 
 
 @dataclass(frozen=True)
 class StageRow:
-    """One stage as it went: its launches together. `kept`: the trials that go on, None while that is not known."""
+    """One stage as it went: its launches together.
+
+    `kept`: the trials that go on, None while that is not known. `epochs`: every epoch of every trial that was reported,
+    `trials`: how many have reported any. `allocation`: what each trial was given, last: a stage that broke may have
+    been planned again. `best`: the best of the trials at the stage's end.
+    """
 
     number: int
     stage: Stage
     planned: Planned | None
     launches: tuple[Measurement, ...]
     kept: int | None
-
-    @property
-    def epochs(self) -> tuple[Epoch, ...]:
-        """Every epoch of every trial that was told."""
-        return tuple(epoch for launch in self.launches for epoch in evidence_of(launch).epochs)
-
-    @property
-    def allocation(self) -> Allocation | None:
-        """What each trial was given, last: a stage that broke may have been planned again."""
-        return allocation_of(self.launches[-1].configuration)
-
-    @property
-    def trials(self) -> int:
-        """How many have told anything."""
-        return len({epoch.trial for epoch in self.epochs})
-
-    @property
-    def best(self) -> Epoch | None:
-        """The best of the trials at the stage's end."""
-        return best_epoch(self.epochs) if self.epochs else None
-
-    @property
-    def seconds(self) -> float:
-        """What it took."""
-        return sum(launch.seconds for launch in self.launches)
-
-    @property
-    def usd(self) -> float:
-        """What it cost."""
-        return sum(launch.usd for launch in self.launches)
-
-    @property
-    def retries(self) -> int:
-        """Attempts of functions that came to nothing."""
-        return sum(epoch.retries for epoch in self.epochs)
+    epochs: tuple[Epoch, ...]
+    allocation: Allocation | None
+    trials: int
+    best: Epoch | None
+    seconds: float
+    usd: float
+    retries: int
 
 
 @dataclass(frozen=True)
@@ -82,13 +74,6 @@ class EpochRow:
 
 
 @dataclass(frozen=True)
-class Folded:
-    """Epochs in a row on one allocation, told together."""
-
-    rows: tuple[EpochRow, ...]
-
-
-@dataclass(frozen=True)
 class Trial:
     """A trial, its last loss, and its hyperparameters."""
 
@@ -101,27 +86,37 @@ class Trial:
         return f"trial {self.trial}, loss {self.loss:.4g}" + (f": {settings}" if settings else "")
 
 
-def run_rows(account: Account) -> tuple[StageRow, ...] | tuple[EpochRow, ...]:
-    """The stages of a tuning run, the epochs of a training run."""
-    return stage_rows(account) if functions_of(account.job).tuning is not None else epoch_rows(account)
-
-
 def stage_rows(account: Account) -> tuple[StageRow, ...]:
     """A row for each stage that was begun."""
-    task, runs = functions_of(account.job), account.history.runs
+    task = on_functions(account.job)
     stages = task.tuning.stages if task.tuning is not None else ()
     plan = chosen_plan(account.decision) if account.decision is not None else None
-    found: dict[int, list[Measurement]] = {}
-    for number, launch in zip(_numbers(account), runs, strict=True):
-        found.setdefault(number, []).append(launch)
-    rows = []
-    for number, launches in sorted(found.items()):
-        stage = stages[number - 1]
-        planned = plan.stages[number - 1] if plan is not None and number <= len(plan.stages) else None
-        kept = stages[number].trials if number < len(stages) else 1
-        done = _done(launches, stage, number)
-        rows.append(StageRow(number, stage, planned, tuple(launches), kept if done else None))
-    return tuple(rows)
+    of_stage: dict[int, list[Measurement]] = {}
+    for number, launch in zip(_numbers(account), account.history.runs, strict=True):
+        of_stage.setdefault(number, []).append(launch)
+    return tuple(_stage_row(stages, number, of_stage[number], plan) for number in sorted(of_stage))
+
+
+def _stage_row(
+    stages: Sequence[Stage], number: int, launches: Sequence[Measurement], plan: StagePlan | None
+) -> StageRow:
+    stage, kept = stages[number - 1], stages[number].trials if number < len(stages) else 1
+    epochs = tuple(epoch for launch in launches for epoch in evidence_of(launch).epochs)
+    ended = {epoch.trial for epoch in epochs if epoch.number == number * stage.epochs}
+    return StageRow(
+        number,
+        stage,
+        plan.stages[number - 1] if plan is not None and number <= len(plan.stages) else None,
+        tuple(launches),
+        kept if len(ended) >= stage.trials else None,
+        epochs,
+        allocation_of(launches[-1].configuration),
+        trials=len({epoch.trial for epoch in epochs}),
+        best=best_epoch(epochs) if epochs else None,
+        seconds=sum(launch.seconds for launch in launches),
+        usd=sum(launch.usd for launch in launches),
+        retries=sum(epoch.retries for epoch in epochs),
+    )
 
 
 def epoch_rows(account: Account) -> tuple[EpochRow, ...]:
@@ -137,36 +132,33 @@ def epoch_rows(account: Account) -> tuple[EpochRow, ...]:
 
 def best_path(account: Account) -> tuple[EpochRow, ...]:
     """The epochs of the trial that is best so far, from its first on; of plain training, of its only one."""
-    rows = [row for row in epoch_rows(account) if row.epoch is not None]
-    if not rows:
+    done = [(row.epoch, row) for row in epoch_rows(account) if row.epoch is not None]
+    if not done:
         return ()
-    furthest = max(row.epoch.number for row in rows if row.epoch is not None)
-    best = best_epoch([row.epoch for row in rows if row.epoch is not None and row.epoch.number == furthest])
-    path = {row.epoch.number: row for row in rows if row.epoch is not None and row.epoch.trial == best.trial}
+    furthest = max(epoch.number for epoch, _ in done)
+    best = best_epoch([epoch for epoch, _ in done if epoch.number == furthest])
+    path = {epoch.number: row for epoch, row in done if epoch.trial == best.trial}
     return tuple(path[number] for number in sorted(path))  # an epoch that was done again counts as it came out last
 
 
 def best_trial(account: Account) -> Trial | None:
     """The trial of a tuning run that is best so far, and what was drawn for it; None where all have diverged."""
-    tuning, path = functions_of(account.job).tuning, best_path(account)
+    tuning, path = on_functions(account.job).tuning, best_path(account)
     if tuning is None or not path or path[-1].epoch is None:
         return None
     last = path[-1].epoch
-    if not math.isfinite(last.loss):
-        return None
-    return Trial(last.trial, last.loss, tuning.drawn(last.trial, account.job.search.seed))
+    return (
+        None
+        if not math.isfinite(last.loss)
+        else Trial(last.trial, last.loss, tuning.drawn(last.trial, account.job.search.seed))
+    )
 
 
-def folded(rows: Sequence[EpochRow], most: int = MOST_ROWS) -> list[EpochRow | Folded]:
-    """The first, the last, every change of allocation and all that broke; what lies between is told together."""
-    if len(rows) <= most:
-        return list(rows)
-    shown: list[EpochRow | Folded] = []
-    telling = {0, len(rows) - 1} | {i for i, row in enumerate(rows) if _tells(rows, i)}
-    for alone, group in groupby(range(len(rows)), key=lambda i: i in telling):
-        together = tuple(rows[i] for i in group)
-        shown += together if alone or len(together) == 1 else (Folded(together),)
-    return shown
+def folded(rows: Sequence[EpochRow], most: int = MOST_ROWS) -> list[tuple[EpochRow, ...]]:
+    """One by one: the first, the last, every change of allocation and all that broke; what lies between together."""
+    alone = {0, len(rows) - 1} | {i for i, row in enumerate(rows) if len(rows) <= most or _tells(rows, i)}
+    groups = groupby(range(len(rows)), key=lambda i: i if i in alone else -1)
+    return [tuple(rows[i] for i in group) for _, group in groups]
 
 
 def _tells(rows: Sequence[EpochRow], i: int) -> bool:
@@ -176,22 +168,65 @@ def _tells(rows: Sequence[EpochRow], i: int) -> bool:
 
 
 def _numbers(account: Account) -> list[int]:
-    """The stage of each launch: by its epochs; one that told none belongs to what came after it."""
-    task, runs = functions_of(account.job), account.history.runs
+    """The stage of each launch: by its epochs; one that reported none belongs to what came after it."""
+    task, runs = on_functions(account.job), account.history.runs
     last = len(task.tuning.stages) if task.tuning is not None else 1
-    told = [
+    known = [
         stage_number(task, min(e.number for e in evidence_of(m).epochs) - 1) if evidence_of(m).epochs else None
         for m in runs
     ]
-    numbers, here = [], 1
+    numbers, current = [], 1
     for i, launch in enumerate(runs):
-        numbers.append(min(last, next((number for number in told[i:] if number is not None), here)))
-        here = numbers[-1] + (launch.outcome is Outcome.OK)
+        numbers.append(min(last, next((number for number in known[i:] if number is not None), current)))
+        current = numbers[-1] + (launch.outcome is Outcome.OK)
     return numbers
 
 
-def _done(launches: Sequence[Measurement], stage: Stage, number: int) -> bool:
-    """Whether every trial of a stage came to its end."""
-    end = number * stage.epochs
-    ended = {e.trial for launch in launches for e in evidence_of(launch).epochs if e.number == end}
-    return len(ended) >= stage.trials
+def ordered(points: Sequence[Planned]) -> list[Planned]:
+    """The fastest first."""
+    return sorted(points, key=lambda p: (p.seconds, p.usd))
+
+
+def knee(points: Sequence[Planned]) -> Planned | None:
+    """The point farthest below the line between both ends, on log scales; None where there is nothing between them."""
+    along = ordered(points)
+    if len(along) < 3:
+        return None
+    (x0, y0), (x1, y1) = _logs(along[0]), _logs(along[-1])
+
+    def below(point: Planned) -> float:
+        x, y = _logs(point)
+        return (x1 - x0) * (y0 - y) - (x0 - x) * (y1 - y0)
+
+    found = max(along[1:-1], key=below)
+    return found if below(found) > 0 else None
+
+
+def brief(points: Sequence[Planned], most: int = MOST_POINTS) -> list[Planned]:
+    """At most so many, evenly apart in the logarithm of their time; both ends and the knee are among them."""
+    along = ordered(points)
+    if len(along) <= most:
+        return along
+    bend = knee(along)
+    kept = {0, len(along) - 1, *([along.index(bend)] if bend is not None else [])}
+    times = [p.seconds for p in along]
+    step = (times[-1] / times[0]) ** (1 / (most - 2))
+    for i in range(1, most - 2):
+        wanted = times[0] * step**i
+        above = bisect(times, wanted)
+        near = (above - 1, min(above, len(times) - 1))
+        kept.add(near[0] if wanted - times[near[0]] < times[near[1]] - wanted else near[1])
+    return [along[j] for j in sorted(kept)]
+
+
+def marks(points: Sequence[Planned]) -> dict[Allocation, str]:
+    """'fastest', 'knee' and 'cheapest', by their allocations."""
+    along, bend = ordered(points), knee(points)
+    found = {bend.allocation: "knee"} if bend is not None else {}
+    if len(along) > 1:
+        found |= {along[0].allocation: "fastest", along[-1].allocation: "cheapest"}
+    return found
+
+
+def _logs(point: Planned) -> tuple[float, float]:
+    return math.log(point.seconds), math.log(max(point.usd, 1e-12))

@@ -1,56 +1,230 @@
-"""The tables of a run on functions: what was run, the best trial, every plan, and the calibration that all rest on."""
+"""The tables of a job on functions: their cells, the same in a terminal and on a page, and what a terminal shows."""
 
 from __future__ import annotations
 
-from mlcd.planners.functions.nouns import plan_of
-from mlcd.reports.functions.cells import (
-    CALIBRATION,
-    COMPARISON,
-    EPOCHS,
-    STAGES,
-    calibration_cells,
-    comparison_cells,
-    epoch_cells,
-    rows_total,
-    stage_cells,
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mlcd.core.backend import Provenance
+from mlcd.core.decision import Decision
+from mlcd.core.job import Job
+from mlcd.core.ledger import Account, Started
+from mlcd.core.units import counted, format_duration, format_rate, format_usd
+from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan, on_functions, plan_of
+from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, brief, epoch_rows, folded, marks, stage_rows
+from mlcd.reports.functions.words import (
+    basis_words,
+    chosen_plan,
+    compared_methods,
+    decision_sentence,
+    fine_usd,
+    gap_words,
+    plan_name,
+    short_s,
+    source_words,
+    workload_words,
 )
-from mlcd.reports.functions.rows import best_path, epoch_rows, folded, stage_rows
-from mlcd.reports.functions.words import basis_words, chosen_plan, functions_of, source_words
-from mlcd.reports.story import Story
-from mlcd.reports.tables import Table
+
+Columns = Sequence[tuple[str, str]]
+"""Names, and 'num' for what stands on the right."""
+Row = Sequence[str]
+Rows = Sequence[Row]
+CANNOT = "no plan within the limits"
+MOST_SIZES = 8
+"""Memory sizes of a calibration that are shown."""
+
+PLAN = (
+    ("Stage", "num"), ("Trials", "num"), ("Epochs", "num"), ("Functions", "num"), ("Memory", "num"), ("Storage", ""),
+    ("Time", "num"), ("Cost", "num"), ("Cost of a trial", "num"),
+)  # fmt: skip
+COMPARISON = (
+    ("Plan", ""), ("Time", "num"), ("vs chosen", "num"), ("Cost", "num"), ("vs chosen", "num"), ("Chosen", ""),
+)  # fmt: skip
+BOUNDARY = (
+    ("Functions", "num"), ("Memory", "num"), ("Storage", ""), ("Epoch time", "num"), ("Epoch cost", "num"), ("", ""),
+)  # fmt: skip
+STAGES = (
+    ("Stage", "num"), ("Trials", "num"), ("Kept", "num"), ("Best loss", "num"), ("Allocation", ""),
+    ("Time planned", "num"), ("Time", "num"), ("Cost planned", "num"), ("Cost", "num"), ("Retries", "num"),
+)  # fmt: skip
+EPOCHS = (
+    ("Epoch", "num"), ("Allocation", ""), ("Loss", "num"), ("Start", "num"), ("Load", "num"), ("Compute", "num"),
+    ("Sync", "num"), ("Time", "num"), ("Cost", "num"), ("Retries", "num"),
+)  # fmt: skip
+CALIBRATION = (("What", ""), ("Value", "num"), ("Exchanges: functions, time", ""))
 
 
-def ran(story: Story) -> list[Table]:
-    """What was run, stage by stage or epoch by epoch; of the stages also the best trial, epoch by epoch."""
-    if functions_of(story.job).tuning is None:
-        epochs = epoch_rows(story.account)
-        rows = [epoch_cells(each) for each in folded(epochs)]
-        return [Table("Every epoch that was run", EPOCHS, rows, rows_total(epochs))] if epochs else []
-    stages = stage_rows(story.account)
-    if not stages:
-        return []
-    path = [epoch_cells(each) for each in best_path(story.account)]
-    best = [Table("The best trial, epoch by epoch", EPOCHS, path)] if path else []
-    rows = [stage_cells(each) for each in stages]
-    return [Table("Every stage that was run", STAGES, rows, rows_total(stages)), *best]
+def comparison_cells(plans: Sequence[StagePlan], chosen: StagePlan | None) -> list[list[str]]:
+    """Each method that is installed, in order; a plan that is missing cannot keep the limit."""
+    made = {plan.method: plan for plan in plans}
+    return [_compared(method, made.get(method), chosen) for method in dict.fromkeys([*compared_methods(), *made])]
 
 
-def plans(story: Story) -> list[Table]:
-    """The plan beside those of other methods, also of those that have none within the limits."""
-    decision = story.decision
-    if decision is None or not plan_of(decision).plans:
-        return []
-    rows = comparison_cells(plan_of(decision).plans, chosen_plan(decision))
-    basis = f"All numbers are {basis_words(plan_of(decision).calibration, story.account.provenance)}."
-    chosen = [i for i, cells in enumerate(rows) if cells[-1]]
-    return [Table("The plan beside those of other methods", COMPARISON, rows, note=basis, chosen=chosen)]
+def stage_cells(row: StageRow) -> list[str]:
+    """A stage as it went, beside its plan."""
+    planned, best = row.planned, row.best
+    trials = f"{row.trials:,}" if row.trials == row.stage.trials else f"{row.trials:,} of {row.stage.trials:,}"
+    return [
+        str(row.number),
+        trials,
+        f"{row.kept:,}" if row.kept is not None else "-",
+        f"{best.loss:.4g}" if best is not None else "-",
+        str(row.allocation or "-"),
+        format_duration(planned.seconds) if planned is not None else "-",
+        format_duration(row.seconds),
+        format_usd(planned.usd) if planned is not None else "-",
+        format_usd(row.usd),
+        str(row.retries or ""),
+    ]
 
 
-def calibrated(story: Story) -> list[Table]:
-    """What was found out about the platform."""
-    calibration = plan_of(story.decision).calibration if story.decision is not None else None
-    if calibration is None:
-        return []
-    said = source_words(calibration, story.account.provenance)
-    note = f"{said[:1].upper()}{said[1:]}."
-    return [Table("The calibration", CALIBRATION, calibration_cells(calibration), note=note)]
+def epoch_cells(*rows: EpochRow) -> list[str]:
+    """An epoch, or several on one allocation: the last loss, the middle of the times, and the sums."""
+    row = rows[0]
+    if len(rows) > 1:
+        return _folded_cells(rows)
+    if row.epoch is None:
+        return ["-", f"{row.allocation}: {row.launch.ending}", *[""] * 5, *_took(row.seconds, row.usd), ""]
+    epoch = row.epoch
+    parts = (epoch.start_s, epoch.load_s, epoch.compute_s, epoch.sync_s)
+    cells = [str(epoch.number), str(row.allocation or "-"), f"{epoch.loss:.4g}", *(short_s(part) for part in parts)]
+    return [*cells, short_s(row.seconds), fine_usd(row.usd), str(epoch.retries or "")]
+
+
+def rows_total(rows: Sequence[StageRow] | Sequence[EpochRow]) -> list[str]:
+    """What all rows took together."""
+    seconds, usd = sum(row.seconds for row in rows), sum(row.usd for row in rows)
+    if rows and isinstance(rows[0], StageRow):
+        planned = [row.planned for row in rows if isinstance(row, StageRow) and row.planned is not None]
+        foreseen = _took(sum(p.seconds for p in planned), sum(p.usd for p in planned)) if planned else ["-", "-"]
+        return ["", "", "", "", "total", foreseen[0], format_duration(seconds), foreseen[1], format_usd(usd), ""]
+    return ["", "total", "", "", "", "", "", *_took(seconds, usd), ""]
+
+
+def calibration_cells(calibration: Calibration) -> list[list[str]]:
+    """What computing takes at each memory size, then loading, starting, and each storage."""
+    every = -(-len(calibration.compute) // MOST_SIZES) or 1
+    shown = [*calibration.compute[:-1:every], *calibration.compute[-1:]]
+    rows = [[f"u({memory:,.0f} MB)", f"{s_per_mb:.3g} s/MB", ""] for memory, s_per_mb in shown]
+    start, more = calibration.start
+    rows.append(["load", f"{format_rate(calibration.load_mb_per_s)} MB/s", ""])
+    rows.append(["start", f"{short_s(start)} + {short_s(more)} for each function", ""])
+    for name, link in calibration.links.items():
+        exchanges = ", ".join(f"{functions}: {short_s(seconds)}" for functions, seconds in link.exchanges)
+        rows.append([name, f"{short_s(link.latency_s)}, {format_rate(link.mb_per_s)} MB/s", exchanges])
+    return rows
+
+
+def _compared(method: str, plan: StagePlan | None, chosen: StagePlan | None) -> list[str]:
+    if plan is None:
+        return [plan_name(method), CANNOT, "", "", "", ""]
+    time, cost = _took(plan.seconds, plan.usd)
+    if chosen is None:
+        return [plan_name(method), time, "", cost, "", ""]
+    picked = plan is chosen or plan == chosen
+    gaps = ("", "") if picked else (gap_words(plan.seconds, chosen.seconds), gap_words(plan.usd, chosen.usd))
+    return [plan_name(method), time, gaps[0], cost, gaps[1], "✔" if picked else ""]
+
+
+def _folded_cells(rows: Sequence[EpochRow]) -> list[str]:
+    epochs = [row.epoch for row in rows if row.epoch is not None]
+    names, middle = ("start_s", "load_s", "compute_s", "sync_s"), len(epochs) // 2
+    parts = [sorted(getattr(epoch, name) for epoch in epochs)[middle] for name in names]
+    first, last = epochs[0], epochs[-1]
+    seconds, usd = sum(row.seconds for row in rows), sum(row.usd for row in rows)
+    where = f"{counted(len(epochs), 'epoch')} on the same"
+    cells = [f"{first.number}-{last.number}", where, f"{last.loss:.4g}", *(f"~{short_s(part)}" for part in parts)]
+    return [*cells, *_took(seconds, usd), ""]
+
+
+def _allocated(allocation: Allocation) -> list[str]:
+    return [f"{allocation.functions:,}", f"{allocation.memory_mb:,} MB", allocation.storage]
+
+
+def _took(seconds: float, usd: float) -> list[str]:
+    return [format_duration(seconds), format_usd(usd)]
+
+
+def first_words(started: Started) -> str:
+    """'live, exact: lr on higgs (11M samples, 2,520 MB), 16,384 trials in 14 stages'."""
+    return f"{started.provenance}, {started.job.search.method}: {workload_words(on_functions(started.job))}"
+
+
+def show_plan(
+    console: Console,
+    job: Job,
+    decision: Decision,
+    boundary: Sequence[Planned] = (),
+    provenance: Provenance = Provenance.LIVE,
+) -> None:
+    """The boundary, the plan, the others beside it, what they rest on. `provenance`: of the calibration."""
+    plan, plans, calibration = chosen_plan(decision), plan_of(decision).plans, plan_of(decision).calibration
+    basis = basis_words(calibration, provenance)
+    if boundary:
+        used = {each.allocation for each in plan.stages} if plan is not None else set()
+        shown, named = brief(boundary), marks(boundary)
+        rows = [
+            [*_allocated(p.allocation), short_s(p.seconds), fine_usd(p.usd), named.get(p.allocation, "")] for p in shown
+        ]
+        chosen = [i for i, point in enumerate(shown) if point.allocation in used]
+        _show(console, f"Boundary, one epoch ({basis}): {len(boundary):,} points", BOUNDARY, rows, bold=chosen)
+    if plan is not None:
+        rows = []
+        for number, each in enumerate(plan.stages, 1):
+            cells = [str(number), f"{each.stage.trials:,}", str(each.stage.epochs), *_allocated(each.allocation)]
+            rows.append([*cells, *_took(each.seconds, each.usd), fine_usd(each.usd / each.stage.trials)])
+        total = ["", "total", "", "", "", "", *_took(plan.seconds, plan.usd), ""]
+        _show(console, f"Plan, {plan_name(plan.method)} ({basis})", PLAN, rows, total)
+    if plans:
+        rows = comparison_cells(plans, plan)
+        chosen = [i for i, row in enumerate(rows) if row[-1]]
+        _show(console, f"Beside other plans ({basis})", COMPARISON, rows, bold=chosen)
+    if calibration is not None:
+        title = f"Calibration: {source_words(calibration, provenance)}"
+        _show(console, title, CALIBRATION, calibration_cells(calibration))
+    tariff = on_functions(job).tariff
+    console.print()
+    if tariff is not None:
+        source = " ".join(part for part in (tariff.cloud, tariff.region, tariff.date, tariff.source) if part)
+        console.print(f"Prices: {source}", style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def say_decision(console: Console, job: Job, decision: Decision, label: str = "") -> None:
+    """The decision in a sentence."""
+    style = "bold green" if decision.configuration is not None else "bold yellow"
+    sentence = f"Decision{label}: {decision_sentence(decision, job)}"
+    console.print(sentence, style=style, highlight=False, markup=False, soft_wrap=True)
+
+
+def show_run(console: Console, account: Account) -> None:
+    """What was run: a row for each stage, or for each epoch, many alike together; nothing where nothing was."""
+    basis = "measured" if account.provenance is Provenance.LIVE else account.provenance
+    if on_functions(account.job).tuning is not None:
+        stages, title, columns = stage_rows(account), "Stages", STAGES
+        rows, total = [stage_cells(each) for each in stages], rows_total(stages)
+    else:
+        epochs, title, columns = epoch_rows(account), "Epochs", EPOCHS
+        rows, total = [epoch_cells(*each) for each in folded(epochs)], rows_total(epochs)
+    if rows:
+        _show(console, f"{title} ({basis})", columns, rows, total)
+        console.print()
+    if (best := best_trial(account)) is not None:
+        so_far = " so far" if account.ended is None else ""
+        console.print(f"Best{so_far}: {best}", highlight=False, markup=False)
+
+
+def _show(
+    console: Console, title: str, columns: Columns, rows: Rows, total: Row = (), bold: Sequence[int] = ()
+) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=bool(total), footer_style="bold")
+    for i, (name, kind) in enumerate(columns):
+        footer = escape(total[i]) if total else ""
+        table.add_column(escape(name.upper()), justify="right" if kind else "left", no_wrap=True, footer=footer)
+    for i, row in enumerate(rows):
+        table.add_row(*(escape(cell) for cell in row), style="bold green" if i in bold else None)
+    console.print()
+    console.print(title, style="bold", highlight=False, markup=False, soft_wrap=True)
+    console.print(table)

@@ -11,12 +11,10 @@ from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import counted, format_count, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import (
-    Calibrated,
     Calibration,
     Epoch,
     FunctionsTask,
     StagePlan,
-    TrainEpochs,
     allocation_of,
     evidence_of,
     plan_of,
@@ -40,11 +38,11 @@ def plan_name(method: str) -> str:
     return METHODS.get(method, method)
 
 
-def functions_of(job: Job) -> FunctionsTask:
-    """What the job does on functions; asking another one is a bug."""
-    if not isinstance(job.ask, FunctionsTask):
-        raise ValueError(f"'{job.name}' is not a job on functions")
-    return job.ask
+def compared_methods() -> list[str]:
+    """Those that are installed: of the others nobody knows whether they have a plan."""
+    from mlcd.planners.functions.foresight import METHODS as INSTALLED  # not before there are plans to compare
+
+    return [name for name in METHODS if name in INSTALLED]
 
 
 def chosen_plan(decision: Decision) -> StagePlan | None:
@@ -68,35 +66,28 @@ def size_words(plan: StagePlan) -> str:
     return f"{counted(only.stage.epochs, 'epoch')} on {only.allocation}"
 
 
-def plan_sentence(plan: StagePlan, plans: Sequence[StagePlan], goal: Goal) -> str:
-    """'exact plan: 14 stages, 23 m, $47.10 of $50.00; the even split would take 1 h 10 m'."""
-    took = [format_duration(plan.seconds), format_usd(plan.usd)]
-    if goal.deadline_s is not None:
-        took[0] += f" of {format_duration(goal.deadline_s)}"
-    if goal.budget_usd is not None:
-        took[1] += f" of {format_usd(goal.budget_usd)}"
-    return f"{plan.method} plan: {size_words(plan)}, {', '.join(took)}{_rival(plan, plans, goal)}"
-
-
 def decision_sentence(decision: Decision, job: Job) -> str:
-    """What was decided, or which limit cannot be kept and what would be enough."""
-    plan = chosen_plan(decision)
+    """What was decided, or which limit cannot be kept and what would be enough.
+
+    'exact plan: 14 stages, 23 m, $47.10 of $50.00; the even split would take 1 h 10 m; certified within the limit'.
+    """
+    plan, goal = chosen_plan(decision), job.goal
     if plan is not None:
-        said = plan_sentence(plan, plan_of(decision).plans, job.goal)
-        return f"{said}; {_certificate(decision, job.goal)}"
+        time, cost = format_duration(plan.seconds), format_usd(plan.usd)
+        time += f" of {format_duration(goal.deadline_s)}" if goal.deadline_s is not None else ""
+        cost += f" of {format_usd(goal.budget_usd)}" if goal.budget_usd is not None else ""
+        words = f"{plan.method} plan: {size_words(plan)}, {time}, {cost}{_rival(plan, plan_of(decision).plans, goal)}"
+        return f"{words}; {_certificate(decision, goal)}"
     if decision.configuration is not None:
         return f"{decision.configuration}: {decision.because}"
-    said = f"cannot be done: {_binding(decision, job.goal)}"
-    return f"{said}; {needs_words(decision)}" if decision.relaxations else said
+    words = f"cannot be done: {_binding(decision, goal)}"
+    return f"{words}; {_needs_words(decision)}" if decision.relaxations else words
 
 
-def needs_words(decision: Decision) -> str:
+def _needs_words(decision: Decision) -> str:
     """'the fastest possible takes 9 m on 40 x 1769 MB, s3', 'needs $131.20 (10 x 512 MB, s3), or $9 and 2 h (...)'."""
-    least, several = (
-        decision.relaxations[0],
-        bool(plan_of(decision).plans) and len(plan_of(decision).plans[0].stages) > 1,
-    )
-    where = f"{'beginning with' if several else 'on'} {_place(least)}"
+    least, plans = decision.relaxations[0], plan_of(decision).plans
+    where = f"{'beginning with' if plans and len(plans[0].stages) > 1 else 'on'} {_place(least)}"
     if decision.binding == "the deadline" and least.deadline_s is not None and least.budget_usd is None:
         return f"the fastest possible takes {format_duration(least.deadline_s)}, {where}"
     if decision.binding == "the budget" and least.budget_usd is not None and least.deadline_s is None:
@@ -115,9 +106,9 @@ def basis_words(calibration: Calibration | None, provenance: Provenance = Proven
 
 def source_words(calibration: Calibration, provenance: Provenance = Provenance.LIVE) -> str:
     """'measured (8 probes), spread 3.0 %'."""
-    said = "modelled, not measured" if calibration.modelled else _measured(provenance)
-    said += f" ({calibration.source})" if calibration.source else ""
-    return f"{said}, spread {100 * calibration.rel_error:.1f} %" if calibration.rel_error else said
+    words = "modelled, not measured" if calibration.modelled else _measured(provenance)
+    words += f" ({calibration.source})" if calibration.source else ""
+    return f"{words}, spread {100 * calibration.rel_error:.1f} %" if calibration.rel_error else words
 
 
 def stage_number(task: FunctionsTask, done: int) -> int:
@@ -127,71 +118,57 @@ def stage_number(task: FunctionsTask, done: int) -> int:
 
 
 def work_words(task: FunctionsTask, launch: Launch) -> str:
-    """'stage 3 of 14: 4,096 trials on 8 x 512 MB, s3', 'epoch 7 on 8 x 512 MB, s3'."""
+    """'stage 3 of 14: 4,096 trials on 8 x 512 MB, s3', 'epoch 7 on 8 x 512 MB, s3', 'epochs 7 to 9 on ...'."""
     where, work = str(allocation_of(launch.configuration) or launch.configuration), work_of(launch)
     if work is None or launch.purpose is Purpose.PROBE:
         return where
     if task.tuning is not None:
         of = f"stage {stage_number(task, work.done)} of {len(task.tuning.stages)}"
         return f"{of}: {counted(len(work.trials), 'trial')} on {where}"
-    return f"{epochs_words(work)} on {where}"
-
-
-def epochs_words(work: TrainEpochs) -> str:
-    """'epoch 7', 'epochs 7 to 9'."""
     first, last = work.done + 1, work.done + work.epochs
-    return f"epoch {first}" if first == last else f"epochs {first} to {last}"
+    return f"epoch {first} on {where}" if first == last else f"epochs {first} to {last} on {where}"
 
 
 def progress_words(task: FunctionsTask, launch: Launch, epochs: Sequence[Epoch], elapsed_s: float) -> str:
     """'stage 3 of 14: 4,096 trials on 8 x 512 MB, s3  120 of 8,192 epochs, best loss 0.61, 40 s, $1.20 ...'."""
-    said, work = work_words(task, launch), work_of(launch)
+    words, work = work_words(task, launch), work_of(launch)
     if launch.purpose is Purpose.PROBE or work is None:
         what = "sampling" if work is not None else "calibrating"
-        return f"{said}  {what}, {format_duration(elapsed_s)}"
+        return f"{words}  {what}, {format_duration(elapsed_s)}"
     whole = work.epochs * len(work.trials)
-    told = [f"{len(epochs):,} of {counted(whole, 'epoch')}"] if whole > 1 else []
-    told += [f"best loss {best_epoch(epochs).loss:.4g}"] if epochs else []
-    told.append(format_duration(elapsed_s))
+    parts = [f"{len(epochs):,} of {counted(whole, 'epoch')}"] if whole > 1 else []
+    parts += [f"best loss {best_epoch(epochs).loss:.4g}"] if epochs else []
+    parts.append(format_duration(elapsed_s))
     if epochs:
-        told.append(format_usd(sum(epoch.usd for epoch in epochs)))
+        parts.append(format_usd(sum(epoch.usd for epoch in epochs)))
         left = elapsed_s * (whole - len(epochs)) / len(epochs)
-        told += [f"about {format_duration(left)} left"] if left > 0 else []
-    return f"{said}  {', '.join(told)}"
+        parts += [f"about {format_duration(left)} left"] if left > 0 else []
+    return f"{words}  {', '.join(parts)}"
 
 
 def result_words(m: Measurement) -> str:
-    """What a launch on functions showed: what it calibrated, the losses of its epochs, or how it failed."""
-    shown = evidence_of(m)
-    said = [calibrated_words(shown.calibrated)] if shown.calibrated is not None else []
-    said += [losses_words(shown.epochs)] if shown.epochs else []
-    if m.outcome is not Outcome.OK or not said:
-        said.append(m.ending)
-    return ", ".join(said)
+    """What a launch on functions showed, or how it failed: '0.0812 s/MB at 512 MB, an exchange 120 ms, start 1.2 s'."""
+    shown, found, words = evidence_of(m), evidence_of(m).calibrated, []
+    if found is not None:
+        compute = f"{found.s_per_mb:.3g} s/MB at {found.allocation.memory_mb:,} MB"
+        words.append(f"{compute}, an exchange {short_s(found.sync_s)}, start {short_s(found.start_s)}")
+    words += [_losses_words(shown.epochs)] if shown.epochs else []
+    if m.outcome is not Outcome.OK or not words:
+        words.append(m.ending)
+    return ", ".join(words)
 
 
-def calibrated_words(found: Calibrated) -> str:
-    """'0.0812 s/MB at 512 MB, an exchange 120 ms, start 1.2 s'."""
-    compute = f"{found.s_per_mb:.3g} s/MB at {found.allocation.memory_mb:,} MB"
-    return f"{compute}, an exchange {short_s(found.sync_s)}, start {short_s(found.start_s)}"
-
-
-def losses_words(epochs: Sequence[Epoch]) -> str:
+def _losses_words(epochs: Sequence[Epoch]) -> str:
     """'epoch 7: loss 0.6812 (start 1 s, load 2 s, compute 20 s, sync 3 s)', 'best loss 0.61 of 16 trials (trial 3)'."""
     retries = sum(epoch.retries for epoch in epochs)
     again = f", {counted(retries, 'retry')}" if retries else ""
-    trials = {epoch.trial for epoch in epochs}
-    last = max(epochs, key=lambda epoch: epoch.number)
+    trials, last = {epoch.trial for epoch in epochs}, max(epochs, key=lambda epoch: epoch.number)
     if len(trials) == 1:
-        return f"epoch {last.number}: loss {last.loss:.4g} ({parts_words(last)}){again}"
+        parts = {"start": last.start_s, "load": last.load_s, "compute": last.compute_s, "sync": last.sync_s}
+        took = ", ".join(f"{name} {short_s(seconds)}" for name, seconds in parts.items())
+        return f"epoch {last.number}: loss {last.loss:.4g} ({took}){again}"
     best = best_epoch(epochs)
     return f"best loss {best.loss:.4g} of {counted(len(trials), 'trial')} (trial {best.trial}){again}"
-
-
-def parts_words(epoch: Epoch) -> str:
-    """'start 1 s, load 2 s, compute 20 s, sync 3 s': of the slowest function."""
-    parts = {"start": epoch.start_s, "load": epoch.load_s, "compute": epoch.compute_s, "sync": epoch.sync_s}
-    return ", ".join(f"{name} {short_s(seconds)}" for name, seconds in parts.items())
 
 
 def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
@@ -206,10 +183,10 @@ def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
 def workload_words(task: FunctionsTask) -> str:
     """'lr on higgs (11M samples, 2,520 MB), 16,384 trials in 14 stages'."""
     work, tuning = task.workload, task.tuning
-    said = f"{work.model} on {work.data} ({format_count(work.samples)} samples, {format_rate(work.data_mb)} MB)"
+    words = f"{work.model} on {work.data} ({format_count(work.samples)} samples, {format_rate(work.data_mb)} MB)"
     if tuning is None:
-        return said
-    return f"{said}, {counted(tuning.trials, 'trial')} in {counted(len(tuning.stages), 'stage')}"
+        return words
+    return f"{words}, {counted(tuning.trials, 'trial')} in {counted(len(tuning.stages), 'stage')}"
 
 
 def short_s(seconds: float) -> str:
@@ -257,7 +234,8 @@ def _rival(plan: StagePlan, plans: Sequence[StagePlan], goal: Goal) -> str:
         return ""
     even = next((each for each in plans if each.method == "fixed"), None)
     if even is None:
-        return "; the even split cannot keep the limit" if goal.limited and len(plans) > 1 else ""
+        cannot = goal.limited and len(plans) > 1 and "fixed" in compared_methods()
+        return "; the even split cannot keep the limit" if cannot else ""
     return f"; the even split would {_takes(even, goal)}"
 
 
@@ -284,16 +262,16 @@ def _binding(decision: Decision, goal: Goal) -> str:
     """'the deadline (2 m)'."""
     binding = decision.binding or decision.because
     budget, deadline = goal.budget_usd, goal.deadline_s
-    said = [format_usd(budget)] if budget is not None and "the budget" in binding else []
-    said += [format_duration(deadline)] if deadline is not None and "the deadline" in binding else []
-    return f"{binding} ({' / '.join(said)})" if said else binding
+    words = [format_usd(budget)] if budget is not None and "the budget" in binding else []
+    words += [format_duration(deadline)] if deadline is not None and "the deadline" in binding else []
+    return f"{binding} ({' / '.join(words)})" if words else binding
 
 
 def _way(way: Relaxation) -> str:
     """'$131.20', '9 h 20 m', or both."""
-    said = [format_usd(way.budget_usd)] if way.budget_usd is not None else []
-    said += [format_duration(way.deadline_s)] if way.deadline_s is not None else []
-    return " and ".join(said)
+    words = [format_usd(way.budget_usd)] if way.budget_usd is not None else []
+    words += [format_duration(way.deadline_s)] if way.deadline_s is not None else []
+    return " and ".join(words)
 
 
 def _place(way: Relaxation) -> str:

@@ -13,7 +13,7 @@ from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask, service_of
 from mlcd.planners.serve.promise import certifies
 from mlcd.reports import answer as trained
-from mlcd.reports.functions import answer as on_functions
+from mlcd.reports.functions import page as on_functions
 from mlcd.reports.run_document.part import taken
 from mlcd.reports.serve import page as served
 from mlcd.reports.serve.words import certificate_words, promise_words

@@ -17,7 +17,7 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Line
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.nouns import FunctionsTask, Planned, plan_of
-from mlcd.reports.functions.boundary import brief
+from mlcd.reports.functions.rows import brief
 from mlcd.reports.html import MOST_POINTS
 from mlcd.reports.view import waiting_view
 from mlcd.reports.view.summary import REFUSED

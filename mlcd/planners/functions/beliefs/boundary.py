@@ -49,6 +49,15 @@ class Boundary:
         """The i-th fastest."""
         return Allocation(int(self.functions[i]), int(self.memory_mb[i]), self.names[self.storage[i]])
 
+    def cold(self, model: EpochModel) -> tuple[Floats, Floats]:
+        """Seconds and dollars of one epoch on every point, alone, if its functions are not called ahead."""
+        seconds, usd = np.empty(len(self)), np.empty(len(self))
+        for place, name in enumerate(self.names):
+            at = self.storage == place
+            where = self.functions[at], self.memory_mb[at], name
+            seconds[at], usd[at] = model.seconds(*where), model.usd(*where)
+        return seconds, usd
+
 
 def boundary(
     model: EpochModel,
@@ -66,7 +75,21 @@ def boundary(
     epoch before runs, wherever both may run at once.
     """
     names = tuple(name for name in limits.storages if (storages is None or name in storages) and model.exists(name))
-    grid = _Grid.of(model, limits, stage, step_mb, names, called_ahead)
+    # a function without a sample of its own does not exist
+    counts = np.arange(limits.functions[0], min(limits.functions[1], model.workload.samples) + 1)
+    memories = np.arange(limits.memory_mb[0], limits.memory_mb[1] + 1, step_mb)
+    grid = _Grid(
+        limits=limits,
+        trials=stage.trials,
+        names=names,
+        table=Rows.joined([model.rows(counts, name) for name in names], model.tariff.usd_per_gb_s),
+        functions=np.tile(counts, len(names)),
+        storage=np.repeat(np.arange(len(names)), len(counts)),
+        memory_mb=memories,
+        s_per_mb=model.s_per_mb(memories),
+        needs_mb=np.tile([model.workload.needs_mb(int(n)) for n in counts], len(names)),
+        called_ahead=called_ahead,
+    )
     row, first = grid.blocks(WIDTHS[0])
     best = _Front.empty()
     for width, narrower in zip(WIDTHS, (*WIDTHS[1:], 0), strict=True):
@@ -79,16 +102,10 @@ def boundary(
     return grid.boundary(best)
 
 
-def at_once(limits: FunctionsTask, allocation: Allocation, trials: int) -> int:
-    """How many of the trials fit at once; 0 where not even one does."""
-    return int(_at_once(limits, np.array(allocation.functions), np.array(allocation.memory_mb), trials))
-
-
 def waves(limits: FunctionsTask, functions: Ints, memory_mb: Ints, trials: int) -> Floats:
     """How many times trials have to run one after the other; infinite where not even one fits."""
     fitting = _at_once(limits, functions, memory_mb, trials)
-    found: Floats = np.where(fitting > 0, np.ceil(trials / np.maximum(fitting, 1)), np.inf)
-    return found
+    return np.where(fitting > 0, np.ceil(trials / np.maximum(fitting, 1)), np.inf)
 
 
 def _at_once(limits: FunctionsTask, functions: Ints, memory_mb: Ints, trials: int) -> Ints:
@@ -115,33 +132,6 @@ class _Grid:
     needs_mb: Floats
     called_ahead: bool
 
-    @classmethod
-    def of(
-        cls,
-        model: EpochModel,
-        limits: FunctionsTask,
-        stage: Stage,
-        step_mb: int,
-        names: tuple[str, ...],
-        called_ahead: bool,
-    ) -> _Grid:
-        # a function without a sample of its own does not exist
-        most = min(limits.functions[1], model.workload.samples)
-        counts = np.arange(limits.functions[0], most + 1)
-        memories = np.arange(limits.memory_mb[0], limits.memory_mb[1] + 1, step_mb)
-        return cls(
-            limits=limits,
-            trials=stage.trials,
-            names=names,
-            table=Rows.joined([model.rows(counts, name) for name in names], model.tariff.usd_per_gb_s),
-            functions=np.tile(counts, len(names)),
-            storage=np.repeat(np.arange(len(names)), len(counts)),
-            memory_mb=memories,
-            s_per_mb=model.s_per_mb(memories),
-            needs_mb=np.tile([model.workload.needs_mb(int(n)) for n in counts], len(names)),
-            called_ahead=called_ahead,
-        )
-
     def blocks(self, width: int) -> tuple[Ints, Ints]:
         """Row and first place of every block, when all is cut to this width."""
         starts = np.arange(0, len(self.memory_mb), width)
@@ -159,8 +149,7 @@ class _Grid:
 
     def last(self, first: Ints, width: int) -> Ints:
         """The last place of each block."""
-        found: Ints = np.minimum(first + width, len(self.memory_mb)) - 1
-        return found
+        return np.minimum(first + width, len(self.memory_mb)) - 1
 
     def evaluate(self, row: Ints, place: Ints) -> tuple[Floats, Floats]:
         """Seconds and dollars."""
@@ -200,8 +189,7 @@ class _Grid:
         """Where the functions of two epochs may run at once."""
         if not self.called_ahead:
             return False
-        both: NDArray[np.bool_] = _at_once(self.limits, self.functions[row], self.memory_mb[place], 2) > 1
-        return both
+        return _at_once(self.limits, self.functions[row], self.memory_mb[place], 2) > 1
 
     def _waves(self, row: Ints, place: Ints) -> Floats | float:
         if self.limits.concurrency is None and self.limits.memory_at_once_mb is None:

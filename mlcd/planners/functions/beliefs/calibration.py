@@ -15,12 +15,15 @@ Symbols   u(m)      median over the probes of one memory; a memory that came out
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import exp
 from statistics import median
 
 import numpy as np
 from scipy.optimize import isotonic_regression, nnls
 
 from mlcd.core.errors import UserError
+from mlcd.core.measurement import Z
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.nouns import Calibrated, Calibration, Link
 from mlcd.planners.functions.workload import StorageKind, StorageRate, Tariff, Workload
@@ -31,6 +34,16 @@ PRIOR_ERROR = 0.05
 """s0: the largest error that the paper finds in this model is 4.9 %."""
 PRIOR_PROBES = 4
 """nu."""
+LEAST_SPREAD = 0.05
+"""Relative error that is assumed of every plan: a calibration of seconds has not seen what an hour brings."""
+
+
+def spread(calibration: Calibration) -> float:
+    """How much longer than planned, at the worst, everything is counted on to take: a factor for certificates.
+
+    What was never measured has none: a plan that rests on it is an outlook, and promises nothing.
+    """
+    return 1.0 if calibration.modelled else exp(Z * max(calibration.rel_error, LEAST_SPREAD / Z))
 
 
 def calibrate(probes: Sequence[Calibrated], workload: Workload) -> Calibration:
@@ -49,26 +62,19 @@ def calibrate(probes: Sequence[Calibrated], workload: Workload) -> Calibration:
         start=_start(usable),
         source=f"measured: {len(usable)} probes",
     )
-    return Calibration(
-        compute=fitted.compute,
-        links=links,
-        load_mb_per_s=fitted.load_mb_per_s,
-        start=fitted.start,
-        rel_error=_rel_error(usable, fitted, workload),
-        source=fitted.source,
-    )
+    return replace(fitted, rel_error=_rel_error(usable, fitted, workload))
 
 
 def _compute(probes: Sequence[Calibrated]) -> tuple[tuple[float, float], ...]:
-    seen = _medians((float(probe.allocation.memory_mb), probe.s_per_mb) for probe in probes)
-    smooth = isotonic_regression(np.log([seconds for _, seconds in seen]), increasing=False).x
-    return tuple((memory, float(np.exp(each))) for (memory, _), each in zip(seen, smooth, strict=True))
+    points = _medians((float(probe.allocation.memory_mb), probe.s_per_mb) for probe in probes)
+    smooth = isotonic_regression(np.log([seconds for _, seconds in points]), increasing=False).x
+    return tuple((memory, float(np.exp(each))) for (memory, _), each in zip(points, smooth, strict=True))
 
 
 def _link(name: str, probes: Sequence[Calibrated], workload: Workload) -> Link | None:
-    there = [probe for probe in probes if probe.allocation.storage == name]
-    exchanges = tuple((int(n), s) for n, s in _medians((probe.allocation.functions, probe.sync_s) for probe in there))
-    objects = _medians(each for probe in there for each in probe.transfers if each[1] > 0)
+    own = [probe for probe in probes if probe.allocation.storage == name]
+    exchanges = tuple((int(n), s) for n, s in _medians((probe.allocation.functions, probe.sync_s) for probe in own))
+    objects = _medians(each for probe in own for each in probe.transfers if each[1] > 0)
     if objects:
         latency_s, s_per_mb = _line(objects)
     else:
@@ -78,7 +84,10 @@ def _link(name: str, probes: Sequence[Calibrated], workload: Workload) -> Link |
         if not each_s:
             return None
         latency_s, s_per_mb = 0.0, median(each_s) / workload.model_mb
-    return Link(latency_s, min(FASTEST_MB_PER_S, 1 / max(s_per_mb, 1e-12)), exchanges, _own_start(there))
+    # with one number of functions only, all storages together say more of the start
+    counts = {probe.allocation.functions for probe in own if probe.start_s > 0}
+    own_start = _start(own) if len(counts) > 1 else None
+    return Link(latency_s, min(FASTEST_MB_PER_S, 1 / max(s_per_mb, 1e-12)), exchanges, own_start)
 
 
 def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -88,15 +97,10 @@ def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _start(probes: Sequence[Calibrated]) -> tuple[float, float]:
-    seen = _medians((float(probe.allocation.functions), probe.start_s) for probe in probes if probe.start_s > 0)
-    if not seen:
+    points = _medians((float(probe.allocation.functions), probe.start_s) for probe in probes if probe.start_s > 0)
+    if not points:
         return 0.0, 0.0
-    return (seen[0][1], 0.0) if len(seen) == 1 else _line(seen)
-
-
-def _own_start(there: Sequence[Calibrated]) -> tuple[float, float] | None:
-    """Of functions that meet at one storage; with one number of functions only, all storages together say more."""
-    return _start(there) if len({probe.allocation.functions for probe in there if probe.start_s > 0}) > 1 else None
+    return (points[0][1], 0.0) if len(points) == 1 else _line(points)
 
 
 def _rel_error(probes: Sequence[Calibrated], fitted: Calibration, workload: Workload) -> float:
@@ -110,12 +114,12 @@ def _rel_error(probes: Sequence[Calibrated], fitted: Calibration, workload: Work
         share_s = workload.data_mb / n * (1 / probe.load_mb_per_s + probe.s_per_mb)
         seen_s = share_s + workload.iterations(n) * probe.sync_s
         off.append(abs(np.log(seen_s / model.parts(probe.allocation).billed_s)))
-    spread = 1.4826 * float(np.median(off)) if off else 0.0
-    return float(np.sqrt((PRIOR_PROBES * PRIOR_ERROR**2 + len(off) * spread**2) / (PRIOR_PROBES + len(off))))
+    scatter = 1.4826 * float(np.median(off)) if off else 0.0
+    return float(np.sqrt((PRIOR_PROBES * PRIOR_ERROR**2 + len(off) * scatter**2) / (PRIOR_PROBES + len(off))))
 
 
 def _medians(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    seen: dict[float, list[float]] = {}
+    values_at: dict[float, list[float]] = {}
     for at, value in pairs:
-        seen.setdefault(at, []).append(value)
-    return [(at, median(values)) for at, values in sorted(seen.items())]
+        values_at.setdefault(at, []).append(value)
+    return [(at, median(values)) for at, values in sorted(values_at.items())]

@@ -15,7 +15,7 @@ wait for is start - t', so t' = billed + max(0, start - t') with billed = t' - s
     t' = max(billed, (start + billed) / 2)
 
 Where exchanges were measured at two or more n, t_p is an affine function of n through them instead of (3): functions
-transfer at the same time, which (3) does not know. `literal` gives (3) all the same.
+transfer at the same time, which (3) does not know.
 
 Everything that does not depend on m is a `Rows`: t' is affine in u(m) then, and millions of allocations are a
 multiplication and an addition each.
@@ -24,7 +24,8 @@ multiplication and an addition each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +37,7 @@ from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 
 Ints = NDArray[np.int64]
 
+_BY_ROW = ("functions", "start_s", "still_s", "mb", "still_usd", "usd_per_s")
 LEAST_SHARE = 0.01
 """A measured exchange below this share of the longest weighs no more for being short."""
 
@@ -77,37 +79,20 @@ class Rows:
 
     def take(self, at: Ints) -> Rows:
         """Some of them, in this order."""
-        return Rows(
-            functions=self.functions[at],
-            start_s=self.start_s[at],
-            still_s=self.still_s[at],
-            mb=self.mb[at],
-            still_usd=self.still_usd[at],
-            usd_per_s=self.usd_per_s[at],
-            usd_per_gb_s=self.usd_per_gb_s,
-        )
+        some: dict[str, Any] = {name: getattr(self, name)[at] for name in _BY_ROW}
+        return replace(self, **some)
 
     @classmethod
     def joined(cls, several: Sequence[Rows], usd_per_gb_s: float) -> Rows:
         """Those of several storages, one after the other."""
-
-        def all_of(name: str) -> Floats:
-            return np.concatenate([np.empty(0), *(getattr(rows, name) for rows in several)])
-
-        return cls(
-            functions=all_of("functions"),
-            start_s=all_of("start_s"),
-            still_s=all_of("still_s"),
-            mb=all_of("mb"),
-            still_usd=all_of("still_usd"),
-            usd_per_s=all_of("usd_per_s"),
-            usd_per_gb_s=usd_per_gb_s,
-        )
+        columns = {name: [getattr(rows, name) for rows in several] for name in _BY_ROW}
+        joined: dict[str, Any] = {name: np.concatenate([np.empty(0), *each]) for name, each in columns.items()}
+        return cls(**joined, usd_per_gb_s=usd_per_gb_s)
 
     def billed_s(self, s_per_mb: ArrayLike) -> Floats:
         """All but the start, given u(m)."""
-        found: Floats = self.still_s + self.mb * np.asarray(s_per_mb)
-        return found
+        seconds: Floats = self.still_s + self.mb * np.asarray(s_per_mb)
+        return seconds
 
     def seconds(self, s_per_mb: ArrayLike, called_ahead: bool | NDArray[np.bool_] = False) -> Floats:
         """t', given u(m); where functions are called ahead, they start while the epoch before runs."""
@@ -121,8 +106,7 @@ class Rows:
         """c', given u(m) and m."""
         gb_s = self.functions * self.billed_s(s_per_mb) * (np.asarray(memory_mb) / 1_024)
         wall_s = self.seconds(s_per_mb, called_ahead)
-        found: Floats = self.still_usd + self.usd_per_s * wall_s + self.usd_per_gb_s * gb_s
-        return found
+        return self.still_usd + self.usd_per_s * wall_s + self.usd_per_gb_s * gb_s
 
 
 @dataclass(frozen=True)
@@ -145,16 +129,19 @@ class EpochModel:
         """
         known = sorted(self.calibration.compute)
         memories = np.array([memory for memory, _ in known], float)
-        seen = np.minimum.accumulate([seconds for _, seconds in known])
+        falling = np.minimum.accumulate([seconds for _, seconds in known])
         at = np.asarray(memory_mb, float)
         below = np.maximum(1.0, memories[0] / at)
-        found: Floats = below * np.exp(np.interp(np.log(at), np.log(memories), np.log(seen)))
-        return found
+        seconds: Floats = below * np.exp(np.interp(np.log(at), np.log(memories), np.log(falling)))
+        return seconds
 
     def rows(self, functions: ArrayLike, storage: str) -> Rows:
         """All that does not depend on memory, for these numbers of functions."""
         n = np.asarray(functions, float)
-        rate, k = self.tariff.storage(storage), self._iterations(n)
+        rate, k = (
+            self.tariff.storage(storage),
+            np.maximum(1.0, np.ceil(self.workload.samples / (n * self.workload.batch))),
+        )
         mb = self.workload.data_mb / n
         return Rows(
             functions=n,
@@ -180,22 +167,24 @@ class EpochModel:
         A function that is alone meets nobody: it makes a single transfer, or none, and (3) is about just that.
         """
         n = np.asarray(functions, float)
-        measured = [each for each in self.calibration.links[storage].exchanges if each[0] > 1]
-        literal = self._literal_exchange_s(n, storage)
+        link, rate = self.calibration.links[storage], self.tariff.storage(storage)
+        literal = np.asarray(transfers(n, rate) * (self.workload.model_mb / link.mb_per_s + link.latency_s), float)
+        measured = [each for each in link.exchanges if each[0] > 1]
         if len({each for each, _ in measured}) < 2:
             return literal
         once_s, each_s = affine_exchange(measured)
-        met: Floats = np.where(n > 1, once_s + each_s * (n - 1), literal)
-        return met
+        return np.where(n > 1, once_s + each_s * (n - 1), literal)
 
     def parts(self, allocation: Allocation) -> Parts:
         """What the seconds of an epoch are spent on."""
-        return self._parts(allocation, float(self.exchange_s(allocation.functions, allocation.storage)))
-
-    def literal(self, allocation: Allocation) -> Parts:
-        """The same with equation (3) from latency and bandwidth, whatever exchanges were measured."""
-        n = np.asarray(allocation.functions, float)
-        return self._parts(allocation, float(self._literal_exchange_s(n, allocation.storage)))
+        n = allocation.functions
+        mb = self.workload.data_mb / n
+        return Parts(
+            start_s=float(self._start_s(np.asarray(n, float), allocation.storage)),
+            load_s=mb / self.calibration.load_mb_per_s,
+            compute_s=mb * float(self.s_per_mb(allocation.memory_mb)),
+            sync_s=self.workload.iterations(n) * float(self.exchange_s(n, allocation.storage)),
+        )
 
     def epoch_s(self, allocation: Allocation, called_ahead: bool = False) -> float:
         """t'."""
@@ -211,27 +200,9 @@ class EpochModel:
         """What the functions ask of the storage in an epoch: k (10n+2), equation (5)."""
         return self.workload.iterations(allocation.functions) * (10 * allocation.functions + 2)
 
-    def _parts(self, allocation: Allocation, exchange_s: float) -> Parts:
-        n = allocation.functions
-        mb = self.workload.data_mb / n
-        return Parts(
-            start_s=float(self._start_s(np.asarray(n, float), allocation.storage)),
-            load_s=mb / self.calibration.load_mb_per_s,
-            compute_s=mb * float(self.s_per_mb(allocation.memory_mb)),
-            sync_s=self.workload.iterations(n) * exchange_s,
-        )
-
-    def _iterations(self, n: Floats) -> Floats:
-        found: Floats = np.maximum(1.0, np.ceil(self.workload.samples / (n * self.workload.batch)))
-        return found
-
     def _start_s(self, n: Floats, storage: str) -> Floats:
         once_s, each_s = self.calibration.links[storage].start or self.calibration.start
         return np.asarray(once_s + each_s * n, float)
-
-    def _literal_exchange_s(self, n: Floats, storage: str) -> Floats:
-        link, rate = self.calibration.links[storage], self.tariff.storage(storage)
-        return np.asarray(transfers(n, rate) * (self.workload.model_mb / link.mb_per_s + link.latency_s), float)
 
 
 def transfers(n: Floats, rate: StorageRate) -> Floats:

@@ -17,10 +17,17 @@ with the parameter server (2n - 2 = 0); a stateless storage gets its one put (3n
 Nothing is lost or counted twice: a vector is identified by its group, step and rank. A group is one attempt; a retry
 uses a new group, so nothing of the old attempt can reach it. Objects of earlier steps are deleted as the steps advance;
 the rest at the end, by `Storage.clear(group + "/")`.
+
+Single transfers of objects of several sizes are timed, too: latency and bandwidth are fitted to them.
 """
 
 from __future__ import annotations
 
+import random
+import statistics
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 
@@ -28,9 +35,9 @@ import numpy as np
 
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.errors import BackendError
-from mlcd.planners.functions.storages.storage import Averaging, Storage, StorageGone
-from mlcd.planners.functions.storages.vectors import Vector, from_bytes, mean, to_bytes
+from mlcd.planners.functions.storages.storage import Averaging, Storage, StorageGone, Vector, from_bytes, mean, to_bytes
 
+BYTES_PER_MB = 1_000_000
 TIMEOUT_S = 60.0
 MIN_POLL_S, MAX_POLL_S = 0.001, 0.25
 STALE_KEYS, STALE_BYTES = 100, 16_000_000
@@ -43,28 +50,25 @@ class MeetingBroken(BackendError):
     """The exchange failed: some functions did not join in time, or the storage is gone."""
 
 
+@dataclass
 class Meeting:
     """The exchange as seen by one of `functions`. `transfers` counts the vectors that it sent and received.
 
     `group` names the attempt and must be new. Not thread-safe.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        group: str,
-        rank: int,
-        functions: int,
-        timeout_s: float = TIMEOUT_S,
-        clock: Clock | None = None,
-    ) -> None:
-        if not 0 <= rank < functions:
-            raise ValueError(f"rank {rank} of {functions} functions")
-        self.storage, self.group, self.rank, self.functions = storage, group, rank, functions
-        self.timeout_s = timeout_s
-        self.clock: Clock = clock or WallClock(datetime.now(UTC))
-        self.transfers = 0
-        self._stale: list[str] = []
+    storage: Storage
+    group: str
+    rank: int
+    functions: int
+    timeout_s: float = TIMEOUT_S
+    clock: Clock = field(default_factory=lambda: WallClock(datetime.now(UTC)))
+    transfers: int = 0
+    _stale: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.functions:
+            raise ValueError(f"rank {self.rank} of {self.functions} functions")
 
     def average(self, step: int, vector: Vector) -> Vector:
         """The mean of all ranks' vectors of this step, bit by bit the same for each rank. Waits for all ranks.
@@ -159,3 +163,30 @@ class Meeting:
         shown = ", ".join(map(str, ranks[:10])) + (f" and {len(ranks) - 10} more" if len(ranks) > 10 else "")
         who = f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}"
         return MeetingBroken(f"{self._where(step)}: {who} did not come within {self.timeout_s:g} s")
+
+
+def time_transfers(
+    storage: Storage, sizes_mb: Sequence[float], repeats: int, clock: Clock
+) -> tuple[tuple[float, float], ...]:
+    """(megabytes, seconds) for each size: the median over `repeats` puts and as many gets. Each is one transfer.
+
+    The first object only opens the connection, and does not count. All objects are deleted.
+    """
+    prefix = f"transfers/{uuid.uuid4().hex}/"
+    timed = []
+    try:
+        for mb in sizes_mb:
+            value = random.randbytes(max(1, round(mb * BYTES_PER_MB)))  # random, so that a server cannot compress it
+            times = [each for i in range(repeats + 1) for each in _put_and_get(storage, f"{prefix}{i}", value, clock)]
+            timed.append((mb, statistics.median(times[2:])))
+    finally:
+        storage.delete([f"{prefix}{i}" for i in range(repeats + 1)])
+    return tuple(timed)
+
+
+def _put_and_get(storage: Storage, key: str, value: bytes, clock: Clock) -> tuple[float, float]:
+    began_s = clock.elapsed_s()
+    storage.put(key, value)
+    put_s = clock.elapsed_s()
+    storage.get(key)
+    return put_s - began_s, clock.elapsed_s() - put_s

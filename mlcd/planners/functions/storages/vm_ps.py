@@ -1,28 +1,47 @@
-"""A client of our parameter server: `vm-ps`, tcp://host:port."""
+"""A client of our parameter server, `vm-ps`, tcp://host:port, and the protocol between both.
+
+A message is a line of JSON, its header, and as many bytes as that says under `bytes`.
+
+A request's header has `do` and its arguments; a reply's has `is`, the kind of reply, and `life`, an id that changes
+with each start of the server. Clients send the `life` that they know: a restarted server then refuses the request.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import socket
 from collections.abc import Sequence
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 from mlcd.core.clock import Clock
-from mlcd.planners.functions.storages.storage import RETRY_S, RetryingStorage, StorageError, checked_prefix
-from mlcd.planners.functions.storages.vectors import Vector, from_bytes, to_bytes
-from mlcd.planners.functions.storages.wire import Header, receive_frame, send_frame
+from mlcd.planners.functions.storages.storage import (
+    RETRY_S,
+    RetryingStorage,
+    StorageError,
+    Vector,
+    checked_prefix,
+    from_bytes,
+    to_bytes,
+)
 
 LONG_POLL_S = 5.0
 """Long-polling timeout of one request; then it is repeated."""
 READ_TIMEOUT_S = 30.0
+LARGEST_HEADER, LARGEST_BODY = 1 << 20, 1 << 33
+Header = dict[str, Any]
 
 
 class ParameterServerStorage(RetryingStorage):
     """The client: storage and average in one. A restarted server counts as gone: its data are lost."""
 
-    def __init__(self, host: str, port: int, url: str, clock: Clock | None = None, retry_s: float = RETRY_S) -> None:
+    def __init__(self, url: str, clock: Clock | None = None, retry_s: float = RETRY_S) -> None:
         super().__init__("vm-ps", url, clock, retry_s)
-        self._address = (host, port)
+        self._address = (urlsplit(url).hostname, urlsplit(url).port)
         self._life: str | None = None
         self._socket: socket.socket | None = None
+        self._replies: BinaryIO
 
     def put(self, key: str, value: bytes) -> None:
         """Store a value."""
@@ -31,7 +50,7 @@ class ParameterServerStorage(RetryingStorage):
     def get(self, key: str) -> bytes | None:
         """The value of a key; None if there is none."""
         answer, body = self._exchange({"do": "get", "key": key})
-        return bytes(body) if answer["is"] == "value" else None
+        return body if answer["is"] == "value" else None
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete these keys."""
@@ -60,10 +79,11 @@ class ParameterServerStorage(RetryingStorage):
     def close(self) -> None:
         """Close the connection."""
         if self._socket is not None:
+            self._replies.close()
             self._socket.close()
             self._socket = None
 
-    def _exchange(self, header: Header, body: bytes = b"") -> tuple[Header, bytearray]:
+    def _exchange(self, header: Header, body: bytes = b"") -> tuple[Header, bytes]:
         """Send a request, with retries after a broken connection: requests are idempotent."""
         answer, data = self.request(lambda: self._once(header | {"life": self._life}, body))
         if self._life not in (None, answer["life"]):
@@ -73,15 +93,58 @@ class ParameterServerStorage(RetryingStorage):
             raise StorageError(f"{self.name} at {self.url}: {answer['why']}")
         return answer, data
 
-    def _once(self, header: Header, body: bytes) -> tuple[Header, bytearray]:
+    def _once(self, header: Header, body: bytes) -> tuple[Header, bytes]:
         try:
             if self._socket is None:
                 connect_s = min(READ_TIMEOUT_S, max(self.retry_s, 1.0))
                 self._socket = socket.create_connection(self._address, timeout=connect_s)
                 self._socket.settimeout(READ_TIMEOUT_S)
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            send_frame(self._socket, header, body)
-            return receive_frame(self._socket)
+                self._replies = self._socket.makefile("rb")
+            self._socket.sendall(message(header, body))
+            return receive(self._replies)
         except OSError:
             self.close()
             raise
+
+
+class ProtocolError(ConnectionError):
+    """The other end does not speak this protocol."""
+
+
+def message(header: Header, body: bytes = b"") -> bytes:
+    """The header's line, and the body."""
+    return b"".join((json.dumps({**header, "bytes": len(body)}, separators=(",", ":")).encode(), b"\n", body))
+
+
+def _header(line: bytes) -> tuple[Header, int]:
+    """The header, and the length of the body that follows."""
+    if not line.endswith(b"\n"):
+        raise ConnectionResetError("the connection was closed in the middle of a message")
+    try:
+        header: Header = json.loads(line)
+        size = int(header["bytes"])
+    except (ValueError, TypeError, KeyError):
+        raise ProtocolError("it does not speak the protocol of mlcd's parameter server") from None
+    if not 0 <= size <= LARGEST_BODY:
+        raise ProtocolError(f"a message of {size:,} bytes is too large")
+    return header, size
+
+
+def receive(source: BinaryIO) -> tuple[Header, bytes]:
+    """Receive a message."""
+    header, size = _header(source.readline(LARGEST_HEADER))
+    body = source.read(size)
+    if len(body) < size:
+        raise ConnectionResetError("the connection was closed in the middle of a message")
+    return header, body
+
+
+async def read(source: asyncio.StreamReader) -> tuple[Header, bytes]:
+    """Receive a message, in the server."""
+    try:
+        line = await source.readline()
+    except ValueError:  # longer than the buffer
+        raise ProtocolError("a header is too long") from None
+    header, size = _header(line)
+    return header, await source.readexactly(size)

@@ -1,4 +1,4 @@
-"""A training run on functions as it stands: what its epochs came to, what is left, and what may be used for more."""
+"""The state of a training run on functions: what its epochs came to, what is left, and what may be used for more."""
 
 from __future__ import annotations
 
@@ -7,26 +7,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from math import exp, floor, inf
+from math import exp, floor
 from statistics import median
 
-import numpy as np
-
-from mlcd.core.configuration import Floats
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.functions.beliefs.boundary import Boundary
+from mlcd.planners.functions.beliefs.calibration import LEAST_SPREAD, spread
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.beliefs.spread import LEAST_SPREAD, spread
 from mlcd.planners.functions.choice import Options, options
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask, evidence_of
+from mlcd.planners.functions.space import allocated
 
 RECENT = 5
 """Epochs that say how an epoch compares with what the model says of it."""
 
 CLEARLY_MORE = 1.5
 """Memory that is tried after too little of it: a boundary has points at every megabyte."""
+SLOWEST, GRACE_S = 4.0, 30.0
+"""A launch is given up once it has taken so many times what was planned for it, and so much longer."""
+
+
+def patience_s(planned_s: float) -> float:
+    """How long a launch may take, whatever the limits: a short one may still wait for its functions to be up."""
+    return SLOWEST * planned_s + GRACE_S
+
+
+def left_of(goal: Goal, history: History, factor: float = 1.0) -> Goal:
+    """What is left of the limits for a plan whose stages may take so many times what is planned for them."""
+    budget = None if goal.budget_usd is None else max(0.0, goal.budget_usd - history.spent_usd) / factor
+    deadline = None if goal.deadline_s is None else max(0.0, goal.deadline_s - history.elapsed_s) / factor
+    return replace(goal, budget_usd=budget, deadline_s=deadline)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +64,7 @@ class Ground:
 
     def expected(self, run: Measurement) -> tuple[float, float]:
         """Seconds and dollars of this very epoch by the model, if as much of its start was hidden as it says."""
-        where = allocation(run)
+        where = allocated(run.configuration)
         seconds, usd = self.takes(where, cold=True)
         if not self.called_ahead:
             return seconds, usd
@@ -62,24 +74,14 @@ class Ground:
     def options(self, failed: frozenset[Allocation], too_small_mb: int) -> Options:
         """What may be used: nothing that has failed, unless that is all there is."""
         if (failed, too_small_mb) not in self._options:
-            offered = options(self.points, self._cold() if self.called_ahead else None)
+            offered = options(self.points, self.points.cold(self.model) if self.called_ahead else None)
             kept = offered.without(failed, too_small_mb)
             self._options[failed, too_small_mb] = kept if len(kept) else offered
         return self._options[failed, too_small_mb]
 
-    def _cold(self) -> tuple[Floats, Floats]:
-        """Seconds and dollars of every point, if its functions are not called ahead."""
-        points, seconds, usd = self.points, np.empty(len(self.points)), np.empty(len(self.points))
-        for place, name in enumerate(points.names):
-            here = points.storage == place
-            functions, memory_mb = points.functions[here], points.memory_mb[here]
-            seconds[here] = self.model.seconds(functions, memory_mb, name)
-            usd[here] = self.model.usd(functions, memory_mb, name)
-        return seconds, usd
-
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class RunState:
     """`job` is what is left of it."""
 
     job: Job
@@ -91,6 +93,11 @@ class Standing:
         """After each epoch; one that was done again counts as it came out last."""
         found = {epoch.number: epoch.loss for run in self.history.runs for epoch in evidence_of(run).epochs}
         return tuple(found[number] for number in sorted(found))
+
+    @cached_property
+    def _trained(self) -> list[Measurement]:
+        """Launches that brought an epoch."""
+        return [run for run in self.history.runs if evidence_of(run).epochs]
 
     @property
     def done(self) -> int:
@@ -112,33 +119,23 @@ class Standing:
     @property
     def last(self) -> Allocation:
         """What the last epoch ran on."""
-        return next(allocation(run) for run in reversed(self.history.runs) if evidence_of(run).epochs)
+        return allocated(self._trained[-1].configuration)
 
     @property
     def left(self) -> Goal:
         """The limits, less what is gone."""
-        goal, history = self.job.goal, self.history
-        return replace(
-            goal,
-            budget_usd=None if goal.budget_usd is None else goal.budget_usd - history.spent_usd,
-            deadline_s=None if goal.deadline_s is None else goal.deadline_s - history.elapsed_s,
-        )
+        return left_of(self.job.goal, self.history)
 
     @property
     def margin(self) -> float:
         """What a plan leaves over: all of the calibration's spread at first, little once some epochs have shown it."""
-        known = sum(bool(evidence_of(run).epochs) for run in self.history.runs) >= RECENT
+        known = len(self._trained) >= RECENT
         return exp(LEAST_SPREAD) if known else spread(self.ground.model.calibration)
 
     @property
     def planned(self) -> Goal:
         """What a plan may use of what is left."""
-        left, margin = self.left, self.margin
-        return replace(
-            left,
-            budget_usd=None if left.budget_usd is None else max(0.0, left.budget_usd) / margin,
-            deadline_s=None if left.deadline_s is None else max(0.0, left.deadline_s) / margin,
-        )
+        return left_of(self.job.goal, self.history, self.margin)
 
     @property
     def yardstick(self) -> tuple[float, float]:
@@ -149,23 +146,23 @@ class Standing:
     @cached_property
     def pace(self) -> tuple[float, float]:
         """How many times what the model says an epoch has taken of late, and cost; the middle of some."""
-        recent = [run for run in self.history.runs if evidence_of(run).epochs][-RECENT:]
+        recent = self._trained[-RECENT:]
         if not recent:
             return 1.0, 1.0
-        said = [self.ground.expected(run) for run in recent]
-        slower = median(run.seconds / seconds for run, (seconds, _) in zip(recent, said, strict=True))
-        return slower, median(run.usd / usd for run, (_, usd) in zip(recent, said, strict=True))
+        modelled = [self.ground.expected(run) for run in recent]
+        slower = median(run.seconds / seconds for run, (seconds, _) in zip(recent, modelled, strict=True))
+        return slower, median(run.usd / usd for run, (_, usd) in zip(recent, modelled, strict=True))
 
     @cached_property
     def failed(self) -> frozenset[Allocation]:
         """Where no epoch came to its end; of what was bad luck, only since the last epoch."""
         own = [run for run in self.history.current_runs if not evidence_of(run).epochs and not run.outcome.is_bad_luck]
-        return frozenset(map(allocation, (*own, *self.broken)))
+        return frozenset(allocated(run.configuration) for run in (*own, *self.broken))
 
     @cached_property
     def too_small_mb(self) -> int:
         """Memory that is taken not to be enough; 0 where it always was."""
-        small = [allocation(run) for run in self.history.runs if run.outcome is Outcome.OUT_OF_MEMORY]
+        small = [allocated(run.configuration) for run in self.history.runs if run.outcome is Outcome.OUT_OF_MEMORY]
         return round(CLEARLY_MORE * max((where.memory_mb for where in small), default=0))
 
     @cached_property
@@ -193,12 +190,8 @@ class Standing:
 
     def affords(self, ahead: Sequence[Allocation]) -> bool:
         """Whether what is left suffices for these epochs."""
-        return self._within(*self.takes(ahead))
-
-    def _within(self, seconds: float, usd: float, longer: float = 1.0, dearer: float = 1.0) -> bool:
-        left = self.left
-        within_budget = usd * dearer <= (inf if left.budget_usd is None else left.budget_usd)
-        return within_budget and seconds * longer <= (inf if left.deadline_s is None else left.deadline_s)
+        seconds, usd = self.takes(ahead)
+        return self.left.allows(usd, seconds)
 
     def works(self, where: Allocation) -> bool:
         """As far as is known."""
@@ -206,15 +199,14 @@ class Standing:
 
     def may_use(self, where: Allocation) -> bool:
         """Whether an epoch may be started there: it works, and is within the limits even at its worst."""
-        return self.works(where) and self._within(*self.takes([where], cold=True), *self.worst)
+        (seconds, usd), (longer, dearer) = self.takes([where], cold=True), self.worst
+        return self.works(where) and self.left.allows(usd * dearer, seconds * longer)
 
     @cached_property
     def _sums(self) -> tuple[list[float], list[float]]:
         """Dollars and seconds of the first runs, for each number of them."""
-        usd, seconds = ([0.0], [0.0])
-        for run in self.history.runs:
-            usd.append(usd[-1] + run.usd)
-            seconds.append(seconds[-1] + run.seconds)
+        each = ([run.usd for run in self.history.runs], [run.seconds for run in self.history.runs])
+        usd, seconds = (list(accumulate(values, initial=0.0)) for values in each)
         return usd, seconds
 
     @cached_property
@@ -236,7 +228,7 @@ class Standing:
         """That there were when it had ended."""
         return self.history.runs[: self._ends[epoch]]
 
-    def as_of(self, epoch: int) -> Standing:
+    def as_of(self, epoch: int) -> RunState:
         """As it stood when that epoch had ended."""
         runs, (usd, seconds), (more_usd, more_s) = self.runs_until(epoch), self._sums, self.besides
         then = replace(
@@ -245,16 +237,9 @@ class Standing:
         more = self.history.saved_samples - then.saved_samples
         return replace(self, history=then, job=replace(self.job, work_samples=self.job.work_samples + more))
 
-    def with_epoch_on(self, where: Allocation) -> Standing:
+    def with_epoch_on(self, where: Allocation) -> RunState:
         """As it will stand after one more epoch there, but for its loss."""
         seconds, usd = self.takes([where])
         history = self.history
         then = replace(history, spent_usd=history.spent_usd + usd, elapsed_s=history.elapsed_s + seconds)
         return replace(self, history=then)
-
-
-def allocation(run: Measurement) -> Allocation:
-    """What a launch ran on; a launch of anything but functions is a bug."""
-    if not isinstance(run.configuration.setting, Allocation):
-        raise ValueError(f"{run.configuration} is not on functions")
-    return run.configuration.setting

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlcd.core.errors import UserError
-from mlcd.planners.functions.workloads.protocol import Features, Labels, Vector
+from mlcd.planners.functions.workloads import Features, Labels, Vector
 
 SVM_L2 = 1e-4
 """Default penalty of a support vector machine, as in scikit-learn's SGDClassifier."""

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.planners.functions.workloads.protocol import Features, Labels
+from mlcd.planners.functions.workloads import Features, Labels
 
 BLOCK = 256
 Floats = NDArray[np.float64]

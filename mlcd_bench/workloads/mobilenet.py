@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mlcd.core.errors import MissingExtra, UserError
-from mlcd.planners.functions.workloads.protocol import Features, Labels, Vector
+from mlcd.planners.functions.workloads import Features, Labels, Vector
 
 STEM = 16
 BLOCKS = ((16, 32, 1), (32, 64, 2), (64, 64, 1), (64, 128, 2))

@@ -1,16 +1,18 @@
-"""The top of the page of a run on functions: the answer in a sentence, the key figures, the sum that makes it safe."""
+"""The page of a run on functions: the answer in a sentence, the key figures, the sum that makes it safe, the tables."""
 
 from __future__ import annotations
 
 from mlcd.core.decision import Forecast
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
-from mlcd.planners.functions.nouns import plan_of
+from mlcd.planners.functions.nouns import on_functions, plan_of
 from mlcd.reports.answer import Card, left_words
 from mlcd.reports.finishing import last_metric
-from mlcd.reports.functions.rows import best_path, best_trial
-from mlcd.reports.functions.words import basis_words, chosen_plan, decision_sentence, functions_of
+from mlcd.reports.functions import tables as cells
+from mlcd.reports.functions.rows import best_path, best_trial, epoch_rows, folded, stage_rows
+from mlcd.reports.functions.words import basis_words, chosen_plan, decision_sentence, source_words
 from mlcd.reports.story import Story
+from mlcd.reports.tables import Table
 from mlcd.reports.words import reached_words
 
 
@@ -23,7 +25,7 @@ def cards(story: Story) -> list[Card]:
     if path := best_path(story.account):
         last = path[-1].epoch
         assert last is not None, "a path is made of epochs"
-        whose = f"trial {last.trial}, " if functions_of(story.job).tuning is not None else ""
+        whose = f"trial {last.trial}, " if on_functions(story.job).tuning is not None else ""
         found.append(("Best loss" if whose else "Loss", f"{last.loss:.4g}", f"{whose}after epoch {last.number}"))
     if goal.budget_usd is not None:
         left = left_words(goal.budget_usd - history.spent_usd, format_usd)
@@ -60,25 +62,59 @@ def _planned_cards(story: Story) -> list[Card]:
 
 def sentences(story: Story) -> tuple[str, str]:
     """The answer, and what needs saying after it."""
-    said, more = _said(story)
-    return f"{said[:1].upper()}{said[1:]}.", more
-
-
-def _said(story: Story) -> tuple[str, str]:
     decision, ended = story.decision, story.account.ended
     resume = f"Go on with: mlcd resume {story.run}"
     stopped = story.status is Status.STOPPED
     if decision is None:
         state = "stopped" if stopped else "still calibrating"
-        said = f"{state} after {counted(len(story.probes), 'probe')}, {format_usd(story.settled_usd)} spent"
-        return said, resume if stopped else "This page shows the run as it stood; make it again later."
+        words = f"{state} after {counted(len(story.probes), 'probe')}, {format_usd(story.settled_usd)} spent"
+        return _sentence(words), resume if stopped else "This page shows the run as it stood; make it again later."
     if ended is None:
         now = {Status.RUNNING: "The run is under way.", Status.STOPPED: f"The run was stopped. {resume}"}
-        return decision_sentence(decision, story.job), now.get(story.status, "")
+        return _sentence(decision_sentence(decision, story.job)), now.get(story.status, "")
     history = story.account.history
     used = f"{format_duration(history.elapsed_s)} and {format_usd(history.spent_usd)} in total"
-    told = f"{ended.because}; {used}" if ended.finished else f"it did not finish: {ended.because}; {used}"
+    outcome = f"{ended.because}; {used}" if ended.finished else f"it did not finish: {ended.because}; {used}"
     target = story.job.target
     judged = reached_words(target, last_metric(story.runs)) if target is not None and ended.finished else ""
     judged = judged or (f"best: {best}" if (best := best_trial(story.account)) is not None else "")
-    return told, f"{judged[:1].upper()}{judged[1:]}." if judged else ""
+    return _sentence(outcome), _sentence(judged) if judged else ""
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def ran(story: Story) -> list[Table]:
+    """What was run, stage by stage or epoch by epoch; of the stages also the best trial, epoch by epoch."""
+    if on_functions(story.job).tuning is None:
+        epochs = epoch_rows(story.account)
+        rows = [cells.epoch_cells(*each) for each in folded(epochs)]
+        return [Table("Every epoch that was run", cells.EPOCHS, rows, cells.rows_total(epochs))] if epochs else []
+    stages = stage_rows(story.account)
+    if not stages:
+        return []
+    path = [cells.epoch_cells(each) for each in best_path(story.account)]
+    best = [Table("The best trial, epoch by epoch", cells.EPOCHS, path)] if path else []
+    rows = [cells.stage_cells(each) for each in stages]
+    return [Table("Every stage that was run", cells.STAGES, rows, cells.rows_total(stages)), *best]
+
+
+def plans(story: Story) -> list[Table]:
+    """The plan beside those of other methods, also of those that have none within the limits."""
+    decision = story.decision
+    if decision is None or not plan_of(decision).plans:
+        return []
+    rows = cells.comparison_cells(plan_of(decision).plans, chosen_plan(decision))
+    basis = f"All numbers are {basis_words(plan_of(decision).calibration, story.account.provenance)}."
+    chosen = [i for i, row in enumerate(rows) if row[-1]]
+    return [Table("The plan beside those of other methods", cells.COMPARISON, rows, note=basis, chosen=chosen)]
+
+
+def calibrated(story: Story) -> list[Table]:
+    """What was found out about the platform."""
+    calibration = plan_of(story.decision).calibration if story.decision is not None else None
+    if calibration is None:
+        return []
+    note = _sentence(source_words(calibration, story.account.provenance))
+    return [Table("The calibration", cells.CALIBRATION, cells.calibration_cells(calibration), note=note)]

@@ -25,10 +25,10 @@ from dataclasses import replace
 from math import inf
 
 from mlcd.core.job import Goal
+from mlcd.planners.functions.exact import static_picks
 from mlcd.planners.functions.knapsack import Knapsack, Picks, knapsack, plan_of
 from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import StageProblem
-from mlcd.planners.functions.static import static_picks
 
 NEGLIGIBLE = 1e-5
 """delta of lines 10 and 18, relative."""

@@ -1,0 +1,143 @@
+"""How others train and tune on functions: entry points of `mlcd.methods`, each a way to train with its plan of stages.
+
+greedy    CE-scaling as published: one allocation for the epochs expected; as many more as delta lets come
+          unnoticed are kept back for, at what they take at the least
+cirrus    greedy with a parameter server, and without delayed restart: 'modified Cirrus' of CE-scaling, section IV-D
+siren     with S3; chooses before every epoch, and more for early ones, as siren.py does for stages
+lambdaml  the first choice, to the end
+fixed     an equal share of the limits for each epoch of the estimate. Epochs are alike, so that is lambdaml's
+          choice, too; but it goes on with less when a share no longer suffices
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+from typing import ClassVar
+
+import numpy as np
+
+from mlcd.core.configuration import Floats
+from mlcd.core.job import Goal, Objective
+from mlcd.planners.functions.adaptive import AdaptiveTraining, Course, epochs_left, instead_of
+from mlcd.planners.functions.choice import ROUNDING, Options, furthest, single
+from mlcd.planners.functions.nouns import Allocation
+from mlcd.planners.functions.outlook import Outlook, before, certain
+from mlcd.planners.functions.run_state import RunState
+from mlcd.planners.functions.workload import StorageKind
+from mlcd_bench.baselines.functions.greedy import greedy
+from mlcd_bench.baselines.functions.siren import EARLY, siren
+from mlcd_bench.baselines.functions.static import cirrus, fixed, lambdaml
+
+__all__ = ["Cirrus", "Fixed", "Greedy", "LambdaML", "Siren"]
+
+
+class _OneAllocation(AdaptiveTraining):
+    """The best single allocation for the epochs that are expected. `kept_back`: as many more as delta lets come."""
+
+    calls_ahead: ClassVar[bool] = False
+    kept_back: ClassVar[bool] = False
+
+    def _chosen(self, now: RunState, outlook: Outlook, besides: int = 0, old: Allocation | None = None) -> Course:
+        offered, epochs = now.options, max(1, epochs_left(now, outlook) - besides)
+        more = ceil(now.ground.limits.delta * outlook.epochs) if self.kept_back else 0
+        found = single(offered, epochs, reserved(offered, now.planned, epochs, more))
+        option, count = found[0] if found is not None else (furthest(offered, now.left), 1)
+        return Course((offered.allocation(option),) * count, outlook, now.yardstick)
+
+
+class Greedy(_OneAllocation):
+    """CE-scaling: chosen again where line 11 of Algorithm 2 says so, with delayed restart."""
+
+    method: ClassVar[str] = "greedy"
+    plan_stages = staticmethod(greedy)
+    kept_back: ClassVar[bool] = True
+
+    def _after_epoch(self, now: RunState, course: Course, outlook: Outlook, why: str) -> Course:
+        if not why:
+            return course
+        if now.works(old := course.ahead[0]) and epochs_left(now, outlook) <= 1:
+            return Course((old,), outlook, now.yardstick, because=f"{why}: one more on {old}")
+        return super()._after_epoch(now, course, outlook, why)
+
+
+class Cirrus(_OneAllocation):
+    """Chosen again as greedy is, and the new allocation at once."""
+
+    method: ClassVar[str] = "cirrus"
+    plan_stages = staticmethod(cirrus)
+    storages: ClassVar[tuple[str, ...] | None] = (str(StorageKind.VM_PS),)
+    kept_back: ClassVar[bool] = True
+
+    def _after_epoch(self, now: RunState, course: Course, outlook: Outlook, why: str) -> Course:
+        if not why:
+            return course
+        chosen = self._chosen(now, outlook)
+        return replace(chosen, because=f"{why}: {instead_of(chosen.ahead[0], course.ahead[0])}")
+
+
+class Fixed(_OneAllocation):
+    """Never chosen again; where it no longer fits, with what does."""
+
+    method: ClassVar[str] = "fixed"
+    plan_stages = staticmethod(fixed)
+
+    def _outlook(self, now: RunState) -> Outlook:
+        return certain(now.most) if now.job.target is None else before(self.epochs, now.most)
+
+    def _after_epoch(self, now: RunState, course: Course, outlook: Outlook, why: str) -> Course:
+        return course
+
+
+class LambdaML(Fixed):
+    """Never chosen again: it ends where its allocation no longer fits, unless that has failed."""
+
+    method: ClassVar[str] = "lambdaml"
+    plan_stages = staticmethod(lambdaml)
+
+    def _fitting(self, now: RunState) -> Options:
+        return now.fitting if now.broken else now.fitting.only(np.zeros(len(now.fitting), dtype=bool))
+
+    def _least_epoch(self, now: RunState, course: Course) -> tuple[float, float]:
+        return now.takes(course.ahead[:1])
+
+
+class Siren(AdaptiveTraining):
+    """The best within each epoch's share: its least, and of what is over more for early epochs. No delayed restart."""
+
+    method: ClassVar[str] = "siren"
+    plan_stages = staticmethod(siren)
+    storages: ClassVar[tuple[str, ...] | None] = (str(StorageKind.S3),)
+    calls_ahead: ClassVar[bool] = False
+
+    def _course(self, now: RunState) -> Course:
+        outlook, offered, left = self._outlook(now), now.options, now.planned
+        epochs = now.done + epochs_left(now, outlook)
+        eager = np.linspace(EARLY, 1.0, epochs)[now.done :]
+        patient = np.linspace(1.0, EARLY, epochs)[now.done :]
+
+        def share(limit: float | None, least: float, wish: Floats) -> float | None:
+            over = None if limit is None else limit - least * len(wish)
+            return None if over is None else least + max(0.0, over) * float(wish[0] / wish.sum())
+
+        cheapest = now.job.goal.objective is Objective.CHEAPEST
+        goal = replace(
+            left,
+            budget_usd=left.budget_usd if cheapest else share(left.budget_usd, float(offered.usd.min()), eager),
+            deadline_s=share(left.deadline_s, float(offered.seconds.min()), patient) if cheapest else left.deadline_s,
+        )
+        found = single(offered, 1, goal)
+        option = found[0][0] if found else furthest(offered, now.left)
+        return Course((offered.allocation(option),), outlook, now.yardstick)
+
+
+def reserved(offered: Options, goal: Goal, epochs: int, more: int) -> Goal:
+    """The limits, less what `more` epochs than expected take where they take least; never so little that none fit."""
+    budget, deadline = goal.budget_usd, goal.deadline_s
+    if budget is not None:
+        least = float(offered.usd.min())
+        budget = min(budget, max(budget - more * least, epochs * least * ROUNDING))
+    if deadline is not None:
+        least = float(offered.seconds.min())
+        deadline = min(deadline, max(deadline - more * least, epochs * least * ROUNDING))
+    return replace(goal, budget_usd=budget, deadline_s=deadline)

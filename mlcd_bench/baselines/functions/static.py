@@ -1,0 +1,43 @@
+"""Plans that know nothing of stages: one allocation for all of them, or an equal share of the limit for each.
+
+LambdaML   Jiang et al., 'Towards Demystifying Serverless Machine Learning Training', SIGMOD 2021, as CE-scaling
+           compares with it: all trials are treated alike (section IV-B), and of the allocations on the Pareto boundary
+           all are tried (section III-C, 'Warm start'). Where trials wait for each other, every stage has a boundary of
+           its own and all of them are tried.
+Cirrus     Carreira et al., 'Cirrus: a Serverless Framework for End-to-end ML Workflows', SoCC 2019, as CE-scaling
+           compares with it: a parameter server on a virtual machine always (section II-C3), nothing planned by stages.
+Fixed      CE-scaling, section IV-B: 'divides resources equally among stages and across trials in each stage'. The first
+           stage of 16,384 trials has as much as the last one of two: the first starves and the last cannot use it.
+"""
+
+from __future__ import annotations
+
+from mlcd.core.job import Goal
+from mlcd.planners.functions.exact import static_plan
+from mlcd.planners.functions.knapsack import ROUNDING, knapsack, plan_of
+from mlcd.planners.functions.nouns import StagePlan
+from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.workload import StorageKind
+
+
+def lambdaml(problem: StageProblem, goal: Goal) -> StagePlan | None:
+    """The best static plan."""
+    return static_plan("lambdaml", problem, goal)
+
+
+def cirrus(problem: StageProblem, goal: Goal) -> StagePlan | None:
+    """The best static plan with a parameter server; None if not one keeps the limits."""
+    return static_plan("cirrus", problem, goal, (str(StorageKind.VM_PS),))
+
+
+def fixed(problem: StageProblem, goal: Goal) -> StagePlan | None:
+    """The best allocation within each stage's share; None if a stage has nothing that keeps it."""
+    menus = problem.menus()
+    sack = knapsack(menus, goal)
+    share = sack.limit / len(menus)
+    if not sack.feasible or any(weights[-1] > share for weights in sack.weights):
+        return None
+    picks = sack.best_within([share] * len(menus))
+    if not sack.keeps(picks):  # equal shares add up to more than the whole, by a rounding error
+        picks = sack.best_within([share * (1 - ROUNDING)] * len(menus))
+    return plan_of("fixed", menus, goal, picks)
