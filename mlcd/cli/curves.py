@@ -27,6 +27,7 @@ def curves(run: str, html: Path | None, svg: Path | None, output: str) -> None:
     from mlcd.reports.curve import curve_document, curve_of, curve_table, notes
     from mlcd.reports.figures.curve import curve_picture
     from mlcd.reports.html import page
+    from mlcd.reports.terminal import rich_table
 
     ledger = open_ledger()
     lines = ledger.lines(run)
@@ -39,7 +40,8 @@ def curves(run: str, html: Path | None, svg: Path | None, output: str) -> None:
         print_json(curve_document(story, curve))
         return
     results, progress = consoles()
-    results.print(curve_table(curve))
+    table = curve_table(curve)
+    results.print(rich_table(table.columns, table.rows, chosen=table.chosen))
     for note in notes(curve):
         results.print(note, style="dim", highlight=False)
     for path in (html, svg):

@@ -27,7 +27,7 @@ from mlcd.core.place import Cloud, cloud
 from mlcd.core.strategy import Finish, Strategy
 
 if TYPE_CHECKING:
-    from mlcd.reports.run_document import Told
+    from mlcd.reports.run_document import Additions
 
 USUAL = "train"
 """The planner of a job that asks for nothing else."""
@@ -118,7 +118,7 @@ class Planner:
     def remember_run(self, run: str, account: Account, database: Database) -> None:
         """Keep what the job itself has taught, once it has ended."""
 
-    def tell(self, account: Account) -> Told | None:
+    def tell(self, account: Account) -> Additions | None:
         """Facts, tables and figures of a run beside what the reports know of themselves; None if there are none."""
         return None
 

@@ -17,7 +17,7 @@ from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Planned, al
 from mlcd.planners.scale.nouns import ScalingTask, batch_of, noise_of
 from mlcd.planners.serve.nouns import ServingTask, eased, knobs_of
 from mlcd.reports.functions.document import allocated, functions_job, functions_run, plans_of
-from mlcd.reports.run_document import NotBegun, OtherRun, RunDocument, ScaleRun, ServeRun, Told, TrainRun, TuneRun
+from mlcd.reports.run_document import Additions, NotBegun, OtherRun, RunDocument, ScaleRun, ServeRun, TrainRun, TuneRun
 from mlcd.reports.run_document.core import CurvePoint, LaunchResult, RunDecision, RunForecast, RunRelaxation, RunTarget
 from mlcd.reports.run_document.part import taken
 from mlcd.reports.run_document.serve import ServeDecision
@@ -28,22 +28,22 @@ from mlcd.reports.story import Story, Tried
 Fields = dict[str, Any]
 
 
-def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = (), told: Told | None = None) -> Fields:
+def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = (), additions: Additions | None = None) -> Fields:
     """A run's document, as JSON has it."""
     if not lines:
         return NotBegun(run=None, status="empty").model_dump()
-    return document_of(Story.of(lines), boundary, told).model_dump(mode="json")
+    return document_of(Story.of(lines), boundary, additions).model_dump(mode="json")
 
 
-def document_of(story: Story, boundary: Sequence[Planned] = (), told: Told | None = None) -> RunDocument:
+def document_of(story: Story, boundary: Sequence[Planned] = (), additions: Additions | None = None) -> RunDocument:
     """The document of a run. `boundary`: of a run on functions, one epoch's.
 
-    `told`: what its planner adds, where that was asked already.
+    `additions`: what its planner adds, where that was asked already.
     """
-    job, told = story.job, told or planner_of(story.job).tell(story.account) or Told()
-    core = _core(story, told)
-    if told.planner:
-        return OtherRun(**core, planner=told.planner, part=told.part, probes=_probes(story, _labelled))
+    job, additions = story.job, additions or planner_of(story.job).tell(story.account) or Additions()
+    core = _core(story, additions)
+    if additions.planner:
+        return OtherRun(**core, planner=additions.planner, part=additions.part, probes=_probes(story, _labelled))
     if isinstance(job.ask, ServingTask):
         return ServeRun(**core, **served_job(job, job.ask), trials=trials_of(story))
     if isinstance(job.ask, FunctionsTask):
@@ -88,7 +88,7 @@ def forecast_of(ahead: Forecast | None) -> Fields | None:
     return taken(RunForecast, ahead, fallback=_place(ahead.fallback)) if ahead is not None else None
 
 
-def _core(story: Story, told: Told) -> Fields:
+def _core(story: Story, additions: Additions) -> Fields:
     """What every run has."""
     begun, job, history, decision = story.started, story.job, story.account.history, story.decision
     return {
@@ -112,19 +112,19 @@ def _core(story: Story, told: Told) -> Fields:
         "spent_usd": history.spent_usd,
         "elapsed_s": history.elapsed_s,
         "version": begun.version,
-        "facts": told.facts,
-        "tables": told.tables,
-        "figures": told.figures,
+        "facts": additions.facts,
+        "tables": additions.tables,
+        "figures": additions.figures,
     }
 
 
 def _trained(story: Story, core: Fields) -> RunDocument:
     """Of a job on machines."""
-    job, ended, final = story.job, story.account.ended, story.runs[-1] if story.runs else None
+    job, ended, runs = story.job, story.account.ended, story.account.history.runs
 
     def finish(probe: Tried) -> Fields | None:
-        found = forecast_of(story.ahead(probe)) if probe.measurement.ok else None
-        return found and {**found, "certifiable": story.certified(probe)}
+        forecast = forecast_of(story.ahead(probe)) if probe.measurement.ok else None
+        return forecast and {**forecast, "certifiable": story.certified(probe)}
 
     fields = {
         **core,
@@ -132,7 +132,7 @@ def _trained(story: Story, core: Fields) -> RunDocument:
         "work_samples": job.work_samples,
         "saved_samples": story.account.history.saved_samples,
         "probes": _probes(story, lambda probe: {**_machines(probe.measurement), "finish": finish(probe)}),
-        "final_run": final and {**_machines(final), "because": ended.because if ended is not None else ""},
+        "final_run": {**_machines(runs[-1]), "because": ended.because if ended is not None else ""} if runs else None,
     }
     if not isinstance(job.ask, ScalingTask):
         return TrainRun(**fields)

@@ -17,10 +17,11 @@ from mlcd.core.ledger import Account, Line
 from mlcd.planners.functions.nouns import Planned, functions_task
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.deploy.exported import exported
+from mlcd.reports.entries import ledger_rows
 from mlcd.reports.functions.boundary import brief
 from mlcd.reports.run_tables import run_tables
 from mlcd.reports.tradeoff import tradeoff_of
-from mlcd.reports.view import ledger_rows, view_of
+from mlcd.reports.view.view import view_of
 
 MOST_POINTS = 120
 """Of a boundary, which may have ten thousand."""

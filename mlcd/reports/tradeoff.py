@@ -96,7 +96,7 @@ def _places(story: Story) -> list[TradeoffPoint]:
 def _probes(story: Story) -> list[TradeoffPoint]:
     points: list[TradeoffPoint] = []
     for probe in story.good:
-        (seconds, usd), (worst_s, worst_usd) = story.total(probe), story.worst(probe)
+        (seconds, usd), (worst_s, worst_usd) = story.total(story.ahead(probe)), story.worst(story.ahead(probe))
         certified, label = story.certified(probe), str(probe.measurement.configuration)
         chosen = probe is story.chosen
         points.append(TradeoffPoint(label, probe.type_name, seconds, usd, worst_s, worst_usd, certified, chosen, True))

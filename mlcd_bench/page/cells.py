@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mlcd.reports.figures.axes import Scale
-from mlcd.reports.markup import element, text
+from mlcd.reports.figures.svg import Scale, element, text
 from mlcd_bench.page.data import Spread
 
 WIDE, HIGH = 1_000, 24

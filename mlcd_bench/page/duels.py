@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlcd.reports.markup import element, text
+from mlcd.reports.figures.svg import element, text
 from mlcd_bench.page.cells import cell, gap, number, table
 from mlcd_bench.page.data import Duel, Focus, Panel, Place
 

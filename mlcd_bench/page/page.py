@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from mlcd.core.units import counted
-from mlcd.reports.figures.marks import marker
-from mlcd.reports.markup import element, text
+from mlcd.reports.figures.svg import element, marker, text
 from mlcd_bench.page.cells import percent
 from mlcd_bench.page.data import Contest, Focus, Standing, Trace
 from mlcd_bench.page.duels import duels, places

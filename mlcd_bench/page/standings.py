@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlcd.reports.figures.axes import Scale
-from mlcd.reports.markup import element, text
+from mlcd.reports.figures.svg import Scale, element, text
 from mlcd_bench.page.cells import WIDE, box_plot, cell, interval_plot, number, percent, table, ticks
 from mlcd_bench.page.data import Panel, Standing
 

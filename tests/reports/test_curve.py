@@ -30,6 +30,7 @@ from mlcd.reports.document import run_document
 from mlcd.reports.figures.curve import curve_picture
 from mlcd.reports.html import page
 from mlcd.reports.story import Story
+from mlcd.reports.terminal import rich_table
 from mlcd.reports.text import Narrator, show_decision, show_outcome
 from mlcd.reports.words import goal_words, reached_words, result_words
 
@@ -43,10 +44,10 @@ def lines(predicted: Sequence[Prediction] | None = None, *, job: Job = JOB, **ho
     return ledger.lines(run)
 
 
-def printed(*things: object) -> str:
-    console = Console(width=160, file=StringIO())
-    for thing in things:
-        console.print(thing)
+def printed(curve: Curve) -> str:
+    """What `mlcd curves` prints."""
+    console, table = Console(width=160, file=StringIO()), curve_table(curve)
+    console.print(rich_table(table.columns, table.rows, chosen=table.chosen))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -64,7 +65,7 @@ def told(written: list[Line]) -> str:
 
 def test_every_configuration_is_told_once_with_the_knee_and_the_choice() -> None:
     _, found = curve_of(lines())
-    rows = printed(curve_table(found)).splitlines()[1:]
+    rows = printed(found).splitlines()[1:]
     assert len(rows) == len(SPACE)
     assert {row.split("  ")[0] for row in rows} == {str(c) for c in SPACE.configurations}
     assert [row for row in rows if "chosen" in row] == [row for row in rows if "knee" in row]
@@ -79,7 +80,7 @@ def test_every_configuration_is_told_once_with_the_knee_and_the_choice() -> None
 
 def test_a_ranking_is_told_in_factors_and_never_as_a_time() -> None:
     story, found = curve_of(lines(curve(relative=True), job=UNKNOWN))
-    table = printed(curve_table(found))
+    table = printed(found)
     assert "x1.00" in table
     assert f"x{KNEE.seconds / min(p.seconds for p in curve()):.2f}" in table
     texts = [table, *notes(found), curve_picture(found)]
@@ -151,7 +152,7 @@ def test_whatever_the_curve_it_can_be_drawn_and_told(predicted: tuple[Prediction
     ElementTree.fromstring(drawn)
     assert "nan" not in drawn
     json.dumps([curve_document(story, found), run_document(written)], allow_nan=False)
-    assert len(printed(curve_table(found)).splitlines()) == len(predicted) + 1
+    assert len(printed(found).splitlines()) == len(predicted) + 1
     table = tables(page(written))["Every configuration of the curve"]
     assert len(table["rows"]) == len(predicted)
 

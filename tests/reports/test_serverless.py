@@ -47,7 +47,6 @@ from mlcd.planners.functions.nouns import (
     evidence_of,
     plan_of,
 )
-from mlcd.reports.again import command
 from mlcd.reports.document import run_document
 from mlcd.reports.functions.boundary import brief, knee, ordered
 from mlcd.reports.functions.cells import CANNOT, comparison_cells
@@ -58,6 +57,7 @@ from mlcd.reports.functions.words import METHODS, decision_sentence, fine_usd, g
 from mlcd.reports.headway import Gauge
 from mlcd.reports.html import page
 from mlcd.reports.progress import ProgressLine
+from mlcd.reports.run_tables import command
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
 

@@ -19,7 +19,8 @@ from mlcd.planners.functions.nouns import (
     functions_task,
     plan_of,
 )
-from mlcd.reports.figures.axes import Scale, fitted, shortened, time_ticks, usd_tick
+from mlcd.reports.figures.still import shortened
+from mlcd.reports.figures.svg import Scale, fitted, time_ticks, usd_tick
 from mlcd.reports.functions.picture import plan_picture
 
 SVG = "{http://www.w3.org/2000/svg}"

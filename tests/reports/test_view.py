@@ -19,9 +19,10 @@ from mlcd_fixtures.serving_runs import language_lines, serving_lines
 from mlcd.core.ledger import Account, Ledger, Line, Reserved, Settled, Status, Stopped
 from mlcd.planners.functions.nouns import evidence_of
 from mlcd.planners.serve.nouns import ServingTask
+from mlcd.reports.entries import ledger_rows, line_words
 from mlcd.reports.html import page
-from mlcd.reports.view import Summary, kind_of, ledger_rows, line_words, view_of, waiting_summary, waiting_view
-from mlcd.reports.view.summary import place_words
+from mlcd.reports.view.summary import Summary, kind_of, place_words, waiting_summary
+from mlcd.reports.view.view import view_of, waiting_view
 
 
 def elastic_lines() -> list[Line]:

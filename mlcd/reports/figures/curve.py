@@ -6,24 +6,28 @@ As Fig. 10 of Tyagi and Sharma (Scavenger), with the intervals of the model and 
 from __future__ import annotations
 
 from mlcd.core.units import counted, format_duration, format_usd
+from mlcd.planners.scale.nouns import batch_of
 from mlcd.reports.curve import Curve, Point
-from mlcd.reports.figures.axes import Scale, marked, time_ticks, usd_tick
 from mlcd.reports.figures.still import Axis, Chart, Series, Spot, still
+from mlcd.reports.figures.svg import Scale, marked, time_ticks, usd_tick
+
+WIDEST = 10.0
+"""An interval is drawn up to so many times its middle: more than that says that nothing is known."""
 
 
 def curve_picture(curve: Curve) -> str:
-    """Every configuration by its time and cost, what nothing beats, the knee, the chosen one and what came of it."""
-    series = [Series(_short(curve, name), index, _line(curve, name)) for name, index in curve.order.items()]
+    """Every configuration by its time and cost, the best trade-offs, the knee, the chosen one and what came of it."""
+    series = _lines(curve)
     if curve.actual is not None:
-        words = f"actual: {curve.time_words(curve.actual[0])}, {curve.cost_words(curve.actual[1])}"
+        words = f"actual: {', '.join(curve.words(*curve.actual))}"
         series.append(Series("what the run took", len(series), [Spot(curve.actual, words, "actual")], "apart"))
+    front = [(p.time, p.cost) for p in curve.points if p.prediction.on_boundary]
     named = " ".join(f"{p.name}: {p.marks}." for p in curve.points if p.chosen or p.prediction.knee)
     points = counted(len(curve.points), "configuration")
-    said = f"{points}; nothing beats {len(curve.boundary)} of them in both time and cost. {named}"
+    description = f"{points}; nothing beats {len(front)} of them in both time and cost. {named}"
     modelled = any(not p.prediction.measured for p in curve.points)
-    front = [(p.time, p.cost) for p in curve.boundary]
     hollow = "hollow: modelled, not measured" if modelled else ""
-    return still([Chart("The trade-off curve", said, *_axes(curve), series, front, hollow=hollow)])
+    return still([Chart("The trade-off curve", description, *_axes(curve), series, front, hollow=hollow)])
 
 
 def _axes(curve: Curve) -> tuple[Axis, Axis]:
@@ -43,23 +47,29 @@ def _factors(scale: Scale, most: int) -> list[tuple[float, str]]:
     return marked(scale, lambda factor: f"x{factor:.6g}", most)
 
 
-def _line(curve: Curve, name: str) -> list[Spot]:
-    """The points of a line, from the fewest nodes to the most."""
-    points = [p for p in curve.points if p.series == name]
-    return [_spot(curve, p) for p in sorted(points, key=lambda p: p.prediction.configuration.nodes)]
+def _lines(curve: Curve) -> list[Series]:
+    """A line for each type and batch, from the fewest nodes to the most; its place gives colour and shape."""
+    lines: dict[tuple[str, int, str], list[Point]] = {}
+    for p in sorted(curve.points, key=lambda p: p.prediction.configuration.nodes):
+        place = p.prediction.configuration
+        lines.setdefault((place.offer.name, batch_of(place) or 0, p.series), []).append(p)
+    one_type = len({type_name for type_name, _, _ in lines}) == 1
+    return [
+        Series(name.removeprefix(f"{type_name}, ") if one_type else name, i, [_spot(curve, p) for p in points])
+        for i, ((type_name, _, name), points) in enumerate(sorted(lines.items(), key=lambda line: line[0][:2]))
+    ]
 
 
 def _spot(curve: Curve, p: Point) -> Spot:
-    told = f"{p.name}\n{curve.time_words(p.time)}, {curve.cost_words(p.cost)}"
-    told += "" if curve.relative else f"\n9 of 10 times {curve.interval_words(p)}"
-    told += f"\n{'measured' if p.prediction.measured else 'modelled'}" + (f"; {p.marks}" if p.marks else "")
+    prediction = p.prediction
+    words = f"{p.name}\n{', '.join(curve.words(p.time, p.cost))}"
+    words += "" if curve.relative else f"\n9 of 10 times {curve.interval_words(p)}"
+    words += f"\n{'measured' if prediction.measured else 'modelled'}" + (f"; {p.marks}" if p.marks else "")
     special = " and ".join(word for word in ("knee", "chosen") if word in p.marks)
-    label = f"{special}: {p.name}" if special else str(p.prediction.configuration.nodes)
-    ends = (p.low, p.high) if p.low != p.high else None  # along the diagonal: what takes longer costs more
-    return Spot((p.time, p.cost), told, label, not p.prediction.measured, p.chosen, ends)
-
-
-def _short(curve: Curve, name: str) -> str:
-    """'batch 256' alone, where all machines are of one type."""
-    types = {p.prediction.configuration.offer.name for p in curve.points}
-    return name.removeprefix(f"{types.pop()}, ") if len(types) == 1 else name
+    label = f"{special}: {p.name}" if special else str(prediction.configuration.nodes)
+    least = max(prediction.low_s / prediction.seconds, 1 / WIDEST)
+    most = min(prediction.high_s / prediction.seconds, WIDEST)
+    ends = None
+    if not curve.relative and least != most:  # along the diagonal: what takes longer costs more
+        ends = (p.time * least, p.cost * least), (p.time * most, p.cost * most)
+    return Spot((p.time, p.cost), words, label, not prediction.measured, p.chosen, ends)

@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
 
-from mlcd.reports.figures.axes import CHARACTER, Area, Room, Scale, drawing, fitted, path, shortened
-from mlcd.reports.figures.marks import COLOURS, marker, ring
-from mlcd.reports.markup import element, text
+from mlcd.reports.figures.svg import CHARACTER, COLOURS, Box, Room, Scale, drawing, element, fitted, marker, path, text
 
 Pair = tuple[float, float]
-Ticks = Callable[[Scale, int], list[tuple[float, str]]]
 WIDTH, HIGH, LEFT = 840, 330.0, 62.0
 LINE = 20
 """Pixels for a line of the legend."""
@@ -49,7 +46,7 @@ class Axis:
     """Its name, how its ticks are written, and a limit on it with words; None for none. `even`: never logarithmic."""
 
     name: str
-    ticks: Ticks
+    ticks: Callable[[Scale, int], list[tuple[float, str]]]
     limit: tuple[float, str] | None = None
     even: bool = False
 
@@ -65,7 +62,7 @@ class Chart:
     """`front`: what nothing beats, joined by a broad line; `ringed`: what a ring means."""
 
     title: str
-    said: str
+    description: str
     x: Axis
     y: Axis
     series: Sequence[Series]
@@ -83,24 +80,25 @@ def still(charts: Sequence[Chart], note: str = "") -> str:
         content, high = _chart(chart)
         drawn.append(element("g", content, transform=f"translate(0 {down:.1f})"))
         down += high
-    title, said = (charts[0].title, " ".join(chart.said for chart in charts)) if charts else ("A picture", note)
-    whole = drawing("still", WIDTH, down + 8, title, said, *drawn)
+    title = charts[0].title if charts else "A picture"
+    description = " ".join(chart.description for chart in charts) or note
+    whole = drawing("still", WIDTH, down + 8, title, description, *drawn)
     return whole.replace("<svg", f'<svg style="{_FONT}; background: var(--page)"', 1) + "\n"
 
 
 def _chart(chart: Chart) -> tuple[str, float]:
     """One chart with its legend, and how high both are."""
-    area = Area(LEFT, 30.0, WIDTH - 12.0, 30.0 + HIGH)
-    spots = [spot for series in chart.series for spot in series.spots]
+    area = Box(LEFT, 30.0, WIDTH - 12.0, 30.0 + HIGH)
+    spots = [spot for _, spot in _each(chart)]
     x = chart.x.scale([spot.at[0] for spot in spots], area.left + 8, area.right - 8)
     y = chart.y.scale([spot.at[1] for spot in spots], area.bottom - 8, area.top + 8)
-    room = Room(area.box)
+    room = Room(area)
     for spot in spots:
-        half = 11 if spot.ringed else 6
-        room.take((x(spot.at[0]) - half, y(spot.at[1]) - half, x(spot.at[0]) + half, y(spot.at[1]) + half))
+        across, up, half = x(spot.at[0]), y(spot.at[1]), 11 if spot.ringed else 6
+        room.taken.append(Box(across - half, up - half, across + half, up + half))
 
     def joined(pairs: Sequence[Pair], class_: str) -> str:
-        points = [(x(across), y(up)) for across, up in pairs]
+        points = [(x(time), y(cost)) for time, cost in pairs]
         return element("path", d=path(points), class_=class_) if len(points) > 1 else ""
 
     clip = f"clip-{chart.title.replace(' ', '-')}"
@@ -128,38 +126,49 @@ def _each(chart: Chart) -> list[tuple[Series, Spot]]:
 
 def _spot(series: Series, spot: Spot, x: float, y: float) -> str:
     mark = marker(series.index, x, y, 4.4, hollow=spot.hollow)
-    return element("g", element("title", text(spot.words)), mark, ring(x, y) if spot.ringed else "")
+    return element("g", element("title", text(spot.words)), mark, _ring(x, y) if spot.ringed else "")
 
 
 def _label(spot: Spot, x: float, y: float, room: Room) -> str:
     """Whole where there is room for it, else what stands before its colon."""
     gap = 13 if spot.ringed else 9
-    whole, short = shortened(spot.label, 44), spot.label.partition(":")[0]
-    return room.label(x, y, whole, gap) or room.label(x, y, short, gap) or ""
+    return room.label(x, y, shortened(spot.label), gap) or room.label(x, y, spot.label.partition(":")[0], gap)
 
 
-def _limits(chart: Chart, x: Scale, y: Scale, area: Area) -> list[str]:
+def shortened(name: str, most: int = 44) -> str:
+    """A long name with its middle left out: types of one family differ at both ends."""
+    half = (most - 1) // 2
+    return name if len(name) <= most else f"{name[: most - 1 - half]}…{name[-half:]}"
+
+
+def _ring(x: float, y: float, radius: float = 10.0) -> str:
+    """Around the chosen one."""
+    return element("circle", cx=x, cy=y, r=radius, class_="ring")
+
+
+def _limits(chart: Chart, x: Scale, y: Scale, area: Box) -> list[str]:
     """A line and its words for each limit that is near anything drawn."""
+
+    def limit(words: str, right: float, above: float, **ends: float) -> str:
+        label = element("text", text(words), x=right, y=above, text_anchor="end", class_="label limit-words")
+        return element("line", **ends, class_="limit") + label
+
     drawn = []
     if chart.x.limit is not None and x.low < chart.x.limit[0] < x.high:
         at = x(chart.x.limit[0])
-        drawn.append(element("line", x1=at, x2=at, y1=area.top, y2=area.bottom, class_="limit"))
-        words = text(chart.x.limit[1])
-        drawn.append(element("text", words, x=at - 6, y=area.top + 12, text_anchor="end", class_="label limit-words"))
+        drawn.append(limit(chart.x.limit[1], at - 6, area.top + 12, x1=at, x2=at, y1=area.top, y2=area.bottom))
     if chart.y.limit is not None and y.low < chart.y.limit[0] < y.high:
         at = y(chart.y.limit[0])
-        drawn.append(element("line", x1=area.left, x2=area.right, y1=at, y2=at, class_="limit"))
-        words = text(chart.y.limit[1])
-        drawn.append(element("text", words, x=area.right, y=at - 6, text_anchor="end", class_="label limit-words"))
+        drawn.append(limit(chart.y.limit[1], area.right, at - 6, x1=area.left, x2=area.right, y1=at, y2=at))
     return drawn
 
 
 def _keys(chart: Chart) -> list[tuple[str, str]]:
     """What the marks mean: each a drawing of 16 pixels, and its words."""
-    found = [(marker(each.index, 8, 8), each.name) for each in chart.series if each.name]
-    found += [(element("path", d="M2,8L14,8", class_="best"), "best trade-offs")] if chart.front else []
-    found += [(ring(8, 8, 6), chart.ringed)] if any(spot.ringed for _, spot in _each(chart)) else []
-    return found + ([(marker(0, 8, 8, hollow=True), chart.hollow)] if chart.hollow else [])
+    keys = [(marker(each.index, 8, 8), each.name) for each in chart.series if each.name]
+    keys += [(element("path", d="M2,8L14,8", class_="best"), "best trade-offs")] if chart.front else []
+    keys += [(_ring(8, 8, 6), chart.ringed)] if any(spot.ringed for _, spot in _each(chart)) else []
+    return keys + ([(marker(0, 8, 8, hollow=True), chart.hollow)] if chart.hollow else [])
 
 
 def _legend(keys: Sequence[tuple[str, str]], top: float) -> tuple[str, float]:

@@ -7,11 +7,10 @@ from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.functions.nouns import plan_of
 from mlcd.reports.answer import Card, left_words
-from mlcd.reports.finishing import last_metric
 from mlcd.reports.functions.rows import best_path, best_trial
 from mlcd.reports.functions.words import basis_words, chosen_plan, decision_sentence, functions_of
 from mlcd.reports.story import Story
-from mlcd.reports.words import reached_words
+from mlcd.reports.words import last_metric, reached_words
 
 
 def cards(story: Story) -> list[Card]:
@@ -65,20 +64,19 @@ def sentences(story: Story) -> tuple[str, str]:
 
 
 def _said(story: Story) -> tuple[str, str]:
-    decision, ended = story.decision, story.account.ended
+    decision, ended, history = story.decision, story.account.ended, story.account.history
     resume = f"Go on with: mlcd resume {story.run}"
     stopped = story.status is Status.STOPPED
     if decision is None:
         state = "stopped" if stopped else "still calibrating"
-        said = f"{state} after {counted(len(story.probes), 'probe')}, {format_usd(story.settled_usd)} spent"
+        said = f"{state} after {counted(len(story.probes), 'probe')}, {format_usd(history.spent_usd)} spent"
         return said, resume if stopped else "This page shows the run as it stood; make it again later."
     if ended is None:
         now = {Status.RUNNING: "The run is under way.", Status.STOPPED: f"The run was stopped. {resume}"}
         return decision_sentence(decision, story.job), now.get(story.status, "")
-    history = story.account.history
     used = f"{format_duration(history.elapsed_s)} and {format_usd(history.spent_usd)} in total"
     told = f"{ended.because}; {used}" if ended.finished else f"it did not finish: {ended.because}; {used}"
     target = story.job.target
-    judged = reached_words(target, last_metric(story.runs)) if target is not None and ended.finished else ""
+    judged = reached_words(target, last_metric(history.runs)) if target is not None and ended.finished else ""
     judged = judged or (f"best: {best}" if (best := best_trial(story.account)) is not None else "")
     return told, f"{judged[:1].upper()}{judged[1:]}." if judged else ""

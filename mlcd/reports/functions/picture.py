@@ -12,8 +12,8 @@ from mlcd.core.decision import Decision
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.functions.nouns import Allocation, Planned, StagePlan, plan_of
 from mlcd.planners.functions.workload import STORAGES
-from mlcd.reports.figures.axes import Scale, marked, time_ticks, usd_tick
 from mlcd.reports.figures.still import Axis, Chart, Series, Spot, still
+from mlcd.reports.figures.svg import Scale, marked, time_ticks, usd_tick
 from mlcd.reports.functions.boundary import brief, ordered
 from mlcd.reports.functions.words import METHODS, basis_words, chosen_plan, fine_usd, plan_name, short_s
 

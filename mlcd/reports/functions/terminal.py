@@ -11,7 +11,7 @@ from rich.table import Table
 from mlcd.core.backend import Provenance
 from mlcd.core.decision import Decision
 from mlcd.core.job import Job
-from mlcd.core.ledger import Account, Started
+from mlcd.core.ledger import Account
 from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan, plan_of
 from mlcd.reports.functions.boundary import brief, marks
 from mlcd.reports.functions.cells import (
@@ -39,13 +39,7 @@ from mlcd.reports.functions.words import (
     functions_of,
     plan_name,
     source_words,
-    workload_words,
 )
-
-
-def first_words(started: Started) -> str:
-    """'live, exact: lr on higgs (11M samples, 2,520 MB), 16,384 trials in 14 stages'."""
-    return f"{started.provenance}, {started.job.search.method}: {workload_words(functions_of(started.job))}"
 
 
 def plan_table(plan: StagePlan) -> Table:

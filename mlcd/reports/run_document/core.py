@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from mlcd.reports.run_document.additions import Fact, Figure, Table
 from mlcd.reports.run_document.part import Finite, Part, Reported
-from mlcd.reports.run_document.told import Fact, Figure, Table
 
 Status = Literal["searching", "decided", "infeasible", "running", "finished", "failed", "stopped"]
 Knob = int | float | str | bool

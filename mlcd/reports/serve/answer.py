@@ -63,7 +63,7 @@ def _said(story: Story) -> tuple[str, str]:
         return said, "" if decision.configuration is None else _meaning(story)
     stopped = story.status is Status.STOPPED
     said = f"{'stopped' if stopped else 'still searching'} after {trials_words(story.search)}"
-    said += f", {format_usd(story.settled_usd)} spent"
+    said += f", {format_usd(story.account.history.spent_usd)} spent"
     if (found := found_trial(story)) is not None:
         said += f"; best so far {found.configuration}: {promise_words(found, service)}"
     resume = f"Go on with: mlcd resume {story.run}"

@@ -13,7 +13,6 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Status
 from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.functions.words import chosen_plan, size_words
 from mlcd.reports.words import goal_words
 
@@ -114,7 +113,7 @@ def _of_job(job: Job, owner: str | None, team: str | None, on: str) -> dict[str,
         "team": team,
         "on": place_words(on),
         "goal": str(job.goal.objective),
-        "goal_words": goal_words(job.goal, job.target, serving_task(job)),
+        "goal_words": goal_words(job.goal, job.target, job.ask),
         "budget_usd": job.goal.budget_usd,
         "deadline_s": job.goal.deadline_s,
     }
