@@ -7,20 +7,7 @@ from typing import Any
 
 from mlcd.core.backend import Purpose
 from mlcd.core.job import Job
-from mlcd.core.ledger import (
-    Decided,
-    Ended,
-    LimitsChanged,
-    Line,
-    Refused,
-    Reserved,
-    Resumed,
-    Settled,
-    Started,
-    Stopped,
-    Voided,
-    Warned,
-)
+from mlcd.core.ledger import Decided, LimitsChanged, Line, Refused, Reserved, Settled, Started, Voided
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.reports.functions.words import work_words
@@ -48,10 +35,10 @@ def line_words(line: Line, job: Job) -> str:
             return f"nothing can be chosen: {decision.binding or decision.because}"
         case Decided(decision=decision):
             return f"{decision.configuration} chosen: {decision.because}"
-        case Warned(because=because) | Stopped(because=because) | Resumed(because=because) | Ended(because=because):
-            return f"{line.entry.kind}: {because}"
         case LimitsChanged(because=because):
             return because
+        case entry:
+            return f"{entry.kind}: {entry.because}"
 
 
 def ledger_rows(lines: Sequence[Line]) -> list[dict[str, Any]]:
@@ -92,5 +79,5 @@ def _amounts(line: Line, job: Job) -> tuple[str, float | None, float | None, str
             return str(configuration), None, None, because
         case Decided(decision=decision):
             return str(decision.configuration or "none"), None, None, decision.because
-        case Warned() | Stopped() | Resumed() | Ended() | LimitsChanged():
-            return "", None, None, line.entry.because
+        case entry:
+            return "", None, None, entry.because

@@ -14,7 +14,7 @@ from typing import Any
 
 from mlcd.core.errors import MlcdError
 from mlcd.core.ledger import Account, Line
-from mlcd.planners.functions.nouns import Planned, functions_task
+from mlcd.planners.functions.nouns import FunctionsTask, Planned
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.deploy.exported import exported
 from mlcd.reports.entries import ledger_rows
@@ -25,6 +25,8 @@ from mlcd.reports.view.view import view_of
 
 MOST_POINTS = 120
 """Of a boundary, which may have ten thousand."""
+EXPORTS = {ServingTask: ("kserve", "triton", "compose"), FunctionsTask: ("lambda",)}
+"""Tools that a decision is written for; not SkyPilot: a task's envs may hold secrets, and a report is to be sent."""
 DATA = '<script type="application/json" id="run">'
 """In the built page; what follows it is the data."""
 
@@ -37,29 +39,19 @@ def page(
     team: str | None = None,
 ) -> str:
     """The report, from all entries of a run. `boundary`: of a run on functions, that of one epoch."""
-    before, place, after = _built().partition(DATA)
-    assert place, "the built page has a place for the data"
-    return f"{before}{place}{_inside_script(answers(lines, boundary, driven, owner, team))}{after}"
-
-
-def answers(
-    lines: Sequence[Line],
-    boundary: Sequence[Planned] = (),
-    driven: bool = False,
-    owner: str | None = None,
-    team: str | None = None,
-) -> dict[str, Any]:
-    """What the API answers about the run now; `written_at`: when its last entry was written."""
-    view = view_of(lines, driven, brief(boundary, MOST_POINTS), owner, team)
-    run = view["summary"]["run"]
-    found = {
+    view, run = view_of(lines, driven, brief(boundary, MOST_POINTS), owner, team), lines[0].run
+    answers = {
         "": {**view, "progress": []},
         "/ledger": {"run": run, "rows": ledger_rows(lines)},
         "/tables": run_tables(lines),
         "/tradeoff": tradeoff_of(lines),
         **_exports(run, lines),
     }
-    return {"run": run, "written_at": lines[-1].written_at.isoformat(), "answers": found}
+    data = {"run": run, "written_at": lines[-1].written_at.isoformat(), "answers": answers}
+    text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")  # so it ends no script
+    before, place, after = _built().partition(DATA)
+    assert place, "the built page has a place for the data"
+    return f"{before}{place}{text}{after}"
 
 
 def policy() -> str:
@@ -75,24 +67,12 @@ def _built() -> str:
 
 
 def _exports(run: str, lines: Sequence[Line]) -> dict[str, Any]:
-    """The decision as files. Not the SkyPilot task: its envs may hold secrets, and a report is there to be sent."""
+    """The decision as files."""
     account = Account.replay((line.entry, line.elapsed_s) for line in lines)
-    job, found = account.job, {}
-    tools = (
-        ("kserve", "triton", "compose")
-        if isinstance(job.ask, ServingTask)
-        else ("lambda",)
-        if functions_task(job)
-        else ()
-    )
-    for tool in tools:
+    exports = {}
+    for tool in EXPORTS.get(type(account.job.ask), ()):
         try:
-            found[f"/export?to={tool}"] = exported(run, account, tool)
+            exports[f"/export?to={tool}"] = exported(run, account, tool)
         except MlcdError:
             continue  # nothing was chosen, or the tool cannot run it
-    return found
-
-
-def _inside_script(document: object) -> str:
-    """JSON in which no '</script>' and no '<!--' can be read."""
-    return json.dumps(document, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return exports

@@ -14,21 +14,7 @@ from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.decision import Decision, Forecast
 from mlcd.core.forecasts import objective, remaining
 from mlcd.core.job import Goal
-from mlcd.core.ledger import (
-    Account,
-    Decided,
-    Ended,
-    LimitsChanged,
-    Line,
-    Refused,
-    Reserved,
-    Resumed,
-    Settled,
-    Started,
-    Stopped,
-    Voided,
-    Warned,
-)
+from mlcd.core.ledger import Account, Decided, Ended, LimitsChanged, Line, Refused, Reserved, Settled, Started, Warned
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_count, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import FunctionsTask, allocation_of
@@ -62,10 +48,10 @@ _LEDGER = (
 
 
 class Narrator:
-    """Tells a run as its entries are written; a stored run is told by handing it the stored ones."""
+    """Prints a run as its entries are written; a stored run is printed by handing it the stored ones."""
 
     def __init__(self, console: Console, before: Account | None = None, epochs: bool = True) -> None:
-        """`epochs`: whether launches of a run on functions are told one by one; a table of them comes anyway."""
+        """`epochs`: whether launches of a run on functions are printed one by one; a table of them comes anyway."""
         self._console = console
         self._account = before or Account()
         self._at_once = 1
@@ -73,11 +59,11 @@ class Narrator:
 
     @property
     def account(self) -> Account:
-        """Where the run stands after what was told."""
+        """Where the run stands after what was printed."""
         return self._account
 
     def __call__(self, line: Line) -> None:
-        """Tell one entry."""
+        """Print one entry."""
         self._account = self._account.after(line.entry, line.elapsed_s)
         match line.entry:
             case Started() as started:
@@ -89,17 +75,14 @@ class Narrator:
             case Reserved(launch=launch) as entry:
                 self._at_once = len(self._account.open)
                 number = f"{launch.ordinal + 1:>3}" if launch.purpose is Purpose.PROBE else "run"
-                self._say(
-                    f"{number}  [bold]{escape(str(launch.configuration))}[/bold]  [dim]{escape(entry.because)}[/dim]"
-                )
-            case Settled(measurement=measurement):
-                which = f"{escape(str(measurement.configuration))}: " if self._at_once > 1 else ""
-                result = escape(result_words(measurement, self._account.job.ask))
-                self._say(
-                    f"     {which}{result}, {format_duration(measurement.seconds)}, "
-                    f"{format_usd(measurement.usd)}  [dim]{self._spent()}[/dim]"
-                )
-                for log_line in measurement.log.splitlines():
+                where = escape(str(launch.configuration))
+                self._say(f"{number}  [bold]{where}[/bold]  [dim]{escape(entry.because)}[/dim]")
+            case Settled(measurement=m):
+                which = f"{m.configuration}: " if self._at_once > 1 else ""
+                result = f"{which}{result_words(m, self._account.job.ask)}"
+                took = f"{format_duration(m.seconds)}, {format_usd(m.usd)}"
+                self._say(f"     {escape(result)}, {took}  [dim]{self._spent()}[/dim]")
+                for log_line in m.log.splitlines():
                     self._say(f"       [dim]| {escape(log_line)}[/dim]")
             case Refused(configuration=configuration, because=because):
                 self._say(f"  -  {escape(str(configuration))} refused: {escape(because)}")
@@ -107,12 +90,12 @@ class Narrator:
                 self._say(f"  !  [yellow]{escape(because)}[/yellow]")
             case Decided(decision=decision):
                 self._say(f"[dim]search ended: {escape(decision.because)}[/dim]")
-            case Voided(because=because) | Stopped(because=because) | Resumed(because=because):
-                self._say(f"  -  [dim]{escape(because)}[/dim]")
             case LimitsChanged(because=because):
                 self._say(f"  -  {escape(because)}")
             case Ended(because=because):
                 self._say(f"[dim]{escape(because)}[/dim]")
+            case entry:
+                self._say(f"  -  [dim]{escape(entry.because)}[/dim]")
 
     def _skips(self, launch: Launch) -> bool:
         return not self._epochs and launch.work is not None and launch.purpose is Purpose.RUN
