@@ -54,17 +54,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """All points, the fastest first; `relative`: as factors.
-
-    `actual`: seconds and dollars of the job itself, once it has ended. `left_s`, `left_usd`: what the search has left
-    of the limits.
-    """
+    """All points, the fastest first; `relative`: as factors. `actual`: what the job itself took, once it has ended."""
 
     points: tuple[Point, ...]
     relative: bool
     actual: tuple[float, float] | None = None
-    left_s: float | None = None
-    left_usd: float | None = None
 
     @staticmethod
     def of(story: Story) -> Curve | None:
@@ -81,14 +75,8 @@ class Curve:
         ]
         ended, runs = story.account.ended, story.account.final_runs
         finished = ended is not None and ended.finished and not relative
-        goal, gone = story.goal, story.search
-        return Curve(
-            tuple(sorted(points, key=lambda point: (point.time, point.cost))),
-            relative,
-            (sum(m.seconds for m in runs), sum(m.usd for m in runs)) if finished and runs else None,
-            None if relative or goal.deadline_s is None else goal.deadline_s - gone.elapsed_s,
-            None if relative or goal.budget_usd is None else goal.budget_usd - gone.spent_usd,
-        )
+        actual = (sum(m.seconds for m in runs), sum(m.usd for m in runs)) if finished and runs else None
+        return Curve(tuple(sorted(points, key=lambda point: (point.time, point.cost))), relative, actual)
 
     def words(self, time: float, cost: float) -> tuple[str, str]:
         """A duration and dollars, or factors."""

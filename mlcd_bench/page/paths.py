@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from statistics import median
 
-from mlcd.reports.figures.svg import COLOURS, Box, Scale, drawing, element, marked, marker, path, text
 from mlcd_bench.page.data import Path, Trace
+from mlcd_bench.page.svg import COLOURS, Box, Scale, drawing, element, marked, marker, path, text
 
 LONGEST = 3.0
 """A search longer than so many times the median one is cut off: an exhaustive one would hide the others."""

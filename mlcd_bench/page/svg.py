@@ -1,25 +1,14 @@
-"""What figures are drawn with, as SVG in strings: elements, scales and ticks, a frame, marks, room for labels."""
+"""What figures are drawn with, as SVG in strings: elements, scales and ticks, a frame, marks."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
-from mlcd.core.units import format_duration
-
-CHARACTER = 6.4
-"""Width of a character of figure text in pixels, taken generously: the reader's font is not known."""
-WIDE_RANGE = 4
-"""Values that differ by more than this factor are fitted with a log scale."""
-LEAST_RANGE = 0.2
-"""Of the largest value, that a linear scale covers at the least."""
-UNITS = ((7_200.0, 3_600.0, "h"), (120.0, 60.0, "m"), (0.0, 1.0, "s"))
-"""From so many seconds on, ticks stand at round numbers of this unit."""
-ROUND_TIMES = (0.001, 0.01, 0.1, 1, 3, 10, 30, 60, 180, 600, 1_800, 3_600, 10_800, 36_000, 86_400, 259_200, 864_000)
 COLOURS = 8
 SHAPES = ((0, 0, 1.0), (4, 45, 1.25), (3, -90, 1.4), (4, 0, 1.3), (3, 90, 1.4), (5, -90, 1.2), (6, 0, 1.15))
 """Corners (0: a circle), turn in degrees, size for equal weight.
@@ -57,10 +46,10 @@ def path(points: Iterable[tuple[float, float]], closed: bool = False) -> str:
     return "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points) + ("Z" if closed else "")
 
 
-def marker(index: int, x: float, y: float, radius: float = 5.0, hollow: bool = False) -> str:
+def marker(index: int, x: float, y: float, radius: float = 5.0) -> str:
     """The mark of a series: a colour and a shape of its own."""
     corners, turn, size = SHAPES[index % len(SHAPES)]
-    class_ = f"s{index % COLOURS} {'hollow' if hollow else 'mark'}"
+    class_ = f"s{index % COLOURS} mark"
     if not corners:
         return element("circle", cx=x, cy=y, r=radius, class_=class_)
     angles = [math.radians(turn + 360 * i / corners) for i in range(corners)]
@@ -112,38 +101,9 @@ class Scale:
         return [float(f"{i * step:.10g}") for i in range(first, last + 1)]
 
 
-def fitted(values: Sequence[float], start: float, end: float) -> Scale:
-    """Wide enough for all these values, with air on both sides.
-
-    Values that hardly differ are drawn close together: a scale that is full of a thousandth says too much of it, and
-    its ticks have more digits than there is room for.
-    """
-    low, high = min(values), max(values)
-    if high > WIDE_RANGE * low > 0:
-        air = (high / low) ** 0.07
-        return Scale(low / air, high * air, start, end, log=True)
-    wide = max(0.1 * (high - low), 0.5 * (LEAST_RANGE * high - (high - low)))
-    return Scale(low - wide, high + wide, start, end)
-
-
 def marked(scale: Scale, words: Callable[[float], str], most: int = 6) -> Ticks:
     """A scale's ticks as pixels and words."""
     return [(scale(tick), words(tick)) for tick in scale.ticks(most)]
-
-
-def time_ticks(scale: Scale, most: int = 6) -> Ticks:
-    """Ticks of a scale of seconds, at round numbers of a unit that suits its length; of several where one does not."""
-    size, unit = next((size, unit) for least, size, unit in UNITS if scale.high >= least)
-    if scale.log and scale.low < size / 10:
-        ticks = [(scale(s), format_duration(s)) for s in ROUND_TIMES if scale.low <= s <= scale.high]
-        return ticks[:: math.ceil(len(ticks) / most)] if ticks else []
-    counted = Scale(scale.low / size, scale.high / size, scale.start, scale.end, scale.log)
-    return marked(counted, lambda count: f"{count:,.6g} {unit}", most)
-
-
-def usd_tick(usd: float) -> str:
-    """'$200', '$0.05'."""
-    return f"${usd:,.10g}"
 
 
 class Box(NamedTuple):
@@ -169,36 +129,6 @@ class Box(NamedTuple):
         drawn.append(element("text", text(x_name), x=middle, y=bottom + 35, text_anchor="middle", class_="name"))
         drawn.append(element("text", text(y_name), x=2, y=12, class_="name"))
         return "".join(drawn)
-
-
-@dataclass
-class Room:
-    """The places that are taken, so that no label covers another."""
-
-    inside: Box
-    taken: list[Box] = field(default_factory=list)
-
-    def label(self, x: float, y: float, words: str, gap: float) -> str:
-        """The words beside a point, wherever there is room; '' where there is none."""
-        wide, high = CHARACTER * len(words), 12.0
-        for dx, dy in ((1, 0), (-1, 0), (0, -1), (0, 1), (0.7, -0.8), (0.7, 0.8), (-0.7, -0.8), (-0.7, 0.8)):
-            anchor_x, middle = x + dx * gap, y + dy * (gap + 3)
-            start = anchor_x - wide * (0.5 if dx == 0 else 1 if dx < 0 else 0)
-            box = Box(start, middle - high / 2, start + wide, middle + high / 2)
-            if self._free(box):
-                self.taken.append(box)
-                anchor = "middle" if dx == 0 else "end" if dx < 0 else "start"
-                return element("text", text(words), x=anchor_x, y=middle + 4, text_anchor=anchor, class_="label")
-        return ""
-
-    def _free(self, box: Box) -> bool:
-        room = self.inside
-        if box.left < room.left or box.top < room.top or box.right > room.right or box.bottom > room.bottom:
-            return False
-        return not any(
-            box.left < other.right and other.left < box.right and box.top < other.bottom and other.top < box.bottom
-            for other in self.taken
-        )
 
 
 def drawing(key: str, width: int, height: float, title: str, description: str, *content: str) -> str:
