@@ -1,6 +1,6 @@
 """The top of a run's page: the answer in a sentence, the key figures, and the sum that makes it safe.
 
-`mlcd.reports.functions.answer` and `mlcd.reports.serve.answer` have what is otherwise there.
+Here of jobs on machines; of others in `mlcd.reports.functions` and `mlcd.reports.serve`.
 """
 
 from __future__ import annotations

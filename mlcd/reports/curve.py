@@ -1,7 +1,7 @@
 """The trade-off curve of an elastic run: what each configuration is expected to take, and what the run really took.
 
 Built from the ledger alone. Where the model only compares configurations, everything is a factor of the best, and no
-time is told.
+time is shown.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ def notes(curve: Curve) -> list[str]:
     """What a reader of the table should know."""
     if curve.relative:
         return ["Factors of the best: how long the target takes is not known, so this ranks and claims no time."]
-    said = ["Time and cost from the decision on, without the search before it."]
+    sentences = ["Time and cost from the decision on, without the search before it."]
     if curve.actual is not None:
-        said.append(f"The run itself took {' and '.join(curve.words(*curve.actual))}.")
-    return said
+        sentences.append(f"The run itself took {' and '.join(curve.words(*curve.actual))}.")
+    return sentences
 
 
 def _cells(curve: Curve, p: Point) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from typing import Any
 
 from mlcd.core.errors import MlcdError
 from mlcd.core.ledger import Account, Line
-from mlcd.planners.functions.nouns import FunctionsTask, Planned
-from mlcd.planners.serve.nouns import ServingTask
+from mlcd.core.planner import planner_of
+from mlcd.planners.functions.nouns import Planned
 from mlcd.reports.deploy.exported import exported
 from mlcd.reports.entries import ledger_rows
 from mlcd.reports.functions.boundary import brief
@@ -25,8 +25,6 @@ from mlcd.reports.view.view import view_of
 
 MOST_POINTS = 120
 """Of a boundary, which may have ten thousand."""
-EXPORTS = {ServingTask: ("kserve", "triton", "compose"), FunctionsTask: ("lambda",)}
-"""Tools that a decision is written for; not SkyPilot: a task's envs may hold secrets, and a report is to be sent."""
 DATA = '<script type="application/json" id="run">'
 """In the built page; what follows it is the data."""
 
@@ -56,9 +54,9 @@ def page(
 
 def policy() -> str:
     """The Content-Security-Policy that a report has in itself: its own script may run, and nothing can be fetched."""
-    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', _built())
-    assert found is not None, "the built page has a policy"
-    return found[1]
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', _built())
+    assert policy is not None, "the built page has a policy"
+    return policy[1]
 
 
 @cache
@@ -67,10 +65,10 @@ def _built() -> str:
 
 
 def _exports(run: str, lines: Sequence[Line]) -> dict[str, Any]:
-    """The decision as files."""
+    """The decision as files. Not the SkyPilot task: its envs may hold secrets, and a report is there to be sent."""
     account = Account.replay((line.entry, line.elapsed_s) for line in lines)
     exports = {}
-    for tool in EXPORTS.get(type(account.job.ask), ()):
+    for tool in planner_of(account.job).exports:
         try:
             exports[f"/export?to={tool}"] = exported(run, account, tool)
         except MlcdError:

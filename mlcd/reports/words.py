@@ -1,4 +1,4 @@
-"""Sentences about goals, decisions and outcomes, said the same way wherever they are read."""
+"""Sentences about goals, decisions and outcomes, in the same words wherever they are read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def limits_words(goal: Goal, between: str = " / ") -> str:
 
 
 def relaxation_words(way: Relaxation) -> str:
-    """'$131.20', '9 h 20 m', or both; or the price of a probe that was not allowed. What is said is enough."""
+    """'$131.20', '9 h 20 m', or both; or the price of a probe that was not allowed. Rounded up to be enough."""
     if way.max_probe_usd is not None:
         return f"--max-probe {rounded_up(way.max_probe_usd)} (to try {way.configuration})"
     if way.confidence is not None:

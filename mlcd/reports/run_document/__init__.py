@@ -11,10 +11,9 @@ from typing import Any
 from pydantic import Field, TypeAdapter
 
 from mlcd.reports.run_document.additions import Additions
-from mlcd.reports.run_document.core import LaunchResult, RunCore, RunDecision
+from mlcd.reports.run_document.core import LaunchResult, RunCore, RunDecision, ScaleRun, TrainRun
 from mlcd.reports.run_document.part import Part
 from mlcd.reports.run_document.serve import ServeRun
-from mlcd.reports.run_document.train import ScaleRun, TrainRun
 from mlcd.reports.run_document.tune import TuneRun
 
 __all__ = ["Additions", "NotBegun", "OtherRun", "RunDocument", "ScaleRun", "ServeRun", "TrainRun", "TuneRun"]

@@ -12,7 +12,6 @@ from pydantic import Field
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Status
 from mlcd.core.planner import planner_of
-from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.reports.functions.words import chosen_plan, size_words
 from mlcd.reports.words import goal_words
 
@@ -50,13 +49,6 @@ class Summary:
 def standing_of(status: str, driven: bool) -> str:
     """A run's status, or that it is interrupted: it can be resumed."""
     return INTERRUPTED if status in ("searching", "running") and not driven else status
-
-
-def kind_of(job: Job) -> str:
-    """'train', 'scale', 'serve', 'tune', 'functions', or the name of a planner of another package."""
-    if isinstance(job.ask, FunctionsTask):
-        return "functions" if job.ask.tuning is None else "tune"
-    return planner_of(job).name
 
 
 def summary_of(
@@ -107,7 +99,7 @@ def waiting_summary(
 
 def _of_job(job: Job, owner: str | None, team: str | None, on: str) -> dict[str, Any]:
     return {
-        "kind": kind_of(job),
+        "kind": planner_of(job).kind(job),
         "job": job.name,
         "owner": owner,
         "team": team,
