@@ -17,7 +17,7 @@ from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.scale.nouns import ScalingTask
 from mlcd.reports.document import decision_of
 from mlcd.reports.run_document.core import RunGoal
-from mlcd.reports.story import Story, series
+from mlcd.reports.story import Story
 from mlcd.reports.tables import Table
 
 COLUMNS = (
@@ -33,16 +33,6 @@ class Point:
     time: float
     cost: float
     chosen: bool
-
-    @property
-    def series(self) -> str:
-        """What it has in common with the other points on its line."""
-        return series(self.prediction.configuration)
-
-    @property
-    def name(self) -> str:
-        """The configuration."""
-        return str(self.prediction.configuration)
 
     @property
     def marks(self) -> str:
@@ -82,13 +72,6 @@ class Curve:
         """A duration and dollars, or factors."""
         return (f"x{time:.2f}", f"x{cost:.2f}") if self.relative else (format_duration(time), format_usd(cost))
 
-    def interval_words(self, point: Point) -> str:
-        """'18 m to 25 m'; nothing where no time is claimed."""
-        if self.relative:
-            return "-"
-        low, high = format_duration(point.prediction.low_s), format_duration(point.prediction.high_s)
-        return low if low == high else f"{low} to {high}"
-
 
 def curve_of(lines: Sequence[Line]) -> tuple[Story, Curve]:
     """The curve of a run; one line to the user if it has none."""
@@ -123,11 +106,13 @@ def notes(curve: Curve) -> list[str]:
 
 
 def _cells(curve: Curve, p: Point) -> tuple[str, ...]:
-    measured = p.prediction.measured
-    source = "measured" if measured else "modelled"
+    expected, name = p.prediction, str(p.prediction.configuration)
     if curve.relative:  # a factor is no measurement, wherever its rate comes from
-        source = "ranked, rate measured" if measured else "ranked"
-    return p.name, *curve.words(p.time, p.cost), curve.interval_words(p), source, p.marks
+        source, interval = "ranked, rate measured" if expected.measured else "ranked", "-"
+    else:
+        low, high = format_duration(expected.low_s), format_duration(expected.high_s)
+        source, interval = "measured" if expected.measured else "modelled", low if low == high else f"{low} to {high}"
+    return name, *curve.words(p.time, p.cost), interval, source, p.marks
 
 
 def curve_document(story: Story, curve: Curve) -> dict[str, Any]:

@@ -140,11 +140,12 @@ def _ranking(story: Story) -> list[Ranked]:
     curve = Curve.of(story)
     if curve is None or not curve.relative:
         return []
-    return [
-        Ranked(p.name, p.series, p.time, p.cost, p.chosen, prediction.measured, prediction.on_boundary, prediction.knee)
-        for p in curve.points
-        for prediction in [p.prediction]
-    ]
+    ranked = []
+    for p in curve.points:
+        expected, place = p.prediction, p.prediction.configuration
+        marks = (p.chosen, expected.measured, expected.on_boundary, expected.knee)
+        ranked.append(Ranked(str(place), series(place), p.time, p.cost, *marks))
+    return ranked
 
 
 def _marked(points: list[TradeoffPoint]) -> list[TradeoffPoint]:
