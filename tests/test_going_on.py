@@ -26,9 +26,9 @@ from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.net_value import NetValue
 from mlcd.reports.document import run_document
+from mlcd.reports.entries import ledger_rows, line_words
 from mlcd.reports.story import Story
 from mlcd.reports.text import ledger_table
-from mlcd.reports.view.lines import ledger_rows, line_words
 from mlcd.testing.clouds import small_recording
 
 WORK = 3_600_000.0

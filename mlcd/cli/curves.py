@@ -14,9 +14,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.command()
 @run_name
 @click.option("--html", "html", metavar="FILE", type=_FILE, help="Write the report, which has the picture.")
-@click.option("--svg", "svg", metavar="FILE", type=_FILE, help="Write the picture alone.")
 @output
-def curves(run: str, html: Path | None, svg: Path | None, output: str) -> None:
+def curves(run: str, html: Path | None, output: str) -> None:
     """The trade-off curve of a run of `mlcd scale`, and its knee.
 
     Expected time and cost of each configuration, and the best trade-offs (the Pareto boundary).
@@ -25,32 +24,30 @@ def curves(run: str, html: Path | None, svg: Path | None, output: str) -> None:
     mlcd curves last --html curve.html
     """
     from mlcd.reports.curve import curve_document, curve_of, curve_table, notes
-    from mlcd.reports.figures.curve import curve_picture
     from mlcd.reports.html import page
+    from mlcd.reports.terminal import rich_table
 
     ledger = open_ledger()
     lines = ledger.lines(run)
     story, curve = curve_of(lines)
     if html is not None:
-        _write(html, page(lines, driven=ledger.is_driven(story.run)), "--html")
-    if svg is not None:
-        _write(svg, curve_picture(curve), "--svg")
+        _write(html, page(lines, driven=ledger.is_driven(story.run)))
     if output == "json":
         print_json(curve_document(story, curve))
         return
     results, progress = consoles()
-    results.print(curve_table(curve))
+    table = curve_table(curve)
+    results.print(rich_table(table.columns, table.rows, chosen=table.chosen))
     for note in notes(curve):
         results.print(note, style="dim", highlight=False)
-    for path in (html, svg):
-        if path is not None:
-            progress.print(f"Wrote {path}; open it in a browser.", highlight=False, markup=False)
+    if html is not None:
+        progress.print(f"Wrote {html}; open it in a browser.", highlight=False, markup=False)
 
 
-def _write(path: Path, content: str, option: str) -> None:
+def _write(path: Path, content: str) -> None:
     from mlcd.core.errors import UserError
 
     try:
         path.write_text(content, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}; choose another with {option}") from error
+        raise UserError(f"{path}: cannot be written: {error.strerror}; choose another with --html") from error

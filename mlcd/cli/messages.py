@@ -73,17 +73,17 @@ def print_end(
 ) -> int:
     """How a run ended, wherever it was: its outcome, what to do next, and the exit code."""
     from mlcd.core.planner import planner_of
+    from mlcd.reports.terminal import show_additions
     from mlcd.reports.text import show_outcome
-    from mlcd.reports.told import show_told
 
-    told = planner_of(account.job).tell(account)
+    additions = planner_of(account.job).tell(account)
     if output == "json":
         from mlcd.reports.document import run_document
 
-        print_json(run_document(lines(), told=told))
+        print_json(run_document(lines(), additions=additions))
     else:
         results, _ = consoles()
-        show_told(results, told)
+        show_additions(results, additions)
         show_outcome(results, account)
         decided = account.decision is not None and account.decision.configuration is not None
         if decided and not planner_of(account.job).launches:

@@ -31,8 +31,7 @@ MUCH = 0.1
 @job_file
 @with_options((*job_options, target_loss, *tuning_options, *allocation_options))
 @output
-@click.option("--to", "page", type=click.Path(path_type=Path, dir_okay=False), help="On functions: a picture, as SVG.")
-def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
+def plan(job_path: Path, output: str, **chosen: Any) -> int:
     """Preview a search, at no cost.
 
     The space, and whether the limits look possible. Options as of `mlcd train`; on functions as
@@ -58,7 +57,7 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
         _print_remote(job, remote, output)
         return 0
     if on_functions:
-        return _on_functions(job, output, page, remote)
+        return _on_functions(job, output, remote)
     _on_machines(job, output, remote)
     return 0
 
@@ -89,20 +88,13 @@ def _by_added_planner(name: str, job_path: Path, chosen: Mapping[str, Any], outp
     return 0
 
 
-def _on_functions(job: Job, output: str, page: Path | None, remote: Preview | None) -> int:
+def _on_functions(job: Job, output: str, remote: Preview | None) -> int:
     """The boundary and the stage plan, compared with those of other methods."""
-    from mlcd.core.errors import UserError
     from mlcd.planners.functions.prepare import plan_ahead
     from mlcd.reports.functions.document import plan_document
-    from mlcd.reports.functions.picture import plan_picture
     from mlcd.reports.functions.tables import say_decision, show_plan
 
     planned = plan_ahead(job)
-    if page is not None:
-        try:
-            page.write_text(plan_picture(planned.decision, planned.boundary), encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{page}: cannot be written: {error.strerror}; choose another with --to") from error
     if output == "json":
         print_json(plan_document(planned.job, planned.decision, planned.boundary) | _document(remote))
     else:

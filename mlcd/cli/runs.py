@@ -69,12 +69,12 @@ def show(run: str, output: str) -> None:
     mlcd show last
     """
     from mlcd.core.planner import planner_of
+    from mlcd.reports.terminal import show_additions
     from mlcd.reports.text import Narrator, show_decision, show_outcome
-    from mlcd.reports.told import show_told
 
     ledger = open_ledger()
     lines, account = ledger.lines(run), ledger.account(run)
-    told = planner_of(account.job).tell(account)
+    additions = planner_of(account.job).tell(account)
     if output == "json":
         from mlcd.reports.document import run_document
 
@@ -88,7 +88,7 @@ def show(run: str, output: str) -> None:
         narrate(line)
     if account.decision is not None:
         show_decision(results, account, account.decision, account.job.goal)
-    show_told(results, told)
+    show_additions(results, additions)
     show_outcome(results, account)
     results.print(f"Status: {_status(ledger, run, account)}", highlight=False)
 

@@ -27,7 +27,7 @@ from mlcd.core.place import Cloud, cloud
 from mlcd.core.strategy import Finish, Strategy
 
 if TYPE_CHECKING:
-    from mlcd.reports.run_document import Told
+    from mlcd.reports.run_document import Additions
 
 USUAL = "train"
 """The planner of a job that asks for nothing else."""
@@ -39,9 +39,10 @@ class Planner:
     What is written here is what most planners do; a planner overrides the rest.
 
     `summary`: a line of help for its command. `launches`: whether what was decided is run by MLCD; if not, `instead`
-    and `next_step` say in a line what to do with it. `method`: how it searches where nobody says. `goals`: what it can
-    look for, the usual one first. `options`: what its command knows besides goal, limits and search. `block`: a
-    `PlannerBlock`, where the job file has a block of its name.
+    and `next_step` say in a line what to do with it. `exports`: tools that its decision can be written for, besides
+    SkyPilot. `method`: how it searches where nobody says. `goals`: what it can look for, the usual one first.
+    `options`: what its command knows besides goal, limits and search. `block`: a `PlannerBlock`, where the job file
+    has a block of its name.
     """
 
     name: str
@@ -49,10 +50,15 @@ class Planner:
     launches: bool = True
     instead: str = ""
     next_step: str = ""
+    exports: tuple[str, ...] = ()
     method: str = ""
     goals: tuple[str, ...] = ("fastest", "cheapest")
     options: tuple[Option, ...] = ()
     block: type[Any] | None = None
+
+    def kind(self, job: Job) -> str:
+        """What a list of runs calls such a job."""
+        return self.name
 
     def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
         """The job of a file, for this planner, with what was asked in place of what the file says."""
@@ -115,7 +121,7 @@ class Planner:
     def remember_run(self, run: str, account: Account, database: Database) -> None:
         """Keep what the job itself has taught, once it has ended."""
 
-    def tell(self, account: Account) -> Told | None:
+    def tell(self, account: Account) -> Additions | None:
         """Facts, tables and figures of a run beside what the reports know of themselves; None if there are none."""
         return None
 

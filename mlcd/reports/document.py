@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mlcd.core.configuration import Configuration
@@ -17,7 +17,17 @@ from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Planned, al
 from mlcd.planners.scale.nouns import ScalingTask, batch_of, noise_of
 from mlcd.planners.serve.nouns import ServingTask, eased, knobs_of
 from mlcd.reports.functions.document import allocated, functions_job, functions_run, plans_of
-from mlcd.reports.run_document import NotBegun, OtherRun, RunDocument, ScaleRun, ServeRun, Told, TrainRun, TuneRun
+from mlcd.reports.run_document import (
+    Additions,
+    NotBegun,
+    OtherLaunch,
+    OtherRun,
+    RunDocument,
+    ScaleRun,
+    ServeRun,
+    TrainRun,
+    TuneRun,
+)
 from mlcd.reports.run_document.core import CurvePoint, LaunchResult, RunDecision, RunForecast, RunRelaxation, RunTarget
 from mlcd.reports.run_document.part import taken
 from mlcd.reports.run_document.serve import ServeDecision
@@ -28,28 +38,34 @@ from mlcd.reports.story import Story, Tried
 Fields = dict[str, Any]
 
 
-def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = (), told: Told | None = None) -> Fields:
+def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = (), additions: Additions | None = None) -> Fields:
     """A run's document, as JSON has it."""
     if not lines:
         return NotBegun(run=None, status="empty").model_dump()
-    return document_of(Story.of(lines), boundary, told).model_dump(mode="json")
+    return document_of(Story.of(lines), boundary, additions).model_dump(mode="json")
 
 
-def document_of(story: Story, boundary: Sequence[Planned] = (), told: Told | None = None) -> RunDocument:
+def document_of(story: Story, boundary: Sequence[Planned] = (), additions: Additions | None = None) -> RunDocument:
     """The document of a run. `boundary`: of a run on functions, one epoch's.
 
-    `told`: what its planner adds, where that was asked already.
+    `additions`: what its planner adds, where that was asked already.
     """
-    job, told = story.job, told or planner_of(story.job).tell(story.account) or Told()
-    core = _core(story, told)
-    if told.planner:
-        return OtherRun(**core, planner=told.planner, part=told.part, probes=_probes(story, _labelled))
-    if isinstance(job.ask, ServingTask):
-        return ServeRun(**core, **served_job(job, job.ask), trials=trials_of(story))
-    if isinstance(job.ask, FunctionsTask):
-        job_part, run = functions_job(job.ask).model_dump(), functions_run(story, boundary)
-        return TuneRun(**core, **_probing(story), **job_part, **run)
-    return _trained(story, core)
+    job, additions = story.job, additions or planner_of(story.job).tell(story.account) or Additions()
+    core = _core(story, additions)
+    if additions.planner:
+        launches = [(probe.measurement, probe.because) for probe in story.probes]
+        probes = [OtherLaunch(label=str(m.configuration), **_result(m), because=because) for m, because in launches]
+        return OtherRun(**core, planner=additions.planner, part=additions.part, probes=probes)
+    match job.ask:
+        case ServingTask() as service:
+            return ServeRun(**core, **served_job(job, service), trials=trials_of(story))
+        case FunctionsTask() as task:
+            run = functions_run(story, boundary)
+            return TuneRun(**core, **_probing(story), **functions_job(task).model_dump(), **run)
+        case ScalingTask() as scaling:
+            fields = core | _trained(story)
+            return ScaleRun(**fields, mode=str(scaling.mode), learning_rate=str(scaling.learning_rate))
+    return TrainRun(**core, **_trained(story))
 
 
 def decision_of(job: Job, decision: Decision, searched: History) -> RunDecision:
@@ -73,14 +89,13 @@ def decision_of(job: Job, decision: Decision, searched: History) -> RunDecision:
         ],
         curve=_curve(decision) if decision.curve else [],
     )
-    if isinstance(job.ask, ServingTask):
-        chosen = next((m for m in searched.good if m.configuration == decision.configuration), None)
-        return ServeDecision(**fields, measured=load_test(job, chosen) if chosen is not None else None)
-    return (
-        TuneDecision(**fields, **plans_of(decision, job))
-        if isinstance(job.ask, FunctionsTask)
-        else RunDecision(**fields)
-    )
+    match job.ask:
+        case ServingTask():
+            chosen = next((m for m in searched.good if m.configuration == decision.configuration), None)
+            return ServeDecision(**fields, measured=load_test(job, chosen) if chosen is not None else None)
+        case FunctionsTask():
+            return TuneDecision(**fields, **plans_of(decision, job))
+    return RunDecision(**fields)
 
 
 def forecast_of(ahead: Forecast | None) -> Fields | None:
@@ -88,7 +103,7 @@ def forecast_of(ahead: Forecast | None) -> Fields | None:
     return taken(RunForecast, ahead, fallback=_place(ahead.fallback)) if ahead is not None else None
 
 
-def _core(story: Story, told: Told) -> Fields:
+def _core(story: Story, additions: Additions) -> Fields:
     """What every run has."""
     begun, job, history, decision = story.started, story.job, story.account.history, story.decision
     return {
@@ -112,31 +127,25 @@ def _core(story: Story, told: Told) -> Fields:
         "spent_usd": history.spent_usd,
         "elapsed_s": history.elapsed_s,
         "version": begun.version,
-        "facts": told.facts,
-        "tables": told.tables,
-        "figures": told.figures,
+        "facts": additions.facts,
+        "tables": additions.tables,
+        "figures": additions.figures,
     }
 
 
-def _trained(story: Story, core: Fields) -> RunDocument:
+def _trained(story: Story) -> Fields:
     """Of a job on machines."""
-    job, ended, final = story.job, story.account.ended, story.runs[-1] if story.runs else None
+    ended, runs = story.account.ended, story.account.history.runs
 
-    def finish(probe: Tried) -> Fields | None:
-        found = forecast_of(story.ahead(probe)) if probe.measurement.ok else None
-        return found and {**found, "certifiable": story.certified(probe)}
-
-    fields = {
-        **core,
+    return {
         **_probing(story),
-        "work_samples": job.work_samples,
+        "work_samples": story.job.work_samples,
         "saved_samples": story.account.history.saved_samples,
-        "probes": _probes(story, lambda probe: {**_machines(probe.measurement), "finish": finish(probe)}),
-        "final_run": final and {**_machines(final), "because": ended.because if ended is not None else ""},
+        "probes": [
+            {**_machines(p.measurement), "finish": _finish(story, p), "because": p.because} for p in story.probes
+        ],
+        "final_run": {**_machines(runs[-1]), "because": ended.because if ended is not None else ""} if runs else None,
     }
-    if not isinstance(job.ask, ScalingTask):
-        return TrainRun(**fields)
-    return ScaleRun(**fields, mode=str(job.ask.mode), learning_rate=str(job.ask.learning_rate))
 
 
 def _probing(story: Story) -> Fields:
@@ -149,16 +158,14 @@ def _probing(story: Story) -> Fields:
     }
 
 
-def _probes(story: Story, shown: Callable[[Tried], Fields]) -> list[Any]:
-    return [{**shown(probe), "because": probe.because} for probe in story.probes]
+def _finish(story: Story, probe: Tried) -> Fields | None:
+    """What finishing takes where it was probed; None if it has no rate."""
+    forecast = forecast_of(story.ahead(probe)) if probe.measurement.ok else None
+    return forecast and {**forecast, "certifiable": story.certified(probe)}
 
 
 def _machines(m: Measurement) -> Fields:
     return {**(_place(m.configuration) or {}), **_result(m)}
-
-
-def _labelled(probe: Tried) -> Fields:
-    return {"label": str(probe.measurement.configuration), **_result(probe.measurement)}
 
 
 def _result(m: Measurement) -> Fields:

@@ -72,7 +72,9 @@ APART = 64
 
 
 @dataclass
-class _Seen:
+class _Reports:
+    """What a launch has reported: its epochs, and what its recent rate is made of."""
+
     first_s: float
     recent: deque[Sample] = field(default_factory=deque)
     epochs: list[Epoch] = field(default_factory=list)
@@ -91,29 +93,30 @@ class _Seen:
 
 
 class Gauge:
-    """Told every report of a run's launches, which may be under way at the same time; says where each stands."""
+    """Gets every report of a run's launches, which may be under way at the same time; says where each stands."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
-        self._seen: dict[str, _Seen] = {}
+        self._reports: dict[str, _Reports] = {}
 
     def __call__(self, job: Job, launch: Launch, sample: Sample) -> Headway:
         """Where the launch stands with this report."""
-        seen = self._seen.setdefault(launch.label, _Seen(sample.elapsed_s))
+        reports = self._reports.setdefault(launch.label, _Reports(sample.elapsed_s))
         if isinstance(sample.evidence, Epoch):
-            seen.epochs.append(sample.evidence)
-        if isinstance(job.ask, FunctionsTask):
-            return self._on_functions(job.ask, launch, seen.epochs, sample)
-        unit = UNITS[job.ask.counted] if isinstance(job.ask, ServingTask) else "samples/s"
-        return self._on_machines(launch, seen.recent_rate(sample), sample, unit)
+            reports.epochs.append(sample.evidence)
+        match job.ask:
+            case FunctionsTask() as task:
+                return self._on_functions(task, launch, reports.epochs, sample)
+            case ServingTask(counted=counted):
+                return self._on_machines(launch, reports.recent_rate(sample), sample, UNITS[counted])
+        return self._on_machines(launch, reports.recent_rate(sample), sample, "samples/s")
 
     def forget(self, label: str) -> None:
         """A launch that is over."""
-        self._seen.pop(label, None)
+        self._reports.pop(label, None)
 
     def _on_machines(self, launch: Launch, rate: float, sample: Sample, unit: str) -> Headway:
-        usd = launch.configuration.usd(sample.elapsed_s)
-        share = left_s = None
+        usd, share, left_s = launch.configuration.usd(sample.elapsed_s), None, None
         if launch.purpose is Purpose.RUN and launch.samples > 0:
             share = sample.samples / launch.samples
             left_s = (launch.samples - sample.samples) / rate if rate > 0 and share <= 1 else None
@@ -124,7 +127,7 @@ class Gauge:
         return Headway(*about, usd, words, share, rate if rate > 0 else None, unit, left_s)
 
     def _on_functions(self, task: FunctionsTask, launch: Launch, epochs: list[Epoch], sample: Sample) -> Headway:
-        """Functions are billed by the epoch, and tell only of those that have ended."""
+        """Functions are billed by the epoch, and report only those that have ended."""
         words = progress_words(task, launch, epochs, sample.elapsed_s)
         usd, share, left_s = sum(epoch.usd for epoch in epochs), None, None
         if launch.purpose is Purpose.RUN and (work := work_of(launch)) is not None:

@@ -18,7 +18,7 @@ BEYOND = 0.5
 
 
 class ProgressLine:
-    """Told every report of a live launch. A terminal gets a line that changes, a log file one for every tenth.
+    """Gets every report of a live launch. A terminal gets a line that changes, a log file one for every tenth.
 
     A job that goes on beyond its stated work gets one for every half of it.
     """
@@ -27,7 +27,7 @@ class ProgressLine:
         self.console = console
         self._gauge = Gauge()
         self._status: Status | None = None
-        self._told: dict[str, int] = {}
+        self._printed: dict[str, int] = {}
 
     def __call__(self, job: Job, launch: Launch, sample: Sample) -> None:
         """Show a report."""
@@ -41,7 +41,7 @@ class ProgressLine:
             self.close()
 
     def show(self, headway: Headway) -> None:
-        """Show where a launch stands; that it has ended is told when it is settled."""
+        """Show where a launch stands; that it has ended is printed when it is settled."""
         if self.console.is_terminal:
             if self._status is None:
                 self._status = self.console.status("", spinner="dots")
@@ -50,8 +50,8 @@ class ProgressLine:
             return
         share = headway.share or 0.0
         reached = int(TENTHS * share) if share < 1 else TENTHS + int((share - 1) / BEYOND)
-        if self._told.get(headway.label, 0) < reached != TENTHS:  # at its end there is an entry that says so
-            self._told[headway.label] = reached
+        if self._printed.get(headway.label, 0) < reached != TENTHS:  # at its end there is an entry that says so
+            self._printed[headway.label] = reached
             self.console.print(f"     {headway.words}", style="dim", highlight=False, markup=False)
 
     def close(self) -> None:

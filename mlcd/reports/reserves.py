@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush, heapreplace
 
@@ -34,20 +33,15 @@ class _Finish:
     """
 
     def __init__(self, job: Job, space: Space) -> None:
-        self._job, self._space = job, space
-        self._left, self._saved_samples = job, 0.0
-        self._seen = _Seen()
-        self._spread: Spread | None = None
+        self._job, self._space, self._left = job, space, job
+        self._measured, self._spread = _Measured(), Spread()
         self._best, self._nearest = _Ranking(), _Ranking()
 
     def after(self, history: History) -> Forecast | None:
-        seen, goal, repeats = self._seen, self._job.goal, self._seen.repeats
-        changed = seen.add(history)
-        if seen.saved_samples > self._saved_samples:  # there is less to do, wherever that is
-            self._saved_samples, self._left = seen.saved_samples, remaining(self._job, history)
-            changed = list(range(len(seen.good)))
-        if self._spread is None or seen.repeats > repeats:
-            self._spread, changed = history.spread, list(range(len(seen.good)))
+        goal, (changed, all_changed) = self._job.goal, self._measured.add(history)
+        if all_changed:
+            self._left, self._spread = remaining(self._job, history), history.spread
+            changed = list(range(len(self._measured.good)))
         for number in changed:
             ahead = self._ahead(number)
             self._best.put(number, objective(goal, ahead))
@@ -58,8 +52,8 @@ class _Finish:
         return None if first is None else self._ahead(first)
 
     def _ahead(self, number: int) -> Forecast:
-        m = self._seen.good[number]
-        counted_on = slow_rate(self._job.goal.confidence, self._spread or Spread(), self._seen.launches, m)
+        m = self._measured.good[number]
+        counted_on = slow_rate(self._job.goal.confidence, self._spread, self._measured.launches, m)
         return forecast_at(self._left, self._space, m, counted_on)
 
 
@@ -68,46 +62,46 @@ class _Confirmation:
 
     def __init__(self, job: Job, space: Space) -> None:
         self._job, self._space = job, space
-        self._seen, self._best = _Seen(), _Ranking()
+        self._measured, self._best = _Measured(), _Ranking()
 
     def after(self, history: History) -> Forecast | None:
-        for number in self._seen.add(history):
-            m = self._seen.good[number]
+        good = self._measured.good
+        for number in self._measured.add(history)[0]:
+            m = good[number]
             rank = (-certifies(self._job, m), -value(self._job, m), m.configuration.usd_per_hour)
             self._best.put(number, rank if keeps(self._job, m) else None)
         first = self._best.first()
-        if first is None or certifies(self._job, self._seen.good[first]):
+        if first is None or certifies(self._job, good[first]):
             return None
-        seconds, usd = self._space.worst_probe(self._seen.good[first].configuration)
+        seconds, usd = self._space.worst_probe(good[first].configuration)
         return Forecast(seconds, usd, seconds, usd)
 
 
-class _Seen:
-    """`good` and `saved_samples` of a history that grows; only what is new in it is looked at.
-
-    `repeats` counts launches of what had been launched before.
-    """
+class _Measured:
+    """`good` of a history that grows, and its launches by configuration; only what is new in it is looked at."""
 
     def __init__(self) -> None:
         self.good: list[Measurement] = []
         self.launches: Launches = {}
-        self.repeats = 0
-        self._launched: Counter[Configuration] = Counter()
-        self.saved_samples = 0.0
         self._numbers: dict[Configuration, int] = {}
+        self._launched: set[Configuration] = set()
         self._probes = self._runs = 0
+        self._saved_samples = -1.0
 
-    def add(self, history: History) -> list[int]:
-        """The numbers of what is good that are new or have changed."""
+    def add(self, history: History) -> tuple[list[int], bool]:
+        """The numbers of what is good that are new or have changed; and whether every forecast has.
+
+        They have where a launch was repeated, and where more work is saved: there is less to do, wherever that is.
+        """
         probes, runs = history.measurements[self._probes :], history.runs[self._runs :]
         self._probes, self._runs = len(history.measurements), len(history.runs)
-        launched = [m.configuration for m in (*probes, *runs) if m.ok]
-        self._launched.update(launched)
-        self.repeats = sum(self._launched.values()) - len(self._launched)
-        self.saved_samples = max(
-            [self.saved_samples, history.saved_before, *(m.saved_samples for m in (*probes, *runs))]
-        )
-        return [self._pool(m) for m in probes if m.ok]
+        repeated = False
+        for m in (*probes, *runs):
+            repeated |= m.ok and m.configuration in self._launched
+            self._launched |= {m.configuration} if m.ok else set()
+        saved_before, saved = self._saved_samples, [m.saved_samples for m in (*probes, *runs)]
+        self._saved_samples = max([saved_before, history.saved_before, *saved])
+        return [self._pool(m) for m in probes if m.ok], repeated or self._saved_samples > saved_before
 
     def _pool(self, m: Measurement) -> int:
         number = self._numbers.setdefault(m.configuration, len(self.good))

@@ -35,18 +35,15 @@ def task_of(run: str, account: Account) -> dict[str, Any]:
     task.pop("num_nodes", None)
     if batch_of(configuration) is not None:  # the tracker hands it to the script
         task["envs"] = {**(task.get("envs") or {}), "MLCD_BATCH": str(batch_of(configuration))}
-    return {"name": account.job.name, "resources": resources, "num_nodes": configuration.nodes, **_rest(task)}
+    rest = {key: value for key, value in task.items() if key != "name" and value is not None}
+    return {"name": account.job.name, "resources": resources, "num_nodes": configuration.nodes, **rest}
 
 
 def task_text(run: str, account: Account) -> str:
     """The task as YAML, with where it comes from on top."""
     task = task_of(run, account)
     provenance = account.started.provenance if account.started is not None else ""
-    said = decision_words(account.decision, account.job.goal) if account.decision is not None else ""
-    head = f"# Chosen by MLCD in run {run} ({provenance}): {said}\n"
+    words = decision_words(account.decision, account.job.goal) if account.decision is not None else ""
+    head = f"# Chosen by MLCD in run {run} ({provenance}): {words}\n"
     body: str = yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=100)
     return head + body
-
-
-def _rest(task: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in task.items() if key != "name" and value is not None}

@@ -1,4 +1,4 @@
-"""What a run's ledger tells, in the order a reader asks: the probes, what each promises, what was chosen."""
+"""A run read from its ledger: the probes, what finishing takes on each, and which was chosen."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from functools import cached_property
 from mlcd.core.backend import Purpose
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Decision, Forecast
-from mlcd.core.forecasts import objective, remaining
+from mlcd.core.forecasts import forecasts, objective, remaining
 from mlcd.core.guarantee import choices
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Line, Reserved, Settled, Started, Status
 from mlcd.core.measurement import Measurement
 from mlcd.planners.scale.nouns import batch_of
-from mlcd.planners.serve.nouns import ServingTask
-from mlcd.reports.finishing import finishes
 from mlcd.reports.reserves import reserves
 
 
@@ -68,11 +66,6 @@ class Story:
         return self.lines[0].run
 
     @property
-    def tries(self) -> str:
-        """What its probes are called."""
-        return "probes" if not isinstance(self.job.ask, ServingTask) else "trials"
-
-    @property
     def search(self) -> History:
         """What was known and spent when the search ended, or so far."""
         return self.account.searched
@@ -88,11 +81,6 @@ class Story:
         return self.job.goal
 
     @property
-    def space(self) -> Space:
-        """Where the search went, with its prices."""
-        return self.started.space
-
-    @property
     def status(self) -> Status:
         """Where the run stands."""
         return self.account.status
@@ -101,21 +89,6 @@ class Story:
     def decision(self) -> Decision | None:
         """What the search ended with, if it has."""
         return self.account.decision
-
-    @property
-    def settled_usd(self) -> float:
-        """Every dollar that was spent: the sum of what was settled."""
-        return self.account.history.spent_usd
-
-    @property
-    def final_runs(self) -> tuple[Measurement, ...]:
-        """Those since the last decision: what its forecast is about."""
-        return self.account.final_runs
-
-    @property
-    def runs(self) -> tuple[Measurement, ...]:
-        """The launches of the job itself."""
-        return self.account.history.runs
 
     @cached_property
     def good(self) -> tuple[Tried, ...]:
@@ -152,14 +125,12 @@ class Story:
         """What the job itself takes on a probed configuration."""
         return self._finishes[probe.measurement.configuration]
 
-    def total(self, probe: Tried) -> tuple[float, float]:
+    def total(self, ahead: Forecast) -> tuple[float, float]:
         """Seconds and dollars to expect with all probes included."""
-        ahead = self.ahead(probe)
         return self.search.elapsed_s + ahead.seconds, self.search.spent_usd + ahead.usd
 
-    def worst(self, probe: Tried) -> tuple[float, float]:
+    def worst(self, ahead: Forecast) -> tuple[float, float]:
         """Seconds and dollars that are counted on at the most, with all probes included."""
-        ahead = self.ahead(probe)
         return self.search.elapsed_s + ahead.worst_seconds, self.search.spent_usd + ahead.worst_usd
 
     def certified(self, probe: Tried) -> bool:
@@ -169,11 +140,11 @@ class Story:
     @cached_property
     def _choices(self) -> frozenset[Configuration]:
         curve = self.decision.curve if self.decision is not None else ()
-        return frozenset(choices(self._left, self.space, self.search, curve))
+        return frozenset(choices(self._left, self.account.space, self.search, curve))
 
     @cached_property
     def _finishes(self) -> dict[Configuration, Forecast]:
-        return finishes(self._left, self.space, self.search, self.decision)
+        return finishes(self._left, self.account.space, self.search, self.decision)
 
     @cached_property
     def _together(self) -> dict[Configuration, Measurement]:
@@ -187,7 +158,17 @@ class Story:
     @cached_property
     def reserves(self) -> list[Forecast | None]:
         """For each probe, what had to be kept just after it: to finish, or to confirm a service; None: nothing."""
-        return reserves(self.job, self.space, (probe.after for probe in self.probes))
+        return reserves(self.job, self.account.space, (probe.after for probe in self.probes))
+
+
+def finishes(job: Job, space: Space, history: History, decision: Decision | None) -> dict[Configuration, Forecast]:
+    """Time and cost from the decision on, of each configuration that has a rate; `job` has only the work that is left.
+
+    Of an elastic job by the curve of its decision: a batch of another size needs other work to reach the target.
+    """
+    curve = decision.curve if decision is not None else ()
+    ahead = {m.configuration: each for m, each in forecasts(job, space, history, curve=curve)}
+    return ahead | choices(job, space, history, curve)
 
 
 def series(configuration: Configuration) -> str:

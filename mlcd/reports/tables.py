@@ -10,21 +10,15 @@ from mlcd.core.job import Target
 from mlcd.core.measurement import Z
 from mlcd.core.units import format_duration, format_rate, format_usd
 from mlcd.planners.scale.nouns import Noise, noise_of
-from mlcd.reports.curve import Curve, cells, notes
-from mlcd.reports.finishing import last_metric
 from mlcd.reports.story import Story, Tried
-from mlcd.reports.words import noise_words, outcome_words
+from mlcd.reports.terminal import Columns
+from mlcd.reports.words import last_metric, noise_words, outcome_words
 
-Columns = Sequence[tuple[str, str]]
-"""Names, and 'num' for what stands at the right."""
 Cells = Sequence[str]
 _MEASURED = (
     ("#", "num"), ("Configuration", ""), ("GPUs", ""), ("$/h", "num"), ("Samples/s", "num"), ("±", "num"),
     ("Forecast time", "num"), ("Forecast cost", "num"), ("Probe time", "num"), ("Probe cost", "num"),
     ("Outcome", ""), ("Certified", ""),
-)  # fmt: skip
-_CURVE = (
-    ("Configuration", ""), ("Time", "num"), ("Cost", "num"), ("9 of 10 times", "num"), ("From", ""), ("Mark", ""),
 )  # fmt: skip
 
 
@@ -43,7 +37,7 @@ class Table:
 
 def final_run(story: Story) -> list[Table]:
     """The final run against its forecast, if it had one, and its target; none where there was no run."""
-    decision, runs = story.decision, story.final_runs
+    decision, runs = story.decision, story.account.final_runs
     if not runs or decision is None or (decision.forecast is None and not decision.curve):
         return []
     ahead = decision.forecast
@@ -76,32 +70,19 @@ def measured(story: Story) -> list[Table]:
     return [Table("Everything measured, the best first", columns, rows, total, chosen=chosen)]
 
 
-def expected(story: Story) -> list[Table]:
-    """Of a run of `mlcd scale`: what each configuration is expected to take, the fastest first."""
-    curve = Curve.of(story)
-    if curve is None:
-        return []
-    rows = [cells(curve, p) for p in curve.points]
-    chosen = [i for i, p in enumerate(curve.points) if p.chosen]
-    return [Table("Every configuration of the curve", _CURVE, rows, note=" ".join(notes(curve)), chosen=chosen)]
-
-
 def _measured_row(story: Story, probe: Tried) -> list[str]:
     m = probe.measurement
     offer = m.configuration.offer
     gpus = f"{offer.accelerators * m.configuration.nodes} x {offer.accelerator}" if offer.accelerators else "–"
     named = f"{m.configuration} (chosen)" if probe is story.chosen else str(m.configuration)
-    told = [str(probe.number), named, gpus, f"{m.configuration.usd_per_hour:,.2f}"]
-    if m.ok:
-        ahead = story.ahead(probe)
-        told += [format_rate(m.rate), f"{100 * Z * m.rel_error:.1f} %"]
-        told += [format_duration(ahead.seconds), format_usd(ahead.usd)]
-        verdict = "yes" if story.certified(probe) else "no"
-        last = ["ok", verdict if probe in story.good else "measured again"]
-    else:
-        told += ["–"] * 4
-        last = [outcome_words(m.outcome), "–"]
-    return [*told, format_duration(m.seconds), format_usd(m.usd), *last]
+    about = [str(probe.number), named, gpus, f"{m.configuration.usd_per_hour:,.2f}"]
+    took = [format_duration(m.seconds), format_usd(m.usd)]
+    if not m.ok:
+        return [*about, *["–"] * 4, *took, outcome_words(m.outcome), "–"]
+    ahead, verdict = story.ahead(probe), "yes" if story.certified(probe) else "no"
+    rate = [format_rate(m.rate), f"{100 * Z * m.rel_error:.1f} %"]
+    forecast = [format_duration(ahead.seconds), format_usd(ahead.usd)]
+    return [*about, *rate, *forecast, *took, "ok", verdict if probe in story.good else "measured again"]
 
 
 def _noise(probe: Tried) -> str:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from mlcd.core.decision import Decision
+from mlcd.core.decision import Decision, Forecast
 from mlcd.core.ledger import Line
 from mlcd.planners.functions.beliefs.calibration import spread
 from mlcd.planners.functions.nouns import FunctionsTask, plan_of
@@ -65,7 +65,8 @@ def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
     """The points, and the ranges in which a budget or a deadline changes the decision."""
     story = Story.of(lines)
     ranking = _ranking(story)
-    points = _sorted(_probes(story)) if ranking else _sorted(_marked(_places(story)))
+    points = _probes(story) if ranking else _marked(_points(story))
+    points.sort(key=lambda p: (p.seconds, p.usd))
     spent, goal = story.search, story.goal
     return {
         "run": story.run,
@@ -82,43 +83,40 @@ def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
     }
 
 
-def _places(story: Story) -> list[TradeoffPoint]:
-    if isinstance(story.job.ask, ServingTask):
-        return []  # its trials show its trade-off: latency, rate and price
+def _points(story: Story) -> list[TradeoffPoint]:
     decision = story.decision
-    if isinstance(story.job.ask, FunctionsTask):
-        return _plans(story, decision) if decision is not None else []
-    if decision is not None and decision.curve:
-        return _curve(story, decision)
-    return _probes(story)
+    match story.job.ask:
+        case ServingTask():
+            return []  # its trials show its trade-off: latency, rate and price
+        case FunctionsTask():
+            return _plans(story, decision) if decision is not None else []
+    return _curve(story, decision) if decision is not None and decision.curve else _probes(story)
 
 
 def _probes(story: Story) -> list[TradeoffPoint]:
-    points: list[TradeoffPoint] = []
+    points = []
     for probe in story.good:
-        (seconds, usd), (worst_s, worst_usd) = story.total(probe), story.worst(probe)
-        certified, label = story.certified(probe), str(probe.measurement.configuration)
+        ahead, label = story.ahead(probe), str(probe.measurement.configuration)
+        totals = (*story.total(ahead), *story.worst(ahead))
         chosen = probe is story.chosen
-        points.append(TradeoffPoint(label, probe.type_name, seconds, usd, worst_s, worst_usd, certified, chosen, True))
+        points.append(TradeoffPoint(label, probe.type_name, *totals, story.certified(probe), chosen, measured=True))
     return points
 
 
 def _curve(story: Story, decision: Decision) -> list[TradeoffPoint]:
-    """Points of an elastic run: all configurations are predicted; only measured ones can be certified."""
-    measured = {place.label: place for place in _probes(story)}
-    spent, points = story.search, []
-    for p in decision.curve:
-        label, chosen = str(p.configuration), p.configuration == decision.configuration
-        if (point := measured.get(label)) is not None:
-            points.append(point)  # the measured values, on which the decision is based
-            continue
-        seconds, usd = spent.elapsed_s + p.seconds, spent.spent_usd + p.usd
+    """Points of an elastic run: all configurations are predicted; only measured ones can be certified.
+
+    Those are shown with the measured values, on which the decision is based.
+    """
+    points = {point.label: point for point in _probes(story)}
+    spent, order = story.search, [str(p.configuration) for p in decision.curve]
+    for p, label in zip(decision.curve, order, strict=True):
+        total = spent.elapsed_s + p.seconds, spent.spent_usd + p.usd
         worst_s = spent.elapsed_s + p.high_s if math.isfinite(p.high_s) else None
-        worst_usd = None if worst_s is None else spent.spent_usd + p.configuration.usd(p.high_s)
-        points.append(
-            TradeoffPoint(label, series(p.configuration), seconds, usd, worst_s, worst_usd, False, chosen, False)
-        )
-    return points
+        worst_usd = spent.spent_usd + p.configuration.usd(p.high_s) if worst_s is not None else None
+        chosen, name = p.configuration == decision.configuration, series(p.configuration)
+        points.setdefault(label, TradeoffPoint(label, name, *total, worst_s, worst_usd, False, chosen, False))
+    return [points[label] for label in order]
 
 
 def _plans(story: Story, decision: Decision) -> list[TradeoffPoint]:
@@ -126,27 +124,28 @@ def _plans(story: Story, decision: Decision) -> list[TradeoffPoint]:
 
     Only the chosen one can be certified: the run uses its own method.
     """
-    spent, chosen = story.search, chosen_plan(decision)
-    calibration = plan_of(decision).calibration
+    chosen, calibration = chosen_plan(decision), plan_of(decision).calibration
     factor = spread(calibration) if calibration is not None else 1.0
-    points: list[TradeoffPoint] = []
+    points = []
     for plan in plan_of(decision).plans:
-        worst_s, worst_usd = spent.elapsed_s + factor * plan.seconds, spent.spent_usd + factor * plan.usd
-        name, seconds, usd = plan_name(plan.method), spent.elapsed_s + plan.seconds, spent.spent_usd + plan.usd
+        ahead = Forecast(plan.seconds, plan.usd, factor * plan.seconds, factor * plan.usd)
+        name, totals = plan_name(plan.method), (*story.total(ahead), *story.worst(ahead))
         certified = plan is chosen and decision.certified
-        points.append(TradeoffPoint(name, name, seconds, usd, worst_s, worst_usd, certified, plan is chosen, False))
+        points.append(TradeoffPoint(name, name, *totals, certified, plan is chosen, measured=False))
     return points
 
 
 def _ranking(story: Story) -> list[Ranked]:
+    """Of a curve that claims no times: its configurations relative to each other."""
     curve = Curve.of(story)
     if curve is None or not curve.relative:
         return []
-    return [
-        Ranked(p.name, p.series, p.time, p.cost, p.chosen, prediction.measured, prediction.on_boundary, prediction.knee)
-        for p in curve.points
-        for prediction in [p.prediction]
-    ]
+    ranked = []
+    for p in curve.points:
+        expected, place = p.prediction, p.prediction.configuration
+        marks = (p.chosen, expected.measured, expected.on_boundary, expected.knee)
+        ranked.append(Ranked(str(place), series(place), p.time, p.cost, *marks))
+    return ranked
 
 
 def _marked(points: list[TradeoffPoint]) -> list[TradeoffPoint]:
@@ -156,11 +155,6 @@ def _marked(points: list[TradeoffPoint]) -> list[TradeoffPoint]:
     seconds, usd = np.array([p.seconds for p in points]), np.array([p.usd for p in points])
     best, knee_index = pareto_mask(seconds, usd), knee(seconds, usd)
     return [replace(p, frontier=bool(best[i]), knee=i == knee_index) for i, p in enumerate(points)]
-
-
-def _sorted(points: list[TradeoffPoint]) -> list[TradeoffPoint]:
-    """The fastest first."""
-    return sorted(points, key=lambda p: (p.seconds, p.usd))
 
 
 def _range(needed: Sequence[float], limit: float | None) -> tuple[float, float] | None:

@@ -1,13 +1,16 @@
-"""Sentences about goals, decisions and outcomes, said the same way wherever they are read."""
+"""Sentences about goals, decisions and outcomes, in the same words wherever they are read."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from mlcd.core.decision import Decision, Forecast, Relaxation
 from mlcd.core.guarantee import rounded_up
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Target
 from mlcd.core.launch_spread import NOTHING_SEEN
-from mlcd.core.measurement import Measurement, Mismatch, Outcome, Z
+from mlcd.core.measurement import Measurement, Outcome, Z
+from mlcd.core.payload import Ask
 from mlcd.core.units import (
     counted,
     enough_duration,
@@ -17,39 +20,40 @@ from mlcd.core.units import (
     format_rate,
     format_usd,
 )
-from mlcd.planners.functions.nouns import Allocation
+from mlcd.planners.functions.nouns import Allocation, evidence_of
 from mlcd.planners.scale.nouns import Noise, batch_of
 from mlcd.planners.serve.nouns import ServingTask
+from mlcd.reports.functions.words import best_epoch
 from mlcd.reports.functions.words import result_words as functions_words
 from mlcd.reports.serve.words import asked_words, trial_words
 
 
-def goal_words(goal: Goal, target: Target | None = None, service: ServingTask | None = None) -> str:
+def goal_words(goal: Goal, target: Target | None = None, ask: Ask | None = None) -> str:
     """'fastest within $100 and 6 h', 'cheapest, no limit', 'knee within $5, until accuracy >= 0.97'."""
-    if service is not None:
-        return asked_words(goal, service)
-    limits = []
-    if goal.budget_usd is not None:
-        limits.append(format_usd(goal.budget_usd))
-    if goal.deadline_s is not None:
-        limits.append(format_duration(goal.deadline_s))
-    said = f"{goal.objective} within {' and '.join(limits)}" if limits else f"{goal.objective}, no limit"
-    return said if target is None else f"{said}, until {target}"
+    if isinstance(ask, ServingTask):
+        return asked_words(goal, ask)
+    within = limits_words(goal, " and ")
+    words = f"{goal.objective} within {within}" if within else f"{goal.objective}, no limit"
+    return words if target is None else f"{words}, until {target}"
+
+
+def limits_words(goal: Goal, between: str = " / ") -> str:
+    """'$300.00 / 12 h', or '' without limits."""
+    limits = [format_usd(goal.budget_usd)] if goal.budget_usd is not None else []
+    limits += [format_duration(goal.deadline_s)] if goal.deadline_s is not None else []
+    return between.join(limits)
 
 
 def relaxation_words(way: Relaxation) -> str:
-    """'$131.20', '9 h 20 m', or both; or the price of a probe that was not allowed. What is said is enough."""
+    """'$131.20', '9 h 20 m', or both; or the price of a probe that was not allowed. Rounded up to be enough."""
     if way.max_probe_usd is not None:
         return f"--max-probe {rounded_up(way.max_probe_usd)} (to try {way.configuration})"
     if way.confidence is not None:
         return f"--confidence {way.confidence:g} (on {way.configuration}, within the limits as they are)"
-    parts = []
-    if way.budget_usd is not None:
-        parts.append(enough_usd(way.budget_usd))
-    if way.deadline_s is not None:
-        parts.append(enough_duration(way.deadline_s))
+    limits = [enough_usd(way.budget_usd)] if way.budget_usd is not None else []
+    limits += [enough_duration(way.deadline_s)] if way.deadline_s is not None else []
     where = f" (on {way.configuration})" if way.configuration is not None else ""
-    return " and ".join(parts) + where
+    return " and ".join(limits) + where
 
 
 def decision_words(decision: Decision, goal: Goal) -> str:
@@ -63,9 +67,9 @@ def decision_words(decision: Decision, goal: Goal) -> str:
         binding = f"cannot be certified: {decision.binding}" if decision.binding else "cannot be certified"
         return f"{binding}; needs {needs}" if needs else binding
     ahead = decision.forecast
-    expected = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)} expected"
+    takes = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)}"
+    expected = f"{takes} expected"
     if decision.curve and decision.curve[0].relative:
-        takes = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)}"
         expected = f"{takes} {all_the_work_words(decision)}; how soon the target comes is not known yet"
     certificate = certificate_words(decision, goal_words(goal)) if goal.limited else "no limit to break"
     certificate += fallback_words(decision)
@@ -99,11 +103,11 @@ def spread_words(history: History) -> str:
     percent = f"{100 * history.spread.variance**0.5:.1f} %"
     launched = [m.configuration for m in (*history.measurements, *history.runs) if m.ok]
     repeats = len(launched) - len(set(launched))
-    seen = [counted(repeats, "repeat")] if repeats else []
-    seen += ["earlier runs here"] if history.seen_before != NOTHING_SEEN else []
-    if not seen:
+    evidence = [counted(repeats, "repeat")] if repeats else []
+    evidence += ["earlier runs here"] if history.seen_before != NOTHING_SEEN else []
+    if not evidence:
         return f"launches of one configuration are taken to differ by about {percent} (stated prior)"
-    return f"launches of one configuration differ by about {percent} ({' and '.join(seen)})"
+    return f"launches of one configuration differ by about {percent} ({' and '.join(evidence)})"
 
 
 def all_the_work_words(decision: Decision) -> str:
@@ -123,20 +127,15 @@ def reserve_words(decision: Decision, goal: Goal, history: History) -> list[str]
     ahead = decision.forecast
     if ahead is None:
         return []
-    said, finish = [], f"to finish{where_words(ahead)}"
+    sums, finish = [], f"to finish{where_words(ahead)}"
     if goal.budget_usd is not None:
-        total = history.spent_usd + ahead.worst_usd
-        said.append(
-            f"spent {format_usd(history.spent_usd)} + at most {format_usd(ahead.worst_usd)} {finish} "
-            f"= {format_usd(total)} <= {format_usd(goal.budget_usd)}"
-        )
+        spent, kept, total = map(format_usd, (history.spent_usd, ahead.worst_usd, history.spent_usd + ahead.worst_usd))
+        sums.append(f"spent {spent} + at most {kept} {finish} = {total} <= {format_usd(goal.budget_usd)}")
     if goal.deadline_s is not None:
-        total = history.elapsed_s + ahead.worst_seconds
-        said.append(
-            f"used {format_duration(history.elapsed_s)} + at most {format_duration(ahead.worst_seconds)} {finish} "
-            f"= {format_duration(total)} <= {format_duration(goal.deadline_s)}"
-        )
-    return said
+        times = (history.elapsed_s, ahead.worst_seconds, history.elapsed_s + ahead.worst_seconds)
+        used, kept, total = map(format_duration, times)
+        sums.append(f"used {used} + at most {kept} {finish} = {total} <= {format_duration(goal.deadline_s)}")
+    return sums
 
 
 def counted_on_words(decision: Decision, history: History) -> str:
@@ -144,34 +143,35 @@ def counted_on_words(decision: Decision, history: History) -> str:
     return f"{slow_rate_words(decision)}; {spread_words(history)}" if decision.confidence is not None else ""
 
 
-def result_words(measurement: Measurement, service: ServingTask | None = None) -> str:
-    """'1,743 samples/s ± 4.7 %', with the noise and the metric of a job that tells them; or how it failed."""
-    if isinstance(measurement.configuration.setting, Allocation):
-        return functions_words(measurement)
-    if measurement.ok and service is not None:
-        return trial_words(measurement, service)
-    if measurement.ok and measurement.outcome is not Outcome.AT_THE_LIMIT:
-        said = [f"{format_rate(measurement.rate)} samples/s ± {100 * Z * measurement.rel_error:.1f} %"]
-        said += [noise_words(measurement.evidence)] if isinstance(measurement.evidence, Noise) else []
-        said += [f"metric {measurement.metric:.4g}"] if measurement.metric is not None else []
-        said += [mismatch_words(measurement.mismatch)] if measurement.mismatch is not None else []
-        return ", ".join(said)
-    outcome = str(measurement.outcome).replace("_", " ")
-    detail = measurement.detail
-    return outcome if not detail or detail == outcome else f"{outcome} ({detail})"
+def result_words(m: Measurement, ask: Ask | None = None) -> str:
+    """'1,743 samples/s ± 4.7 %', with the noise and the metric of a job that reports them; or how it failed."""
+    if isinstance(m.configuration.setting, Allocation):
+        return functions_words(m)
+    if m.ok and isinstance(ask, ServingTask):
+        return trial_words(m, ask)
+    if not m.ok or m.outcome is Outcome.AT_THE_LIMIT:
+        outcome = outcome_words(m.outcome)
+        return outcome if m.detail in ("", outcome) else f"{outcome} ({m.detail})"
+    words = [f"{format_rate(m.rate)} samples/s ± {100 * Z * m.rel_error:.1f} %"]
+    words += [noise_words(m.evidence)] if isinstance(m.evidence, Noise) else []
+    words += [f"metric {m.metric:.4g}"] if m.metric is not None else []
+    if m.mismatch is not None:
+        words.append(f"{'ended by itself after ' if m.mismatch.short else ''}{m.mismatch.share} of its `work`")
+    return ", ".join(words)
 
 
-def mismatch_words(mismatch: Mismatch) -> str:
-    """'ended by itself after 13 % of its `work`', '400 % of its `work`'."""
-    return f"{'ended by itself after ' if mismatch.short else ''}{mismatch.share} of its `work`"
+def last_metric(launches: Iterable[Measurement]) -> float | None:
+    """The last value that was reported of what the job is judged by; on functions, the loss of the best trial."""
+    metrics = [best_epoch(evidence_of(m).epochs).loss if evidence_of(m).epochs else m.metric for m in launches]
+    return next((metric for metric in reversed(metrics) if metric is not None), None)
 
 
 def noise_words(noise: Noise) -> str:
     """'noise 812 ± 12 %': the interval is as wide as that of a rate."""
     if noise.rel_error >= 1:  # it could be anything
         return "noise not known yet"
-    said = f"noise {format_rate(noise.scale)} ± {100 * Z * noise.rel_error:.0f} %"
-    return said if noise.stable else f"{said}, not stable yet"
+    words = f"noise {format_rate(noise.scale)} ± {100 * Z * noise.rel_error:.0f} %"
+    return words if noise.stable else f"{words}, not stable yet"
 
 
 def curve_words(decision: Decision) -> str:
@@ -182,7 +182,7 @@ def curve_words(decision: Decision) -> str:
 
 
 def reached_words(target: Target, metric: float | None) -> str:
-    """'accuracy 0.9712 (>= 0.97: reached)', or that it was not, or never told."""
+    """'accuracy 0.9712 (>= 0.97: reached)', or that it was not, or never reported."""
     sign = ">=" if target.at_least else "<="
     if metric is None:
         return f"{target.metric} was never reported ({sign} {target.value:g} was asked for)"

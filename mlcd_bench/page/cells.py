@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mlcd.reports.figures.axes import Scale
-from mlcd.reports.markup import element, text
 from mlcd_bench.page.data import Spread
+from mlcd_bench.page.svg import Scale, element, text
 
 WIDE, HIGH = 1_000, 24
 """Of a plot in a cell, in its own units; the browser stretches it to the cell."""

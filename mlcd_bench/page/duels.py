@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlcd.reports.markup import element, text
 from mlcd_bench.page.cells import cell, gap, number, table
 from mlcd_bench.page.data import Duel, Focus, Panel, Place
+from mlcd_bench.page.svg import element, text
 
 _DUELS = (
     ("Against", ""), ("Wins", "num"), ("Ties", "num"), ("Losses", "num"), ("Wins by", "num far"),

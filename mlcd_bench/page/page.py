@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from mlcd.core.units import counted
-from mlcd.reports.figures.marks import marker
-from mlcd.reports.markup import element, text
 from mlcd_bench.page.cells import percent
 from mlcd_bench.page.data import Contest, Focus, Standing, Trace
 from mlcd_bench.page.duels import duels, places
 from mlcd_bench.page.paths import title, trace
 from mlcd_bench.page.standings import heat, standings
+from mlcd_bench.page.svg import element, marker, text
 
 WIDE, NARROW = 840, 350
 MOST_CRASHES = 20

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from statistics import median
 
-from mlcd.reports.figures.axes import Area, Scale, drawing, marked, path
-from mlcd.reports.figures.marks import COLOURS, marker
-from mlcd.reports.markup import element, text
 from mlcd_bench.page.data import Path, Trace
+from mlcd_bench.page.svg import COLOURS, Box, Scale, drawing, element, marked, marker, path, text
 
 LONGEST = 3.0
 """A search longer than so many times the median one is cut off: an exhaustive one would hide the others."""
@@ -16,7 +14,7 @@ LOG_FROM = 5.0
 
 def trace(number: int, shown: Trace, width: int) -> str:
     """One problem: a line for each method, down by steps, with a mark where it chose."""
-    area = Area(46.0, 30.0, width - 16.0, 290.0 if width >= 600 else 250.0)
+    area = Box(46.0, 30.0, width - 16.0, 290.0 if width >= 600 else 250.0)
     ends = [p.steps[-1][0] for p in shown.paths if len(p.steps) > 1]
     right = min(max(ends), LONGEST * median(ends)) * 1.05 if ends else 1.0
     heights = [best for p in shown.paths for _, best in p.steps if best is not None]

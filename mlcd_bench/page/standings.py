@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlcd.reports.figures.axes import Scale
-from mlcd.reports.markup import element, text
 from mlcd_bench.page.cells import WIDE, box_plot, cell, interval_plot, number, percent, table, ticks
 from mlcd_bench.page.data import Panel, Standing
+from mlcd_bench.page.svg import Scale, element, text
 
 TICKS, SHARE_TICKS = 5, 2
 LOG_FROM = 4.0

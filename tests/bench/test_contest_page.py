@@ -14,6 +14,7 @@ import pytest
 
 from mlcd.testing.clouds import small_recording
 from mlcd_bench.page import Contest, page
+from mlcd_bench.page.svg import Scale
 from mlcd_bench.problems import Scenario, problems
 from mlcd_bench.summary import focus_on, summarise
 from mlcd_bench.traces import traces
@@ -177,3 +178,11 @@ def test_hours_that_make_no_sense_are_refused(mlcd, recording: Path, hours: str,
 
 def test_a_page_that_cannot_be_written_is_told_before_anything_is_run(mlcd, recording: Path, tmp_path: Path):
     assert "no/page.html" in mlcd("bench", "train", recording, "--html", tmp_path / "no" / "page.html").complaint
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize(("low", "high"), [(1, 50), (0.0001, 0.0009), (3.0, 3.3), (1, 1e9), (7, 7)])
+def test_ticks_are_few_and_inside(low: float, high: float, log: bool) -> None:
+    ticks = Scale(low, high, 0, 100, log).ticks(6)
+    assert 1 <= len(ticks) <= 7
+    assert all(low <= tick <= high for tick in ticks)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -42,15 +41,14 @@ def learned(reference_epochs: float | None = 8.0) -> StoredModel:
     return StoredModel("digits-1", identity, *kept, Provenance.LIVE, JOB.target, reference_epochs)
 
 
-def test_curves_tells_the_table_and_writes_the_page_and_the_picture(mlcd: Mlcd, ledger: Ledger, tmp_path: Path) -> None:
+def test_curves_tells_the_table_and_writes_the_page(mlcd: Mlcd, ledger: Ledger, tmp_path: Path) -> None:
     elastic_run(ledger)
-    answer = mlcd("curves", "last", "--html", tmp_path / "c.html", "--svg", tmp_path / "c.svg")
+    answer = mlcd("curves", "last", "--html", tmp_path / "c.html")
     assert answer.code == 0
     assert "knee, chosen" in answer.out
     assert "Wrote " not in answer.out
     assert (tmp_path / "c.html").read_text().startswith("<!doctype html>")
     assert "Every configuration of the curve" in tables((tmp_path / "c.html").read_text())
-    ElementTree.parse(tmp_path / "c.svg")
     document = mlcd("curves", "digits-1", "-o", "json").document
     assert len(document["configurations"]) == len(SPACE)
     assert document["actual"]["seconds"] > 0
@@ -84,9 +82,8 @@ def test_a_run_without_a_curve_is_one_line(mlcd: Mlcd, recorded_job: WriteJob) -
 
 def test_a_file_that_cannot_be_written_is_one_line(mlcd: Mlcd, ledger: Ledger, tmp_path: Path) -> None:
     elastic_run(ledger)
-    for option in ("--html", "--svg"):
-        said = mlcd("curves", "last", option, tmp_path / "none" / "x").complaint
-        assert f"cannot be written: No such file or directory; choose another with {option}" in said
+    said = mlcd("curves", "last", "--html", tmp_path / "none" / "x").complaint
+    assert "cannot be written: No such file or directory; choose another with --html" in said
 
 
 def test_models_are_listed_shown_exported_and_forgotten(mlcd: Mlcd, home: Path, tmp_path: Path) -> None:

@@ -113,13 +113,10 @@ def test_what_if_plans_again_from_stored_probes(mlcd: Mlcd, job: Path) -> None:
     assert mlcd("show", "last", "-o", "json").document["spent_usd"] == before["spent_usd"]
 
 
-def test_plan_shows_the_boundary_and_the_plans_and_spends_nothing(mlcd: Mlcd, job: Path, tmp_path: Path) -> None:
-    picture = tmp_path / "plan.svg"
-    answer = mlcd("plan", job, "--budget", "5", "--to", picture, "-o", "json")
-    plan = answer.document
+def test_plan_shows_the_boundary_and_the_plans_and_spends_nothing(mlcd: Mlcd, job: Path) -> None:
+    plan = mlcd("plan", job, "--budget", "5", "-o", "json").document
     assert plan["plans"][0]["method"] == "exact"
     assert len(plan["boundary"]) > 10
-    assert picture.read_text().startswith("<svg")
     assert mlcd("runs", "-o", "json").document == {"runs": []}
     shown = mlcd("plan", job, "--budget", "5").out
     assert "even split" in shown

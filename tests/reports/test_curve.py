@@ -1,4 +1,4 @@
-"""The trade-off curve: told from the ledger alone, never a time where only a ranking is known, and a picture of it."""
+"""The trade-off curve: told from the ledger alone, and never a time where only a ranking is known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -27,9 +26,9 @@ from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.scale.nouns import Batch, Mode, Noise, ScalingTask, batch_of
 from mlcd.reports.curve import Curve, curve_document, curve_of, curve_table, notes
 from mlcd.reports.document import run_document
-from mlcd.reports.figures.curve import curve_picture
 from mlcd.reports.html import page
 from mlcd.reports.story import Story
+from mlcd.reports.terminal import rich_table
 from mlcd.reports.text import Narrator, show_decision, show_outcome
 from mlcd.reports.words import goal_words, reached_words, result_words
 
@@ -43,10 +42,10 @@ def lines(predicted: Sequence[Prediction] | None = None, *, job: Job = JOB, **ho
     return ledger.lines(run)
 
 
-def printed(*things: object) -> str:
-    console = Console(width=160, file=StringIO())
-    for thing in things:
-        console.print(thing)
+def printed(curve: Curve) -> str:
+    """What `mlcd curves` prints."""
+    console, table = Console(width=160, file=StringIO()), curve_table(curve)
+    console.print(rich_table(table.columns, table.rows, chosen=table.chosen))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -64,7 +63,7 @@ def told(written: list[Line]) -> str:
 
 def test_every_configuration_is_told_once_with_the_knee_and_the_choice() -> None:
     _, found = curve_of(lines())
-    rows = printed(curve_table(found)).splitlines()[1:]
+    rows = printed(found).splitlines()[1:]
     assert len(rows) == len(SPACE)
     assert {row.split("  ")[0] for row in rows} == {str(c) for c in SPACE.configurations}
     assert [row for row in rows if "chosen" in row] == [row for row in rows if "knee" in row]
@@ -79,10 +78,10 @@ def test_every_configuration_is_told_once_with_the_knee_and_the_choice() -> None
 
 def test_a_ranking_is_told_in_factors_and_never_as_a_time() -> None:
     story, found = curve_of(lines(curve(relative=True), job=UNKNOWN))
-    table = printed(curve_table(found))
+    table = printed(found)
     assert "x1.00" in table
     assert f"x{KNEE.seconds / min(p.seconds for p in curve()):.2f}" in table
-    texts = [table, *notes(found), curve_picture(found)]
+    texts = [table, *notes(found)]
     times = {format_duration(seconds(c)) for c in SPACE.configurations}
     assert not any(re.search(rf"(?<!\d){time}(?! *\w)", text) for time in times for text in texts)
     assert "$" not in table
@@ -90,40 +89,6 @@ def test_a_ranking_is_told_in_factors_and_never_as_a_time() -> None:
         assert row["seconds"] is row["usd"] is row["interval_s"] is None
         assert row["time_factor"] >= 1
         assert row["cost_factor"] >= 1
-
-
-@pytest.mark.parametrize("relative", [False, True])
-def test_the_picture_has_every_configuration_a_line_for_each_batch_and_what_was_chosen(relative: bool) -> None:
-    _, found = curve_of(lines(curve(relative=relative)))
-    svg = ElementTree.fromstring(curve_picture(found))
-    classes = [each.get("class", "") for each in svg.iter()]
-    names = [each.text for each in svg.iter() if each.tag.endswith("title")]
-    assert sum(name is not None and name.startswith(tuple("12345678")) for name in names) == len(SPACE)
-    assert sum("thread" in each for each in classes) == len(BATCHES)
-    assert classes.count("ring") == 2  # one of them in the legend
-    assert classes.count("best") == 2
-    assert sum("whisker" in each for each in classes) == (0 if relative else len(SPACE))
-    assert any(name is not None and name.startswith("actual: ") for name in names) is not relative
-
-
-def test_a_limit_is_drawn_where_it_is_near() -> None:
-    def picture(goal: Goal) -> str:
-        return curve_picture(curve_of(lines(job=replace(JOB, goal=goal)))[1])
-
-    far, near = picture(Goal(Objective.KNEE, 1_000.0)), picture(Goal(Objective.KNEE, 0.4, 600.0))
-    assert 'class="limit"' not in far
-    assert near.count('class="limit"') == 2
-    assert "deadline, 8 m 40 s left" in near
-    assert "budget, $0.32 left" in near
-
-
-def test_a_picture_needs_nothing_else_and_says_what_its_marks_mean() -> None:
-    whole = curve_picture(curve_of(lines())[1])
-    assert "<style>" in whole
-    assert "prefers-color-scheme: dark" in whole
-    assert "url(http" not in whole
-    for named in ("batch 64", "batch 1024", "chosen", "hollow: modelled, not measured", "what the run took"):
-        assert f">{named}</text>" in whole
 
 
 offers = st.sampled_from([NODE, Offer("other <one>", 3.0, 8, 32), Offer("free", 0.0, 8, 32)])
@@ -144,14 +109,11 @@ def predictions(draw: st.DrawFn) -> tuple[Prediction, ...]:
 
 
 @given(predictions(), st.booleans())
-def test_whatever_the_curve_it_can_be_drawn_and_told(predicted: tuple[Prediction, ...], ended: bool) -> None:
+def test_whatever_the_curve_it_can_be_told(predicted: tuple[Prediction, ...], ended: bool) -> None:
     written = lines(predicted, ended=ended)
     story, found = curve_of(written)
-    drawn = curve_picture(found)
-    ElementTree.fromstring(drawn)
-    assert "nan" not in drawn
     json.dumps([curve_document(story, found), run_document(written)], allow_nan=False)
-    assert len(printed(curve_table(found)).splitlines()) == len(predicted) + 1
+    assert len(printed(found).splitlines()) == len(predicted) + 1
     table = tables(page(written))["Every configuration of the curve"]
     assert len(table["rows"]) == len(predicted)
 
@@ -265,4 +227,4 @@ def test_an_unended_run_has_no_actual() -> None:
     found = Curve.of(Story.of(lines(ended=False)))
     assert found is not None
     assert found.actual is None
-    assert "what the run took" not in curve_picture(found)
+    assert len(notes(found)) == 1

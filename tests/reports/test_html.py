@@ -41,11 +41,12 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import enough_usd, format_duration, format_usd
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
+from mlcd.reports.entries import ledger_rows
 from mlcd.reports.html import DATA, page, policy
 from mlcd.reports.run_tables import run_tables
 from mlcd.reports.story import Story
 from mlcd.reports.tradeoff import tradeoff_of
-from mlcd.reports.view import ledger_rows, view_of
+from mlcd.reports.view.view import view_of
 from mlcd_bench.baselines.train.heterbo import HeterBO
 
 SMALL = Offer("small", 0.5, 4, 16, accelerator="T4", accelerators=1, tflops_per_accelerator=8)
@@ -245,14 +246,14 @@ def test_the_ledger_adds_up_to_what_was_settled(case: Case) -> None:
 def test_the_total_of_a_finished_run_is_the_ledgers() -> None:
     written = lines()
     card = next(card for card in view(page(written))["cards"] if card["name"] == "Total cost")
-    assert card["value"] == format_usd(Story.of(written).settled_usd)
+    assert card["value"] == format_usd(Story.of(written).account.history.spent_usd)
 
 
 def test_the_final_run_is_told_beside_its_forecast() -> None:
     written = lines()
     table = tables(page(written))["The final run against its forecast"]
     (time, cost) = table["rows"]
-    runs = Story.of(written).final_runs
+    runs = Story.of(written).account.final_runs
     assert time[2] == format_duration(sum(run.seconds for run in runs))
     assert cost[2] == format_usd(sum(run.usd for run in runs))
     assert not table["folded"]
@@ -263,11 +264,11 @@ def test_the_reserve_is_a_sum_that_holds() -> None:
     story = Story.of(lines())
     best = story.best
     assert best is not None
-    assert story.worst(best)[1] == pytest.approx(story.search.spent_usd + story.ahead(best).worst_usd)
-    assert story.worst(best)[1] <= 40.0
+    assert story.worst(story.ahead(best))[1] == pytest.approx(story.search.spent_usd + story.ahead(best).worst_usd)
+    assert story.worst(story.ahead(best))[1] <= 40.0
     (term,) = view(page(story.lines))["certificate"]["terms"]
     assert term["holds"]
-    assert term["gone"] + term["kept"] == pytest.approx(story.worst(best)[1])
+    assert term["gone"] + term["kept"] == pytest.approx(story.worst(story.ahead(best))[1])
 
 
 def test_a_run_that_cannot_be_certified_says_what_it_needs() -> None:

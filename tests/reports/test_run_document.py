@@ -20,15 +20,15 @@ from mlcd.core.ledger import Ledger, Line
 from mlcd.core.runs.run import start
 from mlcd.planners.form.jobs import of_text
 from mlcd.reports.document import document_of, run_document
-from mlcd.reports.run_document import OtherRun, RunDocument, Told, run_schema
-from mlcd.reports.run_document.told import Axis, Column, Fact, Figure, LimitLine, Point, Series, Table
+from mlcd.reports.run_document import Additions, OtherRun, RunDocument, run_schema
+from mlcd.reports.run_document.additions import Axis, Column, Fact, Figure, LimitLine, Point, Series, Table
 from mlcd.reports.story import Story
-from mlcd.reports.told import show_told
-from mlcd.reports.view import view_of
+from mlcd.reports.terminal import show_additions
+from mlcd.reports.view.view import view_of
 
 KEYS = json.loads((Path(__file__).parent / "document_keys.json").read_text())
 """For a run of each kind, the keys that its document had before there was a model of it."""
-TOLD = Told(
+ADDED = Additions(
     planner="archive",
     facts=[Fact(label="Copies", value="3", hint="one in another region")],
     tables=[
@@ -132,7 +132,7 @@ def test_a_run_of_no_entries_is_empty() -> None:
 
 
 def test_a_planner_of_another_package_shows_itself_in_the_document_and_the_page() -> None:
-    document = document_of(Story.of(RUNS["train"]), told=TOLD)
+    document = document_of(Story.of(RUNS["train"]), additions=ADDED)
     assert isinstance(document, OtherRun)
     written = document.model_dump(mode="json")
     assert (written["planner"], written["part"]) == ("archive", {"copies": 3})
@@ -140,14 +140,14 @@ def test_a_planner_of_another_package_shows_itself_in_the_document_and_the_page(
     assert written["figures"][0]["series"][0]["points"][1]["y"] is None  # JSON has no NaN
     assert written["spent_usd"] == run_document(RUNS["train"])["spent_usd"]
     assert [each["label"] for each in written["probes"]]
-    assert view_of(RUNS["train"], told=TOLD)["document"] == written
+    assert view_of(RUNS["train"], additions=ADDED)["document"] == written
     json.dumps(written, allow_nan=False)
 
 
 def test_the_terminal_prints_facts_and_tables() -> None:
     said = io.StringIO()
-    show_told(Console(file=said, width=120), TOLD)
-    show_told(Console(file=said, width=120), None)
+    show_additions(Console(file=said, width=120), ADDED)
+    show_additions(Console(file=said, width=120), None)
     lines = [line.split() for line in said.getvalue().splitlines()]
     assert ["Copies:", "3", "one", "in", "another", "region"] in lines
     assert ["STORE", "COST", "TO", "RESTORE", "SIZE", "KEPT"] in lines
@@ -156,6 +156,6 @@ def test_the_terminal_prints_facts_and_tables() -> None:
 
 
 def test_our_own_planners_may_add_to_their_documents() -> None:
-    document = run_document(RUNS["serve"], told=Told(facts=TOLD.facts))
+    document = run_document(RUNS["serve"], additions=Additions(facts=ADDED.facts))
     assert document["planner"] == "serve"
-    assert document["facts"] == [fact.model_dump() for fact in TOLD.facts]
+    assert document["facts"] == [fact.model_dump() for fact in ADDED.facts]

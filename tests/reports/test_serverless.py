@@ -46,7 +46,6 @@ from mlcd.planners.functions.nouns import (
     evidence_of,
     plan_of,
 )
-from mlcd.reports.again import command
 from mlcd.reports.document import run_document
 from mlcd.reports.functions.document import plan_document
 from mlcd.reports.functions.rows import EpochRow, best_path, brief, epoch_rows, folded, knee, ordered, stage_rows
@@ -55,6 +54,7 @@ from mlcd.reports.functions.words import METHODS, decision_sentence, fine_usd, g
 from mlcd.reports.headway import Gauge
 from mlcd.reports.html import page
 from mlcd.reports.progress import ProgressLine
+from mlcd.reports.run_tables import command
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
 

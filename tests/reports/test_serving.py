@@ -33,10 +33,10 @@ from mlcd.core.ledger import Decided, Line, Refused, Reserved, Settled, Stopped
 from mlcd.core.measurement import Measurement, Outcome, Sample
 from mlcd.planners.serve import promise
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, Served, ServingTask, knobs_of
-from mlcd.reports.again import command
 from mlcd.reports.document import run_document
 from mlcd.reports.headway import Gauge
 from mlcd.reports.html import page
+from mlcd.reports.run_tables import command
 from mlcd.reports.serve.words import (
     asked_words,
     decision_sentence,

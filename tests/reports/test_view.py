@@ -17,11 +17,13 @@ from mlcd_fixtures.serving_runs import JOB as SERVED
 from mlcd_fixtures.serving_runs import language_lines, serving_lines
 
 from mlcd.core.ledger import Account, Ledger, Line, Reserved, Settled, Status, Stopped
+from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import evidence_of
 from mlcd.planners.serve.nouns import ServingTask
+from mlcd.reports.entries import ledger_rows, line_words
 from mlcd.reports.html import page
-from mlcd.reports.view import Summary, kind_of, ledger_rows, line_words, view_of, waiting_summary, waiting_view
-from mlcd.reports.view.summary import place_words
+from mlcd.reports.view.summary import Summary, place_words, waiting_summary
+from mlcd.reports.view.view import view_of, waiting_view
 
 
 def elastic_lines() -> list[Line]:
@@ -191,7 +193,7 @@ def test_a_run_that_has_not_begun_is_queued_or_refused(refused: str | None, owne
 
 
 def test_kinds_are_told_apart() -> None:
-    kinds = {name: kind_of(account_of(lines).job) for name, lines in RUNS.items()}
+    kinds = {name: planner_of(account_of(lines).job).kind(account_of(lines).job) for name, lines in RUNS.items()}
     assert kinds == {name: "serve" if name == "language" else name for name in RUNS}
     assert set(Summary.__slots__) == set(view_of(RUNS["serve"])["summary"])
 

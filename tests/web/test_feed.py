@@ -23,7 +23,7 @@ from mlcd.core.database.schema import entries
 from mlcd.core.decision import Decision
 from mlcd.core.errors import LedgerError, UnknownName
 from mlcd.core.ledger import Book, Decided, Ended, Ledger, Line, Refused, Resumed, Started, Stopped
-from mlcd.reports.view import summary_of
+from mlcd.reports.view.summary import summary_of
 from mlcd.service.team import Audit
 from mlcd.service.web import feed as feed_module
 from mlcd.service.web.app import create_app

@@ -29,6 +29,11 @@ class Functions(Planner):
 
     name = "functions"
     block = FunctionsBlock
+    exports = ("lambda",)
+
+    def kind(self, job: Job) -> str:
+        """Whether one model is trained, or hyperparameters are tuned."""
+        return "tune" if on_functions(job).tuning is not None else self.name
 
     def ready(self, job: Job, database: Database) -> Job:
         """With its sizes, its prices and the limits of its platform."""

@@ -7,13 +7,12 @@ from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.functions.nouns import on_functions, plan_of
 from mlcd.reports.answer import Card, left_words
-from mlcd.reports.finishing import last_metric
 from mlcd.reports.functions import tables as cells
 from mlcd.reports.functions.rows import best_path, best_trial, epoch_rows, folded, stage_rows
 from mlcd.reports.functions.words import basis_words, chosen_plan, decision_sentence, source_words
 from mlcd.reports.story import Story
 from mlcd.reports.tables import Table
-from mlcd.reports.words import reached_words
+from mlcd.reports.words import last_metric, reached_words
 
 
 def cards(story: Story) -> list[Card]:
@@ -62,21 +61,20 @@ def _planned_cards(story: Story) -> list[Card]:
 
 def sentences(story: Story) -> tuple[str, str]:
     """The answer, and what needs saying after it."""
-    decision, ended = story.decision, story.account.ended
+    decision, ended, history = story.decision, story.account.ended, story.account.history
     resume = f"Go on with: mlcd resume {story.run}"
     stopped = story.status is Status.STOPPED
     if decision is None:
         state = "stopped" if stopped else "still calibrating"
-        words = f"{state} after {counted(len(story.probes), 'probe')}, {format_usd(story.settled_usd)} spent"
+        words = f"{state} after {counted(len(story.probes), 'probe')}, {format_usd(history.spent_usd)} spent"
         return _sentence(words), resume if stopped else "This page shows the run as it stood; make it again later."
     if ended is None:
         now = {Status.RUNNING: "The run is under way.", Status.STOPPED: f"The run was stopped. {resume}"}
         return _sentence(decision_sentence(decision, story.job)), now.get(story.status, "")
-    history = story.account.history
     used = f"{format_duration(history.elapsed_s)} and {format_usd(history.spent_usd)} in total"
     outcome = f"{ended.because}; {used}" if ended.finished else f"it did not finish: {ended.because}; {used}"
     target = story.job.target
-    judged = reached_words(target, last_metric(story.runs)) if target is not None and ended.finished else ""
+    judged = reached_words(target, last_metric(history.runs)) if target is not None and ended.finished else ""
     judged = judged or (f"best: {best}" if (best := best_trial(story.account)) is not None else "")
     return _sentence(outcome), _sentence(judged) if judged else ""
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from mlcd.core.backend import Provenance
 from mlcd.core.decision import Decision
 from mlcd.core.job import Job
-from mlcd.core.ledger import Account, Started
+from mlcd.core.ledger import Account
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan, on_functions, plan_of
 from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, brief, epoch_rows, folded, marks, stage_rows
@@ -25,7 +25,6 @@ from mlcd.reports.functions.words import (
     plan_name,
     short_s,
     source_words,
-    workload_words,
 )
 
 Columns = Sequence[tuple[str, str]]
@@ -146,11 +145,6 @@ def _allocated(allocation: Allocation) -> list[str]:
 
 def _took(seconds: float, usd: float) -> list[str]:
     return [format_duration(seconds), format_usd(usd)]
-
-
-def first_words(started: Started) -> str:
-    """'live, exact: lr on higgs (11M samples, 2,520 MB), 16,384 trials in 14 stages'."""
-    return f"{started.provenance}, {started.job.search.method}: {workload_words(on_functions(started.job))}"
 
 
 def show_plan(

@@ -10,14 +10,13 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter
 
-from mlcd.reports.run_document.core import LaunchResult, RunCore, RunDecision
+from mlcd.reports.run_document.additions import Additions
+from mlcd.reports.run_document.core import LaunchResult, RunCore, RunDecision, ScaleRun, TrainRun
 from mlcd.reports.run_document.part import Part
 from mlcd.reports.run_document.serve import ServeRun
-from mlcd.reports.run_document.told import Told
-from mlcd.reports.run_document.train import ScaleRun, TrainRun
 from mlcd.reports.run_document.tune import TuneRun
 
-__all__ = ["NotBegun", "OtherRun", "RunDocument", "ScaleRun", "ServeRun", "Told", "TrainRun", "TuneRun", "run_schema"]
+__all__ = ["Additions", "NotBegun", "OtherRun", "RunDocument", "ScaleRun", "ServeRun", "TrainRun", "TuneRun"]
 
 
 class OtherLaunch(LaunchResult):

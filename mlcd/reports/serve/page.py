@@ -35,7 +35,7 @@ def sentences(story: Story) -> tuple[str, str]:
         return f"{sentence[:1].upper()}{sentence[1:]}.", ""
     stopped = story.status is Status.STOPPED
     sentence = f"{'Stopped' if stopped else 'Still searching'} after {words.trials_words(story.search)}"
-    sentence += f", {format_usd(story.settled_usd)} spent"
+    sentence += f", {format_usd(story.account.history.spent_usd)} spent"
     if (measured := found_trial(story)) is not None:
         sentence += f"; best so far {measured.configuration}: {words.promise_words(measured, service_of(story.job))}"
     resume = f"Go on with: mlcd resume {story.run}"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePath
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Status
 from mlcd.core.planner import planner_of
-from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.functions.words import chosen_plan, size_words
 from mlcd.reports.words import goal_words
 
@@ -53,11 +51,31 @@ def standing_of(status: str, driven: bool) -> str:
     return INTERRUPTED if status in ("searching", "running") and not driven else status
 
 
-def kind_of(job: Job) -> str:
-    """'train', 'scale', 'serve', 'tune', 'functions', or the name of a planner of another package."""
-    if isinstance(job.ask, FunctionsTask):
-        return "functions" if job.ask.tuning is None else "tune"
-    return planner_of(job).name
+def waiting_summary(
+    run: str, asked_at: str, job: Job, refused: str | None, owner: str | None = None, team: str | None = None
+) -> Summary:
+    """A run that was asked for and has not begun, or never will."""
+    return Summary(
+        run=run,
+        kind=planner_of(job).kind(job),
+        job=job.name,
+        status=QUEUED if refused is None else REFUSED,
+        driven=False,
+        owner=owner,
+        team=team,
+        started_at=asked_at,
+        on=place_words(job.on),
+        provenance=None,
+        goal=str(job.goal.objective),
+        goal_words=goal_words(job.goal, job.target, job.ask),
+        tried=0,
+        chosen=None,
+        spent_usd=0.0,
+        elapsed_s=0.0,
+        budget_usd=job.goal.budget_usd,
+        deadline_s=job.goal.deadline_s,
+        because="waiting for a worker" if refused is None else refused,
+    )
 
 
 def summary_of(
@@ -72,52 +90,18 @@ def summary_of(
     """A run that has begun. `reason`: of the last entry that had one."""
     history, begun = account.history, account.started
     assert begun is not None, "a run begins with its start"
-    return Summary(
-        run=run,
+    return replace(
+        waiting_summary(run, started_at.isoformat(), begun.job, None, owner, team),
         status=str(account.status),
         driven=driven,
-        started_at=started_at.isoformat(),
+        on=place_words(begun.on),
         provenance=str(begun.provenance),
         tried=len(history.measurements),
         chosen=_chosen(account),
         spent_usd=history.spent_usd,
         elapsed_s=history.elapsed_s,
         because=reason,
-        **_of_job(begun.job, owner, team, begun.on),
     )
-
-
-def waiting_summary(
-    run: str, asked_at: str, job: Job, refused: str | None, owner: str | None = None, team: str | None = None
-) -> Summary:
-    """A run that was asked for and has not begun, or never will."""
-    return Summary(
-        run=run,
-        status=QUEUED if refused is None else REFUSED,
-        driven=False,
-        started_at=asked_at,
-        provenance=None,
-        tried=0,
-        chosen=None,
-        spent_usd=0.0,
-        elapsed_s=0.0,
-        because="waiting for a worker" if refused is None else refused,
-        **_of_job(job, owner, team, job.on),
-    )
-
-
-def _of_job(job: Job, owner: str | None, team: str | None, on: str) -> dict[str, Any]:
-    return {
-        "kind": kind_of(job),
-        "job": job.name,
-        "owner": owner,
-        "team": team,
-        "on": place_words(on),
-        "goal": str(job.goal.objective),
-        "goal_words": goal_words(job.goal, job.target, serving_task(job)),
-        "budget_usd": job.goal.budget_usd,
-        "deadline_s": job.goal.deadline_s,
-    }
 
 
 def place_words(on: str) -> str:

@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlcd.core.ledger import Line
-from mlcd.planners.functions.nouns import Planned
-from mlcd.reports.answer import newest_warnings
-from mlcd.reports.document import document_of
-from mlcd.reports.run_document import NotBegun, Told
-from mlcd.reports.story import Story
-from mlcd.reports.view.page import RunPage
-from mlcd.reports.view.path import path, spending
-from mlcd.reports.view.standing import actions, answer, certificate, next_words, under_way
+from mlcd.core.backend import Purpose
+from mlcd.core.ledger import Account, Line, Reserved, Settled, Status
+from mlcd.core.planner import planner_of
+from mlcd.planners.functions.nouns import FunctionsTask, Planned
+from mlcd.planners.scale.nouns import batch_of
+from mlcd.planners.serve.nouns import ServingTask
+from mlcd.planners.serve.promise import certifies
+from mlcd.reports import answer as trained
+from mlcd.reports.document import document_of, forecast_of
+from mlcd.reports.run_document import Additions, NotBegun
+from mlcd.reports.run_document.part import taken
+from mlcd.reports.story import Story, Tried
+from mlcd.reports.view.certificate import certificate
+from mlcd.reports.view.page import PathStep, RunPage, SpendPoint, UnderWay
 from mlcd.reports.view.summary import QUEUED, Summary, summary_of
+from mlcd.reports.words import decision_words
+from mlcd.service.web.reading.child import answer as on_functions
+from mlcd.service.web.reading.child import answer as served
+
+Fields = dict[str, Any]
+ACTIVE = (Status.SEARCHING, Status.RUNNING)
+MOST_WARNINGS = 3
+"""That are shown beside the answer."""
 
 
 def view_of(
@@ -23,29 +36,32 @@ def view_of(
     boundary: Sequence[Planned] = (),
     owner: str | None = None,
     team: str | None = None,
-    told: Told | None = None,
-) -> dict[str, Any]:
+    additions: Additions | None = None,
+) -> Fields:
     """A run that has begun, from all its entries. `boundary`: of a run on functions, one epoch's.
 
     Only `progress` is not there: the ledger does not know it.
     """
     story = Story.of(lines)
-    summary = summary_of(story.run, lines[0].written_at, story.account, driven, owner, team, last_reason(lines))
+    account = story.account
+    answer = {ServingTask: served, FunctionsTask: on_functions}.get(type(story.job.ask), trained)
+    sentence, more = answer.sentences(story)
     return _page(
-        summary=summary,
-        **answer(story),
-        path=path(story),
-        spend=spending(story),
-        under_way=under_way(story),
-        warnings=newest_warnings(story),
+        summary=summary_of(story.run, lines[0].written_at, account, driven, owner, team, last_reason(lines)),
+        answer={"sentence": sentence, "more": more},
+        cards=[{"name": name, "value": value, "note": note} for name, value, note in answer.cards(story)],
+        path=[_step(story, probe) for probe in story.probes],
+        spend=_spending(story),
+        under_way=_under_way(story),
+        warnings=list(account.warnings[-MOST_WARNINGS:]),
         certificate=certificate(story),
-        next=next_words(story, driven),
-        actions=actions(story.account, driven),
-        document=document_of(story, boundary, told),
+        next=_next_words(story, driven),
+        actions=_actions(account, driven),
+        document=document_of(story, boundary, additions),
     )
 
 
-def waiting_view(summary: Summary) -> dict[str, Any]:
+def waiting_view(summary: Summary) -> Fields:
     """A run that was asked for and has not begun, or never will."""
     queued = summary.status == QUEUED
     sentence = "Waiting for a worker." if queued else f"It never began: {summary.because}."
@@ -64,17 +80,94 @@ def waiting_view(summary: Summary) -> dict[str, Any]:
     )
 
 
-def _page(**fields: Any) -> dict[str, Any]:
+def _page(**fields: Any) -> Fields:
     return RunPage(**fields).model_dump(mode="json", exclude={"progress"})
 
 
 def last_reason(lines: Sequence[Line]) -> str:
     """Why the last thing was done that has a reason."""
-    return next((said for line in reversed(lines) if (said := reason_of(line))), "")
+    return next((reason for line in reversed(lines) if (reason := reason_of(line))), "")
 
 
 def reason_of(line: Line) -> str:
     """The reason that an entry gives; '' where it gives none."""
-    decided = getattr(line.entry, "decision", None)
-    said: str = decided.because if decided is not None else getattr(line.entry, "because", "")
-    return said
+    reason: str = getattr(getattr(line.entry, "decision", line.entry), "because", "")
+    return reason
+
+
+def _step(story: Story, probe: Tried) -> Fields:
+    """A probe with its interval; whether it may be chosen and what finishing takes are not asked of every planner."""
+    m, configuration = probe.measurement, probe.measurement.configuration
+    rate = (m.rate, m.slow_samples_per_s, m.fast_samples_per_s) if m.ok else (None, None, None)
+    certified = finish = None
+    if m.ok and isinstance(story.job.ask, ServingTask):
+        certified = certifies(story.job, story.together(probe))
+    elif m.ok and not isinstance(story.job.ask, FunctionsTask):
+        certified, finish = story.certified(probe), forecast_of(story.ahead(probe))
+    return {
+        **taken(PathStep, configuration),
+        **taken(PathStep, m, **dict(zip(("rate", "low", "high"), rate, strict=True))),
+        "number": probe.number,
+        "because": probe.because,
+        "series": probe.type_name,
+        "label": str(configuration),
+        "batch": batch_of(configuration),
+        "certified": certified,
+        "chosen": probe is story.chosen,
+        "finish": finish,
+    }
+
+
+def _spending(story: Story) -> Fields:
+    """What was spent after each launch, from nothing on, and what had to be kept to finish."""
+    spent_usd, reserves = 0.0, iter(story.reserves if not isinstance(story.job.ask, FunctionsTask) else ())
+    rows: list[tuple[object, ...]] = [(0.0, 0.0, None, None, "", str(Purpose.PROBE))]
+    for line in story.lines:
+        if isinstance(line.entry, Settled):
+            launch, spent_usd = line.entry.launch, spent_usd + line.entry.measurement.usd
+            kept = next(reserves, None) if launch.purpose is Purpose.PROBE else None
+            amounts = (kept.worst_usd, kept.worst_seconds) if kept is not None else (None, None)
+            rows.append((line.elapsed_s, spent_usd, *amounts, str(launch.configuration), str(launch.purpose)))
+    points = [dict(zip(SpendPoint.model_fields, row, strict=True)) for row in rows]
+    return {"budget_usd": story.goal.budget_usd, "deadline_s": story.goal.deadline_s, "points": points}
+
+
+def _under_way(story: Story) -> list[Fields]:
+    """Launches that are reserved and not settled."""
+    since = {line.entry.launch.label: line.elapsed_s for line in story.lines if isinstance(line.entry, Reserved)}
+    launches = [(reserved, reserved.launch) for reserved in story.account.open]
+    return [
+        taken(UnderWay, reserved, label=launch.label, purpose=str(launch.purpose), since_s=since[launch.label])
+        | {"configuration": str(launch.configuration)}
+        for reserved, launch in launches
+    ]
+
+
+def _next_words(story: Story, driven: bool) -> str:
+    """What will happen next, or why it ended, in one line."""
+    account, decision = story.account, story.decision
+    if account.ended is not None:
+        return f"ended: {account.ended.because}"
+    if account.status is Status.STOPPED:
+        return "stopped; resume it to go on from here: nothing that was measured is paid for twice"
+    if account.status in ACTIVE and not driven:
+        return "nobody drives it now; resume it to go on from here"
+    if account.open:
+        last = account.open[-1]
+        return f"waiting for {last.launch.configuration}: {last.because}"
+    if decision is None:
+        return "thinking about what to try next"
+    if account.status is Status.RUNNING and decision.configuration is not None:
+        return "the job goes on with its next launch"
+    launched = "launch it to run the job" if planner_of(story.job).launches else "export it to deploy it"
+    then = decision_words(decision, story.goal) if decision.configuration is None else launched
+    return f"the search ended: {decision.because}; {then}"
+
+
+def _actions(account: Account, driven: bool) -> list[str]:
+    """What can be done now: launch, resume, stop, down."""
+    if driven:
+        return ["stop", "down"]
+    actions = ["launch"] if account.status is Status.DECIDED and planner_of(account.job).launches else []
+    actions += ["resume"] if account.status in (*ACTIVE, Status.STOPPED) else []
+    return [*actions, "down"] if account.open or account.status in ACTIVE else actions

@@ -11,8 +11,8 @@ from mlcd.reports.run_document.part import Part
 from mlcd.reports.run_document.serve import ServeDecision
 from mlcd.reports.run_document.tune import TuneDecision
 from mlcd.reports.tradeoff import Ranked, TradeoffPoint
-from mlcd.reports.view import Summary
 from mlcd.reports.view.page import Certificate
+from mlcd.reports.view.summary import Summary
 
 MEANING = {
     304: "It has not changed since the `ETag` that was sent.",

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 
 from mlcd.core.errors import LedgerError, MlcdError, UnknownName
 from mlcd.core.ledger import Ledger
-from mlcd.reports.view import Summary
+from mlcd.reports.view.summary import Summary
 from mlcd.service.web.failures import public_message
 from mlcd.service.web.ledger_poller import LedgerPoller
 from mlcd.service.web.run_cache import MOST_LINES, RunState

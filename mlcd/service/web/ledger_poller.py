@@ -20,8 +20,7 @@ from mlcd.core.ledger import Ledger, Line, Status, Unreadable
 from mlcd.core.ledger.account import BrokenBooks
 from mlcd.planners.form.jobs import is_launched
 from mlcd.reports.headway import from_json, to_json
-from mlcd.reports.view import summary_of
-from mlcd.reports.view.summary import REFUSED
+from mlcd.reports.view.summary import REFUSED, summary_of
 from mlcd.service.web.queued_runs import launch_requested, waiting_summaries
 from mlcd.service.web.recent_events import RecentEvents
 from mlcd.service.web.run_cache import NOTHING, LoadedRun, RunCache, RunState, state_frame

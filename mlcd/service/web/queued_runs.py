@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcd.core.ledger import Ledger
-from mlcd.reports.view import Summary, waiting_summary
+from mlcd.reports.view.summary import Summary, waiting_summary
 
 
 def waiting_summaries(ledger: Ledger) -> list[Summary]:

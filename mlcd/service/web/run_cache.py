@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mlcd.core.ledger import Account, Line, Status
-from mlcd.reports.view import Summary, line_words
-from mlcd.reports.view.summary import QUEUED
+from mlcd.reports.entries import line_words
+from mlcd.reports.view.summary import QUEUED, Summary
 from mlcd.reports.view.view import reason_of
 
 MOST_LINES = 20_000

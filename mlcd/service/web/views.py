@@ -19,8 +19,8 @@ from mlcd.core.version import VERSION
 from mlcd.planners.functions.nouns import FunctionsTask, Planned, plan_of
 from mlcd.reports.functions.rows import brief
 from mlcd.reports.html import MOST_POINTS
-from mlcd.reports.view import waiting_view
 from mlcd.reports.view.summary import REFUSED
+from mlcd.reports.view.view import waiting_view
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.run_cache import NOTHING
 

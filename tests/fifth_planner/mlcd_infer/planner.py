@@ -20,8 +20,8 @@ from mlcd.core.planner import Planner
 from mlcd.core.strategy import Finish, Probe, Step, Strategy
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
-from mlcd.reports.run_document import Told
-from mlcd.reports.run_document.told import Axis, Column, Fact, Figure, Point, Series, Table
+from mlcd.reports.run_document import Additions
+from mlcd.reports.run_document.additions import Axis, Column, Fact, Figure, Point, Series, Table
 from mlcd_infer.block import InferBlock, parse_chunks
 from mlcd_infer.nouns import Chunk, InferenceTask, Waiting
 from mlcd_infer.simulated import SimulatedInference
@@ -77,7 +77,7 @@ class Infer(Planner):
         assert decision.configuration is not None
         return RunToCompletion(decision.configuration)
 
-    def tell(self, account: Account) -> Told:
+    def tell(self, account: Account) -> Additions:
         """How long machines wait for data, by chunk: as a fact, a table and a figure."""
         shown = [(m.configuration, m.rate, m.evidence) for m in account.history.good]
         rows = [(where, rate, seen.share) for where, rate, seen in shown if isinstance(seen, Waiting)]
@@ -97,7 +97,7 @@ class Infer(Planner):
             y=Axis(label="items a second"),
             series=_by_type([(where, rate) for where, rate, _ in rows]),
         )
-        return Told(planner=self.name, facts=facts, tables=[table], figures=[figure])
+        return Additions(planner=self.name, facts=facts, tables=[table], figures=[figure])
 
 
 def _by_type(rates: list[tuple[Configuration, float]]) -> list[Series]:

@@ -23,7 +23,7 @@ from mlcd.reports.functions.words import chosen_plan, plan_name
 from mlcd.reports.functions.words import decision_sentence as functions_sentence
 from mlcd.reports.serve.words import decision_sentence as service_sentence
 from mlcd.reports.tradeoff import tradeoff_of
-from mlcd.reports.view.standing import what_if_certificate
+from mlcd.reports.view.certificate import what_if_certificate
 from mlcd.reports.words import decision_words, goal_words
 from mlcd.service.web.answers import Tradeoff, WhatIf, problems
 from mlcd.service.web.identity import Viewer

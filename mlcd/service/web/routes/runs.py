@@ -8,10 +8,11 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from fastapi.responses import Response
 
 from mlcd.core.errors import WrongState
+from mlcd.reports.entries import ledger_rows
 from mlcd.reports.run_tables import run_tables
-from mlcd.reports.view import Summary, ledger_rows, view_of
 from mlcd.reports.view.page import RunPage
-from mlcd.reports.view.summary import REFUSED, standing_of
+from mlcd.reports.view.summary import REFUSED, Summary, standing_of
+from mlcd.reports.view.view import view_of
 from mlcd.service.web.answers import MEANING, LedgerEntries, LedgerRows, Runs, Standing, problems
 from mlcd.service.web.failures import unknown_is_404
 from mlcd.service.web.identity import Viewer

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from mlcd.reports.view import Summary
+from mlcd.reports.view.summary import Summary
 from mlcd.service.web.answers import Spend, SpendMonth, SpendShare, SpendSource, problems
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.state import CurrentState

@@ -1,6 +1,6 @@
 """What any planner may show of a run: facts, tables and figures. The pages draw them, the terminal prints them.
 
-A planner of another package returns `Told` from its `tell()`; nothing else has to know of it.
+A planner of another package returns `Additions` from its `tell()`; nothing else has to know of it.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Figure(Part):
     note: str = Field(default="", description="A sentence below it.")
 
 
-class Told(Part):
+class Additions(Part):
     """What a planner shows of a run beside what every run has. `planner`: its name, if it is of another package."""
 
     planner: str = Field(default="", description="The planner's name, if it is one of another package.")

@@ -7,23 +7,9 @@ from typing import Any
 
 from mlcd.core.backend import Purpose
 from mlcd.core.job import Job
-from mlcd.core.ledger import (
-    Decided,
-    Ended,
-    LimitsChanged,
-    Line,
-    Refused,
-    Reserved,
-    Resumed,
-    Settled,
-    Started,
-    Stopped,
-    Voided,
-    Warned,
-)
+from mlcd.core.ledger import Decided, LimitsChanged, Line, Refused, Reserved, Settled, Started, Voided
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.functions.words import work_words
 from mlcd.reports.words import goal_words, result_words
 
@@ -32,7 +18,7 @@ def line_words(line: Line, job: Job) -> str:
     """What an entry tells, in a sentence."""
     match line.entry:
         case Started(job=begun, provenance=provenance, space=space):
-            wanted = goal_words(begun.goal, begun.target, serving_task(begun))
+            wanted = goal_words(begun.goal, begun.target, begun.ask)
             size = counted(len(space), "configuration")
             return f"{begun.name} begins: {provenance}, {begun.search.method}, {wanted}, {size}"
         case Reserved(launch=launch, because=because):
@@ -40,7 +26,7 @@ def line_words(line: Line, job: Job) -> str:
             return f"{'trying' if launch.purpose is Purpose.PROBE else 'running'} {where}: {because}"
         case Settled(measurement=m):
             took = f"{format_duration(m.seconds)}, {format_usd(m.usd)}"
-            return f"{m.configuration}: {result_words(m, serving_task(job))}; {took}"
+            return f"{m.configuration}: {result_words(m, job.ask)}; {took}"
         case Voided(launch=launch, because=because):
             return f"{launch.configuration} came to nothing: {because}"
         case Refused(configuration=configuration, because=because):
@@ -49,18 +35,19 @@ def line_words(line: Line, job: Job) -> str:
             return f"nothing can be chosen: {decision.binding or decision.because}"
         case Decided(decision=decision):
             return f"{decision.configuration} chosen: {decision.because}"
-        case Warned(because=because) | Stopped(because=because) | Resumed(because=because) | Ended(because=because):
-            return f"{line.entry.kind}: {because}"
         case LimitsChanged(because=because):
             return because
+        case entry:
+            return f"{entry.kind}: {entry.because}"
 
 
 def ledger_rows(lines: Sequence[Line]) -> list[dict[str, Any]]:
     """Every entry with its amounts: what is reserved is not spent, so only what was settled adds up."""
     rows, spent_usd = [], 0.0
-    job = begun_job(lines)
+    first = lines[0].entry
+    assert isinstance(first, Started), "a run begins with its start"
     for line in lines:
-        configuration, usd, seconds, because = _amounts(line, job)
+        configuration, usd, seconds, because = _amounts(line, first.job)
         spent_usd += usd or 0.0 if isinstance(line.entry, Settled) else 0.0
         rows.append(
             {
@@ -78,26 +65,19 @@ def ledger_rows(lines: Sequence[Line]) -> list[dict[str, Any]]:
     return rows
 
 
-def begun_job(lines: Sequence[Line]) -> Job:
-    """The job that the first entry begins."""
-    first = lines[0].entry
-    assert isinstance(first, Started), "a run begins with its start"
-    return first.job
-
-
 def _amounts(line: Line, job: Job) -> tuple[str, float | None, float | None, str]:
     match line.entry:
         case Started(on=on):
-            return "", None, None, f"{job.name} on {on}, {goal_words(job.goal, job.target, serving_task(job))}"
+            return "", None, None, f"{job.name} on {on}, {goal_words(job.goal, job.target, job.ask)}"
         case Reserved(launch=launch) as entry:
             return str(launch.configuration), entry.worst_usd, entry.worst_s, entry.because
         case Settled(measurement=m):
-            return str(m.configuration), m.usd, m.seconds, result_words(m, serving_task(job))
+            return str(m.configuration), m.usd, m.seconds, result_words(m, job.ask)
         case Voided(launch=launch, because=because):
             return str(launch.configuration), 0.0, 0.0, because
         case Refused(configuration=configuration, because=because):
             return str(configuration), None, None, because
         case Decided(decision=decision):
             return str(decision.configuration or "none"), None, None, decision.because
-        case Warned() | Stopped() | Resumed() | Ended() | LimitsChanged():
-            return "", None, None, line.entry.because
+        case entry:
+            return "", None, None, entry.because

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mlcd.reports.run_document import Told
-from mlcd.reports.run_document.told import Axis, Column, Fact, Figure, LimitLine, Point, Series, Table
+from mlcd.reports.run_document import Additions
+from mlcd.reports.run_document.additions import Axis, Column, Fact, Figure, LimitLine, Point, Series, Table
 
 DEMO = "resnet50-1"
 DOLLARS = Axis(label="cost", unit="usd")
-TOLD = Told(
+ADDED = Additions(
     planner="archive",
     facts=[Fact(label="Copies", value="3", hint="one in another region")],
     tables=[
@@ -66,7 +66,7 @@ def told(page: Any, ui: Any) -> Any:
         view = answer.json()
         ours = {"probes", "work_samples", "saved_samples", "target", "final_run", "probing_usd", "probing_s"}
         core = {name: value for name, value in view["document"].items() if name not in ours}
-        view["document"] = core | {"probes": []} | json.loads(TOLD.model_dump_json())
+        view["document"] = core | {"probes": []} | json.loads(ADDED.model_dump_json())
         route.fulfill(response=answer, json=view)
 
     page.route(
@@ -82,7 +82,7 @@ def test_facts_figures_and_tables_of_any_planner_are_shown(told, expect):
     row = told.get_by_role("row").filter(has_text="near").filter(has_text="$1.50")
     expect(row).to_be_visible()
     marks = {}
-    for figure in TOLD.figures:
+    for figure in ADDED.figures:
         chart = told.get_by_role("figure", name=figure.title)
         expect(chart.get_by_role("img")).to_be_visible()
         marks[figure.kind] = chart.locator("svg[role=img] .mark").count()

@@ -1,1 +1,0 @@
-"""Still pictures as SVG, without a browser; the charts of pages and reports are drawn by `pages/`."""

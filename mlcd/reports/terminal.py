@@ -1,0 +1,63 @@
+"""Tables in a terminal, all printed alike; and what a planner adds to a run: its facts and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from mlcd.core.units import format_duration, format_usd
+
+if TYPE_CHECKING:
+    from mlcd.reports.run_document.additions import Additions, Cell
+
+Columns = Sequence[tuple[str, str]]
+"""Names, and of what kind the cells are: 'num' stands at the right, 'mark' in the middle, 'wrap' may be broken."""
+JUSTIFY: dict[str, Literal["left", "right", "center"]] = {"num": "right", "mark": "center"}
+
+
+def rich_table(
+    columns: Columns, rows: Iterable[Sequence[str]], total: Sequence[str] = (), chosen: Collection[int] = ()
+) -> RichTable:
+    """A table of words. `total`: the row below all; `chosen`: the rows of what was chosen, counted from 0."""
+    table = RichTable(box=None, pad_edge=False, header_style="bold dim", show_footer=bool(total), footer_style="bold")
+    for i, (name, kind) in enumerate(columns):
+        justify, footer = JUSTIFY.get(kind, "left"), escape(total[i]) if total else ""
+        table.add_column(escape(name.upper()), justify=justify, no_wrap=kind != "wrap", footer=footer)
+    for i, cells in enumerate(rows):
+        table.add_row(*map(escape, cells), style="bold green" if i in chosen else None)
+    return table
+
+
+def show_additions(console: Console, additions: Additions | None) -> None:
+    """A line for each fact, then the tables; figures are for the pages. None: the planner adds nothing."""
+    if additions is None:
+        return
+    for fact in additions.facts:
+        hint = f"  [dim]{escape(fact.hint)}[/dim]" if fact.hint else ""
+        console.print(f"{escape(fact.label)}: {escape(fact.value)}{hint}", highlight=False)
+    kinds = {"left": "", "right": "num", "center": "mark"}
+    for table in additions.tables:
+        units = [column.unit for column in table.columns]
+        rows = [[_words(cell, unit) for cell, unit in zip(row, units, strict=True)] for row in table.rows]
+        printed = rich_table([(column.label, kinds[column.align]) for column in table.columns], rows)
+        printed.title, printed.title_justify = escape(table.title), "left"
+        console.print()
+        console.print(printed)
+
+
+def _words(cell: Cell, unit: str) -> str:
+    """A value with its unit: money and time as everywhere."""
+    match cell:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if cell else "no"
+        case str():
+            return cell
+    if unit == "usd":
+        return format_usd(cell)
+    return format_duration(cell) if unit == "s" else f"{cell:.4g} {unit}".rstrip()

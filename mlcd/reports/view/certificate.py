@@ -1,0 +1,81 @@
+"""What makes a choice safe: gone + kept <= limit, for each limit; of a server, what was measured of it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from mlcd.core.decision import Decision, Forecast
+from mlcd.core.forecasts import keeps_limits
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.serve.nouns import ServingTask
+from mlcd.planners.serve.promise import certifies, service_of
+from mlcd.reports import answer as trained
+from mlcd.reports.serve.words import certificate_words, promise_words
+from mlcd.reports.story import Story
+from mlcd.reports.view.page import Certificate, CertificateTerm
+from mlcd.reports.words import slow_rate_words, where_words
+from mlcd.service.web.reading.child import answer as on_functions
+from mlcd.service.web.reading.child import answer as served
+
+
+def certificate(story: Story) -> Certificate | None:
+    """That of the choice, or of the best so far; None where there is nothing to say yet."""
+    job, decision = story.job, story.decision
+    if isinstance(job.ask, ServingTask):
+        return _of_server(story)
+    if isinstance(job.ask, FunctionsTask):
+        if decision is None or decision.forecast is None:
+            return None
+        note = on_functions.reserve_note(story, decision.forecast)
+        return _reserve("The reserve of the plan", note, story.goal, story.search, decision.forecast, decision)
+    if (end := trained.where_it_ends(story)) is None:
+        return None
+    place, ahead = end
+    if decision is None:
+        holds = keeps_limits(story.goal, story.search, ahead)
+        decision = Decision(place, "the best so far", certified=holds, confidence=story.goal.confidence)
+    note = trained.reserve_note(story, ahead)
+    return _reserve(f"The reserve on {place}", note, story.goal, story.search, ahead, decision)
+
+
+def what_if_certificate(job: Job, gone: History, decision: Decision) -> dict[str, Any] | None:
+    """The same of a decision that was made again under another goal, as JSON has it."""
+    if isinstance(job.ask, ServingTask) or decision.forecast is None:
+        return None
+    finishing = f"finishing{where_words(decision.forecast)}"
+    note = f"What the search took, plus {finishing} at {slow_rate_words(decision)}, against the limit."
+    headline = f"The reserve on {decision.configuration}"
+    return _reserve(headline, note, job.goal, gone, decision.forecast, decision).model_dump()
+
+
+def _reserve(headline: str, note: str, goal: Goal, gone: History, ahead: Forecast, of: Decision) -> Certificate:
+    terms = []
+    if goal.budget_usd is not None:
+        terms.append(_term("usd", gone.spent_usd, ahead.worst_usd, goal.budget_usd))
+    if goal.deadline_s is not None:
+        terms.append(_term("s", gone.elapsed_s, ahead.worst_seconds, goal.deadline_s))
+    return Certificate(
+        certified=of.certified,
+        confidence=of.confidence if terms else None,
+        headline=headline,
+        sentence=note if terms else "There is no limit to break.",
+        terms=terms,
+    )
+
+
+def _term(unit: Literal["usd", "s"], gone: float, kept: float, limit: float) -> CertificateTerm:
+    return CertificateTerm(unit=unit, gone=gone, kept=kept, limit=limit, holds=gone + kept <= limit)
+
+
+def _of_server(story: Story) -> Certificate | None:
+    """What was measured of the choice, and whether its unlucky end keeps what is asked."""
+    trial = served.found_trial(story)
+    if trial is None:
+        return None
+    certified = story.decision.certified if story.decision is not None else certifies(story.job, trial)
+    promise = promise_words(trial, service_of(story.job))
+    sentence = f"{promise}; {certificate_words(trial, story.job, certified)}."
+    headline = f"What {trial.configuration} keeps"
+    return Certificate(certified=certified, confidence=None, headline=headline, sentence=sentence, terms=[])
