@@ -29,8 +29,15 @@ from mlcd.core.ledger import Account, Ledger, LimitsChanged, Resumed, Stopped
 from mlcd.core.ledger.going_on import entry_to_go_on
 from mlcd.core.ledger.submissions import HAS_BEGUN
 from mlcd.core.units import format_usd
-from mlcd.service.team.budget import NO_LIMIT, Budget
-from mlcd.service.team.budget_state import BudgetState, budget_state, budget_states, catch_up, set_launch, set_limits
+from mlcd.service.team.budget import (
+    NO_LIMIT,
+    Budget,
+    BudgetState,
+    budget_state,
+    budget_states,
+    catch_up,
+    change_submission,
+)
 from mlcd.service.team.members import Member, budget_of, find_member
 
 SLACK_USD = 1e-6
@@ -155,13 +162,12 @@ def recheck(
         counts = owner is not None and not free
         remaining = _remaining_budget(connection, ledger.database, owner, team, now()) if counts else RemainingBudget()
         launches = state.launches if launch is None else launch
-        if launches != state.launches:
-            set_launch(connection, name, launches)
+        limits = entry.goal if isinstance(entry, LimitsChanged) else None
+        change_submission(connection, name, launch if launches != state.launches else None, limits)
         if isinstance(entry, LimitsChanged):
             if ledger.is_driven(name):
                 raise WrongState(f"run '{name}' is being driven; stop it before its limits change: mlcd stop {name}")
-            _check_remaining(name, state, entry.goal, remaining)
-            set_limits(connection, name, entry.goal)
+            _check_remaining(name, state, limits, remaining)
         elif owner is None or state.can_spend or (state.decided and not launches):
             return  # it has no owner, or it counts already, or it will spend nothing
         else:
@@ -211,8 +217,7 @@ def _check_remaining(run: str, state: BudgetState, goal: Goal | None, remaining:
     more_usd = None if budget_usd is None else max(0.0, budget_usd - state.spent_usd)
     # If it can spend now, its claim is already subtracted from the remaining budget: only the difference is new.
     new_usd = more_usd if more_usd is None or not state.can_spend else more_usd - state.claims_usd
-    if not _fits(new_usd, remaining):
-        raise _over_budget(remaining, f"run '{run}' may spend another {_usd(more_usd)}: ask an admin")
+    _check_fits(new_usd, remaining, f"run '{run}' may spend another {_usd(more_usd)}: ask an admin")
 
 
 def _check_queued(connection: Connection, owner: str, most: int) -> None:
@@ -227,17 +232,13 @@ def _check_queued(connection: Connection, owner: str, most: int) -> None:
 def _check_submission(budget_usd: float | None, remaining: RemainingBudget) -> None:
     if remaining.usd is not None and budget_usd is None:
         raise UserError(f"{remaining}: state a budget for this job that is not more, or ask an admin")
-    if not _fits(budget_usd, remaining):
-        raise _over_budget(remaining, f"this job may spend {_usd(budget_usd)}: lower its budget, or ask an admin")
+    _check_fits(budget_usd, remaining, f"this job may spend {_usd(budget_usd)}: lower its budget, or ask an admin")
 
 
-def _fits(usd: float | None, remaining: RemainingBudget) -> bool:
-    """Whether these dollars can be claimed; None is an unlimited claim."""
-    return remaining.usd is None or (usd is not None and usd <= remaining.usd + SLACK_USD)
-
-
-def _over_budget(remaining: RemainingBudget, what: str) -> OverBudget:
-    return OverBudget(f"{remaining}; {what}", remaining.usd or 0.0)
+def _check_fits(usd: float | None, remaining: RemainingBudget, message: str) -> None:
+    """Check that these dollars can be claimed; None is an unlimited claim."""
+    if remaining.usd is not None and (usd is None or usd > remaining.usd + SLACK_USD):
+        raise OverBudget(f"{remaining}; {message}", remaining.usd)
 
 
 def _usd(usd: float | None) -> str:

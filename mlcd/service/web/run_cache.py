@@ -1,4 +1,4 @@
-"""What the feed caches of runs: a small summary of every run, and all entries of those in use."""
+"""What the feed caches: a small summary of every run, all entries of those in use, and the newest events of all."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ MOST_LINES = 20_000
 """Entries that are cached; the least recently used runs are evicted first."""
 NOTHING = b"[]"
 """The progress of a run without live launches."""
+MOST_EVENTS = 10_000
 
 
 @dataclass
@@ -114,26 +115,67 @@ class RunCache:
 
     def trim(self) -> None:
         """Evict the least recently used runs until the rest is small enough; one always stays."""
-        lines = sum(len(loaded.lines) for loaded in self._runs.values())
+        lines = self.lines()
         while lines > self._most and len(self._runs) > 1:
             _, evicted = self._runs.popitem(last=False)
             lines -= len(evicted.lines)
 
-    def __len__(self) -> int:
+    def lines(self) -> int:
+        """How many entries are cached."""
         return sum(len(loaded.lines) for loaded in self._runs.values())
+
+
+class RecentEvents:
+    """The newest events of all runs, by their position in one long sequence, which is cut at the start.
+
+    Ledger entries have a number, changes of state have none.
+    """
+
+    def __init__(self, most: int = MOST_EVENTS) -> None:
+        self._most = most
+        self._events: list[tuple[int | None, bytes]] = []
+        self._numbers: list[int] = []
+        """For each event, the number of the last entry up to and with it."""
+        self._before = 0
+        self.start = 0
+        self.changed = asyncio.Event()
+
+    @property
+    def end(self) -> int:
+        """The position of the next event."""
+        return self.start + len(self._events)
+
+    def add(self, number: int | None, event: bytes) -> None:
+        """Add an event."""
+        last = self._numbers[-1] if self._numbers else self._before
+        self._events.append((number, event))
+        self._numbers.append(number if number is not None else last)
+        if len(self._events) > 2 * self._most:  # rarely, since it moves all that remains
+            cut = len(self._events) - self._most
+            self._before = self._numbers[cut - 1]
+            del self._events[:cut], self._numbers[:cut]
+            self.start += cut
+
+    def position_after(self, number: int) -> int | None:
+        """The position of the first event after this entry; None if some of them are already cut off."""
+        if number < self._before:
+            return None
+        return self.start + bisect_right(self._numbers, number)
+
+    def from_(self, position: int) -> list[tuple[int | None, bytes]] | None:
+        """The events from this position on; None if that is already cut off."""
+        return self._events[position - self.start :] if position >= self.start else None
+
+    def wake(self) -> None:
+        """Wake the watchers."""
+        self.changed.set()
+        self.changed = asyncio.Event()
 
 
 def entry_frame(line: Line, words: str) -> bytes:
     """An entry as a server-sent event."""
-    data = {
-        "seq": line.seq,
-        "run": line.run,
-        "kind": line.entry.kind,
-        "elapsed_s": line.elapsed_s,
-        "written_at": line.written_at.isoformat(),
-        "words": words,
-    }
-    return frame("entry", data, line.seq)
+    data = {"seq": line.seq, "run": line.run, "kind": line.entry.kind, "elapsed_s": line.elapsed_s}
+    return frame("entry", data | {"written_at": line.written_at.isoformat(), "words": words}, line.seq)
 
 
 def state_of(brief: RunState) -> dict[str, object]:

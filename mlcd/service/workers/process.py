@@ -18,12 +18,11 @@ from pathlib import Path
 from mlcd.core.errors import LedgerFull, LedgerLocked, LedgerUnreachable, MlcdError
 from mlcd.core.job import only_computed
 from mlcd.core.ledger import Ledger
-from mlcd.service.caps import Caps
 from mlcd.service.workers.heartbeat import COMPUTING, HangDetector, Heartbeat
+from mlcd.service.workers.limits import Caps, Timing
 from mlcd.service.workers.log import LOG, to_stderr
 from mlcd.service.workers.stop_requests import BY_THE_USER, StopRequests, interrupt_main
 from mlcd.service.workers.submitted import from_json
-from mlcd.service.workers.timing import Timing
 from mlcd.service.workers.trust import keep_memory_private
 
 PRELOADED = ["mlcd.service.workers.run", "mlcd.core.runs.run", "mlcd.planners.form", "mlcd.planners.serve.operators"]

@@ -15,7 +15,7 @@ from mlcd.core.database.log_pieces import LogPieces
 from mlcd.core.database.schema import entries, runs
 from mlcd.core.database.uploaded_models import SentModels
 from mlcd.core.ledger import Ledger, Status
-from mlcd.service.workers.crew import waits
+from mlcd.service.workers.submitted import waits
 
 UNFINISHED = (Status.SEARCHING, Status.RUNNING, Status.STOPPED)
 """A run that can be resumed needs its model, however old it is."""

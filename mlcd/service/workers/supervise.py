@@ -13,9 +13,9 @@ from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
 from mlcd.core.errors import MlcdError
+from mlcd.service.workers.limits import TIMING, Timing
 from mlcd.service.workers.log import LOG, to_stderr
 from mlcd.service.workers.process import EXIT_TIMEOUT_S
-from mlcd.service.workers.timing import TIMING, Timing
 from mlcd.service.workers.worker import HURRY, work
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.5, 30.0

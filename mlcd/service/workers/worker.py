@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from mlcd.core.errors import MissingExtra
 from mlcd.core.ledger import Ledger
-from mlcd.service.caps import CAPS, Caps
 from mlcd.service.workers.heartbeat import HangDetector
+from mlcd.service.workers.limits import CAPS, TIMING, Caps, Timing
 from mlcd.service.workers.log import LOG, to_stderr
 from mlcd.service.workers.process import (
     EXIT_TIMEOUT_S,
@@ -29,9 +29,7 @@ from mlcd.service.workers.process import (
     warm_up,
 )
 from mlcd.service.workers.queue import DRIVE, QUEUE, SWEEP
-from mlcd.service.workers.queue_tables import prepare
 from mlcd.service.workers.stop_requests import HAND_OVER
-from mlcd.service.workers.timing import TIMING, Timing
 from mlcd.service.workers.trust import keep_memory_private
 
 if TYPE_CHECKING:
@@ -58,6 +56,8 @@ def work(url: str, at_once: int, timing: Timing = TIMING) -> None:
     try:
         import procrastinate  # noqa: F401
         import psycopg_pool  # noqa: F401
+
+        from mlcd.service.workers.queue_database import prepare
     except ImportError:
         raise MissingExtra("a worker", "service") from None
     to_stderr()
@@ -98,7 +98,7 @@ class _Worker:
         from procrastinate.worker import Worker
         from psycopg_pool import AsyncNullConnectionPool
 
-        from mlcd.service.workers.retrying_connector import RetryingConnector
+        from mlcd.service.workers.queue_database import RetryingConnector
 
         connector = RetryingConnector(self._at_once)
         app = procrastinate.App(connector=connector)
