@@ -69,10 +69,8 @@ class Team:
 
     def members(self) -> list[tuple[Member, Used, float | None]]:
         """The members by name, with what they have used and their remaining budget; None for no limit."""
-        ledger, now = self._ledger, self._now
-        return [
-            (each, used(ledger, each, now), remaining_budget(ledger, each, now).usd) for each in self._members.all()
-        ]
+        ledger, now, members = self._ledger, self._now, self._members.all()
+        return [(each, used(ledger, each, now), remaining_budget(ledger, each, now).usd) for each in members]
 
     def teams(self) -> dict[str, tuple[Budget, Used]]:
         """The teams, their budgets, and what is used of them."""

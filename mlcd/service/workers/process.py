@@ -110,12 +110,7 @@ class Child:
 
 
 def send(
-    run: str,
-    errand: Errand,
-    ledger: Ledger,
-    queued: bool = False,
-    because: str = BY_THE_USER,
-    caps: Caps | None = None,
+    run: str, errand: Errand, ledger: Ledger, queued: bool = False, because: str = BY_THE_USER, caps: Caps | None = None
 ) -> Child:
     """Start a process. `queued`: another process will continue what it leaves. `because`: the reason of a teardown.
 
@@ -124,30 +119,24 @@ def send(
     context = forkserver()
     result, sender = context.Pipe(duplex=False)
     heartbeat = Heartbeat()
-    computes = only_computes(run, ledger)
-    where = ledger.path or ledger.database.url
+    computes, where = only_computes(run, ledger), ledger.path or ledger.database.url
     yields = computes and os.environ.get(LOWER_PRIORITY) != "0"
     arguments = _Arguments(run, errand, where, queued, yields, because, caps if computes else None)
-    process = context.Process(
-        target=_main, args=(arguments, os.environ.get("MLCD_HOME"), sender, heartbeat), daemon=False
-    )
+    everything = (arguments, os.environ.get("MLCD_HOME"), sender, heartbeat)
+    process = context.Process(target=_main, args=everything, daemon=False)
     process.start()
     sender.close()
     return Child(run, errand, process, result, heartbeat)
-
-
-def user_request(child: Child, ledger: Ledger) -> str | None:
-    """The user's request to the process that drives a run; None for a process that tears it down."""
-    with suppress(MlcdError):  # unreachable for a moment: the next check will show it
-        return None if child.errand is Errand.TAKE_DOWN else ledger.wished(child.run)
-    return None
 
 
 def wait_for_result(child: Child, ledger: Ledger, timing: Timing) -> str | None:
     """Wait until a process has a result or is gone. If it hangs, end it and return the reason."""
     detector = HangDetector(child.heartbeat, timing)
     while not child.result.poll(timing.watch_s):
-        if (why := detector.reason_to_end(user_request(child, ledger))) is not None:
+        request = None  # what the user wants of the process that drives the run
+        with suppress(MlcdError):  # unreachable for a moment: the next check will show it
+            request = None if child.errand is Errand.TAKE_DOWN else ledger.wished(child.run)
+        if (why := detector.reason_to_end(request)) is not None:
             child.send_signal(signal.SIGTERM)
             if not child.result.poll(timing.kill_s):
                 child.send_signal(signal.SIGKILL)
@@ -249,9 +238,8 @@ def _work(arguments: _Arguments, heartbeat: Heartbeat) -> Outcome:
                 requests = StopRequests(arguments.run, ledger, queued=arguments.queued)
                 if arguments.caps is not None:
                     heartbeat.set_deadline(COMPUTING, arguments.caps.computing_s)
-                see_through(
-                    arguments.run, ledger, arguments.errand is Errand.LAUNCH, requests, heartbeat, arguments.caps
-                )
+                launch = arguments.errand is Errand.LAUNCH
+                see_through(arguments.run, ledger, launch, requests, heartbeat, arguments.caps)
     finally:
         ledger.close()
     return Outcome.DONE

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlcd.core.errors import MissingExtra
 from mlcd.core.ledger import Ledger
-from mlcd.service.workers.heartbeat import HangDetector
 from mlcd.service.workers.limits import CAPS, TIMING, Caps, Timing
 from mlcd.service.workers.log import LOG, to_stderr
 from mlcd.service.workers.process import (
@@ -25,7 +25,7 @@ from mlcd.service.workers.process import (
     Outcome,
     leave_with_parent,
     send,
-    user_request,
+    wait_for_result,
     warm_up,
 )
 from mlcd.service.workers.queue import DRIVE, QUEUE, SWEEP
@@ -45,8 +45,6 @@ MOST_DOUBLINGS = 4
 """Most doublings of the backoff before a retry: a run may wait for its machine for days."""
 DELETE_AFTER_S = 3_600.0
 """After so long without heartbeat a worker is deleted from the list. Long, since it could then take no more jobs."""
-
-
 HURRY = signal.SIGUSR2
 """Signal: end at once. A separate one, since two equal signals at the same moment are delivered as one."""
 
@@ -88,6 +86,7 @@ class _Worker:
     def __init__(self, ledger: Ledger, at_once: int, timing: Timing) -> None:
         self._ledger, self._at_once, self._timing = ledger, at_once, timing
         self._active: set[int] = set()
+        self._watchers = ThreadPoolExecutor(at_once, thread_name_prefix="watcher")
         self._start_lock = asyncio.Lock()
         self._hurry = asyncio.Event()
         """Set by a second request to end: do not wait for runs to finish their step."""
@@ -175,36 +174,28 @@ class _Worker:
         if why is None or child.errand is Errand.TAKE_DOWN:
             return outcome
         LOG.warning("run '%s': %s", child.run, why)
-        return await self._outcome(
-            await asyncio.to_thread(send, child.run, Errand.TAKE_DOWN, self._ledger, because=why)
-        )
+        teardown = await asyncio.to_thread(send, child.run, Errand.TAKE_DOWN, self._ledger, because=why)
+        return await self._outcome(teardown)
 
     async def _wait_for_result(self, child: Child) -> str | None:
         """Wait for a process; if it hangs, end it and return the reason.
 
         If this worker has to end meanwhile, it asks the process to hand over its run, and to tear down if it cannot.
         """
-        detector = HangDetector(child.heartbeat, self._timing)
+        loop = asyncio.get_running_loop()
+        ended = loop.run_in_executor(self._watchers, wait_for_result, child, self._ledger, self._timing)
         try:
-            while not await _ended(child, self._timing.watch_s):
-                request = await asyncio.to_thread(user_request, child, self._ledger)
-                if (why := detector.reason_to_end(request)) is not None:
-                    child.send_signal(signal.SIGTERM)
-                    if not await _ended(child, self._timing.kill_s):
-                        child.send_signal(signal.SIGKILL)
-                    return why
-            return None
+            return await asyncio.shield(ended)
         except asyncio.CancelledError:
             if child.errand is not Errand.TAKE_DOWN:  # a teardown has nothing to hand over
                 child.send_signal(HAND_OVER)
-            waiting = [asyncio.create_task(each) for each in (_ended(child, None), self._hurry.wait())]
-            done, _ = await asyncio.wait(waiting, timeout=self._timing.grace_s, return_when=asyncio.FIRST_COMPLETED)
-            if waiting[0] not in done:
+            hurry = asyncio.ensure_future(self._hurry.wait())
+            await asyncio.wait((ended, hurry), timeout=self._timing.grace_s, return_when=asyncio.FIRST_COMPLETED)
+            hurry.cancel()
+            if not ended.done():
                 child.send_signal(signal.SIGTERM)
-                await asyncio.wait(waiting[:1], timeout=EXIT_TIMEOUT_S)
+                await asyncio.wait((ended,), timeout=EXIT_TIMEOUT_S)
                 child.send_signal(signal.SIGKILL)
-            for each in waiting:
-                each.cancel()
             raise
 
     async def _sweep(self, app: App) -> None:
@@ -233,20 +224,6 @@ class _Worker:
             for number in lost.keys() & before:  # seen twice: a job that was just taken is about to start
                 await _requeue(app, lost[number])
             before = lost.keys() - before
-
-
-async def _ended(child: Child, timeout_s: float | None) -> bool:
-    """Whether it has a result, or is gone, within this time."""
-    loop = asyncio.get_running_loop()
-    has_result = asyncio.Event()
-    loop.add_reader(child.result.fileno(), has_result.set)
-    try:
-        await asyncio.wait_for(has_result.wait(), timeout_s)
-    except TimeoutError:
-        return False
-    finally:
-        loop.remove_reader(child.result.fileno())
-    return True
 
 
 async def _requeue(app: App, job: Queued) -> None:

@@ -548,11 +548,11 @@ export interface components {
         GoOn: {
             /** @description Also run what is decided, or stop there. */
             launch?: boolean | null;
-            /** @description A new budget, such as 100, what was spent before included; none. */
+            /** @description A new budget for all of the run, such as 100; none. */
             budget?: string | null;
-            /** @description A new deadline, such as 6h, from the run's beginning; none. */
+            /** @description A new deadline from the run's beginning, such as 6h; none. */
             deadline?: string | null;
-            /** @description How sure a certificate has to be from now on, such as 0.9. */
+            /** @description How sure a new certificate has to be, such as 0.9. */
             confidence?: string | null;
         };
         /**

@@ -17,7 +17,7 @@ from mlcd.service.team import Member, Role, recheck, release
 from mlcd.service.web.failures import Refusal, problems, unknown_is_404
 from mlcd.service.web.identity import Runner, audited
 from mlcd.service.web.state import CurrentState, State
-from mlcd.service.workers.lost_machine import give_up_machine
+from mlcd.service.workers.cleanup import give_up_machine
 from mlcd.service.workers.submitted import from_json, waits
 
 router = APIRouter(prefix="/runs/{run}", tags=["control"], responses=problems(404, 409, 413, 415, 422))
@@ -39,7 +39,7 @@ class GoOn(BaseModel):
 
     launch: bool | None = Field(default=None, description="Also run what is decided, or stop there.")
     budget: str | None = Field(default=None, description="A new budget for all of the run, such as 100; none.")
-    deadline: str | None = Field(default=None, description="A new deadline, from the run's beginning, such as 6h; none.")
+    deadline: str | None = Field(default=None, description="A new deadline from the run's beginning, such as 6h; none.")
     confidence: str | None = Field(default=None, description="How sure a new certificate has to be, such as 0.9.")
 
 
@@ -48,9 +48,7 @@ class HowDown(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    machine_gone: bool = Field(
-        False, description="The machine that keeps the run's launches never comes back. Only an admin can say so."
-    )
+    machine_gone: bool = Field(False, description="The machine that keeps the run's launches never comes back.")
 
 
 @router.post("/launch", status_code=202)

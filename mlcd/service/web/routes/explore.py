@@ -35,7 +35,7 @@ from mlcd.service.web.identity import Viewer
 from mlcd.service.web.routes.runs import JSON, CachedViews, RunName
 from mlcd.service.web.views import Snapshot, as_json
 
-router = APIRouter(tags=["explore"])
+router = APIRouter(tags=["explore"], responses=problems(404, 409))
 Word = Annotated[str | None, Field(max_length=40)]
 
 
@@ -51,9 +51,7 @@ class Tradeoff(Part):
 
     run: str = Field(description="The run's name.")
     points: list[TradeoffPoint] = Field(description="The fastest first.")
-    ranking: list[Ranked] = Field(
-        description="Of an elastic run that claims no time; `points` are then of all the work, the most it can need."
-    )
+    ranking: list[Ranked] = Field(description="Of an elastic run that claims no time; `points` are of all the work.")
     spent_usd: float = Field(description="What the search cost.")
     elapsed_s: float = Field(description="What the search took.")
     budget_usd: float | None = Field(description="The run's budget; null for no limit.")
@@ -67,9 +65,7 @@ class WhatIf(Part):
     run: str = Field(description="The run's name.")
     goal: str = Field(description="The objective.")
     goal_words: str = Field(description="All that is asked, in words.")
-    decision: ServeDecision | TuneDecision | RunDecision = Field(
-        description="What `mlcd what-if -o json` prints of it."
-    )
+    decision: ServeDecision | TuneDecision | RunDecision = Field(description="What `mlcd what-if -o json` prints.")
     label: str | None = Field(description="What is chosen, as the trade-off names it.")
     words: str = Field(description="The decision in a sentence.")
     certificate: Certificate | None = Field(description="What makes it safe.")
@@ -79,9 +75,7 @@ class Words(BaseModel):
     """A goal in the words of `mlcd what-if`: what is not given stays as it was."""
 
     model_config = ConfigDict(extra="forbid")
-    goal: Literal["fastest", "cheapest", "knee", "per-dollar"] | None = Field(
-        default=None, description="The objective."
-    )
+    goal: Literal["fastest", "cheapest", "knee", "per-dollar"] | None = Field(None, description="The objective.")
     budget: Word = Field(default=None, description="Dollars, such as 100; none.")
     deadline: Word = Field(default=None, description="A time, such as 6h or 1d 4h; none.")
     confidence: Word = Field(default=None, description="How sure a certificate has to be, such as 0.9.")
@@ -89,19 +83,14 @@ class Words(BaseModel):
     latency_p95: Word = Field(default=None, description="Of a service: the 95th percentile of the latency.")
     latency_p99: Word = Field(default=None, description="Of a service: the 99th percentile of the latency.")
     ttft_p50: Word = Field(default=None, description="Of a service: the median time to the first token.")
-    ttft_p95: Word = Field(
-        default=None, description="Of a service: the 95th percentile of the time to the first token."
-    )
+    ttft_p95: Word = Field(None, description="Of a service: the 95th percentile of the time to the first token.")
     itl_p50: Word = Field(default=None, description="Of a service: the median time between two tokens.")
     itl_p95: Word = Field(default=None, description="Of a service: the 95th percentile of the time between two tokens.")
     min_rps: Word = Field(default=None, description="Of a service: answers a second at the least.")
 
 
 @router.get(
-    "/runs/{run}/what-if",
-    summary="Decide again under another goal",
-    response_model=WhatIf,
-    responses=problems(404, 409, 422),
+    "/runs/{run}/what-if", summary="Decide again under another goal", response_model=WhatIf, responses=problems(422)
 )
 async def what_if(run: RunName, views: CachedViews, who: Viewer, words: Annotated[Words, Query()]) -> Response:
     """From the stored probes, at no cost; the run does not change. A search with this goal from the start might have
@@ -112,12 +101,7 @@ async def what_if(run: RunName, views: CachedViews, who: Viewer, words: Annotate
     return Response(as_json(await asyncio.to_thread(_decided_again, snapshot, chosen)), media_type=JSON)
 
 
-@router.get(
-    "/runs/{run}/tradeoff",
-    summary="Time against cost of all that is known",
-    response_model=Tradeoff,
-    responses=problems(404, 409),
-)
+@router.get("/runs/{run}/tradeoff", summary="Time against cost of all that is known", response_model=Tradeoff)
 async def tradeoff(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """Totals, probes included, with the Pareto boundary and its knee, and the ranges within which a limit matters."""
     body = await views.made("tradeoff", run, lambda snapshot: as_json(tradeoff_of(snapshot.lines)))
@@ -127,10 +111,9 @@ async def tradeoff(run: RunName, views: CachedViews, who: Viewer) -> Response:
 def _decided_again(snapshot: Snapshot, chosen: dict[str, Any]) -> dict[str, Any]:
     account, job = snapshot.account, snapshot.account.job
     goal = goal_again(job, chosen)
-    if not isinstance(job.ask, ServingTask) and (
-        unsuitable := [name for name in SERVICE_NAMES if chosen.get(name) is not None]
-    ):
-        raise UserError(f"{unsuitable[0]} is for runs of `mlcd serve`; '{snapshot.run}' is not one")
+    caps = [name for name in SERVICE_NAMES if chosen.get(name) is not None]
+    if caps and not isinstance(job.ask, ServingTask):
+        raise UserError(f"{caps[0]} is for runs of `mlcd serve`; '{snapshot.run}' is not one")
     service = asked_again(job.ask, chosen) if isinstance(job.ask, ServingTask) else None
     decision = decide_again(account, goal, service)
     job = replace(job, goal=goal, ask=service or job.ask)

@@ -25,7 +25,7 @@ from mlcd.service.web.routes.runs import CachedViews, RunName
 from mlcd.service.web.state import CurrentState, State
 from mlcd.service.web.views import Snapshot
 
-router = APIRouter(tags=["files"])
+router = APIRouter(tags=["files"], responses=problems(404, 409))
 PIECE = 256 * 1024
 """Most bytes of a log in one response."""
 SILENT = timedelta(minutes=1)
@@ -57,14 +57,14 @@ class Export(Part):
     "/runs/{run}/report",
     summary="The report, one page that needs nothing else",
     response_class=Response,
-    responses={200: HTML, **problems(404, 409)},
+    responses={200: HTML},
 )
 async def report(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """The page that `mlcd report` writes."""
     return HTMLResponse(await views.made("report", run, _report))
 
 
-@router.get("/runs/{run}/logs", summary="What the job itself has written", responses=problems(404, 409))
+@router.get("/runs/{run}/logs", summary="What the job itself has written")
 async def logs(
     state: CurrentState,
     run: RunName,
@@ -79,7 +79,7 @@ async def logs(
     return await asyncio.to_thread(_piece, state, snapshot, launch, process, after)
 
 
-@router.get("/runs/{run}/export", summary="The decision as files for another tool", responses=problems(404, 409, 422))
+@router.get("/runs/{run}/export", summary="The decision as files for another tool", responses=problems(422))
 async def export(
     run: RunName,
     views: CachedViews,

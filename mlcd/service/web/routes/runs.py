@@ -21,6 +21,7 @@ from mlcd.service.web.state import CurrentState
 from mlcd.service.web.views import Snapshot, Views, as_json, entries_json
 
 router = APIRouter(tags=["runs"])
+OF_RUN = problems(404, 409)
 MOST = 1_000
 LONGEST = 200
 JSON = "application/json"
@@ -102,29 +103,28 @@ class RunTables(Part):
     tables: list[RunTable] = Field(description="Those at the top of the page first.")
 
 
-class SpendSum(Part):
-    """What runs have spent."""
+class SpendShare(Part):
+    """What a person or a team has spent."""
 
+    name: str | None = Field(description="Who; null: runs of nobody in particular.")
     usd: float = Field(description="Dollars.")
     runs: int = Field(description="How many runs.")
 
 
-class SpendShare(SpendSum):
-    """What a person or a team has spent."""
-
-    name: str | None = Field(description="Who; null: runs of nobody in particular.")
-
-
-class SpendMonth(SpendSum):
+class SpendMonth(Part):
     """What the runs that began in a month have spent."""
 
     month: str = Field(description="The month, such as 2026-11.")
+    usd: float = Field(description="Dollars.")
+    runs: int = Field(description="How many runs.")
 
 
-class SpendSource(SpendSum):
+class SpendSource(Part):
     """What runs of one kind of cloud have spent."""
 
     name: Literal["live", "simulated", "recorded"] = Field(description="Only what is live costs money.")
+    usd: float = Field(description="Dollars.")
+    runs: int = Field(description="How many runs.")
 
 
 class Spend(Part):
@@ -200,9 +200,7 @@ async def view(
     run: RunName,
     views: CachedViews,
     who: Viewer,
-    if_none_match: Annotated[
-        str | None, Header(max_length=LONGEST, description="The `ETag` that was answered.")
-    ] = None,
+    if_none_match: Annotated[str | None, Header(max_length=LONGEST, description="The answered `ETag`.")] = None,
 ) -> Response:
     """Everything that is known of it. `ETag` changes with its entries, its progress, and whether it is driven."""
     tag = {"ETag": views.tag(run), "Cache-Control": "private, no-cache"}
@@ -212,12 +210,7 @@ async def view(
     return Response(views.with_progress(run, body), media_type=JSON, headers=tag)
 
 
-@router.get(
-    "/runs/{run}/entries",
-    summary="The entries of the ledger",
-    response_model=LedgerEntries,
-    responses=problems(404, 409),
-)
+@router.get("/runs/{run}/entries", summary="The entries of the ledger", response_model=LedgerEntries, responses=OF_RUN)
 async def entries(
     state: CurrentState,
     run: RunName,
@@ -233,20 +226,13 @@ async def entries(
     return Response(entries_json(run, selected, brief.driven), media_type=JSON)
 
 
-@router.get(
-    "/runs/{run}/ledger",
-    summary="The ledger in words and sums",
-    response_model=LedgerRows,
-    responses=problems(404, 409),
-)
+@router.get("/runs/{run}/ledger", summary="The ledger in words and sums", response_model=LedgerRows, responses=OF_RUN)
 async def ledger(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """Every entry with its amounts and the running total."""
     return Response(await views.made("ledger", run, _ledger), media_type=JSON)
 
 
-@router.get(
-    "/runs/{run}/tables", summary="The run as tables in words", response_model=RunTables, responses=problems(404, 409)
-)
+@router.get("/runs/{run}/tables", summary="The run as tables in words", response_model=RunTables, responses=OF_RUN)
 async def tables(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """What was measured, what is asked, the final run against its forecast, and how the run was made."""
     return Response(

@@ -25,9 +25,17 @@ from mlcd.reports.words import goal_words
 from mlcd.service.team import Member, remaining_budget, submit
 from mlcd.service.web.failures import Refusal, problems
 from mlcd.service.web.identity import Submitter, audited
-from mlcd.service.web.parsers import FACTS, job_of_recorded, job_of_text, job_of_upload, preview_of
 from mlcd.service.web.places import confined, internal_place, public_place
-from mlcd.service.web.reading import SPACE, TEXT, in_child_process
+from mlcd.service.web.reading import (
+    FACTS,
+    SPACE,
+    TEXT,
+    in_child_process,
+    job_of_recorded,
+    job_of_text,
+    job_of_upload,
+    preview_of,
+)
 from mlcd.service.web.routes.uploads import Uploads, profiled
 from mlcd.service.web.state import CurrentState, State
 from mlcd.service.workers.submitted import from_json, to_json

@@ -34,9 +34,8 @@ from mlcd.reports.run_document.part import Part, taken
 from mlcd.service.team import Member
 from mlcd.service.web.failures import Refusal, problems
 from mlcd.service.web.identity import Submitter, audited
-from mlcd.service.web.parsers import FACTS, PROFILES, anatomy, passes
 from mlcd.service.web.places import check_uploads
-from mlcd.service.web.reading import MODEL, in_child_process, passes_limits
+from mlcd.service.web.reading import FACTS, MODEL, PROFILES, anatomy, in_child_process, passes, passes_limits
 from mlcd.service.web.safety.bodies import BYTES, check_size, check_type, limited_chunks
 from mlcd.service.web.state import CurrentState, State
 
