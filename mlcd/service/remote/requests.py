@@ -11,8 +11,7 @@ from typing import Any, Literal
 from mlcd.core.errors import UserError
 from mlcd.service.remote.server import NotAgreed, Server, run_path
 
-POLL_S = 0.5
-"""Polling interval of a log that is followed."""
+POLL_S = 0.5  # polling interval of a log that is followed
 Tell = Callable[[str], None]
 Action = Literal["launch", "resume", "stop", "down"]
 

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     import httpx
 
 CONNECT_S, ANSWER_S, UPLOAD_S = 10.0, 60.0, 600.0
-SILENCE_S = 45.0
-"""Timeout of an event stream, which sends something every 15 s."""
-MOST_RETRIES, LONGEST_WAIT_S = 4, 60.0
-"""Retries after a rate limit (429), and the longest wait before each."""
+SILENCE_S = 45.0  # timeout of an event stream, which sends something every 15 s
+MOST_RETRIES, LONGEST_WAIT_S = 4, 60.0  # retries after a rate limit (429), and the longest wait before each
 FROM_ENVIRONMENT = "MLCD_TOKEN"
 NO_SUCH_PATH = ("there is no such thing", "this path has no such method", "not found", "method not allowed", "")
 """Messages of a server, MLCD's or another, about an unknown path, as opposed to an unknown run or member."""
@@ -238,10 +236,7 @@ def _no_connection(url: str, error: Exception) -> ServerError:
 
 
 def error_of(url: str, answer: httpx.Response, token: str = "") -> MlcdError | None:
-    """The error in a response, in the server's own words; None if it is not from an MLCD server.
-
-    `token`: where the token that was sent came from, if any.
-    """
+    """The error in a response, in the server's words; None: it is no MLCD server's. `token`: where it was read from."""
     message, status = error_message(answer), answer.status_code
     if message is None and status == 413:  # MLCD's own response states the limit
         why = "a proxy before it refuses such a large request"

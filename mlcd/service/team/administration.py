@@ -19,8 +19,7 @@ from mlcd.service.team.allowance import Used, remaining_budget, used
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Members, Role, without_secrets
 
-MOST_LETTERS = 500
-"""Longest text: some of it comes from requests."""
+MOST_LETTERS = 500  # longest text: some of it comes from requests
 
 
 @dataclass(frozen=True, slots=True)

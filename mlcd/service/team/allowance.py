@@ -40,10 +40,8 @@ from mlcd.service.team.budget import (
 )
 from mlcd.service.team.members import Member, budget_of, find_member
 
-SLACK_USD = 1e-6
-"""Tolerance for float sums: three runs of $0.10 fit into $0.30."""
-Now = Callable[[], datetime]
-"""The clock."""
+SLACK_USD = 1e-6  # tolerance for float sums: three runs of $0.10 fit into $0.30
+Now = Callable[[], datetime]  # the clock
 
 
 class OverBudget(UserError):
@@ -56,10 +54,7 @@ class OverBudget(UserError):
 
 @dataclass(frozen=True, slots=True)
 class RemainingBudget:
-    """The remaining budget: `of` whom, and of which total. `usd` None: no limit.
-
-    `renewed_on`: when the budget starts anew; None: never.
-    """
+    """What is left of a budget: `usd` None for no limit. `renewed_on`: when it starts anew; None: never."""
 
     usd: float | None = None
     of: str = ""

@@ -25,8 +25,7 @@ from mlcd.core.job import Goal
 from mlcd.core.planner import planner_named
 from mlcd.core.units import format_usd
 
-PAGE = 20_000
-"""Entries read at once, so that a large ledger does not fill the memory."""
+PAGE = 20_000  # entries read at once, so that a large ledger does not fill the memory
 
 
 class Per(StrEnum):

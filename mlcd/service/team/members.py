@@ -24,8 +24,7 @@ from mlcd.core.errors import UnknownName, UserError, WrongState
 from mlcd.service.team.budget import NO_LIMIT, Budget, Per
 
 SESSION_LASTS = timedelta(hours=12)
-PREFIX = "mlcd_"
-"""Makes a token recognizable, to people and to tools that search for leaked ones."""
+PREFIX = "mlcd_"  # makes a token recognizable, to people and to tools that search for leaked ones
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")
 _SECRET = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{16,}}")
 _COLUMNS = (members.c.name, members.c.role, members.c.team, members.c.budget_usd, members.c.budget_per)
@@ -79,10 +78,7 @@ class Members:
         budget_usd: float | None = None,
         budget_per: Per = Per.TOTAL,
     ) -> str:
-        """Add a member, new or returning; return the token, which is shown only once.
-
-        A returning member gets back their runs, and what those have spent counts.
-        """
+        """Add a member, new or returning with their earlier runs; return the token, which is shown only once."""
         row = _checked({"role": role, "team": team, "budget_usd": budget_usd, "budget_per": budget_per})
         check_name("member", name)
         token = new_secret()

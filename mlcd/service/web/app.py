@@ -46,8 +46,7 @@ SCHEMES = {
     "token": {"type": "http", "scheme": "bearer", "description": _TOKEN},
     "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": _SESSION},
 }
-LONGEST_LINE = 300
-"""Of an error message: it may repeat a name from the request."""
+LONGEST_LINE = 300  # of an error message: it may repeat a name from the request
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 _LOG = logging.getLogger("mlcd.service.web")
 

@@ -1,4 +1,4 @@
-"""Errors as HTTP responses: every error response is {"error": one line}."""
+"""What all routes share: the base of request bodies, and errors: every error response is {"error": one line}."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.core.errors import LedgerError, MlcdError, UnknownName, WrongState
 
@@ -27,8 +27,13 @@ MEANING = {
     429: "Too many requests; `Retry-After` says when to come again.",
     503: "The database cannot be reached.",
 }
-ANY = (400, 401, 403, 429, 503)
-"""What every route but /health may answer with."""
+ANY = (400, 401, 403, 429, 503)  # what every route but /health may answer with
+
+
+class Sent(BaseModel):
+    """The body of a request."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Problem(BaseModel):

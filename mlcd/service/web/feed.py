@@ -32,12 +32,9 @@ from mlcd.service.workers import submitted
 POLL_S = 0.15
 STATE_POLL_S = 0.6
 """Polling interval of what changes without an entry: which runs are driven, their progress, and the queue."""
-LAUNCH_POLL_S = 5.0
-"""Polling interval of whether a decided run will be launched."""
-EXPECTED_S = 60.0
-"""How long a run counts as about to be driven after it was sent to the workers."""
-LONGEST_BACKOFF_S = 5.0
-"""Longest backoff while the database is unreachable."""
+LAUNCH_POLL_S = 5.0  # polling interval of whether a decided run will be launched
+EXPECTED_S = 60.0  # how long a run counts as about to be driven after it was sent to the workers
+LONGEST_BACKOFF_S = 5.0  # longest backoff while the database is unreachable
 BATCH = 1_000
 DAMAGED = "damaged: restore the ledger from a copy"
 Read = TypeVar("Read")
@@ -50,10 +47,8 @@ class Feed:
     def __init__(self, ledger: Ledger, *, poll_s: float = POLL_S, most_lines: int = MOST_LINES) -> None:
         self.briefs: dict[str, RunState] = {}
         self.recent = RecentEvents()
-        self.last = 0
-        """The number of the newest known entry."""
-        self.away = ""
-        """Why the ledger cannot be read now; '' if it can."""
+        self.last = 0  # the number of the newest known entry
+        self.away = ""  # why the ledger cannot be read now; '' if it can
         self._ledger, self._poll_s = ledger, poll_s
         self._cache = RunCache(most_lines)
         self._owners: dict[str, tuple[str | None, str | None]] = {}
@@ -229,7 +224,7 @@ class Feed:
             owner, team = self._owners.get(line.run, (None, None))
             begun_at = whole.lines[0].written_at
             brief.summary = summary_of(line.run, begun_at, whole.account, brief.driven, owner, team, whole.reason)
-            self.recent.add(line.seq, whole.frames[whole.seqs.index(line.seq)])
+            self.recent.add(*whole.after(line.seq - 1)[0])
         self.last = line.seq  # last: if the database fails before this, the entry is read again
 
     async def _with(self, line: Line | Unreadable) -> LoadedRun:
@@ -283,11 +278,11 @@ class Feed:
 
 def _waiting_summaries(ledger: Ledger) -> list[Summary]:
     """All runs that were submitted and wait, or were refused, in the order of submission."""
-    jobs = [(each, submitted.from_json(each.asked)[0]) for each in ledger.waiting()]
-    return [
-        waiting_summary(each.run, each.created_at.isoformat(), job, each.refused, each.owner, each.team)
-        for each, job in jobs
-    ]
+    summaries = []
+    for each in ledger.waiting():
+        job, at = submitted.from_json(each.asked)[0], each.created_at.isoformat()
+        summaries.append(waiting_summary(each.run, at, job, each.refused, each.owner, each.team))
+    return summaries
 
 
 def _launch_requested(ledger: Ledger, run: str) -> bool:

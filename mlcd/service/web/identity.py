@@ -23,8 +23,7 @@ OPEN = {("GET", "/api/v1/health"), ("GET", "/api/v1/openapi.json"), ("POST", "/a
 """Routes without a token: health, the OpenAPI document, and sign-in."""
 BEARER = "bearer "
 LONGEST_SECRET = 200
-ONE_PERSON = "you"
-"""The user's name in the audit log of ui mode."""
+ONE_PERSON = "you"  # the user's name in the audit log of ui mode
 
 
 def name_of(who: Member | None) -> str:

@@ -18,8 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mlcd.service.web.failures import MEANING
 
 STATIC = Path(__file__).parent / "static"
-FOLDERS = ("api", "assets")
-"""Under these, an unknown path is a 404."""
+FOLDERS = ("api", "assets")  # under these, an unknown path is a 404
 MISSING = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>MLCD</title>'
     "<p>The pages are not built: <code>npm ci &amp;&amp; npm run build</code> in pages/. The API is at /api/v1.</p>"

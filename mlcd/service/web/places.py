@@ -19,8 +19,7 @@ from mlcd.planners.serve.knowledge import shipped_names
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.service.web.state import Settings
 
-NAMED = ("skypilot", "functions")
-"""Kinds of places with a cloud or a platform after the colon."""
+NAMED = ("skypilot", "functions")  # kinds of places with a cloud or a platform after the colon
 SERVING = ("local", "recorded")
 SERVING_UPLOADS = "local"
 _WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")

@@ -48,26 +48,21 @@ class Limits:
     file_mb: int = 0
 
 
-TEXT = Limits(memory_mb=256, cpu_s=2, wall_s=10.0)
-"""For a job file: at most 64 KB; a long one has 2 KB."""
-SPACE = Limits(memory_mb=512, cpu_s=10, wall_s=30.0)
-"""For the search space of a job."""
-MODEL = Limits(memory_mb=1_024, cpu_s=15, wall_s=30.0)
-"""For a model's file: protobuf needs about three times its size."""
+TEXT = Limits(memory_mb=256, cpu_s=2, wall_s=10.0)  # for a job file: at most 64 KB; a long one has 2 KB
+SPACE = Limits(memory_mb=512, cpu_s=10, wall_s=30.0)  # for the search space of a job
+MODEL = Limits(memory_mb=1_024, cpu_s=15, wall_s=30.0)  # for a model's file: protobuf needs about three times its size
 PASSES = Limits(memory_mb=1_024, cpu_s=30, wall_s=60.0, file_mb=64)
 """For passes of a small model, of which ONNX Runtime writes a profile."""
 PASSES_MOST_MB, PASSES_TIMES_FILE = 4_096, 16
 LONGEST_ANSWER = 16 << 20
 AT_ONCE = 4
-SLOT_TIMEOUT_S = 20.0
-"""How long a request waits for a free slot."""
+SLOT_TIMEOUT_S = 20.0  # how long a request waits for a free slot
 OPEN_FILES = 64
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "MLCD_HOME", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that the child keeps: it must not see a database's password."""
 FACTS = TypeAdapter(ModelFacts)
 PROFILES = TypeAdapter(tuple[Profile, ...])
-WIDEST = 8
-"""Most bytes of weights per byte of a model's file: a larger claim is refused."""
+WIDEST = 8  # most bytes of weights per byte of a model's file: a larger claim is refused
 LONG_TEXTS = ("setup", "run", "command", "envs")
 """Keys that may have several lines; all other texts of a job appear in messages."""
 _EXTERNAL = 1  # of onnx.TensorProto
@@ -82,10 +77,7 @@ def passes_limits(file_bytes: int) -> Limits:
 
 
 def in_child_process(what: str, limits: Limits, work: Work, *arguments: object) -> str:
-    """Run `work` in a child process and return its text; `UserError` if it fails or exceeds a limit.
-
-    `what`: name of the input, for messages.
-    """
+    """The text that `work` returns in a child process; `UserError` if it fails or exceeds a limit. `what`: its name."""
     if not _slots.acquire(timeout=SLOT_TIMEOUT_S):
         raise Refusal(429, "too many requests are being read at the moment; try again in 5 s", {"Retry-After": "5"})
     try:

@@ -8,27 +8,25 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from mlcd.core.ledger import Account, Line, Status
 from mlcd.reports.view import Summary, line_words
 from mlcd.reports.view.summary import QUEUED
 from mlcd.reports.view.view import reason_of
 
-MOST_LINES = 20_000
-"""Entries that are cached; the least recently used runs are evicted first."""
-NOTHING = b"[]"
-"""The progress of a run without live launches."""
+MOST_LINES = 20_000  # entries that are cached; the least recently used runs are evicted first
+NOTHING = b"[]"  # the progress of a run without live launches
 MOST_EVENTS = 10_000
 
 
 @dataclass
 class LoadedRun:
-    """A run with all its entries, its account, and each entry as a server-sent event."""
+    """A run with all its entries, its account, and each entry's number and server-sent event."""
 
     lines: list[Line] = field(default_factory=list)
     account: Account = field(default_factory=Account)
-    frames: list[bytes] = field(default_factory=list)
-    seqs: list[int] = field(default_factory=list)
+    events: list[tuple[int, bytes]] = field(default_factory=list)
     reason: str = ""
 
     @staticmethod
@@ -42,7 +40,7 @@ class LoadedRun:
     @property
     def last(self) -> int:
         """The number of the last entry."""
-        return self.seqs[-1] if self.seqs else 0
+        return self.lines[-1].seq if self.lines else 0
 
     def add(self, line: Line) -> None:
         """Add an entry; one that is already known is ignored."""
@@ -50,14 +48,12 @@ class LoadedRun:
             return
         self.account = self.account.after(line.entry, line.elapsed_s)
         self.lines.append(line)
-        self.seqs.append(line.seq)
-        self.frames.append(entry_frame(line, line_words(line, self.account.job)))
+        self.events.append((line.seq, entry_frame(line, line_words(line, self.account.job))))
         self.reason = reason_of(line) or self.reason
 
     def after(self, seq: int) -> list[tuple[int, bytes]]:
         """The events after this number, with their numbers."""
-        at = bisect_right(self.seqs, seq)
-        return list(zip(self.seqs[at:], self.frames[at:], strict=True))
+        return self.events[bisect_right(self.events, seq, key=itemgetter(0)) :]
 
 
 @dataclass
@@ -126,16 +122,12 @@ class RunCache:
 
 
 class RecentEvents:
-    """The newest events of all runs, by their position in one long sequence, which is cut at the start.
-
-    Ledger entries have a number, changes of state have none.
-    """
+    """The newest events of all runs, in one sequence that is cut at the start. Changes of state have no number."""
 
     def __init__(self, most: int = MOST_EVENTS) -> None:
         self._most = most
         self._events: list[tuple[int | None, bytes]] = []
-        self._numbers: list[int] = []
-        """For each event, the number of the last entry up to and with it."""
+        self._numbers: list[int] = []  # for each event, the number of the last entry up to and with it
         self._before = 0
         self.start = 0
         self.changed = asyncio.Event()

@@ -26,10 +26,7 @@ NO_WORKER = "no worker is running: submitted runs wait; start one with mlcd work
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of size, rate and open event streams of a member.
-
-    `known_for_s`: how often a stream checks again that its receiver is still a member.
-    """
+    """Limits of a member. `known_for_s`: how often a stream checks again that its receiver is still one."""
 
     upload_mb: int = 200
     uploads_mb_each: int = 2_000
@@ -91,5 +88,4 @@ def state_of(request: Request) -> State:
     return state
 
 
-CurrentState = Annotated[State, Depends(state_of)]
-"""A route's argument: `state: CurrentState`."""
+CurrentState = Annotated[State, Depends(state_of)]  # a route's argument: `state: CurrentState`

@@ -21,12 +21,9 @@ from mlcd.service.workers.log import LOG
 
 EVERY_S = 2.0
 COPY_EVERY_S = 2.0
-LAST_COPY_TIMEOUT_S = 10.0
-"""How long the end of a run waits for the last copy."""
-MOST_BYTES = 8 << 20
-"""Most bytes copied of one log; the rest stays in the file."""
-LAST_WRITE_TIMEOUT_S = 3.0
-"""How long the end of a run waits for the last write."""
+LAST_COPY_TIMEOUT_S = 10.0  # how long the end of a run waits for the last copy
+MOST_BYTES = 8 << 20  # most bytes copied of one log; the rest stays in the file
+LAST_WRITE_TIMEOUT_S = 3.0  # how long the end of a run waits for the last write
 
 
 class ProgressWriter:
@@ -139,11 +136,8 @@ class LogCopies:
 
 @contextmanager
 def logs_copied(run: str, ledger: Ledger, every_s: float = COPY_EVERY_S) -> Iterator[None]:
-    """Copy the run's logs while the block runs, and the rest at its end. A run never fails because of this.
-
-    Not on SQLite: that is used by one person, on the machine with the files.
-    """
-    if ledger.database.dialect == "sqlite":
+    """Copy the run's logs while the block runs, and the rest at its end. A run never fails because of this."""
+    if ledger.database.dialect == "sqlite":  # used by one person, on the machine with the files
         yield
         return
     copies, over = LogCopies(run, LogPieces(ledger.database), launches_here()), threading.Event()

@@ -26,27 +26,21 @@ class Crew(Protocol):
 
     def send(self, run: str, launch: bool = False) -> None:
         """Start a submitted run, or resume one; `launch`: also run the decided configuration."""
-        ...
 
     def stop(self, run: str) -> None:
         """Ask a run to stop after its current step; nothing is lost. One that waits in the queue never starts."""
-        ...
 
     def down(self, run: str) -> None:
         """End a run now, whichever process drives it, and tear its machines down."""
-        ...
 
     def withdraw(self, run: str) -> bool:
         """Take a run out of the queue; True if therefore no process works on it."""
-        ...
 
     def alive(self) -> int:
         """How many processes of the crew are alive."""
-        ...
 
     def close(self) -> None:
         """Start no more processes. Whether active runs go on depends on the crew."""
-        ...
 
 
 class LocalCrew:
@@ -105,10 +99,7 @@ class LocalCrew:
             return len(self._children)
 
     def close(self) -> None:
-        """End the children: their launches are torn down and settled, and their runs can be resumed.
-
-        Runs in the queue are refused.
-        """
+        """End the children: launches are torn down and settled, runs can be resumed. Those in the queue are refused."""
         with self._lock:
             self._closing = True
             children = list(self._children.values())

@@ -30,10 +30,8 @@ PRELOADED += ["scipy.stats", "sklearn.gaussian_process", "sklearn.svm", "sklearn
 """These are imported lazily elsewhere: preloaded here once, instead of in each process."""
 PRELOADED += ["mlcd.service.workers.frozen"]
 AUTOGROUP = Path("/proc/self/autogroup")
-LOWER_PRIORITY = "MLCD_STEP_BACK"
-"""Set to 0 where runs that only compute need not yield to others."""
-EXIT_TIMEOUT_S = 30.0
-"""How long a process may take for teardown after it was told to end."""
+LOWER_PRIORITY = "MLCD_STEP_BACK"  # set to 0 where runs that only compute need not yield to others
+EXIT_TIMEOUT_S = 30.0  # how long a process may take for teardown after it was told to end
 
 
 class Errand(StrEnum):
@@ -112,10 +110,7 @@ class Child:
 def send(
     run: str, errand: Errand, ledger: Ledger, queued: bool = False, because: str = BY_THE_USER, caps: Caps | None = None
 ) -> Child:
-    """Start a process. `queued`: another process will continue what it leaves. `because`: the reason of a teardown.
-
-    `caps`: limits of a run that only computes.
-    """
+    """Start a process. `queued`: another one will continue what it leaves. `because`: the reason of a teardown."""
     context = forkserver()
     result, sender = context.Pipe(duplex=False)
     heartbeat = Heartbeat()

@@ -21,8 +21,7 @@ from mlcd.service.workers.log import LOG
 
 NEWEST = "COMMENT ON TABLE procrastinate_jobs IS '{}'"
 """Procrastinate does not record its latest migration: we do, as a comment on its table of jobs."""
-FAIR_SHARE = files("mlcd.service.workers").joinpath("fair_share.sql")
-"""Our own query that selects the next job."""
+FAIR_SHARE = files("mlcd.service.workers").joinpath("fair_share.sql")  # our own query that selects the next job
 RETRY_S = 0.5
 T = TypeVar("T")
 FETCH = sql.queries["fetch_job"].replace(
@@ -63,8 +62,7 @@ class RetryingConnector(PsycopgConnector):
     def __init__(self, at_once: int) -> None:
         super().__init__()
         self._at_once = at_once
-        self.retrying = True
-        """False when the worker is to end: then a failed query is not retried."""
+        self.retrying = True  # False when the worker is to end: then a failed query is not retried
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:
         """Execute."""

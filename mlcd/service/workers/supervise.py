@@ -20,8 +20,7 @@ from mlcd.service.workers.worker import HURRY, work
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.5, 30.0
 POLL_S = 0.5
-SETTLED_S = 60.0
-"""The backoff is reset after a worker has run for so long: its start was not the problem."""
+SETTLED_S = 60.0  # the backoff is reset after a worker has run for so long: its start was not the problem
 
 
 class Supervisor:
@@ -49,10 +48,7 @@ class Supervisor:
             return [each.pid for each in self._workers.values() if each.pid is not None and each.is_alive()]
 
     def close(self) -> None:
-        """End all workers: other workers will resume their runs. A second Ctrl-C ends them at once.
-
-        Call it in the main thread, which alone can set signal handlers.
-        """
+        """End all workers; others will resume their runs. A second Ctrl-C ends them at once. For the main thread."""
         before = signal.signal(signal.SIGINT, lambda *_: self._signal_all(HURRY))
         try:
             with self._lock:

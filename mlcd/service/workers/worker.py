@@ -41,8 +41,7 @@ MOST_DEATHS = 3
 """Processes of one run that may die before it is left to its user: the cause would kill the next one, too."""
 START_GAP_S = 0.1
 """Pause between two process starts: each opens connections, and a hundred at once would exhaust the database's."""
-MOST_DOUBLINGS = 4
-"""Most doublings of the backoff before a retry: a run may wait for its machine for days."""
+MOST_DOUBLINGS = 4  # most doublings of the backoff before a retry: a run may wait for its machine for days
 DELETE_AFTER_S = 3_600.0
 """After so long without heartbeat a worker is deleted from the list. Long, since it could then take no more jobs."""
 HURRY = signal.SIGUSR2
@@ -88,8 +87,7 @@ class _Worker:
         self._active: set[int] = set()
         self._watchers = ThreadPoolExecutor(at_once, thread_name_prefix="watcher")
         self._start_lock = asyncio.Lock()
-        self._hurry = asyncio.Event()
-        """Set by a second request to end: do not wait for runs to finish their step."""
+        self._hurry = asyncio.Event()  # set by a second request to end: do not wait for runs to finish their step
 
     async def run_until_stopped(self) -> None:
         """Work until a signal comes; then end the active runs and leave them to other workers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Status
@@ -14,7 +14,7 @@ from mlcd.planners.form.goal import goal_again
 from mlcd.planners.form.words import parsed
 from mlcd.reports.run_document.part import Part
 from mlcd.service.team import Member, Role, recheck, release
-from mlcd.service.web.failures import Refusal, problems, unknown_is_404
+from mlcd.service.web.failures import Refusal, Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Runner, audited
 from mlcd.service.web.state import CurrentState, State
 from mlcd.service.workers.cleanup import give_up_machine
@@ -32,10 +32,8 @@ class RunAction(Part):
     words: str = Field(description="What happens now.")
 
 
-class GoOn(BaseModel):
+class GoOn(Sent):
     """How a run goes on. What is not said stays as it was. New limits are for all of the run."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     launch: bool | None = Field(default=None, description="Also run what is decided, or stop there.")
     budget: str | None = Field(default=None, description="A new budget for all of the run, such as 100; none.")
@@ -43,10 +41,8 @@ class GoOn(BaseModel):
     confidence: str | None = Field(default=None, description="How sure a new certificate has to be, such as 0.9.")
 
 
-class HowDown(BaseModel):
+class HowDown(Sent):
     """`machine_gone`: the machine with the run's launches is gone for good. Only for admins."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     machine_gone: bool = Field(False, description="The machine that keeps the run's launches never comes back.")
 

@@ -26,10 +26,8 @@ from mlcd.service.web.state import CurrentState, State
 from mlcd.service.web.views import Snapshot
 
 router = APIRouter(tags=["files"], responses=problems(404, 409))
-PIECE = 256 * 1024
-"""Most bytes of a log in one response."""
-SILENT = timedelta(minutes=1)
-"""So long after a launch was settled, no more of its log is expected."""
+PIECE = 256 * 1024  # most bytes of a log in one response
+SILENT = timedelta(minutes=1)  # so long after a launch was settled, no more of its log is expected
 HTML = {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A page that needs nothing else."}
 Target = Literal["skypilot", "kserve", "triton", "compose", "lambda"]
 

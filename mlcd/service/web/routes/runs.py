@@ -26,8 +26,7 @@ MOST = 1_000
 LONGEST = 200
 JSON = "application/json"
 Status = Literal["queued", "refused", "searching", "decided", "infeasible", "running", "finished", "failed", "stopped"]
-Standing = Literal[Status, "interrupted"]
-"""A status, or that of a run that searches or runs and that nobody drives."""
+Standing = Literal[Status, "interrupted"]  # a status, or that of a run that searches or runs and that nobody drives
 
 
 class Runs(Part):

@@ -6,14 +6,14 @@ from datetime import date
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from mlcd.core.errors import WrongState
 from mlcd.core.version import VERSION
 from mlcd.reports.run_document.part import Part, taken
 from mlcd.service.team import SESSION_LASTS, Member, Role, remaining_budget
-from mlcd.service.web.failures import Refusal, problems
+from mlcd.service.web.failures import Refusal, Sent, problems
 from mlcd.service.web.identity import LONGEST_SECRET, Viewer, address_of, rates_of
 from mlcd.service.web.safety.origin import COOKIE
 from mlcd.service.web.state import CurrentState, State
@@ -21,10 +21,8 @@ from mlcd.service.web.state import CurrentState, State
 router = APIRouter()
 
 
-class Token(BaseModel):
+class Token(Sent):
     """The token that an admin gave you."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     token: Annotated[str, Field(min_length=1, max_length=LONGEST_SECRET, description="Your token, mlcd_...")]
 

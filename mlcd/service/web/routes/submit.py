@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job, only_computed
@@ -23,7 +23,7 @@ from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.run_document.part import Part
 from mlcd.reports.words import goal_words
 from mlcd.service.team import Member, remaining_budget, submit
-from mlcd.service.web.failures import Refusal, problems
+from mlcd.service.web.failures import Refusal, Sent, problems
 from mlcd.service.web.identity import Submitter, audited
 from mlcd.service.web.places import confined, internal_place, public_place
 from mlcd.service.web.reading import (
@@ -47,10 +47,8 @@ Text = Annotated[str, Field(max_length=64 << 10)]
 Option = Annotated[Word | bool | int | float | list[Word] | dict[Word, int] | None, Field(union_mode="left_to_right")]
 
 
-class Asked(BaseModel):
+class Asked(Sent):
     """A job to be searched for: a job file's text and options as the command line has them."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     kind: str = Field(
         max_length=40,

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mlcd.core.errors import WrongState
 from mlcd.reports.run_document.part import Part
 from mlcd.service.team import Budget, Member, Members, Per, Role, Used, remaining_budget, used
-from mlcd.service.web.failures import problems, unknown_is_404
+from mlcd.service.web.failures import Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Admin, audited
 from mlcd.service.web.state import CurrentState, State
 
@@ -24,12 +24,6 @@ Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 MemberName = Annotated[str, Path(description="The member's name.")]
 TeamName = Annotated[str, Path(description="The team's name.")]
 STATUSES = problems(404, 409, 413, 415, 422)
-
-
-class Sent(BaseModel):
-    """The body of a request."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class NewMember(Sent):

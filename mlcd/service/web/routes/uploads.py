@@ -40,8 +40,7 @@ from mlcd.service.web.safety.bodies import BYTES, check_size, check_type, limite
 from mlcd.service.web.state import CurrentState, State
 
 router = APIRouter(tags=["submit"])
-LONGEST_S = 900.0
-"""Timeout of an upload."""
+LONGEST_S = 900.0  # timeout of an upload
 LONGEST_NAME = 80
 BODY = {"required": True, "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}
 

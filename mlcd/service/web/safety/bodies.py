@@ -20,8 +20,7 @@ from mlcd.service.web.failures import Refusal
 JSON, BYTES = "application/json", "application/octet-stream"
 DEEPEST = 32
 MOST_DIGITS = 40
-LONGEST_S = 30.0
-"""Timeout of a small body."""
+LONGEST_S = 30.0  # timeout of a small body
 UPLOADS = "/uploads"
 
 

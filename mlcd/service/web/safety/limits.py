@@ -25,13 +25,10 @@ from mlcd.service.web.failures import Refusal
 from mlcd.service.web.safety.origin import COOKIE
 from mlcd.service.web.state import Limits
 
-PEOPLE_AT_AN_ADDRESS = 10
-"""An office may share one address."""
-AT_ONCE = 2
-"""Submissions of one member that are read in parallel: half of the children that there can be (reading.py)."""
+PEOPLE_AT_AN_ADDRESS = 10  # an office may share one address
+AT_ONCE = 2  # submissions of one member that are read in parallel: half of the children that there can be (reading.py)
 SLOT_TIMEOUT_S = 20.0
-CHECK_EVERY_S = 15
-"""Checking interval of idle connections: a request's headers may take once to twice this time."""
+CHECK_EVERY_S = 15  # checking interval of idle connections: a request's headers may take once to twice this time
 
 
 class RateLimits:
@@ -47,10 +44,7 @@ class RateLimits:
         }
 
     def count(self, what: Literal["address", "member", "submission", "sign-in"], whose: str) -> None:
-        """Count a request of a member, a submission (a child process reads it), or a request or sign-in of an address.
-
-        A wrong token counts as a sign-in.
-        """
+        """Count a request of a member, a submission, a request of an address, or its sign-in or wrong token."""
         item, whose = self._items[what], network(whose) if what in ("address", "sign-in") else whose
         if not self._limiter.hit(item, what, whose):
             free_at = self._limiter.get_window_stats(item, what, whose).reset_time

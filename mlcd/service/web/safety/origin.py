@@ -32,8 +32,7 @@ ROOT = 0
 _UID = 7  # index of the user id in a line of /proc/net/tcp
 _SOCK_DIAG, _BY_FAMILY = 4, 20
 _HEAD = struct.Struct("=IHHII")
-_UID_AT = _HEAD.size + 4 + 48 + 12
-"""Offset of the user id in a reply: after the state, both ends and three counters."""
+_UID_AT = _HEAD.size + 4 + 48 + 12  # offset of the user id in a reply: after the state, both ends and three counters
 Address = IPv4Address | IPv6Address
 End = tuple[Address, int]
 
@@ -110,10 +109,7 @@ def check_peer(scope: Scope, proc: Path | None = None, mine: int | None = None) 
 
 
 def uid_of(scope: Scope, proc: Path | None = None) -> int | None:
-    """The user who opened a request's connection; None if there is no such connection.
-
-    `proc`: read the kernel's tables in this folder instead of asking it.
-    """
+    """The user who opened a request's connection, None if there is none. `proc`: read these tables of the kernel."""
     client, server = scope.get("client"), scope.get("server")
     if not client or not server or server[1] is None:
         return None
