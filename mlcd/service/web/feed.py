@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from typing import TypeVar
 
 from mlcd.core.backend import Provenance
@@ -166,7 +165,7 @@ class Feed:
         return cached
 
     async def _in_thread(self, read: Callable[..., Read], *arguments: object) -> Read:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, partial(read, *arguments))
+        return await asyncio.get_running_loop().run_in_executor(self._readers, read, *arguments)
 
     async def _read(self, with_state: bool) -> None:
         """The driven runs are read first: the entries of a driver that is gone are all written by then.

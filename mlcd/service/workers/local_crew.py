@@ -104,20 +104,21 @@ class LocalCrew:
             self._closing = True
             children = list(self._children.values())
             for run, *_ in self._waiting:
-                with suppress(MlcdError):
-                    if waits(run, self._ledger):
-                        self._ledger.refuse(run, UI_ENDED)
+                self._refuse_unstarted(run)
             self._waiting.clear()
         for child in children:
             child.send_signal(signal.SIGTERM)
         for child in children:
             child.process.join(EXIT_TIMEOUT_S)
             child.send_signal(signal.SIGKILL)
-            with suppress(MlcdError):
-                if waits(child.run, self._ledger):  # it was still starting
-                    self._ledger.refuse(child.run, UI_ENDED)
+            self._refuse_unstarted(child.run)
         for watcher in self._watchers:
             watcher.join(1.0)
+
+    def _refuse_unstarted(self, run: str) -> None:
+        with suppress(MlcdError):
+            if waits(run, self._ledger):
+                self._ledger.refuse(run, UI_ENDED)
 
     def _enqueue(self, run: str, errand: Errand) -> None:
         self._waiting.append((run, errand, BY_THE_USER))

@@ -626,7 +626,7 @@ export interface components {
          */
         HowDown: {
             /**
-             * @description The machine that keeps the run's launches never comes back. Only an admin can say so.
+             * @description The machine that keeps the run's launches never comes back.
              * @default false
              */
             machine_gone: boolean;
@@ -2712,7 +2712,7 @@ export interface components {
             goal: string;
             /** @description All that is asked, in words. */
             goal_words: string;
-            /** @description What `mlcd what-if -o json` prints of it. */
+            /** @description What `mlcd what-if -o json` prints. */
             decision: components["schemas"]["ServeDecision"] | components["schemas"]["TuneDecision"] | components["schemas"]["RunDecision"];
             /** @description What is chosen, as the trade-off names it. */
             label: string | null;

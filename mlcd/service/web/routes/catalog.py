@@ -189,10 +189,8 @@ async def offers(
 async def models(state: CurrentState, who: Viewer) -> Models:
     """What `mlcd models -o json` prints."""
     stored, broken = await asyncio.to_thread(_shelf(state).all)
-    return Models(
-        models=[LearnedModel.model_validate(each) for each in stored.values()],
-        unreadable=[UnreadableModel.model_validate(each) for each in broken],
-    )
+    models = [LearnedModel.model_validate(each) for each in stored.values()]
+    return Models(models=models, unreadable=[UnreadableModel.model_validate(each) for each in broken])
 
 
 @router.delete("/models/{name}", status_code=204, summary="Forget one of them", responses=problems(404))

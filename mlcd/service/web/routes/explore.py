@@ -51,7 +51,9 @@ class Tradeoff(Part):
 
     run: str = Field(description="The run's name.")
     points: list[TradeoffPoint] = Field(description="The fastest first.")
-    ranking: list[Ranked] = Field(description="Of an elastic run that claims no time; `points` are of all the work.")
+    ranking: list[Ranked] = Field(
+        description="Of an elastic run that claims no time; `points` are then of all the work, the most it can need."
+    )
     spent_usd: float = Field(description="What the search cost.")
     elapsed_s: float = Field(description="What the search took.")
     budget_usd: float | None = Field(description="The run's budget; null for no limit.")

@@ -29,7 +29,8 @@ router = APIRouter(tags=["files"], responses=problems(404, 409))
 PIECE = 256 * 1024  # most bytes of a log in one response
 SILENT = timedelta(minutes=1)  # so long after a launch was settled, no more of its log is expected
 HTML = {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A page that needs nothing else."}
-Target = Literal["skypilot", "kserve", "triton", "compose", "lambda"]
+Tool = Literal["skypilot", "kserve", "triton", "compose", "lambda"]
+Target = Annotated[Tool, Query(description="The tool that will run it.")]
 
 
 class Logs(Part):
@@ -78,19 +79,14 @@ async def logs(
 
 
 @router.get("/runs/{run}/export", summary="The decision as files for another tool", responses=problems(422))
-async def export(
-    run: RunName,
-    views: CachedViews,
-    who: Viewer,
-    to: Annotated[Target, Query(description="The tool that will run it.")],
-) -> Export:
+async def export(run: RunName, views: CachedViews, who: Viewer, to: Target) -> Export:
     """A task, a deployment, or the configuration of functions."""
-    snapshot = await views.snapshot(run)
-    return Export(**await asyncio.to_thread(exported, run, snapshot.account, to))
+    account = (await views.snapshot(run)).account
+    return Export(**await asyncio.to_thread(exported, run, account, to))
 
 
-def _report(snapshot: Snapshot) -> bytes:
-    return page(snapshot.lines, snapshot.boundary, snapshot.driven, snapshot.owner, snapshot.team).encode()
+def _report(run: Snapshot) -> bytes:
+    return page(run.lines, run.boundary, run.driven, run.owner, run.team).encode()
 
 
 def _piece(state: State, snapshot: Snapshot, launch: int | None, process: int, after: int) -> Logs:

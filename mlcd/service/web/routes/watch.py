@@ -27,16 +27,13 @@ PING = b": ping\n\n"
 router = APIRouter(tags=["watch"])
 EVENTS = "text/event-stream"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_DATA = "JSON: what happened, to which run, and in words. Of `progress`: the `run`, and `progress` as in its page."
 EVENT = {
     "type": "object",
     "properties": {
         "id": {"type": "string", "description": "Of an entry, its number. Nothing else has one."},
         "event": {"enum": ["entry", "progress", "state", "end"], "description": "What happened."},
-        "data": {
-            "type": "string",
-            "description": "JSON: what happened, to which run, and in words. Of `progress`: the `run`, and `progress` "
-            "as in the run's page.",
-        },
+        "data": {"type": "string", "description": _DATA},
     },
     "required": ["event", "data"],
 }
