@@ -158,12 +158,13 @@ def recheck(
         remaining = _remaining_budget(connection, ledger.database, owner, team, now()) if counts else RemainingBudget()
         launches = state.launches if launch is None else launch
         limits = entry.goal if isinstance(entry, LimitsChanged) else None
-        change_submission(connection, name, launch if launches != state.launches else None, limits)
+        if launches != state.launches or limits is not None:
+            change_submission(connection, name, launch, limits)
         if isinstance(entry, LimitsChanged):
             if ledger.is_driven(name):
                 raise WrongState(f"run '{name}' is being driven; stop it before its limits change: mlcd stop {name}")
             _check_remaining(name, state, limits, remaining)
-        elif owner is None or state.can_spend or (state.decided and not launches):
+        elif owner is None or state.can_spend or (state.facts.is_waiting_at_decision and not launches):
             return  # it has no owner, or it counts already, or it will spend nothing
         else:
             _check_remaining(name, state, None, remaining)
@@ -180,7 +181,7 @@ def release(ledger: Ledger, run: str, because: str) -> None:
     with ledger.database.write() as connection:
         if not (state := budget_state(connection, ledger.database, name)).can_spend:
             return
-        if state.open:
+        if state.facts.open:
             raise WrongState(f"run '{name}' may have left machines behind; tear them down: mlcd down {name}")
         ledger.append(name, _clock(connection, name), [Stopped(because)])
 
@@ -209,7 +210,7 @@ def _used(connection: Connection, database: Database, whose: ColumnElement[bool]
 def _check_remaining(run: str, state: BudgetState, goal: Goal | None, remaining: RemainingBudget) -> None:
     """Check that the owner's remaining budget covers what the run may still spend, under new limits or its own."""
     budget_usd = state.budget_usd if goal is None else goal.budget_usd
-    more_usd = None if budget_usd is None else max(0.0, budget_usd - state.spent_usd)
+    more_usd = None if budget_usd is None else max(0.0, budget_usd - state.facts.spent_usd)
     # If it can spend now, its claim is already subtracted from the remaining budget: only the difference is new.
     new_usd = more_usd if more_usd is None or not state.can_spend else more_usd - state.claims_usd
     _check_fits(new_usd, remaining, f"run '{run}' may spend another {_usd(more_usd)}: ask an admin")

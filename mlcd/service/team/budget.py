@@ -69,38 +69,36 @@ NO_LIMIT = Budget()
 
 @dataclass(frozen=True, slots=True)
 class BudgetState:
-    """The state of a run for its owner's budget.
+    """The state of a run for its owner's budget. `final`: it can never spend again.
 
-    `decided`: it has a decision, and nothing is launched yet; `launches`: it will be launched. `final`: it can never
-    spend again. `months`: what was settled in each. `open`: launches not settled. `budget_usd`: its own limit, None if
-    it has none. For a run that is over, `launches` and `budget_usd` may be missing.
+    `launches`: it will be launched when it is decided. `budget_usd`: its own limit, None if it has none. For a run that
+    is over, these may be missing.
     """
 
-    run: str
+    facts: Facts
     can_spend: bool
-    decided: bool
     final: bool
-    spent_usd: float
-    months: Mapping[str, float]
-    open: int
-    launches: bool = False
-    budget_usd: float | None = None
+    launches: bool
+    budget_usd: float | None
 
     @property
     def claims_usd(self) -> float:
         """What it can still spend: the rest of its own budget while it can spend, else nothing."""
         if not self.can_spend:
             return 0.0
-        return math.inf if self.budget_usd is None else max(0.0, self.budget_usd - self.spent_usd)
+        return math.inf if self.budget_usd is None else max(0.0, self.budget_usd - self.facts.spent_usd)
 
     def spent_since(self, month: str) -> float:
         """What was settled in this month or later (some clocks are ahead); '' for all."""
-        return math.fsum(usd for each, usd in self.months.items() if each >= month)
+        return math.fsum(usd for each, usd in self.facts.months.items() if each >= month)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A run's entries, reduced to money. `months`: what was settled in each; `feasible`: the decision names a setup."""
+    """A run's entries, reduced to money. `months`: what was settled in each. `open`: launches that are not settled.
+
+    `feasible`: the decision names a configuration.
+    """
 
     spent_usd: float = 0.0
     months: Mapping[str, float] = field(default_factory=dict)
@@ -155,9 +153,9 @@ class Facts:
 class _Submission(NamedTuple):
     """The relevant part of a submission."""
 
-    budget_usd: float | None
-    launches: bool
-    serves: bool
+    budget_usd: float | None = None
+    launches: bool = False
+    serves: bool = False
 
 
 _CACHE: WeakKeyDictionary[Database, tuple[int, Mapping[str, Facts]]] = WeakKeyDictionary()
@@ -178,14 +176,14 @@ def budget_states(connection: Connection, database: Database, whose: ColumnEleme
     _, states = _read(connection, database)
     settled = {name for name, refused in rows if _can_spend(states.get(name), refused) is False}
     submissions = _submissions(connection, [name for name, _ in rows if name not in settled])
-    return [_budget_state(name, states.get(name), refused, submissions.get(name)) for name, refused in rows]
+    return [_budget_state(states.get(name), refused, submissions.get(name)) for name, refused in rows]
 
 
 def budget_state(connection: Connection, database: Database, run: str) -> BudgetState:
     """The state of this run, with the data of its submission."""
     refused = connection.execute(select(schema.runs.c.refused).where(schema.runs.c.name == run)).scalar_one()
     _, states = _read(connection, database)
-    return _budget_state(run, states.get(run), refused, _submissions(connection, [run]).get(run))
+    return _budget_state(states.get(run), refused, _submissions(connection, [run]).get(run))
 
 
 def change_submission(connection: Connection, run: str, launch: bool | None, goal: Goal | None) -> None:
@@ -221,16 +219,14 @@ def _can_spend(facts: Facts | None, refused: str | None) -> bool | None:
     return facts.can_spend if facts is not None else refused is None
 
 
-def _budget_state(run: str, facts: Facts | None, refused: str | None, submission: _Submission | None) -> BudgetState:
-    can_spend, facts = _can_spend(facts, refused), facts or Facts()
-    serves = submission is not None and submission.serves
-    launches = submission is not None and submission.launches and not serves
+def _budget_state(facts: Facts | None, refused: str | None, submission: _Submission | None) -> BudgetState:
+    can_spend, facts, submission = _can_spend(facts, refused), facts or Facts(), submission or _Submission()
+    launches = submission.launches and not submission.serves
     if can_spend is None:  # decided: the run is over unless it will be launched
         can_spend = launches
-    final = refused is not None or facts.ended or (facts.is_waiting_at_decision and (serves or not facts.feasible))
-    budget_usd = submission.budget_usd if submission is not None else None
-    decided, spent_usd = facts.is_waiting_at_decision, facts.spent_usd
-    return BudgetState(run, can_spend, decided, final, spent_usd, facts.months, facts.open, launches, budget_usd)
+    ends_there = facts.is_waiting_at_decision and (submission.serves or not facts.feasible)
+    final = refused is not None or facts.ended or ends_there
+    return BudgetState(facts, can_spend, final, launches, submission.budget_usd)
 
 
 def _submissions(connection: Connection, names: Sequence[str]) -> dict[str, _Submission]:

@@ -7,12 +7,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 
 from mlcd.core.errors import LedgerFull, LedgerLocked, LedgerUnreachable, MlcdError
@@ -60,22 +60,13 @@ def forkserver() -> ForkServerContext:
 
 def warm_up() -> None:
     """Start the fork server now, so that the first run does not wait for it."""
-    from multiprocessing.forkserver import ensure_running
-
     forkserver()
-    with _ctrl_c_ignored():
-        ensure_running()
-
-
-@contextmanager
-def _ctrl_c_ignored() -> Iterator[None]:
-    """Processes started inside ignore Ctrl-C: it would interrupt their imports with a stack trace."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread can set signal handlers
-        yield
+        ensure_running()
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C would interrupt its imports with a stack trace
     try:
-        yield
+        ensure_running()
     finally:
         signal.signal(signal.SIGINT, before)
 

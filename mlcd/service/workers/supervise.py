@@ -20,20 +20,14 @@ from mlcd.service.workers.worker import HURRY, work
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.5, 30.0
 POLL_S = 0.5
+Task = Callable[[str, int, Timing], None]
 SETTLED_S = 60.0  # the backoff is reset after a worker has run for so long: its start was not the problem
 
 
 class Supervisor:
     """Starts workers as child processes, which end with this one. `task`: the function of each worker."""
 
-    def __init__(
-        self,
-        url: str,
-        workers: int,
-        at_once: int,
-        timing: Timing = TIMING,
-        task: Callable[[str, int, Timing], None] = work,
-    ) -> None:
+    def __init__(self, url: str, workers: int, at_once: int, timing: Timing = TIMING, task: Task = work) -> None:
         self._task, self._arguments, self._timing = task, (url, at_once, timing), timing
         self._workers: dict[int, BaseProcess] = {}
         self._lock = threading.Lock()
@@ -93,7 +87,7 @@ class Supervisor:
         return process
 
 
-def _worker_main(task: Callable[[str, int, Timing], None], url: str, at_once: int, timing: Timing) -> None:
+def _worker_main(task: Task, url: str, at_once: int, timing: Timing) -> None:
     """The main function of a worker process; an error is logged in one line."""
     os.setsid()  # a Ctrl-C in the terminal goes to the parent only
     to_stderr()

@@ -80,20 +80,14 @@ async def health(state: CurrentState) -> Health:
 @router.get("/me", tags=["session"], responses=problems())
 def who_am_i(state: CurrentState, who: Viewer) -> Me:
     """The current user."""
-    member, allowed, settings = who or Member("", Role.ADMIN), remaining_budget(state.ledger, who), state.settings
+    member, remaining, settings = who or Member("", Role.ADMIN), remaining_budget(state.ledger, who), state.settings
     return Me(
-        name=member.name or None,
-        role=member.role.value,
-        team=member.team,
-        budget_usd=member.budget_usd,
-        budget_per=member.budget_per.value,
-        left_usd=allowed.usd,
-        renewed_on=allowed.renewed_on,
+        **taken(Me, member, name=member.name or None, left_usd=remaining.usd, renewed_on=remaining.renewed_on),
         mode=settings.mode,
         version=VERSION,
         places=list(settings.places),
         recordings=sorted(settings.recordings),
-        limits=MostOf(**taken(MostOf, settings.limits)),
+        limits=MostOf.model_validate(settings.limits),
     )
 
 

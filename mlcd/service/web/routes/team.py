@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
 from mlcd.core.errors import WrongState
-from mlcd.reports.run_document.part import Part
-from mlcd.service.team import Budget, Member, Members, Per, Role, Used, remaining_budget, used
+from mlcd.reports.run_document.part import Finite, Part, taken
+from mlcd.service.team import Budget, Member, Members, Per, Role, remaining_budget, used
 from mlcd.service.web.failures import Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Admin, audited
 from mlcd.service.web.state import CurrentState, State
@@ -58,7 +58,7 @@ class Spent(Part):
     budget_usd: float | None = Field(description="What may be spent; null for no limit.")
     budget_per: Time = Field(description="Over everything, or over each month anew.")
     spent_usd: float = Field(description="What was spent in that time.")
-    claimed_usd: float | None = Field(description="What runs can still spend; null, if one of them has no limit.")
+    claimed_usd: Finite = Field(description="What runs can still spend; null, if one of them has no limit.")
 
 
 class MemberAnswer(Spent):
@@ -192,18 +192,10 @@ def _members(state: State) -> Members:
 
 
 def _member_answer(state: State, member: Member) -> MemberAnswer:
-    left_usd, spent = remaining_budget(state.ledger, member).usd, _spent(member.budget, used(state.ledger, member))
-    return MemberAnswer(name=member.name, role=member.role.value, team=member.team, left_usd=left_usd, **spent)
+    left_usd = remaining_budget(state.ledger, member).usd
+    return MemberAnswer(**taken(MemberAnswer, member, left_usd=left_usd, **asdict(used(state.ledger, member))))
 
 
 def _team_answer(state: State, team: str, budget: Budget) -> TeamAnswer:
-    return TeamAnswer(name=team, **_spent(budget, used(state.ledger, team)))
-
-
-def _spent(budget: Budget, use: Used) -> dict[str, Any]:
-    return {
-        "budget_usd": budget.usd,
-        "budget_per": budget.per.value,
-        "spent_usd": use.spent_usd,
-        "claimed_usd": use.claimed_usd if math.isfinite(use.claimed_usd) else None,
-    }
+    use = asdict(used(state.ledger, team))
+    return TeamAnswer(name=team, budget_usd=budget.usd, budget_per=budget.per.value, **use)

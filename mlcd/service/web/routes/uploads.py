@@ -5,7 +5,6 @@ Here are the models' facts and names; their bytes are in `mlcd.core.database.upl
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -23,7 +22,6 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from sqlalchemy import func, insert, select, update
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
 
 from mlcd.core.database import Database
 from mlcd.core.database.schema import uploads as table
@@ -36,7 +34,7 @@ from mlcd.service.web.failures import Refusal, problems
 from mlcd.service.web.identity import Submitter, audited
 from mlcd.service.web.places import check_uploads
 from mlcd.service.web.reading import FACTS, MODEL, PROFILES, anatomy, in_child_process, passes, passes_limits
-from mlcd.service.web.safety.bodies import BYTES, check_size, check_type, limited_chunks
+from mlcd.service.web.safety.bodies import BYTES, arriving, check_size, check_type, limited_chunks
 from mlcd.service.web.state import CurrentState, State
 
 router = APIRouter(tags=["submit"])
@@ -88,22 +86,13 @@ async def upload_model(
     uploads = Uploads(state.database, state.settings.home)
     await run_in_threadpool(_check_quota, state, who, uploads, int(request.headers.get("content-length", "0")))
     with uploads.incoming() as incoming:
-        await _received(request, incoming, most)
+        async with arriving("file", LONGEST_S):
+            async for chunk in limited_chunks(request, most):
+                await run_in_threadpool(incoming.write, chunk)
+        await run_in_threadpool(incoming.close)
         upload = await run_in_threadpool(_store, state, who, uploads, incoming, name)
     facts = UploadedFacts(**taken(UploadedFacts, upload.facts, note=upload.note))
     return Uploaded(**taken(Uploaded, upload, upload=upload.digest, facts=facts, operators=_operators(upload)))
-
-
-async def _received(request: Request, incoming: Incoming, most: int) -> None:
-    try:
-        async with asyncio.timeout(LONGEST_S):
-            async for chunk in limited_chunks(request, most):
-                await run_in_threadpool(incoming.write, chunk)
-    except TimeoutError:
-        raise Refusal(400, f"the file did not come within {LONGEST_S:.0f} s") from None
-    except ClientDisconnect:
-        raise Refusal(400, "the file is cut short") from None
-    await run_in_threadpool(incoming.close)
 
 
 def _check_quota(state: State, who: Member | None, uploads: Uploads, more: int) -> None:
