@@ -21,7 +21,7 @@ class Live:
 
     def __init__(self, console: Console, ledger: Ledger) -> None:
         from mlcd.reports.progress import ProgressLine
-        from mlcd.service.workers.copies import ProgressWriter
+        from mlcd.service.workers.progress_writer import ProgressWriter
 
         self.line, self._progress = ProgressLine(console), ProgressWriter(ledger)
 

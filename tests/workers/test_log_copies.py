@@ -16,7 +16,7 @@ from mlcd.core.backend import Launch, Purpose
 from mlcd.core.database import open_database
 from mlcd.core.database.log_pieces import LogPieces
 from mlcd.core.ledger import Ledger
-from mlcd.service.workers.copies import LogCopies, logs_copied
+from mlcd.service.workers.log_copies import LogCopies, logs_copied
 
 MOST = 40
 

@@ -20,7 +20,7 @@ from mlcd.core.errors import LedgerError
 from mlcd.core.ledger import Ledger, Line, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome, Sample
 from mlcd.reports.headway import from_json
-from mlcd.service.workers.copies import EVERY_S, ProgressWriter
+from mlcd.service.workers.progress_writer import EVERY_S, ProgressWriter
 
 PLACE = SPACE.configurations[0]
 LAUNCH = Launch("digits-1-1", PLACE, Purpose.RUN, 1_000.0, None, 1)

@@ -9,7 +9,7 @@ from collections import deque
 from contextlib import suppress
 from typing import Protocol
 
-from mlcd.clouds.control import END_NOW, stop
+from mlcd.clouds import control
 from mlcd.core.errors import MlcdError, WrongState
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.limits import TIMING, Timing
@@ -73,24 +73,21 @@ class LocalCrew:
         """Ask a run to stop: SIGINT to the process that drives it, a child or a command in some terminal."""
         with self._lock:
             withdrawn = self.withdraw(run)
-            if not self._ledger.driver(run) and run in self._children:  # still starting: it will read it
+            if run in self._children:  # one that is still starting reads it; one that ignores the signal is killed
                 self._ledger.wish(run, "stop")
-            elif not withdrawn:
-                if run in self._children:  # if it ignores the signal, it is killed
-                    self._ledger.wish(run, "stop")
-                stop(run, self._ledger)
+            if not withdrawn and (run not in self._children or self._ledger.driver(run)):
+                control.stop(run, self._ledger)
 
     def down(self, run: str) -> None:
         """End a run now, and start a process that tears down what is left."""
         with self._lock:
             if self.withdraw(run) and refused(run, self._ledger):
                 return
-            driver = self._ledger.driver(run)
             if run in self._children:
                 self._ledger.wish(run, "down")
-            if driver:
+            if driver := self._ledger.driver(run):
                 with suppress(ProcessLookupError):
-                    os.kill(driver, END_NOW)
+                    os.kill(driver, control.END_NOW)
             self._enqueue(run, Errand.TAKE_DOWN)
 
     def alive(self) -> int:

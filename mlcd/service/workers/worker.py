@@ -12,7 +12,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlcd.core.errors import MissingExtra
 from mlcd.core.ledger import Ledger
@@ -32,10 +32,17 @@ from mlcd.service.workers.queue import DRIVE, QUEUE, SWEEP
 from mlcd.service.workers.stop_requests import HAND_OVER
 from mlcd.service.workers.trust import keep_memory_private
 
-if TYPE_CHECKING:
-    from procrastinate import App, JobContext
+try:
+    from procrastinate import App, BaseRetryStrategy, JobContext, RetryDecision
+    from procrastinate.exceptions import ConnectorException, UniqueViolation
     from procrastinate.jobs import Job as Queued
+    from procrastinate.jobs import Status
     from procrastinate.worker import Worker
+    from psycopg_pool import AsyncNullConnectionPool
+
+    from mlcd.service.workers.queue_database import RetryingConnector, prepare
+except ImportError:
+    raise MissingExtra("a worker", "service") from None
 
 MOST_DEATHS = 3
 """Processes of one run that may die before it is left to its user: the cause would kill the next one, too."""
@@ -50,13 +57,6 @@ HURRY = signal.SIGUSR2
 
 def work(url: str, at_once: int, timing: Timing = TIMING) -> None:
     """Take runs until SIGINT, SIGTERM, `HURRY`, or the end of the parent process."""
-    try:
-        import procrastinate  # noqa: F401
-        import psycopg_pool  # noqa: F401
-
-        from mlcd.service.workers.queue_database import prepare
-    except ImportError:
-        raise MissingExtra("a worker", "service") from None
     to_stderr()
     keep_memory_private()
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # it logs about jobs; we log about runs
@@ -91,14 +91,8 @@ class _Worker:
 
     async def run_until_stopped(self) -> None:
         """Work until a signal comes; then end the active runs and leave them to other workers."""
-        import procrastinate
-        from procrastinate.worker import Worker
-        from psycopg_pool import AsyncNullConnectionPool
-
-        from mlcd.service.workers.queue_database import RetryingConnector
-
         connector = RetryingConnector(self._at_once)
-        app = procrastinate.App(connector=connector)
+        app = App(connector=connector)
         self._add_tasks(app)
         # A new connection for each query: there are few, and an idle connection could have died.
         async with AsyncNullConnectionPool(self._ledger.database.url, open=False, name="mlcd-worker") as pool:
@@ -136,7 +130,7 @@ class _Worker:
                 finding.cancel()
 
     def _add_tasks(self, app: App) -> None:
-        @app.task(name=DRIVE, queue=QUEUE, retry=_retry(self._timing.retry_s), pass_context=True)
+        @app.task(name=DRIVE, queue=QUEUE, retry=Retry(self._timing.retry_s), pass_context=True)
         async def drive(context: JobContext, /, run: str, errand: str, **share: Any) -> None:
             known = {name: share[name] for name in ("probes", "computing_s") if name in share}
             await self._drive(context.job, run, Errand(errand), replace(CAPS, **known))
@@ -226,9 +220,6 @@ class _Worker:
 
 async def _requeue(app: App, job: Queued) -> None:
     """Put a job back into the queue; if the same errand is already there, delete this one."""
-    from procrastinate.exceptions import ConnectorException, UniqueViolation
-    from procrastinate.jobs import Status
-
     with suppress(ConnectorException):  # the job ended meanwhile
         if job.task_name == DRIVE:
             try:
@@ -239,18 +230,17 @@ async def _requeue(app: App, job: Queued) -> None:
         await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
 
 
-def _retry(after_s: float) -> Any:
-    from procrastinate import BaseRetryStrategy, RetryDecision
+class Retry(BaseRetryStrategy):
+    """Retry an errand that could not be done now, or whose worker ends."""
 
-    class Retry(BaseRetryStrategy):
-        """Retry an errand that could not be done now, or whose worker ends."""
+    def __init__(self, after_s: float) -> None:
+        self._after_s = after_s
 
-        def get_retry_decision(self, *, exception: BaseException, job: Queued) -> RetryDecision | None:
-            if isinstance(exception, asyncio.CancelledError):
-                return RetryDecision(retry_in={"seconds": 0})
-            if not isinstance(exception, RetryLater):
-                return None
-            factor = 2 ** min(job.attempts, MOST_DOUBLINGS)
-            return RetryDecision(retry_in={"milliseconds": int(after_s * factor * 1000)})
-
-    return Retry()
+    def get_retry_decision(self, *, exception: BaseException, job: Queued) -> RetryDecision | None:
+        """When to retry; None: not at all."""
+        if isinstance(exception, asyncio.CancelledError):
+            return RetryDecision(retry_in={"seconds": 0})
+        if not isinstance(exception, RetryLater):
+            return None
+        factor = 2 ** min(job.attempts, MOST_DOUBLINGS)
+        return RetryDecision(retry_in={"milliseconds": int(self._after_s * factor * 1000)})
