@@ -18,8 +18,7 @@ from mlcd.service.remote.server import Server, ServerLost, run_path
 PAGE = 500
 NOT_STARTED = ("queued", "refused")
 BACKOFF_S = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)  # backoff between attempts to reconnect: a minute in all
-IDLE_POLL_S, MOST_IDLE_POLLS = 2.0, 300
-"""Polling interval of a run that is idle although it should continue, and the most polls."""
+IDLE_POLL_S, MOST_IDLE_POLLS = 2.0, 300  # of a run that is idle although it should continue
 
 
 class RemoteLedger:

@@ -29,8 +29,7 @@ from mlcd.service.web.run_cache import MOST_LINES, NOTHING, LoadedRun, RecentEve
 from mlcd.service.workers import submitted
 
 POLL_S = 0.15
-STATE_POLL_S = 0.6
-"""Polling interval of what changes without an entry: which runs are driven, their progress, and the queue."""
+STATE_POLL_S = 0.6  # of what changes without an entry: which runs are driven, their progress, and the queue
 LAUNCH_POLL_S = 5.0  # polling interval of whether a decided run will be launched
 EXPECTED_S = 60.0  # how long a run counts as about to be driven after it was sent to the workers
 LONGEST_BACKOFF_S = 5.0  # longest backoff while the database is unreachable

@@ -51,8 +51,7 @@ class Limits:
 TEXT = Limits(memory_mb=256, cpu_s=2, wall_s=10.0)  # for a job file: at most 64 KB; a long one has 2 KB
 SPACE = Limits(memory_mb=512, cpu_s=10, wall_s=30.0)  # for the search space of a job
 MODEL = Limits(memory_mb=1_024, cpu_s=15, wall_s=30.0)  # for a model's file: protobuf needs about three times its size
-PASSES = Limits(memory_mb=1_024, cpu_s=30, wall_s=60.0, file_mb=64)
-"""For passes of a small model, of which ONNX Runtime writes a profile."""
+PASSES = Limits(memory_mb=1_024, cpu_s=30, wall_s=60.0, file_mb=64)  # ONNX Runtime writes a profile
 PASSES_MOST_MB, PASSES_TIMES_FILE = 4_096, 16
 LONGEST_ANSWER = 16 << 20
 AT_ONCE = 4
@@ -63,8 +62,7 @@ KEPT_VARIABLES = ("PATH", "HOME", "LANG", "MLCD_HOME", "OMP_NUM_THREADS", "OPENB
 FACTS = TypeAdapter(ModelFacts)
 PROFILES = TypeAdapter(tuple[Profile, ...])
 WIDEST = 8  # most bytes of weights per byte of a model's file: a larger claim is refused
-LONG_TEXTS = ("setup", "run", "command", "envs")
-"""Keys that may have several lines; all other texts of a job appear in messages."""
+LONG_TEXTS = ("setup", "run", "command", "envs")  # may have several lines; other texts appear in messages
 _EXTERNAL = 1  # of onnx.TensorProto
 Work = Callable[..., str]
 _LOG = logging.getLogger("mlcd.service.web")

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from mlcd.service.team import Audit, Members
     from mlcd.service.workers.local_crew import Crew
 
-PLACES = ("simulated", "recorded", "local", "functions", "ray", "skypilot")
-"""Kinds of places: the part of `on` before the colon."""
+PLACES = ("simulated", "recorded", "local", "functions", "ray", "skypilot")  # the part of `on` before the colon
 NO_WORKER = "no worker is running: submitted runs wait; start one with mlcd worker, or mlcd service --workers N"
 
 

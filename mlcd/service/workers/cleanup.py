@@ -22,8 +22,7 @@ from mlcd.core.runs.machine import elsewhere, forget, is_the_machine
 from mlcd.core.units import format_usd
 from mlcd.service.workers.submitted import waits
 
-UNFINISHED = (Status.SEARCHING, Status.RUNNING, Status.STOPPED)
-"""A run that can be resumed needs its model, however old it is."""
+UNFINISHED = (Status.SEARCHING, Status.RUNNING, Status.STOPPED)  # such a run needs its model, however old
 
 
 def drop_old(ledger: Ledger, home: Path, before: datetime) -> Iterator[Cleaned]:

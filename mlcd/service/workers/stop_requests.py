@@ -35,8 +35,7 @@ class StopRequests:
     def __init__(self, run: str, ledger: Ledger, every_s: float = POLL_S, queued: bool = False) -> None:
         self._run, self._ledger, self._every_s, self._queued = run, ledger, every_s, queued
         self._stop = self._interrupted = self._hand_over = False
-        self.by_user = False
-        """Whether the user requested it. A run that only its worker leaves is continued by another one."""
+        self.by_user = False  # a run that only its worker leaves is continued by another one
         self._over = threading.Event()
         self._lock = threading.Lock()
         self.because = BY_ITS_WORKER  # the reason of an end now

@@ -44,15 +44,11 @@ try:
 except ImportError:
     raise MissingExtra("a worker", "service") from None
 
-MOST_DEATHS = 3
-"""Processes of one run that may die before it is left to its user: the cause would kill the next one, too."""
-START_GAP_S = 0.1
-"""Pause between two process starts: each opens connections, and a hundred at once would exhaust the database's."""
+MOST_DEATHS = 3  # of processes of one run, before it is left to its user: the cause would kill the next one, too
+START_GAP_S = 0.1  # between two process starts: a hundred at once would exhaust the database's connections
 MOST_DOUBLINGS = 4  # most doublings of the backoff before a retry: a run may wait for its machine for days
-DELETE_AFTER_S = 3_600.0
-"""After so long without heartbeat a worker is deleted from the list. Long, since it could then take no more jobs."""
-HURRY = signal.SIGUSR2
-"""Signal: end at once. A separate one, since two equal signals at the same moment are delivered as one."""
+DELETE_AFTER_S = 3_600.0  # a worker without heartbeat leaves the list; late, since it could then take no more jobs
+HURRY = signal.SIGUSR2  # end at once; a signal of its own, since two equal ones at the same moment are one
 
 
 def work(url: str, at_once: int, timing: Timing = TIMING) -> None:
