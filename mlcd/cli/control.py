@@ -152,7 +152,7 @@ def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:
     from datetime import UTC, datetime, timedelta
 
     from mlcd.core.home import home
-    from mlcd.service.workers.retention import drop_old
+    from mlcd.service.workers.cleanup import drop_old
 
     dropped = list(drop_old(ledger, home(), datetime.now(UTC) - timedelta(seconds=older_s)))
     if dropped and ledger.database.dialect != "sqlite":
@@ -162,7 +162,7 @@ def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:
 
 def _without_machine(ledger: Ledger, run: str) -> str:
     """Settle a run on a team's database without its machine."""
-    from mlcd.service.workers.lost_machine import give_up_machine
+    from mlcd.service.workers.cleanup import give_up_machine
 
     words = give_up_machine(run, ledger)
     _leave_queue(ledger, run)

@@ -101,7 +101,7 @@ def has_display() -> bool:
 def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvicorn.Server:
     import uvicorn
 
-    from mlcd.service.web.safety.idle_connections import CHECK_EVERY_S, IdleConnections
+    from mlcd.service.web.safety.limits import CHECK_EVERY_S, IdleConnections
 
     idle = IdleConnections()
 

@@ -61,7 +61,7 @@ def chosen_server() -> Server | None:
 def open_server(url: str) -> Server:
     """A server, with the token in the environment, or else the stored one."""
     from mlcd.service.remote import Server
-    from mlcd.service.remote.failures import FROM_ENVIRONMENT
+    from mlcd.service.remote.server import FROM_ENVIRONMENT
 
     token = os.environ.get(FROM_ENVIRONMENT)
     return Server(url, token) if token else Server(url, tokens().get(url), f"the token in {tokens().path}")

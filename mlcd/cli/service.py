@@ -13,15 +13,14 @@ from mlcd.cli.listen import port, recordings
 from mlcd.cli.options import parsed_by
 from mlcd.core.errors import UserError
 from mlcd.core.units import parse_duration
-from mlcd.service.caps import CAPS, Caps
+from mlcd.service.workers.limits import CAPS, Caps
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from mlcd.service.team import Members
-    from mlcd.service.web.settings import Settings
-    from mlcd.service.web.state import State
-    from mlcd.service.workers.timing import Timing
+    from mlcd.service.web.state import Settings, State
+    from mlcd.service.workers.limits import Timing
 
 DATABASE_URL = "MLCD_DATABASE_URL"
 AT_ONCE = 4
@@ -178,7 +177,7 @@ def worker(
 
 
 def _timing(grace_s: float | None) -> Timing:
-    from mlcd.service.workers.timing import TIMING
+    from mlcd.service.workers.limits import TIMING
 
     return TIMING if grace_s is None else replace(TIMING, grace_s=grace_s)
 
@@ -218,7 +217,7 @@ def _postgres(database: str | None, file: Path | None, command: str) -> str:
 def _settings(host: str, places: str, recordings: Path | None, public_url: str | None) -> Settings:
     from mlcd.cli.listen import recordings_in
     from mlcd.core.home import home
-    from mlcd.service.web.settings import Settings
+    from mlcd.service.web.state import Settings
 
     return Settings(
         "service",
@@ -255,7 +254,7 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
 
 def _places(text: str) -> tuple[str, ...]:
     from mlcd.core.errors import UnknownName
-    from mlcd.service.web.settings import PLACES
+    from mlcd.service.web.state import PLACES
 
     places = tuple(place.strip() for place in text.split(",") if place.strip())
     for place in places:

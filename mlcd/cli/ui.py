@@ -39,8 +39,7 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
     from mlcd.service.team import Audit
     from mlcd.service.web.app import create_app
     from mlcd.service.web.feed import Feed
-    from mlcd.service.web.settings import Settings
-    from mlcd.service.web.state import State
+    from mlcd.service.web.state import Settings, State
     from mlcd.service.workers.local_crew import LocalCrew
 
     if not _is_loopback(host):

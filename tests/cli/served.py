@@ -87,8 +87,7 @@ def one_person(home: Path) -> Iterator[Service]:
 def _served(ledger: Ledger, home: Path, mode: Any, members: Members | None, **settings: Any) -> Iterator[str]:
     from mlcd.service.web.app import create_app
     from mlcd.service.web.feed import Feed
-    from mlcd.service.web.settings import Settings
-    from mlcd.service.web.state import State
+    from mlcd.service.web.state import Settings, State
     from mlcd.service.workers.local_crew import LocalCrew
 
     audit, told = Audit(ledger.database, _now), Settings(mode, home, **settings)

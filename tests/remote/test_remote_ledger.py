@@ -26,7 +26,7 @@ from mlcd.service.remote import (
     submit,
     watch,
 )
-from mlcd.service.remote.watch import BACKOFF_S, Event, events
+from mlcd.service.remote.ledger import BACKOFF_S, Event, events
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "resnet50.yaml"
 TOKEN = "mlcd_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"

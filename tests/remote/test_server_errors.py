@@ -24,7 +24,7 @@ from mlcd.core.version import VERSION
 from mlcd.service.remote import RemoteLedger, Server, ServerError, ServerLost, Tokens
 from mlcd.service.remote.team import RemoteTeam
 from mlcd.service.remote.tokens import address, checked
-from mlcd.service.web.answers import MEANING
+from mlcd.service.web.failures import MEANING
 
 TOKEN = "mlcd_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 

@@ -25,7 +25,7 @@ from mlcd.service.team import (
     OverBudget,
     RemainingBudget,
     Role,
-    budget_state,
+    budget,
     recheck,
     release,
     remaining_budget,
@@ -295,7 +295,7 @@ def test_what_others_write_counts_and_what_was_undone_does_not(ledger: Ledger, a
 def test_a_long_ledger_is_read_page_by_page(
     ledger: Ledger, ada: Member, driven: Any, monkeypatch: pytest.MonkeyPatch, page: int
 ):
-    monkeypatch.setattr(budget_state, "PAGE", page)
+    monkeypatch.setattr(budget, "PAGE", page)
     run = ask(ledger, ada, 40.0)
     driven.begin(run, job_of(40.0))
     for usd in (1.0, 2.0, 3.0):

@@ -24,7 +24,7 @@ from mlcd.core.ledger import (
     Voided,
 )
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.service.team.budget_state import Facts
+from mlcd.service.team.budget import Facts
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))
 PLACE = SPACE.configurations[0]

@@ -18,8 +18,7 @@ from mlcd.core.ledger import Ledger
 from mlcd.service.team import SESSION_LASTS, Audit, Members, Role
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
-from mlcd.service.web.settings import Limits, Settings
-from mlcd.service.web.state import State
+from mlcd.service.web.state import Limits, Settings, State
 
 API = "/api/v1"
 PLENTY = Limits(per_minute=100_000, submissions_per_minute=100_000, sign_ins_per_minute=100_000)
@@ -181,7 +180,7 @@ class Stage:
 
     def look(self) -> None:
         """Let the feed read what is new in the ledger, now."""
-        asyncio.run_coroutine_threadsafe(self.state.feed.read_all(), self.loop).result(300)
+        asyncio.run_coroutine_threadsafe(self.state.feed.catch_up(with_state=True), self.loop).result(300)
 
     @property
     def written(self) -> tuple[Any, ...]:

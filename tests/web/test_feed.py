@@ -28,9 +28,9 @@ from mlcd.service.team import Audit
 from mlcd.service.web import feed as feed_module
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
-from mlcd.service.web.recent_events import RecentEvents
-from mlcd.service.web.settings import Settings
-from mlcd.service.web.state import State
+from mlcd.service.web.routes.watch import of_all, of_run
+from mlcd.service.web.run_cache import RecentEvents
+from mlcd.service.web.state import Settings, State
 from mlcd.service.workers.submitted import to_json
 
 FIRST = Started(JOB, SPACE, "simulated", Provenance.SIMULATED, "0")
@@ -113,15 +113,15 @@ def test_a_run_is_told_as_it_happens_and_its_stream_ends_with_it() -> None:
     async def scenario() -> None:
         with opened() as (ledger, feed):
             book = begun(ledger)
-            await feed.read_all()
-            stream = feed.watch(book.run)
+            await feed.catch_up(with_state=True)
+            stream = of_run(feed, book.run)
             assert numbers(await soon(stream)) == [1]
             waits = asyncio.ensure_future(all_of(stream))
             for _ in range(3):
                 busy(book)
                 await feed.catch_up()
             finished(book)
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             told = await waits
             assert numbers(told) == [2, 3, 4, 5, 6]
             assert [event.name for event in told[-2:]] == ["entry", "end"]
@@ -135,7 +135,7 @@ def test_the_task_of_the_app_finds_what_others_write() -> None:
         with opened(poll_s=0.0) as (ledger, feed):
             book = begun(ledger)
             async with feed.running():
-                stream = feed.watch(book.run)
+                stream = of_run(feed, book.run)
                 assert numbers(await soon(stream)) == [1]
                 waits = asyncio.ensure_future(all_of(stream))
                 await asyncio.to_thread(busy, book, 20)
@@ -153,7 +153,7 @@ def test_nobody_misses_an_entry_or_sees_one_twice_however_slow_and_however_littl
         with opened(most_lines=data.draw(st.integers(1, 12))) as (ledger, feed):
             feed.recent = RecentEvents(most=data.draw(st.integers(1, 4)))
             books = [begun(ledger, f"r{i}") for i in range(3)]
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             watchers: list[tuple[str | None, int, AsyncIterator[bytes], list[int]]] = []
             waiting: dict[int, asyncio.Task[bytes]] = {}
             for _ in range(data.draw(st.integers(5, 25))):
@@ -165,14 +165,14 @@ def test_nobody_misses_an_entry_or_sees_one_twice_however_slow_and_however_littl
                     case "watch":
                         which = data.draw(st.sampled_from([None, *(book.run for book in books)]))
                         after = data.draw(st.integers(0, feed.last))
-                        stream = feed.watch_all(after) if which is None else feed.watch(which, after)
+                        stream = of_all(feed, after) if which is None else of_run(feed, which, after)
                         watchers.append((which, after, stream, []))
                     case "read" if watchers:
                         at = data.draw(st.integers(0, len(watchers) - 1))
                         await read_some(at, watchers, waiting)
             for book in books:
                 finished(book)
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             everything = ledger.since(0)
             for at, (which, after, _, seen) in enumerate(watchers):
                 expected = [line.seq for line in everything if line.seq > after and which in (None, line.run)]
@@ -206,15 +206,15 @@ def test_five_hundred_watchers_read_the_ledger_no_more_than_one_does() -> None:
     async def reads(watchers: int) -> int:
         with opened() as (ledger, feed):
             book = begun(ledger)
-            await feed.read_all()
-            streams = [feed.watch(book.run) for _ in range(watchers)]
+            await feed.catch_up(with_state=True)
+            streams = [of_run(feed, book.run) for _ in range(watchers)]
             first = ledger.reads
             waits = [asyncio.ensure_future(all_of(stream)) for stream in streams]
             for _ in range(10):
                 busy(book)
                 await feed.catch_up()
             finished(book)
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             for told in await asyncio.gather(*waits):
                 assert numbers(told) == list(range(1, 14))
             return ledger.reads - first
@@ -228,14 +228,14 @@ def test_what_is_kept_in_memory_is_bounded_and_the_rest_is_read_again() -> None:
             books = [begun(ledger, f"r{i}") for i in range(20)]
             for book in books:
                 busy(book, 9)
-            await feed.read_all()
-            assert feed.lines_kept <= 50
+            await feed.catch_up(with_state=True)
+            assert feed._cache.lines() <= 50
             assert len(feed.summaries()) == 20
             for book in books:
                 whole = await feed.whole(book.run)
                 assert whole is not None
                 assert whole.lines == ledger.lines(book.run)
-            assert feed.lines_kept <= 50
+            assert feed._cache.lines() <= 50
 
     run(scenario)
 
@@ -244,13 +244,13 @@ def test_summaries_kept_entry_by_entry_are_those_of_a_replay() -> None:
     async def scenario() -> None:
         with opened(most_lines=3) as (ledger, feed):
             books = [begun(ledger, f"r{i}") for i in range(3)]
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             for book in books * 3:
                 busy(book)
                 await feed.catch_up()
             books[0].write(Stopped("by hand"))
             finished(books[1])
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             for book in books:
                 first, account = ledger.lines(book.run)[0], ledger.account(book.run)
                 told = next(each for each in feed.summaries() if each.run == book.run)
@@ -268,7 +268,7 @@ def test_a_database_that_is_away_is_waited_for_and_nothing_is_lost(monkeypatch: 
         with opened(poll_s=0.0) as (ledger, feed):
             book = begun(ledger)
             async with feed.running():
-                stream = feed.watch(book.run)
+                stream = of_run(feed, book.run)
                 assert numbers(await soon(stream)) == [1]
                 waits = asyncio.ensure_future(all_of(stream))
                 ledger.gone = True
@@ -289,7 +289,7 @@ def test_an_entry_is_read_again_where_the_database_went_away_in_the_middle_of_it
     async def scenario() -> None:
         with opened(most_lines=1) as (ledger, feed):
             first, other = begun(ledger, "a"), begun(ledger, "b")
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             busy(first)
             whole = ledger.lines
 
@@ -301,7 +301,7 @@ def test_an_entry_is_read_again_where_the_database_went_away_in_the_middle_of_it
                 await feed.catch_up()
             ledger.lines = whole  # type: ignore[method-assign]
             busy(other)
-            stream = feed.watch_all(2)
+            stream = of_all(feed, 2)
             await feed.catch_up()
             assert numbers(await soon(stream)) == [3, 4]
 
@@ -314,12 +314,12 @@ def test_a_run_that_waits_is_watched_from_before_it_begins() -> None:
             name = ledger.ask("demo", to_json(JOB, False), owner="ada")
             assert await feed.find(name) == name
             assert feed.summaries()[0].status == "queued"
-            stream = feed.watch(name)
+            stream = of_run(feed, name)
             waits = asyncio.ensure_future(all_of(stream))
             await asyncio.sleep(0)
             book = ledger.begin("demo", VirtualClock(), FIRST, run=name)
             finished(book)
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             assert numbers(await waits) == [1, 2, 3]
             assert feed.summaries()[0].owner == "ada"
 
@@ -330,11 +330,11 @@ def test_a_run_that_is_refused_while_it_is_watched_ends_with_the_reason() -> Non
     async def scenario() -> None:
         with opened() as (ledger, feed):
             name = ledger.ask("demo", to_json(JOB, False))
-            await feed.read_all()
-            waits = asyncio.ensure_future(all_of(feed.watch(name)))
+            await feed.catch_up(with_state=True)
+            waits = asyncio.ensure_future(all_of(of_run(feed, name)))
             await asyncio.sleep(0)
             ledger.refuse(name, "no such cloud")
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             (end,) = await waits
             assert (end.name, end.data["status"], end.data["because"]) == ("end", "refused", "no such cloud")
 
@@ -347,11 +347,11 @@ def test_a_decision_that_is_to_be_launched_is_not_the_end() -> None:
             name = ledger.ask("demo", to_json(JOB, True))
             book = ledger.begin("demo", VirtualClock(), FIRST, run=name)
             book.write(Decided(Decision(PLACE, "the best")))
-            await feed.read_all()
-            assert not feed.brief(name).over
+            await feed.catch_up(with_state=True)
+            assert not feed.briefs[name].over
             book.write(Ended(True, "done"))
-            await feed.read_all()
-            assert feed.brief(name).over
+            await feed.catch_up(with_state=True)
+            assert feed.briefs[name].over
 
     run(scenario)
 
@@ -363,12 +363,12 @@ def test_a_run_whose_worker_was_lost_is_not_over_another_one_goes_on(stopped: bo
             book = begun(ledger)
             if stopped:
                 book.write(Stopped("interrupted by the user"))
-            await feed.read_all()
-            assert feed.brief(book.run).over is stopped
+            await feed.catch_up(with_state=True)
+            assert feed.briefs[book.run].over is stopped
             book.write(Resumed("a worker went on"))
             finished(book)
-            await feed.read_all()
-            assert feed.brief(book.run).over
+            await feed.catch_up(with_state=True)
+            assert feed.briefs[book.run].over
 
     run(scenario)
 
@@ -378,16 +378,16 @@ def test_who_was_sent_to_go_on_with_a_run_is_expected() -> None:
         with opened() as (ledger, feed):
             book = begun(ledger)
             book.write(Stopped("by hand"))
-            await feed.read_all()
-            assert feed.brief(book.run).over
+            await feed.catch_up(with_state=True)
+            assert feed.briefs[book.run].over
             await asyncio.to_thread(feed.expect, book.run)
-            await feed.read_all()
-            stream = feed.watch(book.run, after=2)
+            await feed.catch_up(with_state=True)
+            stream = of_run(feed, book.run, after=2)
             waits = asyncio.ensure_future(all_of(stream))
             await asyncio.sleep(0)
             book.write(Resumed("again"))
             finished(book)
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             assert numbers(await waits) == [3, 4, 5]
 
     run(scenario)
@@ -398,11 +398,11 @@ def test_a_run_that_is_resumed_over_the_api_is_not_over_before_its_worker_has_co
         book, feed = begun(stage.state.ledger), stage.state.feed
         book.write(Stopped("by hand"))
         stage.look()
-        assert feed.brief(book.run).over
+        assert feed.briefs[book.run].over
         assert stage.ask("POST", f"/api/v1/runs/{book.run}/resume").status == 202
         assert stage.crew.asked == [("send", book.run, "False")]
         stage.look()
-        assert not feed.brief(book.run).over
+        assert not feed.briefs[book.run].over
 
 
 def test_who_drives_a_run_is_told_when_it_changes(tmp_path: Path) -> None:
@@ -411,13 +411,13 @@ def test_who_drives_a_run_is_told_when_it_changes(tmp_path: Path) -> None:
         feed = Feed(ledger)
         book = begun(ledger)
         with ledger.hold(book.run):
-            await feed.read_all()
-            stream = feed.watch(book.run)
+            await feed.catch_up(with_state=True)
+            stream = of_run(feed, book.run)
             assert numbers(await soon(stream)) == [1]
             waits = asyncio.ensure_future(soon(stream))
             await asyncio.sleep(0)
             assert feed.summaries()[0].driven
-        await feed.read_all()
+        await feed.catch_up(with_state=True)
         (told,) = await waits
         assert (told.name, told.data["driven"], told.data["status"]) == ("state", False, "searching")
         assert not feed.summaries()[0].driven
@@ -432,7 +432,7 @@ def test_a_run_is_driven_from_its_first_entry_on_and_never_seems_interrupted(tmp
         ledger = Watched(tmp_path / "ledger.db")
         feed = Feed(ledger)
         name = ledger.ask("demo", to_json(JOB, False))
-        await feed.read_all()  # who drives what is asked again in a while only
+        await feed.catch_up(with_state=True)  # who drives what is asked again in a while only
         with ledger.hold(name):
             ledger.begin("demo", VirtualClock(), FIRST, run=name)
             await feed.catch_up()
@@ -461,12 +461,12 @@ def test_a_run_that_cannot_be_replayed_does_not_stop_the_others(damage: Callable
             damaged, good = begun(ledger, "bad"), begun(ledger, "good")
             damage(ledger, damaged.run)
             busy(good)
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             assert {each.run for each in feed.summaries()} == {damaged.run, good.run}
-            assert feed.brief(damaged.run).damaged
+            assert feed.briefs[damaged.run].damaged
             (told,) = (each for each in feed.summaries() if each.run == damaged.run)
             assert told.because == "damaged: restore the ledger from a copy"
-            assert numbers(await soon(feed.watch(good.run))) == [2, 4]
+            assert numbers(await soon(of_run(feed, good.run))) == [2, 4]
             with pytest.raises(LedgerError, match="restore"):
                 await feed.whole(damaged.run)
 
@@ -485,8 +485,8 @@ def test_who_watches_and_hears_nothing_is_told_that_the_line_is_open() -> None:
     async def scenario() -> None:
         with opened() as (ledger, feed):
             book = begun(ledger)
-            await feed.read_all()
-            for stream in (feed.watch(book.run, after=1, ping_s=0.0), feed.watch_all(ping_s=0.0)):
+            await feed.catch_up(with_state=True)
+            for stream in (of_run(feed, book.run, after=1, ping_s=0.0), of_all(feed, ping_s=0.0)):
                 assert (await anext(stream)).startswith(b":")
 
     run(scenario)
@@ -502,7 +502,7 @@ def test_the_streams_of_the_app_are_live_and_end_when_who_watches_leaves(tmp_pat
             ledger, ledger.database, Idle(), None, Audit(ledger.database, lambda: datetime.now(UTC)), told, feed
         )
         app, book = create_app(state), begun(ledger)
-        await feed.read_all()
+        await feed.catch_up(with_state=True)
         async with aclosing(asked(app, f"/api/v1/runs/{book.run}/events")) as stream:
             assert numbers(await soon(stream)) == [1]
             busy(book)
@@ -511,7 +511,7 @@ def test_the_streams_of_the_app_are_live_and_end_when_who_watches_leaves(tmp_pat
         async with aclosing(asked(app, "/api/v1/events?after=1")) as stream:
             assert numbers(await soon(stream)) == [2]
             finished(book)
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             assert numbers(await soon(stream)) == [3, 4]
         feed.close()
         ledger.close()

@@ -22,6 +22,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.ledger import Book, Decided, Ended, Ledger, Refused, Started
 from mlcd.reports.headway import Headway, to_json
 from mlcd.service.web.feed import Feed
+from mlcd.service.web.routes.watch import of_run
 
 PLACE = SPACE.configurations[0]
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -78,19 +79,19 @@ def test_who_watches_a_run_is_told_how_far_its_job_is_whenever_that_changes() ->
     async def scenario() -> None:
         with opened() as (ledger, feed):
             book = begun(ledger)
-            await feed.read_all()
-            stream = feed.watch(book.run)
+            await feed.catch_up(with_state=True)
+            stream = of_run(feed, book.run)
             assert [event.name for event in await soon(stream)] == ["entry"]
             for share in (0.1, 0.2):
                 waits = asyncio.ensure_future(soon(stream))
                 ledger.set_progress(book.run, standing(share))
-                await feed.read_all()
+                await feed.catch_up(with_state=True)
                 (told,) = await waits
                 assert (told.name, told.number, told.data["run"]) == ("progress", None, book.run)
                 assert shares([told]) == [[share]]
             waits = asyncio.ensure_future(soon(stream))
             ledger.set_progress(book.run, None)
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             assert shares(await waits) == [[]]
 
     run(scenario)
@@ -102,9 +103,9 @@ def test_who_comes_later_or_again_is_told_at_once_and_only_the_newest() -> None:
             book = begun(ledger)
             for share in (0.1, 0.2, 0.3):
                 ledger.set_progress(book.run, standing(share))
-                await feed.read_all()
+                await feed.catch_up(with_state=True)
             for after, names in ((0, ["entry", "progress"]), (1, ["progress"])):
-                stream = feed.watch(book.run, after)
+                stream = of_run(feed, book.run, after)
                 told = [event for _ in names for event in await soon(stream)]
                 assert [event.name for event in told] == names
                 assert shares(told) == [[0.3]]
@@ -117,13 +118,13 @@ def test_when_nobody_drives_a_run_nothing_of_it_is_under_way_whatever_a_killed_p
         with opened() as (ledger, feed):
             book = begun(ledger)
             ledger.set_progress(book.run, standing(0.5))
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             book.write(Decided(Decision(PLACE, "the best")), Ended(True, "done"))
             ledger.let_go = True
-            stream = feed.watch(book.run)
+            stream = of_run(feed, book.run)
             await soon(stream)
             assert shares(await soon(stream)) == [[0.5]]
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             told = [event async for sent in stream for event in events(sent)]
             assert [event.name for event in told] == ["entry", "entry", "progress", "end"]
             assert shares(told) == [[]]
@@ -135,14 +136,14 @@ def test_five_hundred_watchers_ask_no_more_than_one_does_and_runs_that_only_comp
     async def asked(watchers: int, provenance: Provenance) -> int:
         with opened() as (ledger, feed):
             book = begun(ledger, provenance)
-            await feed.read_all()
-            streams = [feed.watch(book.run) for _ in range(watchers)]
+            await feed.catch_up(with_state=True)
+            streams = [of_run(feed, book.run) for _ in range(watchers)]
             for stream in streams:
                 await soon(stream)
             waits = [asyncio.ensure_future(soon(stream)) for stream in streams]
             for _ in range(5):
                 ledger.set_progress(book.run, standing(0.1))
-                await feed.read_all()
+                await feed.catch_up(with_state=True)
             if provenance is Provenance.LIVE:
                 assert all(shares(told) == [[0.1]] for told in await asyncio.gather(*waits))
             for task in waits:
@@ -161,9 +162,9 @@ def test_no_entry_is_missed_or_told_twice_between_reports_and_the_newest_report_
     async def scenario() -> None:
         with opened() as (ledger, feed):
             book = begun(ledger)
-            await feed.read_all()
+            await feed.catch_up(with_state=True)
             told: list[Event] = []
-            stream, newest = feed.watch(book.run), 0.0
+            stream, newest = of_run(feed, book.run), 0.0
             waits: asyncio.Future[list[Event]] | None = None
             for step in [*steps, "progress", "look"]:
                 match step:
@@ -173,7 +174,7 @@ def test_no_entry_is_missed_or_told_twice_between_reports_and_the_newest_report_
                         newest += 0.01
                         ledger.set_progress(book.run, standing(newest))
                     case "look":
-                        await feed.read_all()
+                        await feed.catch_up(with_state=True)
                     case "read":
                         waits = waits or asyncio.ensure_future(soon(stream))
                         await asyncio.wait([waits], timeout=0.001)

@@ -21,9 +21,9 @@ from stage import API, JOB, PLENTY, staged
 
 from mlcd.service.team import Per, Role
 from mlcd.service.web.failures import Refusal
-from mlcd.service.web.safety import peer
-from mlcd.service.web.safety.rate_limits import RateLimits, network
-from mlcd.service.web.settings import Limits
+from mlcd.service.web.safety import origin as peer
+from mlcd.service.web.safety.limits import RateLimits, network
+from mlcd.service.web.state import Limits
 
 
 @pytest.fixture
@@ -167,9 +167,9 @@ def test_all_addresses_of_one_ipv6_network_are_one():
     assert network("10.0.0.1") != network("10.0.0.2")
     rates = RateLimits(Limits(sign_ins_per_minute=2))
     for i in range(2):
-        rates.sign_in(f"2001:db8::{i}")
+        rates.count("sign-in", f"2001:db8::{i}")
     with pytest.raises(Refusal, match="try again in"):
-        rates.sign_in("2001:db8::3")
+        rates.count("sign-in", "2001:db8::3")
 
 
 @given(st.sampled_from(list(Role)), st.sampled_from(list(Role)))

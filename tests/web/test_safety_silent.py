@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mlcd.service.web.safety.idle_connections import IdleConnections
+from mlcd.service.web.safety.limits import IdleConnections
 
 
 @dataclass(eq=False)

@@ -20,15 +20,15 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.database import open_database
 from mlcd.core.errors import UserError
-from mlcd.core.job import Job
+from mlcd.core.job import Job, only_computed
 from mlcd.core.ledger import Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.arrival import at_hand
 from mlcd.core.runs.run import start
 from mlcd.service.team import Per
-from mlcd.service.web.places import confined, internal_place, is_free, public_place
+from mlcd.service.web.places import confined, internal_place, public_place
 from mlcd.service.web.reading import TEXT, Limits, in_child_process
-from mlcd.service.web.settings import PLACES, Settings
+from mlcd.service.web.state import PLACES, Settings
 from mlcd.service.workers.submitted import from_json
 
 ROOT = Path(__file__).parents[2]
@@ -106,7 +106,9 @@ def test_a_months_budget_is_renewed_and_the_refusal_says_when(stage):
 
 def test_only_what_is_simulated_or_recorded_is_free():
     free = [
-        on for on in (*PLACES, "recorded:a", "functions:simulated", "functions:aws_lambda", "local:x") if is_free(on)
+        on
+        for on in (*PLACES, "recorded:a", "functions:simulated", "functions:aws_lambda", "local:x")
+        if only_computed(on)
     ]
     assert free == ["simulated", "recorded", "recorded:a", "functions:simulated"]
 

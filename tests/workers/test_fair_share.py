@@ -16,7 +16,7 @@ pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 from mlcd.core.home import open_ledger
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Status, Stopped
-from mlcd.service.caps import Caps
+from mlcd.service.workers.limits import Caps
 from mlcd.service.workers.process import Errand
 from mlcd.service.workers.queue import QUEUE, Queue
 from mlcd.service.workers.run import see_through

@@ -22,9 +22,9 @@ from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Ledger, Line, Reserved, Status, Stopped, Voided
 from mlcd.core.runs.run import start
 from mlcd.service.workers.heartbeat import DEADLINE, HangDetector, Heartbeat
+from mlcd.service.workers.limits import TIMING, Timing
 from mlcd.service.workers.local_crew import LocalCrew
 from mlcd.service.workers.run import _bind_to_deadline
-from mlcd.service.workers.timing import TIMING, Timing
 
 pytestmark = pytest.mark.live
 

@@ -23,10 +23,10 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Settled, Status, Stopped
 from mlcd.core.measurement import Outcome
 from mlcd.core.runs.run import start
+from mlcd.service.workers.limits import TIMING, Timing
 from mlcd.service.workers.queue import Queue
 from mlcd.service.workers.submitted import to_json
 from mlcd.service.workers.supervise import Supervisor
-from mlcd.service.workers.timing import TIMING, Timing
 from mlcd.service.workers.worker import HURRY, cron
 
 pytestmark = pytest.mark.live

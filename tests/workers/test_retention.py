@@ -29,7 +29,7 @@ from mlcd.core.ledger import Decided, Ledger, Reserved, Settled, Started, Stoppe
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.nouns import ModelFacts, ServingTask
 from mlcd.service.team import Audit
-from mlcd.service.workers.retention import drop_old
+from mlcd.service.workers.cleanup import drop_old
 from mlcd.service.workers.submitted import to_json
 
 Mlcd = Callable[..., Any]

@@ -17,10 +17,9 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Resumed, Status, Stopped
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run import start
-from mlcd.service.workers.crew import NEVER_BEGAN
 from mlcd.service.workers.run import see_through
 from mlcd.service.workers.stop_requests import BY_THE_USER, HAND_OVER, StopRequests
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.submitted import NEVER_BEGAN, to_json
 
 LONG_S = 300.0
 

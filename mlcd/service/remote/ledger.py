@@ -1,28 +1,28 @@
-"""The runs of a server with the interface of a local ledger, so that reports work with both."""
+"""The runs of a server with the interface of a local ledger, so that reports work with both; and following a run."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from mlcd.core.errors import UnknownName, UserError, WrongState
+from mlcd.core.errors import MlcdError, UnknownName, UserError, WrongState
 from mlcd.core.ledger import Account, Line
 from mlcd.core.ledger.account import BrokenBooks
 from mlcd.core.ledger.entries import from_json
-from mlcd.service.remote.server import Server, run_path
+from mlcd.service.remote.server import Server, ServerLost, run_path
 
 PAGE = 500
 NOT_STARTED = ("queued", "refused")
+BACKOFF_S = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)  # backoff between attempts to reconnect: a minute in all
+IDLE_POLL_S, MOST_IDLE_POLLS = 2.0, 300  # of a run that is idle although it should continue
 
 
 class RemoteLedger:
-    """A read-only ledger on a server.
-
-    A run is fetched once, and its new entries by `newer`: so a list of two hundred runs takes two hundred requests, not
-    a thousand.
-    """
+    """A read-only ledger on a server. A run is fetched once, and its new entries by `newer`."""
 
     path = None
 
@@ -75,8 +75,7 @@ class RemoteLedger:
     def accounts(self, name: str, most: int) -> Iterator[Account]:
         """The accounts of runs of jobs with this name, the newest first."""
         begun = [each for each in self.summaries() if each["status"] not in NOT_STARTED and each["job"] == name]
-        for each in reversed(begun[-most:]):
-            yield self.account(str(each["run"]))
+        yield from (self.account(str(each["run"])) for each in reversed(begun[-most:]))
 
     def owners(self) -> dict[str, tuple[str | None, str | None]]:
         """The owner of each run, and the owner's team."""
@@ -131,7 +130,90 @@ class RemoteLedger:
 
 
 def _line(data: Any) -> Line:
-    entry = from_json(json.dumps(data["entry"]))
-    return Line(
-        int(data["seq"]), str(data["run"]), datetime.fromisoformat(data["written_at"]), data["elapsed_s"], entry
-    )
+    entry, written_at = from_json(json.dumps(data["entry"])), datetime.fromisoformat(data["written_at"])
+    return Line(int(data["seq"]), str(data["run"]), written_at, data["elapsed_s"], entry)
+
+
+class Event(NamedTuple):
+    """One server-sent event."""
+
+    kind: str = "message"
+    data: str = ""
+    id: str = ""
+
+
+def events(lines: Iterable[str]) -> Iterator[Event]:
+    """Parse server-sent events by the HTML standard, without comments and incomplete events."""
+    kind, last_id = "", ""
+    data: list[str] = []
+    for line in lines:
+        if not line:
+            if data or kind:
+                yield Event(kind or "message", "\n".join(data), last_id)
+            kind, data = "", []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        match field:
+            case "event":
+                kind = value
+            case "data":
+                data.append(value)
+            case "id":
+                last_id = value
+
+
+def watch(
+    ledger: RemoteLedger,
+    run: str,
+    until: Callable[[bool], bool],
+    wait: Callable[[float], None] = time.sleep,
+    on_progress: Callable[[str], object] = lambda progress: None,
+) -> Iterator[Line]:
+    """The new entries of a run as they come, until `until` is true. It is called with whether the run is idle.
+
+    An event stream signals that something is new, and the entries are fetched from the ledger: after a broken
+    connection none comes twice, none is missed. `on_progress` gets the progress of live launches, as a JSON list. An
+    idle run that is not yet where we wait for it needs a worker: this waits for a while.
+    """
+    failures = idle = 0
+    while True:  # a stream that ends at once: a proxy, or a restart
+        last_error: MlcdError = ServerLost(f"{ledger.server.url}: its event streams end at once")
+        try:
+            for event in _stream(ledger, run):
+                if event.kind == "progress":
+                    on_progress(_progress(event))
+                if event.kind == "end" and not ledger.last_seq(run):
+                    ledger.check_accepted(run)
+                known = event.id.isdecimal() and int(event.id) <= ledger.last_seq(run)
+                if event.kind == "end" or (event.kind == "entry" and not known):
+                    failures = 0
+                    new = ledger.newer(run)
+                    idle = idle if not new else 0
+                    yield from new
+                    if until(event.kind == "end"):
+                        return
+                if event.kind == "end":
+                    break
+            else:
+                failures += 1
+        except ServerLost as error:
+            last_error, failures = error, failures + 1
+        if failures > len(BACKOFF_S):
+            raise ServerLost(f"{last_error}. Run '{run}' continues there; follow it again with: mlcd attach {run}")
+        idle += 1 if not failures else 0
+        if idle > MOST_IDLE_POLLS:
+            raise WrongState(f"run '{run}' waits, and no worker has taken it; follow it later with: mlcd attach {run}")
+        wait(BACKOFF_S[failures - 1] if failures else IDLE_POLL_S)
+
+
+def _stream(ledger: RemoteLedger, run: str) -> Iterator[Event]:
+    with ledger.server.stream(run_path(run, "events"), ledger.last_seq(run)) as lines:
+        yield from events(lines)
+
+
+def _progress(event: Event) -> str:
+    """The live launches in an event; an empty list if it is malformed: progress is not essential."""
+    with suppress(ValueError, KeyError, TypeError):
+        return json.dumps(json.loads(event.data)["progress"])
+    return "[]"

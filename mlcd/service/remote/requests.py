@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mlcd.core.errors import UserError
-from mlcd.service.remote.failures import NotAgreed
-from mlcd.service.remote.server import Server, run_path
+from mlcd.service.remote.server import NotAgreed, Server, run_path
 
-POLL_S = 0.5
-"""Polling interval of a log that is followed."""
+POLL_S = 0.5  # polling interval of a log that is followed
+Tell = Callable[[str], None]
 Action = Literal["launch", "resume", "stop", "down"]
 
 
@@ -69,11 +68,7 @@ def preview(server: Server, submission: Submission) -> Preview:
 
 
 def submit(
-    server: Server,
-    submission: Submission,
-    launch: bool,
-    agree: Callable[[str], None] | None = None,
-    note: Callable[[str], None] = lambda words: None,
+    server: Server, submission: Submission, launch: bool, agree: Tell | None = None, note: Tell = lambda words: None
 ) -> str:
     """Submit a run; return its name. `launch`: whether to also run the decision.
 
@@ -123,9 +118,8 @@ def _check_place(server: Server, on: str) -> None:
     kind = on.partition(":")[0]
     if kind not in places:
         allowed = f"only on {', '.join(places)}" if places else "nor anywhere else"
-        raise UserError(
-            f"{server.url}: runs nothing on {kind}, {allowed}; its operator can allow it: mlcd service --places"
-        )
+        allow = "its operator can allow it: mlcd service --places"
+        raise UserError(f"{server.url}: runs nothing on {kind}, {allowed}; {allow}")
 
 
 def _text(server: Server, answer: Any, name: str) -> str:

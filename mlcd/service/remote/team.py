@@ -12,16 +12,13 @@ from mlcd.service.team import AuditEntry, Budget, Member, Per, Role, Used
 from mlcd.service.team.members import check_name
 
 PAGE = 1_000
-"""Most entries of the audit log in one request."""
 
 
 class RemoteTeam:
-    """A team over the API. The token must be an admin's; otherwise the service refuses."""
+    """A team over the API, for an admin. `page`: how many entries of the audit log are fetched at once."""
 
     def __init__(self, server: Server, page: int = PAGE) -> None:
-        """`page`: how many entries of the audit log are fetched at once."""
-        self._server = server
-        self._page = page
+        self._server, self._page = server, page
 
     def members(self) -> list[tuple[Member, Used, float | None]]:
         """The members by name, with what they have used and their remaining budget; None for no limit."""
@@ -35,11 +32,9 @@ class RemoteTeam:
         with self._server.reading():
             return {each["name"]: (_budget(each), _used(each)) for each in answer["teams"]}
 
-    def add(
-        self, name: str, role: Role, team: str | None, budget_usd: float | None, budget_per: Per
-    ) -> tuple[Member, str]:
+    def add(self, name: str, role: Role, team: str | None, usd: float | None, per: Per) -> tuple[Member, str]:
         """Add a member; also returns the token, which is shown only once."""
-        body = {"name": name, "role": role, "team": team, "budget_usd": budget_usd, "budget_per": budget_per}
+        body = {"name": name, "role": role, "team": team, "budget_usd": usd, "budget_per": per}
         answer = self._server.post("/members", body)
         with self._server.reading():
             return _member(body), str(answer["token"])

@@ -7,6 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mlcd.core.errors import UserError
 
@@ -62,8 +63,6 @@ class Tokens:
 
 def address(url: str) -> str:
     """A server's address in normal form: 'https://mlcd.example:8421', without a final slash or the API's path."""
-    from urllib.parse import urlsplit
-
     message = f"server '{url}': expected an address, such as http://localhost:8421"
     try:
         parts = urlsplit(url.strip())
@@ -71,9 +70,7 @@ def address(url: str) -> str:
     except ValueError:
         raise UserError(message) from None
     if parts.username or parts.password:
-        raise UserError(
-            "the server's address has a user or a password in it; take it out, and sign in with: mlcd login URL"
-        )
+        raise UserError("the server's address has a user or a password in it; take it out, and use: mlcd login URL")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise UserError(message)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

@@ -1,6 +1,6 @@
 """A team: its members, their roles and budgets, and the audit log."""
 
-from mlcd.service.team.administration import Team
+from mlcd.service.team.administration import Audit, AuditEntry, Team
 from mlcd.service.team.allowance import (
     OverBudget,
     RemainingBudget,
@@ -11,10 +11,8 @@ from mlcd.service.team.allowance import (
     submit,
     used,
 )
-from mlcd.service.team.audit import Audit, AuditEntry
 from mlcd.service.team.budget import Budget, Per
-from mlcd.service.team.members import SESSION_LASTS, Member, Members
-from mlcd.service.team.role import Role
+from mlcd.service.team.members import SESSION_LASTS, Member, Members, Role
 
 __all__ = [
     "SESSION_LASTS",

@@ -1,17 +1,62 @@
-"""Administration of a team on its database: each action is carried out and written to the audit log."""
+"""The audit log, and administration of a team on its database: each action is carried out and written there.
+
+The log is an append-only table beside the ledger: who did what, and whether it was allowed. Secrets never get there:
+callers pass names and outcomes, and anything that looks like a token is masked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from typing import Any
 
+from sqlalchemy import insert, select
+
+from mlcd.core.database import Database, schema
 from mlcd.core.ledger import Ledger
 from mlcd.service.team.allowance import Used, remaining_budget, used
-from mlcd.service.team.audit import Audit, AuditEntry
 from mlcd.service.team.budget import Budget, Per
-from mlcd.service.team.members import Member, Members
-from mlcd.service.team.role import Role
+from mlcd.service.team.members import Member, Members, Role, without_secrets
+
+MOST_LETTERS = 500  # longest text: some of it comes from requests
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One action, done or refused."""
+
+    seq: int
+    at: datetime
+    who: str
+    action: str
+    about: str
+    outcome: str
+    detail: str
+
+
+class Audit:
+    """The audit log of a database. `now`: the clock."""
+
+    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+        self._database, self._now = database, now
+
+    def write(self, who: str, action: str, about: str = "", outcome: str = "ok", detail: str = "") -> None:
+        """Add an entry; it is on disk when this returns."""
+        texts = {"who": who, "action": action, "about": about, "outcome": outcome, "detail": detail}
+        row = {column: _clean(text) for column, text in texts.items()}
+        with self._database.write() as connection:
+            connection.execute(insert(schema.audit).values(at=self._now().astimezone(UTC).isoformat(), **row))
+
+    def entries(self, most: int = 200, before: int | None = None) -> list[AuditEntry]:
+        """The newest first; `before`: only entries before this number."""
+        columns = schema.audit.c
+        query = select(*(columns[each.name] for each in fields(AuditEntry))).order_by(columns.seq.desc()).limit(most)
+        if before is not None:
+            query = query.where(columns.seq < before)
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return [AuditEntry(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows]
 
 
 class Team:
@@ -23,20 +68,16 @@ class Team:
 
     def members(self) -> list[tuple[Member, Used, float | None]]:
         """The members by name, with what they have used and their remaining budget; None for no limit."""
-        ledger, now = self._ledger, self._now
-        return [
-            (each, used(ledger, each, now), remaining_budget(ledger, each, now).usd) for each in self._members.all()
-        ]
+        ledger, now, members = self._ledger, self._now, self._members.all()
+        return [(each, used(ledger, each, now), remaining_budget(ledger, each, now).usd) for each in members]
 
     def teams(self) -> dict[str, tuple[Budget, Used]]:
         """The teams, their budgets, and what is used of them."""
         return {team: (budget, used(self._ledger, team, self._now)) for team, budget in self._members.teams().items()}
 
-    def add(
-        self, name: str, role: Role, team: str | None, budget_usd: float | None, budget_per: Per
-    ) -> tuple[Member, str]:
+    def add(self, name: str, role: Role, team: str | None, usd: float | None, per: Per) -> tuple[Member, str]:
         """Add a member; also returns the token, which is shown only once."""
-        token = self._members.add(name, role, team, budget_usd, budget_per)
+        token = self._members.add(name, role, team, usd, per)
         member = self._members.get(name)
         self._audit.write(self._who, "add member", name, detail=str(member))
         return member, token
@@ -67,3 +108,9 @@ class Team:
     def audit(self, most: int, before: int | None = None) -> list[AuditEntry]:
         """The audit log, the newest first; `before`: only entries before this number."""
         return self._audit.entries(most, before)
+
+
+def _clean(text: str) -> str:
+    """One printable line without secrets, cut to the longest length."""
+    line = "".join(letter if letter.isprintable() else " " for letter in without_secrets(text))
+    return line if len(line) <= MOST_LETTERS else line[: MOST_LETTERS - 1] + "…"

@@ -29,14 +29,19 @@ from mlcd.core.ledger import Account, Ledger, LimitsChanged, Resumed, Stopped
 from mlcd.core.ledger.going_on import entry_to_go_on
 from mlcd.core.ledger.submissions import HAS_BEGUN
 from mlcd.core.units import format_usd
-from mlcd.service.team.budget import NO_LIMIT, Budget
-from mlcd.service.team.budget_state import BudgetState, budget_state, budget_states, catch_up, set_launch, set_limits
+from mlcd.service.team.budget import (
+    NO_LIMIT,
+    Budget,
+    BudgetState,
+    budget_state,
+    budget_states,
+    catch_up,
+    change_submission,
+)
 from mlcd.service.team.members import Member, budget_of, find_member
 
-SLACK_USD = 1e-6
-"""Tolerance for float sums: three runs of $0.10 fit into $0.30."""
-Now = Callable[[], datetime]
-"""The clock."""
+SLACK_USD = 1e-6  # tolerance for float sums: three runs of $0.10 fit into $0.30
+Now = Callable[[], datetime]  # the clock
 
 
 class OverBudget(UserError):
@@ -49,10 +54,7 @@ class OverBudget(UserError):
 
 @dataclass(frozen=True, slots=True)
 class RemainingBudget:
-    """The remaining budget: `of` whom, and of which total. `usd` None: no limit.
-
-    `renewed_on`: when the budget starts anew; None: never.
-    """
+    """What is left of a budget: `usd` None for no limit. `renewed_on`: when it starts anew; None: never."""
 
     usd: float | None = None
     of: str = ""
@@ -155,14 +157,14 @@ def recheck(
         counts = owner is not None and not free
         remaining = _remaining_budget(connection, ledger.database, owner, team, now()) if counts else RemainingBudget()
         launches = state.launches if launch is None else launch
-        if launches != state.launches:
-            set_launch(connection, name, launches)
+        limits = entry.goal if isinstance(entry, LimitsChanged) else None
+        if launches != state.launches or limits is not None:
+            change_submission(connection, name, launch, limits)
         if isinstance(entry, LimitsChanged):
             if ledger.is_driven(name):
                 raise WrongState(f"run '{name}' is being driven; stop it before its limits change: mlcd stop {name}")
-            _check_remaining(name, state, entry.goal, remaining)
-            set_limits(connection, name, entry.goal)
-        elif owner is None or state.can_spend or (state.decided and not launches):
+            _check_remaining(name, state, limits, remaining)
+        elif owner is None or state.can_spend or (state.facts.is_waiting_at_decision and not launches):
             return  # it has no owner, or it counts already, or it will spend nothing
         else:
             _check_remaining(name, state, None, remaining)
@@ -179,7 +181,7 @@ def release(ledger: Ledger, run: str, because: str) -> None:
     with ledger.database.write() as connection:
         if not (state := budget_state(connection, ledger.database, name)).can_spend:
             return
-        if state.open:
+        if state.facts.open:
             raise WrongState(f"run '{name}' may have left machines behind; tear them down: mlcd down {name}")
         ledger.append(name, _clock(connection, name), [Stopped(because)])
 
@@ -208,11 +210,10 @@ def _used(connection: Connection, database: Database, whose: ColumnElement[bool]
 def _check_remaining(run: str, state: BudgetState, goal: Goal | None, remaining: RemainingBudget) -> None:
     """Check that the owner's remaining budget covers what the run may still spend, under new limits or its own."""
     budget_usd = state.budget_usd if goal is None else goal.budget_usd
-    more_usd = None if budget_usd is None else max(0.0, budget_usd - state.spent_usd)
+    more_usd = None if budget_usd is None else max(0.0, budget_usd - state.facts.spent_usd)
     # If it can spend now, its claim is already subtracted from the remaining budget: only the difference is new.
     new_usd = more_usd if more_usd is None or not state.can_spend else more_usd - state.claims_usd
-    if not _fits(new_usd, remaining):
-        raise _over_budget(remaining, f"run '{run}' may spend another {_usd(more_usd)}: ask an admin")
+    _check_fits(new_usd, remaining, f"run '{run}' may spend another {_usd(more_usd)}: ask an admin")
 
 
 def _check_queued(connection: Connection, owner: str, most: int) -> None:
@@ -227,17 +228,13 @@ def _check_queued(connection: Connection, owner: str, most: int) -> None:
 def _check_submission(budget_usd: float | None, remaining: RemainingBudget) -> None:
     if remaining.usd is not None and budget_usd is None:
         raise UserError(f"{remaining}: state a budget for this job that is not more, or ask an admin")
-    if not _fits(budget_usd, remaining):
-        raise _over_budget(remaining, f"this job may spend {_usd(budget_usd)}: lower its budget, or ask an admin")
+    _check_fits(budget_usd, remaining, f"this job may spend {_usd(budget_usd)}: lower its budget, or ask an admin")
 
 
-def _fits(usd: float | None, remaining: RemainingBudget) -> bool:
-    """Whether these dollars can be claimed; None is an unlimited claim."""
-    return remaining.usd is None or (usd is not None and usd <= remaining.usd + SLACK_USD)
-
-
-def _over_budget(remaining: RemainingBudget, what: str) -> OverBudget:
-    return OverBudget(f"{remaining}; {what}", remaining.usd or 0.0)
+def _check_fits(usd: float | None, remaining: RemainingBudget, message: str) -> None:
+    """Check that these dollars can be claimed; None is an unlimited claim."""
+    if remaining.usd is not None and (usd is None or usd > remaining.usd + SLACK_USD):
+        raise OverBudget(f"{remaining}; {message}", remaining.usd)
 
 
 def _usd(usd: float | None) -> str:

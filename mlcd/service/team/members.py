@@ -1,34 +1,47 @@
-"""The members of the team, their tokens and sessions."""
+"""The members of the team, their roles, tokens and sessions.
+
+Only hashes of tokens and sessions are stored. A plain SHA-256 is enough: slow, salted hashes protect passwords, which
+people choose and others can guess; these are 256 random bits from the operating system.
+"""
 
 from __future__ import annotations
 
-import hmac
+import hashlib
 import math
 import re
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import Enum
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import Connection, Table, delete, insert, select, update
 
-from mlcd.core.database import Database, schema
+from mlcd.core.database import Database
+from mlcd.core.database.schema import members, sessions, teams
 from mlcd.core.errors import UnknownName, UserError, WrongState
 from mlcd.service.team.budget import NO_LIMIT, Budget, Per
-from mlcd.service.team.role import Role
-from mlcd.service.team.tokens import hashed, new_secret
 
 SESSION_LASTS = timedelta(hours=12)
+PREFIX = "mlcd_"  # makes a token recognizable, to people and to tools that search for leaked ones
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")
+_SECRET = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{16,}}")
+_COLUMNS = (members.c.name, members.c.role, members.c.team, members.c.budget_usd, members.c.budget_per)
+_PRESENT = members.c.removed_at.is_(None)
 
 
-class _Keep(Enum):
-    AS_IT_IS = 0
+class Role(StrEnum):
+    """Viewers see all runs, runners submit and stop their own, admins stop any run and manage the team."""
 
+    VIEWER = "viewer"
+    RUNNER = "runner"
+    ADMIN = "admin"
 
-KEEP: Final = _Keep.AS_IT_IS
-"""Leave unchanged; None means 'no team' or 'no limit'."""
+    def may(self, other: Role) -> bool:
+        """Whether this role includes the other one."""
+        order = list(Role)
+        return order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +68,7 @@ class Members:
     """The members on a database, their tokens and sessions, and the teams' budgets. `now`: the clock."""
 
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
-        self._database = database
-        self._now = now
+        self._database, self._now = database, now
 
     def add(
         self,
@@ -66,22 +78,17 @@ class Members:
         budget_usd: float | None = None,
         budget_per: Per = Per.TOTAL,
     ) -> str:
-        """Add a member, new or returning; return the token, which is shown only once.
-
-        A returning member gets back their runs, and what those have spent counts.
-        """
+        """Add a member, new or returning with their earlier runs; return the token, which is shown only once."""
         row = _checked({"role": role, "team": team, "budget_usd": budget_usd, "budget_per": budget_per})
         check_name("member", name)
         token = new_secret()
         row |= {"token_hash": hashed(token), "created_at": _text(self._now()), "removed_at": None}
         with self._database.write() as connection:
-            earlier = connection.execute(
-                select(schema.members.c.removed_at).where(schema.members.c.name == name)
-            ).one_or_none()
+            earlier = connection.execute(select(members.c.removed_at).where(members.c.name == name)).one_or_none()
             if earlier is None:
-                connection.execute(insert(schema.members).values(name=name, **row))
+                connection.execute(insert(members).values(name=name, **row))
             elif earlier.removed_at is not None:
-                connection.execute(update(schema.members).where(schema.members.c.name == name).values(**row))
+                _set(connection, name, **row)
             else:
                 raise UserError(f"'{name}' is a member already; a new token: mlcd team token {name}")
             _ensure_team(connection, team)
@@ -103,20 +110,15 @@ class Members:
             _set(connection, name, removed_at=_text(self._now()))
             _end_sessions(connection, name)
 
-    def change(
-        self,
-        name: str,
-        role: Role | _Keep = KEEP,
-        team: str | _Keep | None = KEEP,
-        budget_usd: float | _Keep | None = KEEP,
-        budget_per: Per | _Keep = KEEP,
-    ) -> Member:
-        """Change role, team or budget. Existing runs count for the team in which they were submitted."""
-        values = {"role": role, "team": team, "budget_usd": budget_usd, "budget_per": budget_per}
-        row = _checked({key: value for key, value in values.items() if value is not KEEP})
+    def change(self, name: str, **changes: Any) -> Member:
+        """Change `role`, `team`, `budget_usd` or `budget_per`; the others stay. None: no team, no limit.
+
+        Existing runs count for the team in which they were submitted.
+        """
+        row = _checked(changes)
         with self._database.write() as connection:
             member = find_member(connection, name)
-            if "role" in row and row["role"] != Role.ADMIN:
+            if row.get("role", Role.ADMIN) != Role.ADMIN:
                 _check_not_last_admin(connection, member)
             if row:
                 _set(connection, name, **row)
@@ -138,140 +140,119 @@ class Members:
 
         The database looks up the hash. Its timing reveals nothing, since nobody can choose a token by its hash.
         """
-        columns = schema.members.c
-        query = select(columns.token_hash, *_columns()).where(columns.token_hash == hashed(token), _present())
+        query = select(*_COLUMNS).where(members.c.token_hash == hashed(token), _PRESENT)
         with self._database.read() as connection:
             row = connection.execute(query).one_or_none()
-        if row is None or not hmac.compare_digest(row[0], hashed(token)):
-            return None
-        return _read(row[1:])
+        return None if row is None else _member(*row)
 
     def open_session(self, member: Member) -> str:
         """Open a session of some hours for a browser; return its secret."""
         secret, now = new_secret(), self._now()
+        row = {"hash": hashed(secret), "created_at": _text(now), "expires_at": _text(now + SESSION_LASTS)}
         with self._database.write() as connection:
             find_member(connection, member.name)  # they may have been removed meanwhile
-            connection.execute(delete(schema.sessions).where(schema.sessions.c.expires_at < _text(now)))
-            connection.execute(
-                insert(schema.sessions).values(
-                    hash=hashed(secret),
-                    member=member.name,
-                    created_at=_text(now),
-                    expires_at=_text(now + SESSION_LASTS),
-                )
-            )
+            connection.execute(delete(sessions).where(sessions.c.expires_at < _text(now)))
+            connection.execute(insert(sessions).values(member=member.name, **row))
         return secret
 
     def of_session(self, secret: str) -> Member | None:
         """The member of this session; None if there is none, or if it has expired."""
-        columns = schema.sessions.c
-        query = (
-            select(columns.hash, columns.expires_at, *_columns())
-            .join(schema.members, schema.members.c.name == columns.member)
-            .where(columns.hash == hashed(secret), _present())
-        )
+        query = select(sessions.c.expires_at, *_COLUMNS).join(members, members.c.name == sessions.c.member)
         with self._database.read() as connection:
-            row = connection.execute(query).one_or_none()
-        if row is None or not hmac.compare_digest(row[0], hashed(secret)):
-            return None
-        return _read(row[2:]) if self._now() < datetime.fromisoformat(row[1]) else None
+            row = connection.execute(query.where(sessions.c.hash == hashed(secret), _PRESENT)).one_or_none()
+        return None if row is None or self._now() >= datetime.fromisoformat(row[0]) else _member(*row[1:])
 
     def close_session(self, secret: str) -> None:
         """Close a session; no error if there is none."""
         with self._database.write() as connection:
-            connection.execute(delete(schema.sessions).where(schema.sessions.c.hash == hashed(secret)))
+            connection.execute(delete(sessions).where(sessions.c.hash == hashed(secret)))
 
-    def set_team_budget(self, team: str, usd: float | None, per: Per | _Keep = KEEP) -> Budget:
+    def set_team_budget(self, team: str, usd: float | None, per: Per | None = None) -> Budget:
         """Set the budget of all runs of a team together, None for no limit. Without `per`, the period stays."""
-        values = {"budget_usd": usd, "budget_per": per}
         check_name("team", team)
-        row = _checked({key: value for key, value in values.items() if value is not KEEP})
+        row = _checked({"budget_usd": usd} | ({} if per is None else {"budget_per": per}))
         with self._database.write() as connection:
             _ensure_team(connection, team)
-            connection.execute(update(schema.teams).where(schema.teams.c.name == team).values(**row))
-            return budget_of(connection, schema.teams, team)
+            connection.execute(update(teams).where(teams.c.name == team).values(**row))
+            return budget_of(connection, teams, team)
 
     def teams(self) -> dict[str, Budget]:
         """The teams and their budgets."""
-        columns = schema.teams.c
-        query = select(columns.name, columns.budget_usd, columns.budget_per).order_by(columns.name)
+        query = select(teams.c.name, teams.c.budget_usd, teams.c.budget_per).order_by(teams.c.name)
         with self._database.read() as connection:
-            return {name: Budget(usd, _per(per)) for name, usd, per in connection.execute(query)}
+            return {name: Budget(usd, Per(per or Per.TOTAL)) for name, usd, per in connection.execute(query)}
 
 
-def _text(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat()
+def new_secret() -> str:
+    """A new secret: `mlcd_` and 43 letters, digits, - and _."""
+    return PREFIX + secrets.token_urlsafe(32)
 
 
-def _columns() -> tuple[Any, ...]:
-    columns = schema.members.c
-    return columns.name, columns.role, columns.team, columns.budget_usd, columns.budget_per
+def hashed(secret: str) -> str:
+    """The hash that is stored."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _present() -> Any:
-    return schema.members.c.removed_at.is_(None)
-
-
-def _read(row: Any) -> Member:
-    name, role, team, budget_usd, budget_per = row
-    return Member(name, Role(role), team, budget_usd, _per(budget_per))
-
-
-def _per(stored: str | None) -> Per:
-    return Per.TOTAL if stored is None else Per(stored)
-
-
-def _all(connection: Connection) -> list[Member]:
-    query = select(*_columns()).where(_present()).order_by(schema.members.c.name)
-    return [_read(row) for row in connection.execute(query)]
+def without_secrets(text: str) -> str:
+    """The text with anything that looks like one of our secrets masked."""
+    return _SECRET.sub(f"{PREFIX}***", text)
 
 
 def find_member(connection: Connection, name: str) -> Member:
     """The member of that name, within the caller's transaction."""
-    query = select(*_columns()).where(schema.members.c.name == name, _present())
-    row = (
-        connection.execute(query).one_or_none() if _NAME.fullmatch(name) else None
-    )  # some texts cannot be sent to a database
+    row = None
+    if _NAME.fullmatch(name):  # some texts cannot be sent to a database
+        row = connection.execute(select(*_COLUMNS).where(members.c.name == name, _PRESENT)).one_or_none()
     if row is None:
         raise UnknownName("member", name, (member.name for member in _all(connection)))
-    return _read(row)
+    return _member(*row)
 
 
 def budget_of(connection: Connection, table: Table, name: str) -> Budget:
     """The budget of a member, also a removed one, or of a team, within the caller's transaction."""
     query = select(table.c.budget_usd, table.c.budget_per).where(table.c.name == name)
     row = connection.execute(query).one_or_none()
-    return NO_LIMIT if row is None else Budget(row.budget_usd, _per(row.budget_per))
+    return NO_LIMIT if row is None else Budget(row.budget_usd, Per(row.budget_per or Per.TOTAL))
+
+
+def check_name(what: str, name: str) -> None:
+    """`UserError` if no member, or team, can have that name."""
+    if _NAME.fullmatch(name) is None:
+        rule = "a name has up to 60 small letters, digits and . _ @ -, and begins with a letter or digit"
+        raise UserError(f"{what} {name[:60]!r}: {rule}")
+
+
+def _text(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat()
+
+
+def _member(name: str, role: str, team: str | None, budget_usd: float | None, budget_per: str | None) -> Member:
+    return Member(name, Role(role), team, budget_usd, Per(budget_per or Per.TOTAL))
+
+
+def _all(connection: Connection) -> list[Member]:
+    query = select(*_COLUMNS).where(_PRESENT).order_by(members.c.name)
+    return [_member(*row) for row in connection.execute(query)]
 
 
 def _set(connection: Connection, name: str, **row: Any) -> None:
-    connection.execute(update(schema.members).where(schema.members.c.name == name).values(**row))
+    connection.execute(update(members).where(members.c.name == name).values(**row))
 
 
 def _end_sessions(connection: Connection, name: str) -> None:
-    connection.execute(delete(schema.sessions).where(schema.sessions.c.member == name))
+    connection.execute(delete(sessions).where(sessions.c.member == name))
 
 
 def _ensure_team(connection: Connection, team: str | None) -> None:
     """Create the team if it does not exist."""
-    row = connection.execute(select(schema.teams.c.name).where(schema.teams.c.name == team)).first()
-    if team is not None and row is None:
-        connection.execute(insert(schema.teams).values(name=team, budget_usd=None))
+    if team is not None and connection.execute(select(teams.c.name).where(teams.c.name == team)).first() is None:
+        connection.execute(insert(teams).values(name=team, budget_usd=None))
 
 
 def _check_not_last_admin(connection: Connection, member: Member) -> None:
     admins = [other for other in _all(connection) if other.role is Role.ADMIN]
     if member.role is Role.ADMIN and len(admins) == 1:
         raise WrongState(f"'{member.name}' is the only admin; make another member an admin first")
-
-
-def check_name(what: str, name: str) -> None:
-    """`UserError` if no member, or team, can have that name."""
-    if _NAME.fullmatch(name) is None:
-        raise UserError(
-            f"{what} {name[:60]!r}: a name has up to 60 small letters, digits and . _ @ -, "
-            "and begins with a letter or digit"
-        )
 
 
 def _checked(row: dict[str, Any]) -> dict[str, Any]:

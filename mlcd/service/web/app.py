@@ -6,39 +6,24 @@ import errno
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
-from fastapi.routing import APIRoute
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 from starlette.types import Lifespan
 
 from mlcd.core.errors import MlcdError
 from mlcd.core.version import VERSION
-from mlcd.service.web.answers import MEANING
-from mlcd.service.web.failures import refusal
-from mlcd.service.web.notifying_crew import NotifyingCrew
-from mlcd.service.web.openapi import describe
+from mlcd.service.web.failures import MEANING, Refusal, refusal
+from mlcd.service.web.identity import OPEN
 from mlcd.service.web.pages import pages
-from mlcd.service.web.routes import (
-    catalog,
-    control,
-    explore,
-    files,
-    health,
-    runs,
-    session,
-    spend,
-    submit,
-    team,
-    uploads,
-    watch,
-)
-from mlcd.service.web.safety import protect
+from mlcd.service.web.routes import catalog, control, explore, files, runs, session, submit, team, uploads, watch
+from mlcd.service.web.safety.gate import Gate
+from mlcd.service.web.safety.limits import ConcurrencyLimits, RateLimits
+from mlcd.service.web.safety.origin import COOKIE
 from mlcd.service.web.state import State
 from mlcd.service.web.views import Views
 
@@ -55,8 +40,13 @@ TAGS = [
     {"name": "team", "description": "Members, budgets, the audit log."},
     {"name": "service", "description": "The service itself."},
 ]
-LONGEST_LINE = 300
-"""Of an error message: it may repeat a name from the request."""
+_SESSION = "The cookie that POST /session gives a browser. What changes something also needs X-MLCD: 1."
+_TOKEN = "A member's token, mlcd_...; `mlcd ui` has one person and needs none."
+SCHEMES = {
+    "token": {"type": "http", "scheme": "bearer", "description": _TOKEN},
+    "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": _SESSION},
+}
+LONGEST_LINE = 300  # of an error message: it may repeat a name from the request
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 _LOG = logging.getLogger("mlcd.service.web")
 
@@ -70,15 +60,15 @@ def create_app(state: State) -> FastAPI:
             yield
 
     app = _routed(lifespan)
-    app.state.mlcd = replace(state, crew=NotifyingCrew(state.crew, state.feed))
-    app.state.views = Views(state.feed)
+    app.state.mlcd, app.state.views = state, Views(state.feed)
+    app.state.rates, app.state.concurrency = RateLimits(state.settings.limits), ConcurrencyLimits()
     app.router.default = pages()
     app.add_exception_handler(MlcdError, _refuse)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _plain)
     app.add_exception_handler(OSError, _disk_full)
     app.add_exception_handler(Exception, _internal_error)
-    protect(app, state)
+    app.add_middleware(Gate, state=state, rates=app.state.rates)
     describe(app)
     return app
 
@@ -98,28 +88,17 @@ def _routed(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
         redoc_url=None,
         openapi_tags=TAGS,
         lifespan=lifespan,
-        generate_unique_id_function=_operation,
+        generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,
     )
-    for part in (health, session, runs, watch, explore, files, catalog, spend, submit, uploads, control, team):
+    for part in (session, runs, watch, explore, files, catalog, submit, uploads, control, team):
         app.include_router(part.router, prefix=API)
     return app
 
 
-def _operation(route: APIRoute) -> str:
-    """A route's name in the OpenAPI document: the name of its function."""
-    return route.name
-
-
-def problem(status: int, line: str, headers: dict[str, str] | None = None, **extra: object) -> JSONResponse:
-    """An error response."""
-    return JSONResponse({"error": " ".join(line.split()), **extra}, status, headers)
-
-
 async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, MlcdError)
-    refused = refusal(error)
-    return problem(refused.status, str(refused), refused.headers, **refused.extra)
+    return refusal(error).response()
 
 
 async def _malformed(request: Request, error: Exception) -> Response:
@@ -127,7 +106,7 @@ async def _malformed(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
-    return problem(400, f"{where}: {first['msg']}"[:LONGEST_LINE])
+    return Refusal(400, f"{where}: {first['msg']}"[:LONGEST_LINE]).response()
 
 
 async def _plain(request: Request, error: Exception) -> Response:
@@ -135,7 +114,7 @@ async def _plain(request: Request, error: Exception) -> Response:
     headers = dict(error.headers) if error.headers else {}
     if error.status_code == 405:  # the framework lists those of one route; a path may have several
         headers["Allow"] = ", ".join(_methods(request.app, request.url.path))
-    return problem(error.status_code, MEANING.get(error.status_code, str(error.detail)), headers)
+    return Refusal(error.status_code, MEANING.get(error.status_code, str(error.detail)), headers).response()
 
 
 def _methods(app: FastAPI, path: str) -> list[str]:
@@ -149,9 +128,32 @@ async def _disk_full(request: Request, error: Exception) -> Response:
     if not isinstance(error, OSError) or error.errno not in DISK_ERRORS:
         raise error
     _LOG.error("%s %r: %s", request.method, request.url.path, error)
-    return problem(503, f"the service cannot write to its disk ({error.strerror}); nothing was kept")
+    return Refusal(503, f"the service cannot write to its disk ({error.strerror}); nothing was kept").response()
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:
     _LOG.error("%s %r: %r", request.method, request.url.path, error)  # the server logs the stack trace
-    return problem(500, "an internal error of the service; see its log")
+    return Refusal(500, "an internal error of the service; see its log").response()
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The app's OpenAPI document: what FastAPI makes of the routes, and what a code generator needs beside that.
+
+    The framework's own shape of a malformed request (422) is left out: here that is a 400, as every route says.
+    """
+    document = app.openapi()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            if "HTTPValidationError" in str(operation["responses"].get("422")):
+                del operation["responses"]["422"]
+            if (method.upper(), path) in OPEN:
+                operation["security"] = []
+    schemas = document["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    for schema in schemas.values():
+        for each in schema.get("properties", {}).values():
+            each.pop("title", None)  # 'Spent Usd' says no more than the property's name
+    document["components"]["securitySchemes"] = SCHEMES
+    document["security"] = [{name: []} for name in SCHEMES]
+    return document

@@ -1,12 +1,52 @@
-"""Errors as HTTP responses: every error response is {"error": one line}."""
+"""What all routes share: the base of request bodies, and errors: every error response is {"error": one line}."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.core.errors import LedgerError, MlcdError, UnknownName, WrongState
+
+if TYPE_CHECKING:
+    from starlette.responses import JSONResponse
+
+MEANING = {
+    304: "It has not changed since the `ETag` that was sent.",
+    400: "The request is malformed: a parameter or the body is not what the document says.",
+    401: "No token or session, or a wrong one.",
+    403: "The member's role does not allow this, or the request comes from another site.",
+    404: "There is no such thing.",
+    405: "This path has no such method.",
+    409: "The run is not in a state that allows this, or a budget does not.",
+    413: "The body is too large.",
+    415: "The body is of a type that is not read here.",
+    422: "What was sent can be read, and cannot be used: the line says why.",
+    429: "Too many requests; `Retry-After` says when to come again.",
+    503: "The database cannot be reached.",
+}
+ANY = (400, 401, 403, 429, 503)  # what every route but /health may answer with
+
+
+class Sent(BaseModel):
+    """The body of a request."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Problem(BaseModel):
+    """Every answer that is no success."""
+
+    error: str = Field(description="What is wrong, and what to do, in one line.")
+    left_usd: float | None = Field(default=None, description="What is left of a budget that does not allow it.")
+    asks: str | None = Field(default=None, description="What a run may cost that nobody has agreed to yet.")
+
+
+def problems(*statuses: int, always: tuple[int, ...] = ANY) -> dict[int | str, dict[str, Any]]:
+    """For a route's `responses`: these statuses, and those that any route may answer with."""
+    return {status: {"model": Problem, "description": MEANING[status]} for status in sorted({*always, *statuses})}
 
 
 class Refusal(MlcdError):
@@ -17,6 +57,12 @@ class Refusal(MlcdError):
     ) -> None:
         super().__init__(line)
         self.status, self.headers, self.extra = status, dict(headers or {}), dict(extra or {})
+
+    def response(self) -> JSONResponse:
+        """The response, in one line."""
+        from starlette.responses import JSONResponse  # not above: the children that read files import this module
+
+        return JSONResponse({"error": " ".join(str(self).split()), **self.extra}, self.status, self.headers)
 
 
 def public_message(error: BaseException) -> str:

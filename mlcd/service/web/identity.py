@@ -1,4 +1,7 @@
-"""Authorization: the member who sends a request and their role; in ui mode, the only user."""
+"""Who sends a request: a member, by token or session, and their role; in ui mode, the only user.
+
+The gate authenticates before any route, so that no route can forget it; a route asks for a role.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,18 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from mlcd.core.errors import MlcdError
-from mlcd.service.team import Member, Role
+from mlcd.core.errors import LedgerError, MlcdError
+from mlcd.service.team import Member, Members, Role
 from mlcd.service.web.failures import Refusal, public_message
-from mlcd.service.web.safety.concurrency import ConcurrencyLimits
-from mlcd.service.web.safety.rate_limits import RateLimits
+from mlcd.service.web.safety.limits import ConcurrencyLimits, RateLimits
+from mlcd.service.web.safety.origin import COOKIE
 from mlcd.service.web.state import CurrentState, State
 
-ONE_PERSON = "you"
-"""The user's name in the audit log of ui mode."""
+OPEN = {("GET", "/api/v1/health"), ("GET", "/api/v1/openapi.json"), ("POST", "/api/v1/session")}
+"""Routes without a token: health, the OpenAPI document, and sign-in."""
+BEARER = "bearer "
+LONGEST_SECRET = 200
+ONE_PERSON = "you"  # the user's name in the audit log of ui mode
 
 
 def name_of(who: Member | None) -> str:
@@ -31,18 +37,11 @@ def rates_of(request: Request) -> RateLimits:
     return rates
 
 
-def authenticated_member(request: Request) -> Member | None:
-    """The member whom the gate has authenticated; None in ui mode. Fails without a gate."""
-    member: Member | None = request.state.member
-    return member
-
-
 def require(role: Role) -> Callable[..., Member | None]:
     """A dependency: the member has at least this role."""
 
-    def allowed(
-        request: Request, state: CurrentState, who: Annotated[Member | None, Depends(authenticated_member)]
-    ) -> Member | None:
+    def allowed(request: Request, state: CurrentState) -> Member | None:
+        who: Member | None = request.state.member  # None in ui mode; it fails without a gate
         if who is not None and not who.role.may(role):
             line = f"{who.name} is a {who.role}; this takes {'an' if role is Role.ADMIN else 'a'} {role}: ask an admin"
             state.audit.write(who.name, request.method, request.url.path, "refused", line)
@@ -56,7 +55,7 @@ async def submission_slot(
     request: Request, who: Annotated[Member | None, Depends(require(Role.RUNNER))]
 ) -> AsyncIterator[Member | None]:
     """A dependency: a runner who sends something that a child process reads, within their concurrency limit."""
-    rates_of(request).submission(name_of(who))
+    rates_of(request).count("submission", name_of(who))
     limits: ConcurrencyLimits = request.app.state.concurrency
     async with limits.slot(f"{name_of(who)} {request.url.path}"):
         yield who
@@ -86,3 +85,56 @@ def audited(state: State, who: Member | None, action: str, about: str = "") -> I
         state.audit.write(name_of(who), action, note.about, "refused", public_message(error))
         raise
     state.audit.write(name_of(who), action, note.about, "ok", note.detail)
+
+
+def is_open(request: Request) -> bool:
+    """Whether a request needs no token; the pages themselves are public, their data are not."""
+    path: str = request.scope["path"]
+    return not path.startswith("/api/") or (request.method, path) in OPEN
+
+
+def address_of(request: Request) -> str:
+    """The client's address, according to the connection."""
+    return request.client.host if request.client is not None else ""
+
+
+def authenticate(request: Request, state: State, rates: RateLimits) -> Member | None:
+    """The member; None in ui mode. A wrong token or session is refused and written to the audit log."""
+    if state.members is None:
+        return None
+    if "authorization" not in request.headers and COOKIE not in request.cookies:
+        raise _unauthorized("a token is needed: `Authorization: Bearer mlcd_...`; ask an admin for one")
+    member = _member(request, state.members)
+    if member is None:
+        rates.count("sign-in", address_of(request))
+        path = request.scope["path"]
+        state.audit.write(address_of(request), "authenticate", path, "refused", "wrong token or session")
+        raise _unauthorized("the token or session is wrong, was replaced, or has ended; sign in again")
+    rates.count("member", member.name)
+    return member
+
+
+def is_still_member(state: State, request: Request) -> bool:
+    """Whether the sender of this request is still a member, as far as is known."""
+    try:
+        return state.members is None or _member(request, state.members) is not None
+    except LedgerError:  # the database is unreachable: do not punish the member
+        return True
+
+
+def _member(request: Request, members: Members) -> Member | None:
+    """The member of the token, or else of the session."""
+    written = request.headers.get("authorization")
+    if written is not None:
+        token = written[len(BEARER) :].strip() if written.lower().startswith(BEARER) else ""
+        return members.of_token(token) if _may_be_secret(token) else None
+    secret = request.cookies.get(COOKIE, "")
+    return members.of_session(secret) if _may_be_secret(secret) else None
+
+
+def _may_be_secret(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_SECRET and text.isascii()
+
+
+def _unauthorized(line: str) -> Refusal:
+    return Refusal(401, line, {"WWW-Authenticate": "Bearer"})

@@ -8,27 +8,24 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import NamedTuple
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mlcd.service.web.answers import MEANING
+from mlcd.service.web.failures import MEANING
 
-INDEX = "index.html"
-FOLDERS = ("api", "assets")
-"""Under these, an unknown path is a 404."""
+STATIC = Path(__file__).parent / "static"
+FOLDERS = ("api", "assets")  # under these, an unknown path is a 404
 MISSING = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>MLCD</title>'
     "<p>The pages are not built: <code>npm ci &amp;&amp; npm run build</code> in pages/. The API is at /api/v1.</p>"
 )
 
 
-@dataclass(frozen=True)
-class Built:
+class Built(NamedTuple):
     """A file of the pages."""
 
     body: bytes
@@ -36,13 +33,13 @@ class Built:
     tag: str
 
 
-def pages(built: Mapping[str, Built] | None = None) -> ASGIApp:
-    """The app behind the API's routes; `built`: by default the files of this installation."""
-    served = read(files("mlcd.service.web").joinpath("static")) if built is None else built
+def pages() -> ASGIApp:
+    """The app behind the API's routes."""
+    built = read(STATIC)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await page(served, Request(scope))(scope, receive, send)
+            await page(built, Request(scope))(scope, receive, send)
 
     return answer
 
@@ -55,7 +52,7 @@ def page(built: Mapping[str, Built], request: Request) -> Response:
         return JSONResponse({"error": MEANING[404]}, 404)
     if request.method not in ("GET", "HEAD"):
         return JSONResponse({"error": MEANING[405]}, 405, {"Allow": "GET, HEAD"})
-    file = file or built.get(INDEX)
+    file = file or built.get("index.html")
     if file is None:
         return HTMLResponse(MISSING)
     headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
@@ -64,17 +61,12 @@ def page(built: Mapping[str, Built], request: Request) -> Response:
     return Response(file.body, media_type=file.media_type, headers=headers)
 
 
-def read(folder: Traversable, before: str = "") -> dict[str, Built]:
+def read(folder: Path) -> dict[str, Built]:
     """All files of a folder by their relative path; none if the folder does not exist."""
-    files_read: dict[str, Built] = {}
-    if not folder.is_dir():
-        return files_read
-    for each in folder.iterdir():
-        name = f"{before}{each.name}"
-        if each.is_dir():
-            files_read |= read(each, f"{name}/")
-        else:
-            body = each.read_bytes()
-            kind = mimetypes.guess_type(each.name)[0] or "application/octet-stream"
-            files_read[name] = Built(body, kind, f'"{hashlib.sha256(body).hexdigest()[:16]}"')
-    return files_read
+    files = {each.relative_to(folder).as_posix(): each for each in folder.rglob("*") if each.is_file()}
+    return {name: _built(file.read_bytes(), name) for name, file in files.items()}
+
+
+def _built(body: bytes, name: str) -> Built:
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return Built(body, kind, f'"{hashlib.sha256(body).hexdigest()[:16]}"')

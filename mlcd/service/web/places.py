@@ -17,20 +17,14 @@ from mlcd.core.job import SUBMITTED, Job, only_computed
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.known_models import knowledge_bases
 from mlcd.planners.serve.nouns import ServingTask
-from mlcd.service.web.settings import Settings
+from mlcd.service.web.state import Settings
 
-NAMED = ("skypilot", "functions")
-"""Kinds of places with a cloud or a platform after the colon."""
+NAMED = ("skypilot", "functions")  # kinds of places with a cloud or a platform after the colon
 SERVING = ("local", "recorded")
 SERVING_UPLOADS = "local"
 _WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
 _CLOUD_URL = re.compile(r"(s3|gs|r2|cos|oci|azure)://|https://[a-z0-9]+\.blob\.core\.windows\.net/")
 NO_FILES = "a service has no files of yours; fetch them in `setup:`, or mount a bucket, such as s3://my-bucket"
-
-
-def is_free(on: str) -> bool:
-    """Whether its cost is only simulated or replayed, so that the task is not executed."""
-    return only_computed(on)
 
 
 def internal_place(on: str, settings: Settings) -> str:
@@ -70,7 +64,7 @@ def confined(job: Job, settings: Settings) -> Job:
     if settings.mode == "ui":
         return replace(job, on=on, folder=str(Path.cwd()))
     _check_classes(job)
-    if not is_free(on):
+    if not only_computed(on):
         _check_settings(job)
         for what in _local_paths(job):
             raise UserError(f"{what}: {NO_FILES}")

@@ -1,4 +1,4 @@
-"""What the feed caches of runs: a small summary of every run, and all entries of those in use."""
+"""What the feed caches: a small summary of every run, all entries of those in use, and the newest events of all."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from mlcd.core.ledger import Account, Line, Status
 from mlcd.reports.entries import line_words
 from mlcd.reports.view.summary import QUEUED, Summary
 from mlcd.reports.view.view import reason_of
 
-MOST_LINES = 20_000
-"""Entries that are cached; the least recently used runs are evicted first."""
-NOTHING = b"[]"
-"""The progress of a run without live launches."""
+MOST_LINES = 20_000  # entries that are cached; the least recently used runs are evicted first
+NOTHING = b"[]"  # the progress of a run without live launches
+MOST_EVENTS = 10_000
 
 
 @dataclass
 class LoadedRun:
-    """A run with all its entries, its account, and each entry as a server-sent event."""
+    """A run with all its entries, its account, and each entry's number and server-sent event."""
 
     lines: list[Line] = field(default_factory=list)
     account: Account = field(default_factory=Account)
-    frames: list[bytes] = field(default_factory=list)
-    seqs: list[int] = field(default_factory=list)
+    events: list[tuple[int, bytes]] = field(default_factory=list)
     reason: str = ""
 
     @staticmethod
@@ -41,7 +40,7 @@ class LoadedRun:
     @property
     def last(self) -> int:
         """The number of the last entry."""
-        return self.seqs[-1] if self.seqs else 0
+        return self.lines[-1].seq if self.lines else 0
 
     def add(self, line: Line) -> None:
         """Add an entry; one that is already known is ignored."""
@@ -49,14 +48,12 @@ class LoadedRun:
             return
         self.account = self.account.after(line.entry, line.elapsed_s)
         self.lines.append(line)
-        self.seqs.append(line.seq)
-        self.frames.append(entry_frame(line, line_words(line, self.account.job)))
+        self.events.append((line.seq, entry_frame(line, line_words(line, self.account.job))))
         self.reason = reason_of(line) or self.reason
 
     def after(self, seq: int) -> list[tuple[int, bytes]]:
         """The events after this number, with their numbers."""
-        at = bisect_right(self.seqs, seq)
-        return list(zip(self.seqs[at:], self.frames[at:], strict=True))
+        return self.events[bisect_right(self.events, seq, key=itemgetter(0)) :]
 
 
 @dataclass
@@ -114,26 +111,63 @@ class RunCache:
 
     def trim(self) -> None:
         """Evict the least recently used runs until the rest is small enough; one always stays."""
-        lines = sum(len(loaded.lines) for loaded in self._runs.values())
+        lines = self.lines()
         while lines > self._most and len(self._runs) > 1:
             _, evicted = self._runs.popitem(last=False)
             lines -= len(evicted.lines)
 
-    def __len__(self) -> int:
+    def lines(self) -> int:
+        """How many entries are cached."""
         return sum(len(loaded.lines) for loaded in self._runs.values())
+
+
+class RecentEvents:
+    """The newest events of all runs, in one sequence that is cut at the start. Changes of state have no number."""
+
+    def __init__(self, most: int = MOST_EVENTS) -> None:
+        self._most = most
+        self._events: list[tuple[int | None, bytes]] = []
+        self._numbers: list[int] = []  # for each event, the number of the last entry up to and with it
+        self._before = 0
+        self.start = 0
+        self.changed = asyncio.Event()
+
+    @property
+    def end(self) -> int:
+        """The position of the next event."""
+        return self.start + len(self._events)
+
+    def add(self, number: int | None, event: bytes) -> None:
+        """Add an event."""
+        last = self._numbers[-1] if self._numbers else self._before
+        self._events.append((number, event))
+        self._numbers.append(number if number is not None else last)
+        if len(self._events) > 2 * self._most:  # rarely, since it moves all that remains
+            cut = len(self._events) - self._most
+            self._before = self._numbers[cut - 1]
+            del self._events[:cut], self._numbers[:cut]
+            self.start += cut
+
+    def position_after(self, number: int) -> int | None:
+        """The position of the first event after this entry; None if some of them are already cut off."""
+        if number < self._before:
+            return None
+        return self.start + bisect_right(self._numbers, number)
+
+    def from_(self, position: int) -> list[tuple[int | None, bytes]] | None:
+        """The events from this position on; None if that is already cut off."""
+        return self._events[position - self.start :] if position >= self.start else None
+
+    def wake(self) -> None:
+        """Wake the watchers."""
+        self.changed.set()
+        self.changed = asyncio.Event()
 
 
 def entry_frame(line: Line, words: str) -> bytes:
     """An entry as a server-sent event."""
-    data = {
-        "seq": line.seq,
-        "run": line.run,
-        "kind": line.entry.kind,
-        "elapsed_s": line.elapsed_s,
-        "written_at": line.written_at.isoformat(),
-        "words": words,
-    }
-    return frame("entry", data, line.seq)
+    data = {"seq": line.seq, "run": line.run, "kind": line.entry.kind, "elapsed_s": line.elapsed_s}
+    return frame("entry", data | {"written_at": line.written_at.isoformat(), "words": words}, line.seq)
 
 
 def state_of(brief: RunState) -> dict[str, object]:

@@ -1,20 +1,62 @@
-"""What every route can use: the ledger, the members, the workers, the settings, and the feed."""
+"""What every route can use: the settings of a service, its ledger, members, workers and feed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import Depends, Request
 
 from mlcd.core.ledger import Ledger
 from mlcd.service.web.feed import Feed
-from mlcd.service.web.settings import Settings
+from mlcd.service.workers.limits import CAPS
 
 if TYPE_CHECKING:
     from mlcd.core.database import Database
     from mlcd.service.team import Audit, Members
-    from mlcd.service.workers.crew import Crew
+    from mlcd.service.workers.local_crew import Crew
+
+PLACES = ("simulated", "recorded", "local", "functions", "ray", "skypilot")  # the part of `on` before the colon
+NO_WORKER = "no worker is running: submitted runs wait; start one with mlcd worker, or mlcd service --workers N"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a member. `known_for_s`: how often a stream checks again that its receiver is still one."""
+
+    upload_mb: int = 200
+    uploads_mb_each: int = 2_000
+    body_kb: int = 256
+    per_minute: int = 600
+    submissions_per_minute: int = 60
+    sign_ins_per_minute: int = 10
+    streams_each: int = 100
+    known_for_s: float = 20.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Mode 'ui': one person on this machine. Mode 'service': members with tokens.
+
+    `recordings`: clouds to replay, by the name in `recorded:NAME`; a request never names a path. `hosts`: accepted Host
+    headers beside loopback. `same_user`: on loopback, answer only processes of this user, where the system knows that.
+    `count_simulated`: runs on simulated and recorded clouds count against budgets. `member_queued`: most queued runs of
+    one member.
+    """
+
+    mode: Literal["ui", "service"]
+    home: Path
+    places: tuple[str, ...] = PLACES
+    recordings: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
+    limits: Limits = field(default_factory=Limits)
+    public_url: str | None = None
+    hosts: tuple[str, ...] = ()
+    same_user: bool = True
+    count_simulated: bool = False
+    member_queued: int = CAPS.queued
 
 
 @dataclass(frozen=True)
@@ -29,6 +71,15 @@ class State:
     settings: Settings
     feed: Feed
 
+    def send(self, run: str, launch: bool) -> None:
+        """Start or resume a run; its watchers wait for that."""
+        self.crew.send(run, launch)
+        self.feed.expect(run)
+
+    def missing_workers(self) -> str:
+        """A message if no worker has a recent heartbeat, else ''; always '' in ui mode, which needs no workers."""
+        return NO_WORKER if self.settings.mode == "service" and self.crew.alive() == 0 else ""
+
 
 def state_of(request: Request) -> State:
     """The state of a request's app."""
@@ -36,5 +87,4 @@ def state_of(request: Request) -> State:
     return state
 
 
-CurrentState = Annotated[State, Depends(state_of)]
-"""A route's argument: `state: CurrentState`."""
+CurrentState = Annotated[State, Depends(state_of)]  # a route's argument: `state: CurrentState`

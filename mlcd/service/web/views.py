@@ -1,4 +1,4 @@
-"""What is made of a whole run and asked for again and again: made once for each state of it, and kept as bytes."""
+"""What is made of a whole run and asked for again and again: made once for each state of it, and cached as bytes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.errors import LedgerCorrupt, WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Line
+from mlcd.core.ledger.entries import to_json
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.nouns import FunctionsTask, Planned, plan_of
 from mlcd.reports.functions.rows import brief
@@ -24,12 +25,11 @@ from mlcd.reports.view.view import waiting_view
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.run_cache import NOTHING
 
-MOST = 400
-"""Of these that are kept, the least used go first."""
+MOST = 400  # of these that are kept, the least used go first
 
 
 @dataclass(frozen=True)
-class Seen:
+class Snapshot:
     """A run as it stood: what every page about it is made of."""
 
     run: str
@@ -48,7 +48,7 @@ class Seen:
         return _boundary(_Decided(self.account.job, self.account.decision, (self.run, first.seq, first.written_at)))
 
 
-Make = Callable[[Seen], bytes]
+Make = Callable[[Snapshot], bytes]
 
 
 @dataclass(frozen=True)
@@ -69,62 +69,55 @@ def _boundary(decided: _Decided) -> tuple[Planned, ...]:
 
 
 class Views:
-    """By what is made, the run, its last entry and whether it is driven."""
+    """A cache of the newest view of each kind and run: made of its last entry, and of whether it is driven."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self._made: OrderedDict[tuple[str, str, int, bool], asyncio.Future[bytes]] = OrderedDict()
+        self._made: OrderedDict[tuple[str, str], tuple[tuple[int, bool], asyncio.Future[bytes]]] = OrderedDict()
 
-    async def seen(self, run: str) -> Seen:
+    async def snapshot(self, run: str) -> Snapshot:
         """A run that was found; `WrongState` where it has no entry yet, or never will."""
-        brief, whole = self._feed.brief(run), await self._feed.whole(run)
+        brief, whole = self._feed.briefs[run], await self._feed.whole(run)
         if brief.damaged:
             raise LedgerCorrupt(f"run '{run}' cannot be read: {brief.damaged}")
         summary = brief.summary
-        if whole is None or summary is None:
-            never = summary is not None and summary.status == REFUSED
-            said = f"never began: {summary.because}" if never and summary else "is waiting for a worker"
-            raise WrongState(f"run '{run}' {said}")
-        return Seen(run, tuple(whole.lines), whole.account, brief.driven, summary.owner, summary.team)
+        if whole is not None and summary is not None:
+            return Snapshot(run, tuple(whole.lines), whole.account, brief.driven, summary.owner, summary.team)
+        if summary is not None and summary.status == REFUSED:
+            raise WrongState(f"run '{run}' never began: {summary.because}")
+        raise WrongState(f"run '{run}' is waiting for a worker")
 
     def tag(self, run: str) -> str:
         """Of the state that a run is in, for `ETag`."""
-        brief = self._feed.brief(run)
+        brief = self._feed.briefs[run]
         status = brief.summary.status if brief.summary is not None and not brief.last else ""
         progress = f"-{crc32(brief.progress):x}" if brief.progress != NOTHING else ""
         return f'"{VERSION}-{brief.last}-{int(brief.driven)}{status}{progress}"'
 
     async def made(self, what: str, run: str, make: Make) -> bytes:
         """What `make` makes of the run as it stands, in a thread, once for all who ask."""
-        seen = await self.seen(run)
-        key = (what, run, seen.lines[-1].seq, seen.driven)
-        if (task := self._made.get(key)) is None:
-            task = self._made[key] = asyncio.ensure_future(asyncio.to_thread(make, seen))
-            task.add_done_callback(lambda done: self._forget(key, done))
-            self._trim(what, run, key)
+        snapshot = await self.snapshot(run)
+        key, state = (what, run), (snapshot.lines[-1].seq, snapshot.driven)
+        kept = self._made.get(key)
+        if kept is None or kept[0] != state or _has_failed(kept[1]):
+            kept = self._made[key] = state, asyncio.ensure_future(asyncio.to_thread(make, snapshot))
+            if len(self._made) > MOST:
+                self._made.popitem(last=False)
         self._made.move_to_end(key)
-        return await asyncio.shield(task)
+        return await asyncio.shield(kept[1])
 
     def waiting(self, run: str) -> bytes | None:
         """The page of a run that has not begun; None for one that has."""
-        brief = self._feed.brief(run)
+        brief = self._feed.briefs[run]
         return None if brief.last or brief.summary is None else as_json(waiting_view(brief.summary))
 
     def with_progress(self, run: str, body: bytes) -> bytes:
         """A run's page with where its launches stand, which changes far more often than the rest of it."""
-        return b'%b,"progress":%b}' % (body.removesuffix(b"}"), self._feed.brief(run).progress)
+        return b'%b,"progress":%b}' % (body.removesuffix(b"}"), self._feed.briefs[run].progress)
 
-    def _trim(self, what: str, run: str, newest: tuple[str, str, int, bool]) -> None:
-        """Older states of a run are asked for by nobody."""
-        for key in [key for key in self._made if key[:2] == (what, run) and key != newest]:
-            del self._made[key]
-        while len(self._made) > MOST:
-            self._made.popitem(last=False)
 
-    def _forget(self, key: tuple[str, str, int, bool], done: asyncio.Future[bytes]) -> None:
-        """A failure is not kept."""
-        if done.cancelled() or done.exception() is not None:
-            self._made.pop(key, None)
+def _has_failed(task: asyncio.Future[bytes]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def as_json(document: object) -> bytes:
@@ -134,11 +127,9 @@ def as_json(document: object) -> bytes:
 
 def entries_json(run: str, lines: Sequence[Line], driven: bool) -> bytes:
     """The entries as the ledger keeps them; their text is not read and written again."""
-    from mlcd.core.ledger.entries import to_json
-
-    told = ",".join(
+    entries = ",".join(
         f'{{"seq":{line.seq},"run":{json.dumps(line.run)},"written_at":"{line.written_at.isoformat()}",'
         f'"elapsed_s":{json.dumps(line.elapsed_s)},"entry":{to_json(line.entry)}}}'
         for line in lines
     )
-    return f'{{"run":{json.dumps(run)},"entries":[{told}],"driven":{json.dumps(driven)}}}'.encode()
+    return f'{{"run":{json.dumps(run)},"entries":[{entries}],"driven":{json.dumps(driven)}}}'.encode()

@@ -20,8 +20,7 @@ from mlcd.service.workers.run import see_through
 from mlcd.service.workers.stop_requests import StopRequests
 
 POLL_S = 0.05
-LOCK_TIMEOUT_S = 30.0
-"""How long to wait for the lock of a driver that was told to end."""
+LOCK_TIMEOUT_S = 30.0  # how long to wait for the lock of a driver that was told to end
 
 
 def log_of(run: str) -> Path:
@@ -32,10 +31,7 @@ def log_of(run: str) -> Path:
 
 
 def detach(run: str, ledger: Ledger, launch: bool) -> int:
-    """Start a process that continues the run; return its process id when it holds the run's lock.
-
-    `launch`: it also runs the decided configuration, without asking the user.
-    """
+    """Start a process that continues the run; its id, when it holds the run's lock. `launch`: without asking."""
     process = _start(run, "launch" if launch else "search")
     while not ledger.is_driven(run):
         ended, status = os.waitpid(process, os.WNOHANG)

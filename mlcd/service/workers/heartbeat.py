@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.sharedctypes import RawValue
 
 from mlcd.core.ledger import Line, Reserved, Settled, Voided
-from mlcd.service.workers.timing import Timing
+from mlcd.service.workers.limits import Timing
 
 BEAT_EVERY_S = 1.0
 DEADLINE = "the run's deadline"

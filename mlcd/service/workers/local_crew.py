@@ -1,4 +1,4 @@
-"""The crew of `mlcd ui`: child processes, a few at once; other runs wait in a queue."""
+"""A crew: the processes that drive runs for a service or for `mlcd ui`. That of `mlcd ui`: child processes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,40 @@ import signal
 import threading
 from collections import deque
 from contextlib import suppress
+from typing import Protocol
 
-from mlcd.clouds.control import END_NOW
+from mlcd.clouds import control
 from mlcd.core.errors import MlcdError, WrongState
 from mlcd.core.ledger import Ledger
-from mlcd.service.workers.crew import NEVER_BEGAN, refused, waits
+from mlcd.service.workers.limits import TIMING, Timing
 from mlcd.service.workers.log import LOG
 from mlcd.service.workers.process import EXIT_TIMEOUT_S, Child, Errand, Outcome, send, wait_for_result, warm_up
 from mlcd.service.workers.stop_requests import BY_THE_USER
-from mlcd.service.workers.timing import TIMING, Timing
+from mlcd.service.workers.submitted import NEVER_BEGAN, refused, waits
 
 UI_ENDED = "mlcd ui ended before it began; submit it again"
+
+
+class Crew(Protocol):
+    """Drives runs in separate processes, never in the calling one."""
+
+    def send(self, run: str, launch: bool = False) -> None:
+        """Start a submitted run, or resume one; `launch`: also run the decided configuration."""
+
+    def stop(self, run: str) -> None:
+        """Ask a run to stop after its current step; nothing is lost. One that waits in the queue never starts."""
+
+    def down(self, run: str) -> None:
+        """End a run now, whichever process drives it, and tear its machines down."""
+
+    def withdraw(self, run: str) -> bool:
+        """Take a run out of the queue; True if therefore no process works on it."""
+
+    def alive(self) -> int:
+        """How many processes of the crew are alive."""
+
+    def close(self) -> None:
+        """Start no more processes. Whether active runs go on depends on the crew."""
 
 
 class LocalCrew:
@@ -48,15 +71,11 @@ class LocalCrew:
 
     def stop(self, run: str) -> None:
         """Ask a run to stop: SIGINT to the process that drives it, a child or a command in some terminal."""
-        from mlcd.clouds import control
-
         with self._lock:
             withdrawn = self.withdraw(run)
-            if not self._ledger.driver(run) and run in self._children:  # still starting: it will read it
+            if run in self._children:  # one that is still starting reads it; one that ignores the signal is killed
                 self._ledger.wish(run, "stop")
-            elif not withdrawn:
-                if run in self._children:  # if it ignores the signal, it is killed
-                    self._ledger.wish(run, "stop")
+            if not withdrawn and (run not in self._children or self._ledger.driver(run)):
                 control.stop(run, self._ledger)
 
     def down(self, run: str) -> None:
@@ -64,12 +83,11 @@ class LocalCrew:
         with self._lock:
             if self.withdraw(run) and refused(run, self._ledger):
                 return
-            driver = self._ledger.driver(run)
             if run in self._children:
                 self._ledger.wish(run, "down")
-            if driver:
+            if driver := self._ledger.driver(run):
                 with suppress(ProcessLookupError):
-                    os.kill(driver, END_NOW)
+                    os.kill(driver, control.END_NOW)
             self._enqueue(run, Errand.TAKE_DOWN)
 
     def alive(self) -> int:
@@ -78,28 +96,26 @@ class LocalCrew:
             return len(self._children)
 
     def close(self) -> None:
-        """End the children: their launches are torn down and settled, and their runs can be resumed.
-
-        Runs in the queue are refused.
-        """
+        """End the children: launches are torn down and settled, runs can be resumed. Those in the queue are refused."""
         with self._lock:
             self._closing = True
             children = list(self._children.values())
             for run, *_ in self._waiting:
-                with suppress(MlcdError):
-                    if waits(run, self._ledger):
-                        self._ledger.refuse(run, UI_ENDED)
+                self._refuse_unstarted(run)
             self._waiting.clear()
         for child in children:
             child.send_signal(signal.SIGTERM)
         for child in children:
             child.process.join(EXIT_TIMEOUT_S)
             child.send_signal(signal.SIGKILL)
-            with suppress(MlcdError):
-                if waits(child.run, self._ledger):  # it was still starting
-                    self._ledger.refuse(child.run, UI_ENDED)
+            self._refuse_unstarted(child.run)
         for watcher in self._watchers:
             watcher.join(1.0)
+
+    def _refuse_unstarted(self, run: str) -> None:
+        with suppress(MlcdError):
+            if waits(run, self._ledger):
+                self._ledger.refuse(run, UI_ENDED)
 
     def _enqueue(self, run: str, errand: Errand) -> None:
         self._waiting.append((run, errand, BY_THE_USER))
@@ -129,7 +145,8 @@ class LocalCrew:
                 again = child.run not in self._retried
                 self._retried.add(child.run)
                 then = "it is retried" if again else f"continue it with: mlcd resume {child.run}"
-                LOG.warning("run '%s': its process %s; %s", child.run, _what_happened(outcome), then)
+                what = "died" if outcome is Outcome.DIED else "could not use the ledger"
+                LOG.warning("run '%s': its process %s; %s", child.run, what, then)
                 if again:
                     self._waiting.appendleft((child.run, child.errand, BY_THE_USER))
             self._fill()
@@ -145,7 +162,3 @@ class LocalCrew:
             self._ledger.refuse(run, NEVER_BEGAN)
             return True
         return bool(queued)
-
-
-def _what_happened(outcome: Outcome) -> str:
-    return "died" if outcome is Outcome.DIED else "could not use the ledger"

@@ -18,10 +18,8 @@ from mlcd.core.ledger import Ledger
 from mlcd.service.workers.log import LOG
 
 COPY_EVERY_S = 2.0
-LAST_COPY_TIMEOUT_S = 10.0
-"""How long the end of a run waits for the last copy."""
-MOST_BYTES = 8 << 20
-"""Most bytes copied of one log; the rest stays in the file."""
+LAST_COPY_TIMEOUT_S = 10.0  # how long the end of a run waits for the last copy
+MOST_BYTES = 8 << 20  # most bytes copied of one log; the rest stays in the file
 
 
 class LogCopies:

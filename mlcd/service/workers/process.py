@@ -7,24 +7,23 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 
 from mlcd.core.errors import LedgerFull, LedgerLocked, LedgerUnreachable, MlcdError
 from mlcd.core.job import only_computed
 from mlcd.core.ledger import Ledger
 from mlcd.core.planner import built_in_names
-from mlcd.service.caps import Caps
 from mlcd.service.workers.heartbeat import COMPUTING, HangDetector, Heartbeat
+from mlcd.service.workers.limits import Caps, Timing
 from mlcd.service.workers.log import LOG, to_stderr
 from mlcd.service.workers.stop_requests import BY_THE_USER, StopRequests, interrupt_main
 from mlcd.service.workers.submitted import from_json
-from mlcd.service.workers.timing import Timing
 from mlcd.service.workers.trust import keep_memory_private
 
 PRELOADED = ["mlcd.service.workers.run", "mlcd.core.runs.run", "mlcd.planners.form.jobs", "scipy.stats"]
@@ -33,10 +32,8 @@ PRELOADED += [f"mlcd.clouds.places.{name}" for name in ("simulated", "recorded",
 """These are imported lazily elsewhere: preloaded here once, instead of in each process."""
 PRELOADED += ["mlcd.service.workers.frozen"]
 AUTOGROUP = Path("/proc/self/autogroup")
-LOWER_PRIORITY = "MLCD_STEP_BACK"
-"""Set to 0 where runs that only compute need not yield to others."""
-EXIT_TIMEOUT_S = 30.0
-"""How long a process may take for teardown after it was told to end."""
+LOWER_PRIORITY = "MLCD_STEP_BACK"  # set to 0 where runs that only compute need not yield to others
+EXIT_TIMEOUT_S = 30.0  # how long a process may take for teardown after it was told to end
 
 
 class Errand(StrEnum):
@@ -65,22 +62,13 @@ def forkserver() -> ForkServerContext:
 
 def warm_up() -> None:
     """Start the fork server now, so that the first run does not wait for it."""
-    from multiprocessing.forkserver import ensure_running
-
     forkserver()
-    with _ctrl_c_ignored():
-        ensure_running()
-
-
-@contextmanager
-def _ctrl_c_ignored() -> Iterator[None]:
-    """Processes started inside ignore Ctrl-C: it would interrupt their imports with a stack trace."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread can set signal handlers
-        yield
+        ensure_running()
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C would interrupt its imports with a stack trace
     try:
-        yield
+        ensure_running()
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -113,44 +101,30 @@ class Child:
 
 
 def send(
-    run: str,
-    errand: Errand,
-    ledger: Ledger,
-    queued: bool = False,
-    because: str = BY_THE_USER,
-    caps: Caps | None = None,
+    run: str, errand: Errand, ledger: Ledger, queued: bool = False, because: str = BY_THE_USER, caps: Caps | None = None
 ) -> Child:
-    """Start a process. `queued`: another process will continue what it leaves. `because`: the reason of a teardown.
-
-    `caps`: limits of a run that only computes.
-    """
+    """Start a process. `queued`: another one will continue what it leaves. `because`: the reason of a teardown."""
     context = forkserver()
     result, sender = context.Pipe(duplex=False)
     heartbeat = Heartbeat()
-    computes = only_computes(run, ledger)
-    where = ledger.path or ledger.database.url
+    computes, where = only_computes(run, ledger), ledger.path or ledger.database.url
     yields = computes and os.environ.get(LOWER_PRIORITY) != "0"
     arguments = _Arguments(run, errand, where, queued, yields, because, caps if computes else None)
-    process = context.Process(
-        target=_main, args=(arguments, os.environ.get("MLCD_HOME"), sender, heartbeat), daemon=False
-    )
+    everything = (arguments, os.environ.get("MLCD_HOME"), sender, heartbeat)
+    process = context.Process(target=_main, args=everything, daemon=False)
     process.start()
     sender.close()
     return Child(run, errand, process, result, heartbeat)
-
-
-def user_request(child: Child, ledger: Ledger) -> str | None:
-    """The user's request to the process that drives a run; None for a process that tears it down."""
-    with suppress(MlcdError):  # unreachable for a moment: the next check will show it
-        return None if child.errand is Errand.TAKE_DOWN else ledger.wished(child.run)
-    return None
 
 
 def wait_for_result(child: Child, ledger: Ledger, timing: Timing) -> str | None:
     """Wait until a process has a result or is gone. If it hangs, end it and return the reason."""
     detector = HangDetector(child.heartbeat, timing)
     while not child.result.poll(timing.watch_s):
-        if (why := detector.reason_to_end(user_request(child, ledger))) is not None:
+        request = None  # what the user wants of the process that drives the run
+        with suppress(MlcdError):  # unreachable for a moment: the next check will show it
+            request = None if child.errand is Errand.TAKE_DOWN else ledger.wished(child.run)
+        if (why := detector.reason_to_end(request)) is not None:
             child.send_signal(signal.SIGTERM)
             if not child.result.poll(timing.kill_s):
                 child.send_signal(signal.SIGKILL)
@@ -252,9 +226,8 @@ def _work(arguments: _Arguments, heartbeat: Heartbeat) -> Outcome:
                 requests = StopRequests(arguments.run, ledger, queued=arguments.queued)
                 if arguments.caps is not None:
                     heartbeat.set_deadline(COMPUTING, arguments.caps.computing_s)
-                see_through(
-                    arguments.run, ledger, arguments.errand is Errand.LAUNCH, requests, heartbeat, arguments.caps
-                )
+                launch = arguments.errand is Errand.LAUNCH
+                see_through(arguments.run, ledger, launch, requests, heartbeat, arguments.caps)
     finally:
         ledger.close()
     return Outcome.DONE

@@ -15,8 +15,7 @@ from mlcd.core.measurement import Sample
 from mlcd.reports.headway import Gauge, Headway, to_json
 
 EVERY_S = 2.0
-LAST_WRITE_TIMEOUT_S = 3.0
-"""How long the end of a run waits for the last write."""
+LAST_WRITE_TIMEOUT_S = 3.0  # how long the end of a run waits for the last write
 
 
 class ProgressWriter:

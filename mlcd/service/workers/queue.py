@@ -5,23 +5,24 @@ This is the sending side; `mlcd.service.workers.worker` is the receiving one.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mlcd.core.errors import LedgerUnreachable, MissingExtra, WrongState
 from mlcd.core.ledger import Ledger
-from mlcd.service.caps import CAPS, Caps
-from mlcd.service.workers.crew import NEVER_BEGAN, refused, waits
+from mlcd.service.workers.limits import CAPS, TIMING, Caps
 from mlcd.service.workers.process import Errand, only_computes
-from mlcd.service.workers.queue_tables import prepare
-from mlcd.service.workers.timing import TIMING
+from mlcd.service.workers.submitted import NEVER_BEGAN, refused, waits
 
 if TYPE_CHECKING:
     from procrastinate.jobs import Job as Queued
     from procrastinate.types import JSONValue
 
 QUEUE, DRIVE, SWEEP = "mlcd", "mlcd.core.drive", "mlcd.sweep"
+CACHED_S = 1.0
 
 
 class Queue:
@@ -31,9 +32,12 @@ class Queue:
         try:
             import procrastinate
             from psycopg_pool import NullConnectionPool
+
+            from mlcd.service.workers.queue_database import prepare
         except ImportError:
             raise MissingExtra("a queue of runs", "service") from None
         self._ledger, self._caps = ledger, caps
+        self._alive, self._counted_at_s = 0, -math.inf
         prepare(ledger.database)
         # A new connection for each query: there are few, and an idle connection could have died.
         self._pool = NullConnectionPool(ledger.database.url, open=True, name="mlcd-queue")
@@ -62,10 +66,13 @@ class Queue:
         self._defer(run, Errand.TAKE_DOWN)
 
     def alive(self) -> int:
-        """How many workers, on all machines, have a recent heartbeat."""
-        with self._ledger.database.read() as connection:
+        """How many workers, on all machines, have a recent heartbeat; cached, since anybody can call /health often."""
+        if time.monotonic() - self._counted_at_s > CACHED_S:
             query = "SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat > now() - interval '{} s'"
-            return int(connection.exec_driver_sql(query.format(TIMING.silent_s)).scalar() or 0)
+            with self._ledger.database.read() as connection:
+                self._alive = int(connection.exec_driver_sql(query.format(TIMING.silent_s)).scalar() or 0)
+            self._counted_at_s = time.monotonic()
+        return self._alive
 
     def close(self) -> None:
         """Close the connection; workers and queued runs go on."""

@@ -16,14 +16,13 @@ from mlcd.core.planner import planner_of
 from mlcd.core.runs.machine import elsewhere
 from mlcd.core.runs.run import Run, resume, start
 from mlcd.core.units import format_duration
-from mlcd.service.caps import Caps
-from mlcd.service.workers.crew import NEVER_BEGAN, waits
 from mlcd.service.workers.heartbeat import DEADLINE, Heartbeat
+from mlcd.service.workers.limits import Caps
 from mlcd.service.workers.log import LOG
 from mlcd.service.workers.log_copies import logs_copied
 from mlcd.service.workers.progress_writer import ProgressWriter
 from mlcd.service.workers.stop_requests import BY_THE_USER, StopRequests
-from mlcd.service.workers.submitted import from_json
+from mlcd.service.workers.submitted import NEVER_BEGAN, from_json, waits
 from mlcd.service.workers.trust import check_trusted
 
 Stop = Callable[[], bool]

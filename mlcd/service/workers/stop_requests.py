@@ -12,8 +12,7 @@ from mlcd.clouds.control import END_NOW
 from mlcd.core.errors import Interrupted, LedgerError, WrongState
 from mlcd.core.ledger import Ledger
 
-HAND_OVER = signal.SIGUSR1
-"""Signal: stop after the current step, and leave the run to another worker."""
+HAND_OVER = signal.SIGUSR1  # signal: stop after the current step, and leave the run to another worker
 SIGNALS = (signal.SIGINT, signal.SIGTERM, END_NOW, HAND_OVER)
 POLL_S = 1.0
 RETRY_S = 0.02
@@ -36,12 +35,10 @@ class StopRequests:
     def __init__(self, run: str, ledger: Ledger, every_s: float = POLL_S, queued: bool = False) -> None:
         self._run, self._ledger, self._every_s, self._queued = run, ledger, every_s, queued
         self._stop = self._interrupted = self._hand_over = False
-        self.by_user = False
-        """Whether the user requested it. A run that only its worker leaves is continued by another one."""
+        self.by_user = False  # a run that only its worker leaves is continued by another one
         self._over = threading.Event()
         self._lock = threading.Lock()
-        self.because = BY_ITS_WORKER
-        """The reason of an end now."""
+        self.because = BY_ITS_WORKER  # the reason of an end now
 
     def stop(self) -> bool:
         """Whether to stop before the next step; raises `Interrupted` to leave the run to another worker."""

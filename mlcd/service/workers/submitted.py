@@ -1,4 +1,4 @@
-"""A submission as JSON text: it waits in the database until a worker takes it."""
+"""A submission: JSON text that waits in the database until a worker takes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pydantic import ConfigDict, TypeAdapter
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger
 from mlcd.core.payload import upgraded
+
+NEVER_BEGAN = "stopped before it began"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +39,15 @@ def from_json(text: str) -> tuple[Job, bool]:
     except ValueError as error:
         raise UserError("this version of MLCD cannot read the submission; submit it again") from error
     return submitted.job, submitted.launch
+
+
+def waits(run: str, ledger: Ledger) -> bool:
+    """Whether a run was submitted and has neither started nor been refused."""
+    submission = ledger.asked(run)
+    return submission is not None and submission.refused is None and not ledger.has_begun(run)
+
+
+def refused(run: str, ledger: Ledger) -> bool:
+    """Whether a run was submitted and will never start."""
+    submission = ledger.asked(run)
+    return submission is not None and submission.refused is not None

@@ -13,28 +13,21 @@ from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
 from mlcd.core.errors import MlcdError
+from mlcd.service.workers.limits import TIMING, Timing
 from mlcd.service.workers.log import LOG, to_stderr
 from mlcd.service.workers.process import EXIT_TIMEOUT_S
-from mlcd.service.workers.timing import TIMING, Timing
 from mlcd.service.workers.worker import HURRY, work
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.5, 30.0
 POLL_S = 0.5
-SETTLED_S = 60.0
-"""The backoff is reset after a worker has run for so long: its start was not the problem."""
+Task = Callable[[str, int, Timing], None]
+SETTLED_S = 60.0  # the backoff is reset after a worker has run for so long: its start was not the problem
 
 
 class Supervisor:
     """Starts workers as child processes, which end with this one. `task`: the function of each worker."""
 
-    def __init__(
-        self,
-        url: str,
-        workers: int,
-        at_once: int,
-        timing: Timing = TIMING,
-        task: Callable[[str, int, Timing], None] = work,
-    ) -> None:
+    def __init__(self, url: str, workers: int, at_once: int, timing: Timing = TIMING, task: Task = work) -> None:
         self._task, self._arguments, self._timing = task, (url, at_once, timing), timing
         self._workers: dict[int, BaseProcess] = {}
         self._lock = threading.Lock()
@@ -49,10 +42,7 @@ class Supervisor:
             return [each.pid for each in self._workers.values() if each.pid is not None and each.is_alive()]
 
     def close(self) -> None:
-        """End all workers: other workers will resume their runs. A second Ctrl-C ends them at once.
-
-        Call it in the main thread, which alone can set signal handlers.
-        """
+        """End all workers; others will resume their runs. A second Ctrl-C ends them at once. For the main thread."""
         before = signal.signal(signal.SIGINT, lambda *_: self._signal_all(HURRY))
         try:
             with self._lock:
@@ -97,7 +87,7 @@ class Supervisor:
         return process
 
 
-def _worker_main(task: Callable[[str, int, Timing], None], url: str, at_once: int, timing: Timing) -> None:
+def _worker_main(task: Task, url: str, at_once: int, timing: Timing) -> None:
     """The main function of a worker process; an error is logged in one line."""
     os.setsid()  # a Ctrl-C in the terminal goes to the parent only
     to_stderr()

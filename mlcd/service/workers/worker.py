@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlcd.core.errors import MissingExtra
 from mlcd.core.ledger import Ledger
-from mlcd.service.caps import CAPS, Caps
-from mlcd.service.workers.heartbeat import HangDetector
+from mlcd.service.workers.limits import CAPS, TIMING, Caps, Timing
 from mlcd.service.workers.log import LOG, to_stderr
 from mlcd.service.workers.process import (
     EXIT_TIMEOUT_S,
@@ -25,41 +25,34 @@ from mlcd.service.workers.process import (
     Outcome,
     leave_with_parent,
     send,
-    user_request,
+    wait_for_result,
     warm_up,
 )
 from mlcd.service.workers.queue import DRIVE, QUEUE, SWEEP
-from mlcd.service.workers.queue_tables import prepare
 from mlcd.service.workers.stop_requests import HAND_OVER
-from mlcd.service.workers.timing import TIMING, Timing
 from mlcd.service.workers.trust import keep_memory_private
 
-if TYPE_CHECKING:
-    from procrastinate import App, JobContext
+try:
+    from procrastinate import App, BaseRetryStrategy, JobContext, RetryDecision
+    from procrastinate.exceptions import ConnectorException, UniqueViolation
     from procrastinate.jobs import Job as Queued
+    from procrastinate.jobs import Status
     from procrastinate.worker import Worker
+    from psycopg_pool import AsyncNullConnectionPool
 
-MOST_DEATHS = 3
-"""Processes of one run that may die before it is left to its user: the cause would kill the next one, too."""
-START_GAP_S = 0.1
-"""Pause between two process starts: each opens connections, and a hundred at once would exhaust the database's."""
-MOST_DOUBLINGS = 4
-"""Most doublings of the backoff before a retry: a run may wait for its machine for days."""
-DELETE_AFTER_S = 3_600.0
-"""After so long without heartbeat a worker is deleted from the list. Long, since it could then take no more jobs."""
+    from mlcd.service.workers.queue_database import RetryingConnector, prepare
+except ImportError:
+    raise MissingExtra("a worker", "service") from None
 
-
-HURRY = signal.SIGUSR2
-"""Signal: end at once. A separate one, since two equal signals at the same moment are delivered as one."""
+MOST_DEATHS = 3  # of processes of one run, before it is left to its user: the cause would kill the next one, too
+START_GAP_S = 0.1  # between two process starts: a hundred at once would exhaust the database's connections
+MOST_DOUBLINGS = 4  # most doublings of the backoff before a retry: a run may wait for its machine for days
+DELETE_AFTER_S = 3_600.0  # a worker without heartbeat leaves the list; late, since it could then take no more jobs
+HURRY = signal.SIGUSR2  # end at once; a signal of its own, since two equal ones at the same moment are one
 
 
 def work(url: str, at_once: int, timing: Timing = TIMING) -> None:
     """Take runs until SIGINT, SIGTERM, `HURRY`, or the end of the parent process."""
-    try:
-        import procrastinate  # noqa: F401
-        import psycopg_pool  # noqa: F401
-    except ImportError:
-        raise MissingExtra("a worker", "service") from None
     to_stderr()
     keep_memory_private()
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # it logs about jobs; we log about runs
@@ -88,20 +81,14 @@ class _Worker:
     def __init__(self, ledger: Ledger, at_once: int, timing: Timing) -> None:
         self._ledger, self._at_once, self._timing = ledger, at_once, timing
         self._active: set[int] = set()
+        self._watchers = ThreadPoolExecutor(at_once, thread_name_prefix="watcher")
         self._start_lock = asyncio.Lock()
-        self._hurry = asyncio.Event()
-        """Set by a second request to end: do not wait for runs to finish their step."""
+        self._hurry = asyncio.Event()  # set by a second request to end: do not wait for runs to finish their step
 
     async def run_until_stopped(self) -> None:
         """Work until a signal comes; then end the active runs and leave them to other workers."""
-        import procrastinate
-        from procrastinate.worker import Worker
-        from psycopg_pool import AsyncNullConnectionPool
-
-        from mlcd.service.workers.retrying_connector import RetryingConnector
-
         connector = RetryingConnector(self._at_once)
-        app = procrastinate.App(connector=connector)
+        app = App(connector=connector)
         self._add_tasks(app)
         # A new connection for each query: there are few, and an idle connection could have died.
         async with AsyncNullConnectionPool(self._ledger.database.url, open=False, name="mlcd-worker") as pool:
@@ -139,7 +126,7 @@ class _Worker:
                 finding.cancel()
 
     def _add_tasks(self, app: App) -> None:
-        @app.task(name=DRIVE, queue=QUEUE, retry=_retry(self._timing.retry_s), pass_context=True)
+        @app.task(name=DRIVE, queue=QUEUE, retry=Retry(self._timing.retry_s), pass_context=True)
         async def drive(context: JobContext, /, run: str, errand: str, **share: Any) -> None:
             known = {name: share[name] for name in ("probes", "computing_s") if name in share}
             await self._drive(context.job, run, Errand(errand), replace(CAPS, **known))
@@ -175,36 +162,28 @@ class _Worker:
         if why is None or child.errand is Errand.TAKE_DOWN:
             return outcome
         LOG.warning("run '%s': %s", child.run, why)
-        return await self._outcome(
-            await asyncio.to_thread(send, child.run, Errand.TAKE_DOWN, self._ledger, because=why)
-        )
+        teardown = await asyncio.to_thread(send, child.run, Errand.TAKE_DOWN, self._ledger, because=why)
+        return await self._outcome(teardown)
 
     async def _wait_for_result(self, child: Child) -> str | None:
         """Wait for a process; if it hangs, end it and return the reason.
 
         If this worker has to end meanwhile, it asks the process to hand over its run, and to tear down if it cannot.
         """
-        detector = HangDetector(child.heartbeat, self._timing)
+        loop = asyncio.get_running_loop()
+        ended = loop.run_in_executor(self._watchers, wait_for_result, child, self._ledger, self._timing)
         try:
-            while not await _ended(child, self._timing.watch_s):
-                request = await asyncio.to_thread(user_request, child, self._ledger)
-                if (why := detector.reason_to_end(request)) is not None:
-                    child.send_signal(signal.SIGTERM)
-                    if not await _ended(child, self._timing.kill_s):
-                        child.send_signal(signal.SIGKILL)
-                    return why
-            return None
+            return await asyncio.shield(ended)
         except asyncio.CancelledError:
             if child.errand is not Errand.TAKE_DOWN:  # a teardown has nothing to hand over
                 child.send_signal(HAND_OVER)
-            waiting = [asyncio.create_task(each) for each in (_ended(child, None), self._hurry.wait())]
-            done, _ = await asyncio.wait(waiting, timeout=self._timing.grace_s, return_when=asyncio.FIRST_COMPLETED)
-            if waiting[0] not in done:
+            hurry = asyncio.ensure_future(self._hurry.wait())
+            await asyncio.wait((ended, hurry), timeout=self._timing.grace_s, return_when=asyncio.FIRST_COMPLETED)
+            hurry.cancel()
+            if not ended.done():
                 child.send_signal(signal.SIGTERM)
-                await asyncio.wait(waiting[:1], timeout=EXIT_TIMEOUT_S)
+                await asyncio.wait((ended,), timeout=EXIT_TIMEOUT_S)
                 child.send_signal(signal.SIGKILL)
-            for each in waiting:
-                each.cancel()
             raise
 
     async def _sweep(self, app: App) -> None:
@@ -235,25 +214,8 @@ class _Worker:
             before = lost.keys() - before
 
 
-async def _ended(child: Child, timeout_s: float | None) -> bool:
-    """Whether it has a result, or is gone, within this time."""
-    loop = asyncio.get_running_loop()
-    has_result = asyncio.Event()
-    loop.add_reader(child.result.fileno(), has_result.set)
-    try:
-        await asyncio.wait_for(has_result.wait(), timeout_s)
-    except TimeoutError:
-        return False
-    finally:
-        loop.remove_reader(child.result.fileno())
-    return True
-
-
 async def _requeue(app: App, job: Queued) -> None:
     """Put a job back into the queue; if the same errand is already there, delete this one."""
-    from procrastinate.exceptions import ConnectorException, UniqueViolation
-    from procrastinate.jobs import Status
-
     with suppress(ConnectorException):  # the job ended meanwhile
         if job.task_name == DRIVE:
             try:
@@ -264,18 +226,17 @@ async def _requeue(app: App, job: Queued) -> None:
         await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
 
 
-def _retry(after_s: float) -> Any:
-    from procrastinate import BaseRetryStrategy, RetryDecision
+class Retry(BaseRetryStrategy):
+    """Retry an errand that could not be done now, or whose worker ends."""
 
-    class Retry(BaseRetryStrategy):
-        """Retry an errand that could not be done now, or whose worker ends."""
+    def __init__(self, after_s: float) -> None:
+        self._after_s = after_s
 
-        def get_retry_decision(self, *, exception: BaseException, job: Queued) -> RetryDecision | None:
-            if isinstance(exception, asyncio.CancelledError):
-                return RetryDecision(retry_in={"seconds": 0})
-            if not isinstance(exception, RetryLater):
-                return None
-            factor = 2 ** min(job.attempts, MOST_DOUBLINGS)
-            return RetryDecision(retry_in={"milliseconds": int(after_s * factor * 1000)})
-
-    return Retry()
+    def get_retry_decision(self, *, exception: BaseException, job: Queued) -> RetryDecision | None:
+        """When to retry; None: not at all."""
+        if isinstance(exception, asyncio.CancelledError):
+            return RetryDecision(retry_in={"seconds": 0})
+        if not isinstance(exception, RetryLater):
+            return None
+        factor = 2 ** min(job.attempts, MOST_DOUBLINGS)
+        return RetryDecision(retry_in={"milliseconds": int(self._after_s * factor * 1000)})

@@ -548,11 +548,11 @@ export interface components {
         GoOn: {
             /** @description Also run what is decided, or stop there. */
             launch?: boolean | null;
-            /** @description A new budget, such as 100, what was spent before included; none. */
+            /** @description A new budget for all of the run, such as 100; none. */
             budget?: string | null;
-            /** @description A new deadline, such as 6h, from the run's beginning; none. */
+            /** @description A new deadline from the run's beginning, such as 6h; none. */
             deadline?: string | null;
-            /** @description How sure a certificate has to be from now on, such as 0.9. */
+            /** @description How sure a new certificate has to be, such as 0.9. */
             confidence?: string | null;
         };
         /**
@@ -626,7 +626,7 @@ export interface components {
          */
         HowDown: {
             /**
-             * @description The machine that keeps the run's launches never comes back. Only an admin can say so.
+             * @description The machine that keeps the run's launches never comes back.
              * @default false
              */
             machine_gone: boolean;
@@ -2712,7 +2712,7 @@ export interface components {
             goal: string;
             /** @description All that is asked, in words. */
             goal_words: string;
-            /** @description What `mlcd what-if -o json` prints of it. */
+            /** @description What `mlcd what-if -o json` prints. */
             decision: components["schemas"]["ServeDecision"] | components["schemas"]["TuneDecision"] | components["schemas"]["RunDecision"];
             /** @description What is chosen, as the trade-off names it. */
             label: string | null;

@@ -4,42 +4,162 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import cache
+from datetime import datetime
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path as Folder
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
+from pydantic import Field
 
 from mlcd.catalog import CLOUDS, CatalogRow, load_rows, select
 from mlcd.memory.models import ModelShelf, learned_models
 from mlcd.planners.serve.known_models import SeenModel, knowledge_bases
-from mlcd.service.web.answers import problems
-from mlcd.service.web.catalog_answers import (
-    Example,
-    Examples,
-    Knowledge,
-    KnowledgeBase,
-    KnownModel,
-    LearnedModel,
-    Models,
-    OfferRow,
-    Offers,
-    UnreadableModel,
-)
-from mlcd.service.web.failures import unknown_is_404
+from mlcd.reports.run_document.part import Part, taken
+from mlcd.service.web.failures import problems, unknown_is_404
 from mlcd.service.web.identity import Admin, Viewer, audited
 from mlcd.service.web.state import CurrentState, State
 
 router = APIRouter(tags=["catalog"])
-KINDS: dict[str, Literal["train", "scale", "tune", "serve"]] = {
-    "train": "train",
-    "scale": "scale",
-    "tune": "tune",
-    "functions": "train",
-    "knobs": "serve",
-}
+ModelName = Annotated[str, Path(description="The model's name.")]
+KINDS = {"train": "train", "scale": "scale", "tune": "tune", "functions": "train", "knobs": "serve"}
 """The kind of each example."""
+
+
+class OfferRow(Part):
+    """An instance type with both of its prices, and where and when they were read."""
+
+    cloud: str = Field(description="The cloud that rents it.")
+    instance_type: str = Field(description="Its name there.")
+    region: str = Field(description="The region of the prices.")
+    vcpus: float = Field(description="Virtual CPUs.")
+    memory_gb: float = Field(description="Memory, in GB.")
+    accelerator: str = Field(description="The kind of its GPUs; empty where it has none.")
+    accelerators: int = Field(description="How many GPUs.")
+    tflops_per_accelerator: float = Field(description="Tera-operations a second of one GPU.")
+    accelerator_memory_gb: float = Field(description="Memory of one GPU, in GB.")
+    network_gbps: float = Field(description="Network, in Gbit/s.")
+    usd_per_hour: float = Field(description="Dollars an hour, on demand.")
+    spot_usd_per_hour: float | None = Field(description="Dollars an hour, on spot; null where that is not known.")
+    price_date: str = Field(description="When the prices were read.")
+    source: str = Field(description="Where they were read.")
+
+
+class Offers(Part):
+    """Some offers."""
+
+    offers: list[OfferRow] = Field(description="The cheapest first, unless asked otherwise.")
+    total: int = Field(description="How many pass the filters.")
+    dated: str = Field(description="The date of the newest price.")
+
+
+class UnreadableModel(Part):
+    """A file that is no model."""
+
+    name: str = Field(description="The file's name.")
+    because: str = Field(description="What is wrong with it.")
+
+
+class JobFingerprint(Part):
+    """What tells two jobs apart."""
+
+    architecture: str = Field(description="Of the model.")
+    data: str = Field(description="The data that it is trained on.")
+    optimizer: str = Field(description="What trains it.")
+
+
+class JobIdentity(Part):
+    """The job that a model was learned from."""
+
+    job: str = Field(description="Its name.")
+    parameters: float | None = Field(description="Its parameters.")
+    dataset_samples: float | None = Field(description="Samples of its data set.")
+    fingerprint: JobFingerprint = Field(description="What tells it apart from others.")
+
+
+class LearnedMachine(Part):
+    """An instance type that a model was learned on."""
+
+    instance_type: str = Field(description="Its name.")
+    usd_per_hour: float = Field(description="Dollars an hour of one.")
+    devices: int = Field(description="Devices in one that compute.")
+    cloud: str = Field(description="The cloud that rents it.")
+    region: str = Field(description="Its region.")
+    spot: bool = Field(description="Whether it was a spot machine.")
+
+
+class LearnedTarget(Part):
+    """The metric that ended the job."""
+
+    metric: str = Field(description="Its name.")
+    value: float = Field(description="The value to reach.")
+    at_least: bool = Field(description="Whether larger is better.")
+
+
+class LearnedModel(Part):
+    """What an elastic run has learned of its job."""
+
+    name: str = Field(description="What it is kept as.")
+    run: str = Field(description="The run that learned it.")
+    identity: JobIdentity = Field(description="The job that it was learned from.")
+    machines: list[LearnedMachine] = Field(description="Where it was learned.")
+    nodes: list[int] = Field(description="Numbers of machines that were asked for.")
+    batches: list[int] = Field(description="Global batches that were asked for.")
+    model: dict[str, Any] = Field(description="The model itself, as whoever made it reads it back.")
+    provenance: str = Field(description="live, simulated or recorded.")
+    target: LearnedTarget | None = Field(description="What the job was to reach.")
+    epochs: float | None = Field(description="Epochs that it took to get there; null if it did not.")
+    saved_at: datetime = Field(description="When it was kept.")
+    version: str = Field(description="The version of MLCD that learned it.")
+    format: int = Field(description="Of the file.")
+
+
+class Models(Part):
+    """What elastic runs have learned."""
+
+    models: list[LearnedModel] = Field(description="Each as its file tells it.")
+    unreadable: list[UnreadableModel] = Field(description="Files that are no models.")
+
+
+class KnownModel(Part):
+    """A model that was measured."""
+
+    name: str = Field(description="Its name.")
+    family: str = Field(description="The family of architectures that it is of.")
+    inputs: str = Field(description="The kind of its input.")
+    weights_mb: float | None = Field(description="Its weights, in 2**20 bytes.")
+    parameters: float | None = Field(description="Its parameters, in billions.")
+    cells: int = Field(description="Configurations that were measured.")
+    operators: dict[str, float] = Field(description="The share of a pass's time, by operator.")
+
+
+class KnowledgeBase(Part):
+    """Models that were measured at one place."""
+
+    name: str = Field(description="Its name.")
+    source: str = Field(description="Where it was measured.")
+    models: list[KnownModel] = Field(description="The models.")
+
+
+class Knowledge(Part):
+    """The knowledge bases that come with MLCD."""
+
+    knowledge: list[KnowledgeBase] = Field(description="By name.")
+
+
+class Example(Part):
+    """A job file to begin with."""
+
+    name: str = Field(description="Its name.")
+    kind: Literal["train", "tune", "scale", "serve"] = Field(description="The kind to submit it as.")
+    text: str = Field(description="The file.")
+
+
+class Examples(Part):
+    """Job files to begin with."""
+
+    examples: list[Example] = Field(description="One of each kind.")
 
 
 @router.get("/offers", summary="What can be rented, the cheapest first", responses=problems(422))
@@ -54,30 +174,26 @@ async def offers(
     limit: Annotated[int, Query(ge=1, le=5_000, description="Offers at the most.")] = 200,
 ) -> Offers:
     """The catalog that searches use."""
-    rows = await asyncio.to_thread(_rows, state.settings.home / "catalog")
-    offers_found = select(rows, gpu=gpu or None, max_price=max_price, cloud=cloud or None, sort=sort)
+    folder = state.settings.home / "catalog"
+    rows = await asyncio.to_thread(_rows, folder, folder.stat().st_mtime if folder.is_dir() else 0.0)
     pattern = (text or "").lower()
-    offers_found = [row for row in offers_found if pattern in f"{row.instance_type} {row.accelerator}".lower()]
+    selected = select(rows, gpu=gpu or None, max_price=max_price, cloud=cloud or None, sort=sort)
+    selected = [row for row in selected if pattern in f"{row.instance_type} {row.accelerator}".lower()]
     dated = max((row.price_date for row in rows), default="")
-    return Offers(
-        offers=[OfferRow.model_validate(row) for row in offers_found[:limit]], total=len(offers_found), dated=dated
-    )
+    first = [OfferRow.model_validate(row) for row in selected[:limit]]
+    return Offers(offers=first, total=len(selected), dated=dated)
 
 
 @router.get("/models", summary="What elastic runs have learned", responses=problems())
 async def models(state: CurrentState, who: Viewer) -> Models:
     """What `mlcd models -o json` prints."""
     stored, broken = await asyncio.to_thread(_shelf(state).all)
-    return Models(
-        models=[LearnedModel.model_validate(each) for each in stored.values()],
-        unreadable=[UnreadableModel.model_validate(each) for each in broken],
-    )
+    models = [LearnedModel.model_validate(each) for each in stored.values()]
+    return Models(models=models, unreadable=[UnreadableModel.model_validate(each) for each in broken])
 
 
 @router.delete("/models/{name}", status_code=204, summary="Forget one of them", responses=problems(404))
-def forget_model(
-    name: Annotated[str, Path(description="The model's name.")], state: CurrentState, who: Admin
-) -> Response:
+def forget_model(name: ModelName, state: CurrentState, who: Admin) -> Response:
     """Searches do not use it any more; the runs do not change."""
     with audited(state, who, "forget model", name), unknown_is_404():
         _shelf(state).forget(name)
@@ -93,18 +209,14 @@ async def knowledge(state: CurrentState, who: Viewer) -> Knowledge:
 @router.get("/examples", summary="Job files to begin with", responses=problems())
 async def examples(state: CurrentState, who: Viewer) -> Examples:
     """Each runs unchanged on a simulated cloud; `knobs` lists what may vary when a model is served."""
-    return Examples(examples=[Example(name=name, kind=KINDS[name], text=text) for name, text in _examples().items()])
+    read = ({"name": name, "kind": KINDS[name], "text": text} for name, text in _examples().items())
+    return Examples(examples=[Example.model_validate(each) for each in read])
 
 
-_CATALOGS: dict[Folder, tuple[float, list[CatalogRow]]] = {}
-
-
-def _rows(directory: Folder) -> list[CatalogRow]:
+@lru_cache(maxsize=2)
+def _rows(folder: Folder, changed: float) -> list[CatalogRow]:
     """All rows; read again after a price list was fetched."""
-    changed = directory.stat().st_mtime if directory.is_dir() else 0.0
-    if directory not in _CATALOGS or _CATALOGS[directory][0] != changed:
-        _CATALOGS[directory] = changed, [row for name in CLOUDS for row in load_rows(name, directory=directory)]
-    return _CATALOGS[directory][1]
+    return [row for name in CLOUDS for row in load_rows(name, directory=folder)]
 
 
 def _shelf(state: State) -> ModelShelf:
@@ -113,26 +225,16 @@ def _shelf(state: State) -> ModelShelf:
 
 @cache
 def _knowledge() -> Knowledge:
-    return Knowledge(
-        knowledge=[
-            KnowledgeBase(name=name, source=base.source, models=[_seen(model) for model in base.models])
-            for name, base in knowledge_bases().all()[0].items()
-        ]
-    )
+    bases = []
+    for name, base in knowledge_bases().all()[0].items():
+        bases.append(KnowledgeBase(name=name, source=base.source, models=[_known_model(each) for each in base.models]))
+    return Knowledge(knowledge=bases)
 
 
-def _seen(model: SeenModel) -> KnownModel:
-    facts = model.facts
-    shares = dict(facts.profiles[0].shares) if facts.profiles else {}
-    return KnownModel(
-        name=facts.name,
-        family=facts.family,
-        inputs=facts.inputs,
-        weights_mb=facts.weights_mb,
-        parameters=facts.parameters,
-        cells=len(model.cells),
-        operators=dict(sorted(shares.items(), key=lambda each: -each[1])),
-    )
+def _known_model(model: SeenModel) -> KnownModel:
+    shares = dict(model.facts.profiles[0].shares) if model.facts.profiles else {}
+    operators = dict(sorted(shares.items(), key=lambda each: -each[1]))
+    return KnownModel(**taken(KnownModel, model.facts, cells=len(model.cells), operators=operators))
 
 
 @cache

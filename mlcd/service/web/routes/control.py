@@ -5,64 +5,49 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mlcd.core.errors import WrongState
-from mlcd.core.job import Goal
 from mlcd.core.ledger import Status
 from mlcd.core.options import goal_again
 from mlcd.core.runs.machine import elsewhere
 from mlcd.planners.form.words import parsed
+from mlcd.reports.run_document.part import Part
 from mlcd.service.team import Member, Role, recheck, release
-from mlcd.service.web.answers import Answer, problems
-from mlcd.service.web.failures import Refusal, unknown_is_404
+from mlcd.service.web.failures import Refusal, Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Runner, audited
 from mlcd.service.web.state import CurrentState, State
-from mlcd.service.workers.crew import waits
-from mlcd.service.workers.lost_machine import give_up_machine
-from mlcd.service.workers.submitted import from_json
+from mlcd.service.workers.cleanup import give_up_machine
+from mlcd.service.workers.submitted import from_json, waits
 
-router = APIRouter(prefix="/runs/{run}", tags=["control"])
+router = APIRouter(prefix="/runs/{run}", tags=["control"], responses=problems(404, 409, 413, 415, 422))
 Named = Annotated[str, Path(description="A run's name; `last` is the newest.")]
-STATUSES = problems(404, 409, 413, 415, 422)
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
 
-class RunAction(Answer):
+class RunAction(Part):
     """What happens to the run now, in words."""
 
     run: str = Field(description="The run's name.")
     words: str = Field(description="What happens now.")
 
 
-class GoOn(BaseModel):
+class GoOn(Sent):
     """How a run goes on. What is not said stays as it was. New limits are for all of the run."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
     launch: bool | None = Field(default=None, description="Also run what is decided, or stop there.")
-    budget: str | None = Field(
-        default=None, description="A new budget, such as 100, what was spent before included; none."
-    )
-    deadline: str | None = Field(
-        default=None, description="A new deadline, such as 6h, from the run's beginning; none."
-    )
-    confidence: str | None = Field(
-        default=None, description="How sure a certificate has to be from now on, such as 0.9."
-    )
+    budget: str | None = Field(default=None, description="A new budget for all of the run, such as 100; none.")
+    deadline: str | None = Field(default=None, description="A new deadline from the run's beginning, such as 6h; none.")
+    confidence: str | None = Field(default=None, description="How sure a new certificate has to be, such as 0.9.")
 
 
-class HowDown(BaseModel):
+class HowDown(Sent):
     """`machine_gone`: the machine with the run's launches is gone for good. Only for admins."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    machine_gone: bool = Field(
-        False, description="The machine that keeps the run's launches never comes back. Only an admin can say so."
-    )
+    machine_gone: bool = Field(False, description="The machine that keeps the run's launches never comes back.")
 
 
-@router.post("/launch", status_code=202, responses=STATUSES)
+@router.post("/launch", status_code=202)
 def launch_run(run: Named, state: CurrentState, who: Runner) -> RunAction:
     """Run the decided configuration."""
     with audited(state, who, "launch", run) as note:
@@ -72,27 +57,28 @@ def launch_run(run: Named, state: CurrentState, who: Runner) -> RunAction:
             raise WrongState(f"run '{name}' is {status}; only what is decided can be launched")
         _check_not_driven(state, name)
         recheck(state.ledger, who, name, True)
-        state.crew.send(name, True)
+        state.send(name, True)
     return RunAction(run=name, words=f"{name} will be launched")
 
 
-@router.post("/resume", status_code=202, responses=STATUSES)
+@router.post("/resume", status_code=202)
 def resume_run(run: Named, state: CurrentState, who: Runner, how: GoOn | None = None) -> RunAction:
     """Resume a run that was stopped, whose process died, or that ended before its work was done."""
     with audited(state, who, "resume", run) as note:
         note.about = name = _started(state, who, run)
         _check_not_driven(state, name)
-        how = how or GoOn()
-        launch, goal = how.launch, _new_goal(state, name, how)
-        if launch is False:
-            _check_not_launched(state, name, goal)
-        recheck(state.ledger, who, name, launch, goal=goal)
-        state.crew.send(name, _launches(state, name) if launch is None else launch)
+        how, account = how or GoOn(), state.ledger.account(name)
+        goal = goal_again(account.job, parsed("what-if", how.model_dump(exclude={"launch"})))
+        was_launched = account.decision is not None and (account.final_runs or account.open)
+        if how.launch is False and was_launched and goal == account.job.goal:  # new limits lead to a new decision
+            raise WrongState(f"run '{name}' was launched, and cannot stop at its decision; resume it to its end")
+        recheck(state.ledger, who, name, how.launch, goal=goal)
+        state.send(name, _launches(state, name) if how.launch is None else how.launch)
     host = elsewhere(name, state.ledger)
     return RunAction(run=name, words=f"{name} goes on{f', once a worker on {host} takes it' if host else ''}")
 
 
-@router.post("/stop", status_code=202, responses=STATUSES)
+@router.post("/stop", status_code=202)
 def stop_run(run: Named, state: CurrentState, who: Runner) -> RunAction:
     """Ask a run to stop, as Ctrl-C does: nothing is lost, and it can be resumed later."""
     with audited(state, who, "stop", run) as note:
@@ -101,13 +87,14 @@ def stop_run(run: Named, state: CurrentState, who: Runner) -> RunAction:
             state.crew.stop(name)
             words = f"{name} stops at the next step"
         else:
-            _check_unfinished(state, name, "stop")
+            if (status := state.ledger.account(name).status) in OVER:
+                raise WrongState(f"run '{name}' is {status}; there is nothing to stop")
             release(state.ledger, name, "stopped while nobody drove it")
             words = f"{name} is stopped"
     return RunAction(run=name, words=words)
 
 
-@router.post("/down", status_code=202, responses=STATUSES)
+@router.post("/down", status_code=202)
 def take_down(run: Named, state: CurrentState, who: Runner, how: HowDown | None = None) -> RunAction:
     """End a run now, whatever it is doing; its machines are torn down and their cost is settled.
 
@@ -136,42 +123,17 @@ def _without_machine(state: State, who: Member | None, run: str) -> RunAction:
 
 def _started(state: State, who: Member | None, run: str) -> str:
     """The name of a run that has started and belongs to them."""
-    name = _owned(state, who, run)
-    return state.ledger.find(name)
+    return state.ledger.find(_owned(state, who, run))
 
 
 def _owned(state: State, who: Member | None, run: str) -> str:
     """The full name of a run, started or not; refused to members who do not own it."""
-    if state.ledger.asked(run) is not None:
-        name = run
-    else:
-        with unknown_is_404():
-            name = state.ledger.find(run)
+    with unknown_is_404():
+        name = run if state.ledger.asked(run) is not None else state.ledger.find(run)
     owner, _ = state.ledger.owners().get(name, (None, None))
     if who is not None and not who.role.may(Role.ADMIN) and owner != who.name:
-        raise Refusal(403, f"run '{name}' belongs to {owner or 'nobody state'}; ask them, or an admin")
+        raise Refusal(403, f"run '{name}' belongs to {owner or 'nobody'}; ask them, or an admin")
     return name
-
-
-def _check_unfinished(state: State, name: str, what: str) -> None:
-    status = state.ledger.account(name).status
-    if status in OVER:
-        raise WrongState(f"run '{name}' is {status}; there is nothing to {what}")
-
-
-def _check_not_launched(state: State, name: str, goal: Goal) -> None:
-    """Refuse to stop at the decision after a launch, unless new limits lead to a new decision."""
-    account = state.ledger.account(name)
-    if goal != account.job.goal:
-        return
-    if account.decision is not None and (account.final_runs or account.open):
-        raise WrongState(f"run '{name}' was launched, and cannot stop at its decision; resume it to its end")
-
-
-def _new_goal(state: State, name: str, how: GoOn) -> Goal:
-    """The new limits of the run."""
-    chosen = parsed("what-if", {"budget": how.budget, "deadline": how.deadline, "confidence": how.confidence})
-    return goal_again(state.ledger.account(name).job, chosen)
 
 
 def _check_not_driven(state: State, name: str) -> None:

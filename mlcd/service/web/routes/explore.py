@@ -21,26 +21,63 @@ from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.reports.document import decision_of
 from mlcd.reports.functions.words import chosen_plan, plan_name
 from mlcd.reports.functions.words import decision_sentence as functions_sentence
+from mlcd.reports.run_document.core import RunDecision
+from mlcd.reports.run_document.part import Part
+from mlcd.reports.run_document.serve import ServeDecision
+from mlcd.reports.run_document.tune import TuneDecision
 from mlcd.reports.serve.words import decision_sentence as service_sentence
-from mlcd.reports.tradeoff import tradeoff_of
+from mlcd.reports.tradeoff import Ranked, TradeoffPoint, tradeoff_of
 from mlcd.reports.view.certificate import what_if_certificate
+from mlcd.reports.view.page import Certificate
 from mlcd.reports.words import decision_words, goal_words
-from mlcd.service.web.answers import Tradeoff, WhatIf, problems
+from mlcd.service.web.failures import problems
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.routes.runs import JSON, CachedViews, RunName
-from mlcd.service.web.views import Seen, as_json
+from mlcd.service.web.views import Snapshot, as_json
 
-router = APIRouter(tags=["explore"])
+router = APIRouter(tags=["explore"], responses=problems(404, 409))
 Word = Annotated[str | None, Field(max_length=40)]
+
+
+class LimitRanges(Part):
+    """Between which ends a limit changes the decision."""
+
+    budget: tuple[float, float] | None = Field(description="Dollars; null where nothing is known.")
+    deadline: tuple[float, float] | None = Field(description="Seconds; null where nothing is known.")
+
+
+class Tradeoff(Part):
+    """Time against cost of everything that is known."""
+
+    run: str = Field(description="The run's name.")
+    points: list[TradeoffPoint] = Field(description="The fastest first.")
+    ranking: list[Ranked] = Field(
+        description="Of an elastic run that claims no time; `points` are then of all the work, the most it can need."
+    )
+    spent_usd: float = Field(description="What the search cost.")
+    elapsed_s: float = Field(description="What the search took.")
+    budget_usd: float | None = Field(description="The run's budget; null for no limit.")
+    deadline_s: float | None = Field(description="The run's deadline; null for no limit.")
+    ranges: LimitRanges = Field(description="For sliders.")
+
+
+class WhatIf(Part):
+    """What would have been decided under another goal."""
+
+    run: str = Field(description="The run's name.")
+    goal: str = Field(description="The objective.")
+    goal_words: str = Field(description="All that is asked, in words.")
+    decision: ServeDecision | TuneDecision | RunDecision = Field(description="What `mlcd what-if -o json` prints.")
+    label: str | None = Field(description="What is chosen, as the trade-off names it.")
+    words: str = Field(description="The decision in a sentence.")
+    certificate: Certificate | None = Field(description="What makes it safe.")
 
 
 class Words(BaseModel):
     """A goal in the words of `mlcd what-if`: what is not given stays as it was."""
 
     model_config = ConfigDict(extra="forbid")
-    goal: Literal["fastest", "cheapest", "knee", "per-dollar"] | None = Field(
-        default=None, description="The objective."
-    )
+    goal: Literal["fastest", "cheapest", "knee", "per-dollar"] | None = Field(None, description="The objective.")
     budget: Word = Field(default=None, description="Dollars, such as 100; none.")
     deadline: Word = Field(default=None, description="A time, such as 6h or 1d 4h; none.")
     confidence: Word = Field(default=None, description="How sure a certificate has to be, such as 0.9.")
@@ -48,48 +85,37 @@ class Words(BaseModel):
     latency_p95: Word = Field(default=None, description="Of a service: the 95th percentile of the latency.")
     latency_p99: Word = Field(default=None, description="Of a service: the 99th percentile of the latency.")
     ttft_p50: Word = Field(default=None, description="Of a service: the median time to the first token.")
-    ttft_p95: Word = Field(
-        default=None, description="Of a service: the 95th percentile of the time to the first token."
-    )
+    ttft_p95: Word = Field(None, description="Of a service: the 95th percentile of the time to the first token.")
     itl_p50: Word = Field(default=None, description="Of a service: the median time between two tokens.")
     itl_p95: Word = Field(default=None, description="Of a service: the 95th percentile of the time between two tokens.")
     min_rps: Word = Field(default=None, description="Of a service: answers a second at the least.")
 
 
 @router.get(
-    "/runs/{run}/what-if",
-    summary="Decide again under another goal",
-    response_model=WhatIf,
-    responses=problems(404, 409, 422),
+    "/runs/{run}/what-if", summary="Decide again under another goal", response_model=WhatIf, responses=problems(422)
 )
 async def what_if(run: RunName, views: CachedViews, who: Viewer, words: Annotated[Words, Query()]) -> Response:
     """From the stored probes, at no cost; the run does not change. A search with this goal from the start might have
     probed other configurations.
     """
     chosen = parsed("what-if", words.model_dump(exclude_none=True))
-    seen = await views.seen(run)
-    return Response(as_json(await asyncio.to_thread(_decided_again, seen, chosen)), media_type=JSON)
+    snapshot = await views.snapshot(run)
+    return Response(as_json(await asyncio.to_thread(_decided_again, snapshot, chosen)), media_type=JSON)
 
 
-@router.get(
-    "/runs/{run}/tradeoff",
-    summary="Time against cost of all that is known",
-    response_model=Tradeoff,
-    responses=problems(404, 409),
-)
+@router.get("/runs/{run}/tradeoff", summary="Time against cost of all that is known", response_model=Tradeoff)
 async def tradeoff(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """Totals, probes included, with the Pareto boundary and its knee, and the ranges within which a limit matters."""
-    body = await views.made("tradeoff", run, lambda seen: as_json(tradeoff_of(seen.lines)))
+    body = await views.made("tradeoff", run, lambda snapshot: as_json(tradeoff_of(snapshot.lines)))
     return Response(body, media_type=JSON)
 
 
-def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
-    account, job = seen.account, seen.account.job
+def _decided_again(snapshot: Snapshot, chosen: dict[str, Any]) -> dict[str, Any]:
+    account, job = snapshot.account, snapshot.account.job
     goal = goal_again(job, chosen)
-    if not isinstance(job.ask, ServingTask) and (
-        unsuitable := [name for name in SERVICE_NAMES if chosen.get(name) is not None]
-    ):
-        raise UserError(f"{unsuitable[0]} is for runs of `mlcd serve`; '{seen.run}' is not one")
+    caps = [name for name in SERVICE_NAMES if chosen.get(name) is not None]
+    if caps and not isinstance(job.ask, ServingTask):
+        raise UserError(f"{caps[0]} is for runs of `mlcd serve`; '{snapshot.run}' is not one")
     service = asked_again(job.ask, chosen) if isinstance(job.ask, ServingTask) else None
     decision = decide_again(account, goal, service)
     job = replace(job, goal=goal, ask=service or job.ask)
@@ -102,7 +128,7 @@ def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
     else:
         words = decision_words(decision, goal)
     return {
-        "run": seen.run,
+        "run": snapshot.run,
         "goal": str(goal.objective),
         "goal_words": goal_words(goal, job.target, serving_task(job)),
         "decision": decision_of(job, decision, account.searched).model_dump(mode="json"),

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, Response
+from pydantic import Field
 
 from mlcd.clouds.launches import Launches
 from mlcd.core.backend import Provenance
@@ -17,34 +18,52 @@ from mlcd.core.database.files import LogPieces
 from mlcd.core.ledger import Settled, Voided
 from mlcd.reports.deploy.targets import exported
 from mlcd.reports.html import page
-from mlcd.service.web.answers import Export, Logs, problems
-from mlcd.service.web.failures import Refusal
+from mlcd.reports.run_document.part import Part
+from mlcd.service.web.failures import Refusal, problems
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.routes.runs import CachedViews, RunName
 from mlcd.service.web.state import CurrentState, State
-from mlcd.service.web.views import Seen
+from mlcd.service.web.views import Snapshot
 
-router = APIRouter(tags=["files"])
-PIECE = 256 * 1024
-"""Most bytes of a log in one response."""
-SILENT = timedelta(minutes=1)
-"""So long after a launch was settled, no more of its log is expected."""
+router = APIRouter(tags=["files"], responses=problems(404, 409))
+PIECE = 256 * 1024  # most bytes of a log in one response
+SILENT = timedelta(minutes=1)  # so long after a launch was settled, no more of its log is expected
 HTML = {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A page that needs nothing else."}
-Target = Literal["skypilot", "kserve", "triton", "compose", "lambda"]
+Tool = Literal["skypilot", "kserve", "triton", "compose", "lambda"]
+Target = Annotated[Tool, Query(description="The tool that will run it.")]
+
+
+class Logs(Part):
+    """A piece of a log."""
+
+    launch: int = Field(description="Which launch of the run it is of.")
+    text: str = Field(description="What was written.")
+    next: int = Field(description="Where the next piece begins.")
+    done: bool = Field(description="Whether nothing more will come.")
+
+
+class Export(Part):
+    """Files for another tool."""
+
+    run: str = Field(description="The run's name.")
+    to: str = Field(description="The tool.")
+    main: str = Field(description="The file to begin with.")
+    files: dict[str, str] = Field(description="The text of each file, by its name.")
+    notes: list[str] = Field(description="What the files cannot say.")
 
 
 @router.get(
     "/runs/{run}/report",
     summary="The report, one page that needs nothing else",
     response_class=Response,
-    responses={200: HTML, **problems(404, 409)},
+    responses={200: HTML},
 )
 async def report(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """The page that `mlcd report` writes."""
     return HTMLResponse(await views.made("report", run, _report))
 
 
-@router.get("/runs/{run}/logs", summary="What the job itself has written", responses=problems(404, 409))
+@router.get("/runs/{run}/logs", summary="What the job itself has written")
 async def logs(
     state: CurrentState,
     run: RunName,
@@ -55,62 +74,57 @@ async def logs(
     after: Annotated[int, Query(ge=0, le=2**53, description="Bytes that were read already.")] = 0,
 ) -> Logs:
     """A piece at a time, of launches on real machines; ask again from `next` until `done`."""
-    seen = await views.seen(run)
-    return await asyncio.to_thread(_piece, state, seen, launch, process, after)
+    snapshot = await views.snapshot(run)
+    return await asyncio.to_thread(_piece, state, snapshot, launch, process, after)
 
 
-@router.get("/runs/{run}/export", summary="The decision as files for another tool", responses=problems(404, 409, 422))
-async def export(
-    run: RunName,
-    views: CachedViews,
-    who: Viewer,
-    to: Annotated[Target, Query(description="The tool that will run it.")],
-) -> Export:
+@router.get("/runs/{run}/export", summary="The decision as files for another tool", responses=problems(422))
+async def export(run: RunName, views: CachedViews, who: Viewer, to: Target) -> Export:
     """A task, a deployment, or the configuration of functions."""
-    seen = await views.seen(run)
-    return Export(**await asyncio.to_thread(exported, run, seen.account, to))
+    account = (await views.snapshot(run)).account
+    return Export(**await asyncio.to_thread(exported, run, account, to))
 
 
-def _report(seen: Seen) -> bytes:
-    return page(seen.lines, seen.boundary, seen.driven, seen.owner, seen.team).encode()
+def _report(run: Snapshot) -> bytes:
+    return page(run.lines, run.boundary, run.driven, run.owner, run.team).encode()
 
 
-def _piece(state: State, seen: Seen, launch: int | None, process: int, after: int) -> Logs:
+def _piece(state: State, snapshot: Snapshot, launch: int | None, process: int, after: int) -> Logs:
     """Whole characters only: one that is cut at the end comes with the next piece."""
-    numbers = [launch] if launch is not None else list(range(seen.account.orders, 0, -1))
+    numbers = [launch] if launch is not None else list(range(snapshot.account.orders, 0, -1))
     launches, pieces = Launches(state.settings.home / "launches"), LogPieces(state.database)
-    copied = pieces.with_log([f"{seen.run}-{n}" for n in numbers], process)
+    copied = pieces.with_log([f"{snapshot.run}-{n}" for n in numbers], process)
     for number in numbers:
-        label = f"{seen.run}-{number}"
+        label = f"{snapshot.run}-{number}"
         if (folder := launches.find(label)) is not None:  # it ran on this machine
             body, is_last = _read(launches, folder, process, after)
         elif label in copied:
             end, over = pieces.end(label, process)
             body = pieces.read(label, process, after, PIECE)
-            is_last = (over or _was_settled(seen, label)) and after + len(body) >= end
-        elif _may_write(seen, label) and not pieces.with_log([label], 0):
+            is_last = (over or _was_settled(snapshot, label)) and after + len(body) >= end
+        elif _may_write(snapshot, label) and not pieces.with_log([label], 0):
             body, is_last = b"", False
         else:
             continue
         text, took = decoded(body)
         return Logs(launch=number, text=text, next=after + took, done=is_last)
-    raise _no_log(seen.run)
+    raise _no_log(snapshot.run)
 
 
 def _no_log(run: str) -> Refusal:
     return Refusal(404, f"run '{run}' has no such log; logs are kept of launches on real machines")
 
 
-def _may_write(seen: Seen, label: str) -> bool:
+def _may_write(snapshot: Snapshot, label: str) -> bool:
     """Whether a launch is active: a worker on another machine copies its log with a delay of some seconds."""
-    is_open = any(reserved.launch.label == label for reserved in seen.account.open)
-    return is_open and seen.driven and seen.account.provenance is Provenance.LIVE
+    is_open = any(reserved.launch.label == label for reserved in snapshot.account.open)
+    return is_open and snapshot.driven and snapshot.account.provenance is Provenance.LIVE
 
 
-def _was_settled(seen: Seen, label: str) -> bool:
+def _was_settled(snapshot: Snapshot, label: str) -> bool:
     """Whether a launch was settled so long ago that no more of its log is expected."""
     before = datetime.now(UTC) - SILENT
-    past = (line.entry for line in seen.lines if line.written_at < before)
+    past = (line.entry for line in snapshot.lines if line.written_at < before)
     return any(isinstance(entry, Settled | Voided) and entry.launch.label == label for entry in past)
 
 

@@ -1,29 +1,139 @@
-"""The list of runs, and each run in detail."""
+"""The list of runs, what they have spent, and each run in detail."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from fastapi.responses import Response
+from pydantic import Field
 
 from mlcd.core.errors import WrongState
 from mlcd.reports.entries import ledger_rows
+from mlcd.reports.run_document.part import Part
 from mlcd.reports.run_tables import run_tables
 from mlcd.reports.view.page import RunPage
 from mlcd.reports.view.summary import REFUSED, Summary, standing_of
 from mlcd.reports.view.view import view_of
-from mlcd.service.web.answers import MEANING, LedgerEntries, LedgerRows, Runs, Standing, problems
-from mlcd.service.web.failures import unknown_is_404
+from mlcd.service.web.failures import MEANING, problems, unknown_is_404
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.state import CurrentState
-from mlcd.service.web.table_answers import RunTables
-from mlcd.service.web.views import Seen, Views, as_json, entries_json
+from mlcd.service.web.views import Snapshot, Views, as_json, entries_json
 
 router = APIRouter(tags=["runs"])
+OF_RUN = problems(404, 409)
 MOST = 1_000
 LONGEST = 200
 JSON = "application/json"
+Status = Literal["queued", "refused", "searching", "decided", "infeasible", "running", "finished", "failed", "stopped"]
+Standing = Literal[Status, "interrupted"]  # a status, or that of a run that searches or runs and that nobody drives
+
+
+class Runs(Part):
+    """Some runs."""
+
+    runs: list[Summary] = Field(description="Those that were asked for.")
+    total: int = Field(description="How many pass the filters.")
+    spent_usd: float = Field(description="What all that pass the filters have spent.")
+
+
+class LedgerEntry(Part):
+    """An entry as the ledger keeps it."""
+
+    seq: int = Field(description="Its number.")
+    run: str = Field(description="The run that it is of.")
+    written_at: str = Field(description="When it was written: a time of day, ISO 8601.")
+    elapsed_s: float = Field(description="Seconds on the run's clock.")
+    entry: dict[str, Any] = Field(description="What it says; `kind` tells what else it has.")
+
+
+class LedgerEntries(Part):
+    """The entries of a run after a number."""
+
+    run: str = Field(description="The run's name.")
+    entries: list[LedgerEntry] = Field(description="In order.")
+    driven: bool = Field(description="Whether a process drives the run now.")
+
+
+class LedgerRow(Part):
+    """An entry in words."""
+
+    seq: int = Field(description="Its number.")
+    at: str = Field(description="When it was written: a time of day, ISO 8601.")
+    elapsed_s: float = Field(description="Seconds on the run's clock.")
+    kind: str = Field(description="What happened.")
+    configuration: str = Field(description="What it is about; else empty.")
+    usd: float | None = Field(description="Dollars that were reserved or paid.")
+    seconds: float | None = Field(description="Seconds that were reserved or taken.")
+    because: str = Field(description="Why.")
+    spent_usd: float = Field(description="Dollars spent in all up to it.")
+
+
+class LedgerRows(Part):
+    """A run's ledger."""
+
+    run: str = Field(description="The run's name.")
+    rows: list[LedgerRow] = Field(description="Every entry, in order.")
+
+
+class RunTableColumn(Part):
+    """A column of a run's table."""
+
+    name: str = Field(description="Its heading.")
+    number: bool = Field(description="Whether its cells are numbers.")
+
+
+class RunTable(Part):
+    """A table in words."""
+
+    title: str = Field(description="Its heading.")
+    note: str = Field(description="A sentence below the heading.")
+    columns: list[RunTableColumn] = Field(description="From left to right.")
+    rows: list[list[str]] = Field(description="From top to bottom; each with a cell for every column.")
+    total: list[str] = Field(description="The row below them all; empty where there is none.")
+    chosen: list[int] = Field(description="The rows of what was decided, counted from 0.")
+    folded: bool = Field(description="Whether it is shown only when somebody asks for it.")
+
+
+class RunTables(Part):
+    """All tables of a run."""
+
+    run: str = Field(description="The run's name.")
+    tables: list[RunTable] = Field(description="Those at the top of the page first.")
+
+
+class SpendShare(Part):
+    """What a person or a team has spent."""
+
+    name: str | None = Field(description="Who; null: runs of nobody in particular.")
+    usd: float = Field(description="Dollars.")
+    runs: int = Field(description="How many runs.")
+
+
+class SpendMonth(Part):
+    """What the runs that began in a month have spent."""
+
+    month: str = Field(description="The month, such as 2026-11.")
+    usd: float = Field(description="Dollars.")
+    runs: int = Field(description="How many runs.")
+
+
+class SpendSource(Part):
+    """What runs of one kind of cloud have spent."""
+
+    name: Literal["live", "simulated", "recorded"] = Field(description="Only what is live costs money.")
+    usd: float = Field(description="Dollars.")
+    runs: int = Field(description="How many runs.")
+
+
+class Spend(Part):
+    """Where the money went, simulated and replayed money included."""
+
+    by_provenance: list[SpendSource] = Field(description="Real money apart from simulated and recorded.")
+    by_person: list[SpendShare] = Field(description="The dearest first.")
+    by_team: list[SpendShare] = Field(description="The dearest first.")
+    by_month: list[SpendMonth] = Field(description="In order.")
 
 
 def views_of(request: Request) -> Views:
@@ -75,7 +185,7 @@ async def runs(
         matches.sort(key=lambda each: -each.spent_usd)
     elif order == "name":
         matches.sort(key=lambda each: _by_name(each.run))
-    page = [_document(each) for each in matches[offset : offset + limit]]
+    page = [{name: getattr(each, name) for name in Summary.__slots__} for each in matches[offset : offset + limit]]
     spent_usd = sum(each.spent_usd for each in matches)
     return Response(as_json({"runs": page, "total": len(matches), "spent_usd": spent_usd}), media_type=JSON)
 
@@ -90,9 +200,7 @@ async def view(
     run: RunName,
     views: CachedViews,
     who: Viewer,
-    if_none_match: Annotated[
-        str | None, Header(max_length=LONGEST, description="The `ETag` that was answered.")
-    ] = None,
+    if_none_match: Annotated[str | None, Header(max_length=LONGEST, description="The answered `ETag`.")] = None,
 ) -> Response:
     """Everything that is known of it. `ETag` changes with its entries, its progress, and whether it is driven."""
     tag = {"ETag": views.tag(run), "Cache-Control": "private, no-cache"}
@@ -102,12 +210,7 @@ async def view(
     return Response(views.with_progress(run, body), media_type=JSON, headers=tag)
 
 
-@router.get(
-    "/runs/{run}/entries",
-    summary="The entries of the ledger",
-    response_model=LedgerEntries,
-    responses=problems(404, 409),
-)
+@router.get("/runs/{run}/entries", summary="The entries of the ledger", response_model=LedgerEntries, responses=OF_RUN)
 async def entries(
     state: CurrentState,
     run: RunName,
@@ -116,45 +219,61 @@ async def entries(
     limit: Annotated[int, Query(ge=1, le=MOST, description="Entries at the most.")] = MOST,
 ) -> Response:
     """As stored in the ledger, in order. A run that waits for a worker has none yet."""
-    brief, whole = state.feed.brief(run), await state.feed.whole(run)
+    brief, whole = state.feed.briefs[run], await state.feed.whole(run)
     if brief.summary is not None and brief.summary.status == REFUSED:
         raise WrongState(f"run '{run}' never began: {brief.summary.because}")
     selected = [line for line in whole.lines if line.seq > after][:limit] if whole is not None else []
     return Response(entries_json(run, selected, brief.driven), media_type=JSON)
 
 
-@router.get(
-    "/runs/{run}/ledger",
-    summary="The ledger in words and sums",
-    response_model=LedgerRows,
-    responses=problems(404, 409),
-)
+@router.get("/runs/{run}/ledger", summary="The ledger in words and sums", response_model=LedgerRows, responses=OF_RUN)
 async def ledger(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """Every entry with its amounts and the running total."""
     return Response(await views.made("ledger", run, _ledger), media_type=JSON)
 
 
-@router.get(
-    "/runs/{run}/tables", summary="The run as tables in words", response_model=RunTables, responses=problems(404, 409)
-)
+@router.get("/runs/{run}/tables", summary="The run as tables in words", response_model=RunTables, responses=OF_RUN)
 async def tables(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """What was measured, what is asked, the final run against its forecast, and how the run was made."""
-    return Response(await views.made("tables", run, lambda seen: as_json(run_tables(seen.lines))), media_type=JSON)
+    return Response(
+        await views.made("tables", run, lambda snapshot: as_json(run_tables(snapshot.lines))), media_type=JSON
+    )
 
 
-def _view(seen: Seen) -> bytes:
-    return as_json(view_of(seen.lines, seen.driven, seen.boundary, seen.owner, seen.team))
+@router.get("/spend", summary="What was spent, by person, team and month", responses=problems())
+async def spend(state: CurrentState, who: Viewer) -> Spend:
+    """The highest first; months in order. Runs without an owner are those of the command line."""
+    summaries = state.feed.summaries()
+    sources = _summed((each for each in summaries if each.provenance), lambda each: each.provenance)
+    people, teams = _summed(summaries, lambda each: each.owner), _summed(summaries, lambda each: each.team)
+    months = sorted(_summed(summaries, lambda each: each.started_at[:7]), key=lambda each: str(each["name"]))
+    return Spend(
+        by_provenance=[SpendSource(**each) for each in sources],
+        by_person=[SpendShare(**each) for each in people],
+        by_team=[SpendShare(**each) for each in teams],
+        by_month=[SpendMonth(month=each.pop("name"), **each) for each in months],
+    )
 
 
-def _ledger(seen: Seen) -> bytes:
-    return as_json({"run": seen.run, "rows": ledger_rows(seen.lines)})
+def _view(snapshot: Snapshot) -> bytes:
+    return as_json(view_of(snapshot.lines, snapshot.driven, snapshot.boundary, snapshot.owner, snapshot.team))
 
 
-def _document(summary: Summary) -> dict[str, object]:
-    return {name: getattr(summary, name) for name in Summary.__slots__}
+def _ledger(snapshot: Snapshot) -> bytes:
+    return as_json({"run": snapshot.run, "rows": ledger_rows(snapshot.lines)})
 
 
 def _by_name(run: str) -> tuple[str, int]:
     """resnet-2 comes before resnet-10."""
     stem, _, number = run.rpartition("-")
     return stem, int(number) if number.isdigit() else 0
+
+
+def _summed(summaries: Iterable[Summary], key: Callable[[Summary], Any]) -> list[dict[str, Any]]:
+    """What runs with the same key have spent, the highest first."""
+    sums: dict[Any, dict[str, Any]] = {}
+    for each in summaries:
+        entry = sums.setdefault(key(each), {"name": key(each), "usd": 0.0, "runs": 0})
+        entry["usd"] += each.spent_usd
+        entry["runs"] += 1
+    return sorted(sums.values(), key=lambda each: -each["usd"])

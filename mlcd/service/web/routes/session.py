@@ -1,4 +1,4 @@
-"""Sign in with a token, sign out, and the current user."""
+"""Whether the service is up; sign in with a token, sign out, and the current user."""
 
 from __future__ import annotations
 
@@ -6,30 +6,37 @@ from datetime import date
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from mlcd.core.errors import WrongState
 from mlcd.core.version import VERSION
-from mlcd.service.team import SESSION_LASTS, remaining_budget
-from mlcd.service.web.answers import Answer, problems
-from mlcd.service.web.failures import Refusal
-from mlcd.service.web.identity import Viewer, rates_of
-from mlcd.service.web.safety.credentials import LONGEST_SECRET, address_of, session_of
+from mlcd.reports.run_document.part import Part, taken
+from mlcd.service.team import SESSION_LASTS, Member, Role, remaining_budget
+from mlcd.service.web.failures import Refusal, Sent, problems
+from mlcd.service.web.identity import LONGEST_SECRET, Viewer, address_of, rates_of
 from mlcd.service.web.safety.origin import COOKIE
 from mlcd.service.web.state import CurrentState, State
 
-router = APIRouter(tags=["session"])
+router = APIRouter()
 
 
-class Token(BaseModel):
+class Token(Sent):
     """The token that an admin gave you."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     token: Annotated[str, Field(min_length=1, max_length=LONGEST_SECRET, description="Your token, mlcd_...")]
 
 
-class MostOf(Answer):
+class Health(Part):
+    """The service is up, and its database can be read."""
+
+    ok: bool = Field(description="Whether runs are driven, too.")
+    trouble: str = Field(description="Why not; else empty.")
+    version: str = Field(description="The version of MLCD.")
+    mode: Literal["ui", "service"] = Field(description="Whether it is one person's, or a team's.")
+
+
+class MostOf(Part):
     """The size and rate limits of a member."""
 
     upload_mb: int = Field(description="Megabytes of a model.")
@@ -39,7 +46,7 @@ class MostOf(Answer):
     submissions_per_minute: int = Field(description="Submissions a minute.")
 
 
-class Me(Answer):
+class Me(Part):
     """Who asks, what they may do and still spend, and where jobs may run."""
 
     name: str | None = Field(description="Their name; null in ui mode.")
@@ -56,32 +63,40 @@ class Me(Answer):
     limits: MostOf = Field(description="What they may send.")
 
 
-@router.get("/me", responses=problems())
+@router.get(
+    "/health",
+    tags=["service"],
+    summary="Whether the service is up and can read its database",
+    responses=problems(always=(403, 429, 503)),
+)
+async def health(state: CurrentState) -> Health:
+    """For monitoring; it needs no token."""
+    if state.feed.away:
+        raise Refusal(503, state.feed.away)
+    trouble = await run_in_threadpool(state.missing_workers)
+    return Health(ok=not trouble, trouble=trouble, version=VERSION, mode=state.settings.mode)
+
+
+@router.get("/me", tags=["session"], responses=problems())
 def who_am_i(state: CurrentState, who: Viewer) -> Me:
     """The current user."""
-    limits, allowed = state.settings.limits, remaining_budget(state.ledger, who)
+    member, remaining, settings = who or Member("", Role.ADMIN), remaining_budget(state.ledger, who), state.settings
     return Me(
-        name=who.name if who is not None else None,
-        role=who.role.value if who is not None else "admin",
-        team=who.team if who is not None else None,
-        budget_usd=who.budget_usd if who is not None else None,
-        budget_per=who.budget_per.value if who is not None else "total",
-        left_usd=allowed.usd,
-        renewed_on=allowed.renewed_on,
-        mode=state.settings.mode,
+        **taken(Me, member, name=member.name or None, left_usd=remaining.usd, renewed_on=remaining.renewed_on),
+        mode=settings.mode,
         version=VERSION,
-        places=list(state.settings.places),
-        recordings=sorted(state.settings.recordings),
-        limits=MostOf(**{name: getattr(limits, name) for name in MostOf.model_fields}),
+        places=list(settings.places),
+        recordings=sorted(settings.recordings),
+        limits=MostOf.model_validate(settings.limits),
     )
 
 
-@router.post("/session", status_code=204, responses=problems(409, 413, 415))
+@router.post("/session", tags=["session"], status_code=204, responses=problems(409, 413, 415))
 def sign_in(body: Token, request: Request, state: CurrentState) -> Response:
     """Exchange a token for a session cookie, which scripts cannot read. Each sign-in makes a new session."""
     if state.members is None:
         raise WrongState("`mlcd ui` has one user, and no sign-in")
-    rates_of(request).sign_in(address_of(request))
+    rates_of(request).count("sign-in", address_of(request))
     member = state.members.of_token(body.token) if body.token.isascii() else None
     if member is None:
         state.audit.write(address_of(request), "sign in", "", "refused", "wrong token")
@@ -89,24 +104,16 @@ def sign_in(body: Token, request: Request, state: CurrentState) -> Response:
     secret = state.members.open_session(member)
     state.audit.write(member.name, "sign in")
     answer = Response(status_code=204)
-    answer.set_cookie(
-        COOKIE,
-        secret,
-        max_age=int(SESSION_LASTS.total_seconds()),
-        path="/",
-        secure=_is_https(request, state),
-        httponly=True,
-        samesite="strict",
-    )
+    lasts_s = int(SESSION_LASTS.total_seconds())
+    answer.set_cookie(COOKIE, secret, lasts_s, secure=_is_https(request, state), httponly=True, samesite="strict")
     return answer
 
 
-@router.delete("/session", status_code=204, responses=problems())
+@router.delete("/session", tags=["session"], status_code=204, responses=problems())
 def sign_out(request: Request, state: CurrentState, who: Viewer) -> Response:
     """End the session; its cookie is no longer valid."""
-    secret = session_of(request)
     if state.members is not None and who is not None:
-        if secret is not None and secret.isascii():
+        if (secret := request.cookies.get(COOKIE, "")).isascii():
             state.members.close_session(secret)
         state.audit.write(who.name, "sign out")
     answer = Response(status_code=204)

@@ -1,36 +1,61 @@
-"""New runs: POST /runs submits one, POST /checks shows what it would be."""
+"""New runs: POST /runs submits one, POST /checks shows what it would be.
+
+Nothing of a request is parsed in this process: a child process reads the text and returns a job as JSON
+(`web/reading.py`). The job is then confined to the service's places and names (`web/places.py`), and submitted in one
+transaction with the check of its owner's budget (mlcd/service/team).
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mlcd.service.web import submission
-from mlcd.service.web.answers import Answer, problems
+from mlcd.core.errors import UserError
+from mlcd.core.job import Job, only_computed
+from mlcd.core.runs.real_money import most_words, rents
+from mlcd.planners.form.jobs import kinds
+from mlcd.planners.form.words import parsed
+from mlcd.planners.serve.nouns import serving_task
+from mlcd.reports.run_document.part import Part
+from mlcd.reports.words import goal_words
+from mlcd.service.team import Member, remaining_budget, submit
+from mlcd.service.web.failures import Refusal, Sent, problems
 from mlcd.service.web.identity import Submitter, audited
-from mlcd.service.web.missing_workers import missing_workers
-from mlcd.service.web.state import CurrentState
-from mlcd.service.web.submission import Foreseen, Submission
+from mlcd.service.web.places import confined, internal_place, public_place
+from mlcd.service.web.reading import (
+    FACTS,
+    SPACE,
+    TEXT,
+    in_child_process,
+    job_of_recorded,
+    job_of_text,
+    job_of_upload,
+    preview_of,
+)
+from mlcd.service.web.routes.uploads import Uploads, profiled
+from mlcd.service.web.state import CurrentState, State
+from mlcd.service.workers.submitted import from_json, to_json
 
 router = APIRouter(tags=["submit"])
-
+LONGEST_NAME = 200
 Word = Annotated[str, Field(max_length=200)]
+Text = Annotated[str, Field(max_length=64 << 10)]
 Option = Annotated[Word | bool | int | float | list[Word] | dict[Word, int] | None, Field(union_mode="left_to_right")]
 
 
-class Asked(BaseModel):
+class Asked(Sent):
     """A job to be searched for: a job file's text and options as the command line has them."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     kind: str = Field(
         max_length=40,
         pattern="^[a-z][a-z0-9-]*$",
         description="The command that it is for: train, tune, scale, serve, or that of an added planner.",
     )
-    job: str = Field(default="", max_length=64 << 10, description="The text of a job file.")
+    job: Text = Field(default="", description="The text of a job file.")
     options: dict[Annotated[str, Field(max_length=40)], Option] = Field(
         {}, max_length=40, description="By their names on the command line, such as budget."
     )
@@ -42,36 +67,109 @@ class Asked(BaseModel):
         None, description="To serve a model: the hash that POST /uploads answered."
     )
     model: Word | None = Field(default=None, description="To serve a model of `recorded:NAME`: its name there.")
-    knobs: Annotated[str, Field(max_length=64 << 10)] | None = Field(
-        None, description="To serve a model: the text of a file of knobs."
-    )
-    name: Annotated[str, Field(max_length=200)] | None = Field(
-        default=None, description="The job file's, for messages."
-    )
-
-    def submission(self) -> Submission:
-        """As the service's own type."""
-        values = self.model_dump()
-        return Submission(**(values | {"name": self.name or "job.yaml"}))
+    knobs: Text | None = Field(None, description="To serve a model: the text of a file of knobs.")
+    name: Word | None = Field(default=None, description="The job file's, for messages.")
 
 
-class Accepted(Answer):
+class Accepted(Part):
     """A run that waits for a worker. `note`: why it has to wait, if that is known; else empty."""
 
     run: str = Field(description="The run's name.")
     note: str = Field(default="", description="What keeps it waiting, if that is known; else empty.")
 
 
+@dataclass(frozen=True)
+class Foreseen:
+    """What a run would be; nothing is reserved."""
+
+    job: Annotated[str, Field(description="The job's name.")]
+    goal_words: Annotated[str, Field(description="All that is asked of it, in words.")]
+    configurations: Annotated[int | None, Field(description="How many there are; null where only trying tells.")]
+    types: Annotated[list[str], Field(description="The instance types among them.")]
+    on: Annotated[str, Field(description="Where it would run.")]
+    budget_usd: Annotated[float | None, Field(description="What it may spend; null for no limit.")]
+    left_usd: Annotated[
+        float | None, Field(description="Of its owner's budget; null where there is none, or it does not count there.")
+    ]
+
+
 @router.post("/runs", status_code=202, responses=problems(409, 413, 415, 422))
 def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
     """Submit a run. Its budget is checked against its owner's before anything is reserved."""
     with audited(state, who, "submit", body.kind) as note:
-        run = submission.send(state, who, body.submission())
-        note.about = run
-    return Accepted(run=run, note=missing_workers(state))
+        note.about = run = _send(state, who, body)
+    return Accepted(run=run, note=state.missing_workers())
 
 
 @router.post("/checks", responses=problems(413, 415, 422))
 def check_run(body: Asked, state: CurrentState, who: Submitter) -> Foreseen:
     """What a submission would do; nothing is reserved."""
-    return submission.check(state, who, body.submission())
+    job = _read(state, body)
+    preview: dict[str, Any] = {"configurations": None, "types": []}
+    if only_computed(job.on):
+        preview = json.loads(in_child_process("the job", SPACE, preview_of, to_json(job, False)))
+    return Foreseen(
+        job.name,
+        goal_words(job.goal, job.target, serving_task(job)),
+        preview["configurations"],
+        [str(each) for each in preview["types"]],
+        public_place(job.on, state.settings),
+        job.goal.budget_usd,
+        None if _is_uncounted(state, job) else remaining_budget(state.ledger, who).usd,
+    )
+
+
+def _send(state: State, who: Member | None, body: Asked) -> str:
+    """Submit the run and send it to the workers; return its name."""
+    job = _read(state, body)
+    if rents(job.on) and not body.yes:
+        words = most_words(job)
+        raise Refusal(409, f'{words} To agree, send it again with "yes": true', extra={"asks": words})
+    free, most = _is_uncounted(state, job), state.settings.member_queued
+    run = submit(state.ledger, who, job, to_json(job, body.launch), free, most_queued=most)
+    state.send(run, body.launch)
+    return run
+
+
+def _is_uncounted(state: State, job: Job) -> bool:
+    """Whether the run does not count against budgets: simulated money, unless the service counts that, too."""
+    return only_computed(job.on) and not state.settings.count_simulated
+
+
+def _read(state: State, body: Asked) -> Job:
+    """The job, read in a child process and confined to what this service allows."""
+    if body.kind not in kinds():
+        raise UserError(f"kind '{body.kind[:80]}': expected {', '.join(kinds())}")
+    if body.kind == "serve":
+        text = _served(state, body)
+    elif body.upload is not None or body.model is not None or body.knobs is not None:
+        raise UserError(f"upload, model and knobs are for serve, and this is {body.kind}")
+    else:
+        name = body.name or "job.yaml"
+        text = in_child_process(name, TEXT, job_of_text, body.kind, body.job, body.options, name)
+    job, _ = from_json(text)
+    if not job.name.strip() or len(job.name) > LONGEST_NAME or not job.name.isprintable():
+        raise UserError(f"name: 1 to {LONGEST_NAME} letters, all of them printable, and not only blanks")
+    return confined(job, state.settings)
+
+
+def _served(state: State, body: Asked) -> str:
+    """A job that serves a model, as JSON."""
+    if body.job.strip():
+        raise UserError("serve takes no job file: name an upload or a recorded model, and give the rest in options")
+    chosen = parsed("serve", body.options)
+    on = str(chosen.get("on") or "local")
+    kind, _, folder = internal_place(on, state.settings).partition(":")
+    if kind == "recorded":
+        if body.model is None or body.upload is not None:
+            raise UserError(f"on '{on[:80]}': name a model of the recording in `model`, and no upload")
+        return in_child_process(body.model, TEXT, job_of_recorded, body.model, folder, body.options, body.knobs)
+    if body.upload is None or body.model is not None:
+        raise UserError("name an `upload`: send the model's file to /uploads first")
+    uploads = Uploads(state.database, state.settings.home)
+    upload = uploads.get(body.upload)
+    facts, shapes = upload.facts, dict(chosen.get("shapes") or {})
+    if shapes or not facts.profiles:
+        facts = profiled(facts, uploads.path(upload), upload.name, shapes)
+    known = FACTS.dump_json(facts).decode()
+    return in_child_process(upload.name, TEXT, job_of_upload, known, upload.word, body.options, body.knobs)

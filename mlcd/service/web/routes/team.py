@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mlcd.core.errors import WrongState
-from mlcd.service.team import Budget, Member, Members, Per, Role, Used, remaining_budget, used
-from mlcd.service.web.answers import Answer, problems
-from mlcd.service.web.failures import unknown_is_404
+from mlcd.reports.run_document.part import Finite, Part, taken
+from mlcd.service.team import Budget, Member, Members, Per, Role, remaining_budget, used
+from mlcd.service.web.failures import Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Admin, audited
 from mlcd.service.web.state import CurrentState, State
 
@@ -24,12 +24,6 @@ Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 MemberName = Annotated[str, Path(description="The member's name.")]
 TeamName = Annotated[str, Path(description="The team's name.")]
 STATUSES = problems(404, 409, 413, 415, 422)
-
-
-class Sent(BaseModel):
-    """The body of a request."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class NewMember(Sent):
@@ -55,18 +49,16 @@ class TeamBudget(Sent):
     """The budget of a team's runs together, null for no limit; without `budget_per` its period stays."""
 
     budget_usd: Usd | None = Field(description="Dollars; null for no limit.")
-    budget_per: Time | None = Field(
-        default=None, description="Over everything, or over each month anew; as before, if null."
-    )
+    budget_per: Time | None = Field(None, description="Over everything, or over each month anew; as before, if null.")
 
 
-class Spent(Answer):
+class Spent(Part):
     """A budget, what was spent in its period, and what active runs can still spend: null if one has no limit."""
 
     budget_usd: float | None = Field(description="What may be spent; null for no limit.")
     budget_per: Time = Field(description="Over everything, or over each month anew.")
     spent_usd: float = Field(description="What was spent in that time.")
-    claimed_usd: float | None = Field(description="What runs can still spend; null, if one of them has no limit.")
+    claimed_usd: Finite = Field(description="What runs can still spend; null, if one of them has no limit.")
 
 
 class MemberAnswer(Spent):
@@ -78,13 +70,13 @@ class MemberAnswer(Spent):
     left_usd: float | None = Field(description="What they may still ask for; null for no limit.")
 
 
-class MembersAnswer(Answer):
+class MembersAnswer(Part):
     """All members."""
 
     members: list[MemberAnswer] = Field(description="By name.")
 
 
-class TokenAnswer(Answer):
+class TokenAnswer(Part):
     """A member and their new token, which is shown only once."""
 
     member: str = Field(description="Their name.")
@@ -97,13 +89,13 @@ class TeamAnswer(Spent):
     name: str = Field(description="Its name.")
 
 
-class TeamsAnswer(Answer):
+class TeamsAnswer(Part):
     """All teams."""
 
     teams: list[TeamAnswer] = Field(description="By name.")
 
 
-class AuditedAction(Answer):
+class AuditedAction(Part):
     """One thing that somebody did, or was refused."""
 
     seq: int = Field(description="Its number.")
@@ -115,7 +107,7 @@ class AuditedAction(Answer):
     detail: str = Field(description="More of it, or why it was refused.")
 
 
-class AuditAnswer(Answer):
+class AuditAnswer(Part):
     """What was done."""
 
     entries: list[AuditedAction] = Field(description="The newest first.")
@@ -131,19 +123,19 @@ def list_members(state: CurrentState, who: Admin) -> MembersAnswer:
 def add_member(body: NewMember, state: CurrentState, who: Admin) -> TokenAnswer:
     """Add a member; returns their token."""
     with audited(state, who, "add member", body.name) as note:
-        member = Member(body.name, Role(body.role), body.team, body.budget_usd, Per(body.budget_per))
-        token = _members(state).add(member.name, member.role, member.team, member.budget_usd, member.budget_per)
-        note.detail = str(member)
+        role, per = Role(body.role), Per(body.budget_per)
+        token = _members(state).add(body.name, role, body.team, body.budget_usd, per)
+        note.detail = str(Member(body.name, role, body.team, body.budget_usd, per))
     return TokenAnswer(member=body.name, token=token)
 
 
 @router.patch("/members/{name}", responses=STATUSES)
 def change_member(name: MemberName, body: MemberChange, state: CurrentState, who: Admin) -> MemberAnswer:
     """Change role, team or budget."""
-    changes: dict[str, Any] = body.model_dump(exclude_unset=True)
-    for name_of, kind in (("role", Role), ("budget_per", Per)):
-        if (word := changes.pop(name_of, None)) is not None:
-            changes[name_of] = kind(word)
+    changes = body.model_dump(exclude_unset=True)
+    for key in {"role", "budget_per"} & changes.keys():
+        if changes[key] is None:
+            del changes[key]
     with audited(state, who, "change member", name) as note, unknown_is_404():
         member = _members(state).change(name, **changes)
         note.detail = str(member)
@@ -176,8 +168,8 @@ def list_teams(state: CurrentState, who: Admin) -> TeamsAnswer:
 def set_team_budget(team: TeamName, body: TeamBudget, state: CurrentState, who: Admin) -> TeamAnswer:
     """Set the budget of all runs of a team together."""
     with audited(state, who, "team budget", team) as note:
-        period = {"per": Per(body.budget_per)} if body.budget_per is not None else {}
-        budget = _members(state).set_team_budget(team, body.budget_usd, **period)
+        per = Per(body.budget_per) if body.budget_per is not None else None
+        budget = _members(state).set_team_budget(team, body.budget_usd, per)
         note.detail = str(budget)
     return _team_answer(state, team, budget)
 
@@ -200,23 +192,10 @@ def _members(state: State) -> Members:
 
 
 def _member_answer(state: State, member: Member) -> MemberAnswer:
-    return MemberAnswer(
-        name=member.name,
-        role=member.role.value,
-        team=member.team,
-        left_usd=remaining_budget(state.ledger, member).usd,
-        **_spent(member.budget, used(state.ledger, member)),
-    )
+    left_usd = remaining_budget(state.ledger, member).usd
+    return MemberAnswer(**taken(MemberAnswer, member, left_usd=left_usd, **asdict(used(state.ledger, member))))
 
 
 def _team_answer(state: State, team: str, budget: Budget) -> TeamAnswer:
-    return TeamAnswer(name=team, **_spent(budget, used(state.ledger, team)))
-
-
-def _spent(budget: Budget, use: Used) -> dict[str, Any]:
-    return {
-        "budget_usd": budget.usd,
-        "budget_per": budget.per.value,
-        "spent_usd": use.spent_usd,
-        "claimed_usd": use.claimed_usd if math.isfinite(use.claimed_usd) else None,
-    }
+    use = asdict(used(state.ledger, team))
+    return TeamAnswer(name=team, budget_usd=budget.usd, budget_per=budget.per.value, **use)

@@ -1,30 +1,49 @@
-"""Models to serve: POST /uploads takes an ONNX file, reads it in a child process, and stores it."""
+"""Models to serve: POST /uploads takes an ONNX file, reads it in a child process, and stores it.
+
+Here are the models' facts and names; their bytes are in `mlcd.core.database.uploaded_models`.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated, Any
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
+from sqlalchemy import func, insert, select, update
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
 
+from mlcd.core.database import Database
+from mlcd.core.database.files import DIGEST, SentModels
+from mlcd.core.database.schema import uploads as table
+from mlcd.core.errors import UnknownName, UserError, WrongState
+from mlcd.planners.serve.nouns import UPLOAD, ModelFacts
+from mlcd.reports.run_document.part import Part, taken
 from mlcd.service.team import Member
-from mlcd.service.web.answers import Answer, problems
-from mlcd.service.web.failures import Refusal
+from mlcd.service.web.failures import Refusal, problems
 from mlcd.service.web.identity import Submitter, audited
 from mlcd.service.web.places import check_uploads
-from mlcd.service.web.safety.bodies import BYTES, check_size, check_type, limited_chunks
+from mlcd.service.web.reading import FACTS, MODEL, PROFILES, anatomy, in_child_process, passes, passes_limits
+from mlcd.service.web.safety.bodies import BYTES, arriving, check_size, check_type, limited_chunks
 from mlcd.service.web.state import CurrentState, State
-from mlcd.service.web.uploads import Incoming, Upload, Uploads
 
 router = APIRouter(tags=["submit"])
-LONGEST_S = 900.0
-"""Timeout of an upload."""
+LONGEST_S = 900.0  # timeout of an upload
+LONGEST_NAME = 80
+BODY = {"required": True, "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}
 
 
-class UploadedOperator(Answer):
+class UploadedOperator(Part):
     """One kind of operator. `share`: of a pass's time; null if the model could not be run."""
 
     kind: str = Field(description="The operator.")
@@ -32,7 +51,7 @@ class UploadedOperator(Answer):
     share: float | None = Field(description="Its share of a pass's time; null where no pass could be made.")
 
 
-class UploadedFacts(Answer):
+class UploadedFacts(Part):
     """What is known of a model before any trial; parameters in billions, weights in MiB."""
 
     family: str = Field(description="The family of architectures that it is of.")
@@ -42,7 +61,7 @@ class UploadedFacts(Answer):
     note: str = Field(description="What could not be found out; else empty.")
 
 
-class Uploaded(Answer):
+class Uploaded(Part):
     """A model that can be served, identified by the SHA-256 of its file."""
 
     upload: str = Field(description="The SHA-256 of its file: what to submit.")
@@ -52,17 +71,7 @@ class Uploaded(Answer):
     operators: list[UploadedOperator] = Field(description="What it is made of, the longest first.")
 
 
-@router.post(
-    "/uploads",
-    status_code=201,
-    responses=problems(413, 415, 422),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}},
-        }
-    },
-)
+@router.post("/uploads", status_code=201, responses=problems(413, 415, 422), openapi_extra={"requestBody": BODY})
 async def upload_model(
     request: Request,
     state: CurrentState,
@@ -77,26 +86,20 @@ async def upload_model(
     uploads = Uploads(state.database, state.settings.home)
     await run_in_threadpool(_check_quota, state, who, uploads, int(request.headers.get("content-length", "0")))
     with uploads.incoming() as incoming:
-        await _received(request, incoming, most)
-        upload = await run_in_threadpool(_store, state, who, uploads, incoming, name)
-    return _answer(upload)
-
-
-async def _received(request: Request, incoming: Incoming, most: int) -> None:
-    try:
-        async with asyncio.timeout(LONGEST_S):
+        async with arriving("file", LONGEST_S):
             async for chunk in limited_chunks(request, most):
                 await run_in_threadpool(incoming.write, chunk)
-    except TimeoutError:
-        raise Refusal(400, f"the file did not come within {LONGEST_S:.0f} s") from None
-    except ClientDisconnect:
-        raise Refusal(400, "the file is cut short") from None
-    await run_in_threadpool(incoming.close)
+        await run_in_threadpool(incoming.close)
+        upload = await run_in_threadpool(_store, state, who, uploads, incoming, name)
+    facts = UploadedFacts(**taken(UploadedFacts, upload.facts, note=upload.note))
+    return Uploaded(**taken(Uploaded, upload, upload=upload.digest, facts=facts, operators=_operators(upload)))
 
 
 def _check_quota(state: State, who: Member | None, uploads: Uploads, more: int) -> None:
-    if who is not None:
-        uploads.check_quota(who.name, more, state.settings.limits.uploads_mb_each << 20)
+    """Refuse bytes beyond the member's quota."""
+    most = state.settings.limits.uploads_mb_each << 20
+    if who is not None and (used := uploads.bytes_of(who.name)) + more > most:
+        raise Refusal(413, f"{who.name} has {used >> 20} MB of models here, and {most >> 20} MB are the most")
 
 
 def _store(state: State, who: Member | None, uploads: Uploads, incoming: Incoming, name: str) -> Upload:
@@ -107,28 +110,139 @@ def _store(state: State, who: Member | None, uploads: Uploads, incoming: Incomin
     return upload
 
 
-def _answer(upload: Upload) -> Uploaded:
-    facts = upload.facts
-    return Uploaded(
-        upload=upload.digest,
-        name=upload.name,
-        size=upload.size,
-        facts=UploadedFacts(
-            family=facts.family,
-            inputs=facts.inputs,
-            weights_mb=facts.weights_mb,
-            parameters=facts.parameters,
-            note=upload.note,
-        ),
-        operators=[UploadedOperator(**each) for each in _operators(upload)],
-    )
-
-
-def _operators(upload: Upload) -> list[dict[str, Any]]:
+def _operators(upload: Upload) -> list[UploadedOperator]:
     """Those that ran, by their share of the time; if none ran, those in the file."""
     if not upload.facts.profiles:
         counts = sorted(upload.operators.items(), key=lambda pair: (-pair[1], pair[0]))
-        return [{"kind": kind, "count": count, "share": None} for kind, count in counts]
+        return [UploadedOperator(kind=kind, count=count, share=None) for kind, count in counts]
     profile = upload.facts.profiles[0]
     ranked = sorted(profile.operators, key=lambda each: -profile.shares[each.name])
-    return [{"kind": each.name, "count": each.calls, "share": profile.shares[each.name]} for each in ranked]
+    return [UploadedOperator(kind=each.name, count=each.calls, share=profile.shares[each.name]) for each in ranked]
+
+
+@dataclass(frozen=True)
+class Upload:
+    """An uploaded model. `operators`: the count of each kind. `note`: why the model could not be run."""
+
+    digest: str
+    name: str
+    size: int
+    facts: ModelFacts
+    operators: dict[str, int]
+    note: str = ""
+
+    @property
+    def word(self) -> str:
+        """The name of the model in a job, valid on every machine."""
+        return f"{UPLOAD}{self.digest}"
+
+
+class Uploads:
+    """The uploads of one service."""
+
+    def __init__(self, database: Database, home: Path) -> None:
+        self._database, self._sent = database, SentModels(database, home)
+
+    def path(self, upload: Upload) -> Path:
+        """Its file."""
+        return self._sent.path(upload.digest)
+
+    def get(self, digest: str) -> Upload:
+        """The upload of this hash."""
+        upload = self._find(digest) if DIGEST.fullmatch(digest) else None
+        if upload is None:
+            raise UnknownName("upload", digest[:12], ())
+        return upload
+
+    def bytes_of(self, owner: str) -> int:
+        """How many bytes a member has here."""
+        query = select(func.coalesce(func.sum(table.c.size), 0)).where(table.c.owner == owner)
+        with self._database.read() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    @contextmanager
+    def incoming(self) -> Iterator[Incoming]:
+        """A temporary file to write to; deleted at the end unless it was stored."""
+        with self._sent.beside() as (path, file):
+            yield Incoming(path, file)
+
+    def keep(self, incoming: Incoming, name: str, owner: str | None) -> Upload:
+        """Read the received file and store it. Equal files are stored once."""
+        incoming.close()
+        upload = self._find(incoming.digest) or read_model(incoming.path, cleaned(name), incoming.digest)
+        self._sent.store(incoming.path, upload.digest)
+        self._record(upload, owner)
+        return upload
+
+    def _find(self, digest: str) -> Upload | None:
+        with self._database.read() as connection:
+            row = connection.execute(select(table).where(table.c.digest == digest)).one_or_none()
+        if row is None:
+            return None
+        stored = json.loads(row.facts)
+        facts, note = FACTS.validate_python(stored["facts"]), stored.get("note", "")
+        return Upload(row.digest, row.name, row.size, facts, stored["operators"], note)
+
+    def _record(self, upload: Upload, owner: str | None) -> None:
+        facts = FACTS.dump_python(upload.facts, mode="json")
+        text = json.dumps({"facts": facts, "operators": upload.operators, "note": upload.note})
+        with self._database.write() as connection:
+            if not self._sent.is_whole(upload.digest, upload.size):  # storing took so long that the file was cleaned up
+                raise WrongState(f"{upload.name}: storing it took more than a day; send it again")
+            now, this_upload = datetime.now(UTC).isoformat(), table.c.digest == upload.digest
+            if not connection.execute(update(table).where(this_upload).values(created_at=now)).rowcount:
+                row: dict[str, Any] = {"digest": upload.digest, "name": upload.name, "size": upload.size}
+                connection.execute(insert(table).values(**row, owner=owner, created_at=now, facts=text))
+
+
+class Incoming:
+    """A file that is being received, and its hash."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self.path, self.size = path, 0
+        self._file, self._hash = file, hashlib.sha256()
+
+    def write(self, chunk: bytes) -> None:
+        """Add the next bytes."""
+        self._hash.update(chunk)
+        self._file.write(chunk)
+        self.size += len(chunk)
+
+    def close(self) -> None:
+        """Flush all bytes to disk."""
+        if not self._file.closed:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    @property
+    def digest(self) -> str:
+        """The hash of what was received so far."""
+        return self._hash.hexdigest()
+
+
+def cleaned(name: str) -> str:
+    """A name that can be shown: letters, digits and a few signs, without folders."""
+    plain = re.sub(r"[^A-Za-z0-9._ -]+", "-", re.split(r"[/\\]", name)[-1]).strip(" .-")
+    return plain[-LONGEST_NAME:].strip(" .-") or "model.onnx"
+
+
+def read_model(path: Path, name: str, digest: str) -> Upload:
+    """Read a model's file in a child process, and profile passes of it if that needs no further input."""
+    anatomy_read = json.loads(in_child_process(name, MODEL, anatomy, str(path), name))
+    facts = FACTS.validate_python(anatomy_read["facts"])
+    upload = Upload(digest, name, path.stat().st_size, facts, dict(anatomy_read["operators"]))
+    try:
+        return replace(upload, facts=profiled(facts, path, name, {}))
+    except UserError as error:
+        return replace(upload, note=str(error))
+
+
+def profiled(facts: ModelFacts, path: Path, name: str, shapes: dict[str, int]) -> ModelFacts:
+    """The facts with profiles of passes at these sizes of free axes, made in a child process."""
+    folder = tempfile.mkdtemp(prefix="passes-", dir=path.parent)
+    try:
+        profiles = in_child_process(name, passes_limits(path.stat().st_size), passes, str(path), name, shapes, folder)
+        return replace(facts, profiles=PROFILES.validate_json(profiles))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from math import isfinite
 from typing import Any, NoReturn
 
@@ -20,8 +21,7 @@ from mlcd.service.web.failures import Refusal
 JSON, BYTES = "application/json", "application/octet-stream"
 DEEPEST = 32
 MOST_DIGITS = 40
-LONGEST_S = 30.0
-"""Timeout of a small body."""
+LONGEST_S = 30.0  # timeout of a small body
 UPLOADS = "/uploads"
 
 
@@ -33,17 +33,24 @@ def is_upload(request: Request) -> bool:
 async def whole_body(request: Request, most_kb: int) -> Receive:
     """Read a small body, check it, and return a `receive` that replays it."""
     check_size(request, most_kb << 10)
-    try:
-        async with asyncio.timeout(LONGEST_S):
-            body = b"".join([chunk async for chunk in limited_chunks(request, most_kb << 10)])
-    except TimeoutError:
-        raise Refusal(400, f"the body did not come within {LONGEST_S:.0f} s") from None
-    except ClientDisconnect:
-        raise Refusal(400, "the body is cut short") from None
+    async with arriving("body", LONGEST_S):
+        body = b"".join([chunk async for chunk in limited_chunks(request, most_kb << 10)])
     if body:
         check_type(request, JSON)
         check_json(body)
     return _replay(body, request.receive)
+
+
+@asynccontextmanager
+async def arriving(what: str, seconds: float) -> AsyncIterator[None]:
+    """While a body is read: refused if it takes longer than this, or ends too early."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise Refusal(400, f"the {what} did not come within {seconds:.0f} s") from None
+    except ClientDisconnect:
+        raise Refusal(400, f"the {what} is cut short") from None
 
 
 def check_size(request: Request, most: int) -> None:

@@ -10,20 +10,32 @@ from urllib.parse import unquote_plus
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mlcd.core.errors import MlcdError
+from mlcd.reports.html import policy
 from mlcd.service.web.failures import Refusal, refusal
+from mlcd.service.web.identity import address_of, authenticate, is_open, is_still_member
 from mlcd.service.web.safety.bodies import check_text, is_upload, whole_body
-from mlcd.service.web.safety.credentials import address_of, authenticate, is_open, is_still_member
-from mlcd.service.web.safety.event_streams import MembershipCache, StreamLimit, is_stream, while_member
-from mlcd.service.web.safety.headers import headers_of
-from mlcd.service.web.safety.origin import check_host, check_origin
-from mlcd.service.web.safety.peer import check_peer
-from mlcd.service.web.safety.rate_limits import RateLimits
+from mlcd.service.web.safety.limits import MembershipCache, RateLimits, StreamLimit, is_stream, while_member
+from mlcd.service.web.safety.origin import check_host, check_origin, check_peer
 from mlcd.service.web.state import State
 
+PAGES = (
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+DATA = "default-src 'none'; frame-ancestors 'none'"
+SANDBOX = "frame-ancestors 'self'; sandbox allow-scripts"
+"""Beside the report's own policy: its one script runs without an origin, and so without the member's session."""
+YEAR_S = 31_536_000
+ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
 LONGEST_ADDRESS = 8 << 10
 LONGEST_HEADERS = 32 << 10
 _LOG = logging.getLogger("mlcd.service.web")
@@ -35,10 +47,7 @@ class Gate:
     def __init__(self, app: ASGIApp, state: State, rates: RateLimits) -> None:
         self.app, self.state, self.settings, self.rates = app, state, state.settings, rates
         self.streams = StreamLimit(state.settings.limits.streams_each)
-        recheck_s = state.settings.limits.known_for_s
-        self.memberships = MembershipCache(
-            lambda request: run_in_threadpool(is_still_member, request, state), recheck_s / 2
-        )
+        self.memberships = MembershipCache(self._is_still_member, state.settings.limits.known_for_s / 2)
         self.https = (state.settings.public_url or "").startswith("https://")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,14 +65,16 @@ class Gate:
             except MlcdError as error:
                 refused = refusal(error)
                 _LOG.info("%s %r refused: %s", request.method, request.url.path, refused)
-                error_response = JSONResponse({"error": str(refused), **refused.extra}, refused.status, refused.headers)
-                await error_response(scope, receive, with_headers)
+                await refused.response()(scope, receive, with_headers)
                 return
             response = self.app(scope, receive, with_headers)
             if is_stream(request) and request.state.member is not None:
                 is_member = partial(self.memberships.is_still_member, request)
                 response = while_member(response, is_member, with_headers, self.settings.limits.known_for_s)
             await response
+
+    async def _is_still_member(self, request: Request) -> bool:
+        return await run_in_threadpool(is_still_member, self.state, request)
 
     async def _admit(self, request: Request, answered: ExitStack) -> Receive:
         """Check a request and return how to read its body; `answered`: closed when the response is complete."""
@@ -75,7 +86,7 @@ class Gate:
         return request.receive if is_upload(request) else await whole_body(request, self.settings.limits.body_kb)
 
     def _check(self, request: Request) -> None:
-        self.rates.address(address_of(request))
+        self.rates.count("address", address_of(request))
         check_form(request)
         check_host(request, self.settings)
         if self.settings.mode == "ui" and self.settings.same_user:
@@ -104,3 +115,18 @@ def check_form(request: Request) -> None:
         raise Refusal(400, "the headers are too long")
     for text in (request.url.path, request.scope["path"], unquote_plus(query)):
         check_text(text)
+
+
+def headers_of(path: str, *, https: bool) -> dict[str, str]:
+    """The security headers of a response to this path: no foreign scripts, no frames, no guessed content types."""
+    headers = dict(ALWAYS)
+    if not path.startswith("/api/"):
+        headers["Content-Security-Policy"] = PAGES
+    elif path.endswith("/report"):
+        headers["Content-Security-Policy"] = f"{policy()}; {SANDBOX}"
+    else:
+        headers["Content-Security-Policy"] = DATA
+        headers["Cache-Control"] = "private, no-cache"
+    if https:
+        headers["Strict-Transport-Security"] = f"max-age={YEAR_S}"
+    return headers

@@ -1,4 +1,4 @@
-"""Deletes old logs and uploaded models. Never an entry of the ledger."""
+"""What is left behind: old logs and uploaded models, and launches on machines that are gone for good."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ from sqlalchemy import func, select
 
 from mlcd.clouds.control import Cleaned
 from mlcd.clouds.launches import Launches
+from mlcd.core.clock import WallClock
 from mlcd.core.database.files import LogPieces, SentModels
 from mlcd.core.database.schema import entries, runs
-from mlcd.core.ledger import Ledger, Status
-from mlcd.service.workers.crew import waits
+from mlcd.core.errors import WrongState
+from mlcd.core.ledger import Ended, Entry, Ledger, Line, Reserved, Settled, Status, Stopped
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.runs.machine import elsewhere, forget, is_the_machine
+from mlcd.core.units import format_usd
+from mlcd.service.workers.submitted import waits
 
-UNFINISHED = (Status.SEARCHING, Status.RUNNING, Status.STOPPED)
-"""A run that can be resumed needs its model, however old it is."""
+UNFINISHED = (Status.SEARCHING, Status.RUNNING, Status.STOPPED)  # such a run needs its model, however old
 
 
 def drop_old(ledger: Ledger, home: Path, before: datetime) -> Iterator[Cleaned]:
     """Delete logs of runs without activity since then, and models that no run needs; yield what was deleted.
 
-    In the database for all machines, and in the files of this machine, in `home`. Checkpoints belong to the job.
+    In the database for all machines, and in the files of this machine, in `home`. Never an entry of the ledger, nor a
+    checkpoint, which belongs to the job.
     """
     pieces, sent = LogPieces(ledger.database), SentModels(ledger.database, home)
     labels, folders = pieces.labels(), _ended(home, before)
@@ -31,10 +36,8 @@ def drop_old(ledger: Ledger, home: Path, before: datetime) -> Iterator[Cleaned]:
     yield from _cleaned("logs", "launches", [pieces.delete(each) for each in labels if _run(each) in inactive])
     deleted = [_delete(each) for each in folders if _run(each.name) in inactive]
     yield from _cleaned("logs on this machine", "launches", deleted)
-    uploads = [
-        size for each in sent.sent_before(before) if (size := _delete_upload(ledger, sent, each, before)) is not None
-    ]
-    yield from _cleaned("uploads", "models", uploads)
+    sizes = [_delete_upload(ledger, sent, each, before) for each in sent.sent_before(before)]
+    yield from _cleaned("uploads", "models", [each for each in sizes if each is not None])
     sent.forget_copies(before)
 
 
@@ -88,3 +91,42 @@ def _is_needed(ledger: Ledger, digest: str, before: datetime) -> bool:
 def _cleaned(what: str, of: str, sizes_bytes: list[int]) -> Iterator[Cleaned]:
     if sizes_bytes:
         yield Cleaned(what, f"deleted ({of}: {len(sizes_bytes)}, {sum(sizes_bytes) / 1e6:.1f} MB)")
+
+
+def give_up_machine(run: str, ledger: Ledger) -> str:
+    """Give up the machine that has a run's launches; return one sentence on what happens to the run.
+
+    The end of its launches is unknown. Each is billed until now, but at most for its lifetime: it cannot have cost
+    more. A run on rented machines can then be resumed anywhere; one on nodes of the lost machine itself is over.
+    """
+    name = ledger.find(run)
+    with ledger.hold(name):
+        account, host = ledger.account(name), elsewhere(name, ledger)
+        if host is None:
+            raise WrongState(f"run '{name}' is {account.status} and waits for no other machine; see: mlcd show {name}")
+        lines = ledger.lines(name)
+        book = ledger.book(name, WallClock(lines[0].written_at))
+        closed: list[Entry] = [_worst_case(each, lines, book.clock.elapsed_s(), host) for each in account.open]
+        usd = sum(each.measurement.usd for each in closed if isinstance(each, Settled))
+        if is_the_machine(account.job):
+            words = f"its machine {host} is gone, and with it what it measured and saved there; begin it anew"
+            closed.append(Ended(False, words))
+        else:
+            closed.append(Stopped(f"its machine {host} is gone"))
+            words = f"its machine {host} is gone; go on with: mlcd resume {name}"
+        book.write(*closed)
+        ledger.set_progress(name, None)
+        forget(name, ledger)
+    return f"{name}: {words}. What was open there counts {format_usd(usd)}, the most it can have cost"
+
+
+def _worst_case(reserved: Reserved, lines: list[Line], now_s: float, host: str) -> Settled:
+    """Settle a launch whose end is unknown at its worst-case cost."""
+    order = reserved.launch
+    began_s = next(line.elapsed_s for line in lines if line.entry == reserved)
+    seconds = max(0.0, now_s - began_s)
+    if order.lifetime_s is not None:  # its machines end by themselves after that
+        seconds = min(seconds, order.lifetime_s)
+    detail = f"its machine {host} is gone; counted at the most that it can have cost"
+    usd = order.bill_usd(seconds)
+    return Settled(order, Measurement(order.configuration, Outcome.INTERRUPTED, seconds, usd, detail=detail))

@@ -1,4 +1,4 @@
-"""Heartbeat intervals and timeouts of workers and drivers."""
+"""Heartbeat intervals and timeouts of workers and drivers, and how much of them one member may have."""
 
 from __future__ import annotations
 
@@ -34,3 +34,19 @@ class Timing:
 
 
 TIMING = Timing()
+
+
+@dataclass(frozen=True)
+class Caps:
+    """So that nobody starves the others. Of one member: `running` runs at once on all workers, `queued` runs that wait.
+
+    Of one run that only computes, on a simulated or recorded cloud: `probes`, and seconds of computing.
+    """
+
+    running: int = 4
+    queued: int = 50
+    probes: int = 2_000
+    computing_s: float = 1_800.0
+
+
+CAPS = Caps()

@@ -1,22 +1,27 @@
-"""Procrastinate's connection to PostgreSQL, with retries while the database restarts.
-
-Without them a worker stops when one query fails, but waits for its active runs first: for hours it would take no new
-one. This connector retries until the database is back.
-"""
+"""Procrastinate, the queue, in our database: its tables, our query of the next job, and retries while it restarts."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
 from procrastinate import PsycopgConnector, sql
 from procrastinate.connector import Notify
 from procrastinate.exceptions import ConnectorException
+from procrastinate.schema import SchemaManager
+from sqlalchemy import Connection
 
+from mlcd.core.database import Database
+from mlcd.core.database.engine import LOCKS
 from mlcd.service.workers.log import LOG
 
+NEWEST = "COMMENT ON TABLE procrastinate_jobs IS '{}'"
+"""Procrastinate does not record its latest migration: we do, as a comment on its table of jobs."""
+FAIR_SHARE = files("mlcd.service.workers").joinpath("fair_share.sql")  # our own query that selects the next job
 RETRY_S = 0.5
 T = TypeVar("T")
 FETCH = sql.queries["fetch_job"].replace(
@@ -26,14 +31,38 @@ FETCH = sql.queries["fetch_job"].replace(
 assert "mlcd_fetch_job_v1" in FETCH, "Procrastinate fetches jobs in another way now: see fair_share.sql"
 
 
+def prepare(database: Database) -> None:
+    """Create the tables at the first start, or apply newer migrations of Procrastinate."""
+    migrations = sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
+    with database.write() as connection:  # a lock: several services may start at once
+        if connection.exec_driver_sql("SELECT to_regclass('procrastinate_jobs')").scalar() is None:
+            _execute(connection, SchemaManager.get_schema())
+        else:
+            version = connection.exec_driver_sql("SELECT obj_description('procrastinate_jobs'::regclass)").scalar()
+            for migration in migrations:
+                if version is not None and migration.name > version:
+                    _execute(connection, migration.read_text(encoding="utf-8"))
+        _execute(connection, NEWEST.format(migrations[-1].name))
+        _execute(connection, FAIR_SHARE.read_text(encoding="utf-8").format(locks=LOCKS))
+
+
+def _execute(connection: Connection, script: str) -> None:
+    """Run several statements at once, which psycopg allows only without parameters."""
+    driver: Any = connection.connection.dbapi_connection
+    driver.execute(script)
+
+
 class RetryingConnector(PsycopgConnector):
-    """Retries queries while the database is unreachable. A query whose reply was lost may run twice; workers check."""
+    """Retries queries while the database is unreachable. A query whose reply was lost may run twice; workers check.
+
+    Without retries a worker stops when one query fails, but waits for its active runs first: for hours it would take no
+    new one.
+    """
 
     def __init__(self, at_once: int) -> None:
         super().__init__()
         self._at_once = at_once
-        self.retrying = True
-        """False when the worker is to end: then a failed query is not retried."""
+        self.retrying = True  # False when the worker is to end: then a failed query is not retried
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:
         """Execute."""
@@ -61,15 +90,12 @@ class RetryingConnector(PsycopgConnector):
         warned = False
         while True:
             try:
-                reply = await query_once()
+                return await query_once()
             except ConnectorException as error:
-                if not self.retrying or not isinstance(
-                    error.__cause__, psycopg.OperationalError | psycopg.InterfaceError
-                ):
+                unreachable = isinstance(error.__cause__, psycopg.OperationalError | psycopg.InterfaceError)
+                if not self.retrying or not unreachable:
                     raise
                 if not warned:
                     LOG.warning("the queue's database is unreachable; retrying")
                 warned = True
                 await asyncio.sleep(RETRY_S)
-            else:
-                return reply
