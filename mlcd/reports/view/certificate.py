@@ -9,15 +9,15 @@ from mlcd.core.forecasts import keeps_limits
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.nouns import ServingTask
-from mlcd.planners.serve.promise import certifies, service_of
+from mlcd.planners.serve.nouns import ServingTask, service_of
+from mlcd.planners.serve.promise import certifies
 from mlcd.reports import answer as trained
+from mlcd.reports.functions import page as on_functions
+from mlcd.reports.serve import page as served
 from mlcd.reports.serve.words import certificate_words, promise_words
 from mlcd.reports.story import Story
 from mlcd.reports.view.page import Certificate, CertificateTerm
 from mlcd.reports.words import slow_rate_words, where_words
-from mlcd.service.web.reading.child import answer as on_functions
-from mlcd.service.web.reading.child import answer as served
 
 
 def certificate(story: Story) -> Certificate | None:

@@ -14,15 +14,15 @@ from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.promise import certifies
 from mlcd.reports import answer as trained
 from mlcd.reports.document import document_of, forecast_of
+from mlcd.reports.functions import page as on_functions
 from mlcd.reports.run_document import Additions, NotBegun
 from mlcd.reports.run_document.part import taken
+from mlcd.reports.serve import page as served
 from mlcd.reports.story import Story, Tried
 from mlcd.reports.view.certificate import certificate
 from mlcd.reports.view.page import PathStep, RunPage, SpendPoint, UnderWay
 from mlcd.reports.view.summary import QUEUED, Summary, summary_of
 from mlcd.reports.words import decision_words
-from mlcd.service.web.reading.child import answer as on_functions
-from mlcd.service.web.reading.child import answer as served
 
 Fields = dict[str, Any]
 ACTIVE = (Status.SEARCHING, Status.RUNNING)
