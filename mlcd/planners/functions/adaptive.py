@@ -20,6 +20,7 @@ subclasses in `mlcd_bench/baselines/functions.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import ceil, isfinite
@@ -107,6 +108,11 @@ class AdaptiveTraining:
     _known: list[tuple[FunctionsTask, Ground]] = field(default_factory=list, init=False, repr=False, compare=False)
     _folded: list[Folded] = field(default_factory=list, init=False, repr=False, compare=False)
 
+    @staticmethod
+    def needed(stages: Sequence[float]) -> float:
+        """The least limit for a plan that takes so much in each stage."""
+        return sum(stages)
+
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The next epoch, or how it ended. `job` is what is left of it."""
         now = self._state(job, history)
@@ -169,9 +175,9 @@ class AdaptiveTraining:
             where, then = last, last if then == where else then
         because = course.because if now.done and course.because else self._progress(now, where) + course.because
         if not now.may_use(where):
-            fitting = self._fitting(now)
+            fitting, (least_s, least_usd) = now.fitting, now.options.cold
             if not len(fitting):
-                return Finish(self._out_of_limits(now, course))
+                return Finish(self._out_of_limits(now, float(least_s.min()), float(least_usd.min())))
             why = f"after: {now.broken[-1].ending}" if now.broken else "which could break a limit"
             planned, where = where, fitting.allocation(self._instead(now, fitting, course))
             then, because = where, f"epoch {now.done + 1}: {instead_of(where, planned)}, {why}"
@@ -184,10 +190,6 @@ class AdaptiveTraining:
             work=work,
             most_s=patience_s(max(now.takes([where], cold=True)[0], now.ground.takes(where, cold=True)[0])),
         )
-
-    def _fitting(self, now: RunState) -> Options:
-        """What may be used where the course may not."""
-        return now.fitting
 
     def _instead(self, now: RunState, fitting: Options, course: Course) -> int:
         """What is best for the epochs left among these; what gets furthest, if nothing is."""
@@ -251,14 +253,9 @@ class AdaptiveTraining:
             return f"epoch {now.done + 1} of about {max(round(outlook.epochs), now.done + 1)}: {where}"
         return f"epoch {now.done + 1}: {target} is not in sight, {outlook.tendency}"
 
-    def _least_epoch(self, now: RunState, course: Course) -> tuple[float, float]:
-        """The seconds and dollars of one more epoch, where it takes least of each."""
-        seconds, usd = now.options.cold
-        return float(seconds.min()), float(usd.min())
-
-    def _out_of_limits(self, now: RunState, course: Course) -> str:
+    def _out_of_limits(self, now: RunState, seconds: float, usd: float) -> str:
         """Which limit, what one more epoch would take of it, how far it came, and how many epochs are missing."""
-        left, (longer, dearer), (seconds, usd) = now.left, now.worst, self._least_epoch(now, course)
+        left, (longer, dearer) = now.left, now.worst
         short = []
         if left.budget_usd is not None and usd * dearer > left.budget_usd:
             over = format_usd(left.budget_usd)

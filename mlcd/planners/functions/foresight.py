@@ -6,7 +6,6 @@ spread allows for. Where no plan keeps them, the decision names the limit and th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from mlcd.core.decision import Decision, Forecast, Relaxation
@@ -84,10 +83,10 @@ def _infeasible(problem: StageProblem, goal: Goal, history: History, calibration
     in_budget = planner(problem, replace(left, objective=Objective.FASTEST, deadline_s=None))
 
     def needs_usd(plan: StagePlan) -> float:
-        return history.spent_usd + factor * _needed(method, [each.usd for each in plan.stages])
+        return history.spent_usd + factor * METHODS[method].needed([each.usd for each in plan.stages])
 
     def needs_s(plan: StagePlan) -> float:
-        return history.elapsed_s + factor * _needed(method, [each.seconds for each in plan.stages])
+        return history.elapsed_s + factor * METHODS[method].needed([each.seconds for each in plan.stages])
 
     ways = []
     if in_time is not None:
@@ -101,11 +100,6 @@ def _infeasible(problem: StageProblem, goal: Goal, history: History, calibration
     binding = "the budget and the deadline together" if (in_time is None) == (in_budget is None) else one
     ends = f"the fastest plan takes {_takes(quick)}, the cheapest {_takes(cheap)}"
     return Decision(None, f"no plan keeps the limits: {ends}", binding=binding, relaxations=tuple(ways))
-
-
-def _needed(method: str, stages: Sequence[float]) -> float:
-    """The least limit for so much in each stage; equal shares of it must do for the stage that needs the most."""
-    return len(stages) * max(stages) if method == "fixed" else sum(stages)
 
 
 def _relaxed(

@@ -11,6 +11,7 @@ fixed     an equal share of the limits for each epoch of the estimate. Epochs ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 from typing import ClassVar
@@ -19,6 +20,7 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective
+from mlcd.core.strategy import Apply, Finish
 from mlcd.planners.functions.adaptive import AdaptiveTraining, Course, epochs_left, instead_of
 from mlcd.planners.functions.choice import ROUNDING, Options, furthest, single
 from mlcd.planners.functions.nouns import Allocation
@@ -76,11 +78,8 @@ class Cirrus(_OneAllocation):
         return replace(chosen, because=f"{why}: {instead_of(chosen.ahead[0], course.ahead[0])}")
 
 
-class Fixed(_OneAllocation):
-    """Never chosen again; where it no longer fits, with what does."""
-
-    method: ClassVar[str] = "fixed"
-    plan_stages = staticmethod(fixed)
+class _FirstChoice(_OneAllocation):
+    """Never chosen again."""
 
     def _outlook(self, now: RunState) -> Outlook:
         return certain(now.most) if now.job.target is None else before(self.epochs, now.most)
@@ -89,17 +88,29 @@ class Fixed(_OneAllocation):
         return course
 
 
-class LambdaML(Fixed):
-    """Never chosen again: it ends where its allocation no longer fits, unless that has failed."""
+class Fixed(_FirstChoice):
+    """Where its allocation no longer fits, it goes on with what does."""
+
+    method: ClassVar[str] = "fixed"
+    plan_stages = staticmethod(fixed)
+
+    @staticmethod
+    def needed(stages: Sequence[float]) -> float:
+        """Equal shares must do for the stage that needs the most."""
+        return len(stages) * max(stages)
+
+
+class LambdaML(_FirstChoice):
+    """It ends where its allocation no longer fits, unless that has failed."""
 
     method: ClassVar[str] = "lambdaml"
     plan_stages = staticmethod(lambdaml)
 
-    def _fitting(self, now: RunState) -> Options:
-        return now.fitting if now.broken else now.fitting.only(np.zeros(len(now.fitting), dtype=bool))
-
-    def _least_epoch(self, now: RunState, course: Course) -> tuple[float, float]:
-        return now.takes(course.ahead[:1])
+    def _next_epoch(self, now: RunState) -> Apply | Finish:
+        ahead = self._course(now).ahead
+        if not now.may_use(ahead[0]) and not now.broken:
+            return Finish(self._out_of_limits(now, *now.takes(ahead[:1])))
+        return super()._next_epoch(now)
 
 
 class Siren(AdaptiveTraining):
