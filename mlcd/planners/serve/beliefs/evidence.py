@@ -20,7 +20,7 @@ from mlcd.core.configuration import Configuration, Floats
 from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs.cells import BATCH, Cells
-from mlcd.planners.serve.known_models import Knowledge, knob
+from mlcd.planners.serve.known_models import Knowledge, number_of
 from mlcd.planners.serve.nouns import Arrivals, Figure, ModelFacts, ServingTask, served_by
 
 NEAR = 0.97
@@ -109,8 +109,7 @@ def _by_latency(m: Measurement, usual: Ratio) -> float | None:
 
 def batch_of(configuration: Configuration) -> float:
     """The batch that a configuration answers together."""
-    batch = knob(configuration, BATCH)
-    return max(float(batch), 1.0) if isinstance(batch, int | float) else 1.0
+    return max(number_of(configuration, BATCH) or 1.0, 1.0)
 
 
 def host_limits(knowledge: Knowledge, service: ServingTask, history: History, cores: Floats, usual: Ratio) -> Floats:
@@ -136,8 +135,8 @@ def host_limits(knowledge: Knowledge, service: ServingTask, history: History, co
 
 def cores_of(knowledge: Knowledge, configuration: Configuration) -> float:
     """How many prepare its requests; one where that may not be set."""
-    cores = knob(configuration, knowledge.anatomy.host)
-    return max(float(cores), 1e-9) if isinstance(cores, int | float) else 1.0
+    cores = number_of(configuration, knowledge.anatomy.host)
+    return 1.0 if cores is None else max(cores, 1e-9)
 
 
 def seen_ratio(knowledge: Knowledge, figure: Figure) -> Ratio:
