@@ -1,1 +1,1 @@
-"""Serve a model that nobody has seen before: what may vary, and how to search it."""
+"""Serve a model that was never measured: what may vary, and how to search it."""

@@ -12,4 +12,4 @@ CAPS = {
 """Options that cap a figure, the figure of each, and what it means."""
 SERVICE_NAMES = (*CAPS, "min_rps")
 METHOD, TRIALS, WHERE = "grey-box", 10, "local"
-"""What is usual where nobody says otherwise."""
+"""Defaults."""

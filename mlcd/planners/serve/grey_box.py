@@ -147,7 +147,7 @@ def _first_that_keeps(
 
 
 def _likely(draws: Draws, worths: Floats) -> Floats:
-    """p, by sample: where little is known, caps that hardly anything would keep are not what people ask for."""
+    """p, by sample: where little is known, a sample in which almost nothing keeps the caps is unlikely."""
     kept, runs = (worths > 0).sum(axis=1), (draws.rate > 0).sum(axis=1)
     p = (kept / np.maximum(runs, 1)) ** draws.outside
     return np.asarray(p / p.sum())

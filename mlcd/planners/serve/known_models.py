@@ -115,13 +115,12 @@ class Knowledge:
 
     def host_rate(self, inputs: str, configuration: Configuration) -> float | None:
         """Requests a second that the configuration's cores prepare; None where that is no limit, or not known."""
-        cores = knob(configuration, self.anatomy.host)
-        return self.host_rates.get(inputs, {}).get(float(cores)) if isinstance(cores, int | float) else None
+        cores = number_of(configuration, self.anatomy.host)
+        return self.host_rates.get(inputs, {}).get(cores) if cores is not None else None
 
     def memory_gb(self, configuration: Configuration) -> float | None:
         """The GB that the configuration allows; None where that is no limit."""
-        allowed = knob(configuration, self.anatomy.memory)
-        return float(allowed) if isinstance(allowed, int | float) else None
+        return number_of(configuration, self.anatomy.memory)
 
     def composed(self, model: SeenModel, configuration: Configuration) -> Cell | None:
         """What the model does there as a whole; None if it does not run."""
@@ -134,9 +133,10 @@ class Knowledge:
         return cell if host is None or host >= cell.rate else replace(cell, rate=host)
 
 
-def knob(configuration: Configuration, name: str) -> Knob | None:
-    """How a knob is set there; None if there is no such knob."""
-    return dict(knobs_of(configuration)).get(name)
+def number_of(configuration: Configuration, knob: str) -> float | None:
+    """How a knob is set there; None if there is no such knob, or its value is a word."""
+    value = dict(knobs_of(configuration)).get(knob)
+    return float(value) if isinstance(value, int | float) else None
 
 
 POINTS, OPERATORS, HOST = "points.csv", "operators.csv", "host.csv"

@@ -58,7 +58,7 @@ def certifies(job: Job, measurement: Measurement) -> bool:
 
 
 def figure_of(measurement: Measurement, cap: Cap) -> float:
-    """The figure that a cap is about; without end where nobody measured it."""
+    """The figure that a cap is about; infinite if it was not measured."""
     return served_by(measurement).figures.get(cap.figure, inf)
 
 

@@ -17,9 +17,9 @@ from mlcd.planners.jobfile.read import at, read_yaml
 from mlcd.planners.serve.nouns import Endpoint, Knob, Knobs, KnobTable, ServerSettings
 
 TRIAL = ProbeTime(60.0, 0.0)
-"""A trial of a server takes a minute at the most, where nobody says otherwise."""
+"""A trial takes a minute at the most, by default."""
 USD_PER_CORE_HOUR, USD_PER_GB_HOUR = 0.04048, 0.004445
-"""AWS Fargate's list prices in us-east-1: what a core and a GB cost where nobody says otherwise."""
+"""AWS Fargate's list prices in us-east-1: what a core and a GB cost by default."""
 
 
 def usual_knobs() -> KnobTable:

@@ -69,7 +69,7 @@ def _tested(job: Job, m: Measurement, judged: Measurement) -> dict[str, Any]:
 
 
 def _operators(service: ServingTask) -> list[OperatorShare]:
-    """The operators of one pass of the model, the longest first; none where nobody looked."""
+    """The operators of one pass of the model, the longest first; none without a profile."""
     if not service.model.profiles:
         return []
     profile = service.model.profiles[0]

@@ -32,7 +32,7 @@ class Axes:
     categories: tuple[tuple[Knob, ...], ...]
 
     def category_of(self, profile: Profile) -> int | None:
-        """The first category with the profile's precision; None if it speaks of something that may not be set."""
+        """The first category with the profile's precision; None if that precision is no setting here."""
         if not self.words:
             return 0
         return next((i for i, words in enumerate(self.categories) if profile.precision in words), None)

@@ -72,7 +72,7 @@ class Outlook:
     previews: tuple[list[Samples], list[Samples]]
 
     def log_chance(self, trials: Trials, cells: Cells) -> float:
-        """Of this belief, after the first trials: later ones change what each says, and hardly their chances."""
+        """Of this belief, after the first trials: later ones change its chance very little."""
         first = trials[:MOST_WEIGHED]
         times = [(at, each.time, each.sd) for at, each in first if each.time is not None and each.time_bound == 0]
         sizes = [(at, each.memory, REPEATS) for at, each in first if each.memory is not None and each.memory_bound == 0]

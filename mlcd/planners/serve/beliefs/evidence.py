@@ -20,7 +20,7 @@ from mlcd.core.configuration import Configuration, Floats
 from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs.cells import BATCH, Cells
-from mlcd.planners.serve.known_models import Knowledge, knob
+from mlcd.planners.serve.known_models import Knowledge, number_of
 from mlcd.planners.serve.nouns import Arrivals, Figure, ModelFacts, ServingTask, served_by
 
 NEAR = 0.97
@@ -37,7 +37,7 @@ EXACT = 1e-9
 
 @dataclass(frozen=True)
 class CellTrial:
-    """One trial of a cell, in the log; None where it tells nothing. `bound`: as in `surfaces.Seen`."""
+    """One trial of a cell: logs of its time and memory, None if unknown. `bound`: as in `surfaces.Seen`."""
 
     measurement: Measurement
     time: float | None = None
@@ -92,7 +92,7 @@ def _device_time(knowledge: Knowledge, service: ServingTask, m: Measurement, usu
 
 
 def _waited(knowledge: Knowledge, m: Measurement, usual: Ratio) -> bool:
-    """Whether the device answered faster than requests came: nobody knows what the host prepares, but it shows."""
+    """Whether the device waited for the host, whose rate is unknown: it answered faster than requests came."""
     by_latency = _by_latency(m, usual)
     return (
         bool(knowledge.anatomy.host)
@@ -109,12 +109,11 @@ def _by_latency(m: Measurement, usual: Ratio) -> float | None:
 
 def batch_of(configuration: Configuration) -> float:
     """The batch that a configuration answers together."""
-    batch = knob(configuration, BATCH)
-    return max(float(batch), 1.0) if isinstance(batch, int | float) else 1.0
+    return max(number_of(configuration, BATCH) or 1.0, 1.0)
 
 
 def host_limits(knowledge: Knowledge, service: ServingTask, history: History, cores: Floats, usual: Ratio) -> Floats:
-    """Requests a second that so many cores prepare; infinite where that is no limit, or nobody knows.
+    """Requests a second that so many cores prepare; infinite where that is no limit, or unknown.
 
     Of a kind of input that was never measured, a trial that waited for its host tells; cores are then taken to add up.
     """
@@ -136,12 +135,12 @@ def host_limits(knowledge: Knowledge, service: ServingTask, history: History, co
 
 def cores_of(knowledge: Knowledge, configuration: Configuration) -> float:
     """How many prepare its requests; one where that may not be set."""
-    cores = knob(configuration, knowledge.anatomy.host)
-    return max(float(cores), 1e-9) if isinstance(cores, int | float) else 1.0
+    cores = number_of(configuration, knowledge.anatomy.host)
+    return 1.0 if cores is None else max(cores, 1e-9)
 
 
 def seen_ratio(knowledge: Knowledge, figure: Figure) -> Ratio:
-    """How a figure related to t, for the seen models; loosely 1 if none has it, or no two of its cells agree."""
+    """How a figure relates to t, for the seen models; a wide guess about 1 if none has it or its cells disagree."""
     models = []
     for model in knowledge.models:
         logs = [

@@ -155,7 +155,7 @@ class Lore:
 
     @cached_property
     def _guess(self) -> Floats:
-        """The weights by physics alone, as if nobody had been seen."""
+        """The prior mean of the weights: by physics alone."""
         weights = np.zeros(len(self._groups))
         for name, values in GUESSES.items():
             place = [group.name for group in GROUPS].index(name)

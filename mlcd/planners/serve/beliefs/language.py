@@ -61,7 +61,7 @@ GB_PER_BILLION = 2.0
 BITS = ((1.0, 0.8), (0.5, 0.1), (0.25, 0.1))
 """Of that, and the chance of it: weights of 16, 8 and 4 bits, where only the parameters are told."""
 BILLIONS, SPREAD, SIZES = 10.0, 1.0, 7
-"""A model whose size nobody tells: the middle, the standard deviation of its log, and how many sizes are supposed."""
+"""A model of unknown size: the middle, the standard deviation of its log, and how many sizes are supposed."""
 CROWDS = ((1.0, 0.4), (4.0, 0.3), (16.0, 0.3))
 """k, and the chance of it where all of the space is outside what was seen; inside, k is 1. Paged and grouped keys and
 values take a fourth to a sixteenth of the memory that they took before (2023)."""
@@ -137,7 +137,7 @@ class Lore:
         return np.hstack([np.column_stack(plain), which, which * load[:, None]])
 
     def weights_gb(self, facts: ModelFacts) -> float | None:
-        """The size of a model's weights; None if nobody tells."""
+        """The size of a model's weights; None if unknown."""
         if facts.parameters:
             return GB_PER_BILLION * facts.parameters
         return facts.weights_mb / 1_000 if facts.weights_mb else None
@@ -259,7 +259,7 @@ class LanguageBelief:
         return Draws(rates, {f: np.vstack([drawn[i] for _, drawn in parts]) for i, f in enumerate(figures)}, outside)
 
     def _outside(self, where: Places) -> float:
-        """The share of these on machines that nobody ran on, or with more users than anybody had."""
+        """The share of these on machines that no seen model ran on, or with more users than any of them had."""
         known, anatomy = seen_on(Same(self.knowledge)), self.knowledge.anatomy
         users = [machine_and_load(anatomy, at)[1] for model in self.knowledge.models for at in model.cells]
         new = np.array([name not in known for name in where.machines])

@@ -158,7 +158,7 @@ class Fit:
         return self.odd.get(machine.kind, self.odd_elsewhere)
 
     def _can(self, machine: Machine, weights_gb: float) -> Floats:
-        """Which of the grid's models could run there but for oddities."""
+        """Which of the grid's models could run there, failures of the GPU type (q) aside."""
         room = (_room(machine, weights_gb) > NEEDS)[:, None]
         can: Floats = (room & np.array([machine.count == 1, True])).astype(float)
         return can
@@ -204,7 +204,7 @@ def learn(seen: Sequence[tuple[float, Sequence[Tried]]]) -> Fit:
 
 
 def tried_in(anatomy: Anatomy, history: History, by_name: Mapping[str, Machine]) -> tuple[Tried, ...]:
-    """What a history tells, machine by machine. Bad luck tells nothing."""
+    """What the trials of a history show, by machine. Trials that failed by bad luck are left out."""
     by_machine: dict[str, Tried] = {}
     for m in history.measurements:
         name, users = machine_and_load(anatomy, knobs_of(m.configuration))

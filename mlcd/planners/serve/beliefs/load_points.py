@@ -38,7 +38,7 @@ class Places:
 
 @dataclass(frozen=True)
 class LoadPoints:
-    """Load tests that ran. `error`: variance of the logs. A figure that nobody told is NaN.
+    """Load tests that ran. `error`: variance of the logs. A figure that was not measured is NaN.
 
     `at`: where each stands in a space; -1 where it does not.
     """
@@ -86,7 +86,7 @@ def _points(where: Places, cells: Sequence[Cell], error: Floats, at: NDArray[np.
 
 
 def _logs(numbers: Sequence[float]) -> Floats:
-    """Of each; one that is nothing at all counts as hardly anything."""
+    """Of each number, which counts as `LEAST` at the least."""
     logs: Floats = np.log(np.maximum(np.array(numbers, dtype=float), LEAST))
     return logs
 

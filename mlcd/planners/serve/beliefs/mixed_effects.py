@@ -224,12 +224,12 @@ def _trust(squares: Floats, variance: Floats | float) -> Floats:
 
 
 Chances = tuple[tuple[float, float], ...]
-"""k, and the chance of it; for beliefs from the seen models, and for those as if nobody had been seen."""
+"""k, and the chance of it; for beliefs learnt from the seen models, and for the prior beliefs."""
 WIDER: Chances = ((0.0, 0.6), (1.0, 0.2), (4.0, 0.1))
 STRANGE: Chances = ((0.0, 0.05), (4.0, 0.05))
 """Of a quantity in which models differ."""
 SURE: tuple[Chances, Chances] = ((0.0, 0.95),), ((0.0, 0.05),)
-"""Of one that hardly depends on the model: the seen ones tell it, unless their records are wrong."""
+"""Of one that depends little on the model: the seen ones predict it, unless their records are wrong."""
 ELSEWHERE = 0.3
 """The chance of another source, beside those above (which come to 1): where the level of one is said to be open."""
 NOISE_SPREAD = 0.7

@@ -150,13 +150,13 @@ class Past:
     misfit: float
 
     def forgotten(self) -> Past:
-        """As if nobody had been seen."""
+        """Without any seen model."""
         return Past((), self.time[:0], self.memory[:0], self.runs[:0], 0.0, PROFILE_SD, 0.0, 0.0)
 
     def priors(
         self, facts: ModelFacts, like: Likeness, cells: Cells, wide: bool = False
     ) -> tuple[list[Prior], list[Prior]]:
-        """Of a new model's time and memory. `wide`: it varies besides as if nobody had been seen."""
+        """Of a new model's time and memory. `wide`: it also varies as the prior does."""
 
         def log_weights_gb(facts: ModelFacts) -> float | None:
             """Beside the little that even an empty model holds."""
@@ -268,7 +268,7 @@ def _profile_error(time: Floats, profiles: Floats, cells: Cells) -> tuple[float,
 
 
 def _carried(runs: Runs, measured: Indices, cells: Cells) -> Runs:
-    """Where each ran; a cell that nobody measured runs where the nearest measured one of its category does."""
+    """Where each ran; a cell that was never measured runs where the nearest measured one of its category does."""
     if not len(measured):
         return runs
     carried = runs.copy()

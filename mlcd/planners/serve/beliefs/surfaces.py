@@ -169,7 +169,7 @@ def _count(groups: Indices) -> int:
 
 
 def prior(field: Field, cells: Cells, spread: Spread | None = None, more: Sequence[Floats] = ()) -> Prior:
-    """A field as nobody has seen it; or with another spread, and more columns to its basis."""
+    """A field before any model was seen; or with another spread, and more columns to its basis."""
     phi = np.hstack([*more, basis(cells, spread or field.spread)])
     noises = tuple((noise.sd, cells.groups(noise.batch, noise.amounts)) for noise in field.noises)
     return Prior(np.full(len(cells), float(field.mean)), phi, noises)
