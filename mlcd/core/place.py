@@ -49,9 +49,13 @@ HOME = "mlcd.clouds.places"
 """The package of our own places: a file each, and a folder for a planner that has places of its own."""
 
 
-@cache
 def places(family: str = "") -> Plugins[Place]:
     """The places by name: ours, and those that other packages register. `family`: of a planner with its own places."""
+    return _places(family)  # cached once, whether or not the family is written
+
+
+@cache
+def _places(family: str) -> Plugins[Place]:
     package = f"{HOME}.{family}" if family else HOME
     return Plugins("mlcd.clouds", family, {name: _file(f"{package}.{name}") for name in _forms(family)})
 

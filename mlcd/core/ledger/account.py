@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+import mlcd.core.ledger.entries as kinds
 from mlcd.core.backend import Provenance, Purpose
 from mlcd.core.configuration import Space
 from mlcd.core.decision import Decision
 from mlcd.core.history import History, Refusal
 from mlcd.core.job import Job
 from mlcd.core.launch_spread import NOTHING_SEEN
-from mlcd.core.ledger import entries as kinds
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import Ask
 
