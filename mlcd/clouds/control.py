@@ -27,10 +27,7 @@ ENDED_WITHIN_S = 120.0
 
 
 def stop(run: str, ledger: Ledger) -> int:
-    """Ask the process that drives a run to stop, as Ctrl-C does: nothing is lost. Returns its process number.
-
-    0 is a worker, maybe on another machine, which reads the request from the database.
-    """
+    """Ask the process that drives a run to stop, as Ctrl-C does. Returns its number; 0: a worker, by the database."""
     name = ledger.find(run)
     driver = ledger.driver(name)
     if driver is None or not _request(driver, "stop", name, ledger):

@@ -1,7 +1,7 @@
 """Small clouds with arbitrary speeds: non-concave, with failures, however unlikely in life."""
 
 from collections.abc import Sequence
-from math import inf, sqrt
+from math import sqrt
 
 import numpy as np
 from scipy.special import ndtri
@@ -55,11 +55,9 @@ def random_recording(rng: np.random.Generator) -> Recording:
 
 def random_goal(rng: np.random.Generator, recording: Recording) -> Goal:
     """An objective under no, one or two limits, from hopeless to generous."""
-    seconds, usd = inf, inf
-    for configuration, point in recording.points.items():
-        if point.samples_per_s is not None:
-            takes_s = recording.work_samples / point.samples_per_s
-            seconds, usd = min(seconds, takes_s), min(usd, configuration.usd(takes_s))
+    rates = {c: point.samples_per_s for c, point in recording.points.items() if point.samples_per_s is not None}
+    takes_s = {configuration: recording.work_samples / rate for configuration, rate in rates.items()}
+    seconds, usd = min(takes_s.values()), min(configuration.usd(each) for configuration, each in takes_s.items())
     objective = Objective.FASTEST if rng.random() < 0.5 else Objective.CHEAPEST
     factors = 10 ** rng.uniform(-0.3, 1.0, 2)
     budget = usd * float(factors[0]) if rng.random() < 0.6 else None

@@ -26,12 +26,10 @@ FAILING = (None, None, 90.0, 120.0)
 
 
 class StrategyContract:
-    """What every strategy keeps to, whatever it thinks.
-
-    `picks_the_best`: it leaves the choice to the guarantee; False for one that names its own pick.
-    """
+    """What every strategy keeps to."""
 
     picks_the_best = True
+    """It leaves the choice to the guarantee; False for one that names its own pick."""
 
     def strategy(self, seed: int) -> Strategy:
         raise NotImplementedError

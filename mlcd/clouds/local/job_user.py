@@ -126,10 +126,7 @@ def why_no_job_user() -> str | None:
 
 
 def _programs() -> list[tuple[str, str]]:
-    """Folders of this interpreter that other users cannot reach, such as one below /root.
-
-    Each as (the first folder above it that is closed, the folder).
-    """
+    """Folders of this interpreter that other users cannot reach, as (the first closed folder above it, the folder)."""
     unreachable = []
     for program in sorted({os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}):
         closed = [each for each in reversed(Path(program).parents) if not each.stat().st_mode & stat.S_IXOTH]

@@ -41,10 +41,7 @@ def load_sky() -> ModuleType:
 
 
 class Sdk:
-    """SkyPilot, as MLCD uses it; tests have an imagined one. Failures are `BackendError`s of one sentence.
-
-    `load` imports its SDK.
-    """
+    """SkyPilot, as MLCD uses it; `load` imports its SDK. Failures are `BackendError`s of one sentence."""
 
     def __init__(self, load: Callable[[], Any] = load_sky) -> None:
         self._sky = load()
