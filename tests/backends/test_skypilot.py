@@ -65,10 +65,16 @@ needs_sky = pytest.mark.skipif(util.find_spec("sky") is None, reason="SkyPilot i
 
 
 class Noon(VirtualClock):
-    """A clock whose time of day goes with it too."""
+    """A clock whose time of day goes with it too. Threads that follow a job get their turn while it waits."""
 
     def now(self):
         return NOON + timedelta(seconds=self.seconds)
+
+    def wait(self, seconds):
+        for thread in threading.enumerate():
+            if thread.daemon and thread is not threading.current_thread():
+                thread.join(0.001)
+        super().wait(seconds)
 
 
 def speed(task) -> float:

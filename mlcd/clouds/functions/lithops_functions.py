@@ -146,7 +146,7 @@ class LithopsFunctions:
                 stack.enter_context(Watchdog(folder, None))
             stack.callback(teardown.tear_down, folder)
             workers = self._workers(stack, folder, job, launch, then)
-            gate = f"mlcd/memory/models/{workers.orders.name}/gate"
+            gate = f"mlcd/models/{workers.orders.name}/gate"
             stack.callback(workers.models.delete, gate)
             group = workers.epoch(meter, trial, epoch, gate, waits_s)
             try:
