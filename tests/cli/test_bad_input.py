@@ -167,7 +167,7 @@ def test_a_wrong_recording_is_one_line(
 
 @pytest.mark.parametrize(
     "content, complaint",
-    [(b"\xff\xfe\x00", "points.csv:1: not a CSV line"), (b'"' + b"x" * 200_000, "points.csv:1: not a CSV line")],
+    [(b"\xff\xfe\x00", "points.csv: not readable as CSV"), (b'"' + b"x" * 200_000, "points.csv:1: not a CSV line")],
     ids=["not UTF-8", "not CSV"],
 )
 def test_points_that_are_no_csv_are_one_line(
