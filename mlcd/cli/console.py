@@ -5,7 +5,7 @@ rich would shrink a table to the terminal's width and cut amounts and names with
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console, ConsoleOptions
@@ -40,3 +40,13 @@ class _FullWidth:
                 line.append(Segment(last.text.rstrip(), last.style, last.control))
             yield from line
             yield Segment.line()
+
+
+def plain_table(left: Sequence[str], right: Sequence[str], **more: Any) -> Table:
+    """A table without lines: words to the left, numbers to the right."""
+    table = Table(box=None, pad_edge=False, header_style="bold dim", **more)
+    for column in left:
+        table.add_column(column, no_wrap=True)
+    for column in right:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table

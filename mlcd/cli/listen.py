@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 import resource
 import signal
 import socket
@@ -12,15 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
 
 import click
+import uvicorn
+from fastapi import FastAPI
 
 from mlcd.core.errors import UserError
-
-if TYPE_CHECKING:
-    import uvicorn
-    from fastapi import FastAPI
+from mlcd.service.web.safety.idle_connections import CHECK_EVERY_S, IdleConnections
 
 PORT = 8421
 PORTS_TRIED = 20
@@ -93,16 +90,7 @@ def serve(app: FastAPI, listener: socket.socket, begun: Callable[[], None], *, b
             signal.signal(each, signal.SIG_IGN)
 
 
-def has_display() -> bool:
-    """Whether a browser can be shown here."""
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) or os.uname().sysname == "Darwin"
-
-
 def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvicorn.Server:
-    import uvicorn
-
-    from mlcd.service.web.safety.idle_connections import CHECK_EVERY_S, IdleConnections
-
     idle = IdleConnections()
 
     class Server(uvicorn.Server):
@@ -119,16 +107,16 @@ def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvic
             super().handle_exit(sig, frame)
             self.force_exit = False  # also after a second Ctrl-C: it ends properly within seconds
 
-    settings: Any = {
-        "access_log": False,
-        "log_level": "warning",
-        "server_header": False,
-        # Without a proxy, any client could fake these headers.
-        "proxy_headers": behind_proxy,
-        "timeout_graceful_shutdown": GRACE_S,
-        "ws": "none",
-    }
-    return Server(uvicorn.Config(app, **settings))
+    config = uvicorn.Config(
+        app,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=behind_proxy,  # without a proxy, any client could fake these headers
+        timeout_graceful_shutdown=GRACE_S,
+        ws="none",
+    )
+    return Server(config)
 
 
 def _raise_file_limit() -> None:

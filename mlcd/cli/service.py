@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
-from mlcd.cli.listen import port, recordings
+from mlcd.cli.listen import address, bound, port, recordings, recordings_in, serve
 from mlcd.cli.options import parsed_by
-from mlcd.core.errors import UserError
+from mlcd.clouds.local.job_user import TRUST
+from mlcd.core.errors import UnknownName, UserError
+from mlcd.core.home import home, private_home, url_in
+from mlcd.core.ledger import Ledger
 from mlcd.core.units import parse_duration
 from mlcd.service.caps import CAPS, Caps
-
-if TYPE_CHECKING:
-    from contextlib import ExitStack
-
-    from mlcd.service.team import Members
-    from mlcd.service.web.settings import Settings
-    from mlcd.service.web.state import State
-    from mlcd.service.workers.timing import Timing
+from mlcd.service.team import Audit, Members, Role
+from mlcd.service.web.app import create_app
+from mlcd.service.web.feed import Feed
+from mlcd.service.web.settings import PLACES, Settings
+from mlcd.service.web.state import State
+from mlcd.service.workers.process import warm_up
+from mlcd.service.workers.queue import Queue
+from mlcd.service.workers.supervise import Supervisor
+from mlcd.service.workers.timing import TIMING, Timing
+from mlcd.service.workers.trust import check_places, keep_memory_private
+from mlcd.service.workers.worker import work
 
 DATABASE_URL = "MLCD_DATABASE_URL"
 AT_ONCE = 4
@@ -127,19 +135,19 @@ def service(
     The pages and the API of `mlcd ui`, on PostgreSQL. The first start prints the token of `admin`.
 
     \b
-    mlcd service --database-file /etc/mlcd.core.database
+    mlcd service --database-file /etc/mlcd.database
     """
-    from contextlib import ExitStack
-
-    from mlcd.cli.listen import address, bound, serve
-    from mlcd.service.web.app import create_app
-    from mlcd.service.workers.supervise import Supervisor
-    from mlcd.service.workers.trust import check_places
-
     url = _postgres(database, database_file, "mlcd service")
     caps = Caps(member_running, member_queued, simulated_probes, simulated_time)
-    settings = replace(
-        _settings(host, places, recordings, public_url), count_simulated=count_simulated, member_queued=member_queued
+    settings = Settings(
+        "service",
+        home(),
+        _places(places),
+        recordings_in(recordings),
+        public_url=_public(public_url),
+        hosts=() if host in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost") else (host,),
+        count_simulated=count_simulated,
+        member_queued=member_queued,
     )
     _prepare(trust_runners)
     if workers != 0:
@@ -168,27 +176,19 @@ def worker(
     All it needs is the service's database.
 
     \b
-    mlcd worker --database-file /etc/mlcd.core.database --at-once 8
+    mlcd worker --database-file /etc/mlcd.database --at-once 8
     """
-    from mlcd.service.workers.worker import work
-
     url = _postgres(database, database_file, "mlcd worker")
     _prepare(trust_runners)
     work(url, at_once, _timing(grace))
 
 
 def _timing(grace_s: float | None) -> Timing:
-    from mlcd.service.workers.timing import TIMING
-
     return TIMING if grace_s is None else replace(TIMING, grace_s=grace_s)
 
 
 def _prepare(trust_runners: bool) -> None:
     """Protect the state folder and this process's memory from other users; tell the workers whether to trust jobs."""
-    from mlcd.clouds.local.job_user import TRUST
-    from mlcd.core.home import private_home
-    from mlcd.service.workers.trust import keep_memory_private
-
     private_home()
     keep_memory_private()
     os.environ.pop(TRUST, None)
@@ -198,54 +198,26 @@ def _prepare(trust_runners: bool) -> None:
 
 def _postgres(database: str | None, file: Path | None, command: str) -> str:
     """The database URL. It contains a password, so messages never repeat it and jobs never get it."""
-    from mlcd.core.home import url_in
-
     os.environ.pop(DATABASE_URL, None)  # no child process needs it
     if not database and file is not None:
         database = url_in(file)
-    if not database:
+    if not (database or "").startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
         raise UserError(
             f"{command} needs PostgreSQL: give --database-file, or set MLCD_DATABASE_URL, "
             "as postgresql://USER:PASSWORD@HOST/DATABASE; for one person: mlcd ui"
         )
-    if not database.startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
-        raise UserError(
-            f"{command} needs PostgreSQL: postgresql://USER:PASSWORD@HOST/DATABASE; for one person: mlcd ui"
-        )
-    return database
-
-
-def _settings(host: str, places: str, recordings: Path | None, public_url: str | None) -> Settings:
-    from mlcd.cli.listen import recordings_in
-    from mlcd.core.home import home
-    from mlcd.service.web.settings import Settings
-
-    return Settings(
-        "service",
-        home(),
-        _places(places),
-        recordings_in(recordings),
-        public_url=_public(public_url),
-        hosts=() if host in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost") else (host,),
-    )
+    return str(database)
 
 
 def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> State:
     """The app's state on this database; closed by `ending`."""
-    from datetime import UTC, datetime
-
-    from mlcd.core.ledger import Ledger
-    from mlcd.service.team import Audit, Members
-    from mlcd.service.web.feed import Feed
-    from mlcd.service.web.state import State
-    from mlcd.service.workers.process import warm_up
-    from mlcd.service.workers.queue import Queue
-
     ledger = Ledger(url)
     ending.callback(ledger.close)
     warm_up()  # input of members is parsed in child processes
     members = Members(ledger.database, lambda: datetime.now(UTC))
-    _first_admin(members)
+    if not members.all():
+        token = members.add("admin", Role.ADMIN)
+        click.echo(f"first start: sign in as 'admin' with this token, which is shown only now: {token}")
     queue = Queue(ledger, caps)
     ending.callback(queue.close)
     queue.adopt()
@@ -254,9 +226,6 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
 
 
 def _places(text: str) -> tuple[str, ...]:
-    from mlcd.core.errors import UnknownName
-    from mlcd.service.web.settings import PLACES
-
     places = tuple(place.strip() for place in text.split(",") if place.strip())
     for place in places:
         if place not in PLACES:
@@ -265,20 +234,9 @@ def _places(text: str) -> tuple[str, ...]:
 
 
 def _public(url: str | None) -> str | None:
-    from urllib.parse import urlsplit
-
     if url is None:
         return None
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
         raise UserError(f"--public-url {url}: write it as https://mlcd.example.org, without a path")
     return url.rstrip("/")
-
-
-def _first_admin(members: Members) -> None:
-    """Create an admin if there are no members."""
-    from mlcd.service.team import Role
-
-    if not members.all():
-        token = members.add("admin", Role.ADMIN)
-        click.echo(f"first start: sign in as 'admin' with this token, which is shown only now: {token}")

@@ -41,9 +41,9 @@ def other_host(run: str, ledger: Ledger) -> str | None:
     if ledger.database.dialect == "sqlite":
         return None
     with ledger.database.read() as connection:
-        told: str | None = connection.execute(select(runs.c.machine).where(runs.c.name == run)).scalar()
-    number, _, host = (told or "").partition(" ")
-    return None if told is None or number == _number(home()) else host
+        machine: str | None = connection.execute(select(runs.c.machine).where(runs.c.name == run)).scalar()
+    number, _, host = (machine or "").partition(" ")
+    return None if machine is None or number == _number(home()) else host
 
 
 def elsewhere(run: str, ledger: Ledger, going_on: bool = True) -> str | None:

@@ -1,5 +1,6 @@
-"""Keeps a run going when its terminal closes or its process has to end.
+"""The signals of a process that drives a run.
 
+SIGINT    Ctrl-C: once finishes the current measurement and keeps everything, twice stops it now
 SIGHUP    the terminal is gone (a closed shell or laptop): this process continues, and writes to a file instead
 SIGTERM   this process has to end (kill, a shutdown): a detached process takes the run over
 SIGQUIT   `mlcd down`, or Ctrl-\\: it ends now, and no process takes over
@@ -18,6 +19,31 @@ from types import FrameType
 from typing import Any, TextIO, cast
 
 import click
+from rich.console import Console
+
+
+@contextmanager
+def stop_on_ctrl_c(console: Console, step: str, *, soon: bool = False) -> Iterator[Callable[[], bool]]:
+    """Yields a function that tells whether Ctrl-C was pressed. `step`: what is running, for the message.
+
+    `soon`: the step is stopped at once, since its work is saved.
+    """
+    pressed = False
+
+    def on_sigint(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+        with suppress(RuntimeError):  # the stream was just being written; only the flag matters
+            when = f"stopping {step}; what it has saved is kept" if soon else f"stopping after {step}"
+            console.print(f"{when}; Ctrl-C again stops it now", style="yellow")
+
+    before = signal.signal(signal.SIGINT, on_sigint)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @dataclass
@@ -33,11 +59,8 @@ def survive_hangup(run: str, launch: bool) -> Iterator[Permission]:
     permission = Permission(launch)
     terminals = [number for number in (0, 1, 2) if _is_terminal(number)]
 
-    def leave() -> None:
+    def leave(number: int = 0, frame: FrameType | None = None) -> None:
         _leave_terminal(run, terminals)
-
-    def on_hangup(number: int, frame: FrameType | None) -> None:
-        leave()
 
     def on_terminate(number: int, frame: FrameType | None) -> None:
         from mlcd.service.workers.detached import hand_over
@@ -54,12 +77,13 @@ def survive_hangup(run: str, launch: bool) -> Iterator[Permission]:
     def on_quit(number: int, frame: FrameType | None) -> None:
         os._exit(128 + number)
 
-    handlers = {signal.SIGHUP: on_hangup, signal.SIGTERM: on_terminate, signal.SIGQUIT: on_quit}
+    handlers = {signal.SIGHUP: leave, signal.SIGTERM: on_terminate, signal.SIGQUIT: on_quit}
     # A signal that is ignored on purpose (nohup) stays ignored.
     handled = {each: handler for each, handler in handlers.items() if signal.getsignal(each) is not signal.SIG_IGN}
     before = {each: signal.signal(each, handler) for each, handler in handled.items()}
     try:
-        with redirect_stdout(_hangup_safe(sys.stdout, leave)), redirect_stderr(_hangup_safe(sys.stderr, leave)):
+        out, err = (cast(TextIO, HangupSafeStream(stream, leave)) for stream in (sys.stdout, sys.stderr))
+        with redirect_stdout(out), redirect_stderr(err):
             yield permission
     finally:
         for each, handler in before.items():
@@ -99,10 +123,6 @@ class HangupSafeStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def _hangup_safe(stream: TextIO, leave: Callable[[], None]) -> TextIO:
-    return cast(TextIO, HangupSafeStream(stream, leave))
 
 
 def _is_terminal(number: int) -> bool:
