@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -113,7 +114,7 @@ def clean(older: float | None, output: str) -> None:
     ledger = open_ledger()
     cleaned = [*control.clean(ledger), *(_old(ledger, older) if older is not None else ())]
     if output == "json":
-        print_json({"cleaned": [{"what": each.what, "outcome": each.outcome} for each in cleaned]})
+        print_json({"cleaned": [asdict(each) for each in cleaned]})
         return
     results, _ = consoles()
     for each in cleaned:

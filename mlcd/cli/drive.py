@@ -94,10 +94,11 @@ def launch(run: str, detach: bool, output: str) -> int:
     \b
     mlcd launch last
     """
+    how = How(decide_only=False, yes=True, detach=detach, output=output)
     if (server := chosen_server()) is not None:
         from mlcd.cli.remote_runs import launch_remote
 
-        return launch_remote(server, run, How(decide_only=False, yes=True, detach=detach, output=output))
+        return launch_remote(server, run, how)
     with ExitStack() as held:
         name, ledger, live = _held(run, output, held)
         stored = stored_run(name, ledger, live.on_entry, live.report)
@@ -107,9 +108,7 @@ def launch(run: str, detach: bool, output: str) -> int:
                 stored.book.write(Resumed("the user went on"))  # a detached process does not resume a stopped run
             held.close()
             return _go_detached(stored, True, output)
-        with survive_hangup(name, launch=True), live.stopping(stored)(Purpose.RUN) as stop:
-            stored.launch(stop)
-        return _print_end(stored, live, output)
+        return see_through(stored, live, how)
 
 
 @click.command()
@@ -156,19 +155,17 @@ def _held(run: str, output: str, held: ExitStack) -> tuple[str, Ledger, Live]:
 
 def see_through(run: Run, live: Live, how: How) -> int:
     """Drive the run from where it stands to its end, print how it ended, and return the exit code."""
-    with survive_hangup(run.name, launch=how.unasked) as permission:
+    may_launch = how.unasked
 
-        def agree(decision: Decision) -> bool:
-            permission.launch = how.yes or decision.done or agreed()
-            return permission.launch
+    def agree(decision: Decision) -> bool:
+        nonlocal may_launch
+        may_launch = how.yes or decision.done or agreed()
+        return may_launch
 
+    with survive_hangup(run.name, lambda: may_launch):
         launched = run.see_through(not how.decide_only, live.stopping(run), agree)
-        return _print_end(run, live, how.output, launched)
-
-
-def _print_end(run: Run, live: Live, output: str, launched: bool = True) -> int:
-    live.printer.progress_line.close()
-    return print_end(run.name, run.book.account, lambda: run.ledger.lines(run.name), output, launched=launched)
+        live.printer.progress_line.close()
+        return print_end(run.name, run.book.account, lambda: run.ledger.lines(run.name), how.output, launched=launched)
 
 
 def _go_detached(run: Run, launch: bool, output: str) -> int:

@@ -56,42 +56,26 @@ def export(run: str, target: str, file: Path | None, folder: Path | None, output
     ledger = open_ledger()
     name = ledger.find(run)
     account = ledger.account(name)
-    if target == "skypilot":
-        _task(name, account, file, folder, output)
-    elif target == "lambda":
-        _functions(name, account, file, folder, output)
-    else:
+    if target in TARGETS:
         _deployment(name, account, target, file, folder, output)
-
-
-def _task(name: str, account: Account, file: Path | None, folder: Path | None, output: str) -> None:
-    """A training run as a task file."""
-    if (instead := NO_TASK.get(planner_of(account.job).name)) is not None:
-        raise WrongState(f"run '{name}' {instead}")
+        return
     if folder is not None:
-        raise UserError("--to-dir: a task is one file; name it with --file")
-    task, text = task_of(name, account), task_text(name, account)
+        raise UserError(f"--to-dir: for {target} it is one file; name it with --file")
+    if target == "lambda":
+        document, then = lambda_configuration(name, account), ""
+        text = json.dumps(document, indent=2) + "\n"
+    else:
+        if (instead := NO_TASK.get(planner_of(account.job).name)) is not None:
+            raise WrongState(f"run '{name}' {instead}")
+        document, text, then = task_of(name, account), task_text(name, account), f"; run it with: sky launch {file}"
     if file is not None:
         write_file(file, text, "--file")
     if output == "json":
-        print_json(task)
+        print_json(document)
     elif file is not None:
-        click.echo(f"Wrote {file}; run it with: sky launch {file}")
+        click.echo(f"Wrote {file}{then}")
     else:
         click.echo(text, nl=False)
-
-
-def _functions(name: str, account: Account, file: Path | None, folder: Path | None, output: str) -> None:
-    """A run on functions as the JSON configuration of the functions and their storages."""
-    if folder is not None:
-        raise UserError("--to-dir: the configuration is one file; name it with --file")
-    document = lambda_configuration(name, account)
-    if file is not None:
-        write_file(file, json.dumps(document, indent=2) + "\n", "--file")
-    if file is None or output == "json":
-        print_json(document)
-    else:
-        click.echo(f"Wrote {file}")
 
 
 def _deployment(name: str, account: Account, target: str, file: Path | None, folder: Path | None, output: str) -> None:

@@ -94,6 +94,13 @@ def print_detached(run: str, output: str, by: str, **facts: object) -> int:
     return 0
 
 
+def detached_error(run: str, mlcd: str = "mlcd") -> Interrupted:
+    """The error of Ctrl-C while a run is followed, which stops following and not the run."""
+    return Interrupted(
+        f"detached; run '{run}' continues. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}"
+    )
+
+
 def stopped_error(run: str, because: str) -> Interrupted:
     """The error of a run that was stopped while it was followed."""
     return Interrupted(

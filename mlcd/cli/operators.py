@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,8 @@ def _document(
         "memory_mb": profile.memory_mb,
         "operators": [
             {
-                "name": part.operator.name,
-                "calls": part.operator.calls,
-                "seconds": part.operator.seconds,
+                **asdict(part.operator),
                 "share_of_time": part.time_share,
-                "memory_mb": part.operator.memory_mb,
                 "share_of_memory": part.memory_share,
                 "key": part.key,
             }

@@ -18,6 +18,7 @@ from mlcd.cli.messages import (
     agree,
     agree_to_limits,
     agreed,
+    detached_error,
     print_detached,
     print_end,
     print_note,
@@ -26,7 +27,7 @@ from mlcd.cli.messages import (
 from mlcd.cli.options import consoles
 from mlcd.cli.server import typed_options
 from mlcd.core.decision import Decision
-from mlcd.core.errors import Interrupted, MlcdError
+from mlcd.core.errors import MlcdError
 from mlcd.core.ledger import Account, Started, Status, Stopped
 from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import AnyRun, Stop
@@ -100,10 +101,7 @@ class RemoteRun(AnyRun):
                         because = new.entry.because
         except KeyboardInterrupt:
             mlcd = "mlcd" if os.environ.get("MLCD_SERVER") else f"mlcd --server {self.server.url}"
-            raise Interrupted(
-                f"detached; run '{self.name}' continues. Follow it again: {mlcd} attach {self.name}; "
-                f"stop it: {mlcd} stop {self.name}"
-            ) from None
+            raise detached_error(self.name, mlcd) from None
         if self.account.stopped:
             raise stopped_error(self.name, because)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 import click
 
 from mlcd.cli.listen import address, bound, port, recordings, recordings_in, serve
-from mlcd.cli.options import parsed_by
+from mlcd.cli.options import F, parsed_by
 from mlcd.clouds.local.job_user import TRUST
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.home import home, private_home, url_in
@@ -27,7 +28,7 @@ from mlcd.service.web.state import State
 from mlcd.service.workers.process import warm_up
 from mlcd.service.workers.queue import Queue
 from mlcd.service.workers.supervise import Supervisor
-from mlcd.service.workers.timing import TIMING, Timing
+from mlcd.service.workers.timing import TIMING
 from mlcd.service.workers.trust import check_places, keep_memory_private
 from mlcd.service.workers.worker import work
 
@@ -54,14 +55,20 @@ trust_runners = click.option(
     envvar="MLCD_TRUST_RUNNERS",
     help="Let jobs run as the service's own user: each runner can then do all that the service can.",
 )
-at_once = click.option(
-    "--at-once", default=AT_ONCE, show_default=True, type=click.IntRange(1), help="Parallel runs of a worker."
-)
+
+
+def _count(flag: str, usual: int, text: str) -> Callable[[F], F]:
+    return click.option(flag, default=usual, show_default=True, type=click.IntRange(1), help=text)
+
+
+at_once = _count("--at-once", AT_ONCE, "Parallel runs of a worker.")
 grace = click.option(
     "--grace",
     metavar="DURATION",
+    default=f"{TIMING.grace_s:g}s",
+    show_default=True,
     callback=parsed_by(parse_duration),
-    help="At its end: how long active runs may take to finish their step, so that nothing is lost; 30s.",
+    help="At its end: how long active runs may take to finish their step, so that nothing is lost.",
 )
 
 
@@ -82,27 +89,9 @@ grace = click.option(
 )
 @trust_runners
 @click.option("--count-simulated", is_flag=True, help="Count simulated and recorded runs against budgets, too.")
-@click.option(
-    "--member-running",
-    default=CAPS.running,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Parallel runs of one member on all workers; at most half of each worker's.",
-)
-@click.option(
-    "--member-queued",
-    default=CAPS.queued,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Most queued runs of one member.",
-)
-@click.option(
-    "--simulated-probes",
-    default=CAPS.probes,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Most probes of one run on a simulated or recorded cloud.",
-)
+@_count("--member-running", CAPS.running, "Parallel runs of one member on all workers; at most half of each worker's.")
+@_count("--member-queued", CAPS.queued, "Most queued runs of one member.")
+@_count("--simulated-probes", CAPS.probes, "Most probes of one run on a simulated or recorded cloud.")
 @click.option(
     "--simulated-time",
     metavar="DURATION",
@@ -119,7 +108,7 @@ def service(
     port: int,
     workers: int | None,
     at_once: int,
-    grace: float | None,
+    grace: float,
     recordings: Path | None,
     places: str,
     trust_runners: bool,
@@ -155,7 +144,9 @@ def service(
     with ExitStack() as ending:
         listener = ending.enter_context(bound(host, port))
         state = _opened(url, settings, caps, ending)
-        supervisor = Supervisor(url, (os.cpu_count() or 1) if workers is None else workers, at_once, _timing(grace))
+        supervisor = Supervisor(
+            url, (os.cpu_count() or 1) if workers is None else workers, at_once, replace(TIMING, grace_s=grace)
+        )
         ending.callback(supervisor.close)
         shown_address = f"{settings.public_url}, from {address(listener)}" if settings.public_url else address(listener)
         serve(create_app(state), listener, lambda: click.echo(f"MLCD serves {shown_address}"), behind_proxy=True)
@@ -168,9 +159,7 @@ def service(
 @at_once
 @grace
 @trust_runners
-def worker(
-    database: str | None, database_file: Path | None, at_once: int, grace: float | None, trust_runners: bool
-) -> None:
+def worker(database: str | None, database_file: Path | None, at_once: int, grace: float, trust_runners: bool) -> None:
     """Drive runs of a service, on this machine or any other.
 
     All it needs is the service's database.
@@ -180,11 +169,7 @@ def worker(
     """
     url = _postgres(database, database_file, "mlcd worker")
     _prepare(trust_runners)
-    work(url, at_once, _timing(grace))
-
-
-def _timing(grace_s: float | None) -> Timing:
-    return TIMING if grace_s is None else replace(TIMING, grace_s=grace_s)
+    work(url, at_once, replace(TIMING, grace_s=grace))
 
 
 def _prepare(trust_runners: bool) -> None:

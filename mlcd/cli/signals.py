@@ -14,7 +14,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TextIO, cast
 
@@ -46,18 +45,13 @@ def stop_on_ctrl_c(console: Console, step: str, *, soon: bool = False) -> Iterat
         signal.signal(signal.SIGINT, before)
 
 
-@dataclass
-class Permission:
-    """What the process may do without asking the user. `launch`: run the decision."""
-
-    launch: bool
-
-
 @contextmanager
-def survive_hangup(run: str, launch: bool) -> Iterator[Permission]:
-    """Handle the signals while this process drives the run."""
-    permission = Permission(launch)
-    terminals = [number for number in (0, 1, 2) if _is_terminal(number)]
+def survive_hangup(run: str, may_launch: Callable[[], bool]) -> Iterator[None]:
+    """Handle the signals while this process drives the run.
+
+    `may_launch`: whether the decision may be run now without asking the user, by a process that takes over.
+    """
+    terminals = [number for number in (0, 1, 2) if os.isatty(number)]
 
     def leave(number: int = 0, frame: FrameType | None = None) -> None:
         _leave_terminal(run, terminals)
@@ -65,7 +59,7 @@ def survive_hangup(run: str, launch: bool) -> Iterator[Permission]:
     def on_terminate(number: int, frame: FrameType | None) -> None:
         from mlcd.service.workers.detached import hand_over
 
-        successor = hand_over(run, permission.launch)
+        successor = hand_over(run, may_launch())
         with suppress(OSError, RuntimeError):  # it has to end even if the message cannot be printed
             click.echo(
                 f"mlcd: told to end; process {successor} continues run '{run}'. "
@@ -84,7 +78,7 @@ def survive_hangup(run: str, launch: bool) -> Iterator[Permission]:
     try:
         out, err = (cast(TextIO, HangupSafeStream(stream, leave)) for stream in (sys.stdout, sys.stderr))
         with redirect_stdout(out), redirect_stderr(err):
-            yield permission
+            yield
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
@@ -123,13 +117,6 @@ class HangupSafeStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def _is_terminal(number: int) -> bool:
-    try:
-        return os.isatty(number)
-    except OSError:
-        return False
 
 
 def _leave_terminal(run: str, terminals: list[int]) -> None:

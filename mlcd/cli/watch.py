@@ -7,10 +7,10 @@ from contextlib import closing
 
 import click
 
-from mlcd.cli.messages import EntryPrinter, print_end, stopped_error
+from mlcd.cli.messages import EntryPrinter, detached_error, print_end, stopped_error
 from mlcd.cli.options import open_ledger, output, run_name
 from mlcd.cli.server import chosen_server
-from mlcd.core.errors import Interrupted, WrongState
+from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Ledger
 from mlcd.reports.headway import from_json
 from mlcd.reports.view.view import last_reason
@@ -45,9 +45,7 @@ def attach(run: str, output: str) -> int:
     try:
         return _follow(ledger, name, output)
     except KeyboardInterrupt:
-        raise Interrupted(
-            f"detached; run '{name}' continues. Follow it again: mlcd attach {name}; stop it: mlcd stop {name}"
-        ) from None
+        raise detached_error(name) from None
 
 
 watch = click.Command(

@@ -114,14 +114,19 @@ def _drive(
         check_trusted(driven.job)
         if driven.book.account.stopped:
             driven.book.write(Resumed("a worker went on"))
-    deadline_s, clock = driven.job.goal.deadline_s, driven.book.clock
-    if deadline_s is not None and isinstance(clock, WallClock):  # its time is real
-        heartbeat.set_deadline(DEADLINE, deadline_s - clock.elapsed_s())
+    _bind_to_deadline(driven, heartbeat)
     stop = _capped(driven, requests, caps)
     try:
         driven.see_through(launch or launch_requested, lambda purpose: nullcontext(stop))
     finally:
         driven.cloud.close()
+
+
+def _bind_to_deadline(driven: Run, heartbeat: Heartbeat) -> None:
+    """Give the heartbeat the run's deadline, if its time is real."""
+    deadline_s, clock = driven.job.goal.deadline_s, driven.book.clock
+    if deadline_s is not None and isinstance(clock, WallClock):
+        heartbeat.set_deadline(DEADLINE, deadline_s - clock.elapsed_s())
 
 
 def _capped(driven: Run, requests: StopRequests, caps: Caps | None, now: Callable[[], float] = time.monotonic) -> Stop:
