@@ -77,15 +77,11 @@ def check(backend: str | None, output: str) -> int:
 def checks(backend: str | None = None) -> list[Check]:
     """Everything worth knowing before a first run; or what one backend needs, of those that need something."""
     if backend is None:
-        return [_python(), _core(), _state(), _catalog(), *_backends(), *map(_extra, EXTRAS)]
+        python = Check("python", True, sys.version.split()[0])
+        return [python, _core(), _state(), _catalog(), *_backends(), *map(_extra, EXTRAS)]
     if backend not in ABOUT:
         raise UnknownName("backend to check", backend, ABOUT)
     return ABOUT[backend]()
-
-
-def _python() -> Check:
-    ok = sys.version_info >= (3, 11)
-    return Check("python", ok, sys.version.split()[0], "" if ok else "MLCD needs Python 3.11 or newer")
 
 
 def _core() -> Check:

@@ -6,6 +6,7 @@ rich would shrink a table to the terminal's width and cut amounts and names with
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console, ConsoleOptions
@@ -25,11 +26,11 @@ class WholeTableConsole(Console):
         super().print(*(_FullWidth(thing) if isinstance(thing, Table) else thing for thing in objects), **options)
 
 
+@dataclass
 class _FullWidth:
     """A table in full width, without trailing blanks, which would be wrapped, too."""
 
-    def __init__(self, table: Table) -> None:
-        self.table = table
+    table: Table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         for line in console.render_lines(self.table, options.update_width(WIDE), pad=False):

@@ -25,6 +25,7 @@ from mlcd.service.remote import Action, RemoteLedger, Server, request_action
 from mlcd.service.remote import logs as remote_logs
 from mlcd.service.team import Audit
 from mlcd.service.workers.lost_machine import give_up_machine
+from mlcd.service.workers.queue import Queue
 from mlcd.service.workers.retention import drop_old
 
 
@@ -154,12 +155,9 @@ def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:
 
 def _leave_queue(ledger: Ledger, run: str) -> None:
     """On a team's database: take it out of the queue, so that no worker resumes it."""
-    if ledger.database.dialect == "sqlite":
-        return
-    from mlcd.service.workers.queue import Queue  # needs an extra
-
-    with closing(Queue(ledger)) as queue:
-        queue.withdraw(ledger.find(run))
+    if ledger.database.dialect != "sqlite":
+        with closing(Queue(ledger)) as queue:
+            queue.withdraw(ledger.find(run))
 
 
 def _audit(ledger: Ledger, action: str, about: str, detail: str) -> None:

@@ -79,9 +79,10 @@ def serve(app: FastAPI, listener: socket.socket, begun: Callable[[], None], *, b
 
     After that a command only tears down, and ignores further signals: otherwise machines could be left running.
     """
-    logging.getLogger("uvicorn.error").addFilter(_is_relevant)
+    # uvicorn's messages about streams that are cancelled at the end: that is normal
+    logging.getLogger("uvicorn.error").addFilter(lambda record: not record.getMessage().startswith("Cancel "))
     _raise_file_limit()
-    signal.signal(signal.SIGTERM, _as_ctrl_c)  # uvicorn raises it again when it is done
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: uvicorn raises it again when it is done
     try:
         with suppress(KeyboardInterrupt):
             _server(app, begun, behind_proxy).run(sockets=[listener])
@@ -124,12 +125,3 @@ def _raise_file_limit() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # macOS reports 'unlimited', but has a limit
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, MOST_FILES), most))
-
-
-def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def _is_relevant(record: logging.LogRecord) -> bool:
-    """Hide uvicorn's messages about streams that are cancelled at the end: that is normal."""
-    return not record.getMessage().startswith("Cancel ")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 from rich.markup import escape
 
 from mlcd.cli.messages import INFEASIBLE
@@ -26,7 +27,7 @@ from mlcd.core.strategy import Finish, Probe
 from mlcd.core.units import counted, format_count, format_duration, format_usd
 from mlcd.planners.functions.form import is_on_functions
 from mlcd.planners.functions.nouns import functions_task
-from mlcd.planners.functions.prepare import plan_ahead
+from mlcd.planners.functions.prepare import PlanAhead, plan_ahead
 from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.train.outlook import Outlook, outlook
 from mlcd.reports.functions.document import plan_document
@@ -38,6 +39,8 @@ from mlcd.service.remote.requests import Preview, preview
 MUCH = 0.1
 """The share of a limit above which the first probes get a warning."""
 Write = Callable[..., None]
+Shown = tuple[dict[str, Any], Callable[[Console], None]]
+"""A preview: as a document, and what prints it."""
 
 
 @click.command()
@@ -55,19 +58,26 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     """
     job = load_job(job_path)
     kind = next((name for name in job.blocks if name in added_names()), None) or _kind(job, chosen)
-    job, remote = read_job(kind, job_path, chosen), _remote_preview(kind, job_path, chosen)
+    job, remote, code = read_job(kind, job_path, chosen), _remote_preview(kind, job_path, chosen), 0
     if remote is not None and job.on.startswith("recorded:") and kind not in added_names():
-        _only_remote(job, remote, output)  # on a recording that only the server has
-        return 0
-    if functions_task(job) is not None:
-        return _on_functions(job, output, page, remote)
-    with closing(open_ledger()) as ledger:
-        first, _ = beginning(job, ledger)
-    if kind == "train":
-        _on_machines(first, output, remote)
+        document, show = _only_remote(job, remote)
+    elif functions_task(job) is not None:
+        planned = plan_ahead(job)
+        if page is not None:
+            write_file(page, plan_picture(planned.decision, planned.boundary), "--to")
+        document, show = _on_functions(planned)
+        code = 0 if planned.decision.configuration is not None else INFEASIBLE
     else:
-        _by_added_planner(first, output, remote)
-    return 0
+        with closing(open_ledger()) as ledger:
+            first, _ = beginning(job, ledger)
+        document, show = _on_machines(first) if kind == "train" else _by_added_planner(first)
+    if output == "json":
+        print_json(document | ({"there": asdict(remote)} if remote is not None else {}))
+    else:
+        results, _ = consoles()
+        show(results)
+        _print_remote_note(results, remote)
+    return code
 
 
 def _kind(job: Job, chosen: Mapping[str, Any]) -> str:
@@ -77,54 +87,53 @@ def _kind(job: Job, chosen: Mapping[str, Any]) -> str:
     return "tune" if is_on_functions(job, chosen) and chosen.get("target_loss") is None and trials else "train"
 
 
-def _by_added_planner(first: Started, output: str, remote: Preview | None) -> None:
+def _only_remote(job: Job, remote: Preview) -> Shown:
+    """On a recording that only the server has: what the server says."""
+    words = f"{job.name}  {remote.goal_words}"
+    return {"job": job.name, "on": job.on}, lambda results: results.print(words, highlight=False, markup=False)
+
+
+def _by_added_planner(first: Started) -> Shown:
     """What a planner of another package would try first."""
     job, probes = first.job, first_probes(first)
     expected = planner_of(job).expectation(job, first.space)
-    if output == "json":
-        facts = {"configurations": len(first.space), "expectation": expected}
-        print_json(_probes_document(first, probes) | facts | _document(remote))
-        return
-    write = partial(consoles()[0].print, highlight=False)
-    write(f"{job.name}  {goal_words(job.goal, job.target)}", markup=False)
-    write(f"{counted(len(first.space), 'configuration')} on {job.on}", markup=False)
-    _print_first_probes(write, first, probes)
-    if expected:
-        write(expected, markup=False)
-    _print_remote_note(write, remote)
+
+    def show(results: Console) -> None:
+        write = partial(results.print, highlight=False, markup=False)
+        write(f"{job.name}  {goal_words(job.goal, job.target)}")
+        write(f"{counted(len(first.space), 'configuration')} on {job.on}")
+        _print_first_probes(write, first, probes)
+        if expected:
+            write(expected)
+
+    return _probes_document(first, probes) | {"configurations": len(first.space), "expectation": expected}, show
 
 
-def _on_functions(job: Job, output: str, page: Path | None, remote: Preview | None) -> int:
+def _on_functions(planned: PlanAhead) -> Shown:
     """The boundary and the stage plan, compared with those of other methods."""
-    planned = plan_ahead(job)
-    if page is not None:
-        write_file(page, plan_picture(planned.decision, planned.boundary), "--to")
-    if output == "json":
-        print_json(plan_document(planned.job, planned.decision, planned.boundary) | _document(remote))
-    else:
-        results, _ = consoles()
+
+    def show(results: Console) -> None:
         show_plan(results, planned.job, planned.decision, planned.boundary)
         say_decision(results, planned.job, planned.decision)
-        _print_remote_note(results.print, remote)
-    return 0 if planned.decision.configuration is not None else INFEASIBLE
+
+    return plan_document(planned.job, planned.decision, planned.boundary), show
 
 
-def _on_machines(first: Started, output: str, remote: Preview | None) -> None:
+def _on_machines(first: Started) -> Shown:
     """The space of machines, and the first probes that `mlcd train` would make."""
     expected, probes = outlook(first.job, first.space), first_probes(first)
-    if output == "json":
-        facts = asdict(expected) | {
-            "smallest": [str(configuration) for configuration in expected.smallest],
-            "best": str(expected.best) if expected.best is not None else None,
-            "modelled": dict(zip(("seconds", "usd"), expected.modelled, strict=True)) if expected.modelled else None,
-        }
-        print_json(_probes_document(first, probes) | facts | _document(remote))
-        return
-    write = partial(consoles()[0].print, highlight=False)
-    _print_space(write, first, expected)
-    _print_first_probes(write, first, probes)
-    _print_outlook(write, first.job.goal, expected)
-    _print_remote_note(write, remote)
+
+    def show(results: Console) -> None:
+        write = partial(results.print, highlight=False)
+        _print_space(write, first, expected)
+        _print_first_probes(write, first, probes)
+        _print_outlook(write, first.job.goal, expected)
+
+    return _probes_document(first, probes) | asdict(expected) | {
+        "smallest": [str(configuration) for configuration in expected.smallest],
+        "best": str(expected.best) if expected.best is not None else None,
+        "modelled": dict(zip(("seconds", "usd"), expected.modelled, strict=True)) if expected.modelled else None,
+    }, show
 
 
 def _probes_document(first: Started, probes: tuple[Probe, ...] | Finish) -> dict[str, Any]:
@@ -181,16 +190,6 @@ def _print_outlook(write: Write, goal: Goal, expected: Outlook) -> None:
     write(f"Within the limit: [bold]{expected.chance}[/bold]; {expected.because}")
 
 
-def _only_remote(job: Job, remote: Preview, output: str) -> None:
-    """What the server says."""
-    if output == "json":
-        print_json({"job": job.name, "on": job.on, **_document(remote)})
-        return
-    write = partial(consoles()[0].print, highlight=False)
-    write(f"{job.name}  {remote.goal_words}", markup=False)
-    _print_remote_note(write, remote)
-
-
 def _remote_preview(kind: str, job_path: Path, chosen: Mapping[str, Any]) -> Preview | None:
     """The chosen server's preview; it refuses now what it would refuse later."""
     if (server := chosen_server()) is None:
@@ -200,11 +199,7 @@ def _remote_preview(kind: str, job_path: Path, chosen: Mapping[str, Any]) -> Pre
     return preview(server, submission_of_file(kind, job_path, chosen))
 
 
-def _document(remote: Preview | None) -> dict[str, Any]:
-    return {"there": asdict(remote)} if remote is not None else {}
-
-
-def _print_remote_note(write: Write, remote: Preview | None) -> None:
+def _print_remote_note(results: Console, remote: Preview | None) -> None:
     """Print the server's preview, if there is one, and that nothing was spent."""
     if remote is not None:
         types = counted(len(remote.types), "type")
@@ -212,7 +207,7 @@ def _print_remote_note(write: Write, remote: Preview | None) -> None:
         space = f", {counted(remote.configurations or 0, 'configuration')} of {types}" if known else ""
         left = f"; you have {format_usd(remote.left_usd)} left" if remote.left_usd is not None else ""
         fits = remote.left_usd is None or (remote.budget_usd is not None and remote.budget_usd <= remote.left_usd)
-        write(f"On the server: {remote.on}{space}{left}", highlight=False, markup=False)
+        results.print(f"On the server: {remote.on}{space}{left}", highlight=False, markup=False)
         if not fits:
-            write("  [yellow]it would be refused: state a budget that is not more, or ask an admin[/yellow]")
-    write("Nothing was spent.", style="dim")
+            results.print("  [yellow]it would be refused: state a budget that is not more, or ask an admin[/yellow]")
+    results.print("Nothing was spent.", style="dim")

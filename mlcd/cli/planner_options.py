@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mlcd.cli.options import parsed_by, shapes
-from mlcd.planners.form.words import GOALS, LEARNING_RATES, MOST_PARALLEL, SEARCHES, WORDS, words_of
+from mlcd.planners.form.words import GOALS, LEARNING_RATES, MOST_PARALLEL, SEARCHES, words_of
 from mlcd.planners.serve.caps import CAPS, METHOD, TRIALS, WHERE
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 HELP = {
     "goal": ("", "What to look for; {usual}."),
-    "budget": ("USD", "Dollars for everything together, such as 100; 'none'."),
-    "deadline": ("TIME", "Time for everything together: 6h, 1d 4h; 'none'."),
+    "budget": ("USD", "Dollars for the search and the run together, such as 100; 'none'."),
+    "deadline": ("TIME", "Time for the search and the run together: 6h, 1d 4h; 'none'."),
     "confidence": ("SHARE", "Confidence of a certificate, such as 0.9; 99 %."),
     "max_probe": ("USD", "Dollars that one probe may cost, such as 20; 15 % of the budget; 'none'."),
     "max_hourly": ("USD", "Dollars an hour that may be rented at once, such as 50; 'none'."),
@@ -52,6 +52,8 @@ PARTICULAR = {
     ("tune", "on"): "Where: functions, functions:simulated, functions:aws_lambda.",
     ("tune", "method"): "How to plan: exact, greedy, lambdaml, siren, cirrus, fixed; exact.",
     ("scale", "on"): "Where: simulated, local, ray:FILE.",
+    ("serve", "budget"): "Dollars for all trials together, such as 5; 'none'.",
+    ("serve", "deadline"): "Time for all trials together: 30m; 'none'.",
     ("serve", "on"): f"Where: local, recorded:DIR; {WHERE}.",
     ("serve", "method"): f"How to search: grey-box, falcon ...; {METHOD}.",
     ("serve", "trials"): f"How many trials at the most; {TRIALS}.",
@@ -65,11 +67,7 @@ AS_TYPED = ("on", "method", "knowledge")
 
 def options_of(kind: str, *names: str) -> list[Callable[[Any], Any]]:
     """The options of a kind of question, or those of these names."""
-    return [_option(kind, name) for name in names or _words(kind)]
-
-
-def _words(kind: str) -> Mapping[str, Callable[[Any], Any]]:
-    return WORDS.get(kind) or words_of(kind)
+    return [_option(kind, name) for name in names or words_of(kind)]
 
 
 def _added(kind: str) -> Planner:
@@ -101,4 +99,4 @@ def _option(kind: str, name: str) -> Callable[[Any], Any]:
         also = ["--backend"] if (kind, name) == ("scale", "on") else []
         return click.option(flag, *also, metavar=metavar, help=text)
     field = ["storages"] if name == "storage" else []
-    return click.option(flag, *field, metavar=metavar, callback=parsed_by(_words(kind)[name]), help=text)
+    return click.option(flag, *field, metavar=metavar, callback=parsed_by(words_of(kind)[name]), help=text)

@@ -96,7 +96,9 @@ class RemoteRun(AnyRun):
                 ):
                     self.printer(new)
                     if isinstance(new.entry, Started):
-                        print_note(_expected(self.account), self.printer.progress)
+                        with suppress(MlcdError):  # only the server may know
+                            job, space = self.account.job, self.account.space
+                            print_note(planner_of(job).expectation(job, space), self.printer.progress)
                     if isinstance(new.entry, Stopped):
                         because = new.entry.because
         except KeyboardInterrupt:
@@ -193,10 +195,3 @@ def _is_over(account: Account) -> bool:
     """Whether no more entries are expected: it has ended, was stopped, or has nothing to launch."""
     nothing = account.decision is not None and account.decision.configuration is None
     return account.stopped or account.ended is not None or nothing
-
-
-def _expected(account: Account) -> str:
-    """What its planner expects the search to take; empty if only the server knows."""
-    with suppress(MlcdError):
-        return planner_of(account.job).expectation(account.job, account.space)
-    return ""

@@ -53,15 +53,17 @@ def runs(status: str | None, output: str) -> None:
             damaged[name] = error
     if names and not lines_of:
         raise damaged[names[0]]
-    if status is not None:
-        names = [name for name in names if name in lines_of and _has_status(ledger, name, lines_of[name], status)]
+    accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in lines_of[name]) for name in lines_of}
+    if status is not None:  # 'interrupted': unfinished, and not driven by any process
+        now = {name: str(account.status) for name, account in accounts.items()}
+        names = [name for name in now if status in (now[name], standing_of(now[name], ledger.is_driven(name)))]
     if output == "json":
         documents = {name: run_document(lines) for name, lines in lines_of.items()}
         documents |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
         brief = [{key: documents[name][key] for key in documents[name] if key not in LONG_PARTS} for name in names]
         print_json({"runs": brief})
     else:
-        _print_runs(ledger, names, lines_of)
+        _print_runs(ledger, names, lines_of, accounts)
     if damaged:  # also an error on stderr: an incomplete list is no success
         raise damaged[min(damaged, key=names.index)]
 
@@ -123,13 +125,14 @@ def boundary_points(account: Account) -> tuple[Planned, ...]:
     return boundary_of(account.job, plan_of(account.decision).calibration) if account.decision is not None else ()
 
 
-def _print_runs(ledger: Ledger, names: Sequence[str], lines_of: Mapping[str, list[Line]]) -> None:
+def _print_runs(
+    ledger: Ledger, names: Sequence[str], lines_of: Mapping[str, list[Line]], accounts: Mapping[str, Account]
+) -> None:
     """Print a row for each run; those without lines are damaged."""
     results, _ = consoles()
     if not names:
         results.print("No run yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL", highlight=False)
         return
-    accounts = {name: _replayed(lines) for name, lines in lines_of.items()}
     totals = _spent_by_provenance(accounts.values())
     table = plain_table(("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"), (), show_footer=True, footer_style="bold")
     table.add_column("TRIED", justify="right")
@@ -169,18 +172,8 @@ def _cells(name: str, started_at: datetime, account: Account, status: str) -> tu
     )
 
 
-def _replayed(lines: Sequence[Line]) -> Account:
-    return Account.replay((line.entry, line.elapsed_s) for line in lines)
-
-
 def _status(ledger: Ledger, run: str, account: Account) -> str:
     """The run's status, with a note if its process is gone."""
     if account.status in ("searching", "running") and not ledger.is_driven(ledger.find(run)):
         return f"{account.status}, but its process is gone: mlcd resume {run}"
     return str(account.status)
-
-
-def _has_status(ledger: Ledger, run: str, lines: Sequence[Line], status: str) -> bool:
-    """Whether a run has this status; 'interrupted': unfinished, and not driven by any process."""
-    now = str(_replayed(lines).status)
-    return status in (now, standing_of(now, ledger.is_driven(run)))

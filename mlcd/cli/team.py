@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import math
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -188,12 +189,7 @@ def audit(most: int, before: int | None, database: str | None, output: str) -> N
     """
     entries = _open(database).audit(most, before)
     if output == "json":
-        names = ("who", "action", "about", "outcome", "detail")
-        listed = [
-            {"seq": each.seq, "at": each.at.isoformat(), **{name: getattr(each, name) for name in names}}
-            for each in entries
-        ]
-        print_json({"entries": listed})
+        print_json({"entries": [{**asdict(each), "at": each.at.isoformat()} for each in entries]})
         return
     table = plain_table(["SEQ", "AT (UTC)", "WHO", "ACTION", "ABOUT", "OUTCOME", "DETAIL"], [])
     for each in entries:

@@ -206,10 +206,10 @@ _FIELDS = {"storage": "storages", "shape": "shapes"}
 
 def words_of(kind: str) -> Mapping[str, Parser]:
     """The options of a kind of question; of a planner of another package, the usual ones and its own."""
-    from mlcd.core.planner import planner_named
-
     if kind in WORDS:
         return WORDS[kind]
+    from mlcd.core.planner import planner_named
+
     planner, usual = planner_named(kind), {**_LIMITS, **_CONFIDENCE, **_PROBE_LIMITS, **_SEARCH}
     return {"goal": partial(_one_of, planner.goals), **usual, **{each.name: each.parse for each in planner.options}}
 
