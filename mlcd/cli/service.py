@@ -33,7 +33,6 @@ from mlcd.service.workers.trust import check_places, keep_memory_private
 from mlcd.service.workers.worker import work
 
 DATABASE_URL = "MLCD_DATABASE_URL"
-AT_ONCE = 4
 SAFE_PLACES = "simulated,recorded"
 """Default places: those at which no command of a job is executed and nothing is rented."""
 
@@ -61,7 +60,7 @@ def _count(flag: str, usual: int, text: str) -> Callable[[F], F]:
     return click.option(flag, default=usual, show_default=True, type=click.IntRange(1), help=text)
 
 
-at_once = _count("--at-once", AT_ONCE, "Parallel runs of a worker.")
+at_once = _count("--at-once", 4, "Parallel runs of a worker.")
 grace = click.option(
     "--grace",
     metavar="DURATION",
