@@ -38,7 +38,7 @@ from mlcd.core.job import Goal, Hints, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Started
 from mlcd.core.measurement import Outcome, Z
 from mlcd.core.place import Cloud, cloud
-from mlcd.core.runs.probe_limit import with_probe_limit
+from mlcd.core.runs.run import with_probe_limit
 from mlcd.core.strategy import Step, Strategy
 from mlcd.core.version import VERSION
 from mlcd.planners.modeling.outlook import usual_probe_limit

@@ -8,6 +8,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import mlcd
 import mlcd_bench
 
@@ -116,10 +118,11 @@ def test_every_public_name_exists_and_is_documented():
         assert name == "__version__" or (thing.__doc__ or "").strip(), name
 
 
-def test_help_imports_nothing_heavy():
+@pytest.mark.parametrize("command", [[], ["train"], ["serve"]])
+def test_help_imports_nothing_heavy(command):
     script = (
         "import sys, mlcd.cli\n"
-        "try: mlcd.cli.main(['--help'])\n"
+        f"try: mlcd.cli.main([*{command}, '--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'numpy', 'scipy', 'sklearn', 'pydantic', 'yaml', 'rich'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"

@@ -17,8 +17,7 @@ from mlcd.core.job import Goal, Hints, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Reserved
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.place import cloud
-from mlcd.core.runs.probe_limit import with_probe_limit
-from mlcd.core.runs.run import start, what_if
+from mlcd.core.runs.run import start, what_if, with_probe_limit
 from mlcd.planners.form.jobs import of_text
 from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.modeling.outlook import SHARE, usual_probe_limit

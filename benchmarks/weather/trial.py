@@ -17,7 +17,7 @@ from mlcd.core.drive import launch, search
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger import Book, Ledger, Started
 from mlcd.core.planner import planner_of
-from mlcd.core.runs.probe_limit import with_probe_limit
+from mlcd.core.runs.run import with_probe_limit
 from mlcd.core.version import VERSION
 from mlcd.memory.earlier import known_from
 from mlcd.planners.modeling.outlook import usual_probe_limit

@@ -1,6 +1,6 @@
 """The command line: parse, assemble, drive, report. Nothing is decided here.
 
-Only click is imported until a command runs, so that `mlcd --help` answers at once.
+A command is imported when it is used, so that `mlcd --help` answers at once.
 
 Exit codes   0  done              1  the job itself did not finish, or a bug
              2  wrong input, or interrupted: one line on stderr says what to do
@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import entry_points
 
 import click
 
@@ -31,56 +32,47 @@ PARTS = {
 }
 """The headings of `mlcd --help`, by the first command below each."""
 COMMANDS = {
-    "train": "mlcd.cli.train:train",
-    "tune": "mlcd.cli.tune:tune",
-    "scale": "mlcd.cli.scale:scale",
-    "serve": "mlcd.cli.serve:serve",
-    "launch": "mlcd.cli.train:launch",
-    "resume": "mlcd.cli.train:resume",
-    "plan": "mlcd.cli.plan:plan",
-    "what-if": "mlcd.cli.what_if:what_if",
-    "offers": "mlcd.cli.offers:offers",
-    "operators": "mlcd.cli.operators:operators",
-    "runs": "mlcd.cli.runs:runs",
-    "show": "mlcd.cli.runs:show",
-    "ledger": "mlcd.cli.runs:ledger",
-    "report": "mlcd.cli.report:report",
-    "curves": "mlcd.cli.curves:curves",
-    "export": "mlcd.cli.export:export",
-    "attach": "mlcd.cli.watch:attach",
-    "watch": "mlcd.cli.watch:watch",
-    "logs": "mlcd.cli.control:logs",
-    "stop": "mlcd.cli.control:stop",
-    "down": "mlcd.cli.control:down",
-    "clean": "mlcd.cli.control:clean",
-    "ui": "mlcd.cli.ui:ui",
-    "service": "mlcd.cli.service:service",
-    "worker": "mlcd.cli.service:worker",
-    "team": "mlcd.cli.team:team",
-    "login": "mlcd.cli.login:login",
-    "check": "mlcd.cli.check:check",
-    "catalog": "mlcd.cli.offers:catalog",
-    "learn": "mlcd_bench.cli.learn:learn",
-    "models": "mlcd.cli.models:models",
-    "schema": "mlcd.cli.schema:schema",
-    "record": "mlcd.cli.record:record",
-    "bench": "mlcd_bench.cli.bench:bench",
+    "train": ("mlcd.cli.planners:train", "Probe, decide, show the decision, ask, and run the job."),
+    "tune": ("mlcd.cli.planners:tune", "Search hyperparameters on functions, by halving."),
+    "scale": ("mlcd.cli.planners:scale", "Find workers and batch while the job trains, and continue there."),
+    "serve": ("mlcd.cli.planners:serve", "Find how to serve a model, by a few load tests."),
+    "launch": ("mlcd.cli.drive:launch", "Run the decision of a search."),
+    "resume": ("mlcd.cli.drive:resume", "Resume a run that was stopped or killed, or ended early."),
+    "plan": ("mlcd.cli.plan:plan", "Preview a search, at no cost."),
+    "what-if": ("mlcd.cli.what_if:what_if", "Decide again from the stored probes, at no cost."),
+    "offers": ("mlcd.cli.offers:offers", "The catalog: instance types and prices, filtered and sorted."),
+    "operators": ("mlcd.cli.operators:operators", "The operators of an ONNX model, and their share of its time."),
+    "runs": ("mlcd.cli.runs:runs", "All runs: goal, state, what they chose and what they cost."),
+    "show": ("mlcd.cli.runs:show", "A run: its probes, its decision, its outcome."),
+    "ledger": ("mlcd.cli.runs:ledger", "Every dollar, probe and reason of a run, in order."),
+    "report": ("mlcd.cli.report:report", "Write one self-contained HTML page about a run."),
+    "curves": ("mlcd.cli.report:curves", "The trade-off curve of a run of `mlcd scale`, and its knee."),
+    "export": ("mlcd.cli.export:export", "The decision as files for another tool."),
+    "attach": ("mlcd.cli.watch:attach", "Follow a run that another process drives."),
+    "watch": ("mlcd.cli.watch:watch", "The same as `mlcd attach`."),
+    "logs": ("mlcd.cli.control:logs", "The output of the job itself, of a run on real machines."),
+    "stop": ("mlcd.cli.control:stop", "Ask a run to stop, as Ctrl-C does: nothing is lost."),
+    "down": ("mlcd.cli.control:down", "End a run now, and tear its machines down."),
+    "clean": ("mlcd.cli.control:clean", "Find and tear down what killed processes have left."),
+    "ui": ("mlcd.cli.ui:ui", "Open the pages: all runs of this machine, live."),
+    "service": ("mlcd.cli.service:service", "Serve a team: members, budgets, a queue and workers."),
+    "worker": ("mlcd.cli.service:worker", "Drive runs of a service, on this machine or any other."),
+    "team": ("mlcd.cli.team:team", "Members of a service, their roles and budgets."),
+    "login": ("mlcd.cli.login:login", "Store your token of a server, for `mlcd --server URL`."),
+    "check": ("mlcd.cli.check:check", "What works here, what is missing and how to get it."),
+    "catalog": ("mlcd.cli.offers:catalog", "The price lists."),
+    "learn": ("mlcd_bench.cli.learn:learn", "Measure models, as knowledge for `mlcd serve --knowledge`."),
+    "models": ("mlcd.cli.models:models", "What runs of `mlcd scale` have learned."),
+    "schema": ("mlcd.cli.schema:schema", "JSON Schema of a run's document, the API, or a job file."),
+    "record": ("mlcd.cli.record:record", "Probe every configuration, and write a recording of it."),
+    "bench": ("mlcd_bench.cli.bench:bench", "Measure methods against an oracle, on recordings."),
 }
+"""Where each command is, and its line in `mlcd --help`, which therefore imports none of them."""
 
 
 def _added_names() -> dict[str, str]:
     """The planners that other packages add, each a command of its name, with the package."""
-    from importlib.metadata import entry_points
-
     return {each.name: each.dist.name if each.dist is not None else "" for each in entry_points(group="mlcd.planners")}
-
-
-def _added(name: str) -> click.Command | None:
-    if name not in _added_names():
-        return None
-    from mlcd.cli.added_planner import command_of
-
-    return command_of(name)
 
 
 class LazyGroup(click.Group):
@@ -91,11 +83,14 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name."""
-        if cmd_name not in COMMANDS:
-            return _added(cmd_name)
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command = getattr(import_module(module), name)
+        """The command of that name; of a planner that another package adds, made from its options."""
+        if cmd_name in COMMANDS:
+            module, _, name = COMMANDS[cmd_name][0].partition(":")
+            command = getattr(import_module(module), name)
+        elif cmd_name in _added_names():
+            command = import_module("mlcd.cli.planners").command_of(cmd_name)
+        else:
+            return None
         assert isinstance(command, click.Command)
         return command
 
@@ -103,12 +98,10 @@ class LazyGroup(click.Group):
         """In groups with headings: nobody reads thirty in a row."""
         longest = max(map(len, COMMANDS))
         parts: list[tuple[str, list[tuple[str, str]]]] = []
-        for name in COMMANDS:
-            command = self.get_command(ctx, name)
-            assert command is not None
+        for name, (_, summary) in COMMANDS.items():
             if name in PARTS:
                 parts.append((PARTS[name], []))
-            parts[-1][1].append((name.ljust(longest), command.get_short_help_str(formatter.width - longest - 4)))
+            parts[-1][1].append((name.ljust(longest), summary))
         parts[0][1].extend((name.ljust(longest), f"Added by {package}.") for name, package in _added_names().items())
         for heading, rows in parts:
             with formatter.section(heading):

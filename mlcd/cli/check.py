@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from importlib import metadata, util
 
 import click
+from rich.markup import escape
 
+from mlcd.catalog import CLOUDS, load_rows
 from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.server import chosen_server
+from mlcd.clouds.local.isolation import what_nodes_lack
+from mlcd.clouds.ray.cluster import resources
+from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
+from mlcd.core.errors import MlcdError, UnknownName
+from mlcd.core.home import home, open_ledger
+from mlcd.core.units import counted, format_usd
+from mlcd.core.version import VERSION
+from mlcd.planners.functions.storages.local import available
+from mlcd.planners.functions.workload import STORAGES
+from mlcd.service.remote import Server
 
-if TYPE_CHECKING:
-    from mlcd.cli.support import Check
-    from mlcd.service.remote import Server
+CORE = "numpy scipy scikit-learn pydantic pyyaml click rich sqlalchemy alembic fastapi uvicorn"
+EXTRAS = {
+    "aws": ("boto3", "boto3", "fresh AWS prices: mlcd catalog refresh aws"),
+    "serve": ("onnxruntime", "onnxruntime", "ONNX models: mlcd serve, mlcd operators, uploads to mlcd ui"),
+    "service": ("procrastinate", "procrastinate", "a team on PostgreSQL: mlcd service, mlcd worker"),
+    "ray": ("ray", "ray", "jobs on a Ray cluster"),
+    "skypilot": ("skypilot", "sky", "jobs on any cloud"),
+    "lithops": ("lithops", "lithops", "jobs on functions"),
+}
+"""By extra: the package, its module, and what it is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that works or does not; `needed` if MLCD cannot do without it."""
+
+    what: str
+    ok: bool
+    found: str
+    to_do: str = ""
+    needed: bool = True
 
 
 @click.command()
@@ -26,16 +59,12 @@ def check(backend: str | None, output: str) -> int:
     \b
     mlcd check
     """
-    from mlcd.cli.support import checks
-
     results = checks(backend)
     if (server := chosen_server()) is not None:
         results.append(_server(server))
     if output == "json":
         print_json({"checks": [{"what": c.what, "ok": c.ok, "found": c.found, "to_do": c.to_do} for c in results]})
     else:
-        from rich.markup import escape
-
         console, _ = consoles()
         for c in results:
             mark = "[green]✔[/green]" if c.ok else "[yellow]-[/yellow]"
@@ -45,25 +74,110 @@ def check(backend: str | None, output: str) -> int:
     return 0 if all(c.ok for c in results if c.needed) else 1
 
 
+def checks(backend: str | None = None) -> list[Check]:
+    """Everything worth knowing before a first run; or what one backend needs, of those that need something."""
+    if backend is None:
+        python = Check("python", True, sys.version.split()[0])
+        return [python, _core(), _state(), _catalog(), *_backends(), *map(_extra, EXTRAS)]
+    if backend not in ABOUT:
+        raise UnknownName("backend to check", backend, ABOUT)
+    return ABOUT[backend]()
+
+
+def _core() -> Check:
+    versions = [f"{name} {metadata.version(name)}" for name in CORE.split()]
+    return Check("mlcd", True, f"{VERSION}, with {', '.join(versions)}")
+
+
+def _state() -> Check:
+    try:
+        with closing(open_ledger()) as ledger:
+            return Check("ledger", True, f"{ledger.database.name}, {counted(len(ledger.runs()), 'run')}")
+    except MlcdError as error:
+        return Check("ledger", False, str(error))
+
+
+def _catalog() -> Check:
+    try:
+        rows = [row for cloud in CLOUDS for row in load_rows(cloud, directory=home() / "catalog")]
+    except MlcdError as error:
+        return Check("catalog", False, str(error))
+    newest = max(row.price_date for row in rows)
+    return Check("catalog", True, f"{len(rows)} offers of {', '.join(CLOUDS)}, newest prices of {newest}")
+
+
+def _backends() -> list[Check]:
+    return [
+        Check("backend simulated", True, "a made-up cloud over the catalog; the default"),
+        Check("backend recorded:DIR", True, "replays a folder with recording.yaml and points.csv"),
+        Check("backend local", True, what_nodes_lack() or "real nodes on this machine, each with limits of its own"),
+    ]
+
+
+def _extra(name: str) -> Check:
+    package, module, purpose = EXTRAS[name]
+    ok = util.find_spec(module) is not None
+    version = f"{package} {metadata.version(package)}" if ok else "not installed"
+    return Check(f"extra {name}", ok, version, "" if ok else f"for {purpose}: pip install 'mlcd[{name}]'", needed=False)
+
+
+def _ray_and_cluster() -> list[Check]:
+    """The package, and the cluster, which is asked."""
+    package = replace(_extra("ray"), needed=True)
+    if not package.ok:
+        return [package]
+    try:
+        marked = resources()
+    except MlcdError as error:
+        return [package, Check("cluster", False, "not reached", str(error))]
+    if marked:
+        return [package, Check("cluster", True, f"its nodes' own resources: {', '.join(marked)}")]
+    to_do = "mark its nodes with their type: ray start --resources '{\"small\": 1}'"
+    return [package, Check("cluster", False, "its nodes have no resources of their own", to_do)]
+
+
+def _skypilot_and_accounts() -> list[Check]:
+    """The package, and each cloud's credentials as files and variables show them: nobody is asked over a network."""
+    results, at_hand = [replace(_extra("skypilot"), needed=True)], clouds_at_hand()
+    for account in accounts():
+        ok = account.cloud in at_hand
+        if account.found or not ok:
+            credentials = f"credentials in {account.found}" if account.found else "no credentials found"
+        else:
+            credentials = "left to SkyPilot's API server, which has credentials of its own"
+        results.append(Check(f"cloud {account.cloud}", ok, credentials, "" if ok else account.to_do, needed=False))
+    last = "now let SkyPilot try them, over the network: sky check" if at_hand else "get the credentials of one cloud"
+    return [*results, Check("clouds to rent from", bool(at_hand), ", ".join(at_hand) or "none", last)]
+
+
+def _functions_and_storages() -> list[Check]:
+    """The package, and each storage that this machine can start a server of."""
+    results = [replace(_extra("lithops"), needed=True)]
+    for name in STORAGES:
+        why = available(name)
+        server = "its server can be started here" if why is None else "no server of it here"
+        results.append(Check(f"storage {name}", why is None, server, why or "", needed=False))
+    return results
+
+
+ABOUT: dict[str, Callable[[], list[Check]]] = {
+    "ray": _ray_and_cluster,
+    "skypilot": _skypilot_and_accounts,
+    "functions": _functions_and_storages,
+}
+"""Backends that need more than MLCD to be installed, and how that is checked."""
+
+
 def _server(server: Server) -> Check:
     """Whether the chosen server answers, and which member the token belongs to."""
-    from mlcd.cli.support import Check
-    from mlcd.core.errors import MlcdError
-    from mlcd.core.units import format_usd
-
     try:
         with server.reading():
             me = server.get("/me")
             who = f"as {me['name']}, {me['role']}" if me["name"] is not None else "for one user"
             left = f", {format_usd(me['left_usd'])} left" if me["left_usd"] is not None else ""
-            found = f"{server.url}: MLCD {me['version']}, {who}{left}; jobs run on {_places(me)}"
-            return Check("server", True, found)
+            recordings = [f"recorded:{name}" for name in me["recordings"]]
+            places = ", ".join([*(place for place in me["places"] if place != "recorded"), *recordings])
+            return Check("server", True, f"{server.url}: MLCD {me['version']}, {who}{left}; jobs run on {places}")
     except MlcdError as error:
         what, _, to_do = str(error).partition("; ")
         return Check("server", False, what, to_do)
-
-
-def _places(me: Mapping[str, Any]) -> str:
-    """The possible values of `--on` there: a recording by its name."""
-    named = [f"recorded:{name}" for name in me["recordings"]]
-    return ", ".join([*(place for place in me["places"] if place != "recorded"), *named])

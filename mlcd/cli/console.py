@@ -5,7 +5,8 @@ rich would shrink a table to the terminal's width and cut amounts and names with
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console, ConsoleOptions
@@ -25,11 +26,11 @@ class WholeTableConsole(Console):
         super().print(*(_FullWidth(thing) if isinstance(thing, Table) else thing for thing in objects), **options)
 
 
+@dataclass
 class _FullWidth:
     """A table in full width, without trailing blanks, which would be wrapped, too."""
 
-    def __init__(self, table: Table) -> None:
-        self.table = table
+    table: Table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         for line in console.render_lines(self.table, options.update_width(WIDE), pad=False):
@@ -40,3 +41,13 @@ class _FullWidth:
                 line.append(Segment(last.text.rstrip(), last.style, last.control))
             yield from line
             yield Segment.line()
+
+
+def plain_table(left: Sequence[str], right: Sequence[str], **more: Any) -> Table:
+    """A table without lines: words to the left, numbers to the right."""
+    table = Table(box=None, pad_edge=False, header_style="bold dim", **more)
+    for column in left:
+        table.add_column(column, no_wrap=True)
+    for column in right:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table

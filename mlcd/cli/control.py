@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 
 import click
 
 from mlcd.cli.options import consoles, open_ledger, output, parsed_by, print_json, run_name
 from mlcd.cli.server import chosen_server
+from mlcd.cli.team import command_line_user
+from mlcd.clouds import control
+from mlcd.clouds.control import Cleaned
+from mlcd.clouds.launches import launches_here
+from mlcd.core.clock import WallClock
+from mlcd.core.errors import UserError
+from mlcd.core.home import home
+from mlcd.core.ledger import Ledger
 from mlcd.core.units import parse_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from mlcd.clouds.control import Cleaned
-    from mlcd.core.clock import Clock
-    from mlcd.core.ledger import Ledger
-    from mlcd.service.remote import Action, Server
+from mlcd.service.remote import Action, RemoteLedger, Server, request_action
+from mlcd.service.remote import logs as remote_logs
+from mlcd.service.team import Audit
+from mlcd.service.workers.cleanup import drop_old, give_up_machine
+from mlcd.service.workers.queue import Queue
 
 
 @click.command()
@@ -32,9 +40,6 @@ def logs(run: str, follow: bool, number: int | None, process: int) -> None:
     mlcd logs -f last
     """
     if (server := chosen_server()) is not None:
-        from mlcd.service.remote import RemoteLedger
-        from mlcd.service.remote import logs as remote_logs
-
         pieces = remote_logs(server, RemoteLedger(server).find(run), number, process, follow)
     else:
         pieces = _local_logs(run, number, process, follow)
@@ -58,8 +63,6 @@ def stop(run: str) -> None:
     if (server := chosen_server()) is not None:
         click.echo(_request(server, "stop", run))
         return
-    from mlcd.clouds import control
-
     driver = control.stop(run, open_ledger())
     who = f"process {driver}" if driver else "its worker"
     click.echo(f"asked {who} to stop; go on later with: mlcd resume {run}")
@@ -82,15 +85,16 @@ def down(run: str, machine_gone: bool) -> None:
     if (server := chosen_server()) is not None:
         click.echo(_request(server, "down", run, **{"machine_gone": True} if machine_gone else {}))
         return
-    from mlcd.clouds import control
-
     ledger = open_ledger()
     if machine_gone:
-        click.echo(_without_machine(ledger, run))
-        return
-    control.down(run, ledger, _clock())
+        words = give_up_machine(run, ledger)
+    else:
+        control.down(run, ledger, WallClock(datetime.now(UTC)))
+        words = f"down; nothing of it is running, and its cost is settled: mlcd ledger {run}"
     _leave_queue(ledger, run)
-    click.echo(f"down; nothing of it is running, and its cost is settled: mlcd ledger {run}")
+    if machine_gone:
+        _audit(ledger, "machine gone", ledger.find(run), words)
+    click.echo(words)
 
 
 @click.command()
@@ -107,12 +111,10 @@ def clean(older: float | None, output: str) -> None:
     \b
     mlcd clean
     """
-    from mlcd.clouds import control
-
     ledger = open_ledger()
     cleaned = [*control.clean(ledger), *(_old(ledger, older) if older is not None else ())]
     if output == "json":
-        print_json({"cleaned": [{"what": each.what, "outcome": each.outcome} for each in cleaned]})
+        print_json({"cleaned": [asdict(each) for each in cleaned]})
         return
     results, _ = consoles()
     for each in cleaned:
@@ -123,78 +125,40 @@ def clean(older: float | None, output: str) -> None:
 
 def _local_logs(run: str, number: int | None, process: int, follow: bool) -> Iterator[str]:
     """The log of a launch on this machine."""
-    from mlcd.clouds.launches import launches_here
-    from mlcd.core.errors import UserError
-
     ledger = open_ledger()
     name = ledger.find(run)
     stored = launches_here()
     numbers = [number] if number is not None else range(ledger.account(name).orders, 0, -1)
-    folder = next((found for n in numbers if (found := stored.find(f"{name}-{n}")) is not None), None)
-    none = UserError(f"run '{name}' has no such log; logs are kept of launches on real machines: mlcd ledger {name}")
-    if folder is None:
-        raise none
+    folders = (stored.find(f"{name}-{each}") for each in numbers)
     try:
-        yield from stored.read(folder, process, _clock() if follow else None)
-    except FileNotFoundError:
-        raise none from None
+        folder = next(folder for folder in folders if folder is not None)
+        yield from stored.read(folder, process, WallClock(datetime.now(UTC)) if follow else None)
+    except (StopIteration, FileNotFoundError):
+        raise UserError(
+            f"run '{name}' has no such log; logs are kept of launches on real machines: mlcd ledger {name}"
+        ) from None
 
 
 def _request(server: Server, action: Action, run: str, **more: bool) -> str:
     """Ask a server to stop or end a run, started or not; return its words."""
-    from mlcd.service.remote import RemoteLedger, request_action
-
     return request_action(server, action, RemoteLedger(server).find(run) if run == "last" else run, **more)
 
 
 def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:
     """Delete old logs and models; return what was deleted."""
-    from datetime import UTC, datetime, timedelta
-
-    from mlcd.core.home import home
-    from mlcd.service.workers.cleanup import drop_old
-
     dropped = list(drop_old(ledger, home(), datetime.now(UTC) - timedelta(seconds=older_s)))
     if dropped and ledger.database.dialect != "sqlite":
         _audit(ledger, "clean", "", "; ".join(f"{each.what}: {each.outcome}" for each in dropped))
     return dropped
 
 
-def _without_machine(ledger: Ledger, run: str) -> str:
-    """Settle a run on a team's database without its machine."""
-    from mlcd.service.workers.cleanup import give_up_machine
-
-    words = give_up_machine(run, ledger)
-    _leave_queue(ledger, run)
-    _audit(ledger, "machine gone", ledger.find(run), words)
-    return words
-
-
 def _leave_queue(ledger: Ledger, run: str) -> None:
     """On a team's database: take it out of the queue, so that no worker resumes it."""
-    if ledger.database.dialect == "sqlite":
-        return
-    from contextlib import closing
-
-    from mlcd.service.workers.queue import Queue
-
-    with closing(Queue(ledger)) as queue:
-        queue.withdraw(ledger.find(run))
+    if ledger.database.dialect != "sqlite":
+        with closing(Queue(ledger)) as queue:
+            queue.withdraw(ledger.find(run))
 
 
 def _audit(ledger: Ledger, action: str, about: str, detail: str) -> None:
     """Write to the audit log, as a service does."""
-    from datetime import UTC, datetime
-
-    from mlcd.cli.team import command_line_user
-    from mlcd.service.team import Audit
-
     Audit(ledger.database, lambda: datetime.now(UTC)).write(command_line_user(), action, about, detail=detail)
-
-
-def _clock() -> Clock:
-    from datetime import UTC, datetime
-
-    from mlcd.core.clock import WallClock
-
-    return WallClock(datetime.now(UTC))

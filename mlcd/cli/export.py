@@ -5,23 +5,35 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from mlcd.cli.options import open_ledger, output, print_json, run_name
+from mlcd.cli.options import FILE, cannot_write, open_ledger, output, print_json, run_name, write_file
+from mlcd.core.errors import UserError, WrongState
+from mlcd.core.ledger import Account
+from mlcd.core.planner import planner_of
+from mlcd.reports.deploy.deployment import Deployment, Export, deployment_of
+from mlcd.reports.deploy.lambda_ import lambda_configuration
+from mlcd.reports.deploy.targets import TARGETS
+from mlcd.reports.skypilot import task_of, task_text
 
-if TYPE_CHECKING:
-    from mlcd.core.ledger import Account
-    from mlcd.reports.deploy.deployment import Deployment, Export
-
-TO = ("skypilot", "kserve", "triton", "compose", "lambda")
+NO_TASK = {
+    "serve": "serves a model: export it with --to kserve, triton or compose",
+    "functions": "is on functions: export it with --to lambda",
+}
+"""By planner: why the decision is no SkyPilot task, and what it is instead."""
 
 
 @click.command()
 @run_name
-@click.option("--to", "target", type=click.Choice(TO), required=True, help="The tool that will run it.")
-@click.option("--file", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write here, not to stdout.")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(("skypilot", *TARGETS, "lambda")),
+    required=True,
+    help="The tool that will run it.",
+)
+@click.option("--file", "file", type=FILE, help="Write here, not to stdout.")
 @click.option(
     "--to-dir",
     "folder",
@@ -38,75 +50,45 @@ def export(run: str, target: str, file: Path | None, folder: Path | None, output
     mlcd export last --to skypilot --file task.yaml
     mlcd export last --to triton --to-dir deploy
     """
-    from mlcd.core.errors import UserError
-
     if file is not None and folder is not None:
         raise UserError("--file and --to-dir: choose one, a single file or a folder for all of them")
     ledger = open_ledger()
     name = ledger.find(run)
     account = ledger.account(name)
-    if target == "skypilot":
-        _task(name, account, file, folder, output)
-    elif target == "lambda":
-        _functions(name, account, file, folder, output)
-    else:
+    if target in TARGETS:
         _deployment(name, account, target, file, folder, output)
-
-
-def _task(name: str, account: Account, file: Path | None, folder: Path | None, output: str) -> None:
-    """A training run as a task file."""
-    from mlcd.core.errors import UserError, WrongState
-    from mlcd.planners.functions.nouns import FunctionsTask
-    from mlcd.planners.serve.nouns import ServingTask
-    from mlcd.reports.skypilot import task_of, task_text
-
-    if isinstance(account.job.ask, ServingTask):
-        raise WrongState(f"run '{name}' serves a model: export it with --to kserve, triton or compose")
-    if isinstance(account.job.ask, FunctionsTask):
-        raise WrongState(f"run '{name}' is on functions: export it with --to lambda")
+        return
     if folder is not None:
-        raise UserError("--to-dir: a task is one file; name it with --file")
-    task, text = task_of(name, account), task_text(name, account)
+        raise UserError(f"--to-dir: for {target} it is one file; name it with --file")
+    if target == "lambda":
+        document, then = lambda_configuration(name, account), ""
+        text = json.dumps(document, indent=2) + "\n"
+    else:
+        if (instead := NO_TASK.get(planner_of(account.job).name)) is not None:
+            raise WrongState(f"run '{name}' {instead}")
+        document, text, then = task_of(name, account), task_text(name, account), f"; run it with: sky launch {file}"
     if file is not None:
-        _write(file, text, "--file")
+        write_file(file, text, "--file")
     if output == "json":
-        print_json(task)
+        print_json(document)
     elif file is not None:
-        click.echo(f"Wrote {file}; run it with: sky launch {file}")
+        click.echo(f"Wrote {file}{then}")
     else:
         click.echo(text, nl=False)
 
 
-def _functions(name: str, account: Account, file: Path | None, folder: Path | None, output: str) -> None:
-    """A run on functions as the JSON configuration of the functions and their storages."""
-    from mlcd.core.errors import UserError
-    from mlcd.reports.deploy.lambda_ import lambda_configuration
-
-    if folder is not None:
-        raise UserError("--to-dir: the configuration is one file; name it with --file")
-    document = lambda_configuration(name, account)
-    if file is not None:
-        _write(file, json.dumps(document, indent=2) + "\n", "--file")
-    if file is None or output == "json":
-        print_json(document)
-    else:
-        click.echo(f"Wrote {file}")
-
-
 def _deployment(name: str, account: Account, target: str, file: Path | None, folder: Path | None, output: str) -> None:
     """A serving run as files to deploy. Knobs that the target cannot express are also printed to stderr."""
-    from mlcd.reports.deploy.deployment import deployment_of
-    from mlcd.reports.deploy.targets import TARGETS
-
     deployment = deployment_of(name, account)
     export = TARGETS[target](deployment)
     model = ""
     if folder is not None:
         for path, text in export.files.items():
-            _write(folder / path, text, "--to-dir")
+            _make(folder / path)
+            write_file(folder / path, text, "--to-dir")
         model = _copy_model(deployment, folder / export.model_at)
     elif file is not None:
-        _write(file, export.files[export.main], "--file")
+        write_file(file, export.files[export.main], "--file")
     for knob in export.missing:
         click.echo(f"  -  not in the files: {knob.name} = {knob.value}: {knob.note}", err=True)
     if output == "json":
@@ -141,34 +123,20 @@ def _copy_model(deployment: Deployment, to: Path) -> str:
         return f"Put the model at the chosen precision at {to}: README.md says how."
     if not deployment.path or not source.is_file():
         return f"Put the model's file at {to}" + (f": {source} does not exist." if deployment.path else ".")
-    _make(to.parent)
+    _make(to)
     try:
         shutil.copyfile(source, to)
         weights = source.with_name(f"{source.name}.data")
         if weights.is_file():
             shutil.copyfile(weights, to.with_name(weights.name))
     except OSError as error:
-        raise _cannot(to, error, "--to-dir") from error
+        raise cannot_write(to, error, "--to-dir") from error
     return f"Copied {source} to {to}."
 
 
-def _write(path: Path, text: str, option: str) -> None:
+def _make(path: Path) -> None:
+    """Make the folder of this file."""
     try:
-        if option == "--to-dir":
-            _make(path.parent)
-        path.write_text(text, encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _cannot(path, error, option) from error
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _cannot(folder, error, "--to-dir") from error
-
-
-def _cannot(path: Path, error: OSError, option: str) -> Exception:
-    from mlcd.core.errors import UserError
-
-    return UserError(f"{path}: cannot be written: {error.strerror}; choose another with {option}")
+        raise cannot_write(path.parent, error, "--to-dir") from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 import resource
 import signal
 import socket
@@ -12,15 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
 
 import click
+import uvicorn
+from fastapi import FastAPI
 
 from mlcd.core.errors import UserError
-
-if TYPE_CHECKING:
-    import uvicorn
-    from fastapi import FastAPI
+from mlcd.service.web.safety.limits import CHECK_EVERY_S, IdleConnections
 
 PORT = 8421
 PORTS_TRIED = 20
@@ -82,9 +79,10 @@ def serve(app: FastAPI, listener: socket.socket, begun: Callable[[], None], *, b
 
     After that a command only tears down, and ignores further signals: otherwise machines could be left running.
     """
-    logging.getLogger("uvicorn.error").addFilter(_is_relevant)
+    # uvicorn's messages about streams that are cancelled at the end: that is normal
+    logging.getLogger("uvicorn.error").addFilter(lambda record: not record.getMessage().startswith("Cancel "))
     _raise_file_limit()
-    signal.signal(signal.SIGTERM, _as_ctrl_c)  # uvicorn raises it again when it is done
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: uvicorn raises it again when it is done
     try:
         with suppress(KeyboardInterrupt):
             _server(app, begun, behind_proxy).run(sockets=[listener])
@@ -93,16 +91,7 @@ def serve(app: FastAPI, listener: socket.socket, begun: Callable[[], None], *, b
             signal.signal(each, signal.SIG_IGN)
 
 
-def has_display() -> bool:
-    """Whether a browser can be shown here."""
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) or os.uname().sysname == "Darwin"
-
-
 def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvicorn.Server:
-    import uvicorn
-
-    from mlcd.service.web.safety.limits import CHECK_EVERY_S, IdleConnections
-
     idle = IdleConnections()
 
     class Server(uvicorn.Server):
@@ -119,16 +108,16 @@ def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvic
             super().handle_exit(sig, frame)
             self.force_exit = False  # also after a second Ctrl-C: it ends properly within seconds
 
-    settings: Any = {
-        "access_log": False,
-        "log_level": "warning",
-        "server_header": False,
-        # Without a proxy, any client could fake these headers.
-        "proxy_headers": behind_proxy,
-        "timeout_graceful_shutdown": GRACE_S,
-        "ws": "none",
-    }
-    return Server(uvicorn.Config(app, **settings))
+    config = uvicorn.Config(
+        app,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=behind_proxy,  # without a proxy, any client could fake these headers
+        timeout_graceful_shutdown=GRACE_S,
+        ws="none",
+    )
+    return Server(config)
 
 
 def _raise_file_limit() -> None:
@@ -136,12 +125,3 @@ def _raise_file_limit() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # macOS reports 'unlimited', but has a limit
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, MOST_FILES), most))
-
-
-def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def _is_relevant(record: logging.LogRecord) -> bool:
-    """Hide uvicorn's messages about streams that are cancelled at the end: that is normal."""
-    return not record.getMessage().startswith("Cancel ")

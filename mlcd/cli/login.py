@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing
+from urllib.parse import urlsplit
 
 import click
 
-from mlcd.cli.options import output, print_json
+from mlcd.cli.options import output, print_answer
 from mlcd.cli.server import tokens
+from mlcd.core.errors import UserError
+from mlcd.service.remote import Server
+from mlcd.service.remote.server import LOOPBACK
+from mlcd.service.remote.tokens import address
 
 
 @click.command()
@@ -25,10 +30,6 @@ def login(url: str | None, forget: bool, output: str) -> None:
     \b
     mlcd login https://mlcd.example.org
     """
-    from mlcd.core.errors import UserError
-    from mlcd.service.remote import Server
-    from mlcd.service.remote.tokens import address
-
     url = url or click.get_current_context().find_root().params.get("server")
     if not url:
         raise click.UsageError("Missing argument 'URL'.", click.get_current_context())
@@ -36,12 +37,12 @@ def login(url: str | None, forget: bool, output: str) -> None:
     if forget:
         if not tokens().forget(place):
             raise UserError(f"no token is stored for {place}")
-        _print(output, f"Deleted the token of {place}.", server=place, forgotten=True)
+        print_answer(output, f"Deleted the token of {place}.", {"server": place, "forgotten": True})
         return
     with closing(Server(place)) as server:  # before a token is typed: a server that is not MLCD's must not get it
         if server.about().get("mode") == "ui":
             raise UserError(f"{place}: `mlcd ui` needs no token; use it: mlcd --server {place} runs")
-    if _is_unencrypted(place):
+    if urlsplit(place).scheme == "http" and urlsplit(place).hostname not in LOOPBACK:
         click.echo(f"{place}: the connection is not encrypted; use https:// unless the network is private", err=True)
     token = click.prompt("Token", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
     if not token.strip():
@@ -51,20 +52,5 @@ def login(url: str | None, forget: bool, output: str) -> None:
         who = {name: me[name] for name in ("name", "role", "team")}
     tokens().keep(place, token)
     more = " MLCD_TOKEN is set, and overrides this token." if os.environ.get("MLCD_TOKEN") else ""
-    _print(output, f"Signed in to {place} as {who['name']}, {who['role']}.{more}", server=place, **who)
-
-
-def _is_unencrypted(url: str) -> bool:
-    from urllib.parse import urlsplit
-
-    from mlcd.service.remote.server import LOOPBACK
-
-    parts = urlsplit(url)
-    return parts.scheme == "http" and parts.hostname not in LOOPBACK
-
-
-def _print(output: str, words: str, **document: object) -> None:
-    if output == "json":
-        print_json(document)
-    else:
-        click.echo(words)
+    words = f"Signed in to {place} as {who['name']}, {who['role']}.{more}"
+    print_answer(output, words, {"server": place, **who})

@@ -1,29 +1,48 @@
-"""What a command prints around a local or remote run: notes before it, the question before the launch, and its end."""
+"""What a command asks and prints around a run, which this process or a server drives."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import click
+from rich.console import Console
 
-from mlcd.cli.options import consoles, print_json
-from mlcd.core.errors import Interrupted
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from mlcd.core.ledger import Account, Ledger, Line
+from mlcd.cli.options import consoles, print_answer, print_json
+from mlcd.core.errors import Interrupted, UserError
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Account, Decided, Line, Started
+from mlcd.core.ledger.going_on import how_to_raise
+from mlcd.core.planner import planner_of
+from mlcd.core.runs.real_money import most_words, real_money_words, rents
+from mlcd.reports.progress import ProgressLine
+from mlcd.reports.terminal import show_additions
+from mlcd.reports.text import Narrator, show_decision, show_outcome
 
 INFEASIBLE, UNFINISHED = 3, 1
 """Exit codes: nothing could be certified; the job itself did not finish."""
 
 
-def print_note(words: str, console: Console) -> None:
-    """Print a note before anything is measured: limits of the machines, or how long it may take."""
-    if words:
-        console.print(f"  -  {words}", style="yellow", highlight=False, markup=False)
+@dataclass(frozen=True)
+class How:
+    """How the user wants a run to be driven: the options of the same names."""
+
+    decide_only: bool
+    yes: bool
+    detach: bool
+    output: str
+
+    @property
+    def unasked(self) -> bool:
+        """Whether a decision is run without asking."""
+        return not self.decide_only and (self.yes or self.detach or not can_ask())
+
+    def confirm_detached(self) -> None:
+        """Before a run is detached, after which the user cannot be asked: confirm that it runs its decision."""
+        asks = self.detach and not self.decide_only and not self.yes
+        if asks and not agreed("Run what is decided, without asking again?"):
+            raise Interrupted("nothing was started; to stop at the decision: --detach --decide-only")
 
 
 def can_ask() -> bool:
@@ -33,32 +52,53 @@ def can_ask() -> bool:
 
 def agreed(question: str = "Run it?") -> bool:
     """Ask the user; True without a terminal."""
-    if not can_ask():
-        return True
-    return click.confirm(question, default=True, err=True)
+    return not can_ask() or click.confirm(question, default=True, err=True)
 
 
-def confirm_detached(decide_only: bool, yes: bool) -> None:
-    """Before a run is detached, after which the user cannot be asked: confirm that it runs its decision."""
-    if not (decide_only or yes or agreed("Run what is decided, without asking again?")):
-        raise Interrupted("nothing was started; to stop at the decision: --detach --decide-only")
+def agree_to_rent(first: Started, yes: bool) -> None:
+    """Show what a run that costs real dollars would spend, and ask; `yes`: already confirmed."""
+    if rents(first.job.on):
+        agree(real_money_words(first), yes)
 
 
-def go_detached(run: str, ledger: Ledger, launch: bool, output: str) -> int:
-    """Let a separate process drive the run, and print how to follow it."""
-    from mlcd.service.workers.detached import detach
+def agree_to_limits(job: Job, goal: Goal, yes: bool) -> None:
+    """The same for a run whose limits are changed: the user has not agreed to the new ones yet."""
+    if goal != job.goal and rents(job.on):
+        agree(most_words(replace(job, goal=goal)), yes)
 
-    process = detach(run, ledger, launch)
-    print_detached(run, output, f"driven by process {process}", process=process)
+
+def agree(words: str, yes: bool) -> None:
+    """Show this and ask whether to proceed; raises if not, or if there is no terminal to ask on."""
+    if not yes and not can_ask():
+        raise UserError(f"{' '.join(words.split())} No terminal to ask on: pass -y to agree; nothing was ordered")
+    click.echo(words, err=True)
+    try:
+        proceed = yes or click.confirm("Proceed?", default=False, err=True)
+    except click.Abort:  # Ctrl-C is a no
+        click.echo(err=True)
+        proceed = False
+    if not proceed:
+        raise Interrupted("not begun; nothing was ordered")
+
+
+def print_note(words: str, console: Console) -> None:
+    """Print a note before anything is measured: limits of the machines, or how long it may take."""
+    if words:
+        console.print(f"  -  {words}", style="yellow", highlight=False, markup=False)
+
+
+def print_detached(run: str, output: str, by: str, **facts: object) -> int:
+    """Print that a run continues in another process, and how to follow it."""
+    words = f"{run} is {by}. Follow it: mlcd attach {run}; stop it: mlcd stop {run}"
+    print_answer(output, words, {"run": run, **facts})
     return 0
 
 
-def print_detached(run: str, output: str, how: str, **facts: object) -> None:
-    """Print that a run continues in another process, and how to follow it."""
-    if output == "json":
-        print_json({"run": run, **facts})
-    else:
-        click.echo(f"{run} is {how}. Follow it: mlcd attach {run}; stop it: mlcd stop {run}")
+def detached_error(run: str, mlcd: str = "mlcd") -> Interrupted:
+    """The error of Ctrl-C while a run is followed, which stops following and not the run."""
+    return Interrupted(
+        f"detached; run '{run}' continues. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}"
+    )
 
 
 def stopped_error(run: str, because: str) -> Interrupted:
@@ -68,34 +108,57 @@ def stopped_error(run: str, because: str) -> Interrupted:
     )
 
 
+class EntryPrinter:
+    """Prints the entries of a run, each once: the decision as a table, between them the progress line."""
+
+    def __init__(self, tables: bool, before: Account | None = None, progress: Console | None = None) -> None:
+        """`tables`: whether to print the decision. `before`: the run as far as it was printed. `progress`: stderr."""
+        self.results, stderr = consoles()
+        self.progress = progress or stderr
+        self.progress_line = ProgressLine(self.progress)
+        self._tables, self._narrate = tables, Narrator(self.progress, before)
+
+    @property
+    def account(self) -> Account:
+        """The run as far as it was printed."""
+        return self._narrate.account
+
+    def __call__(self, line: Line) -> None:
+        """Print an entry."""
+        self._narrate(line)
+        if isinstance(line.entry, Decided):
+            self.progress_line.close()
+            self.show_decision()
+
+    def show_decision(self) -> None:
+        """Print the decision as a table, if there is one."""
+        if self.account.decision is not None and self._tables:
+            show_decision(self.results, self.account, self.account.decision, self.account.job.goal)
+
+
 def print_end(
     name: str, account: Account, lines: Callable[[], list[Line]], output: str, *, launched: bool = True
 ) -> int:
     """How a run ended, wherever it was: its outcome, what to do next, and the exit code."""
-    from mlcd.core.planner import planner_of
-    from mlcd.reports.terminal import show_additions
-    from mlcd.reports.text import show_outcome
-
-    additions = planner_of(account.job).tell(account)
+    planner, decision = planner_of(account.job), account.decision
+    additions = planner.tell(account)
     if output == "json":
-        from mlcd.reports.document import run_document
+        from mlcd.reports.document import run_document  # for this alone: it knows every planner
 
         print_json(run_document(lines(), additions=additions))
     else:
         results, _ = consoles()
         show_additions(results, additions)
         show_outcome(results, account)
-        decided = account.decision is not None and account.decision.configuration is not None
-        if decided and not planner_of(account.job).launches:
-            results.print(planner_of(account.job).next_step.format(run=name), highlight=False, markup=False)
+        decided = decision is not None and decision.configuration is not None
+        if decided and not planner.launches:
+            results.print(planner.next_step.format(run=name), highlight=False, markup=False)
         elif decided and not launched:
             results.print(f"Not run. Run it with: mlcd launch {name}", highlight=False)
         if account.status == "failed" and account.history.saved_samples:
-            from mlcd.core.ledger.going_on import how_to_raise
-
             results.print(f"Go on from what is saved: {how_to_raise(name, account)}", highlight=False)
-        curve = f", mlcd curves {name}" if account.decision is not None and account.decision.curve else ""
+        curve = f", mlcd curves {name}" if decision is not None and decision.curve else ""
         results.print(f"More: mlcd show {name}, mlcd report {name}{curve}", style="dim", highlight=False)
-    if account.decision is not None and account.decision.configuration is None:
+    if decision is not None and decision.configuration is None:
         return INFEASIBLE
     return UNFINISHED if account.ended is not None and not account.ended.finished else 0

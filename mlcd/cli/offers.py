@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
+from rich.markup import escape
+from rich.table import Table
 
-from mlcd.cli.options import consoles, output, parsed_by, print_json
+from mlcd.catalog import CLOUDS, CatalogRow, load_rows, select
+from mlcd.cli.console import plain_table
+from mlcd.cli.options import consoles, output, parsed_by, print_answer, print_json
 from mlcd.cli.server import chosen_server
+from mlcd.core.home import home
 from mlcd.core.units import counted, parse_usd
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from mlcd.catalog import CatalogRow
 
 MOST_OFFERS = 5_000
 """Most offers in one request; the catalog has some hundreds."""
@@ -31,35 +31,13 @@ MOST_OFFERS = 5_000
 @click.option("--spot", is_flag=True, help="Spot prices, if known.")
 @click.option("--sort", default="price", show_default=True, help="price, memory, gpus or tflops-per-dollar.")
 @output
-def offers(
-    gpu: str | None,
-    max_price: float | None,
-    min_memory: float | None,
-    min_vcpus: float | None,
-    cloud: str | None,
-    instances: tuple[str, ...],
-    spot: bool,
-    sort: str,
-    output: str,
-) -> None:
+def offers(min_memory: float | None, output: str, **filters: Any) -> None:
     """The catalog: instance types and prices, filtered and sorted.
 
     \b
     mlcd offers --gpu A100 --max-price 5
     """
-    from mlcd.catalog import select
-
-    rows = select(
-        _rows(),
-        gpu=gpu,
-        max_price=max_price,
-        min_memory_gb=min_memory,
-        min_vcpus=min_vcpus,
-        cloud=cloud,
-        instances=instances,
-        spot=spot,
-        sort=sort,
-    )
+    rows = select(_rows(), min_memory_gb=min_memory, **filters)
     if output == "json":
         print_json({"offers": [asdict(row) for row in rows]})
         return
@@ -74,14 +52,7 @@ def offers(
 
 def _table(rows: Sequence[CatalogRow]) -> Table:
     """A row for each offer."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold dim")
-    for column in ("INFRA", "INSTANCE"):
-        table.add_column(column, no_wrap=True)
-    for column in ("vCPUS", "MEM(GB)"):
-        table.add_column(column, justify="right")
+    table = plain_table(("INFRA", "INSTANCE"), ("vCPUS", "MEM(GB)"))
     table.add_column("GPUS", no_wrap=True)
     for column in ("NET(Gbps)", "$/H", "SPOT $/H"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -103,15 +74,11 @@ def _table(rows: Sequence[CatalogRow]) -> Table:
 
 def _rows() -> list[CatalogRow]:
     """The whole catalog, of this machine or of the chosen server."""
-    from mlcd.catalog import CLOUDS, CatalogRow, load_rows
-    from mlcd.core.home import home
-
     if (server := chosen_server()) is None:
         return [row for name in CLOUDS for row in load_rows(name, directory=home() / "catalog")]
-    try:
-        return [CatalogRow(**each) for each in server.get("/offers", limit=MOST_OFFERS)["offers"]]
-    except (KeyError, TypeError):
-        raise server.unreadable() from None
+    answer = server.get("/offers", limit=MOST_OFFERS)
+    with server.reading():
+        return [CatalogRow(**each) for each in answer["offers"]]
 
 
 @click.group()
@@ -132,12 +99,6 @@ def refresh(cloud: str, region: str, output: str) -> None:
     mlcd catalog refresh aws
     """
     from mlcd.catalog.aws import refresh as refresh_aws
-    from mlcd.core.home import home
 
     summary = refresh_aws(home() / "catalog", region=region)
-    if output == "json":
-        print_json(
-            {"cloud": cloud, **{key: str(value) if key == "path" else value for key, value in asdict(summary).items()}}
-        )
-        return
-    click.echo(str(summary))
+    print_answer(output, str(summary), {"cloud": cloud, **asdict(summary), "path": str(summary.path)})

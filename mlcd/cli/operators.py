@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, output, parsed_by, print_json, shapes
 from mlcd.core.units import parse_share
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from mlcd.planners.serve.nouns import Profile
-    from mlcd.planners.serve.operators.onnx_file import OnnxModel
-    from mlcd.planners.serve.operators.onnx_profile import Part
+from mlcd.planners.serve.nouns import Profile
+from mlcd.planners.serve.operators import key_operators, open_model, parts, profile_onnx
+from mlcd.planners.serve.operators.onnx_file import OnnxModel
+from mlcd.planners.serve.operators.onnx_profile import Part, family, kind_of_input
 
 LARGEST_BATCH = 4_096
 
@@ -44,8 +43,6 @@ def operators(model_path: Path, batch: int | None, shapes: Mapping[str, int], th
     \b
     mlcd operators model.onnx
     """
-    from mlcd.planners.serve.operators import key_operators, open_model, parts, profile_onnx
-
     model = open_model(model_path)
     (profile,) = profile_onnx(model, (batch or model.batch or 8,), shapes)
     listed, key = parts(profile, threshold), key_operators(profile, threshold)
@@ -53,20 +50,6 @@ def operators(model_path: Path, batch: int | None, shapes: Mapping[str, int], th
         print_json(_document(model, profile, listed, key, threshold, shapes))
         return
     results, _ = consoles()
-    results.print(_table(listed))
-    results.print(
-        f"{model_path.name}: {_millions(model.parameters)} parameters, {model.weights_mb:,.1f} MB of weights; a pass "
-        f"of {profile.batch} takes {1_000 * profile.seconds:,.3g} ms on one core. "
-        f"Key operators: {', '.join(key) or 'none'}.",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
-
-
-def _table(listed: tuple[Part, ...]) -> Table:
-    from mlcd.cli.tables import plain_table
-
     table = plain_table(("operator", ""), ("calls", "time ms", "of time", "memory MB", "of memory"))
     for part in listed:
         each = part.operator
@@ -79,7 +62,16 @@ def _table(listed: tuple[Part, ...]) -> Table:
             f"{each.memory_mb:.2f}",
             f"{part.memory_share:.1%}",
         )
-    return table
+    results.print(table)
+    count = f"{model.parameters / 1e6:,.1f} M" if model.parameters >= 1e5 else f"{model.parameters:,}"
+    results.print(
+        f"{model_path.name}: {count} parameters, {model.weights_mb:,.1f} MB of weights; a pass "
+        f"of {profile.batch} takes {1_000 * profile.seconds:,.3g} ms on one core. "
+        f"Key operators: {', '.join(key) or 'none'}.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _document(
@@ -90,8 +82,6 @@ def _document(
     threshold: float,
     shapes: Mapping[str, int],
 ) -> dict[str, Any]:
-    from mlcd.planners.serve.operators.onnx_profile import family, kind_of_input
-
     return {
         "model": model.path.stem,
         "path": str(model.path),
@@ -107,11 +97,8 @@ def _document(
         "memory_mb": profile.memory_mb,
         "operators": [
             {
-                "name": part.operator.name,
-                "calls": part.operator.calls,
-                "seconds": part.operator.seconds,
+                **asdict(part.operator),
                 "share_of_time": part.time_share,
-                "memory_mb": part.operator.memory_mb,
                 "share_of_memory": part.memory_share,
                 "key": part.key,
             }
@@ -119,7 +106,3 @@ def _document(
         ],
         "key_operators": list(key),
     }
-
-
-def _millions(count: int) -> str:
-    return f"{count / 1e6:,.1f} M" if count >= 1e5 else f"{count:,}"

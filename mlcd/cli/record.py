@@ -11,16 +11,28 @@ from typing import Any
 
 import click
 
-from mlcd.cli.confirm import agree_to_rent
-from mlcd.cli.options import consoles, job_file, job_options, open_ledger, output, print_json, with_options
+from mlcd.cli.drive import Live
+from mlcd.cli.messages import agree_to_rent, print_note
+from mlcd.cli.options import job_file, open_ledger, output, print_answer, with_options
+from mlcd.cli.planner_options import options_of
+from mlcd.clouds.recording import recording_of, save_recording
+from mlcd.core.backend import Purpose
+from mlcd.core.planner import planner_named
+from mlcd.core.runs.run import start
+from mlcd.core.units import counted
+from mlcd.planners.form.words import words_of
+from mlcd.planners.functions.form import ONLY_ON_FUNCTIONS
+from mlcd.planners.jobfile.read import load_job
 
 EVERYTHING = "exhaustive"
+OPTIONS = [name for name in words_of("train") if name not in (*ONLY_ON_FUNCTIONS, "storage")]
+"""Those of `mlcd train` on machines."""
 
 
 @click.command()
 @job_file
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder of the recording.")
-@with_options(job_options)
+@with_options(options_of("train", *OPTIONS))
 @click.option("-y", "--yes", is_flag=True, help="Spend real money without asking.")
 @output
 def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> None:
@@ -31,36 +43,20 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
     \b
     mlcd record job.yaml --on local --out mine
     """
-    from mlcd.cli.interrupt import stop_on_ctrl_c
-    from mlcd.cli.live import Live
-    from mlcd.cli.messages import print_note
-    from mlcd.clouds.recording import recording_of, save_recording
-    from mlcd.core.planner import planner_named
-    from mlcd.core.runs.run import start
-    from mlcd.core.units import counted
-    from mlcd.planners.jobfile.read import load_job
-    from mlcd.reports.text import Narrator
-
     job = planner_named("train").asked(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})
     if job.search.max_probe_usd is None:  # by default every configuration is probed
         job = replace(job, search=replace(job.search, max_probe_usd=inf))
     out.mkdir(parents=True, exist_ok=True)  # an unwritable folder fails now, not after hours
     ledger = open_ledger()
-    results, progress = consoles()
-    live = Live(progress, ledger)
+    live = Live(ledger, tables=False)
     with ExitStack() as held:
         agree = partial(agree_to_rent, yes=yes)
-        run = start(job, ledger, live.listener(Narrator(progress)), live.report, held=held, agree=agree)
-        print_note(run.cloud.lacks, progress)
+        run = start(job, ledger, live.on_entry, live.report, held=held, agree=agree)
+        print_note(run.cloud.lacks, live.printer.progress)
         held.enter_context(live.showing(run.name))
-        run.search(held.enter_context(stop_on_ctrl_c(progress, "what is being probed")))
+        run.search(held.enter_context(live.stopping(run)(Purpose.PROBE)))
     recording = recording_of(run.name, run.book.account)
     save_recording(recording, out)
-    if output == "json":
-        print_json({"run": run.name, "out": str(out), "points": len(recording.points)})
-        return
-    results.print(
-        f"{counted(len(recording.points), 'configuration')} in {out}. Search on it with: --on recorded:{out}",
-        highlight=False,
-        markup=False,
-    )
+    count = len(recording.points)
+    words = f"{counted(count, 'configuration')} in {out}. Search on it with: --on recorded:{out}"
+    print_answer(output, words, {"run": run.name, "out": str(out), "points": count})

@@ -4,181 +4,187 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext, suppress
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 
-from mlcd.cli.confirm import agree, agree_to_limits
 from mlcd.cli.messages import (
+    EntryPrinter,
+    How,
+    agree,
+    agree_to_limits,
     agreed,
-    can_ask,
-    confirm_detached,
+    detached_error,
     print_detached,
     print_end,
     print_note,
     stopped_error,
 )
 from mlcd.cli.options import consoles
-from mlcd.core.errors import Interrupted, MlcdError
-from mlcd.core.ledger import Account, Decided, Line, Started, Status, Stopped
+from mlcd.cli.server import typed_options
+from mlcd.core.decision import Decision
+from mlcd.core.errors import MlcdError
+from mlcd.core.ledger import Account, Started, Status, Stopped
 from mlcd.core.options import goal_again
 from mlcd.core.planner import planner_of
+from mlcd.core.runs.run import AnyRun, Stop
 from mlcd.planners.form.jobs import is_launched
 from mlcd.planners.form.words import parsed
 from mlcd.reports.headway import from_json
-from mlcd.reports.progress import ProgressLine
-from mlcd.reports.text import Narrator, show_decision
 from mlcd.service.remote import RemoteLedger, Server, Submission, request_action, submit, watch
 
 RELEASE_TIMEOUT_S, POLL_S = 20.0, 0.2
 """Timeout and polling interval until a worker that has decided releases the run's lock."""
 
 
-class FollowedRun:
-    """A run on a server that is followed; each entry is printed once."""
+class RemoteRun(AnyRun):
+    """A run that a server drives: it is asked for what is next, and followed."""
 
-    def __init__(self, server: Server, run: str, output: str, known: bool = False) -> None:
-        """`known`: the existing entries were printed before."""
-        self.server, self.run, self.output = server, run, output
-        self.results, progress = consoles()
-        self.progress = progress
+    def __init__(self, server: Server, run: str, output: str, *, launches: bool = False, known: bool = False) -> None:
+        """`launches`: the server launches the decision by itself. `known`: the entries so far were printed before."""
+        self.server, self._name, self.output, self.launches = server, run, output, launches
         self.ledger = RemoteLedger(server)
-        self.account = self.ledger.account(run) if known else Account()
-        self._narrate = Narrator(progress, self.account if known else None)
-        self._line = ProgressLine(progress)
-        self._stopped = ""
+        self.printer = EntryPrinter(output == "table", self.ledger.account(run) if known else None)
 
-    def follow(self, until: Callable[[Account, bool], bool]) -> Account:
-        """Print every new entry and the decision, until `until` is true. It gets the account and whether it is idle."""
-        with detach_on_ctrl_c(self.server, self.run), closing(self._line):
-            for line in watch(
-                self.ledger, self.run, lambda idle: until(self.account, idle), on_progress=self._on_progress
-            ):
-                self._print_entry(line)
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self._name
+
+    @property
+    def account(self) -> Account:
+        """The run as far as it was printed."""
+        return self.printer.account
+
+    def search(self, stop: Stop = lambda: False) -> Decision:
+        """Follow it to its decision; to its end, if the server launches by itself."""
+        if self.launches or self.account.decision is None:
+            self.follow_next(_is_over if self.launches else _is_decided)
+        assert self.account.decision is not None, "it is followed until there is one"
+        self.job = self.account.job
+        return self.account.decision
+
+    def launch(self, stop: Stop = lambda: False) -> None:
+        """Ask the server to launch the decision, and follow it to its end."""
+        if not self.launches:
+            self._wait_for_release()
+            request_action(self.server, "resume", self.name, launch=True)
+            self.follow_next(_is_over)
+
+    def follow_next(self, done: Callable[[Account], bool]) -> None:
+        """Follow it until it is done, but not before a new entry: until then it has not begun what was requested."""
+        before = self.ledger.last_seq(self.name)
+        self.follow(lambda account, idle: self.ledger.last_seq(self.name) > before and done(account))
+
+    def follow(self, until: Callable[[Account, bool], bool]) -> None:
+        """Print every new entry, until `until` is true. It gets the account, and whether no process drives the run.
+
+        Ctrl-C stops following, not the run: the message says how to follow it again, and how to stop it.
+        """
+        line, because = self.printer.progress_line, ""
+        try:
+            with closing(line):
+                for new in watch(
+                    self.ledger,
+                    self.name,
+                    lambda idle: until(self.account, idle),
+                    on_progress=lambda progress: line.show_newest(from_json(progress)),
+                ):
+                    self.printer(new)
+                    if isinstance(new.entry, Started):
+                        with suppress(MlcdError):  # only the server may know
+                            job, space = self.account.job, self.account.space
+                            print_note(planner_of(job).expectation(job, space), self.printer.progress)
+                    if isinstance(new.entry, Stopped):
+                        because = new.entry.because
+        except KeyboardInterrupt:
+            mlcd = "mlcd" if os.environ.get("MLCD_SERVER") else f"mlcd --server {self.server.url}"
+            raise detached_error(self.name, mlcd) from None
         if self.account.stopped:
-            raise stopped_error(self.run, self._stopped)
-        return self.account
+            raise stopped_error(self.name, because)
 
     def end(self, *, launched: bool = True) -> int:
         """Print how it ended; return the exit code."""
-        return print_end(self.run, self.account, lambda: self.ledger.lines(self.run), self.output, launched=launched)
+        return print_end(self.name, self.account, lambda: self.ledger.lines(self.name), self.output, launched=launched)
 
-    def _on_progress(self, progress: str) -> None:
-        self._line.show_newest(from_json(progress))
+    def left(self) -> int:
+        """Print how to follow it, since it continues on the server."""
+        return print_detached(self.name, self.output, f"with {self.server.url}", server=self.server.url)
 
-    def _print_entry(self, line: Line) -> None:
-        self.account = self.account.after(line.entry, line.elapsed_s)
-        self._narrate(line)
-        if isinstance(line.entry, Started):
-            print_note(_expected(self.account), self.progress)
-        if isinstance(line.entry, Stopped):
-            self._stopped = line.entry.because
-        if isinstance(line.entry, Decided):
-            self._line.close()
-            self.show_decision()
-
-    def show_decision(self) -> None:
-        """Print the decision as a table."""
-        decision = self.account.decision
-        if decision is not None and self.output == "table":
-            show_decision(self.results, self.account, decision, self.account.job.goal)
+    def _wait_for_release(self) -> None:
+        """Wait until the worker that has decided releases the run."""
+        for _ in range(round(RELEASE_TIMEOUT_S / POLL_S)):
+            self.ledger.newer(self.name)
+            if not self.ledger.is_driven(self.name):
+                return
+            time.sleep(POLL_S)
 
 
-def begin_remote(
-    server: Server, submission: Submission, decide_only: bool, yes: bool, output: str, *, detach: bool = False
-) -> int:
+def submission_of_file(kind: str, path: Path, chosen: Mapping[str, Any]) -> Submission:
+    """A job file and its options as typed."""
+    return Submission(kind, typed_options(chosen), path.read_text(encoding="utf-8"), path.name)
+
+
+def begin_remote(server: Server, submission: Submission, how: How) -> int:
     """Start a run on a server and follow it to its end; if the user has to be asked, it waits at its decision."""
-    if detach:
-        confirm_detached(decide_only, yes)
-    launch = not decide_only and is_launched(submission.kind) and (yes or detach or not can_ask())
+    how.confirm_detached()
+    launch = how.unasked and is_launched(submission.kind)
     _, progress = consoles()
-    run = submit(
+    name = submit(
         server,
         submission,
         launch,
-        partial(agree, yes=yes),
+        partial(agree, yes=how.yes),
         lambda words: progress.print(escape(words), highlight=False),
     )
-    if detach:
-        return _print_left(server, run, output)
-    followed = FollowedRun(server, run, output)
-    return _follow_to_end(followed, decide_only, yes, launch)
+    run = RemoteRun(server, name, how.output, launches=launch)
+    return run.left() if how.detach else _see_through(run, how)
 
 
-def resume_remote(
-    server: Server,
-    run: str,
-    limits: Mapping[str, str],
-    decide_only: bool,
-    yes: bool,
-    output: str,
-    *,
-    detach: bool = False,
-) -> int:
+def resume_remote(server: Server, run: str, limits: Mapping[str, str], how: How) -> int:
     """Resume a run on a server, with new limits if given."""
-    if detach:
-        confirm_detached(decide_only, yes)
-    name = RemoteLedger(server).find(run)
-    followed = FollowedRun(server, name, output, known=True)
-    job = followed.account.job
-    agree_to_limits(job, goal_again(job, parsed("what-if", limits)), yes)
-    launch = not decide_only and planner_of(job).launches and (yes or detach or not can_ask())
-    undecided = followed.account.decision is None
+    how.confirm_detached()
+    resumed = RemoteRun(server, RemoteLedger(server).find(run), how.output, known=True)
+    job = resumed.account.job
+    agree_to_limits(job, goal_again(job, parsed("what-if", limits)), how.yes)
+    resumed.launches = how.unasked and planner_of(job).launches
+    undecided = resumed.account.decision is None
     # If the run is over, the server's answer says whether it can be resumed.
-    over = followed.account.status in (Status.FINISHED, Status.INFEASIBLE)
-    if undecided or launch or over or limits:
-        request_action(server, "resume", name, launch=launch, **limits)
-    if detach:
-        return _print_left(server, name, output)
-    if limits:
-        followed.follow(_after_new_entry(followed, _is_over if launch else _is_decided))
-    else:
-        followed.show_decision()
-    return _follow_to_end(followed, decide_only, yes, launch)
+    over = resumed.account.status in (Status.FINISHED, Status.INFEASIBLE)
+    if undecided or resumed.launches or over or limits:
+        request_action(server, "resume", resumed.name, launch=resumed.launches, **limits)
+    if how.detach:
+        return resumed.left()
+    if limits and not resumed.launches:
+        resumed.follow_next(_is_decided)  # again: the decision under the old limits does not count
+    elif not limits:
+        resumed.printer.show_decision()
+    return _see_through(resumed, how)
 
 
-def launch_remote(server: Server, run: str, output: str, *, detach: bool = False) -> int:
+def launch_remote(server: Server, run: str, how: How) -> int:
     """Launch the decision of a run on a server."""
-    name = RemoteLedger(server).find(run)
-    followed = FollowedRun(server, name, output, known=True)
-    request_action(server, "launch", name)
-    if detach:
-        return _print_left(server, name, output)
-    followed.follow(_after_new_entry(followed, _is_over))
-    return followed.end()
+    launched = RemoteRun(server, RemoteLedger(server).find(run), how.output, known=True)
+    request_action(server, "launch", launched.name)
+    if how.detach:
+        return launched.left()
+    launched.follow_next(_is_over)
+    return launched.end()
 
 
-def _print_left(server: Server, run: str, output: str) -> int:
-    """Print how to follow a run that continues on the server."""
-    print_detached(run, output, f"with {server.url}", server=server.url)
-    return 0
-
-
-def _follow_to_end(followed: FollowedRun, decide_only: bool, yes: bool, launch: bool) -> int:
-    """Follow the run from its current state to its end; `launch`: the server launches the decision by itself."""
-    done = _is_over if launch else _is_decided
-    if launch or followed.account.decision is None:
-        followed.follow(_after_new_entry(followed, done))
-    decision, account = followed.account.decision, followed.account
-    go = (
-        decision is not None
-        and decision.configuration is not None
-        and planner_of(account.job).launches
-        and not decide_only
+def _see_through(run: RemoteRun, how: How) -> int:
+    """Follow the run from where it stands to its end."""
+    return run.end(
+        launched=run.see_through(
+            not how.decide_only,
+            lambda purpose: nullcontext(lambda: False),
+            lambda decision: how.yes or decision.done or agreed(),
+        )
     )
-    if decision is not None and go and not launch and (go := yes or decision.done or agreed()):
-        _wait_for_release(followed)
-        request_action(followed.server, "resume", followed.run, launch=True)
-        followed.follow(_after_new_entry(followed, _is_over))
-    return followed.end(launched=go)
-
-
-def _after_new_entry(followed: FollowedRun, done: Callable[[Account], bool]) -> Callable[[Account, bool], bool]:
-    """`done`, but not before a new entry: until then the run is idle because the request has not started yet."""
-    before = followed.ledger.last_seq(followed.run)
-    return lambda account, idle: followed.ledger.last_seq(followed.run) > before and done(account)
 
 
 def _is_decided(account: Account) -> bool:
@@ -189,31 +195,3 @@ def _is_over(account: Account) -> bool:
     """Whether no more entries are expected: it has ended, was stopped, or has nothing to launch."""
     nothing = account.decision is not None and account.decision.configuration is None
     return account.stopped or account.ended is not None or nothing
-
-
-def _wait_for_release(followed: FollowedRun) -> None:
-    """Wait until the worker that has decided releases the run."""
-    for _ in range(round(RELEASE_TIMEOUT_S / POLL_S)):
-        followed.ledger.newer(followed.run)
-        if not followed.ledger.is_driven(followed.run):
-            return
-        time.sleep(POLL_S)
-
-
-def _expected(account: Account) -> str:
-    """What its planner expects the search to take; empty if only the server knows."""
-    with suppress(MlcdError):
-        return planner_of(account.job).expectation(account.job, account.space)
-    return ""
-
-
-@contextmanager
-def detach_on_ctrl_c(server: Server, run: str) -> Iterator[None]:
-    """Ctrl-C stops following, not the run: the message says how to follow it again, and how to stop it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        mlcd = "mlcd" if os.environ.get("MLCD_SERVER") else f"mlcd --server {server.url}"
-        raise Interrupted(
-            f"detached; run '{run}' continues. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}"
-        ) from None

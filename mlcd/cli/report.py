@@ -1,4 +1,4 @@
-"""mlcd report: one file to look at, to print and to send."""
+"""mlcd report, mlcd curves: files and tables to look at, to print and to send."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from pathlib import Path
 
 import click
 
-from mlcd.cli.options import open_ledger, output, print_json, run_name
+from mlcd.cli.options import FILE, consoles, open_ledger, output, print_answer, print_json, run_name, write_file
 from mlcd.cli.runs import boundary_points
+from mlcd.reports.curve import curve_document, curve_of, curve_table, notes
+from mlcd.reports.html import page
+from mlcd.reports.terminal import rich_table
 
 
 @click.command()
 @run_name
-@click.option("--to", "to", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; RUN.html.")
+@click.option("--to", "to", type=FILE, help="The file to write; RUN.html.")
 @output
 def report(run: str, to: Path | None, output: str) -> None:
     """Write one self-contained HTML page about a run.
@@ -20,19 +23,40 @@ def report(run: str, to: Path | None, output: str) -> None:
     \b
     mlcd report last --to report.html
     """
-    from mlcd.core.errors import UserError
-    from mlcd.reports.html import page
-
     ledger = open_ledger()
     lines = ledger.lines(run)
     name = lines[0].run
     path = to or Path(f"{name}.html")
-    try:
-        content = page(lines, boundary_points(ledger.account(run)), ledger.is_driven(name))
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}; choose another with --to") from error
+    write_file(path, page(lines, boundary_points(ledger.account(run)), ledger.is_driven(name)), "--to")
+    size = path.stat().st_size
+    words = f"Wrote {path} ({size / 1000:.0f} kB); open it in a browser."
+    print_answer(output, words, {"run": name, "path": str(path), "bytes": size})
+
+
+@click.command()
+@run_name
+@click.option("--html", "html", metavar="FILE", type=FILE, help="Write the report, which has the picture.")
+@output
+def curves(run: str, html: Path | None, output: str) -> None:
+    """The trade-off curve of a run of `mlcd scale`, and its knee.
+
+    Expected time and cost of each configuration, and the best trade-offs (the Pareto boundary).
+
+    \b
+    mlcd curves last --html curve.html
+    """
+    ledger = open_ledger()
+    lines = ledger.lines(run)
+    story, curve = curve_of(lines)
+    if html is not None:
+        write_file(html, page(lines, driven=ledger.is_driven(story.run)), "--html")
     if output == "json":
-        print_json({"run": name, "path": str(path), "bytes": path.stat().st_size})
+        print_json(curve_document(story, curve))
         return
-    click.echo(f"Wrote {path} ({path.stat().st_size / 1000:.0f} kB); open it in a browser.")
+    results, progress = consoles()
+    table = curve_table(curve)
+    results.print(rich_table(table.columns, table.rows, chosen=table.chosen))
+    for note in notes(curve):
+        results.print(note, style="dim", highlight=False)
+    if html is not None:
+        progress.print(f"Wrote {html}; open it in a browser.", highlight=False, markup=False)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import click
+from rich.markup import escape
 
+from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from mlcd.core.ledger import Account, Ledger, Line
-    from mlcd.planners.functions.nouns import Planned
+from mlcd.core.backend import Provenance
+from mlcd.core.errors import LedgerCorrupt
+from mlcd.core.ledger import Account, Ledger, Line
+from mlcd.core.ledger.entries import to_json
+from mlcd.core.planner import planner_of
+from mlcd.core.units import format_duration, format_usd
+from mlcd.planners.functions.nouns import Planned, plan_of
+from mlcd.planners.serve.nouns import serving_task
+from mlcd.reports.document import run_document
+from mlcd.reports.terminal import show_additions
+from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
+from mlcd.reports.view.summary import standing_of
+from mlcd.reports.words import goal_words
 
 LONG_PARTS = ("probes", "trials", "refused", "stages", "epochs", "boundary", "operators", "facts", "tables", "figures")
 """Long parts of a run's document, which a list of runs leaves out."""
@@ -32,8 +42,6 @@ def runs(status: str | None, output: str) -> None:
     \b
     mlcd runs --status interrupted
     """
-    from mlcd.core.errors import LedgerCorrupt
-
     ledger = open_ledger()
     names = ledger.runs()
     lines_of: dict[str, list[Line]] = {}
@@ -45,16 +53,17 @@ def runs(status: str | None, output: str) -> None:
             damaged[name] = error
     if names and not lines_of:
         raise damaged[names[0]]
-    if status is not None:
-        names = [name for name in names if name in lines_of and _has_status(ledger, name, lines_of[name], status)]
+    accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in lines_of[name]) for name in lines_of}
+    if status is not None:  # 'interrupted': unfinished, and not driven by any process
+        now = {name: str(account.status) for name, account in accounts.items()}
+        names = [name for name in now if status in (now[name], standing_of(now[name], ledger.is_driven(name)))]
     if output == "json":
-        from mlcd.reports.document import run_document
-
-        documents = {name: _brief(run_document(lines)) for name, lines in lines_of.items()}
+        documents = {name: run_document(lines) for name, lines in lines_of.items()}
         documents |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
-        print_json({"runs": [documents[name] for name in names]})
+        brief = [{key: documents[name][key] for key in documents[name] if key not in LONG_PARTS} for name in names]
+        print_json({"runs": brief})
     else:
-        _print_runs(ledger, names, lines_of)
+        _print_runs(ledger, names, lines_of, accounts)
     if damaged:  # also an error on stderr: an incomplete list is no success
         raise damaged[min(damaged, key=names.index)]
 
@@ -68,27 +77,18 @@ def show(run: str, output: str) -> None:
     \b
     mlcd show last
     """
-    from mlcd.core.planner import planner_of
-    from mlcd.reports.terminal import show_additions
-    from mlcd.reports.text import Narrator, show_decision, show_outcome
-
     ledger = open_ledger()
     lines, account = ledger.lines(run), ledger.account(run)
-    additions = planner_of(account.job).tell(account)
     if output == "json":
-        from mlcd.reports.document import run_document
-
         print_json(run_document(lines, boundary_points(account)))
         return
-    from mlcd.planners.functions.nouns import FunctionsTask
-
     results, _ = consoles()
-    narrate = Narrator(results, epochs=not isinstance(account.job.ask, FunctionsTask))  # a table shows them better
+    narrate = Narrator(results, epochs=False)  # a table shows those of functions better
     for line in lines:
         narrate(line)
     if account.decision is not None:
         show_decision(results, account, account.decision, account.job.goal)
-    show_additions(results, additions)
+    show_additions(results, planner_of(account.job).tell(account))
     show_outcome(results, account)
     results.print(f"Status: {_status(ledger, run, account)}", highlight=False)
 
@@ -102,11 +102,6 @@ def ledger(run: str, output: str) -> None:
     \b
     mlcd ledger last
     """
-    import json
-
-    from mlcd.core.ledger.entries import to_json
-    from mlcd.reports.text import ledger_table
-
     lines = open_ledger().lines(run)
     if output == "json":
         entries = [
@@ -119,28 +114,27 @@ def ledger(run: str, output: str) -> None:
             for line in lines
         ]
         print_json({"run": lines[0].run, "entries": entries})
-        return
-    results, _ = consoles()
-    results.print(ledger_table(lines))
+    else:
+        consoles()[0].print(ledger_table(lines))
 
 
-def _print_runs(ledger: Ledger, names: Sequence[str], lines_of: Mapping[str, list[Line]]) -> None:
+def boundary_points(account: Account) -> tuple[Planned, ...]:
+    """The boundary from which the plan of a run on functions was chosen; computed from the calibration, not stored."""
+    from mlcd.planners.functions.prepare import boundary_of  # a list of runs does not wait for scipy
+
+    return boundary_of(account.job, plan_of(account.decision).calibration) if account.decision is not None else ()
+
+
+def _print_runs(
+    ledger: Ledger, names: Sequence[str], lines_of: Mapping[str, list[Line]], accounts: Mapping[str, Account]
+) -> None:
     """Print a row for each run; those without lines are damaged."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from mlcd.core.ledger import Account
-    from mlcd.core.units import format_usd
-
     results, _ = consoles()
     if not names:
         results.print("No run yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL", highlight=False)
         return
-    accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in lines_of[name]) for name in lines_of}
-    totals = spent_by_provenance(accounts.values())
-    table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=True, footer_style="bold")
-    for column in ("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"):
-        table.add_column(column, no_wrap=True)
+    totals = _spent_by_provenance(accounts.values())
+    table = plain_table(("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"), (), show_footer=True, footer_style="bold")
     table.add_column("TRIED", justify="right")
     table.add_column("CHOSEN", no_wrap=True, footer="\n".join(f"total, {place}" for place in totals))
     table.add_column("TIME", justify="right", no_wrap=True)
@@ -154,10 +148,8 @@ def _print_runs(ledger: Ledger, names: Sequence[str], lines_of: Mapping[str, lis
     results.print(table)
 
 
-def spent_by_provenance(accounts: Iterable[Account]) -> dict[str, float]:
+def _spent_by_provenance(accounts: Iterable[Account]) -> dict[str, float]:
     """What live runs have really spent, and what simulated and recorded ones report: never in one sum."""
-    from mlcd.core.backend import Provenance
-
     totals: dict[Provenance, float] = {}
     for account in accounts:
         totals[account.provenance] = totals.get(account.provenance, 0.0) + account.history.spent_usd
@@ -166,10 +158,6 @@ def spent_by_provenance(accounts: Iterable[Account]) -> dict[str, float]:
 
 def _cells(name: str, started_at: datetime, account: Account, status: str) -> tuple[str, ...]:
     """A run's row."""
-    from mlcd.core.units import format_duration, format_usd
-    from mlcd.planners.serve.nouns import serving_task
-    from mlcd.reports.words import goal_words
-
     job, decision, history = account.job, account.decision, account.history
     return (
         name,
@@ -184,33 +172,8 @@ def _cells(name: str, started_at: datetime, account: Account, status: str) -> tu
     )
 
 
-def boundary_points(account: Account) -> tuple[Planned, ...]:
-    """The boundary from which the plan of a run on functions was chosen; computed from the calibration, not stored."""
-    from mlcd.planners.functions.nouns import FunctionsTask, plan_of
-    from mlcd.planners.functions.prepare import boundary_of
-
-    if not isinstance(account.job.ask, FunctionsTask) or account.decision is None:
-        return ()
-
-    return boundary_of(account.job, plan_of(account.decision).calibration)
-
-
 def _status(ledger: Ledger, run: str, account: Account) -> str:
     """The run's status, with a note if its process is gone."""
     if account.status in ("searching", "running") and not ledger.is_driven(ledger.find(run)):
         return f"{account.status}, but its process is gone: mlcd resume {run}"
     return str(account.status)
-
-
-def _has_status(ledger: Ledger, run: str, lines: Sequence[Line], status: str) -> bool:
-    """Whether a run has this status; 'interrupted': unfinished, and not driven by any process."""
-    from mlcd.core.ledger import Account
-    from mlcd.reports.view.summary import standing_of
-
-    now = str(Account.replay((line.entry, line.elapsed_s) for line in lines).status)
-    return status in (now, standing_of(now, ledger.is_driven(run)))
-
-
-def _brief(document: dict[str, object]) -> dict[str, object]:
-    """A run's entry in the list, without the long parts."""
-    return {key: value for key, value in document.items() if key not in LONG_PARTS}

@@ -5,10 +5,15 @@ from __future__ import annotations
 import click
 
 from mlcd.cli.options import print_json
+from mlcd.planners.jobfile.schema import job_schema
+from mlcd.reports.run_document import run_schema
+from mlcd.service.web.app import api_document
+
+SCHEMAS = {"run": run_schema, "api": api_document, "job": job_schema}
 
 
 @click.command()
-@click.argument("of", type=click.Choice(("run", "api", "job")), default="run", metavar="[WHAT]")
+@click.argument("of", type=click.Choice(tuple(SCHEMAS)), default="run", metavar="[WHAT]")
 def schema(of: str) -> None:
     """JSON Schema of a run's document, the API, or a job file.
 
@@ -18,15 +23,4 @@ def schema(of: str) -> None:
     mlcd schema run
     mlcd schema api
     """
-    if of == "run":
-        from mlcd.reports.run_document import run_schema
-
-        print_json(run_schema())
-    elif of == "api":
-        from mlcd.service.web.app import api_document
-
-        print_json(api_document())
-    else:
-        from mlcd.planners.jobfile.schema import job_schema
-
-        print_json(job_schema())
+    print_json(SCHEMAS[of]())

@@ -46,25 +46,23 @@ def refuse_local_only(command: str | None, server: str | None) -> None:
 
 
 def chosen_server() -> Server | None:
-    """The server of the command line, opened once and closed when the command ends; None for this machine."""
+    """The server of the command line, opened once and closed when the command ends; None for this machine.
+
+    The token is that of the environment, or else the stored one.
+    """
     ctx = click.get_current_context()
     url = ctx.find_root().params.get("server")
     if not url:
         return None
     if _OPEN not in ctx.meta:
-        ctx.meta[_OPEN] = open_server(url)
+        from mlcd.service.remote import Server
+        from mlcd.service.remote.server import FROM_ENVIRONMENT
+
+        token, stored = os.environ.get(FROM_ENVIRONMENT), tokens()
+        ctx.meta[_OPEN] = Server(url, token) if token else Server(url, stored.get(url), f"the token in {stored.path}")
         ctx.call_on_close(ctx.meta[_OPEN].close)
     server: Server = ctx.meta[_OPEN]
     return server
-
-
-def open_server(url: str) -> Server:
-    """A server, with the token in the environment, or else the stored one."""
-    from mlcd.service.remote import Server
-    from mlcd.service.remote.server import FROM_ENVIRONMENT
-
-    token = os.environ.get(FROM_ENVIRONMENT)
-    return Server(url, token) if token else Server(url, tokens().get(url), f"the token in {tokens().path}")
 
 
 def tokens() -> Tokens:
@@ -87,5 +85,4 @@ def typed_options(chosen: Mapping[str, Any]) -> dict[str, Any]:
     return {
         _OPTION_NAMES.get(name, name): list(value) if isinstance(value, tuple) else value
         for name, value in given.items()
-        if name != "knobs"
     }

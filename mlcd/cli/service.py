@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
-from mlcd.cli.listen import port, recordings
-from mlcd.cli.options import parsed_by
-from mlcd.core.errors import UserError
+from mlcd.cli.listen import address, bound, port, recordings, recordings_in, serve
+from mlcd.cli.options import F, parsed_by
+from mlcd.clouds.local.job_user import TRUST
+from mlcd.core.errors import UnknownName, UserError
+from mlcd.core.home import home, private_home, url_in
+from mlcd.core.ledger import Ledger
 from mlcd.core.units import parse_duration
-from mlcd.service.workers.limits import CAPS, Caps
-
-if TYPE_CHECKING:
-    from contextlib import ExitStack
-
-    from mlcd.service.team import Members
-    from mlcd.service.web.state import Settings, State
-    from mlcd.service.workers.limits import Timing
+from mlcd.service.team import Audit, Members, Role
+from mlcd.service.web.app import create_app
+from mlcd.service.web.feed import Feed
+from mlcd.service.web.state import PLACES, Settings, State
+from mlcd.service.workers.limits import CAPS, TIMING, Caps
+from mlcd.service.workers.process import warm_up
+from mlcd.service.workers.queue import Queue
+from mlcd.service.workers.supervise import Supervisor
+from mlcd.service.workers.trust import check_places, keep_memory_private
+from mlcd.service.workers.worker import work
 
 DATABASE_URL = "MLCD_DATABASE_URL"
-AT_ONCE = 4
 SAFE_PLACES = "simulated,recorded"
 """Default places: those at which no command of a job is executed and nothing is rented."""
 
@@ -45,14 +52,20 @@ trust_runners = click.option(
     envvar="MLCD_TRUST_RUNNERS",
     help="Let jobs run as the service's own user: each runner can then do all that the service can.",
 )
-at_once = click.option(
-    "--at-once", default=AT_ONCE, show_default=True, type=click.IntRange(1), help="Parallel runs of a worker."
-)
+
+
+def _count(flag: str, usual: int, text: str) -> Callable[[F], F]:
+    return click.option(flag, default=usual, show_default=True, type=click.IntRange(1), help=text)
+
+
+at_once = _count("--at-once", 4, "Parallel runs of a worker.")
 grace = click.option(
     "--grace",
     metavar="DURATION",
+    default=f"{TIMING.grace_s:g}s",
+    show_default=True,
     callback=parsed_by(parse_duration),
-    help="At its end: how long active runs may take to finish their step, so that nothing is lost; 30s.",
+    help="At its end: how long active runs may take to finish their step, so that nothing is lost.",
 )
 
 
@@ -73,27 +86,9 @@ grace = click.option(
 )
 @trust_runners
 @click.option("--count-simulated", is_flag=True, help="Count simulated and recorded runs against budgets, too.")
-@click.option(
-    "--member-running",
-    default=CAPS.running,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Parallel runs of one member on all workers; at most half of each worker's.",
-)
-@click.option(
-    "--member-queued",
-    default=CAPS.queued,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Most queued runs of one member.",
-)
-@click.option(
-    "--simulated-probes",
-    default=CAPS.probes,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Most probes of one run on a simulated or recorded cloud.",
-)
+@_count("--member-running", CAPS.running, "Parallel runs of one member on all workers; at most half of each worker's.")
+@_count("--member-queued", CAPS.queued, "Most queued runs of one member.")
+@_count("--simulated-probes", CAPS.probes, "Most probes of one run on a simulated or recorded cloud.")
 @click.option(
     "--simulated-time",
     metavar="DURATION",
@@ -110,7 +105,7 @@ def service(
     port: int,
     workers: int | None,
     at_once: int,
-    grace: float | None,
+    grace: float,
     recordings: Path | None,
     places: str,
     trust_runners: bool,
@@ -126,19 +121,19 @@ def service(
     The pages and the API of `mlcd ui`, on PostgreSQL. The first start prints the token of `admin`.
 
     \b
-    mlcd service --database-file /etc/mlcd.core.database
+    mlcd service --database-file /etc/mlcd.database
     """
-    from contextlib import ExitStack
-
-    from mlcd.cli.listen import address, bound, serve
-    from mlcd.service.web.app import create_app
-    from mlcd.service.workers.supervise import Supervisor
-    from mlcd.service.workers.trust import check_places
-
     url = _postgres(database, database_file, "mlcd service")
     caps = Caps(member_running, member_queued, simulated_probes, simulated_time)
-    settings = replace(
-        _settings(host, places, recordings, public_url), count_simulated=count_simulated, member_queued=member_queued
+    settings = Settings(
+        "service",
+        home(),
+        _places(places),
+        recordings_in(recordings),
+        public_url=_public(public_url),
+        hosts=() if host in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost") else (host,),
+        count_simulated=count_simulated,
+        member_queued=member_queued,
     )
     _prepare(trust_runners)
     if workers != 0:
@@ -146,7 +141,9 @@ def service(
     with ExitStack() as ending:
         listener = ending.enter_context(bound(host, port))
         state = _opened(url, settings, caps, ending)
-        supervisor = Supervisor(url, (os.cpu_count() or 1) if workers is None else workers, at_once, _timing(grace))
+        supervisor = Supervisor(
+            url, (os.cpu_count() or 1) if workers is None else workers, at_once, replace(TIMING, grace_s=grace)
+        )
         ending.callback(supervisor.close)
         shown_address = f"{settings.public_url}, from {address(listener)}" if settings.public_url else address(listener)
         serve(create_app(state), listener, lambda: click.echo(f"MLCD serves {shown_address}"), behind_proxy=True)
@@ -159,35 +156,21 @@ def service(
 @at_once
 @grace
 @trust_runners
-def worker(
-    database: str | None, database_file: Path | None, at_once: int, grace: float | None, trust_runners: bool
-) -> None:
+def worker(database: str | None, database_file: Path | None, at_once: int, grace: float, trust_runners: bool) -> None:
     """Drive runs of a service, on this machine or any other.
 
     All it needs is the service's database.
 
     \b
-    mlcd worker --database-file /etc/mlcd.core.database --at-once 8
+    mlcd worker --database-file /etc/mlcd.database --at-once 8
     """
-    from mlcd.service.workers.worker import work
-
     url = _postgres(database, database_file, "mlcd worker")
     _prepare(trust_runners)
-    work(url, at_once, _timing(grace))
-
-
-def _timing(grace_s: float | None) -> Timing:
-    from mlcd.service.workers.limits import TIMING
-
-    return TIMING if grace_s is None else replace(TIMING, grace_s=grace_s)
+    work(url, at_once, replace(TIMING, grace_s=grace))
 
 
 def _prepare(trust_runners: bool) -> None:
     """Protect the state folder and this process's memory from other users; tell the workers whether to trust jobs."""
-    from mlcd.clouds.local.job_user import TRUST
-    from mlcd.core.home import private_home
-    from mlcd.service.workers.trust import keep_memory_private
-
     private_home()
     keep_memory_private()
     os.environ.pop(TRUST, None)
@@ -197,54 +180,26 @@ def _prepare(trust_runners: bool) -> None:
 
 def _postgres(database: str | None, file: Path | None, command: str) -> str:
     """The database URL. It contains a password, so messages never repeat it and jobs never get it."""
-    from mlcd.core.home import url_in
-
     os.environ.pop(DATABASE_URL, None)  # no child process needs it
     if not database and file is not None:
         database = url_in(file)
-    if not database:
+    if not (database or "").startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
         raise UserError(
             f"{command} needs PostgreSQL: give --database-file, or set MLCD_DATABASE_URL, "
             "as postgresql://USER:PASSWORD@HOST/DATABASE; for one person: mlcd ui"
         )
-    if not database.startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
-        raise UserError(
-            f"{command} needs PostgreSQL: postgresql://USER:PASSWORD@HOST/DATABASE; for one person: mlcd ui"
-        )
-    return database
-
-
-def _settings(host: str, places: str, recordings: Path | None, public_url: str | None) -> Settings:
-    from mlcd.cli.listen import recordings_in
-    from mlcd.core.home import home
-    from mlcd.service.web.state import Settings
-
-    return Settings(
-        "service",
-        home(),
-        _places(places),
-        recordings_in(recordings),
-        public_url=_public(public_url),
-        hosts=() if host in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost") else (host,),
-    )
+    return str(database)
 
 
 def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> State:
     """The app's state on this database; closed by `ending`."""
-    from datetime import UTC, datetime
-
-    from mlcd.core.ledger import Ledger
-    from mlcd.service.team import Audit, Members
-    from mlcd.service.web.feed import Feed
-    from mlcd.service.web.state import State
-    from mlcd.service.workers.process import warm_up
-    from mlcd.service.workers.queue import Queue
-
     ledger = Ledger(url)
     ending.callback(ledger.close)
     warm_up()  # input of members is parsed in child processes
     members = Members(ledger.database, lambda: datetime.now(UTC))
-    _first_admin(members)
+    if not members.all():
+        token = members.add("admin", Role.ADMIN)
+        click.echo(f"first start: sign in as 'admin' with this token, which is shown only now: {token}")
     queue = Queue(ledger, caps)
     ending.callback(queue.close)
     queue.adopt()
@@ -253,9 +208,6 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
 
 
 def _places(text: str) -> tuple[str, ...]:
-    from mlcd.core.errors import UnknownName
-    from mlcd.service.web.state import PLACES
-
     places = tuple(place.strip() for place in text.split(",") if place.strip())
     for place in places:
         if place not in PLACES:
@@ -264,20 +216,9 @@ def _places(text: str) -> tuple[str, ...]:
 
 
 def _public(url: str | None) -> str | None:
-    from urllib.parse import urlsplit
-
     if url is None:
         return None
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
         raise UserError(f"--public-url {url}: write it as https://mlcd.example.org, without a path")
     return url.rstrip("/")
-
-
-def _first_admin(members: Members) -> None:
-    """Create an admin if there are no members."""
-    from mlcd.service.team import Role
-
-    if not members.all():
-        token = members.add("admin", Role.ADMIN)
-        click.echo(f"first start: sign in as 'admin' with this token, which is shown only now: {token}")

@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import getpass
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
 
 import click
 from click.core import ParameterSource
+from rich.text import Text
 
-from mlcd.cli.options import F, consoles, output, parsed_by, print_json, with_options
+from mlcd.cli.console import plain_table
+from mlcd.cli.options import consoles, output, parsed_by, print_answer, print_json, with_options
 from mlcd.cli.server import chosen_server
+from mlcd.core.errors import UserError
+from mlcd.core.home import open_ledger
+from mlcd.core.ledger import Ledger
 from mlcd.core.options import NO_LIMIT
-from mlcd.core.units import parse_usd
-
-if TYPE_CHECKING:
-    from mlcd.service.remote import Server
-    from mlcd.service.remote.team import RemoteTeam
-    from mlcd.service.team import Budget, Member, Team, Used
+from mlcd.core.units import format_usd, parse_usd
+from mlcd.service.remote import Server
+from mlcd.service.remote.team import RemoteTeam
+from mlcd.service.team import Budget, Member, Per, Role, Team, Used
 
 
-def _parse_limit(text: str) -> float:
-    """Dollars; zero is a valid limit here."""
+def _parse_limit(text: str) -> float | str:
+    """Dollars, or 'none'; zero is a valid limit here."""
+    if text.lower() == NO_LIMIT:
+        return NO_LIMIT
     return 0.0 if text.strip().removeprefix("$") in ("0", "0.00") else parse_usd(text)
 
 
-_limit = parsed_by(_parse_limit, or_none=True)
-_role = click.Choice(["viewer", "runner", "admin"])
-_on_database: Sequence[Callable[[F], F]] = (
+_limit = parsed_by(_parse_limit)
+_role = click.Choice([*map(str, Role)])
+_on_database = (
     click.option(
         "--database",
         metavar="URL",
@@ -40,7 +46,7 @@ _on_database: Sequence[Callable[[F], F]] = (
 _name = click.argument("name")
 _per = click.option(
     "--per",
-    type=click.Choice(["total", "month"]),
+    type=click.Choice([*map(str, Per)]),
     help="Period of the budget: in total (the default), or each month (UTC).",
 )
 
@@ -65,8 +71,6 @@ def add(
     \b
     mlcd team add ada --budget 200 --per month
     """
-    from mlcd.service.team import Per, Role
-
     _show_token(*_open(database).add(name, Role(role), team_name, _usd(budget), Per(per or "total")), output)
 
 
@@ -78,9 +82,6 @@ def list_(database: str | None, output: str) -> None:
     \b
     mlcd team list
     """
-    from mlcd.cli.tables import plain_table
-    from mlcd.core.units import format_usd
-
     opened = _open(database)
     rows, teams = opened.members(), opened.teams()
     if output == "json":
@@ -118,9 +119,6 @@ def change(
     \b
     mlcd team change ada --budget 500
     """
-    from mlcd.core.errors import UserError
-    from mlcd.service.team import Per, Role
-
     changes: dict[str, Any] = {"role": Role(role)} if role is not None else {}
     if team_name is not None:
         changes["team"] = None if team_name == NO_LIMIT else team_name
@@ -131,7 +129,7 @@ def change(
     if not changes:
         raise UserError("nothing to change; give --role, --team, --budget or --per")
     member = _open(database).change(name, **changes)
-    _print(f"{name} is {member} now.", {"member": _document(member)}, output)
+    print_answer(output, f"{name} is {member} now.", {"member": _document(member)})
 
 
 @team.command()
@@ -158,7 +156,7 @@ def remove(name: str, database: str | None, output: str) -> None:
     mlcd team remove ada
     """
     _open(database).remove(name)
-    _print(f"{name} is no longer a member; their runs stay.", {"removed": name}, output)
+    print_answer(output, f"{name} is no longer a member; their runs stay.", {"removed": name})
 
 
 @team.command()
@@ -174,11 +172,9 @@ def budget(team_name: str, usd: Any, per: str | None, database: str | None, outp
     \b
     mlcd team budget vision 1000 --per month
     """
-    from mlcd.service.team import Per
-
     period = {"per": Per(per)} if per is not None else {}
     budget = _open(database).set_budget(team_name, _usd(usd), **period)
-    _print(f"Team {team_name} may spend {budget}.", {"team": team_name, **_budget(budget)}, output)
+    print_answer(output, f"Team {team_name} may spend {budget}.", {"team": team_name, **_budget(budget)})
 
 
 @team.command()
@@ -191,19 +187,10 @@ def audit(most: int, before: int | None, database: str | None, output: str) -> N
     \b
     mlcd team audit --most 20
     """
-    from mlcd.cli.tables import plain_table
-
     entries = _open(database).audit(most, before)
     if output == "json":
-        names = ("who", "action", "about", "outcome", "detail")
-        listed = [
-            {"seq": each.seq, "at": each.at.isoformat(), **{name: getattr(each, name) for name in names}}
-            for each in entries
-        ]
-        print_json({"entries": listed})
+        print_json({"entries": [{**asdict(each), "at": each.at.isoformat()} for each in entries]})
         return
-    from rich.text import Text
-
     table = plain_table(["SEQ", "AT (UTC)", "WHO", "ACTION", "ABOUT", "OUTCOME", "DETAIL"], [])
     for each in entries:
         words = (each.who, each.action, each.about, each.outcome, each.detail)
@@ -213,16 +200,8 @@ def audit(most: int, before: int | None, database: str | None, output: str) -> N
 
 def _open(database: str | None) -> Team | RemoteTeam:
     """The team of the chosen server, or on a database; closed when the command ends."""
-    from datetime import UTC, datetime
-
     if (server := _server(database)) is not None:
-        from mlcd.service.remote.team import RemoteTeam
-
         return RemoteTeam(server)
-    from mlcd.core.home import open_ledger
-    from mlcd.core.ledger import Ledger
-    from mlcd.service.team import Team
-
     ledger = Ledger(database) if database else open_ledger()
     click.get_current_context().call_on_close(ledger.close)
     return Team(ledger, command_line_user(), lambda: datetime.now(UTC))
@@ -230,8 +209,6 @@ def _open(database: str | None) -> Team | RemoteTeam:
 
 def _server(database: str | None) -> Server | None:
     """The chosen server. If a database is given, too, the one on the command line wins over the environment."""
-    from mlcd.core.errors import UserError
-
     ctx = click.get_current_context()
     root = ctx.find_root()
     if database and root.params.get("server"):
@@ -271,11 +248,4 @@ def _use(use: Used) -> dict[str, Any]:
 
 def _show_token(member: Member, token: str, output: str) -> None:
     words = f"{member.name} is {member}. The token is shown only once:\n{token}"
-    _print(words, {"member": _document(member), "token": token}, output)
-
-
-def _print(words: str, document: dict[str, Any], output: str) -> None:
-    if output == "json":
-        print_json(document)
-    else:
-        click.echo(words)
+    print_answer(output, words, {"member": _document(member), "token": token})

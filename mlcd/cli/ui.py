@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import threading
+import webbrowser
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from mlcd.cli.listen import PORTS_TRIED, port, recordings
-
-if TYPE_CHECKING:
-    from mlcd.core.ledger import Ledger
-    from mlcd.service.workers.local_crew import LocalCrew
+from mlcd.cli.listen import PORTS_TRIED, address, bound, port, recordings, recordings_in, serve
+from mlcd.core.errors import UserError
+from mlcd.core.home import home as home_folder
+from mlcd.core.ledger import Ledger
+from mlcd.core.units import counted
+from mlcd.planners.form.jobs import of_text
+from mlcd.service.team import Audit
+from mlcd.service.web.app import create_app
+from mlcd.service.web.feed import Feed
+from mlcd.service.web.state import Settings, State
+from mlcd.service.workers.local_crew import LocalCrew
+from mlcd.service.workers.submitted import to_json
 
 
 @click.command()
@@ -29,19 +41,6 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
     \b
     mlcd ui
     """
-    from contextlib import ExitStack
-    from datetime import UTC, datetime
-
-    from mlcd.cli.listen import address, bound, recordings_in, serve
-    from mlcd.core.errors import UserError
-    from mlcd.core.home import home as home_folder
-    from mlcd.core.ledger import Ledger
-    from mlcd.service.team import Audit
-    from mlcd.service.web.app import create_app
-    from mlcd.service.web.feed import Feed
-    from mlcd.service.web.state import Settings, State
-    from mlcd.service.workers.local_crew import LocalCrew
-
     if not _is_loopback(host):
         raise UserError(f"--host {host}: mlcd ui has no accounts, so it answers only this machine; use: mlcd service")
     clouds = recordings_in(recordings)
@@ -63,16 +62,11 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
             newest = [_demo(ledger, crew)]
         serve(app, listener, lambda: _show(url, newest, no_browser), behind_proxy=False)
         if driven := crew.alive():
-            click.echo(f"stopping {driven} run{'s' if driven > 1 else ''}; go on later with: mlcd resume RUN", err=True)
+            click.echo(f"stopping {counted(driven, 'run')}; go on later with: mlcd resume RUN", err=True)
 
 
 def _demo(ledger: Ledger, crew: LocalCrew) -> str:
     """Start the example's run: an empty page would not show what MLCD does."""
-    from importlib.resources import files
-
-    from mlcd.planners.form.jobs import of_text
-    from mlcd.service.workers.submitted import to_json
-
     job = of_text("train", files("mlcd.service.web").joinpath("examples/train.yaml").read_text("utf-8"), {})
     run = ledger.ask(job.name, to_json(job, launch=True))
     crew.send(run)
@@ -82,14 +76,10 @@ def _demo(ledger: Ledger, crew: LocalCrew) -> str:
 
 def _show(url: str, newest: list[str], no_browser: bool) -> None:
     """Print the address of the pages, and open them on the newest run."""
-    import threading
-    import webbrowser
-
-    from mlcd.cli.listen import has_display
-
     page = f"{url}/runs/{newest[0]}" if newest else url
     click.echo(f"MLCD is at {page}  (Ctrl-C ends it)")
-    if not no_browser and has_display():
+    has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.uname().sysname == "Darwin"
+    if not no_browser and has_display:
         # In a thread: `open` may block, and the browser requests the page meanwhile.
         threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
 

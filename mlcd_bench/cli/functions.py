@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, output, print_json
-from mlcd.cli.tables import plain_table
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd_bench.cli.names import split_names
 

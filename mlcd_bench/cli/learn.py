@@ -91,7 +91,7 @@ def _learn_cpu(
 ) -> None:
     from datetime import UTC, datetime
 
-    from mlcd.cli.interrupt import stop_on_ctrl_c
+    from mlcd.cli.signals import stop_on_ctrl_c
     from mlcd.core.errors import Interrupted, UserError
     from mlcd.core.home import home
     from mlcd.core.units import counted

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, output, print_json
-from mlcd.cli.tables import plain_table
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, output, print_json
-from mlcd.cli.tables import plain_table
 from mlcd_bench.cli.names import split_names
 
 if TYPE_CHECKING:

@@ -10,10 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.cli.options import read_job
-from mlcd.cli.scale import scale
-from mlcd.cli.train import train
-from mlcd.cli.tune import tune
+from mlcd.cli.planners import read_job, scale, train, tune
 from mlcd.core.errors import JobFileError, UserError
 from mlcd.core.job import Job, Objective
 from mlcd.planners.form.jobs import OF_A_FILE, of_text, serving

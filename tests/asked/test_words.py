@@ -11,10 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.cli.scale import scale
-from mlcd.cli.serve import serve
-from mlcd.cli.train import train
-from mlcd.cli.tune import tune
+from mlcd.cli.planners import scale, serve, train, tune
 from mlcd.cli.what_if import what_if
 from mlcd.core.errors import UserError
 from mlcd.planners.form.words import MOST_EACH, MOST_LETTERS, WORDS, parsed

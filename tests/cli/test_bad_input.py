@@ -101,7 +101,7 @@ def test_a_mistake_in_the_work_block_is_one_line(mlcd: Mlcd, write_job: WriteJob
         ("--on", "clowd", "unknown backend 'clowd': known: functions, local, "),
         ("--on", "recorded:/nope", "/nope/recording.yaml: no such file; a recording is a folder with"),
         ("--goal", "fast", "'fast' is not one of 'fastest', 'cheapest'"),
-        ("--seed", "-1", "'--seed': -1 is not in the range x>=0"),
+        ("--seed", "-1", "'--seed': '-1': expected a whole number of 0 or more"),
         ("--output", "xml", "'xml' is not one of 'table', 'json'"),
         ("--bugdet", "5", "No such option '--bugdet'. Did you mean '--budget'? see mlcd {} --help"),
     ],

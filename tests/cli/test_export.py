@@ -118,7 +118,7 @@ def test_what_cannot_be_written_is_one_line(mlcd: Mlcd, served: Callable[..., st
 
 def test_a_task_is_one_file(mlcd: Mlcd, recorded_job: WriteJob) -> None:
     mlcd("train", recorded_job("budget: $40"), "--decide-only")
-    assert "a task is one file" in mlcd("export", "last", "--to", "skypilot", "--to-dir", "out").complaint
+    assert "it is one file" in mlcd("export", "last", "--to", "skypilot", "--to-dir", "out").complaint
 
 
 def test_a_serving_run_is_listed_shown_and_reported_like_any_other(mlcd: Mlcd, served: Callable[..., str]) -> None:

@@ -20,8 +20,8 @@ from rich.console import Console
 from served import Service, one_person
 
 from mlcd.cli import main
-from mlcd.cli.live import Live
-from mlcd.cli.watch import EntryPrinter
+from mlcd.cli.drive import Live
+from mlcd.cli.messages import EntryPrinter
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.home import open_ledger
@@ -30,7 +30,6 @@ from mlcd.core.measurement import Sample
 from mlcd.core.runs.run import start
 from mlcd.planners.jobfile.read import load_job
 from mlcd.reports.headway import Headway, from_json, to_json
-from mlcd.reports.progress import ProgressLine
 from mlcd.service.remote import RemoteLedger, Server, watch
 
 pytestmark = pytest.mark.live
@@ -75,9 +74,10 @@ def exit_code(*arguments: str) -> object:
 def test_an_entry_is_written_above_the_line_that_changes(home: Path) -> None:
     ledger, written = open_ledger(), StringIO()
     book = ledger.begin("digits", VirtualClock(), LIVE)
-    with closing(ProgressLine(Console(file=written, force_terminal=True))) as line:
+    printer = EntryPrinter(True, progress=Console(file=written, force_terminal=True))
+    with closing(printer.progress_line) as line:
         line.show(from_json(standing(0.31))[0])
-        EntryPrinter(line, "table").print_new(ledger.lines(book.run))
+        printer(*ledger.lines(book.run))
     assert "31% done" in written.getvalue()
     assert book.run in written.getvalue()  # by the console that has the line, and takes it away first
 
@@ -123,10 +123,12 @@ def test_a_job_that_a_worker_runs_is_told_over_the_stream_while_it_runs_and_then
     server.close()
 
 
-def test_a_live_run_of_a_terminal_shows_a_line_there_and_is_noted_for_others_until_it_ends(service: Service) -> None:
-    ledger, console = service.ledger, Console(file=StringIO(), width=100)
+def test_a_live_run_of_a_terminal_shows_a_line_there_and_is_noted_for_others_until_it_ends(
+    service: Service, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = service.ledger
     run = ledger.begin("digits", VirtualClock(), LIVE).run
-    live = Live(console, ledger)
+    live = Live(ledger, tables=True)
     launch = Launch(f"{run}-1", SPACE.configurations[0], Purpose.RUN, 100.0, None, 1)
     with ledger.hold(run), live.showing(run):
         live.report(JOB, launch, Sample(2.0, 30.0))
@@ -135,5 +137,5 @@ def test_a_live_run_of_a_terminal_shows_a_line_there_and_is_noted_for_others_unt
             select.select([], [], [], 0.01)
         (told,) = json.loads(noted[run])
         assert (told["label"], told["share"]) == (launch.label, 0.3)
-        assert told["words"] in console.file.getvalue()  # type: ignore[attr-defined]
+        assert told["words"] in capsys.readouterr().err
     assert ledger.progress([run]) == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mlcd.cli.hangup import HangupSafeStream
+from mlcd.cli.signals import HangupSafeStream
 
 
 def test_a_write_to_a_terminal_that_is_gone_goes_where_the_driver_left_to(tmp_path: Path) -> None:

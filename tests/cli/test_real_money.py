@@ -93,7 +93,7 @@ def test_at_a_terminal_it_is_asked_for_and_no_leaves_nothing(
     mlcd: Mlcd, job: Path, monkeypatch: pytest.MonkeyPatch, answers: Terminal
 ) -> None:
     monkeypatch.setattr(sys, "stdin", answers)
-    monkeypatch.setattr("mlcd.cli.confirm.can_ask", lambda: True)
+    monkeypatch.setattr("mlcd.cli.messages.can_ask", lambda: True)
     answer = mlcd("train", job, "--on", "skypilot:aws", "--budget", "20")
     assert answer.code == 2
     assert "Proceed? [y/N]" in answer.err
@@ -116,12 +116,12 @@ def test_new_limits_of_a_run_that_rents_are_asked_for(
 
 
 def test_yes_and_minus_y_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from mlcd.cli.confirm import agree
+    from mlcd.cli.messages import agree
 
     agree("It rents.", yes=True)
     assert "It rents." in capsys.readouterr().err  # told, and not asked
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    monkeypatch.setattr("mlcd.cli.confirm.can_ask", lambda: True)
+    monkeypatch.setattr("mlcd.cli.messages.can_ask", lambda: True)
     agree("It rents.", yes=False)
     monkeypatch.setattr(sys, "stdin", Terminal("\n"))
     with pytest.raises(MlcdError, match="not begun"):

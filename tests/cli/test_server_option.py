@@ -197,6 +197,14 @@ def test_a_run_that_was_stopped_goes_on_to_its_decision_and_then_to_its_end(
     assert "Final run: " in finished.out
 
 
+def test_new_limits_are_decided_under_and_run_without_asking(there: Mlcd, write_job: WriteJob) -> None:
+    run = there("train", write_job("budget: $0.01", search=ALONE), "-o", "json").document["run"]
+    raised = there("resume", run, "--budget", "900", "-y")
+    assert raised.code == 0, raised
+    assert "Decision (simulated): " in raised.out
+    assert "Final run: " in raised.out
+
+
 def test_a_run_of_this_machine_can_be_watched_too(mlcd: Mlcd, write_job: WriteJob) -> None:
     run = mlcd("train", write_job(), "-y", "-o", "json").document["run"]
     watched = mlcd("watch", "last")

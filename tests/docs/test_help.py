@@ -56,6 +56,11 @@ def test_the_help_and_the_reference_list_every_command_in_the_same_parts():
     assert list(dict.fromkeys(linked)) == [*COMMANDS]
 
 
+def test_the_line_of_a_command_is_the_first_of_its_own_help():
+    shorts = {name: EVERY[f"mlcd {name}"].get_short_help_str(200) for name in COMMANDS}
+    assert shorts == {name: summary for name, (_, summary) in COMMANDS.items()}
+
+
 PAGES = sorted(page for place in ("*.md", "docs/**/*.md", "examples/*.md") for page in ROOT.glob(place))
 ADDED = "infer"
 """The command of `tests/fifth_planner`: it is there only where that package is installed."""

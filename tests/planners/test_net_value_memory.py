@@ -14,7 +14,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Hints, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.place import cloud
-from mlcd.core.runs.probe_limit import with_probe_limit
+from mlcd.core.runs.run import with_probe_limit
 from mlcd.core.strategy import Finish, Probe, Round
 from mlcd.planners.modeling.outlook import outlook, usual_probe_limit
 from mlcd.planners.modeling.physics import NO_HINTS

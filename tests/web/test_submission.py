@@ -23,8 +23,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job, only_computed
 from mlcd.core.ledger import Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.runs.arrival import at_hand
-from mlcd.core.runs.run import start
+from mlcd.core.runs.run import at_hand, start
 from mlcd.service.team import Per
 from mlcd.service.web.places import confined, internal_place, public_place
 from mlcd.service.web.reading import TEXT, Limits, in_child_process

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from mlcd.core.errors import UserError, WrongState
@@ -17,19 +16,14 @@ WITH_FILES, WITHOUT_FILES = ("local",), ("simulated", "recorded")
 """Places whose checkpoints are in a folder of this machine, and those where nothing real is saved."""
 
 
-@dataclass(frozen=True)
-class EarlierCheckpoint:
-    """The run that a new one begins from, and what its checkpoint holds."""
+def earlier_checkpoint(run: str, job: Job, ledger: Ledger) -> tuple[str, float]:
+    """The run that a new run of the job would begin from, and the samples in its checkpoint.
 
-    run: str
-    saved_samples: float
-
-
-def earlier_checkpoint(run: str, job: Job, ledger: Ledger) -> EarlierCheckpoint:
-    """What a new run of the job would begin from; `UserError` where there is nothing that it could go on with."""
+    `UserError` where there is nothing that it could go on with.
+    """
     name = ledger.find(run)
     account = ledger.account(name)
-    there, here = account.job.on.partition(":")[0], job.on.partition(":")[0]
+    earlier_place, place = account.job.on.partition(":")[0], job.on.partition(":")[0]
     saved = account.history.saved_samples
     if not job.checkpoints:
         raise UserError(f"--from {name}: the job keeps no checkpoints; say `checkpoints: true` in its file")
@@ -37,14 +31,16 @@ def earlier_checkpoint(run: str, job: Job, ledger: Ledger) -> EarlierCheckpoint:
         raise WrongState(f"--from {name}: that run is under way; stop it first: mlcd stop {name}")
     if account.open:  # what it has saved is not counted yet
         raise WrongState(f"--from {name}: a launch of that run is still open; settle it first: mlcd down {name}")
-    if there != here or here not in (*WITH_FILES, *WITHOUT_FILES):
-        raise UserError(f"--from {name}: it saved its work on {there}; only a run on local can begin from one on local")
-    if not saved or (here in WITH_FILES and not _folder(name).is_dir()):
+    if earlier_place != place or place not in (*WITH_FILES, *WITHOUT_FILES):
+        raise UserError(
+            f"--from {name}: it saved its work on {earlier_place}; only a run on local can begin from one on local"
+        )
+    if not saved or (place in WITH_FILES and not _folder(name).is_dir()):
         raise UserError(f"--from {name}: that run has no checkpoint to begin from; see: mlcd show {name}")
     if saved >= job.work_samples:
         done, asked = format_count(saved), format_count(job.work_samples)
         raise UserError(f"--from {name}: its checkpoint holds {done} samples, and the job's `work` is {asked} in all")
-    return EarlierCheckpoint(name, saved)
+    return name, saved
 
 
 def copy_checkpoint(source: str, run: str, job: Job) -> None:

@@ -36,23 +36,18 @@ def forget(run: str, ledger: Ledger) -> None:
     _set(run, ledger, None)
 
 
-def other_host(run: str, ledger: Ledger) -> str | None:
-    """The host that keeps the launches of a run, if it is another machine than this."""
-    if ledger.database.dialect == "sqlite":
-        return None
-    with ledger.database.read() as connection:
-        told: str | None = connection.execute(select(runs.c.machine).where(runs.c.name == run)).scalar()
-    number, _, host = (told or "").partition(" ")
-    return None if told is None or number == _number(home()) else host
-
-
 def elsewhere(run: str, ledger: Ledger, going_on: bool = True) -> str | None:
     """The host of the machine that a run has to wait for, if it is another one.
 
     What is open can be torn down, and paid for to the second, only there. `going_on`: whether more is to be launched;
     then nodes of that machine's own are waited for, too.
     """
-    if (host := other_host(run, ledger)) is None:
+    if ledger.database.dialect == "sqlite":
+        return None
+    with ledger.database.read() as connection:
+        machine: str | None = connection.execute(select(runs.c.machine).where(runs.c.name == run)).scalar()
+    number, _, host = (machine or "").partition(" ")
+    if machine is None or number == _number(home()):
         return None
     account = ledger.account(run)
     goes_on = going_on and account.status not in OVER

@@ -2,33 +2,80 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from mlcd.core import drive
-from mlcd.core.backend import Progress, Provenance, TellsProgress
+from mlcd.core.backend import Progress, Provenance, Purpose, TellsProgress
+from mlcd.core.database import Database
 from mlcd.core.decision import Decision
-from mlcd.core.errors import WrongState
+from mlcd.core.errors import Interrupted, WrongState
 from mlcd.core.forecasts import remaining
-from mlcd.core.job import Goal, Job
+from mlcd.core.home import home
+from mlcd.core.job import SUBMITTED, Goal, Job
 from mlcd.core.ledger import Account, Book, Ledger, LimitsChanged, Line, Started
 from mlcd.core.ledger.going_on import entry_to_go_on
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import Ask
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
-from mlcd.core.runs.arrival import at_hand
+from mlcd.core.runs.begun_from import copy_checkpoint, earlier_checkpoint
 from mlcd.core.runs.machine import check_here, claim
-from mlcd.core.runs.probe_limit import with_probe_limit
 from mlcd.core.strategy import Finish, Probe
 from mlcd.core.version import VERSION
 
 Listener = Callable[[Line], None]
+Stop = Callable[[], bool]
+"""Whether to stop before the next step."""
+
+
+class AnyRun(ABC):
+    """A run that is driven by this process, or by a server: searched for, then launched."""
+
+    job: Job
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The run's name, for every command that takes one."""
+
+    @abstractmethod
+    def search(self, stop: Stop = lambda: False) -> Decision:
+        """Probe and decide; a decision that is there already stands."""
+
+    @abstractmethod
+    def launch(self, stop: Stop = lambda: False) -> Measurement | None:
+        """Run the job on the decided configuration to its end."""
+
+    def see_through(
+        self,
+        launch: bool,
+        stopping: Callable[[Purpose], AbstractContextManager[Stop]],
+        agree: Callable[[Decision], bool] = lambda decision: True,
+    ) -> bool:
+        """Search, ask, launch: drive the run from where it stands to its end. Returns whether the job was launched.
+
+        `launch`: whether to go on after the decision. `stopping`: how probes, and then the job, are asked to stop.
+        `agree`: asked whether to run this decision.
+        """
+        with stopping(Purpose.PROBE) as stop:
+            decision = self.search(stop)
+        if not launch or decision.configuration is None or not planner_of(self.job).launches:
+            return False
+        if stop():  # during the last probe: there was no further step to stop before
+            raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {self.name}")
+        if not agree(decision):
+            return False
+        with stopping(Purpose.RUN) as stop:
+            self.launch(stop)
+        return True
 
 
 @dataclass
-class Run:
+class Run(AnyRun):
     """A job bound to a cloud, a method and its place in the ledger."""
 
     ledger: Ledger
@@ -50,7 +97,7 @@ class Run:
         """Be the only process that drives this run."""
         return self.ledger.hold(self.name)
 
-    def search(self, stop: Callable[[], bool] = lambda: False) -> Decision:
+    def search(self, stop: Stop = lambda: False) -> Decision:
         """Probe and decide; a decision that is there already stands."""
         if self.decision is not None:
             return self.decision
@@ -85,7 +132,7 @@ class Run:
             raise WrongState(f"run '{self.name}' has ended: {self.book.account.ended.because}")
         return decision
 
-    def launch(self, stop: Callable[[], bool] = lambda: False) -> Measurement | None:
+    def launch(self, stop: Stop = lambda: False) -> Measurement | None:
         """Run the job on the decided configuration to its end."""
         decision = self.launchable()
         job = self._at_hand()
@@ -101,13 +148,31 @@ class Run:
     def _at_hand(self) -> Job:
         """The job on this machine, which keeps the launches of the run from now on."""
         if (started := self.book.account.started) is not None and started.begun_from:
-            from mlcd.core.runs.begun_from import copy_checkpoint
-
             copy_checkpoint(started.begun_from, self.name, self.job)
         if self.cloud.provenance is Provenance.LIVE:
             check_here(self.name, self.ledger)
             claim(self.name, self.ledger)
         return at_hand(self.job, self.ledger.database)
+
+
+def at_hand(job: Job, database: Database) -> Job:
+    """The job with what it needs of the machine that drives it: its folder, and what its planner needs.
+
+    A job that waits in the database names no path of any machine: an upload by its hash, and no folder. The ledger
+    keeps it like that, so that another machine can go on.
+    """
+    if job.folder == SUBMITTED and job.on.partition(":")[0] != "local":  # which gives each launch a folder of its own
+        folder = home().absolute() / "submitted"
+        folder.mkdir(parents=True, exist_ok=True)
+        job = replace(job, folder=str(folder))
+    return planner_of(job).at_hand(job, database)
+
+
+def with_probe_limit(job: Job, usual_usd: float | None) -> Job:
+    """The job as it is kept: with the `max_probe` that was stated, or else the usual one; None for no limit."""
+    stated = job.search.max_probe_usd
+    limit = usual_usd if stated is None else stated if isfinite(stated) else None
+    return replace(job, search=replace(job.search, max_probe_usd=limit, max_probe_stated=stated is not None))
 
 
 def start(
@@ -129,10 +194,8 @@ def start(
     asked = ledger.asked(run) if run is not None else None
     first, place = beginning(job, ledger, asked.owner if asked is not None else None)
     if begin_from:
-        from mlcd.core.runs.begun_from import earlier_checkpoint
-
-        earlier = earlier_checkpoint(begin_from, first.job, ledger)
-        first = replace(first, begun_from=earlier.run, saved_samples=earlier.saved_samples)
+        earlier, saved = earlier_checkpoint(begin_from, first.job, ledger)
+        first = replace(first, begun_from=earlier, saved_samples=saved)
     place.check(at_hand(first.job, ledger.database))
     agree(first)
     place = _shown(place, progress)

@@ -144,10 +144,10 @@ _FIELDS = {"storage": "storages", "shape": "shapes"}
 
 def words_of(kind: str) -> Mapping[str, Parser]:
     """The options of a kind of question; of a planner of another package, the usual ones and its own."""
-    from mlcd.core.planner import planner_named
-
     if kind in WORDS:
         return WORDS[kind]
+    from mlcd.core.planner import planner_named
+
     planner = planner_named(kind)
     usual: Parsers = _LIMITS | _CONFIDENCE | _PROBE_LIMITS | _SEARCH
     own = {each.name: each.parse for each in planner.options}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from procrastinate.jobs import Job as Queued
     from procrastinate.types import JSONValue
 
-QUEUE, DRIVE, SWEEP = "mlcd", "mlcd.core.drive", "mlcd.sweep"
+QUEUE, DRIVE, SWEEP = "mlcd", "mlcd.drive", "mlcd.sweep"
 CACHED_S = 1.0
 
 

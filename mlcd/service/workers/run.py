@@ -1,10 +1,10 @@
-"""Drives one run in its own process: start or resume it, search, and launch if that was requested."""
+"""Drives one run in its own process: start or resume it, and see it through."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 
 from mlcd.clouds.control import DIES_WITHIN_S
 from mlcd.core import drive
@@ -12,9 +12,8 @@ from mlcd.core.backend import Purpose
 from mlcd.core.clock import VirtualClock, WallClock
 from mlcd.core.errors import Interrupted, LedgerError, MlcdError, UserError, WrongState
 from mlcd.core.ledger import Account, Ledger, Line, Resumed, Status, Stopped
-from mlcd.core.planner import planner_of
-from mlcd.core.runs.machine import elsewhere
-from mlcd.core.runs.run import Run, resume, start
+from mlcd.core.runs.machine import OVER, elsewhere
+from mlcd.core.runs.run import Run, Stop, resume, start
 from mlcd.core.units import format_duration
 from mlcd.service.workers.heartbeat import DEADLINE, Heartbeat
 from mlcd.service.workers.limits import Caps
@@ -24,9 +23,6 @@ from mlcd.service.workers.progress_writer import ProgressWriter
 from mlcd.service.workers.stop_requests import BY_THE_USER, StopRequests
 from mlcd.service.workers.submitted import NEVER_BEGAN, from_json, waits
 from mlcd.service.workers.trust import check_trusted
-
-Stop = Callable[[], bool]
-OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
 
 class AlreadyDriven(WrongState):
@@ -118,8 +114,9 @@ def _drive(
         if driven.book.account.stopped:
             driven.book.write(Resumed("a worker went on"))
     _bind_to_deadline(driven, heartbeat)
+    stop = _capped(driven, requests, caps)
     try:
-        _search_and_launch(driven, launch or launch_requested, _capped(driven, requests, caps))
+        driven.see_through(launch or launch_requested, lambda purpose: nullcontext(stop))
     finally:
         driven.cloud.close()
 
@@ -144,12 +141,6 @@ def _capped(driven: Run, requests: StopRequests, caps: Caps | None, now: Callabl
         return requests.stop()
 
     return stop
-
-
-def _search_and_launch(driven: Run, launch: bool, stop: Stop) -> None:
-    decision = driven.search(stop)
-    if launch and decision.configuration is not None and planner_of(driven.job).launches and not stop():
-        driven.launch(stop)
 
 
 def _was_launched(account: Account) -> bool:

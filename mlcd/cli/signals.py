@@ -1,5 +1,6 @@
-"""Keeps a run going when its terminal closes or its process has to end.
+"""The signals of a process that drives a run.
 
+SIGINT    Ctrl-C: once finishes the current measurement and keeps everything, twice stops it now
 SIGHUP    the terminal is gone (a closed shell or laptop): this process continues, and writes to a file instead
 SIGTERM   this process has to end (kill, a shutdown): a detached process takes the run over
 SIGQUIT   `mlcd down`, or Ctrl-\\: it ends now, and no process takes over
@@ -13,36 +14,52 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TextIO, cast
 
 import click
-
-
-@dataclass
-class Permission:
-    """What the process may do without asking the user. `launch`: run the decision."""
-
-    launch: bool
+from rich.console import Console
 
 
 @contextmanager
-def survive_hangup(run: str, launch: bool) -> Iterator[Permission]:
-    """Handle the signals while this process drives the run."""
-    permission = Permission(launch)
-    terminals = [number for number in (0, 1, 2) if _is_terminal(number)]
+def stop_on_ctrl_c(console: Console, step: str, *, soon: bool = False) -> Iterator[Callable[[], bool]]:
+    """Yields a function that tells whether Ctrl-C was pressed. `step`: what is running, for the message.
 
-    def leave() -> None:
+    `soon`: the step is stopped at once, since its work is saved.
+    """
+    pressed = False
+
+    def on_sigint(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+        with suppress(RuntimeError):  # the stream was just being written; only the flag matters
+            when = f"stopping {step}; what it has saved is kept" if soon else f"stopping after {step}"
+            console.print(f"{when}; Ctrl-C again stops it now", style="yellow")
+
+    before = signal.signal(signal.SIGINT, on_sigint)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def survive_hangup(run: str, may_launch: Callable[[], bool]) -> Iterator[None]:
+    """Handle the signals while this process drives the run.
+
+    `may_launch`: whether the decision may be run now without asking the user, by a process that takes over.
+    """
+    terminals = [number for number in (0, 1, 2) if os.isatty(number)]
+
+    def leave(number: int = 0, frame: FrameType | None = None) -> None:
         _leave_terminal(run, terminals)
-
-    def on_hangup(number: int, frame: FrameType | None) -> None:
-        leave()
 
     def on_terminate(number: int, frame: FrameType | None) -> None:
         from mlcd.service.workers.detached import hand_over
 
-        successor = hand_over(run, permission.launch)
+        successor = hand_over(run, may_launch())
         with suppress(OSError, RuntimeError):  # it has to end even if the message cannot be printed
             click.echo(
                 f"mlcd: told to end; process {successor} continues run '{run}'. "
@@ -54,13 +71,14 @@ def survive_hangup(run: str, launch: bool) -> Iterator[Permission]:
     def on_quit(number: int, frame: FrameType | None) -> None:
         os._exit(128 + number)
 
-    handlers = {signal.SIGHUP: on_hangup, signal.SIGTERM: on_terminate, signal.SIGQUIT: on_quit}
+    handlers = {signal.SIGHUP: leave, signal.SIGTERM: on_terminate, signal.SIGQUIT: on_quit}
     # A signal that is ignored on purpose (nohup) stays ignored.
     handled = {each: handler for each, handler in handlers.items() if signal.getsignal(each) is not signal.SIG_IGN}
     before = {each: signal.signal(each, handler) for each, handler in handled.items()}
     try:
-        with redirect_stdout(_hangup_safe(sys.stdout, leave)), redirect_stderr(_hangup_safe(sys.stderr, leave)):
-            yield permission
+        out, err = (cast(TextIO, HangupSafeStream(stream, leave)) for stream in (sys.stdout, sys.stderr))
+        with redirect_stdout(out), redirect_stderr(err):
+            yield
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
@@ -99,17 +117,6 @@ class HangupSafeStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def _hangup_safe(stream: TextIO, leave: Callable[[], None]) -> TextIO:
-    return cast(TextIO, HangupSafeStream(stream, leave))
-
-
-def _is_terminal(number: int) -> bool:
-    try:
-        return os.isatty(number)
-    except OSError:
-        return False
 
 
 def _leave_terminal(run: str, terminals: list[int]) -> None:

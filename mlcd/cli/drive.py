@@ -1,0 +1,176 @@
+"""Runs that this process drives: begin one; `mlcd launch` and `mlcd resume` one. With `--server`, a service does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from functools import partial
+from typing import Any
+
+import click
+
+from mlcd.cli.messages import (
+    EntryPrinter,
+    How,
+    agree_to_limits,
+    agree_to_rent,
+    agreed,
+    print_detached,
+    print_end,
+    print_note,
+)
+from mlcd.cli.options import detached, open_ledger, output, run_name, run_options, with_options
+from mlcd.cli.planner_options import options_of
+from mlcd.cli.server import chosen_server, typed_options
+from mlcd.cli.signals import stop_on_ctrl_c, survive_hangup
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.decision import Decision
+from mlcd.core.job import Job
+from mlcd.core.ledger import Account, Ledger, Line, Resumed
+from mlcd.core.measurement import Sample
+from mlcd.core.options import goal_again
+from mlcd.core.planner import planner_of
+from mlcd.core.runs.run import Run, Stop, go_on, start
+from mlcd.core.runs.run import resume as stored_run
+from mlcd.service.workers.progress_writer import ProgressWriter
+
+
+class Live:
+    """Shows a run that this process drives: in this terminal, and its progress in the database for other readers."""
+
+    def __init__(self, ledger: Ledger, tables: bool, before: Account | None = None) -> None:
+        """`tables`: whether to print the decision. `before`: the run as far as it was printed."""
+        self.printer, self._writer = EntryPrinter(tables, before), ProgressWriter(ledger)
+
+    def report(self, job: Job, launch: Launch, sample: Sample) -> None:
+        """A job reports progress."""
+        self.printer.progress_line(job, launch, sample)
+        self._writer.report(job, launch, sample)
+
+    def on_entry(self, line: Line) -> None:
+        """An entry was written."""
+        self._writer.on_entry(line)
+        self.printer(line)
+
+    @contextmanager
+    def showing(self, run: str) -> Iterator[None]:
+        """Show progress while this process drives the run."""
+        with closing(self.printer.progress_line), self._writer.writing(run):
+            yield
+
+    def stopping(self, run: Run) -> Callable[[Purpose], AbstractContextManager[Stop]]:
+        """How Ctrl-C stops the probes, and then the job itself, whose work may be saved."""
+        progress = self.printer.progress
+        return lambda purpose: (
+            stop_on_ctrl_c(progress, "what is being probed")
+            if purpose is Purpose.PROBE
+            else stop_on_ctrl_c(progress, "the job itself", soon=run.job.checkpoints)
+        )
+
+
+def begin(job: Job, how: How, begin_from: str = "") -> int:
+    """Start a run of a job and drive it to its end. `begin_from`: an earlier run whose checkpoint it starts from."""
+    ledger = open_ledger()
+    live = Live(ledger, how.output == "table")
+    how.confirm_detached()
+    with ExitStack() as held:
+        agree = partial(agree_to_rent, yes=how.yes)
+        run = start(job, ledger, live.on_entry, live.report, held=held, begin_from=begin_from, agree=agree)
+        for note in (run.cloud.lacks, planner_of(run.job).expectation(run.job, run.cloud.space)):
+            print_note(note, live.printer.progress)
+        if how.detach:
+            held.close()
+            return _go_detached(run, not how.decide_only, how.output)
+        held.enter_context(live.showing(run.name))
+        return see_through(run, live, how)
+
+
+@click.command()
+@run_name
+@with_options((detached, output))
+def launch(run: str, detach: bool, output: str) -> int:
+    """Run the decision of a search.
+
+    \b
+    mlcd launch last
+    """
+    how = How(decide_only=False, yes=True, detach=detach, output=output)
+    if (server := chosen_server()) is not None:
+        from mlcd.cli.remote_runs import launch_remote
+
+        return launch_remote(server, run, how)
+    with ExitStack() as held:
+        name, ledger, live = _held(run, output, held)
+        stored = stored_run(name, ledger, live.on_entry, live.report)
+        stored.launchable()  # raises if it cannot be launched
+        if detach:
+            if stored.book.account.stopped:
+                stored.book.write(Resumed("the user went on"))  # a detached process does not resume a stopped run
+            held.close()
+            return _go_detached(stored, True, output)
+        return see_through(stored, live, how)
+
+
+@click.command()
+@run_name
+@with_options((*options_of("what-if", "budget", "deadline", "confidence"), *run_options))
+def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
+    """Resume a run that was stopped or killed, or ended early.
+
+    No finished probe is paid for twice, and saved work is not repeated. The job file is not read again. A new limit is
+    for the whole run, including what was already spent.
+
+    \b
+    mlcd resume last
+    mlcd resume last --budget 120
+    """
+    how = How(decide_only, yes, detach, output)
+    if (server := chosen_server()) is not None:
+        from mlcd.cli.remote_runs import resume_remote
+
+        return resume_remote(server, run, typed_options(chosen), how)
+    with ExitStack() as held:
+        name, ledger, live = _held(run, output, held)
+        before = live.printer.account
+        goal = goal_again(before.job, chosen)
+        agree_to_limits(before.job, goal, yes)
+        how.confirm_detached()
+        resumed = go_on(name, ledger, live.on_entry, live.report, goal)
+        if detach:
+            held.close()
+            return _go_detached(resumed, not decide_only, output)
+        live.printer.show_decision()
+        return see_through(resumed, live, how)
+
+
+def _held(run: str, output: str, held: ExitStack) -> tuple[str, Ledger, Live]:
+    """A stored run that this process drives and shows until `held` is closed."""
+    ledger = open_ledger()
+    name = ledger.find(run)
+    held.enter_context(ledger.hold(name))  # before it is read: another process may write
+    live = Live(ledger, output == "table", ledger.account(name))
+    held.enter_context(live.showing(name))
+    return name, ledger, live
+
+
+def see_through(run: Run, live: Live, how: How) -> int:
+    """Drive the run from where it stands to its end, print how it ended, and return the exit code."""
+    may_launch = how.unasked
+
+    def agree(decision: Decision) -> bool:
+        nonlocal may_launch
+        may_launch = how.yes or decision.done or agreed()
+        return may_launch
+
+    with survive_hangup(run.name, lambda: may_launch):
+        launched = run.see_through(not how.decide_only, live.stopping(run), agree)
+        live.printer.progress_line.close()
+        return print_end(run.name, run.book.account, lambda: run.ledger.lines(run.name), how.output, launched=launched)
+
+
+def _go_detached(run: Run, launch: bool, output: str) -> int:
+    """Let a separate process drive the run, and print how to follow it."""
+    from mlcd.service.workers.detached import detach
+
+    process = detach(run.name, run.ledger, launch)
+    return print_detached(run.name, output, f"driven by process {process}", process=process)

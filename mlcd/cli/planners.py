@@ -1,0 +1,161 @@
+"""The command of each planner, `mlcd train`, `tune`, `scale` and `serve`, and those of other packages' planners."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlcd.cli.options import job_file, output, run_options, with_options
+from mlcd.cli.planner_options import options_of
+from mlcd.cli.server import chosen_server, typed_options
+from mlcd.core.errors import UserError
+from mlcd.core.job import Job
+from mlcd.planners.serve.caps import WHERE
+
+HELP = {
+    "train": """Probe, decide, show the decision, ask, and run the job.
+
+    Options override the job file. The defaults: fastest, no limit, on the simulated cloud, by net-value. Before
+    machines are rented for real money, you are asked: without a terminal, pass -y. Otherwise nothing is asked without
+    a terminal, and the decision is run.
+
+    \b
+    mlcd train job.yaml --budget 100
+    mlcd train job.yaml --goal cheapest --deadline 6h --decide-only
+    mlcd train job.yaml --on local -y
+    mlcd train job.yaml --on local -y --detach
+    """,
+    "tune": """Search hyperparameters on functions, by halving.
+
+    All trials train for some epochs, and the better half continues. Options override the job file.
+
+    \b
+    mlcd tune job.yaml --trials 64 --budget 5
+    mlcd tune job.yaml --trials 64 --deadline 2h --decide-only
+    """,
+    "scale": """Find workers and batch while the job trains, and continue there.
+
+    The job must keep checkpoints. Options replace what its `scale:` block says.
+
+    \b
+    mlcd scale job.yaml --workers 1..8 --batch 64..1024 --target 'accuracy >= 0.97'
+    """,
+}
+
+
+def _variables(ctx: click.Context, param: click.Parameter, written: tuple[str, ...]) -> dict[str, str | None]:
+    for each in written:
+        if not re.fullmatch(r"[A-Za-z_]\w*+(=.*)?", each, re.DOTALL):
+            raise click.BadParameter(f"'{each}': expected NAME or NAME=VALUE, such as EPOCHS=90", ctx, param)
+    parts = [each.partition("=") for each in written]
+    return {name: value if equals else None for name, equals, value in parts}
+
+
+env_option = click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    callback=_variables,
+    metavar="NAME[=VALUE]",
+    help="A variable of the job; without a value, the one of this shell, stored nowhere; repeatable.",
+)
+begin_from = click.option(
+    "--from", "begin_from", metavar="RUN", default="", help="Start from a copy of the checkpoint of this earlier run."
+)
+
+
+def command_of(kind: str) -> click.Command:
+    """`mlcd KIND JOB`: the options that its planner knows, and how the run is driven."""
+
+    def run(
+        job_path: Path,
+        decide_only: bool,
+        yes: bool,
+        detach: bool,
+        output: str,
+        variables: Mapping[str, str | None] | None = None,
+        begin_from: str = "",
+        **chosen: Any,
+    ) -> int:
+        from mlcd.cli.drive import begin
+        from mlcd.cli.messages import How
+
+        how = How(decide_only, yes, detach, output)
+        job = read_job(kind, job_path, chosen)  # also before it is sent: a mistake is reported with its line
+        if (server := chosen_server()) is not None:
+            if begin_from:
+                raise UserError("--from begins from a checkpoint of this machine: leave out --server")
+            if variables:
+                raise UserError(
+                    "--env is for runs that this machine drives; for a server, write `envs:` in the job file"
+                )
+            from mlcd.cli.remote_runs import begin_remote, submission_of_file
+
+            return begin_remote(server, submission_of_file(kind, job_path, chosen), how)
+        if variables:
+            job = replace(job, task={**job.task, "envs": {**(job.task.get("envs") or {}), **variables}})
+        return begin(job, how, begin_from)
+
+    more = {"train": (env_option, begin_from), "tune": ()}.get(kind, (env_option,))
+    text = HELP.get(kind)
+    if text is None:
+        from mlcd.core.planner import planner_named
+
+        text = f"{planner_named(kind).summary}\n\nOptions replace what the job file says."
+    return click.command(kind, help=text)(job_file(with_options((*options_of(kind), *more, *run_options))(run)))
+
+
+def read_job(kind: str, path: Path, chosen: Mapping[str, Any]) -> Job:
+    """The job of a file, overridden by the options of the command line."""
+    from mlcd.planners.form.jobs import asked_job
+    from mlcd.planners.jobfile.read import load_job
+
+    return asked_job(kind, load_job(path), chosen, str(path))
+
+
+train, tune, scale = map(command_of, HELP)
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--knobs",
+    type=click.Path(path_type=Path),
+    help="What may vary, and its price; without it, what this machine has.",
+)
+@with_options((*options_of("serve"), output))
+def serve(model: str, knobs: Path | None, output: str, **chosen: Any) -> int:
+    """Find how to serve a model, by a few load tests.
+
+    MODEL is an ONNX file; with --on recorded:DIR, the name of a model there.
+
+    \b
+    mlcd serve model.onnx --latency-p95 30ms --budget 5
+    mlcd serve model.onnx --min-rps 200 --goal cheapest
+    """
+    from mlcd.cli.drive import begin
+    from mlcd.cli.messages import How
+    from mlcd.planners.serve.form import recorded_model, serving_job
+    from mlcd.planners.serve.nouns import Counted
+    from mlcd.planners.serve.operators.onnx_profile import facts_of
+    from mlcd.planners.serve.space import load_knobs
+
+    how = How(decide_only=True, yes=True, detach=False, output=output)
+    table = load_knobs(knobs) if knobs is not None else None
+    if (server := chosen_server()) is not None:
+        from mlcd.cli.remote_runs import begin_remote
+        from mlcd.service.remote import Submission
+
+        text = knobs.read_text(encoding="utf-8") if knobs is not None else None
+        return begin_remote(server, Submission("serve", typed_options(chosen), model=model, knobs=text), how)
+    place, _, folder = (chosen.get("on") or WHERE).partition(":")
+    if place == "recorded" and folder:
+        facts, counted = recorded_model(model, Path(folder))
+    else:
+        facts, counted = facts_of(Path(model), chosen.get("shapes")), Counted.REQUESTS
+    return begin(serving_job(facts, counted, chosen, str(Path(model).resolve()), table), how)
