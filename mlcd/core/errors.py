@@ -33,7 +33,7 @@ from collections.abc import Iterable
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for a name that is none of those known: "did you mean 'train'?", or all of them."""
     known = list(known)
-    if near := difflib.get_close_matches(name, known, n=1, cutoff=0.5):
+    if near := difflib.get_close_matches(name, known, n=1, cutoff=0.55):
         return f"did you mean '{near[0]}'?"
     more = f" and {len(known) - 20} more" if len(known) > 20 else ""
     return f"known: {', '.join(known[:20])}{more}" if known else "there is none yet"

@@ -64,7 +64,7 @@ def parse_duration(text: str | float) -> float:
         raise ValueError(f"'{text}': {expected} (a number alone has no unit)")
     if written.startswith("-"):
         raise ValueError(f"'{text}': {positive}")
-    _match(rf"(?:{_NUMBER}\s*+[A-Za-z]++\s*+)++", written, expected)
+    _match(rf"\s*+(?:{_NUMBER}\s*+[A-Za-z]++\s*+)++", text, expected)
     seconds = 0.0
     for number, word in re.findall(rf"(?<!\d)({_NUMBER})\s*+([A-Za-z]++)", written):
         unit = _UNIT_NAMES.get(word.lower(), word.lower())

@@ -173,7 +173,7 @@ def test_a_mistake_gets_one_line_and_nothing_is_begun(
 @pytest.mark.parametrize(
     "before, after, told",
     [
-        ("model: lr", "model: lq", "unknown model 'lq': did you mean 'lr'?"),
+        ("model: lr", "model: lq", "unknown model 'lq': known: lr, mobilenet, svm"),
         ("data: higgs", "data: higs", "unknown data 'higs': did you mean 'higgs'?"),
         (
             "model: lr",
