@@ -31,7 +31,7 @@ from mlcd.planners.functions.foresight import METHODS
 from mlcd.planners.functions.knapsack import Knapsack, knapsack, relax
 from mlcd.planners.functions.nouns import StagePlan, Tuning
 from mlcd.planners.functions.problem import StageProblem, cheapest, fastest
-from mlcd_bench.serverless.jobs import JOBS, BenchJob
+from mlcd_bench.functions.jobs import JOBS, BenchJob
 
 T = TypeVar("T")
 

@@ -41,7 +41,7 @@ LONGEST = (
     "test_tune_live.py",
     "test_service_command.py",
     "test_other_machine.py",
-    "test_here.py",
+    "test_local_crew.py",
     "test_hostile_job.py",
     "test_switching.py",
     "test_local.py",

@@ -2,7 +2,7 @@
 
     python -m benchmarks.splits.elastic ../shared
 
-It reads only what versions before this study have too (mlcd_bench.elastic), so the same file measures both: run it with
+It reads only what versions before this study have too (mlcd_bench.scale), so the same file measures both: run it with
 another version on PYTHONPATH.
 """
 
@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks.splits.made_elastic import Trait, made_folder
 from mlcd.core.errors import UserError
 from mlcd.core.version import VERSION
-from mlcd_bench.elastic import Choice, Folder, Problem, Row, pool, problem, read_folder, score
-from mlcd_bench.elastic.folder import Run
+from mlcd_bench.scale import Choice, Folder, Problem, Row, pool, problem, read_folder, score
+from mlcd_bench.scale.folder import Run
 
 Scored = tuple[list[Row], list[Choice]]
 SEARCHES = ("full", "partial")

@@ -41,9 +41,9 @@ from mlcd.planners.functions.nouns import Stage, evidence_of
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.space import calibration_space
 from mlcd.planners.functions.workload import Workload
-from mlcd_bench.serverless.jobs import JOBS, BenchJob
-from mlcd_bench.serverless.limits import BUDGET, DEADLINE, Limit, limits
-from mlcd_bench.serverless.training import MOST_EPOCHS, NOISE, KnownEpochs
+from mlcd_bench.functions.jobs import JOBS, BenchJob
+from mlcd_bench.functions.limits import BUDGET, DEADLINE, Limit, limits
+from mlcd_bench.functions.training import MOST_EPOCHS, NOISE, KnownEpochs
 
 SPLIT = (
     "By job, loss curve, limit and seed: tuned on lr-higgs, mobilenet-cifar10 and bert-imdb, whose losses follow power "

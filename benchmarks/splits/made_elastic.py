@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlcd_bench.elastic.folder import Folder, Run, StepTime
+from mlcd_bench.scale.folder import Folder, Run, StepTime
 
 NODES, DEVICES = (1, 2, 3, 4, 6, 8), 4
 PIECES = 2000

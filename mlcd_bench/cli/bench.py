@@ -11,10 +11,10 @@ import click
 
 from mlcd.cli.options import consoles, output, parsed_by
 from mlcd.core.units import parse_share
-from mlcd_bench.cli.functions import serverless
+from mlcd_bench.cli.functions import functions
 from mlcd_bench.cli.names import split_names
 from mlcd_bench.cli.paper import paper
-from mlcd_bench.cli.scale import elastic
+from mlcd_bench.cli.scale import scale
 from mlcd_bench.cli.serve import serve
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def bench() -> None:
 
 
 bench.add_command(paper)
-bench.add_command(elastic)
+bench.add_command(scale)
 bench.add_command(serve)
-bench.add_command(serverless)
+bench.add_command(functions)
 
 
 @bench.command()

@@ -1,4 +1,4 @@
-"""mlcd bench serverless: plans for tuning and training on functions, beside those of others. All of it is modelled."""
+"""mlcd bench functions: plans for tuning and training on functions, beside those of others. All of it is modelled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlcd_bench.cli.names import split_names
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mlcd_bench.serverless import Contest, Kept, Run, Savings, Setting
+    from mlcd_bench.functions import Contest, Kept, Run, Savings, Setting
 
 MODELLED = (
     "All figures are modelled: published constants of AWS, list prices, equations of CE-scaling as corrected; "
@@ -60,7 +60,7 @@ def _factors(ctx: click.Context, param: click.Parameter, parsed_by: str) -> tupl
 @click.option("--seeds", default=5, show_default=True, type=click.IntRange(1), help="Of the training: 0, 1, 2 ...")
 @click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
 @output
-def serverless(
+def functions(
     job: str,
     phase: str,
     method: str,
@@ -75,9 +75,9 @@ def serverless(
     Jobs have the sizes of CE-scaling's evaluation. All figures are modelled.
 
     \b
-    mlcd bench serverless --job lr-higgs --phase tuning
+    mlcd bench functions --job lr-higgs --phase tuning
     """
-    from mlcd_bench.serverless import JOBS, METHODS, PHASES, Setting, compete, kept, savings
+    from mlcd_bench.functions import JOBS, METHODS, PHASES, Setting, compete, kept, savings
 
     jobs = split_names("job", job, list(JOBS))
     phases, methods = split_names("phase", phase, PHASES), split_names("method", method, METHODS)
@@ -105,7 +105,7 @@ def _plain(rows: Sequence[Run] | Sequence[Savings] | Sequence[Kept]) -> list[dic
 
 def _setting(setting: Setting, jobs: Sequence[str]) -> dict[str, Any]:
     """What the runs are about, for the record."""
-    from mlcd_bench.serverless import CLAIMS, JOBS
+    from mlcd_bench.functions import CLAIMS, JOBS
 
     tariff = JOBS[jobs[0]].model.tariff
     return {
@@ -120,7 +120,7 @@ def _setting(setting: Setting, jobs: Sequence[str]) -> dict[str, Any]:
 
 
 def _show(console: Console, made: Contest, setting: Setting) -> None:
-    from mlcd_bench.serverless import kept, savings
+    from mlcd_bench.functions import kept, savings
 
     _show_runs(console, made.runs)
     _show_kept(console, kept(made.cases))
@@ -132,7 +132,7 @@ def _show(console: Console, made: Contest, setting: Setting) -> None:
 
 
 def _show_runs(console: Console, runs: Sequence[Run]) -> None:
-    from mlcd_bench.serverless import BASELINES, OURS, cases, saving
+    from mlcd_bench.functions import BASELINES, OURS, cases, saving
 
     table = plain_table(
         ("JOB", "PHASE", "LIMIT", "METHOD"), ("TIME", "COST", "EXACT SAVES", "GREEDY SAVES", "PLANNING")
@@ -163,7 +163,7 @@ def _show_kept(console: Console, rows: Sequence[Kept]) -> None:
 
 
 def _show_savings(console: Console, rows: Sequence[Savings]) -> None:
-    from mlcd_bench.serverless import BUDGET
+    from mlcd_bench.functions import BUDGET
 
     table = plain_table(("PHASE", "SAVED", "METHOD", "AGAINST"), ("PAIRS", "MEDIAN", "WORST", "MOST", "CLAIMED"))
     for row in rows:
@@ -176,7 +176,7 @@ def _show_savings(console: Console, rows: Sequence[Savings]) -> None:
 
 
 def _limit(run: Run) -> str:
-    from mlcd_bench.serverless import BUDGET
+    from mlcd_bench.functions import BUDGET
 
     return format_usd(run.limit) if run.limit_kind == BUDGET else format_duration(run.limit * 3_600)
 

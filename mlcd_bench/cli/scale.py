@@ -1,4 +1,4 @@
-"""mlcd bench elastic: models of elastic training, replayed on real runs."""
+"""mlcd bench scale: forecasts of scaled training, replayed on real runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlcd_bench.cli.names import split_names
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mlcd_bench.elastic import Choice, Folder, Pooled, Problem
+    from mlcd_bench.scale import Choice, Folder, Pooled, Problem
 
 PLACES = ("smallest", "middle", "largest")
 RULES = (
@@ -43,7 +43,7 @@ RULES = (
     "--usd-per-node-hour", default=None, type=click.FloatRange(0, min_open=True), help="The price of a full node."
 )
 @output
-def elastic(
+def scale(
     folder: Path, model: str, cluster: str, search: str, reference: str, usd_per_node_hour: float | None, output: str
 ) -> None:
     """Forecasts over workers and batch, against real runs.
@@ -51,10 +51,10 @@ def elastic(
     DIR holds throughput.csv (step times) and validation.csv (training runs at several batch sizes).
 
     \b
-    mlcd bench elastic DIR
+    mlcd bench scale DIR
     """
     from mlcd.core.errors import UserError
-    from mlcd_bench.elastic import NEEDS_OTHERS, SEARCHES, pool, read_folder, score, without_noise
+    from mlcd_bench.scale import NEEDS_OTHERS, SEARCHES, pool, read_folder, score, without_noise
 
     read = read_folder(folder)
     models = split_names("model", model, read.models)
@@ -120,7 +120,7 @@ def _sizes(problems: Sequence[Problem]) -> dict[str, object]:
 def _problems(
     folder: Folder, models: Sequence[str], clusters: Sequence[str], usd_per_node_hour: float | None
 ) -> list[Problem]:
-    from mlcd_bench.elastic import problem
+    from mlcd_bench.scale import problem
 
     found = (problem(folder, model, cluster, usd_per_node_hour) for cluster in clusters for model in models)
     return [one for one in found if one is not None]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mlcd_fixtures.elastic_runs import BATCHES, JOB, NODE, SPACE, curve, elastic_run
 from mlcd_fixtures.reports import tables
+from mlcd_fixtures.scale_runs import BATCHES, JOB, NODE, SPACE, curve, elastic_run
 
 from mlcd.core.backend import Provenance
 from mlcd.core.job import Fingerprint

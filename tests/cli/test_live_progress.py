@@ -14,8 +14,8 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from mlcd_fixtures.elastic_runs import JOB, SPACE
 from mlcd_fixtures.live_jobs import ONE_NODE, SAVING
+from mlcd_fixtures.scale_runs import JOB, SPACE
 from rich.console import Console
 from served import Service, one_person
 

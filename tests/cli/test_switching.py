@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from mlcd_fixtures import elastic_job
+from mlcd_fixtures import scale_job
 from mlcd_fixtures.live_jobs import last_account
 
 from mlcd.clouds.local import teardown
@@ -42,7 +42,7 @@ types:
 """
 JOB = """
 name: NAME
-run: python3 elastic_job.py TOTAL
+run: python3 scale_job.py TOTAL
 mlcd:
   work: {dataset: 96, epochs: EPOCHS}
   checkpoints: true
@@ -56,7 +56,7 @@ mlcd:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MLCD_HOME", str(tmp_path / "home"))
     (tmp_path / "nodes.yaml").write_text(NODES)
-    shutil.copy(elastic_job.__file__, tmp_path / "elastic_job.py")
+    shutil.copy(scale_job.__file__, tmp_path / "scale_job.py")
     return tmp_path
 
 
@@ -73,7 +73,7 @@ def job_in(folder: Path, epochs: int, batches: str, target: str = "") -> Path:
 def batches_of(folder: Path) -> list[int]:
     """Of every step of what must have been one training."""
     (state,) = (folder / "home" / "checkpoints").glob("*/state.json")
-    return elastic_job.check_one_training(state)
+    return scale_job.check_one_training(state)
 
 
 def left_behind(folder: Path) -> set[str]:

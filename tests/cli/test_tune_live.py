@@ -48,7 +48,7 @@ def job(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("storage", at_night_except(("s3",), STORAGES))  # the others keep a contract: tests/storages
+@pytest.mark.parametrize("storage", at_night_except(("s3",), STORAGES))  # the others keep test_storage_contract.py
 def test_a_search_and_a_training_run_for_real_at_each_storage(mlcd: Mlcd, job: Path, storage: str) -> None:
     if (why := available(storage)) is not None:
         pytest.skip(why)

@@ -293,7 +293,7 @@ def test_the_report_and_every_dollar_are_one_click_away(page, ui, expect):
     expect(page.locator("details[open] tbody tr")).to_have_count(entries_of(ui.home))
 
 
-@pytest.mark.night  # at each change: the button in test_live_in_browser.py, a killed run in tests/test_crashes.py
+@pytest.mark.night  # at each change: the button in test_live_in_browser.py, a killed run in test_crashes.py
 def test_a_killed_run_is_resumed_and_pays_for_no_probe_twice(page, serve, expect, tmp_path):
     home = tmp_path / "home"
     environment = {**os.environ, "MLCD_HOME": str(home)}

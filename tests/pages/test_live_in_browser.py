@@ -88,7 +88,7 @@ def test_what_a_job_writes_is_seen_while_it_runs_and_stop_keeps_its_work(page, l
     assert not account.open
 
 
-@pytest.mark.night  # at each change: `mlcd down` in tests/cli/test_live.py, the route in tests/web/test_control.py
+@pytest.mark.night  # at each change: `mlcd down` in tests/cli/test_live.py, the route in test_control.py
 def test_end_now_ends_a_job_at_once_and_leaves_nothing_behind(page, live, expect):
     run = running(page, live, expect, "ended")
     acted(page, "End now")

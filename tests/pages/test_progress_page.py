@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from mlcd_fixtures.elastic_runs import JOB, SPACE
+from mlcd_fixtures.scale_runs import JOB, SPACE
 
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock

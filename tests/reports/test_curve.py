@@ -12,8 +12,8 @@ from io import StringIO
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlcd_fixtures.elastic_runs import BATCHES, JOB, LATE, NODE, SPACE, curve, elastic_run, seconds
 from mlcd_fixtures.reports import inside, tables, view, words
+from mlcd_fixtures.scale_runs import BATCHES, JOB, LATE, NODE, SPACE, curve, elastic_run, seconds
 from rich.console import Console
 
 from mlcd.core.configuration import Configuration, Offer

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from mlcd_fixtures.elastic_runs import elastic_run
+from mlcd_fixtures.scale_runs import elastic_run
 from mlcd_fixtures.serving_runs import JOB, SERVICE, language_lines, serving_lines
 
 from mlcd.clouds.servers.settings import Settings

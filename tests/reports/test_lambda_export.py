@@ -8,8 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from mlcd_fixtures.elastic_runs import elastic_run
-from mlcd_fixtures.serverless_runs import (
+from mlcd_fixtures.functions_runs import (
     TRAINED,
     TUNED,
     decided_lines,
@@ -19,6 +18,7 @@ from mlcd_fixtures.serverless_runs import (
     training_lines,
     tuning_lines,
 )
+from mlcd_fixtures.scale_runs import elastic_run
 
 from mlcd.core.backend import Provenance
 from mlcd.core.errors import WrongState

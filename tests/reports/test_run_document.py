@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from mlcd_fixtures.api import TRAIN
-from mlcd_fixtures.elastic_runs import elastic_run
-from mlcd_fixtures.serverless_runs import points, training_lines, tuning_lines
+from mlcd_fixtures.functions_runs import points, training_lines, tuning_lines
+from mlcd_fixtures.scale_runs import elastic_run
 from mlcd_fixtures.serving_runs import language_lines, serving_lines
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console

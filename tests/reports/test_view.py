@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlcd_fixtures.elastic_runs import elastic_run
+from mlcd_fixtures.functions_runs import points, training_lines, tuning_lines
 from mlcd_fixtures.reports import inside
-from mlcd_fixtures.serverless_runs import points, training_lines, tuning_lines
+from mlcd_fixtures.scale_runs import elastic_run
 from mlcd_fixtures.serving_runs import JOB as SERVED
 from mlcd_fixtures.serving_runs import language_lines, serving_lines
 

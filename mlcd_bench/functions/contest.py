@@ -1,0 +1,81 @@
+"""Every run there is to make, over as many processes as asked."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from mlcd_bench.functions.jobs import JOBS
+from mlcd_bench.functions.runs import TRAINING, TUNING, Case, Run, cases, pooled
+from mlcd_bench.functions.training import train
+from mlcd_bench.functions.tuning import tune
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What holds for every run. `factors`: the limits, as multiples of the least that any plan could do with."""
+
+    trials: int
+    seeds: int
+    factors: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Runs that share what they are planned from: a job with all methods under every limit; of training, one seed."""
+
+    job: str
+    methods: tuple[str, ...]
+    setting: Setting
+    seed: int | None = None
+
+    def runs(self) -> list[Run]:
+        """Make them."""
+        job, setting = JOBS[self.job], self.setting
+        if self.seed is None:
+            return tune(job, self.methods, setting.trials, setting.factors)
+        return train(job, self.methods, self.seed, setting.factors)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What came of it: a row for each job, phase, limit and method; and every case, of training on each seed."""
+
+    runs: list[Run]
+    cases: list[Case]
+
+
+def compete(
+    jobs: Sequence[str],
+    phases: Sequence[str],
+    methods: Sequence[str],
+    setting: Setting,
+    processes: int = 1,
+    told: Callable[[int, int], None] = lambda done, of: None,
+) -> Contest:
+    """Every run in order: job, phase, limit, method. Processes only make it faster."""
+    seeds = [None] * (TUNING in phases) + list(range(setting.seeds)) * (TRAINING in phases)
+    tasks = [Task(job, tuple(methods), setting, seed) for job in jobs for seed in seeds]
+    made: dict[Task, list[Run]] = {}
+    for task, runs in zip(tasks, _made(tasks, processes), strict=True):
+        made[task] = sorted(runs, key=lambda run: (run.limit_kind, run.limit, methods.index(run.method)))
+        told(len(made), len(tasks))
+    rows = []
+    for job, tuned in product(jobs, (True, False)):
+        rows += pooled([runs for task, runs in made.items() if (task.job, task.seed is None) == (job, tuned)])
+    return Contest(rows, [case for runs in made.values() for case in cases(runs)])
+
+
+def _made(tasks: Sequence[Task], processes: int) -> Iterator[list[Run]]:
+    if processes == 1:
+        with threadpool_limits(1):
+            yield from (task.runs() for task in tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, threadpool_limits, (1,)) as pool:
+        yield from pool.map(Task.runs, tasks)

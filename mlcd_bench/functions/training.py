@@ -1,0 +1,163 @@
+"""Training to a target loss: each method on simulated functions, driven by the product's own loop.
+
+How many epochs the target takes, nobody is told. A seed draws a loss curve that reaches it after the job's epochs, but
+for noise (see `mlcd/clouds/functions/simulated.py`), and what sampling has estimated beforehand: the job's
+epochs times a log-normal error, as far off on average as CE-scaling found (figure 4: up to 40 %). Methods know what an
+epoch takes, but for the noise of each.
+
+no plan       none of the method's allocations would be within the limit even if the epochs were known: nothing is run
+violated      the limit was passed, or the run stopped before it without having reached the target
+planning_ms   the Pareto boundary, every decision and every fit of a loss curve of a run. Boundary and fits are made
+              once for all limits of a seed, and counted for each run that uses them
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mlcd.clouds.functions.simulated import Losses, SimulatedFunctions
+from mlcd.clouds.functions.simulated_epochs import Platform
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Space
+from mlcd.core.drive import launch
+from mlcd.core.history import History
+from mlcd.core.job import Job, Target
+from mlcd.core.ledger import Ledger, Started
+from mlcd.core.strategy import Step
+from mlcd.core.version import VERSION
+from mlcd.planners.functions.adaptive import AdaptiveTraining
+from mlcd.planners.functions.foresight import METHODS
+from mlcd.planners.functions.measure import FunctionsProfiler
+from mlcd.planners.functions.nouns import Stage, evidence_of
+from mlcd.planners.functions.outlook import after
+from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.space import calibration_space
+from mlcd_bench.functions.jobs import BenchJob
+from mlcd_bench.functions.limits import BUDGET, Limit, limits
+from mlcd_bench.functions.runs import TRAINING, Run
+
+OFFLINE_SPREAD = 0.35
+"""Of the logarithm of an estimate over the truth: 29 % off on average."""
+NOISE = 0.05
+"""Scatter of the log of every part of an epoch's time, as far as the paper finds its model off (up to 4.9 %)."""
+MOST_EPOCHS = 10
+"""Times the epochs that the target takes: a run that has not reached it then has failed."""
+
+
+@dataclass(frozen=True)
+class KnownEpochs(Losses):
+    """Curves that reach the target after the same number of epochs, but for noise, whatever their shape."""
+
+    epochs: float = 1.0
+
+    def epochs_to_target(self, job: Job, sampled: bool = False) -> float:
+        """The same for all seeds, and whatever the job says."""
+        return self.epochs
+
+
+class Timed:
+    """The strategy of a method for one seed, and how long it has thought."""
+
+    def __init__(self, strategy: AdaptiveTraining) -> None:
+        self.strategy = strategy
+        self.seconds = 0.0
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The step that the strategy takes."""
+        before_s = time.perf_counter()
+        step = self.strategy.next_step(job, space, history)
+        self.seconds += time.perf_counter() - before_s
+        return step
+
+
+def train(bench_job: BenchJob, methods: Sequence[str], seed: int, factors: Sequence[float]) -> list[Run]:
+    """Every method and limit on one seed; limits are multiples of what the true epochs take at the least."""
+    problem = StageProblem(bench_job.model, bench_job.serverless, (Stage(1, bench_job.epochs),))
+    all_limits, fits_ms = limits(problem, factors), _fit_all(bench_job, seed)
+    # what the planner is told is the truth itself: nothing is to be kept back for a model that is wrong
+    told, found = replace(bench_job.model.calibration, rel_error=0.0), []
+    for method in methods:
+        strategy = METHODS[method](told, estimate(bench_job, seed))
+        first = Timed(strategy)
+        first.next_step(_job(bench_job, all_limits[0], seed), Space(()), History())  # it finds its boundary
+        for limit in all_limits:
+            if METHODS[method].plan_stages(problem, limit.goal) is None:
+                found.append(Run.of(bench_job.name, TRAINING, limit, method))
+            else:
+                made = _train(bench_job, strategy, limit, seed, fits_ms)
+                found.append(replace(made, planning_ms=made.planning_ms + 1_000 * first.seconds))
+    return found
+
+
+def estimate(bench_job: BenchJob, seed: int) -> float:
+    """The epochs that sampling has foreseen."""
+    error = OFFLINE_SPREAD * np.random.default_rng(_own(bench_job, seed)).standard_normal()
+    return bench_job.epochs * float(np.exp(error))
+
+
+def _train(bench_job: BenchJob, strategy: AdaptiveTraining, limit: Limit, seed: int, fits_ms: list[float]) -> Run:
+    """One run, with the ledger in memory."""
+    job, timed, clock = _job(bench_job, limit, seed), Timed(strategy), VirtualClock()
+    losses, truth = _losses(bench_job, seed), bench_job.model.calibration
+    backend = SimulatedFunctions(clock, truth, _own(bench_job, seed), Platform(NOISE), losses)
+    space, ledger, fits = calibration_space(bench_job.serverless), Ledger(None), after.cache_info()
+    book = ledger.begin(job.name, clock, Started(job, space, job.on, backend.provenance, VERSION))
+    launch(timed, job, space, FunctionsProfiler(backend), book)
+    history = book.account.history
+    ledger.close()
+    seen = [epoch.loss for run in history.runs for epoch in evidence_of(run).epochs]
+    reached = any(loss <= bench_job.target_loss for loss in seen)
+    hours, usd = history.elapsed_s / 3_600, history.spent_usd
+    fitted_ms = sum(fits_ms[: len(seen)]) if after.cache_info() != fits else 0.0
+    return Run.of(
+        bench_job.name,
+        TRAINING,
+        limit,
+        strategy.method,
+        hours=hours,
+        usd=usd,
+        violated=not reached or limit.broken(hours, usd),
+        planning_ms=1_000 * timed.seconds + fitted_ms,
+    )
+
+
+def _losses(bench_job: BenchJob, seed: int) -> KnownEpochs:
+    return KnownEpochs(_own(bench_job, seed), epochs=float(bench_job.epochs))
+
+
+def _own(bench_job: BenchJob, seed: int) -> int:
+    """A seed of the job's own: jobs are not to be lucky or unlucky together."""
+    return zlib.crc32(f"{bench_job.name}/{seed}".encode())
+
+
+def _fit_all(bench_job: BenchJob, seed: int) -> list[float]:
+    """Make all fits of a seed: its losses are the same wherever they are computed. The milliseconds of each."""
+    job, losses = _job(bench_job, Limit(BUDGET, 1.0), seed), _losses(bench_job, seed)
+    assert job.target is not None
+    seen: tuple[float, ...] = ()
+    found: list[float] = []
+    while len(found) < MOST_EPOCHS * bench_job.epochs and not (seen and job.target.reached(seen[-1])):
+        seen = (*seen, losses.loss(job, 0, len(seen) + 1))
+        before_s = time.perf_counter()
+        after(seen, job.target, estimate(bench_job, seed), MOST_EPOCHS * bench_job.epochs)
+        found.append(1_000 * (time.perf_counter() - before_s))
+    return found
+
+
+def _job(bench_job: BenchJob, limit: Limit, seed: int) -> Job:
+    samples = float(bench_job.workload.samples)
+    return Job(
+        bench_job.name,
+        samples * MOST_EPOCHS * bench_job.epochs,
+        limit.goal,
+        checkpoints=True,
+        on="functions:simulated",
+        dataset_samples=samples,
+        target=Target("loss", bench_job.target_loss, at_least=False),
+        ask=replace(bench_job.serverless, epochs=estimate(bench_job, seed)),
+    )

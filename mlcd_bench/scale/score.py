@@ -1,0 +1,159 @@
+"""What a search foresaw against what really happened, and its choices against an oracle's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlcd.core.job import Objective
+from mlcd.planners.modeling.tradeoff import choose
+from mlcd_bench.scale.evidence import reference_run
+from mlcd_bench.scale.problem import Problem
+from mlcd_bench.scale.searches import SEARCHES, Found
+
+OBJECTIVES = (Objective.FASTEST, Objective.CHEAPEST, Objective.KNEE)
+"""Of training; the others are of services."""
+SHOWN = Objective.KNEE
+"""The objective whose search the forecasts are taken from: it looks at time and at cost."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One configuration, foreseen and real. `predicted_hours` is None where a search only ranks."""
+
+    model: str
+    cluster: str
+    search: str
+    nodes: int
+    global_batch: int
+    predicted_hours: float | None
+    actual_hours: float
+    error: float | None
+    """Predicted over actual, less 1."""
+    interval: tuple[float, float] | None
+    """90 %, in hours; None where none is claimed."""
+    predicted_usd: float | None
+    actual_usd: float
+    reference_batch: int
+    probed: bool
+    step_time: str
+    """measured, or interpolated between two measured local batches."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice against the oracle's."""
+
+    model: str
+    cluster: str
+    search: str
+    objective: str
+    nodes: int
+    global_batch: int
+    ratio: float
+    """Time, cost or, for the knee, the root of time x cost, over the oracle's."""
+    time_ratio: float
+    usd_ratio: float
+    oracle_nodes: int
+    oracle_global_batch: int
+    probes: int
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """One search over all models and clusters."""
+
+    search: str
+    configurations: int
+    median_error: float | None
+    p90_error: float | None
+    coverage: float | None
+    """Actual hours within the 90 % interval."""
+    unseen: int
+    """Configurations at other batches than the reference, whose answer no search was given. Below, the same of them."""
+    unseen_median_error: float | None
+    unseen_p90_error: float | None
+    unseen_coverage: float | None
+    choices: int
+    p95_ratio: float
+    mean_ratio: float
+    probes: float
+    """The mean number of probes of a search."""
+
+
+def score(problem: Problem, search: str, reference: str, others: Sequence[Problem]) -> tuple[list[Row], list[Choice]]:
+    """Every configuration, and the choice for every objective, each by its own search."""
+    found = {objective: SEARCHES[search](problem, reference, objective, others) for objective in OBJECTIVES}
+    batch = int(reference_run(problem.runs, reference).run.global_batch)
+    rows = [_row(problem, search, found[SHOWN], i, batch) for i in range(len(problem.nodes))]
+    return rows, [_choice(problem, search, objective, one) for objective, one in found.items()]
+
+
+def _row(problem: Problem, search: str, found: Found, i: int, reference_batch: int) -> Row:
+    forecast, actual = found.forecast, float(problem.seconds[i]) / 3600
+    hours = float(forecast.seconds[i]) / 3600 if forecast.absolute else None
+    factor = float(forecast.factor[i])
+    claimed = hours is not None and factor > 1
+    return Row(
+        problem.model,
+        problem.cluster,
+        search,
+        int(problem.nodes[i]),
+        int(problem.global_batch[i]),
+        hours,
+        actual,
+        None if hours is None else hours / actual - 1,
+        (hours / factor, hours * factor) if claimed and hours is not None else None,
+        float(forecast.usd[i]) if forecast.absolute else None,
+        float(problem.usd[i]),
+        reference_batch,
+        i in found.probes,
+        "interpolated" if problem.interpolated[i] else "measured",
+    )
+
+
+def _choice(problem: Problem, search: str, objective: Objective, found: Found) -> Choice:
+    best = choose(problem.seconds, problem.usd, objective)
+    assert best is not None, "without limits there is always a choice"
+    i = found.chosen
+    slower, dearer = (float(real[i] / real[best]) for real in (problem.seconds, problem.usd))
+    ratio = {Objective.FASTEST: slower, Objective.CHEAPEST: dearer}.get(objective, (slower * dearer) ** 0.5)
+    where = [int(column[k]) for k in (i, best) for column in (problem.nodes, problem.global_batch)]
+    return Choice(
+        problem.model, problem.cluster, search, str(objective), where[0], where[1], ratio, slower, dearer,
+        where[2], where[3], len(found.probes),
+    )  # fmt: skip
+
+
+def pool(rows: Sequence[Row], choices: Sequence[Choice]) -> list[Pooled]:
+    """Each search over everything, in order of appearance."""
+    return [
+        _pooled(search, [r for r in rows if r.search == search], [c for c in choices if c.search == search])
+        for search in dict.fromkeys(choice.search for choice in choices)
+    ]
+
+
+def _pooled(search: str, rows: Sequence[Row], choices: Sequence[Choice]) -> Pooled:
+    ratios = [choice.ratio for choice in choices]
+    unseen = [row for row in rows if row.global_batch != row.reference_batch]
+    return Pooled(
+        search,
+        len(rows),
+        *_accuracy(rows),
+        len(unseen),
+        *_accuracy(unseen),
+        len(choices),
+        float(np.quantile(ratios, 0.95)),
+        float(np.mean(ratios)),
+        float(np.mean([choice.probes for choice in choices])),
+    )
+
+
+def _accuracy(rows: Sequence[Row]) -> tuple[float | None, float | None, float | None]:
+    """Median and 90th percentile of the errors, and the share of intervals that hold; None where none is claimed."""
+    errors = np.abs([row.error for row in rows if row.error is not None])
+    held = [row.interval[0] <= row.actual_hours <= row.interval[1] for row in rows if row.interval is not None]
+    middle, high = (float(np.quantile(errors, q)) if len(errors) else None for q in (0.5, 0.9))
+    return middle, high, float(np.mean(held)) if held else None
