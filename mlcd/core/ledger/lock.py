@@ -48,7 +48,10 @@ def hold(folder: Path, run: str) -> Iterator[None]:
         with explained_files(str(folder)):
             os.ftruncate(handle, 0)
             os.write(handle, str(os.getpid()).encode())
-        yield
+        try:
+            yield
+        finally:
+            os.ftruncate(handle, 0)  # or the next driver would be taken for this process before it has said who it is
     finally:
         os.close(handle)
 
@@ -62,8 +65,11 @@ def holder(folder: Path, run: str) -> int | None:
     try:
         if _lock(handle, fcntl.LOCK_SH):  # any number may look at once
             return None
-        process = os.read(handle, 20)
-        return int(process) if process.isdigit() else 0
+        for pause_s in chain(PAUSES_S, [0.0]):
+            if process := os.pread(handle, 20, 0):
+                return int(process) if process.isdigit() else 0
+            time.sleep(pause_s)  # it has the lock, and is about to write who it is
+        return 0
     finally:
         os.close(handle)
 

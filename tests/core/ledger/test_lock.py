@@ -66,6 +66,21 @@ def test_a_run_is_held_once_and_is_free_again(tmp_path: Path) -> None:
     assert (holder(tmp_path, "one-1"), held(tmp_path)) == (None, set())
 
 
+def test_a_driver_that_has_the_lock_and_has_not_said_who_it_is_is_waited_for(tmp_path: Path) -> None:
+    with hold(tmp_path, "new-1"):
+        (tmp_path / "new-1.lock").write_bytes(b"")
+        says = threading.Timer(0.01, (tmp_path / "new-1.lock").write_text, [str(os.getpid())])
+        says.start()
+        assert holder(tmp_path, "new-1") == os.getpid()
+        says.join(timeout=300)
+
+
+def test_a_lock_file_does_not_name_who_held_it_before(tmp_path: Path) -> None:
+    with hold(tmp_path, "old-1"):
+        pass
+    assert (tmp_path / "old-1.lock").read_bytes() == b""
+
+
 def test_a_lock_file_that_says_nothing_sensible_is_held_by_some_process(tmp_path: Path) -> None:
     with hold(tmp_path, "odd-1"):
         (tmp_path / "odd-1.lock").write_bytes(b"\xff not a number")
