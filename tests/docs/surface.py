@@ -24,7 +24,7 @@ from mlcd.cli import cli
 
 ROUTES = ("mlcd.service.web.routes", "mlcd.web.routes")
 """Where the routers of the API are, or were."""
-INPUTS = Path(__file__).resolve().parents[1] / "ledger" / "formats" / "inputs"
+INPUTS = Path(__file__).resolve().parents[1] / "core" / "ledger" / "formats" / "inputs"
 TUNE = ("tune", "file.yaml", "--trials", "2", "--budget", "1")
 SERVE = ("serve", str(INPUTS / "tiny.onnx"), "--shape", "length=1")
 NOBODY = "qqqqqqqqqq"
