@@ -23,6 +23,8 @@ from mlcd_bench.problems import Problem
 from mlcd_bench.simulated import JOBS
 from mlcd_bench.train import Result, Setting, run
 
+pytestmark = pytest.mark.night  # a study
+
 SEEDS = 3
 
 

@@ -24,6 +24,8 @@ from mlcd_bench.tools import TOOLS, tool
 from mlcd_bench.tools.trials import FIRST, TRIALS, bounds, nearest, told
 from mlcd_bench.train import Setting, run
 
+pytestmark = pytest.mark.night  # other tools in the same contest as ours
+
 BRIEF = FIRST + 1
 HIDDEN = ("optuna", "skopt", "smac", "botorch")
 

@@ -175,6 +175,7 @@ sleep 900 & wait
 """
 
 
+@pytest.mark.night  # at each change: on nodes of this machine, test_local.py
 def test_what_a_job_saves_as_its_time_is_over_is_heard(ray, job):
     for lifetime_s in LIFETIMES_S:
         events = list(ray.run(job(SAVES_WHEN_ENDED), order(ray, f"saved-{lifetime_s:.0f}", 1, lifetime_s)))

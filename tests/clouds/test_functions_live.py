@@ -167,6 +167,7 @@ def test_a_function_that_fails_once_costs_an_attempt_and_changes_nothing(backend
     assert epoch.usd == 6.0  # both attempts were called and are billed
 
 
+@pytest.mark.night  # at each change: with simulated functions
 def test_a_function_that_always_dies_is_told_in_a_line(backend):
     never = replace(backend, faults=lambda epoch, rank, attempt: DIE if rank == 1 else None)
     events, epochs = play(never, launch("run-1", TrainEpochs(1)), job())
@@ -233,6 +234,7 @@ def test_a_straggler_is_given_up_and_tried_again(backend):
     assert epoch.loss == pytest.approx(reference(3)[0], rel=1e-6)
 
 
+@pytest.mark.night  # at each change: with simulated functions
 def test_nothing_is_begun_that_could_cost_more_than_the_launch_may(backend):
     once = replace(
         backend, faults=lambda epoch, rank, attempt: raising() if (epoch, rank, attempt) == (2, 0, 0) else None
@@ -260,6 +262,7 @@ def test_closing_ends_the_functions_that_run(backend):
     assert slow.reclaim("never-1") is None
 
 
+@pytest.mark.night  # at each change: with simulated functions
 def test_trials_run_side_by_side_with_their_own_rates_and_the_others_after_them(backend):
     tuning = Tuning(3, space={"learning_rate": (0.01, 1.0)})
     ordered = launch("run-1", TrainEpochs(1, trials=(0, 1, 2)), Allocation(1, 1_769, "vm-ps"))
@@ -284,6 +287,7 @@ def test_a_calibration_measures_what_an_epoch_is_made_of(backend):
     assert all(seconds > 0 for _, seconds in found.transfers)
 
 
+@pytest.mark.night  # at each change: with simulated functions
 def test_a_sample_is_trained_by_one_function_as_many_would_train_the_whole(backend):
     ordered = launch("run-1", TrainEpochs(2, sample_of=4))
     _, epochs = play(backend, ordered, job())
@@ -306,6 +310,7 @@ def foreseeing(backend):
         yield backend
 
 
+@pytest.mark.night  # at each change: with simulated functions
 def test_functions_of_another_allocation_are_started_before_the_running_epoch_ends(foreseeing):
     with closing(foreseeing.run(job(), launch("run-1", TrainEpochs(1, then=TWO)))) as events:
         first = next(events).evidence

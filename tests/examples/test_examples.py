@@ -168,6 +168,7 @@ def digits(folder: Path, epochs: int, *command: str) -> tuple[subprocess.Complet
     return done, name
 
 
+@pytest.mark.night  # at each change: checkpoints in test_switching.py, and the example below
 def test_a_text_is_learned_and_another_number_of_nodes_goes_on_from_the_checkpoint(machine: Machine):
     needs("torch")
     file = "pytorch-char-rnn/job.yaml"

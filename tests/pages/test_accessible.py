@@ -74,7 +74,7 @@ def opened(page: Any, url: str, ready: str) -> None:
     page.locator(ready).first.wait_for()
 
 
-@pytest.mark.parametrize("run", at_night_except(("demo-1", "tuned-1"), RUNS))
+@pytest.mark.parametrize("run", at_night_except(("demo-1",), RUNS))
 def test_a_run_of_every_kind(looking, rich, run):
     opened(looking, f"{rich.url}/runs/{run}", ".answer")
     for folded in looking.locator(".opened > summary").all():

@@ -22,6 +22,8 @@ from mlcd_bench.baselines.train.convbo import ConvBO
 from mlcd_bench.baselines.train.conventional import LEAST_RUNS, MOST_RUNS, Belief
 from mlcd_bench.baselines.train.ei_per_dollar import EIPerDollar, best_for_its_price, used
 
+pytestmark = pytest.mark.night  # research; our own method keeps the same promises at each change
+
 
 class TestConvBO(StrategyContract):
     def strategy(self, seed: int) -> Strategy:

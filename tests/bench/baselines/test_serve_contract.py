@@ -27,6 +27,8 @@ from mlcd_bench.baselines.serve import (
     Vesta,
 )
 
+pytestmark = pytest.mark.night  # research; our own method keeps the same contract at each change
+
 
 class TestErnest(ServingStrategyContract):
     def strategy(self, knowledge: Knowledge, seed: int) -> Strategy:

@@ -23,6 +23,8 @@ from mlcd_bench.learn.onnx_cells import cells
 from mlcd_bench.learn.zoo import cnn, recurrent, transformer
 from mlcd_bench.learn.zoo_models import ZOO, write_zoo
 
+pytestmark = pytest.mark.night  # measures in small what takes hours
+
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -10,6 +10,8 @@ from mlcd.planners.serve.nouns import Operator
 from mlcd.planners.serve.operators import key_operators, parts
 from mlcd_bench.learn.torch_profile import profile_torch, read_pass
 
+pytestmark = pytest.mark.night  # measures in small what takes hours
+
 torch = pytest.importorskip("torch", reason="pip install 'mlcd[frameworks]'")
 
 

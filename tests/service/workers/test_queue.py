@@ -237,6 +237,7 @@ def reader_of(gate: Gate) -> int:
     return 0
 
 
+@pytest.mark.night  # at each change: test_heartbeat.py
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux tells who has a file open")
 def test_a_driver_that_hangs_is_ended_by_its_worker_and_its_run_is_not_tried_again(
     postgres_url, home, simulated, until
