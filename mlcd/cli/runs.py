@@ -120,9 +120,11 @@ def ledger(run: str, output: str) -> None:
 
 def boundary_points(account: Account) -> tuple[Planned, ...]:
     """The boundary from which the plan of a run on functions was chosen; computed from the calibration, not stored."""
-    from mlcd.planners.functions.prepare import boundary_of  # a list of runs does not wait for scipy
+    if account.decision is None or (calibration := plan_of(account.decision).calibration) is None:
+        return ()
+    from mlcd.planners.functions.prepare import boundary_of  # no other run waits for SciPy
 
-    return boundary_of(account.job, plan_of(account.decision).calibration) if account.decision is not None else ()
+    return boundary_of(account.job, calibration)
 
 
 def _print_runs(

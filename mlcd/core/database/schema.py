@@ -11,11 +11,11 @@ that.
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy import Column, Connection, PrimaryKeyConstraint, Table, Text, UniqueConstraint
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from mlcd.core.errors import LedgerCorrupt, LedgerTooNew
@@ -174,7 +174,7 @@ version = Table(
 @cache
 def creation(name: str) -> tuple[str, ...]:
     """The statements that create all tables; cached, since in-memory databases are opened often."""
-    dialect = {"sqlite": sqlite, "postgresql": postgresql}[name].dialect()
+    dialect = import_module(f"sqlalchemy.dialects.{name}").dialect()  # that of PostgreSQL takes long to import
     statements = []
     for table in METADATA.sorted_tables:
         statements.append(str(CreateTable(table).compile(dialect=dialect)))

@@ -24,14 +24,16 @@ from mlcd.core.strategy import Strategy
 from mlcd.memory.earlier import Kinship, known_from, nearest_models, seen_before
 from mlcd.memory.models import ModelShelf, learned_models
 from mlcd.planners.modeling.outlook import usual_probe_limit
-from mlcd.planners.modeling.performance import read_performance_model
 from mlcd.planners.ready import check_goal, with_usual_place
-from mlcd.planners.train.completion import RunToCompletion
-from mlcd.planners.train.net_value import NetValue
 
-METHODS: Plugins[Callable[[Search], Strategy]] = Plugins(
-    "mlcd.methods", "train", {"net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel)}
-)
+
+def _net_value(search: Search) -> Strategy:
+    from mlcd.planners.train.net_value import NetValue  # to show a run takes no SciPy, which is slow to import
+
+    return NetValue(search.seed, search.early_look, search.parallel)
+
+
+METHODS: Plugins[Callable[[Search], Strategy]] = Plugins("mlcd.methods", "train", {"net-value": _net_value})
 """How to make each method from what the job says of the search."""
 
 
@@ -47,6 +49,8 @@ def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: 
     batch, (nearest, _) = job.hints.global_batch, nearest_models(job, space, shelf)
     if batch is None or nearest is None or nearest.kinship is not Kinship.SAME:
         return tuple(known)
+    from mlcd.planners.modeling.performance import read_performance_model
+
     stored = nearest.models[0]
     steps, types = stored.learned(read_performance_model).steps, {each.instance_type for each in stored.machines}
     measured, modelled = {m.configuration for m in known}, []
@@ -87,6 +91,8 @@ class Train(Planner):
 
     def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run it to its end, and elsewhere if need be."""
+        from mlcd.planners.train.completion import RunToCompletion
+
         assert decision.configuration is not None, "nothing was decided that could be run"
         return RunToCompletion(decision.configuration)
 

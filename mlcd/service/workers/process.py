@@ -28,6 +28,7 @@ from mlcd.service.workers.trust import keep_memory_private
 
 PRELOADED = ["mlcd.service.workers.run", "mlcd.core.runs.run", "mlcd.planners.form.jobs", "scipy.stats"]
 PRELOADED += [f"mlcd.planners.{name}.planner" for name in built_in_names()]
+PRELOADED += ["mlcd.planners.train.net_value", "mlcd.planners.train.completion"]
 PRELOADED += [f"mlcd.clouds.places.{name}" for name in ("simulated", "recorded", "functions")]
 """These are imported lazily elsewhere: preloaded here once, instead of in each process."""
 PRELOADED += ["mlcd.service.workers.frozen"]

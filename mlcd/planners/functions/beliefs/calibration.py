@@ -20,7 +20,6 @@ from math import exp
 from statistics import median
 
 import numpy as np
-from scipy.optimize import isotonic_regression, nnls
 
 from mlcd.core.errors import UserError
 from mlcd.core.measurement import Z
@@ -67,6 +66,8 @@ def calibrate(probes: Sequence[Calibrated], workload: Workload) -> Calibration:
 
 def _compute(probes: Sequence[Calibrated]) -> tuple[tuple[float, float], ...]:
     points = _medians((float(probe.allocation.memory_mb), probe.s_per_mb) for probe in probes)
+    from scipy.optimize import isotonic_regression  # slow to import, and few commands come here
+
     smooth = isotonic_regression(np.log([seconds for _, seconds in points]), increasing=False).x
     return tuple((memory, float(np.exp(each))) for (memory, _), each in zip(points, smooth, strict=True))
 
@@ -92,6 +93,8 @@ def _link(name: str, probes: Sequence[Calibrated], workload: Workload) -> Link |
 
 def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     x, y = np.array(points, float).T
+    from scipy.optimize import nnls
+
     once, each = nnls(np.column_stack([1 / y, x / y]), np.ones(len(y)))[0]
     return float(once), float(each)
 

@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import nnls
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.functions.nouns import Allocation, Calibration
@@ -219,5 +218,7 @@ def affine_exchange(measured: Sequence[tuple[int, float]]) -> tuple[float, float
     n = np.array([functions for functions, _ in measured], float)
     seconds = np.array([each for _, each in measured], float)
     weight = 1 / np.maximum(seconds, max(LEAST_SHARE * seconds.max(), 1e-12))
+    from scipy.optimize import nnls  # slow to import, and few commands come here
+
     once_s, each_s = nnls(np.column_stack([np.ones_like(n), n - 1]) * weight[:, None], seconds * weight)[0]
     return float(once_s), float(each_s)
