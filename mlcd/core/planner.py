@@ -27,7 +27,7 @@ from mlcd.core.place import Cloud, cloud
 from mlcd.core.strategy import Finish, Strategy
 
 if TYPE_CHECKING:
-    from mlcd.reports.run_document import Additions
+    from mlcd.core.additions import Additions
 
 USUAL = "train"
 """The planner of a job that asks for nothing else."""

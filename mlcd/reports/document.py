@@ -12,6 +12,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Line
 from mlcd.core.measurement import Measurement
+from mlcd.core.part import taken
 from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Planned, allocation_of
 from mlcd.planners.scale.nouns import ScalingTask, batch_of, noise_of
@@ -29,7 +30,6 @@ from mlcd.reports.run_document import (
     TuneRun,
 )
 from mlcd.reports.run_document.core import CurvePoint, LaunchResult, RunDecision, RunForecast, RunRelaxation, RunTarget
-from mlcd.reports.run_document.part import taken
 from mlcd.reports.run_document.serve import ServeDecision
 from mlcd.reports.run_document.tune import TuneDecision
 from mlcd.reports.serve.document import caps_of, load_test, served_job, trials_of

@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 from mlcd.core.units import format_duration, format_usd
 
 if TYPE_CHECKING:
-    from mlcd.reports.run_document.additions import Additions, Cell
+    from mlcd.core.additions import Additions, Cell
 
 Columns = Sequence[tuple[str, str]]
 """Names, and of what kind the cells are: 'num' stands at the right, 'mark' in the middle, 'wrap' may be broken."""

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.reports.run_document import Additions
-from mlcd.reports.run_document.additions import Axis, Column, Fact, Figure, LimitLine, Point, Series, Table
+from mlcd.core.additions import Additions, Axis, Column, Fact, Figure, LimitLine, Point, Series, Table
 
 DEMO = "resnet50-1"
 DOLLARS = Axis(label="cost", unit="usd")

@@ -9,6 +9,7 @@ from typing import Any
 from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
+from mlcd.core.part import taken
 from mlcd.planners.functions.nouns import (
     Allocation,
     Calibration,
@@ -25,7 +26,6 @@ from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, epoch_ro
 from mlcd.reports.functions.words import chosen_plan, decision_sentence, plan_name
 from mlcd.reports.run_document import tune
 from mlcd.reports.run_document.core import SomeFunctions
-from mlcd.reports.run_document.part import taken
 from mlcd.reports.story import Story
 
 Fields = dict[str, Any]

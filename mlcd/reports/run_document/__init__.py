@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter
 
-from mlcd.reports.run_document.additions import Additions
+from mlcd.core.additions import Additions
+from mlcd.core.part import Part
 from mlcd.reports.run_document.core import LaunchResult, RunCore, RunDecision, ScaleRun, TrainRun
-from mlcd.reports.run_document.part import Part
 from mlcd.reports.run_document.serve import ServeRun
 from mlcd.reports.run_document.tune import TuneRun
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from mlcd.reports.run_document.additions import Fact, Figure, Table
-from mlcd.reports.run_document.part import Finite, Part, Reported
+from mlcd.core.additions import Fact, Figure, Table
+from mlcd.core.part import Finite, Part, Reported
 
 Status = Literal["searching", "decided", "infeasible", "running", "finished", "failed", "stopped"]
 Knob = int | float | str | bool

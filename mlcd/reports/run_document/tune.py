@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from mlcd.core.part import Finite, Part
 from mlcd.reports.run_document.core import RunCore, RunDecision, RunTarget, SomeFunctions
-from mlcd.reports.run_document.part import Finite, Part
 
 
 class RunWorkload(Part):

@@ -6,10 +6,10 @@ from typing import Any
 
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
+from mlcd.core.part import taken
 from mlcd.planners.serve.nouns import Cap, Served, ServingTask, knobs_of, service_of
 from mlcd.planners.serve.promise import certifies, keeps, value
 from mlcd.reports.run_document.core import RunCap
-from mlcd.reports.run_document.part import taken
 from mlcd.reports.run_document.serve import LoadTest, OperatorShare, RunTrial, ServedModel
 from mlcd.reports.serve.words import UNITS, broken_words, usd_per_million
 from mlcd.reports.story import Story

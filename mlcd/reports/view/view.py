@@ -7,6 +7,7 @@ from typing import Any
 
 from mlcd.core.backend import Purpose
 from mlcd.core.ledger import Account, Line, Reserved, Settled, Status
+from mlcd.core.part import taken
 from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import FunctionsTask, Planned
 from mlcd.planners.scale.nouns import batch_of
@@ -16,7 +17,6 @@ from mlcd.reports import answer as trained
 from mlcd.reports.document import document_of, forecast_of
 from mlcd.reports.functions import page as on_functions
 from mlcd.reports.run_document import Additions, NotBegun
-from mlcd.reports.run_document.part import taken
 from mlcd.reports.serve import page as served
 from mlcd.reports.story import Story, Tried
 from mlcd.reports.view.certificate import certificate

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from mlcd.core.additions import Additions, Axis, Column, Fact, Figure, Point, Series, Table
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Decision
@@ -20,8 +21,6 @@ from mlcd.core.planner import Planner
 from mlcd.core.strategy import Finish, Probe, Step, Strategy
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
-from mlcd.reports.run_document import Additions
-from mlcd.reports.run_document.additions import Axis, Column, Fact, Figure, Point, Series, Table
 from mlcd_infer.block import InferBlock, parse_chunks
 from mlcd_infer.nouns import Chunk, InferenceTask, Waiting
 from mlcd_infer.simulated import SimulatedInference

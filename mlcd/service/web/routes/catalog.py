@@ -14,9 +14,9 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
 from mlcd.catalog import CLOUDS, CatalogRow, load_rows, select
+from mlcd.core.part import Part, taken
 from mlcd.memory.models import ModelShelf, learned_models
 from mlcd.planners.serve.known_models import SeenModel, knowledge_bases
-from mlcd.reports.run_document.part import Part, taken
 from mlcd.service.web.failures import problems, unknown_is_404
 from mlcd.service.web.identity import Admin, Viewer, audited
 from mlcd.service.web.state import CurrentState, State

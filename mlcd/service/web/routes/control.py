@@ -10,9 +10,9 @@ from pydantic import Field
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Status
 from mlcd.core.options import goal_again
+from mlcd.core.part import Part
 from mlcd.core.runs.machine import elsewhere
 from mlcd.planners.form.words import parsed
-from mlcd.reports.run_document.part import Part
 from mlcd.service.team import Member, Role, recheck, release
 from mlcd.service.web.failures import Refusal, Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Runner, audited

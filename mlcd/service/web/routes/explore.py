@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.core.errors import UserError
 from mlcd.core.options import goal_again
+from mlcd.core.part import Part
 from mlcd.core.runs.run import decide_again
 from mlcd.planners.form.words import parsed
 from mlcd.planners.functions.nouns import FunctionsTask
@@ -22,7 +23,6 @@ from mlcd.reports.document import decision_of
 from mlcd.reports.functions.words import chosen_plan, plan_name
 from mlcd.reports.functions.words import decision_sentence as functions_sentence
 from mlcd.reports.run_document.core import RunDecision
-from mlcd.reports.run_document.part import Part
 from mlcd.reports.run_document.serve import ServeDecision
 from mlcd.reports.run_document.tune import TuneDecision
 from mlcd.reports.serve.words import decision_sentence as service_sentence

@@ -16,9 +16,9 @@ from mlcd.clouds.launches import Launches
 from mlcd.core.backend import Provenance
 from mlcd.core.database.files import LogPieces
 from mlcd.core.ledger import Settled, Voided
+from mlcd.core.part import Part
 from mlcd.reports.deploy.targets import exported
 from mlcd.reports.html import page
-from mlcd.reports.run_document.part import Part
 from mlcd.service.web.failures import Refusal, problems
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.routes.runs import CachedViews, RunName

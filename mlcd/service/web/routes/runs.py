@@ -10,8 +10,8 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from mlcd.core.errors import WrongState
+from mlcd.core.part import Part
 from mlcd.reports.entries import ledger_rows
-from mlcd.reports.run_document.part import Part
 from mlcd.reports.run_tables import run_tables
 from mlcd.reports.view.page import RunPage
 from mlcd.reports.view.summary import REFUSED, Summary, standing_of

@@ -10,8 +10,8 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from mlcd.core.errors import WrongState
+from mlcd.core.part import Part, taken
 from mlcd.core.version import VERSION
-from mlcd.reports.run_document.part import Part, taken
 from mlcd.service.team import SESSION_LASTS, Member, Role, remaining_budget
 from mlcd.service.web.failures import Refusal, Sent, problems
 from mlcd.service.web.identity import LONGEST_SECRET, Viewer, address_of, rates_of

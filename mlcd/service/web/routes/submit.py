@@ -16,11 +16,11 @@ from pydantic import Field
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job, only_computed
+from mlcd.core.part import Part
 from mlcd.core.runs.real_money import most_words, rents
 from mlcd.planners.form.jobs import kinds
 from mlcd.planners.form.words import parsed
 from mlcd.planners.serve.nouns import serving_task
-from mlcd.reports.run_document.part import Part
 from mlcd.reports.words import goal_words
 from mlcd.service.team import Member, remaining_budget, submit
 from mlcd.service.web.failures import Refusal, Sent, problems

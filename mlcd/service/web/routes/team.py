@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
 from mlcd.core.errors import WrongState
-from mlcd.reports.run_document.part import Finite, Part, taken
+from mlcd.core.part import Finite, Part, taken
 from mlcd.service.team import Budget, Member, Members, Per, Role, remaining_budget, used
 from mlcd.service.web.failures import Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Admin, audited

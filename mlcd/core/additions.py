@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from mlcd.reports.run_document.part import Finite, Part
+from mlcd.core.part import Finite, Part
 
 Cell = str | int | float | bool | None
 
