@@ -23,7 +23,7 @@ import numpy as np
 from mlcd.clouds.load.generate import Arrivals, Closed, Open, Report, generate
 from mlcd.clouds.load.http import Http, Request
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "load"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "clouds" / "load"))
 from endpoint import endpoint
 
 ENOUGH = 2_000

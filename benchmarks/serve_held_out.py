@@ -17,7 +17,7 @@ from mlcd.planners.serve.recordings import read_folder
 
 POINTS = ("model", "family", "precision", "sm_share", "batch", "rps", "peak_mb", "weights_mb", "inputs")
 OPERATORS = ("model", "precision", "batch", "operator", "calls", "self_device_us", "device_mem_mb")
-OURS = Path(__file__).parents[1] / "mlcd" / "planners" / "serve" / "knowledge" / "h200"
+OURS = Path(__file__).parents[1] / "mlcd" / "memory" / "knowledge" / "h200"
 
 
 def rows(path: Path) -> list[dict[str, str]]:
