@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 import pytest
+from mlcd_fixtures.scripted import Scripted
 
-from mlcd.core.backend import Events, Launch, Provenance, Purpose
+from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
@@ -31,26 +32,6 @@ PLACE = Configuration(Offer("1,024 MB function", 900.0, 1, 1), 4, WHERE, ByUse(2
 
 SAMPLES = 500
 CALIBRATED = Calibrated(WHERE, 0.1, 40.0, 1.25, 0.02)
-
-
-class Scripted:
-    """A backend that emits what it is given, and notes that it was torn down."""
-
-    provenance = Provenance.LIVE
-
-    def __init__(self, events: Sequence[Event]) -> None:
-        self.events, self.emitted, self.torn_down = events, 0, False
-
-    def run(self, job: Job, launch: Launch) -> Events:
-        try:
-            for event in self.events:
-                self.emitted += 1
-                yield event
-        finally:
-            self.torn_down = True
-
-    def reclaim(self, label: str) -> float:
-        return 12.0
 
 
 def epoch(trial: int, number: int, loss: float = 0.7, at_s: float | None = None) -> Sample:

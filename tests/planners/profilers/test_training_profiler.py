@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mlcd_fixtures.scripted import Scripted
 
-from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.history import History
 from mlcd.core.job import Job, Target
@@ -18,28 +19,6 @@ from mlcd.planners.ready import run_ended
 
 CONFIGURATION = Configuration(Offer("x", 3_600.0, 1, 1), 1)  # a dollar a second
 JOB = Job("job", 1e6)
-
-
-class Scripted:
-    """A backend that emits what it is given, and notes that it was torn down."""
-
-    provenance = Provenance.LIVE
-
-    def __init__(self, events):
-        self.events = events
-        self.emitted = 0
-        self.torn_down = False
-
-    def run(self, job, launch):
-        try:
-            for event in self.events:
-                self.emitted += 1
-                yield event
-        finally:
-            self.torn_down = True
-
-    def reclaim(self, label):
-        return 12.0
 
 
 def launch(purpose=Purpose.PROBE, lifetime_s=600.0):

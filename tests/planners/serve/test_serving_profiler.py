@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.scripted import Scripted
 
-from mlcd.core.backend import Events, Launch, Provenance, Purpose
+from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
@@ -21,26 +22,6 @@ from mlcd.planners.serve.promise import certifies, keeps
 
 PLACE = Configuration(Offer("x", 3_600.0, 1, 1), 1)  # a dollar a second
 EVERY_S = 0.5
-
-
-class Scripted:
-    """A backend that emits what it is given, and notes how far it came and that it was torn down."""
-
-    provenance = Provenance.LIVE
-
-    def __init__(self, events: Sequence[Event]) -> None:
-        self.events, self.emitted, self.torn_down = events, 0, False
-
-    def run(self, job: Job, launch: Launch) -> Events:
-        try:
-            for event in self.events:
-                self.emitted += 1
-                yield event
-        finally:
-            self.torn_down = True
-
-    def reclaim(self, label: str) -> float:
-        return 12.0
 
 
 def job(*caps: Cap) -> Job:
