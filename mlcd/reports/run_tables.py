@@ -12,8 +12,8 @@ from mlcd.planners.functions.nouns import FunctionsTask, Tuning
 from mlcd.planners.scale.nouns import ScalingTask
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.curve import Curve, curve_table
-from mlcd.reports.functions import page as on_functions
-from mlcd.reports.serve import page as served
+from mlcd.reports.functions import page as functions_page
+from mlcd.reports.serve import page as serve_page
 from mlcd.reports.story import Story
 from mlcd.reports.tables import Table, final_run, measured
 from mlcd.reports.view.summary import place_words
@@ -34,10 +34,10 @@ def run_tables(lines: Sequence[Line]) -> dict[str, Any]:
 def _tables(story: Story) -> list[Table]:
     match story.job.ask:
         case ServingTask():
-            return [*served.asked(story), *served.trials(story)]
+            return [*serve_page.asked(story), *serve_page.trials(story)]
         case FunctionsTask():
-            planned, ran = on_functions.plans(story), on_functions.ran(story)
-            return [*final_run(story), *planned, *ran, *on_functions.calibrated(story)]
+            planned, ran = functions_page.plans(story), functions_page.ran(story)
+            return [*final_run(story), *planned, *ran, *functions_page.calibrated(story)]
     curve = Curve.of(story)
     return [*final_run(story), *([curve_table(curve)] if curve is not None else []), *measured(story)]
 

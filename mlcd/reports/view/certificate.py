@@ -12,8 +12,8 @@ from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask, service_of
 from mlcd.planners.serve.promise import certifies
 from mlcd.reports import answer as trained
-from mlcd.reports.functions import page as on_functions
-from mlcd.reports.serve import page as served
+from mlcd.reports.functions import page as functions_page
+from mlcd.reports.serve import page as serve_page
 from mlcd.reports.serve.words import certificate_words, promise_words
 from mlcd.reports.story import Story
 from mlcd.reports.view.page import Certificate, CertificateTerm
@@ -28,7 +28,7 @@ def certificate(story: Story) -> Certificate | None:
     if isinstance(job.ask, FunctionsTask):
         if decision is None or decision.forecast is None:
             return None
-        note = on_functions.reserve_note(story, decision.forecast)
+        note = functions_page.reserve_note(story, decision.forecast)
         return _reserve("The reserve of the plan", note, story.goal, story.search, decision.forecast, decision)
     if (end := trained.where_it_ends(story)) is None:
         return None
@@ -71,7 +71,7 @@ def _term(unit: Literal["usd", "s"], gone: float, kept: float, limit: float) -> 
 
 def _of_server(story: Story) -> Certificate | None:
     """What was measured of the choice, and whether its unlucky end keeps what is asked."""
-    trial = served.found_trial(story)
+    trial = serve_page.found_trial(story)
     if trial is None:
         return None
     certified = story.decision.certified if story.decision is not None else certifies(story.job, trial)

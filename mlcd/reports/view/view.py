@@ -15,9 +15,9 @@ from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.promise import certifies
 from mlcd.reports import answer as trained
 from mlcd.reports.document import document_of, forecast_of
-from mlcd.reports.functions import page as on_functions
+from mlcd.reports.functions import page as functions_page
 from mlcd.reports.run_document import Additions, NotBegun
-from mlcd.reports.serve import page as served
+from mlcd.reports.serve import page as serve_page
 from mlcd.reports.story import Story, Tried
 from mlcd.reports.view.certificate import certificate
 from mlcd.reports.view.page import PathStep, RunPage, SpendPoint, UnderWay
@@ -44,7 +44,7 @@ def view_of(
     """
     story = Story.of(lines)
     account = story.account
-    answer = {ServingTask: served, FunctionsTask: on_functions}.get(type(story.job.ask), trained)
+    answer = {ServingTask: serve_page, FunctionsTask: functions_page}.get(type(story.job.ask), trained)
     sentence, more = answer.sentences(story)
     return _page(
         summary=summary_of(story.run, lines[0].written_at, account, driven, owner, team, last_reason(lines)),
