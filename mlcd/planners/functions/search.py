@@ -59,7 +59,7 @@ class PlanOnFunctions:
         try:
             return self._next(job, space, history)
         except NothingToChoose as why:
-            return Finish(str(why), decision=Decision(None, str(why), binding=str(why)))
+            return _nothing(str(why))
 
     def _next(self, job: Job, space: Space, history: History) -> Step:
         task = on_functions(job)
@@ -73,10 +73,16 @@ class PlanOnFunctions:
             missing = _sample(job, problem, history, steered)
             if missing is not None and missing.configuration not in {r.configuration for r in history.refusals}:
                 return missing
-        return self.answer(job, space, history)
+        return self._answer(job, space, history)
 
     def answer(self, job: Job, space: Space, history: History) -> Finish:
         """The decision that what is known comes to; nothing is probed."""
+        try:
+            return self._answer(job, space, history)
+        except NothingToChoose as why:
+            return _nothing(str(why))
+
+    def _answer(self, job: Job, space: Space, history: History) -> Finish:
         calibration = _known(on_functions(job), history)
         if calibration is None:
             failed = next((m for m in history.measurements if evidence_of(m).calibrated is None), None)
@@ -96,6 +102,11 @@ class PlanOnFunctions:
         if on_functions(job).tuning is not None:
             return None
         return METHODS[self.method](calibration, expected_epochs(job, history)).plan(job, history)
+
+
+def _nothing(why: str) -> Finish:
+    """No plan is possible."""
+    return Finish(why, decision=Decision(None, why, binding=why))
 
 
 def stored_calibration(task: FunctionsTask, history: History) -> Calibration | None:

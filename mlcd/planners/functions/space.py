@@ -6,6 +6,7 @@ import math
 from itertools import cycle
 
 from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
+from mlcd.core.units import counted
 from mlcd.planners.functions.nouns import Allocation, ByUse, FunctionsTask, TrainEpochs
 from mlcd.planners.functions.workload import CALIBRATION_STEPS, MB_PER_VCPU, Tariff
 
@@ -72,8 +73,8 @@ def nothing_fits(task: FunctionsTask) -> str | None:
         if memory_mb <= most_mb and functions * memory_mb <= at_once_mb:
             return None
     return (
-        f"no allocation of {fewest} functions or more and {least_mb} MB or more fits into what may run at once: allow "
-        "fewer functions, less memory, or more at once"
+        f"no allocation of {counted(fewest, 'function')} or more and {least_mb} MB or more fits into what may "
+        "run at once: allow fewer functions, less memory, or more at once"
     )
 
 
