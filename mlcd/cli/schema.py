@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from mlcd.cli.options import print_json
@@ -9,7 +12,7 @@ from mlcd.planners.jobfile.schema import job_schema
 from mlcd.reports.run_document import run_schema
 from mlcd.service.web.app import api_document
 
-SCHEMAS = {"run": run_schema, "api": api_document, "job": job_schema}
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"run": run_schema, "api": api_document, "job": job_schema}
 
 
 @click.command()

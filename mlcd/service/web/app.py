@@ -6,6 +6,7 @@ import errno
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -59,7 +60,7 @@ def create_app(state: State) -> FastAPI:
         async with state.feed.running():
             yield
 
-    app = _routed(lifespan)
+    app = _routed(_App, lifespan)
     app.state.mlcd, app.state.views = state, Views(state.feed)
     app.state.rates, app.state.concurrency = RateLimits(state.settings.limits), ConcurrencyLimits()
     app.router.default = pages()
@@ -69,17 +70,22 @@ def create_app(state: State) -> FastAPI:
     app.add_exception_handler(OSError, _disk_full)
     app.add_exception_handler(Exception, _internal_error)
     app.add_middleware(Gate, state=state, rates=app.state.rates)
-    describe(app)
     return app
 
 
+@cache
 def api_document() -> dict[str, Any]:
-    """What every service says of its API, without one: OpenAPI."""
-    return describe(_routed())
+    """What every service says of its API: OpenAPI. Made when it is first asked for, since it takes a while."""
+    return describe(_routed(FastAPI))
 
 
-def _routed(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
-    app = FastAPI(
+class _App(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        return api_document()
+
+
+def _routed(kind: type[FastAPI], lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
+    app = kind(
         title="MLCD",
         version=VERSION,
         description="Finds the right cloud configuration for a machine-learning job within budget and deadline.",
