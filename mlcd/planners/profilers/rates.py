@@ -48,12 +48,14 @@ class Floor:
     def rel_error(self, launch: Launch, steady: list[Sample], seconds: float) -> float:
         """An effective standard error of the log rate: Z of them make Student's interval, or Z floors."""
         rates = rates_between(steady)
-        n = len(rates)
-        scatter = float(rates.std(ddof=1) / rates.mean()) if n > 1 and rates.mean() > 0 else math.inf
+        n, mean = len(rates), float(rates.mean())
+        off = rates - mean
+        squares = float(off @ off)
+        scatter = math.sqrt(squares / (n - 1)) / mean if n > 1 and mean > 0 else math.inf
         stated = self._stated(launch, seconds)
         measured_s = steady[-1].elapsed_s - steady[0].elapsed_s
         floor = self.noise_floor * math.sqrt(1 + self.settles_s / measured_s) if measured_s > 0 else math.inf
-        measured = scatter * math.sqrt(_correlation_factor(rates) / n)
+        measured = scatter * math.sqrt(_correlation_factor(off, squares) / n)
         if measured <= stated * _by_chance(n - 1):
             return max(floor, stated)
         return max(floor, stated, measured * _student(n - 1) / Z)
@@ -67,10 +69,9 @@ class Floor:
         return self.stated_noise / math.sqrt(share)
 
 
-def _correlation_factor(rates: Floats) -> float:
-    """(1 + rho) / (1 - rho), or 1 if rho is not significant."""
-    n, off = len(rates), rates - rates.mean()
-    squares = float(off @ off)
+def _correlation_factor(off: Floats, squares: float) -> float:
+    """(1 + rho) / (1 - rho), or 1 if rho is not significant. `off`: from the mean; `squares`: their sum."""
+    n = len(off)
     rho = float(off[1:] @ off[:-1]) / squares if n > 2 and squares > 0 else 0.0
     return (1 + rho) / (1 - rho) if rho > 2 / math.sqrt(n) else 1.0
 
@@ -79,7 +80,7 @@ def rates_between(reports: list[Sample]) -> Floats:
     """The rates between consecutive reports."""
     at_s = np.array([sample.elapsed_s for sample in reports])
     samples = np.array([sample.samples for sample in reports])
-    rates: Floats = np.diff(samples) / np.diff(at_s)
+    rates: Floats = (samples[1:] - samples[:-1]) / (at_s[1:] - at_s[:-1])
     return rates
 
 
@@ -106,9 +107,11 @@ def warm_up_length(rates: Floats) -> int:
     n = len(rates)
     if n < 4:
         return 0
-    cuts = range(n // 2 + 1)
-    errors = [float(rates[cut:].var()) / (n - cut) for cut in cuts]
-    return int(np.argmin(errors))
+    off = rates - rates.mean()
+    left = np.arange(n, n - n // 2 - 1, -1)  # intervals that each cut leaves
+    sums, squares = (np.cumsum(each[::-1])[left - 1] for each in (off, off**2))
+    variances = squares / left - (sums / left) ** 2
+    return int(np.argmin(variances / left))
 
 
 def decline(rates: Floats) -> float:
