@@ -37,7 +37,7 @@ nodes: 1..1
 types: {a: {cpus: 0.5, memory: 2GB, link: 100Mbit, usd_per_hour: $3600}}
 """
 """A dollar a second."""
-TOTAL, SLOW_FROM = 2_400, 1_400
+TOTAL, SLOW_FROM, EVERY = 2_400, 1_400, 50
 PROGRAM = f"""
 import os, time
 import mlcd_tracker
@@ -49,13 +49,13 @@ while done < {TOTAL}:
     time.sleep(0.5 if slow else 0.02)
     done += 10
     mlcd_tracker.step(10)
-    if done % 50 == 0:
+    if done % {EVERY} == 0:
         with open(kept + ".new", "w") as file:
             file.write(str(done))
         os.replace(kept + ".new", kept)
         mlcd_tracker.saved()
 """
-"""Saves its work every 50 samples, and becomes 25 times slower than its probes promised, until there is `room`."""
+"""Saves its work every so many samples, and becomes 25 times slower than its probes promised, until there is `room`."""
 
 
 def until(happened: Callable[[], object], within_s: float = 300.0) -> None:
@@ -172,7 +172,9 @@ def test_killed_told_to_end_at_its_limit_and_hung_up_a_job_loses_no_work_and_pay
     assert account.history.spent_usd <= 50.0
     assert begun(folder)[-1] > saved
     at_the_limit = kept(folder)
-    assert account.history.saved_samples == at_the_limit < TOTAL
+    # Ended between a save and the report of it, the books know of one save less.
+    assert at_the_limit - account.history.saved_samples in (0, EVERY)
+    assert at_the_limit < TOTAL
 
     (folder / "room").touch()
     ours, its = pty.openpty()
