@@ -15,6 +15,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from mlcd_fixtures.examples import at_night_except
 from mlcd_fixtures.live_jobs import SAVING, TWO_TYPES, last_account
 
 from mlcd.clouds.local import teardown
@@ -213,7 +214,7 @@ def test_a_link_that_slows_down_in_the_final_run_moves_the_job_to_other_nodes(fo
     assert left_behind(folder) == set()
 
 
-@pytest.mark.parametrize("when", ["probing", "the final run"])
+@pytest.mark.parametrize("when", at_night_except(["the final run"], ["probing", "the final run"]))
 def test_a_killed_mlcd_leaves_nothing_and_goes_on_where_it_was(folder, when):
     job = write_job(folder, "goal: cheapest, budget: $1, checkpoints: true", 6_000)
     train = start(folder, "train", str(job), "-y")

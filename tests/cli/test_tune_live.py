@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlcd_fixtures.examples import at_night_except
 
 from mlcd.planners.functions.storages.local import available
 from mlcd.planners.functions.workload import STORAGES
@@ -48,7 +47,8 @@ def job(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("storage", at_night_except(("s3",), STORAGES))  # the others keep test_storage_contract.py
+@pytest.mark.night  # at each change: test_storage_contract.py, and the training below
+@pytest.mark.parametrize("storage", STORAGES)
 def test_a_search_and_a_training_run_for_real_at_each_storage(mlcd: Mlcd, job: Path, storage: str) -> None:
     if (why := available(storage)) is not None:
         pytest.skip(why)

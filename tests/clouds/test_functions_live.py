@@ -181,6 +181,7 @@ def test_a_function_that_always_dies_is_told_in_a_line(backend):
     assert "RuntimeError" in ended.log
 
 
+@pytest.mark.night  # at each change: test_storage_contract.py
 def test_a_storage_that_is_not_there_is_named(backend):
     nowhere = replace(backend, endpoints={"vm-ps": "tcp://127.0.0.1:9"}, retry_s=0.2)
     events, _ = play(nowhere, launch("run-1", TrainEpochs(1), Allocation(1, 1_769, "vm-ps")), job())
@@ -193,7 +194,8 @@ def test_a_storage_that_is_not_there_is_named(backend):
     assert "vm-ps at tcp://127.0.0.1:9 has not answered" in ended.detail
 
 
-@pytest.mark.parametrize("name", ["vm-ps", pytest.param("elasticache", marks=pytest.mark.night)])
+@pytest.mark.night  # at each change: test_storage_restarts.py
+@pytest.mark.parametrize("name", ["vm-ps", "elasticache"])
 def test_a_storage_that_restarts_in_the_middle_costs_an_attempt_and_changes_nothing(tmp_path, backend, name):
     if (why := available(name)) is not None:
         pytest.skip(why)
@@ -273,6 +275,7 @@ def test_trials_run_side_by_side_with_their_own_rates_and_the_others_after_them(
         assert epoch.loss == pytest.approx(reference(1, rate=rate)[0], rel=1e-6)
 
 
+@pytest.mark.night  # at each change: with simulated functions
 def test_a_calibration_measures_what_an_epoch_is_made_of(backend):
     events, _ = play(backend, launch("run-1", allocation=replace(THREE, memory_mb=884)), job())
     told, ended = events

@@ -62,6 +62,7 @@ def alone(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @needs_ray
+@pytest.mark.night  # at each change: the same contract on nodes of this machine
 def test_the_promises_of_a_backend_are_kept_on_a_cluster_of_three_nodes(tmp_path: Path) -> None:
     # At each change one of the failures: the others are told apart by code that nodes of this machine use, too.
     which = "-m ''" if os.environ.get("HYPOTHESIS_PROFILE") == "night" else "-k 'not advice or traceback'"

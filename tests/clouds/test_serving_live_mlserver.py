@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from mlcd_fixtures.examples import at_night_except
 from real_mlserver import mlserver, repository
 from serving_contract import TIMING, clock, free_port, launch
 
@@ -15,7 +16,7 @@ from mlcd.planners.serve.nouns import Endpoint, ModelFacts, Served, ServingTask
 JOB = Job("sums", 1.0, ask=ServingTask(ModelFacts("sums"), shapes={"x.1": 4}))
 
 
-@pytest.mark.parametrize("scheme", ["http", "grpc"])
+@pytest.mark.parametrize("scheme", at_night_except(["http"], ["http", "grpc"]))
 def test_mlserver_is_started_loaded_and_ended(tmp_path, scheme):
     if scheme == "grpc":
         pytest.importorskip("grpc", reason="pip install 'mlcd[serve]'")

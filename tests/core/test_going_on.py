@@ -58,8 +58,8 @@ class Slower:
         rate, done, now_s = 100.0 * (self.factor if runs else 1.0), 0.0, 0.0
         yield Sample(0.0, 0.0)
         while not runs or done < launch.samples:
-            now_s += 30.0
-            done = min(done + 30.0 * rate, launch.samples)
+            now_s += 120.0
+            done = min(done + 120.0 * rate, launch.samples)
             if runs and self.fails_s is not None and now_s > self.fails_s:
                 yield Ended(now_s, Outcome.FAILED, "no space left on device", "| OSError")
                 return

@@ -153,6 +153,7 @@ def test_another_budget_is_another_choice_at_no_cost(page, ui, expect):
     assert entries_of(ui.home) == before
 
 
+@pytest.mark.night  # at each change: the same with a training run
 def test_an_elastic_run_that_claims_no_time_has_its_limits_and_its_knee_to_look_at(page, ui, expect, monkeypatch):
     monkeypatch.setenv("MLCD_HOME", str(ui.home))  # nobody has trained it before
     ledger = open_ledger(ui.home)
@@ -197,6 +198,7 @@ def test_a_limit_moves_on_the_chart_by_keys(page, ui, expect):
     )
 
 
+@pytest.mark.night  # at each change: by keys
 def test_a_limit_moves_on_the_chart_by_a_finger_and_the_page_stays(browser, ui, expect):
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     phone = context.new_page()
@@ -255,6 +257,7 @@ def test_a_tab_tells_how_its_run_stands_and_keys_are_told(page, ui, expect):
     expect(page).to_have_title("Runs – MLCD")
 
 
+@pytest.mark.night  # at each change: pages/src/parts/csv.test.ts, by the hash of its last build
 def test_the_runs_as_a_table_for_a_spreadsheet_add_up_to_the_ledger(page, ui, expect):
     finished_demo(page, ui, expect)
     page.goto(f"{ui.url}/runs?text={DEMO}")
@@ -313,6 +316,7 @@ def test_a_killed_run_is_resumed_and_pays_for_no_probe_twice(page, serve, expect
     assert after.decision is not None
 
 
+@pytest.mark.night  # at each change: what each role may do in service/web/test_identity.py
 def test_a_viewer_may_not_run_and_a_wrong_token_is_nobody(page, serve, expect, postgres_url, tmp_path):
     there = {"MLCD_DATABASE_URL": postgres_url}
     served = serve(tmp_path / "home", "service", "--port", "0", "--workers", "1", **there)
@@ -347,6 +351,7 @@ def test_a_viewer_may_not_run_and_a_wrong_token_is_nobody(page, serve, expect, p
 
 def new_member(page: Any, name: str, role: str) -> str:
     """Add a member as an admin does; the token that is shown once."""
+    page.get_by_role("table", name="Members").wait_for()  # it pushes the form down as it comes
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Role", exact=True).select_option(role)
     page.get_by_role("button", name="Add").click()

@@ -100,6 +100,7 @@ def test_end_now_ends_a_job_at_once_and_leaves_nothing_behind(page, live, expect
     assert left_behind(live) == set()
 
 
+@pytest.mark.night  # at each change: reports/ and the page of a run
 def test_a_job_that_fails_is_shown_with_its_reason_and_its_last_words(page, live, expect):
     run = resumed(page, live, "wrong")
     expect(page.get_by_label("The answer")).to_contain_text("the job raised RuntimeError: shape mismatch")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from mlcd_fixtures.scale_runs import JOB, SPACE
 
 from mlcd.core.backend import Launch, Provenance, Purpose
@@ -23,6 +24,7 @@ def standing(share: float | None) -> str:
     return to_json([Headway(LAUNCH.label, Purpose.RUN, str(PLACE), at, 60.0, 0.5, "", share, 480.0, left_s=left_s)])
 
 
+@pytest.mark.night  # at each change: test_live_in_browser.py follows a job, too
 def test_the_page_shows_how_far_a_job_is_while_it_runs(page: Any, serve: Any, tmp_path: Any) -> None:
     from playwright.sync_api import expect
 

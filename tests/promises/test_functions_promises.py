@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mlcd_fixtures.examples import at_night_except
 from mlcd_fixtures.functions import FunctionsWorld, functions_job, random_world, truth
 from mlcd_fixtures.functions_promises import account_of, check_functions_promises, see_functions_through, story
 
@@ -28,7 +29,8 @@ def through(world: FunctionsWorld) -> list[Line]:
 
 
 @pytest.mark.parametrize("rough", [False, True])
-@pytest.mark.parametrize(("seed", "tuning"), [*((i, True) for i in range(20)), *((i, False) for i in range(10))])
+@pytest.mark.parametrize("tuning", [False, True])
+@pytest.mark.parametrize("seed", at_night_except(range(4), range(20)))
 def test_every_promise_holds_on_any_platform(tuning, rough, seed):
     world = random_world(np.random.default_rng([seed, tuning, rough]), tuning=tuning, rough=rough)
     lines = through(world)

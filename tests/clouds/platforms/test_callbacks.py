@@ -59,7 +59,7 @@ transformers.Trainer(Line(), arguments, train_dataset=data, callbacks=[Tracker()
 
 @pytest.mark.parametrize(
     ("package", "source"),
-    [("keras", KERAS), ("lightning", LIGHTNING), ("transformers", TRANSFORMERS)],
+    [pytest.param("keras", KERAS, marks=pytest.mark.night), ("lightning", LIGHTNING), ("transformers", TRANSFORMERS)],
     ids=["keras", "lightning", "transformers"],
 )
 def test_a_callback_reports_every_step_and_every_checkpoint(package: str, source: str, tmp_path: Path):

@@ -123,11 +123,12 @@ while True: dist.all_reduce(torch.ones(1))
 """
 
 
+@pytest.mark.night  # at each change: a rank that fails in clouds/test_local.py
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
         ("raise", Diagnosis(Outcome.FAILED, "the job raised ValueError: the rate is negative")),
-        pytest.param("kill", diagnose(-9, ""), marks=pytest.mark.night),
+        ("kill", diagnose(-9, "")),
     ],
 )
 def test_of_two_ranks_that_failed_the_one_that_began_is_blamed(how: str, expected: Diagnosis, tmp_path: Path):

@@ -18,7 +18,7 @@ import pytest
 
 import mlcd_tracker
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.night]  # at each change: test_noise_pytorch.py
 
 ROOT = Path(mlcd_tracker.__file__).parents[1]
 SEEDS, STEPS = 10, 120
@@ -145,7 +145,7 @@ def answer(process: subprocess.Popen[str]) -> Any:
     return json.loads(next(line for line in out.splitlines() if line.startswith("{")))
 
 
-@pytest.mark.parametrize("devices", [pytest.param(1, marks=pytest.mark.night), 4])
+@pytest.mark.parametrize("devices", [1, 4])
 def test_devices_find_the_noise_that_brute_force_finds_and_learn_the_same(devices: int):
     found = answer(run("devices", devices, XLA_FLAGS=f"--xla_force_host_platform_device_count={devices}"))
     assert sum(abs(off) <= 1.645 for off in found["off"]) >= 7, found

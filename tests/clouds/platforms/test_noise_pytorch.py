@@ -372,7 +372,6 @@ def as_workers(workers: int, folder: Path) -> None:
 
 CASES = {2: ("uneven", "variants", "equal", "leaving"), 3: ("equal", "leaving"), 4: ("even", "leaving")}
 """By the number of workers. Three are here for their thirds: no power of two divides by them."""
-TWO_AND_AT_NIGHT_MORE = [2, pytest.param(3, marks=pytest.mark.night), pytest.param(4, marks=pytest.mark.night)]
 
 
 Found = Callable[[int], list[dict[str, Any]]]
@@ -394,18 +393,21 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return by
 
 
-@pytest.mark.parametrize(("workers", "shares"), [(2, "uneven"), pytest.param(4, "even", marks=pytest.mark.night)])
+@pytest.mark.night  # at each change: one worker, and `mlcd scale` on two in examples/
+@pytest.mark.parametrize(("workers", "shares"), [(2, "uneven"), (4, "even")])
 def test_workers_find_the_noise_that_brute_force_finds(found: Found, workers: int, shares: str):
     off = found(workers)[0][shares]
     assert covered(off), off
 
 
+@pytest.mark.night  # at each change: one worker, and `mlcd scale` on two in examples/
 @pytest.mark.parametrize("case", ["accumulated", "scaled", "views", "static", "unused"])
 def test_the_noise_is_the_same_however_a_gradient_comes_about(found: Found, case: str):
     variants = found(2)[0]["variants"]
     assert variants[case] == pytest.approx(variants["plain"], rel=1e-3)
 
 
+@pytest.mark.night  # at each change: one worker, and `mlcd scale` on two in examples/
 @pytest.mark.parametrize("case", ["autocast", "compressed"])
 def test_lower_precision_reads_the_same_up_to_its_own_rounding(found: Found, case: str):
     """Also where a communication hook of the script's own averages."""
@@ -413,12 +415,14 @@ def test_lower_precision_reads_the_same_up_to_its_own_rounding(found: Found, cas
     assert variants[case] == pytest.approx(variants["plain"], rel=0.1)
 
 
-@pytest.mark.parametrize("workers", TWO_AND_AT_NIGHT_MORE[:2])
+@pytest.mark.night  # at each change: one worker, and `mlcd scale` on two in examples/
+@pytest.mark.parametrize("workers", [2, 3])
 def test_the_meter_changes_no_bit_of_what_is_learned(found: Found, workers: int):
     assert all(worker["equal"] == [True, True] for worker in found(workers))
 
 
-@pytest.mark.parametrize("workers", TWO_AND_AT_NIGHT_MORE)
+@pytest.mark.night  # at each change: one worker, and `mlcd scale` on two in examples/
+@pytest.mark.parametrize("workers", [2, 3, 4])
 def test_all_workers_leave_in_the_same_step(found: Found, workers: int):
     steps = {worker["leaving"]["left"] for worker in found(workers)}
     assert len(steps) == 1
@@ -426,7 +430,8 @@ def test_all_workers_leave_in_the_same_step(found: Found, workers: int):
     assert min(steps) >= 200
 
 
-@pytest.mark.parametrize("workers", TWO_AND_AT_NIGHT_MORE)
+@pytest.mark.night  # at each change: one worker, and `mlcd scale` on two in examples/
+@pytest.mark.parametrize("workers", [2, 3, 4])
 def test_all_workers_scale_the_learning_rate_alike_within_adascales_bounds(found: Found, workers: int):
     scales = [worker["leaving"]["scales"] for worker in found(workers)]
     assert all(each == scales[0] for each in scales)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import at_night_except
 
 from mlcd.core.configuration import Space
 from mlcd.core.forecasts import remaining
@@ -204,7 +205,7 @@ def test_where_the_epochs_that_it_may_take_are_over_those_missing_are_told_and_n
     assert 9 <= missing <= 36  # 18 in truth
 
 
-@pytest.mark.parametrize("method", ["exact", "greedy", "cirrus"])
+@pytest.mark.parametrize("method", at_night_except(["exact"], ["exact", "greedy", "cirrus"]))
 @pytest.mark.parametrize("wrong", [0.5, 1.0, 1.8])
 def test_a_wrong_estimate_is_made_up_for(method: str, wrong: float) -> None:
     floor = float(boundary(MODEL, SERVERLESS, storages=("vm-ps",)).usd.min() if method == "cirrus" else CHEAPEST_USD)

@@ -141,6 +141,7 @@ def test_a_worker_that_is_told_to_end_leaves_its_run_to_the_next_one(service, si
     check_books(service.ledger, run)
 
 
+@pytest.mark.night  # at each change: test_local_crew.py, with workers of `mlcd ui`
 def test_ctrl_c_while_a_service_ends_gives_its_runs_no_more_time(postgres_url, home, simulated, until):
     home.mkdir()
     ledger = Ledger(postgres_url)
@@ -186,6 +187,7 @@ def waiting_for(process: int) -> set[int]:
     return {number for number in range(1, 64) if bits >> (number - 1) & 1}
 
 
+@pytest.mark.night  # at each change: test_lost_connections.py
 def test_a_database_that_is_killed_and_comes_back_loses_nothing(service, simulated, until):
     until(lambda: len(service.workers.processes()) == 1)
     before = service.workers.processes()
