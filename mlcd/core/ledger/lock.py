@@ -192,6 +192,8 @@ class HeldRun:
             try:
                 taken = self._lock()
                 written = self._written(drafts)
+                if taken and written:
+                    self._last = written[-1].seq
                 if taken:
                     return written or self._write(drafts)
                 # It may be our own connection that the server has not yet given up.
@@ -228,7 +230,6 @@ class HeldRun:
         ours = [(draft.written_at.isoformat(), to_json(draft.entry)) for draft in drafts]
         if [(row.written_at, row.body) for row in rows] != ours:
             raise self._taken_over()
-        self._last = rows[-1].seq
         return [replace(draft, seq=row.seq) for draft, row in zip(drafts, rows, strict=True)]
 
     def _taken_over(self) -> WrongState:

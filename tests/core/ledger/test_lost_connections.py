@@ -35,6 +35,7 @@ class Wire:
         self.statements_left = 0
         self.arrives = False
         self.on_cut: Callable[[], object] = lambda: None
+        self.before_hanging_up: Callable[[], object] = lambda: None
         self.cuts = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -69,6 +70,7 @@ class Wire:
         near.shutdown(socket.SHUT_WR)
         if self.arrives:
             far.sendall(data)
+            self.before_hanging_up()
             far.shutdown(socket.SHUT_WR)  # the server does what it was sent, then finds that nobody is there
             with suppress(OSError):
                 while far.recv(65_536):
@@ -143,6 +145,26 @@ def test_wherever_the_wire_is_cut_every_entry_is_written_once(
     assert told(nearby, run) == [f"{number} {what}" for number in range(len(cuts)) for what in ("stopped", "resumed")]
     assert ledger.account(run) == book.account
     assert wire.cuts - before == sum(cut is not None for cut in cuts)
+
+
+def test_what_was_committed_by_a_connection_that_still_lives_is_not_written_again(
+    ledger: Ledger, nearby: Ledger, wire: Wire
+) -> None:
+    run, is_over = begin(nearby, "lingers"), threading.Event()
+
+    def wait(_: float) -> None:
+        is_over.set()  # tried once: the old connection had the lock, and its entry was there to be seen
+
+    taken = held(ledger, run, wait=wait)
+    wire.before_hanging_up = lambda: is_over.wait(60)
+    wire.cut(STATEMENTS - 1, arrives=True)  # one entry less
+    written = taken.append(drafts(run, "once"))
+    assert is_over.is_set()
+    assert told(nearby, run) == ["once"]
+    assert written == nearby.lines(run)[-1:]
+    taken.append(drafts(run, "twice"))
+    assert told(nearby, run) == ["once", "twice"]
+    taken.release()
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["only the answer is lost", "it never arrives"])
