@@ -6,13 +6,15 @@
 #   make night   every test with many more examples of each property (hours)
 #   make pages   build the pages of `mlcd ui` and `mlcd service`, and the report, anew (Node 20 or newer)
 #   make docs    build the documentation as a site: site/index.html
+#   make box     a cloud in a box, for work on the way to a real one (root; docs/howto/cloud-in-a-box.md)
+#   make box-test  every scenario of the way to a cloud, in boxes (root; about an hour)
 #   make wheel   build dist/mlcd-VERSION-py3-none-any.whl; make wheel-demo installs it into an empty environment and runs it
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick night check types tests pages docs wheel wheel-demo clean
+.PHONY: demo test quick night check types tests pages docs box box-test wheel wheel-demo clean
 
 demo: .venv/installed
 	MLCD_HOME=.mlcd $(BIN)/mlcd train examples/resnet50.yaml -y
@@ -82,6 +84,19 @@ pages/node_modules/installed: pages/package.json pages/package-lock.json
 	-$(PYTHON) -m venv .venv-mlserver && .venv-mlserver/bin/python -m pip install --quiet --disable-pip-version-check \
 	  'mlserver>=1.7,<2' && touch $@
 
+# A cloud in a box: SkyPilot for AWS in an environment of its own, for its protobuf is not ours.
+box: .venv-box/installed
+	.venv-box/bin/box up
+
+box-test: .venv-box/installed
+	.venv-box/bin/box test
+
+.venv-box/installed: box/pyproject.toml pyproject.toml
+	which sshd rsync ip curl >/dev/null || (apt-get -qq update && apt-get -qq install -y openssh-server rsync iproute2 curl)
+	$(PYTHON) -m venv .venv-box
+	.venv-box/bin/python -m pip install --quiet --disable-pip-version-check -e . -e box
+	touch $@
+
 # Strict: a link that leads nowhere, or a page that is in no menu, is an error. With --quiet it would not be: MkDocs counts
 # the warnings that it logs.
 docs: .venv/installed-docs
@@ -106,4 +121,4 @@ wheel-demo: wheel
 	rm -rf .wheel-demo
 
 clean:
-	rm -rf .venv .venv-mlserver .npm pages/node_modules .mlcd report.html site build dist .wheel-demo
+	rm -rf .venv .venv-mlserver .venv-box .npm pages/node_modules .mlcd report.html site build dist .wheel-demo

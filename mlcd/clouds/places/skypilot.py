@@ -9,6 +9,7 @@ from mlcd.clouds.live import live_profiler
 from mlcd.clouds.places.prices import infra, priced
 from mlcd.clouds.skypilot.accounts import clouds_at_hand
 from mlcd.clouds.skypilot.backend import STARTUP_LIMIT_S, SkyPilot
+from mlcd.clouds.skypilot.extras import with_extras
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.task import checkpoint_folder
 from mlcd.core.clock import Clock, WallClock
@@ -35,7 +36,7 @@ def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock) -> Cloud:
         raise UserError("no credentials of any cloud found; see: mlcd check skypilot. Or name one: --on skypilot:aws")
     if job.checkpoints:
         checkpoint_folder(job, "")  # refused before anything is rented
-    offers = priced(job, clouds)
+    offers = tuple(with_extras(offer, job) for offer in priced(job, clouds))
     backend = SkyPilot(client, home(), clock)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)
     return Cloud(_rentable(narrow(space, job)), backend, live_profiler(backend), clock, check=check_environment)

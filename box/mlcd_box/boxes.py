@@ -1,0 +1,190 @@
+"""A box on this host: its folder, the processes in it, and what is asked of its cloud.
+
+FOLDER/home           SkyPilot's and MLCD's home in it
+FOLDER/events.jsonl   what has happened in its cloud (`events.py`)
+FOLDER/faults.json    what is to go wrong in it (`cloud/faults.py`)
+FOLDER/machines/      a folder of each machine
+FOLDER/*.log          the cloud's and SkyPilot's own words
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlcd_box.bill import Item, bill
+from mlcd_box.cloud.__main__ import ENDPOINT
+from mlcd_box.cloud.faults import Faults
+from mlcd_box.events import read_events
+from mlcd_box.image import cache, image
+from mlcd_box.skypilot_home import furnish
+
+SERVER = "http://127.0.0.1:46580"
+"""SkyPilot's own API server, in the box."""
+WITHIN_S = 300.0
+PROGRAMS = ("unshare", "nsenter", "ip", "sshd", "rsync", "curl")
+
+
+@dataclass(frozen=True)
+class Box:
+    """A cloud of its own; any number of them run side by side."""
+
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """Its own; it is emptied when the box is started again."""
+        return cache().parent / "boxes" / self.name
+
+    @property
+    def home(self) -> Path:
+        """The home of whoever works in the box."""
+        return self.folder / "home"
+
+    @property
+    def faults(self) -> Faults:
+        """What is to go wrong in its cloud."""
+        return Faults(self.folder / "faults.json")
+
+    def up(self) -> None:
+        """Start it: the cloud, and SkyPilot's API server."""
+        check_host()
+        if self.is_up():
+            raise click.ClickException(f"box '{self.name}' is up already; end it with: box down")
+        built = image()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        furnish(self.home)
+        with (self.folder / "cloud.log").open("wb") as log:
+            # The first process of the namespace has to reap what others leave behind: bash does.
+            cloud = [sys.executable, "-m", "mlcd_box.cloud", str(self.folder), str(built)]
+            reaper = ["bash", "-c", '"$@" & while :; do sleep 3600 & wait $!; done', "box", *cloud]
+            outer = subprocess.Popen(
+                [
+                    "unshare",
+                    "-n",
+                    "-m",
+                    "-p",
+                    "--fork",
+                    "--kill-child",
+                    "--propagation",
+                    "private",
+                    "--mount-proc",
+                    *reaper,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        (self.folder / "pid").write_text(str(outer.pid))
+        _until(lambda: (self.folder / "ready").exists(), f"the cloud did not start; see {self.folder}/cloud.log")
+        self.start_server()
+
+    def start_server(self) -> None:
+        """SkyPilot's API server; the one that `sky` starts by itself dies with the command that started it."""
+        with (self.folder / "server.log").open("ab") as log:
+            subprocess.Popen(
+                self.command([sys.executable, "-m", "sky.server.server", "--host", "127.0.0.1"]),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        _until(self.server_answers, f"SkyPilot's server did not start; see {self.folder}/server.log")
+
+    def server_answers(self) -> bool:
+        """Whether SkyPilot's API server is there."""
+        asked = ["curl", "-s", "-m", "2", "-o", "/dev/null", f"{SERVER}/api/health"]
+        return subprocess.run(self.command(asked), check=False).returncode == 0
+
+    def kill_server(self) -> None:
+        """Kill SkyPilot's API server with all of its processes, as a crash of its machine would."""
+        subprocess.run(self.command(["pkill", "-KILL", "-f", "sky.server|SkyPilot:"]), check=False)
+
+    def down(self) -> None:
+        """End it, and everything in it: its processes share a namespace with the first of them."""
+        pid = self._pid()
+        if pid is None:
+            raise click.ClickException(f"box '{self.name}' is not up")
+        os.kill(pid, signal.SIGKILL)
+        _until(lambda: not self.is_up(), f"box '{self.name}' does not end")
+
+    def is_up(self) -> bool:
+        """Whether it runs."""
+        return self._pid() is not None
+
+    def command(self, command: Sequence[str]) -> list[str]:
+        """A command, to be run inside."""
+        first = self._first_process()
+        bin = str(Path(sys.executable).parent)
+        environment = {
+            "HOME": str(self.home),
+            "USER": "root",
+            "TERM": os.environ.get("TERM", "dumb"),
+            "LANG": "C.UTF-8",
+            "PATH": f"{bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "AWS_ENDPOINT_URL": ENDPOINT,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "SKYPILOT_DISABLE_USAGE_COLLECTION": "1",
+        }
+        inside = ["nsenter", "-t", str(first), "-m", "-n", "-p", "--wd=" + os.getcwd(), "--"]
+        return [*inside, "env", "-i", *(f"{name}={value}" for name, value in environment.items()), *command]
+
+    def ask(self, path: str, method: str = "GET") -> dict[str, Any]:
+        """The cloud's own answer: `control.py`."""
+        asked = self.command(["curl", "-sf", "-X", method, f"{ENDPOINT}/box/{path}"])
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise click.ClickException(f"the cloud of box '{self.name}' does not answer")
+        return dict(json.loads(done.stdout))
+
+    def bill(self, now_s: float | None = None) -> list[Item]:
+        """What the cloud would charge."""
+        return bill(read_events(self.folder / "events.jsonl"), time.time() if now_s is None else now_s)
+
+    def _pid(self) -> int | None:
+        """The process that holds the box, where it runs."""
+        try:
+            pid = int((self.folder / "pid").read_text())
+            ours = b"mlcd_box.cloud" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (OSError, ValueError):
+            return None
+        return pid if ours else None
+
+    def _first_process(self) -> int:
+        pid = self._pid()
+        if pid is None:
+            raise click.ClickException(f"box '{self.name}' is not up; start it with: box up")
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
+def check_host() -> None:
+    """Root, and the programs of the host."""
+    if os.geteuid() != 0:
+        raise click.ClickException("a box needs root: it makes namespaces and mounts")
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    missing = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
+    if missing:
+        raise click.ClickException(
+            f"{', '.join(missing)} not found: apt install util-linux iproute2 openssh-server rsync curl"
+        )
+
+
+def _until(happened: Callable[[], bool], otherwise: str) -> None:
+    until_s = time.monotonic() + WITHIN_S
+    while not happened():
+        if time.monotonic() > until_s:
+            raise click.ClickException(otherwise)
+        time.sleep(0.2)

@@ -1,0 +1,129 @@
+"""box: a cloud in a box. See docs/howto/cloud-in-a-box.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import defaultdict
+from typing import Any
+
+import click
+
+from mlcd_box.bill import Item
+from mlcd_box.boxes import Box
+from mlcd_box.cloud.faults import EFFECTS, Rule
+
+GONE = "terminated"
+
+
+@click.group()
+@click.option("--name", default="box", show_default=True, help="Of the box; several run side by side.")
+@click.pass_context
+def main(context: click.Context, name: str) -> None:
+    """A cloud in a box: real SkyPilot, and machines that come, fail, are taken back and are billed."""
+    context.obj = Box(name)
+
+
+@main.command()
+@click.pass_obj
+def up(box: Box) -> None:
+    """Start a box. The first time, the machines' image is built."""
+    began_s = time.monotonic()
+    box.up()
+    click.echo(f"Box '{box.name}' is up after {time.monotonic() - began_s:.0f} s. Try: box exec sky check aws")
+
+
+@main.command()
+@click.pass_obj
+def down(box: Box) -> None:
+    """End a box, and every machine in it."""
+    box.down()
+
+
+@main.command(name="exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_obj
+def execute(box: Box, command: tuple[str, ...]) -> None:
+    """Run a command inside: box exec mlcd train job.yaml --on skypilot:aws -y."""
+    inside = box.command(command)
+    os.execvp(inside[0], inside)
+
+
+@main.command()
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+@click.pass_obj
+def status(box: Box, output: str) -> None:
+    """What there is in the cloud: machines that are not gone, and volumes."""
+    state = box.ask("state")
+    state["machines"] = [machine for machine in state["machines"] if machine["state"] != GONE]
+    if output == "json":
+        click.echo(json.dumps(state, indent=1))
+        return
+    for machine in state["machines"]:
+        click.echo(
+            "  ".join(f"{machine[key]:<12}" for key in ("id", "state", "type", "zone", "market", "address", "name"))
+        )
+    for volume in state["volumes"]:
+        click.echo(f"{volume['id']}  {volume['gb']} GB in {volume['zone']}, of {volume['machine'] or 'no machine'}")
+    if not state["machines"] and not state["volumes"]:
+        click.echo("No machine, no volume.")
+
+
+@main.command()
+@click.argument("effect", type=click.Choice([*EFFECTS, "nothing"]))
+@click.option("--type", "instance_type", default="*", help="Instance types, as a pattern: m5.*")
+@click.option("--zone", default="*", help="Zones, as a pattern: us-east-1?")
+@click.option("--market", type=click.Choice(["spot", "on-demand", "*"]), default="*")
+@click.option("--seconds", default=120.0, show_default=True, help="Of a slow boot.")
+@click.option("--share", default=0.5, show_default=True, help="Of requests that are throttled.")
+@click.pass_obj
+def fail(box: Box, effect: str, instance_type: str, zone: str, market: str, seconds: float, share: float) -> None:
+    """Let something go wrong from now on; `box fail nothing` ends all of it."""
+    rules = (
+        [] if effect == "nothing" else [*box.faults.rules(), Rule(effect, instance_type, zone, market, seconds, share)]
+    )
+    box.faults.write(rules)
+
+
+@main.command()
+@click.argument("machine")
+@click.option("--notice", default=120.0, show_default=True, help="Seconds between the notice and the end.")
+@click.pass_obj
+def interrupt(box: Box, machine: str, notice: float) -> None:
+    """Take spot machines back: an id, or the beginning of their cluster's name."""
+    box.ask(f"interrupt?machine={machine}&notice_s={notice}", "POST")
+
+
+@main.command()
+@click.argument("machine")
+@click.pass_obj
+def lose(box: Box, machine: str) -> None:
+    """Let a machine break: it is off at once, as if its plug had been pulled."""
+    box.ask(f"lose?machine={machine}", "POST")
+
+
+@main.command()
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+@click.pass_obj
+def bill(box: Box, output: str) -> None:
+    """What the cloud would charge, by MLCD's launches."""
+    items = box.bill()
+    if output == "json":
+        click.echo(json.dumps([vars(item) for item in items], indent=1))
+        return
+    for launch, total in by_launch(items).items():
+        click.echo(f"{launch or '(no launch of MLCD)':<44} ${total:.6f}")
+        for item in items:
+            if item.tags.get("mlcd", "") == launch:
+                click.echo(
+                    f"    {item.what:<32} {item.seconds:>8.1f} s  ${item.usd:.6f}{'' if item.is_over else '  goes on'}"
+                )
+
+
+def by_launch(items: list[Item]) -> dict[str, float]:
+    """Dollars by the label that MLCD gives to its machines."""
+    totals: dict[str, Any] = defaultdict(float)
+    for item in items:
+        totals[item.tags.get("mlcd", "")] += item.usd
+    return dict(totals)

@@ -1,0 +1,100 @@
+"""python -m mlcd_box.cloud BOX IMAGE: the cloud of a box, in its network namespace, until it is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+GATEWAY, PORT = "172.31.255.254", 5000
+"""In moto's default VPC, outside of its subnets."""
+ENDPOINT = f"http://{GATEWAY}:{PORT}"
+AMI = "ami-0b0c5e7a"
+KEYS = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
+
+
+def main(box: Path, image: Path) -> None:
+    """Serve until killed. moto reads its settings when it is imported."""
+    (box / "amis.json").write_text(json.dumps([_ami()]))
+    os.environ.update(MOTO_AMIS_PATH=str(box / "amis.json"), MOTO_IAM_LOAD_MANAGED_POLICIES="true", MOTO_PORT=str(PORT))
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+    from werkzeug.serving import run_simple
+
+    from mlcd_box.cloud.control import control
+    from mlcd_box.cloud.ec2 import Ec2
+    from mlcd_box.cloud.faults import Faults
+    from mlcd_box.cloud.metadata import ADDRESS, serve_metadata
+    from mlcd_box.cloud.traffic import on_the_way
+    from mlcd_box.events import EventLog
+
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    for command in (
+        "ip link set lo up",
+        "ip link add br0 type bridge",
+        f"ip addr add {GATEWAY}/16 dev br0",
+        "ip link set br0 up",
+        f"ip addr add {ADDRESS}/32 dev br0",
+    ):
+        subprocess.run(command.split(), check=True)
+    ec2 = Ec2(box, image, ENDPOINT, EventLog(box / "events.jsonl"), Faults(box / "faults.json"))
+    ec2.install()
+    threading.Thread(target=serve_metadata(ec2).serve_forever, daemon=True).start()
+    moto = on_the_way(DomainDispatcherApplication(create_backend_app), ec2.faults, ec2.events)
+    ours = control(ec2)
+
+    def application(environ: dict[str, Any], respond: Any) -> Any:
+        return (ours if environ["PATH_INFO"].startswith("/box/") else moto)(environ, respond)
+
+    threading.Timer(0.5, _furnish, args=(box,)).start()
+    run_simple("0.0.0.0", PORT, application, threaded=True, request_handler=MotoRequestHandler)
+
+
+def _furnish(box: Path) -> None:
+    """An account as a real one is: a default VPC with a way out, and SkyPilot's role.
+
+    Without the role SkyPilot would make it at the first launch, and wait for half a minute.
+    """
+    import boto3
+
+    from mlcd_box.cloud.metadata import ROLE
+    from mlcd_box.offers import REGIONS
+
+    for region in REGIONS:
+        ec2 = boto3.client("ec2", endpoint_url=f"http://127.0.0.1:{PORT}", region_name=region, **KEYS)
+        gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+        ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=ec2.describe_vpcs()["Vpcs"][0]["VpcId"])
+        table = ec2.describe_route_tables()["RouteTables"][0]["RouteTableId"]
+        ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway)
+    iam = boto3.client("iam", endpoint_url=f"http://127.0.0.1:{PORT}", region_name="us-east-1", **KEYS)
+    iam.create_instance_profile(InstanceProfileName=ROLE)
+    iam.create_role(RoleName=ROLE, AssumeRolePolicyDocument="{}")
+    iam.add_role_to_instance_profile(InstanceProfileName=ROLE, RoleName=ROLE)
+    (box / "ready").write_text("")
+
+
+def _ami() -> dict[str, Any]:
+    return {
+        "ami_id": AMI,
+        "state": "available",
+        "public": True,
+        "owner_id": "123456789012",
+        "name": "skypilot-node",
+        "image_location": "box",
+        "sriov": "simple",
+        "root_device_type": "ebs",
+        "root_device_name": "/dev/sda1",
+        "description": "a machine of the box",
+        "image_type": "machine",
+        "architecture": "x86_64",
+        "virtualization_type": "hvm",
+        "hypervisor": "xen",
+    }
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,49 @@
+"""What the cloud sells: the types of MLCD's catalog that a small box can play, and its prices.
+
+Prices in us-east-1 are the catalog's. The second region is made up: it is a little dearer, so that a wrong region is
+seen in the bill.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from mlcd.catalog.files import load_rows
+
+TYPES = ("m5.large", "m5.xlarge", "c5.large", "c5.xlarge", "c5.2xlarge", "r5.large")
+REGIONS = {"us-east-1": 1.0, "us-west-2": 1.15}
+"""Factor on the prices of us-east-1."""
+ZONES = "abc"
+SPOT = 0.4
+"""Of the on-demand price, where the catalog has no spot price."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """Dollars per hour of one machine."""
+
+    on_demand: float
+    spot: float
+
+
+@cache
+def prices() -> dict[tuple[str, str], Price]:
+    """By type and region."""
+    rows = {row.instance_type: row for row in load_rows("aws") if row.instance_type in TYPES}
+    return {
+        (name, region): Price(row.usd_per_hour * factor, (row.spot_usd_per_hour or SPOT * row.usd_per_hour) * factor)
+        for name, row in rows.items()
+        for region, factor in REGIONS.items()
+    }
+
+
+def usd_per_hour(instance_type: str, zone: str, market: str) -> float:
+    """The price of a machine in a zone. `market`: spot or on-demand."""
+    price = prices()[instance_type, zone[:-1]]
+    return price.spot if market == "spot" else price.on_demand
+
+
+def sizes() -> dict[str, tuple[float, float]]:
+    """vCPUs and GB of memory of each type."""
+    return {row.instance_type: (row.vcpus, row.memory_gb) for row in load_rows("aws") if row.instance_type in TYPES}
