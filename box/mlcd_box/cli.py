@@ -127,3 +127,13 @@ def by_launch(items: list[Item]) -> dict[str, float]:
     for item in items:
         totals[item.tags.get("mlcd", "")] += item.usd
     return dict(totals)
+
+
+@main.command()
+@click.argument("scenarios", nargs=-1)
+@click.option("--keep", is_flag=True, help="Leave the boxes of scenarios that failed as they are.")
+def test(scenarios: tuple[str, ...], keep: bool) -> None:
+    """Play scenarios, each in a box of its own: all, or those named. Prints a table."""
+    from mlcd_box.play import play_all
+
+    raise SystemExit(play_all(scenarios, keep))

@@ -1,0 +1,188 @@
+"""What may happen between MLCD and a cloud, each as a story that is played in a box of its own.
+
+A scenario brings something about and checks what only it can know; `play` then holds the ledger against the cloud's
+bill and waits until nothing is left. Its docstring is its row's name in the table.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+
+from mlcd_box.cloud.faults import Rule
+from mlcd_box.stage import Stage
+
+Scenario = Callable[[Stage], None]
+SCENARIOS: dict[str, Scenario] = {}
+KILLS = 10
+FEASIBLE, NOT_FEASIBLE, STOPPED = 0, 3, 2
+"""Exit codes of `mlcd train`."""
+
+
+def scenario(story: Scenario) -> Scenario:
+    """Part of `box test`."""
+    SCENARIOS[story.__name__.replace("_", "-")] = story
+    return story
+
+
+@scenario
+def three_probes(stage: Stage) -> None:
+    """a search of three probes, and the final run"""
+    job = stage.job(instances="[m5.large, c5.large, r5.large]", method="heterbo")
+    assert stage.mlcd("train", job, "-y") == FEASIBLE, stage.said()
+    probed = {event["type"] for event in stage.events("started")}
+    assert len(probed) == 3, probed
+
+
+@scenario
+def two_nodes(stage: Stage) -> None:
+    """two nodes"""
+    assert stage.mlcd("train", stage.job(nodes="2..2"), "-y") == FEASIBLE, stage.said()
+
+
+@scenario
+def zone_without_capacity(stage: Stage) -> None:
+    """a zone without capacity"""
+    stage.box.faults.write([Rule("no-capacity", zone="us-east-1a")])
+    assert stage.mlcd("train", stage.job(), "-y") == FEASIBLE, stage.said()
+    assert {event["zone"] for event in stage.events("started")} == {"us-east-1b"}
+    assert stage.events("refused")
+
+
+@scenario
+def no_capacity_anywhere(stage: Stage) -> None:
+    """no zone has capacity"""
+    stage.box.faults.write([Rule("no-capacity")])
+    assert stage.mlcd("train", stage.job(), "-y") != FEASIBLE
+    assert stage.events("started") == []
+
+
+@scenario
+def quota(stage: Stage) -> None:
+    """a quota of nothing"""
+    stage.box.faults.write([Rule("quota")])
+    assert stage.mlcd("train", stage.job(), "-y") != FEASIBLE
+    assert stage.events("started") == []
+
+
+@scenario
+def spot_taken_back_in_a_probe(stage: Stage) -> None:
+    """spot machines taken back in a probe"""
+    running = stage.start("train", stage.job(spot=True), "-y")
+    stage.until(lambda: stage.events("running"))
+    stage.take_back(stage.events("running")[0]["id"])
+    assert running.wait() == FEASIBLE, stage.said()
+
+
+@scenario
+def spot_taken_back_in_the_run(stage: Stage) -> None:
+    """spot machines taken back in the final run, which goes on from its bucket"""
+    job = stage.job(work=12_000, spot=True, bucket="saved-work")
+    running = stage.start("train", job, "-y")
+    stage.until(lambda: "% done" in stage.said())
+    stage.until(lambda: stage.saved_in("saved-work"))
+    stage.take_back(stage.running()[-1]["id"])
+    assert running.wait() == FEASIBLE, stage.said()
+    assert "preempted" in stage.said() or "taken back" in stage.said(), stage.said()
+
+
+@scenario
+def worker_lost_in_a_probe(stage: Stage) -> None:
+    """a worker lost in a probe"""
+    running = stage.start("train", stage.job(nodes="2..2", work=20_000), "-y")
+    stage.until(lambda: stage.reports() >= 3)
+    stage.lose_worker()
+    assert running.wait() == FEASIBLE, stage.said()
+    assert "no longer up" in stage.said(), stage.said()
+
+
+@scenario
+def worker_lost_in_the_run(stage: Stage) -> None:
+    """a worker lost in the final run"""
+    running = stage.start("train", stage.job(nodes="2..2", work=12_000), "-y")
+    stage.until(lambda: "% done" in stage.said())
+    stage.lose_worker()
+    assert running.wait() == FEASIBLE, stage.said()
+    assert "no longer up" in stage.said(), stage.said()
+
+
+@scenario
+def no_ssh(stage: Stage) -> None:
+    """a type whose machines never answer ssh"""
+    stage.box.faults.write([Rule("no-ssh", "c5.large")])
+    job = stage.job(instances="[c5.large, m5.large]", method="heterbo")
+    assert stage.mlcd("train", job, "-y") == FEASIBLE, stage.said()
+
+
+@scenario
+def api_server_killed(stage: Stage) -> None:
+    """SkyPilot's API server killed in the final run, and started again"""
+    running = stage.start("train", stage.job(work=8_000), "-y")
+    stage.until(lambda: "% done" in stage.said())
+    stage.box.kill_server()
+    stage.box.start_server()
+    if running.wait() != FEASIBLE:
+        assert stage.mlcd("resume", "play-1", "-y") == FEASIBLE, stage.said()
+
+
+@scenario
+def killed_again_and_again(stage: Stage) -> None:
+    """MLCD killed at ten random moments"""
+    seed = time.time_ns() % 1_000_000
+    moments = random.Random(seed)
+    stage.notes.append(f"seed {seed}")
+    command: tuple[object, ...] = ("train", stage.job(work=8_000), "-y")
+    for _ in range(KILLS):
+        process = stage.start(*command)
+        until_s = time.monotonic() + moments.uniform(3, 100)
+        while process.poll() is None and time.monotonic() < until_s:
+            time.sleep(0.2)
+        if process.poll() is not None:
+            break
+        stage.signal(process, signal.SIGKILL)
+        process.wait()
+        command = ("resume", "play-1", "-y") if stage.has_begun("play-1") else command
+    stage.finish("play-1")
+
+
+@scenario
+def both_killed(stage: Stage) -> None:
+    """MLCD and SkyPilot's server killed at once while machines come up"""
+    process = stage.start("train", stage.job(), "-y")
+    stage.until(lambda: stage.events("running"))
+    stage.signal(process, signal.SIGKILL)
+    stage.box.kill_server()
+    process.wait()
+    stage.notes.append(f"gone by themselves after {stage.wait_until_nothing_is_left():.0f} s")
+    stage.box.start_server()
+    stage.finish("play-1")
+
+
+@scenario
+def ctrl_c_twice(stage: Stage) -> None:
+    """Ctrl-C twice in a probe"""
+    process = stage.start("train", stage.job(work=20_000), "-y")
+    stage.until(lambda: stage.reports() >= 2)
+    stage.signal(process, signal.SIGINT)
+    time.sleep(2)
+    stage.signal(process, signal.SIGINT)
+    process.wait()
+    assert "Traceback" not in stage.said(), stage.said()
+
+
+@scenario
+def two_runs(stage: Stage) -> None:
+    """two runs at once"""
+    both = [stage.start("train", stage.job(name), "-y") for name in ("play", "other")]
+    assert [process.wait() for process in both] == [FEASIBLE, FEASIBLE]
+
+
+@scenario
+def deadline_ends_a_hanging_job(stage: Stage) -> None:
+    """a deadline that ends a job that hangs"""
+    job = stage.job(hangs=True, work=3_000, limit="deadline: 20m")
+    began_s = time.monotonic()
+    assert stage.mlcd("train", job, "-y") != FEASIBLE
+    assert time.monotonic() - began_s <= 20 * 60

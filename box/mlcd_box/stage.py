@@ -1,0 +1,225 @@
+"""Where a scenario plays: a box of its own, MLCD in it, and what is held against each other at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mlcd_box.bill import Item
+from mlcd_box.boxes import Box
+from mlcd_box.events import Event, read_events
+
+JOB = """
+name: {name}
+workdir: .
+run: {run}
+resources: {resources}
+file_mounts: {mounts}
+mlcd:
+  work: {work}
+  goal: cheapest
+  {limit}
+  search: {search}
+  checkpoints: {checkpoints}
+  on: skypilot:aws
+"""
+PROGRAM = """
+import os, pathlib, time
+import mlcd_tracker
+nodes, rank = int(os.environ["SKYPILOT_NUM_NODES"]), os.environ["SKYPILOT_NODE_RANK"]
+folder = os.environ.get("MLCD_CHECKPOINT_DIR")
+saved = pathlib.Path(folder, "done") if folder else None
+done = float(saved.read_text()) if saved is not None and saved.exists() else 0.0
+total = float(os.environ["TOTAL"])
+while done < total:
+    time.sleep(0.5)
+    done += 50.0 * nodes**0.9
+    if rank == "0":
+        mlcd_tracker.step(50.0 * nodes**0.9)
+        if saved is not None and int(done / 1000) > int((done - 50.0 * nodes**0.9) / 1000):
+            saved.parent.mkdir(parents=True, exist_ok=True)
+            saved.write_text(str(done))
+            mlcd_tracker.saved()
+    if os.environ.get("HANGS") and done > 500:
+        time.sleep(1e6)
+"""
+"""100 samples a second on a node, without using its CPU."""
+GONE_WITHIN_S = 15 * 60.0
+
+
+@dataclass
+class Stage:
+    """A scenario's box and folder. `notes`: what the scenario wants to be told in its row."""
+
+    box: Box
+    folder: Path
+    notes: list[str] = field(default_factory=list)
+    _processes: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def job(
+        self,
+        name: str = "play",
+        *,
+        work: int = 4_000,
+        nodes: str = "1..1",
+        instances: str = "[m5.large]",
+        limit: str = "budget: $2",
+        spot: bool = False,
+        hangs: bool = False,
+        bucket: str | None = None,
+        method: str = "net-value",
+    ) -> Path:
+        """A job of two parts: its file, and a program that sleeps and reports."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "job.py").write_text(PROGRAM)
+        path = self.folder / f"{name}.yaml"
+        path.write_text(
+            JOB.format(
+                name=name,
+                run=f"TOTAL={work} {'HANGS=1 ' if hangs else ''}python3 job.py",
+                resources=f"{{infra: aws/us-east-1, disk_size: 30, use_spot: {str(spot).lower()}}}",
+                mounts=f"{{/checkpoints: {{name: {bucket}, mode: MOUNT}}}}" if bucket else "{}",
+                work=work,
+                limit=limit,
+                search=f"{{instances: {instances}, nodes: {nodes}, method: {method}}}",
+                checkpoints=str(bucket is not None).lower(),
+            )
+        )
+        return path
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        """Start `mlcd` in the box; its words go to a file."""
+        number = len(self._processes) + 1
+        with (self.folder / f"mlcd-{number}.log").open("w") as log:
+            process = subprocess.Popen(
+                self.box.command(["mlcd", *map(str, arguments)]),
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+        return process
+
+    def mlcd(self, *arguments: object) -> int:
+        """Run `mlcd` in the box to its end; its exit code."""
+        return self.start(*arguments).wait()
+
+    def said(self) -> str:
+        """What the newest `mlcd` has said."""
+        return (self.folder / f"mlcd-{len(self._processes)}.log").read_text()
+
+    def signal(self, process: subprocess.Popen[str], number: signal.Signals) -> None:
+        """Send a signal to `mlcd` itself: the process that entered the box is but its parent."""
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            os.kill(int(child), number)
+
+    def document(self, *arguments: object) -> Any:
+        """What `mlcd ... -o json` prints."""
+        command = self.box.command(["mlcd", *map(str, arguments), "-o", "json"])
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    def events(self, *kinds: str) -> list[Event]:
+        """What has happened in the cloud so far."""
+        return [event for event in read_events(self.box.folder / "events.jsonl") if event["kind"] in kinds]
+
+    def until(self, happened: Callable[[], object], within_s: float = 600.0) -> None:
+        """Wait for it."""
+        until_s = time.monotonic() + within_s
+        while not happened():
+            if time.monotonic() > until_s:
+                raise TimeoutError(f"it did not happen in {within_s:.0f} s")
+            time.sleep(0.5)
+
+    def running(self) -> list[Event]:
+        """The machines that run now, the newest last."""
+        ended = {event["id"] for event in self.events("stopped", "terminated")}
+        return [event for event in self.events("running") if event["id"] not in ended]
+
+    def take_back(self, machine: str) -> None:
+        """Take a spot machine back; the notice is short, so that the scenario is, too."""
+        self.box.ask(f"interrupt?machine={machine}&notice_s=10", "POST")
+
+    def lose_worker(self) -> None:
+        """Pull the plug of the machine that came last: SkyPilot's head is the first."""
+        self.box.ask(f"lose?machine={self.running()[-1]['id']}", "POST")
+
+    def reports(self) -> int:
+        """Progress that any job has reported so far, by the logs that MLCD keeps."""
+        logs = (self.box.home / ".mlcd" / "launches").glob("*/0.log")
+        return sum(log.read_text(errors="replace").count("@mlcd t=") for log in logs)
+
+    def saved_in(self, bucket: str) -> bool:
+        """Whether the job has saved something there."""
+        listed = self.box.command(["aws", "s3", "ls", "--recursive", f"s3://{bucket}"])
+        return bool(subprocess.run(listed, capture_output=True, text=True, check=False).stdout.strip())
+
+    def has_begun(self, run: str) -> bool:
+        """Whether the ledger knows this run."""
+        return subprocess.run(self.box.command(["mlcd", "show", run]), capture_output=True, check=False).returncode == 0
+
+    def finish(self, run: str) -> None:
+        """Resume a run, if it has begun, until it says how it ended."""
+        if self.has_begun(run):
+            for _ in range(3):
+                if self.mlcd("resume", run, "-y") == 0:
+                    return
+            raise AssertionError(self.said())
+
+    def runs(self) -> list[str]:
+        """The runs in the ledger."""
+        return [run["run"] for run in self.document("runs")["runs"]]
+
+    def left(self) -> int:
+        """Machines and volumes that are still there."""
+        state = self.box.ask("state")
+        return len([each for each in state["machines"] if each["state"] != "terminated"]) + len(state["volumes"])
+
+    def wait_until_nothing_is_left(self) -> float:
+        """How long it took, from now."""
+        began_s = time.monotonic()
+        self.until(lambda: self.left() == 0, GONE_WITHIN_S)
+        return time.monotonic() - began_s
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is held against each other: MLCD's books and the cloud's."""
+
+    launches: int
+    ledger_usd: float
+    cloud_usd: float
+    minutes_usd: float
+    """A minute of each machine that ran."""
+
+    def verdict(self) -> str:
+        """Empty where the books hold the bill, and not much more."""
+        if self.ledger_usd < self.cloud_usd - 1e-9:
+            return "the ledger is below the bill"
+        if self.ledger_usd > max(1.05 * self.cloud_usd, self.cloud_usd + self.minutes_usd) + 1e-9:
+            return "the ledger is far above the bill"
+        return ""
+
+
+def outcome(stage: Stage) -> Outcome:
+    """Of all runs that the box has seen."""
+    entries = [entry for run in stage.runs() for entry in stage.document("ledger", run)["entries"]]
+    paid = [entry["measurement"]["usd"] for entry in entries if entry["kind"] == "settled"]
+    items: list[Item] = stage.box.bill()
+    machines = stage.events("started")
+    return Outcome(
+        launches=len([entry for entry in entries if entry["kind"] == "reserved"]),
+        ledger_usd=sum(paid),
+        cloud_usd=sum(item.usd for item in items),
+        minutes_usd=sum(machine["usd_per_hour"] for machine in machines) / 60,
+    )
