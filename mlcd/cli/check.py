@@ -108,12 +108,12 @@ def _catalog() -> Check:
 
 
 def _backends() -> list[Check]:
-    gpus = found_here()
     local = what_nodes_lack() or "real nodes on this machine, each with limits of its own"
+    gpus = found_here().kinds
     return [
         Check("backend simulated", True, "a made-up cloud over the catalog; the default"),
         Check("backend recorded:DIR", True, "replays a folder with recording.yaml and points.csv"),
-        Check("backend local", True, f"{local}; GPUs: {gpus.kinds or f'none ({gpus.why_none})'}"),
+        Check("backend local", True, f"{local}; GPUs: {gpus}" if gpus else local),
     ]
 
 

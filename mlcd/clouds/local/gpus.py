@@ -63,8 +63,8 @@ class Found:
         if not self.gpus:
             return f"this machine has no GPU for it ({self.why_none}); leave the type out, or go to a machine with GPUs"
         if not fitting:
-            known = next((word for word in re.split(r"[\s-]", self.gpus[0].name) if re.search(r"\d", word)), ANY_GPU)
-            return f"this machine has other GPUs ({self.kinds}); name theirs, such as {known}:{offer.accelerators}"
+            known = f"{short_name(self.gpus[0].name)}:{offer.accelerators}"
+            return f"this machine has other GPUs ({self.kinds}); name theirs, such as {known}"
         needs = f"{nodes} nodes need {wanted}" if nodes > 1 else f"a node needs {wanted}"
         return f"{needs}, and this machine has {self.kinds}; lower the number, or leave the type out"
 
@@ -110,6 +110,11 @@ def is_kind(told: str, written: str) -> bool:
     words = _words(told)
     known = {"".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1)}
     return all(word in known for word in _words(written))
+
+
+def short_name(told: str) -> str:
+    """The name to write in a file for a GPU of nvidia-smi's name: 'A100' for 'NVIDIA A100-SXM4-80GB'."""
+    return next((word for word in re.split(r"[\s-]", told) if re.search(r"\d", word)), ANY_GPU)
 
 
 class HeldGpus:
