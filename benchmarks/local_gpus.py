@@ -182,12 +182,12 @@ def try_to_share() -> str:
     """Ask for all GPUs while a launch has one of them."""
     from mlcd.clouds.local.gpus import HeldGpus, found_here
     from mlcd.core.configuration import Configuration, Offer
-    from mlcd.core.errors import NoCapacity
+    from mlcd.core.errors import NothingOrdered
 
     try:
         with HeldGpus(Configuration(Offer("all", 1.0, 1.0, 1.0, "GPU", len(found_here().gpus)), 1)):
             return "got the same GPU"
-    except NoCapacity:
+    except NothingOrdered:
         return "refused"
 
 

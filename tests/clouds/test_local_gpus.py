@@ -24,7 +24,7 @@ from mlcd.clouds.node_types import load_local_types
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
-from mlcd.core.errors import NoAccess, NoCapacity, UserError
+from mlcd.core.errors import NoAccess, NothingOrdered, UserError
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud, cloud
 from mlcd.testing.backends import python_job
@@ -135,7 +135,7 @@ def test_the_command_line_refuses_before_anything_is_begun(tmp_path, monkeypatch
 def test_a_gpu_belongs_to_one_launch_at_a_time(tmp_path, monkeypatch):
     pretend_gpus(tmp_path, monkeypatch, [A100] * 3)
     with HeldGpus(Configuration(GPU, 2)) as first:
-        with pytest.raises(NoCapacity, match="other launches on this machine hold its GPUs"):
+        with pytest.raises(NothingOrdered, match="other launches on this machine hold the GPUs"):
             HeldGpus(Configuration(GPU, 2))
         with HeldGpus(Configuration(GPU, 1)) as second:  # the one that the failed attempt has given back
             assert not set(second.gpus) & set(first.gpus)
@@ -158,7 +158,7 @@ def test_it_is_held_until_the_watchdog_has_torn_down(tmp_path, monkeypatch):
     with Watchdog(folder, None, held.descriptors):
         with held:
             pass  # MLCD is gone
-        with pytest.raises(NoCapacity):
+        with pytest.raises(NothingOrdered):
             HeldGpus(Configuration(GPU, 1))
         record_end(folder, 0.0)
     with HeldGpus(Configuration(GPU, 1)):

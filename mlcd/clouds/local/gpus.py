@@ -18,7 +18,7 @@ from typing import Self
 
 from mlcd.clouds.node_types import ANY_GPU
 from mlcd.core.configuration import Configuration, Offer
-from mlcd.core.errors import BackendError, NoCapacity, UserError
+from mlcd.core.errors import BackendError, NothingOrdered, UserError
 
 NVIDIA_SMI = "nvidia-smi"
 FIELDS = "uuid,name,memory.total,memory.used,utilization.gpu"
@@ -121,7 +121,7 @@ class HeldGpus:
     """The GPUs of a launch's nodes, which no other launch gets while the `with` block runs."""
 
     def __init__(self, configuration: Configuration) -> None:
-        """Take them; `NoCapacity` if other launches hold too many of them now."""
+        """Take them; `NothingOrdered` if other launches hold too many of them now."""
         offer, nodes = configuration.offer, configuration.nodes
         self._each, self._sockets = offer.accelerators, ExitStack()
         self.gpus: tuple[Gpu, ...] = ()
@@ -138,7 +138,7 @@ class HeldGpus:
                 self.descriptors += (held.fileno(),)
         if len(self.gpus) < nodes * offer.accelerators:
             self._sockets.close()
-            raise NoCapacity(f"{configuration}: other launches on this machine hold its GPUs; see mlcd runs")
+            raise NothingOrdered(f"{configuration}: other launches on this machine hold the GPUs; wait until they end")
 
     def variables(self, node: int) -> dict[str, str]:
         """What tells a node's processes their GPUs: by UUID, as CUDA may number them unlike nvidia-smi."""
