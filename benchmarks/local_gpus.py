@@ -23,7 +23,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-NEEDED = ("click", "numpy", "pydantic", "rich", "scipy", "sqlalchemy", "yaml")
+NEEDED = {"yaml": "pyyaml", "re2": "google-re2"} | {
+    name: name for name in ("click", "numpy", "pydantic", "rich", "scipy", "sqlalchemy", "threadpoolctl")
+}
+"""By module, the package that has it."""
 STEPS = 240
 NODES = """
 probe: 40s
@@ -103,11 +106,13 @@ def main() -> int:
     paths = [str(ROOT), *([str(asked.packages.resolve())] if asked.packages else [])]
     sys.path[:] = [paths[0], *sys.path, *paths[1:]]  # what this Python has itself comes first
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*paths, os.environ.get("PYTHONPATH")]))
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    missing = [package for module, package in NEEDED.items() if importlib.util.find_spec(module) is None]
     print(f"Python {platform.python_version()} at {sys.executable}, Linux {platform.release()}, user {os.geteuid()}")
     print(f"PyTorch: {'found' if importlib.util.find_spec('torch') else 'not found, so libcuda is used'}")
     if missing:
-        print(f"MLCD needs {', '.join(missing)}: bring them in a folder, and give it as --packages", file=sys.stderr)
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        install = f"pip install --target DIR --python-version {version} --only-binary=:all: {' '.join(missing)}"
+        print(f"MLCD needs more packages; where there is a network: {install}; then here: --packages DIR")
         return 1
     return compare(asked.plain)
 
@@ -148,10 +153,10 @@ def one_run(folder: Path, kind: str, gpu: str, plain: bool) -> dict[str, str]:
     (work / "work.py").write_text(WORK)
     seconds, code, out, err, second = train(work, kind, plain)
     if code and not plain:
-        print(f"{kind}: mlcd train ends with {code}: {err.strip()[-600:]}\nOnce more, with plain nodes:")
+        print(f"{kind}: mlcd train ends with {code}: {err.strip()[-400:]}\nOnce more, with plain nodes:")
         seconds, code, out, err, second = train(work, kind, plain=True)
     if code:
-        print(f"{kind}: mlcd train ends with {code}: {err.strip()[-2000:]}")
+        print(f"{kind}: mlcd train ends with {code}: {err.strip()[-400:]}")
     document: dict[str, Any] = json.loads(out) if out.startswith("{") else {}
     row = {"mlcd train": f"{document.get('status', '?')}, exit code {code}, {seconds:.0f} s", **told(work)}
     return {**row, "another launch meanwhile": second}
