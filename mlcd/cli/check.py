@@ -14,6 +14,7 @@ from rich.markup import escape
 from mlcd.catalog import CLOUDS, load_rows
 from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.server import chosen_server
+from mlcd.clouds.local.gpus import found_here
 from mlcd.clouds.local.isolation import what_nodes_lack
 from mlcd.clouds.ray.cluster import resources
 from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
@@ -107,10 +108,12 @@ def _catalog() -> Check:
 
 
 def _backends() -> list[Check]:
+    local = what_nodes_lack() or "real nodes on this machine, each with limits of its own"
+    gpus = found_here().kinds
     return [
         Check("backend simulated", True, "a made-up cloud over the catalog; the default"),
         Check("backend recorded:DIR", True, "replays a folder with recording.yaml and points.csv"),
-        Check("backend local", True, what_nodes_lack() or "real nodes on this machine, each with limits of its own"),
+        Check("backend local", True, f"{local}; GPUs: {gpus}" if gpus else local),
     ]
 
 

@@ -1,7 +1,7 @@
 """Launches on disk: what was ordered, the logs, the end. The order is written before any machine exists.
 
 `order.json`   label, start time, process that ordered it     `N.log`   output of the N-th process
-`ended`        the time at which everything was torn down
+`ended`        the time at which everything was torn down     `gpus.csv`   what its GPUs did, on local nodes
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Node types of the local and the Ray backend: a YAML file of CPUs, memory, link and price.
+"""Node types of the local and the Ray backend: a YAML file of CPUs, memory, link, GPUs and price.
 
 probe: 20s              the longest time of a probe on one node
 probe_extra: 3s         added for every three further nodes
@@ -6,11 +6,14 @@ startup: 40s            timeout of the first report of progress
 nodes: 1..8             on Ray, by default all nodes of the cluster
 types:
   small: {cpus: 0.2, memory: 2GB, link: 100Mbit, usd_per_hour: 0.20}
+  gpu: {cpus: 8, memory: 64GB, link: 10Gbit, usd_per_hour: 3.10, accelerators: V100:1, tflops: 15.7}
+
+`accelerators: 2` means two GPUs of any kind.
 
 Only on Ray:
 checkpoints: /shared    a folder that all nodes share, for jobs that save their work
 types:
-  gpu: {cpus: 8, memory: 64GB, link: 10Gbit, usd_per_hour: 3.10, accelerators: V100:1, tflops: 15.7, resource: v100}
+  gpu: {..., resource: v100}
 """
 
 import re
@@ -29,6 +32,8 @@ from mlcd.core.errors import UserError
 from mlcd.core.units import parse_duration, parse_gb, parse_range, parse_usd
 
 MANY = 1_000_000
+ANY_GPU = "GPU"
+"""The name of an accelerator that may be of any kind."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +73,11 @@ def _mbit(written: Any) -> float:
 
 
 def _accelerators(written: Any) -> tuple[str, int]:
-    name, _, count = str(written).partition(":")
-    if not name or not (count or "1").isdecimal() or count == "0":
-        raise ValueError(f"'{written}': expected a name and a count, such as V100:4")
+    """'V100:4', 'V100' or 4 to a name and a count."""
+    text = str(written).strip()
+    name, _, count = f"{ANY_GPU}:{text}".partition(":") if text.isdecimal() else text.partition(":")
+    if not name or not (count or "1").isdecimal() or int(count or 1) == 0 or isinstance(written, bool):
+        raise ValueError(f"'{written}': expected a name and a count, such as V100:4, or a count")
     return name, int(count or 1)
 
 
@@ -85,20 +92,26 @@ class _Type(BaseModel):
     memory: Annotated[float, BeforeValidator(parse_gb)]
     link: Annotated[float, BeforeValidator(_mbit)]
     usd_per_hour: Annotated[float, BeforeValidator(parse_usd)]
-
-    def offer(self, name: str, cloud: str) -> Offer:
-        return Offer(name, self.usd_per_hour, self.cpus, self.memory, network_gbps=self.link / 1_000, cloud=cloud)
-
-
-class _RayType(_Type):
-    resource: Annotated[str, Field(min_length=1)] | None = None
     accelerators: Annotated[tuple[str, int], BeforeValidator(_accelerators)] = ("", 0)
     tflops: Annotated[float, Field(ge=0)] = 0.0
 
     def offer(self, name: str, cloud: str) -> Offer:
         accelerator, count = self.accelerators
-        offer = super().offer(name, cloud)
-        return replace(offer, accelerator=accelerator, accelerators=count, tflops_per_accelerator=self.tflops)
+        return Offer(
+            name,
+            self.usd_per_hour,
+            self.cpus,
+            self.memory,
+            accelerator=accelerator,
+            accelerators=count,
+            tflops_per_accelerator=self.tflops,
+            network_gbps=self.link / 1_000,
+            cloud=cloud,
+        )
+
+
+class _RayType(_Type):
+    resource: Annotated[str, Field(min_length=1)] | None = None
 
 
 class _LocalFile(BaseModel):

@@ -16,8 +16,10 @@ from typing import IO
 import mlcd.clouds.local.teardown as teardown
 import mlcd_tracker
 from mlcd.clouds.environment import check_environment
-from mlcd.clouds.launches import MOST_READ, KeepsLaunches
+from mlcd.clouds.launches import MOST_READ, KeepsLaunches, before_ordering
 from mlcd.clouds.live import LiveJob, Timeouts
+from mlcd.clouds.local.gpu_usage import UsageRecorder
+from mlcd.clouds.local.gpus import HeldGpus
 from mlcd.clouds.local.isolation import IsolatedNodes, PlainNodes
 from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
 from mlcd.clouds.platforms import checkpoint_environment
@@ -47,15 +49,18 @@ class Local(KeepsLaunches):
         """Bring the nodes up, run the job on them, tear them down."""
         started_s = self.clock.elapsed_s()
         check_environment(job)
-        folder = self.launches.open(launch)
-        with ExitStack() as stack:
-            stack.enter_context(teardown.Watchdog(folder, launch.lifetime_s))
+        with before_ordering():
+            gpus = HeldGpus(launch.configuration)
+        with gpus, ExitStack() as stack:
+            folder = self.launches.open(launch)
+            stack.enter_context(teardown.Watchdog(folder, launch.lifetime_s, gpus.descriptors))
             processes: list[_Process] = []
             stack.callback(teardown.tear_down, folder, reap=partial(_close, processes))
             workspace, environment = self._prepared(job, launch, folder)
             node_class = IsolatedNodes if self.isolated else PlainNodes
             machines = node_class(teardown.mark_of(folder), launch.configuration.offer, launch.configuration.nodes)
-            nodes = _Nodes(folder, workspace, machines, processes)
+            nodes = _Nodes(folder, workspace, machines, gpus, processes)
+            stack.enter_context(UsageRecorder(gpus.gpus, folder))
             timeouts = Timeouts(self.startup_s, self.hangs_after_s, TEARDOWN_S)
             live = LiveJob(job, launch, nodes, self.clock, timeouts, started_s, environment)
             yield from live.events()
@@ -120,6 +125,7 @@ class _Nodes:
     folder: Path
     workspace: AnyWorkspace
     nodes: IsolatedNodes | PlainNodes
+    gpus: HeldGpus
     started: list[_Process]
 
     @property
@@ -128,7 +134,9 @@ class _Nodes:
 
     def start(self, node: int, command: str, environment: Mapping[str, str]) -> _Process:
         log = self.folder / f"{len(self.started)}.log"
-        line = self.workspace.command_line(command, {**self.nodes.environment, **environment})
+        # The GPUs come last: neither the job's `envs:` nor our own environment gives a node what it does not pay for.
+        variables = {**self.nodes.environment, **environment, **self.gpus.variables(node)}
+        line = self.workspace.command_line(command, variables)
         with log.open("wb") as output:
             self.workspace.grant(log)
             popen = subprocess.Popen(

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +40,20 @@ SETTLE_S = 0.5
 
 
 class Watchdog:
-    """This file as a process that outlives MLCD, while the `with` block runs."""
+    """This file as a process that outlives MLCD, while the `with` block runs.
 
-    def __init__(self, folder: Path, lifetime_s: float | None) -> None:
+    `holds`: file descriptors that it keeps open, so that what they hold is not free before everything is torn down.
+    """
+
+    def __init__(self, folder: Path, lifetime_s: float | None, holds: Sequence[int] = ()) -> None:
         from mlcd.clouds.environment import inherited
 
         lifetime = "none" if lifetime_s is None else repr(lifetime_s)
         self._folder = folder
         command = [sys.executable, "-I", "-S", __file__, str(folder), lifetime]
-        self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, env=inherited(), start_new_session=True)
+        self._popen = subprocess.Popen(
+            command, stdin=subprocess.PIPE, env=inherited(), start_new_session=True, pass_fds=holds
+        )
 
     def __enter__(self) -> None:
         return None

@@ -2,15 +2,19 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from mlcd.clouds.environment import check_environment
 from mlcd.clouds.live import live_profiler
 from mlcd.clouds.local.backend import Local
+from mlcd.clouds.local.gpus import Found, found_here
 from mlcd.clouds.local.isolation import what_nodes_lack, why_not_isolated
 from mlcd.clouds.local.workspace import what_probes_share
 from mlcd.clouds.node_types import load_local_types
 from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Choice, Space
+from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud
@@ -29,11 +33,42 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     backend = replace(local_backend(), clock=clock, startup_s=node_types.startup_s)
     nodes = (max(job.search.nodes[0], node_types.nodes[0]), min(job.search.nodes[1], node_types.nodes[1]))
     space = grid(node_types.offers, nodes, probe_time=node_types.probe_time, startup_limit_s=node_types.startup_s)
+    gpus = found_here() if any(offer.accelerators for offer in space.offers) else Found(())
+    space = narrow(within_gpus(space, gpus), job)
     profiler = replace(live_profiler(backend), tight=LOCAL_TIGHT, window_s=LOCAL_WINDOW_S)
     lacks = "; ".join(filter(None, (what_nodes_lack(), what_probes_share(job, home()))))
-    return Cloud(narrow(space, job), backend, profiler, clock, lacks, check=check_environment)
+    check = partial(_check, space=space, gpus=gpus, file=rest)
+    return Cloud(space, backend, profiler, clock, lacks, check=check)
 
 
 def local_backend() -> Local:
     """The nodes of this machine."""
     return Local(home(), WallClock(datetime.now(UTC)), isolated=why_not_isolated() is None)
+
+
+def within_gpus(space: Space, gpus: Found) -> Space:
+    """The part of it that this machine has GPUs for. A type that it has too few for keeps its smallest node count.
+
+    That one is refused by the check of a run that begins: `mlcd down` and `mlcd clean` need no GPU.
+    """
+    return replace(space, choices=tuple(_within_gpus(choice, gpus) for choice in space.choices))
+
+
+def _within_gpus(choice: Choice, gpus: Found) -> Choice:
+    offer = choice.offer
+    if not offer.accelerators or not choice.nodes:
+        return choice
+    fitting = gpus.fitting(offer)
+    memory_gb = min((gpu.memory_mib for gpu in fitting), default=0.0) / 1_024  # in GiB, as vendors and catalogs do
+    nodes = tuple(n for n in choice.nodes if n * offer.accelerators <= len(fitting))
+    return replace(choice, offer=replace(offer, accelerator_memory_gb=memory_gb), nodes=nodes or choice.nodes[:1])
+
+
+def _check(job: Job, space: Space, gpus: Found, file: str) -> None:
+    """Refuse a job whose variables are not set, and types that this machine has too few GPUs for."""
+    check_environment(job)
+    for choice in space.choices:
+        if (lacks := gpus.lacks(choice.offer, min(choice.nodes))) is not None:
+            offer = choice.offer
+            wanted = f"types.{offer.instance_type}: accelerators {offer.accelerator}:{offer.accelerators}"
+            raise UserError(f"{file}: {wanted}: {lacks}")

@@ -1,0 +1,258 @@
+"""GPUs of local nodes: each node has its own, nobody shares one, and what they do is recorded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from mlcd_fixtures.gpus import pretend_gpus, pretend_nvidia_smi
+
+from mlcd.cli.gpu_usage import gpu_usage
+from mlcd.clouds.launches import Launches
+from mlcd.clouds.local.backend import Local
+from mlcd.clouds.local.gpu_usage import FILE, UsageRecorder, usage_in
+from mlcd.clouds.local.gpus import Gpu, HeldGpus, ask_nvidia_smi, found_here, is_kind
+from mlcd.clouds.local.isolation import why_not_isolated
+from mlcd.clouds.local.teardown import Watchdog, record_end
+from mlcd.clouds.node_types import load_local_types
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.errors import NoAccess, NothingOrdered, UserError
+from mlcd.core.job import Job
+from mlcd.core.place import Cloud, cloud
+from mlcd.testing.backends import python_job
+
+A100 = "NVIDIA A100-SXM4-80GB"
+CPU = Offer("cpu", 0.36, 0.5, 2.0, network_gbps=0.1, cloud="local")
+GPU = replace(CPU, instance_type="gpu", accelerator="A100", accelerators=1)
+TELLS = "import os, mlcd_tracker\nprint('sees', repr(os.environ['CUDA_VISIBLE_DEVICES']))\nmlcd_tracker.step(1_000)"
+
+
+@pytest.mark.parametrize("written", ["A100", "a100", "A100-80GB", "GPU"])
+def test_a_name_in_a_file_is_the_kind_that_nvidia_smi_tells(written):
+    assert is_kind(A100, written)
+
+
+@pytest.mark.parametrize(
+    ("told", "written"), [(A100, "A10"), (A100, "A100-40GB"), ("NVIDIA H200", "H100"), ("Tesla T4", "RTX4090")]
+)
+def test_another_name_is_not(told, written):
+    assert not is_kind(told, written)
+
+
+def test_a_name_may_be_written_without_its_space():
+    assert is_kind("NVIDIA GeForce RTX 4090", "RTX4090")
+
+
+def test_the_gpus_are_those_that_nvidia_smi_lists(tmp_path, monkeypatch):
+    uuids = pretend_gpus(tmp_path, monkeypatch, [A100, A100, "Tesla T4"])
+    found = found_here()
+    assert [gpu.uuid for gpu in found.gpus] == uuids
+    assert found.kinds == f"2 x {A100}, 1 x Tesla T4"
+    assert len(found.fitting(GPU)) == 2
+
+
+def test_of_these_only_those_that_mlcd_itself_may_see(tmp_path, monkeypatch):
+    uuids = pretend_gpus(tmp_path, monkeypatch, [A100] * 3)
+    for visible, seen in (("1", [1]), (f"0,{uuids[2][:12]}", [0, 2]), ("", []), ("-1", [])):
+        found = found_here({"CUDA_VISIBLE_DEVICES": visible})
+        assert [gpu.uuid for gpu in found.gpus] == [uuids[i] for i in seen]
+    assert "CUDA_VISIBLE_DEVICES='-1' names none" in found.why_none
+
+
+def test_why_there_are_none_is_told(tmp_path, monkeypatch):
+    pretend_nvidia_smi(tmp_path, monkeypatch, "#!/bin/sh\necho no driver; echo more; exit 9\n")
+    assert found_here().why_none == "nvidia-smi fails: no driver"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert found_here().why_none == "nvidia-smi is not installed"
+
+
+@pytest.mark.parametrize(("written", "offered"), [("A100:2", ("A100", 2)), ("A100", ("A100", 1)), ("2", ("GPU", 2))])
+def test_a_type_names_its_gpus_as_skypilot_does(tmp_path, written, offered):
+    (offer,) = load_local_types(_nodes(tmp_path, f"accelerators: {written}, tflops: 19.5")).offers
+    assert (offer.accelerator, offer.accelerators) == offered
+    assert offer.tflops_per_accelerator == 19.5
+
+
+@pytest.mark.parametrize("written", ["A100:0", "A100:two", "0", "yes", "':1'"])
+def test_what_is_no_gpu_is_one_line(tmp_path, written):
+    with pytest.raises(UserError, match=r"types.x.accelerators: .*expected a name and a count, such as V100:4"):
+        load_local_types(_nodes(tmp_path, f"accelerators: {written}"))
+
+
+def test_a_space_has_no_more_nodes_than_gpus(tmp_path, monkeypatch):
+    pretend_gpus(tmp_path, monkeypatch, [A100] * 5)
+    place = _cloud(_nodes(tmp_path, "accelerators: A100:2"))
+    assert [each.nodes for each in place.space.configurations] == [1, 2]
+    assert place.space.offers[0].accelerator_memory_gb == 80
+    place.check(_job())
+
+
+@pytest.mark.parametrize(
+    ("names", "accelerators", "told"),
+    [
+        ([A100], "A100:4", f"accelerators A100:4: a node needs 4, and this machine has 1 x {A100}; lower the number"),
+        (["NVIDIA H200"], "A100:1", "this machine has other GPUs (1 x NVIDIA H200); name theirs, such as H200:1"),
+        ([], "A100:1", "this machine has no GPU for it (nvidia-smi lists none); leave the type out"),
+    ],
+)
+def test_a_type_without_enough_gpus_is_refused_in_one_line(tmp_path, monkeypatch, names, accelerators, told):
+    pretend_gpus(tmp_path, monkeypatch, names)
+    place = _cloud(_nodes(tmp_path, f"accelerators: {accelerators}"))
+    with pytest.raises(UserError) as error:
+        place.check(_job())
+    assert f"{tmp_path}/nodes.yaml: types.x: " in str(error.value)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_more_nodes_than_gpus_are_refused_if_fewer_are_not_allowed(tmp_path, monkeypatch):
+    pretend_gpus(tmp_path, monkeypatch, [A100])
+    place = _cloud(_nodes(tmp_path, "accelerators: A100:1", nodes="2..4"))
+    with pytest.raises(UserError, match="2 nodes need 2, and this machine has 1 x"):
+        place.check(_job())
+
+
+def test_the_command_line_refuses_before_anything_is_begun(tmp_path, monkeypatch):
+    pretend_gpus(tmp_path, monkeypatch, [])
+    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "home"))
+    (tmp_path / "job.yaml").write_text("name: none\nrun: 'true'\nmlcd: {work: 10, budget: $1}\n")
+    nodes = _nodes(tmp_path, "accelerators: A100:1")
+    command = [sys.executable, "-m", "mlcd", "train", "job.yaml", "-y", "--on", f"local:{nodes}"]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "this machine has no GPU for it" in done.stderr
+    assert not (tmp_path / "home" / "launches").exists()
+
+
+def test_a_gpu_belongs_to_one_launch_at_a_time(tmp_path, monkeypatch):
+    pretend_gpus(tmp_path, monkeypatch, [A100] * 3)
+    with HeldGpus(Configuration(GPU, 2)) as first:
+        with pytest.raises(NothingOrdered, match="other launches on this machine hold the GPUs"):
+            HeldGpus(Configuration(GPU, 2))
+        with HeldGpus(Configuration(GPU, 1)) as second:  # the one that the failed attempt has given back
+            assert not set(second.gpus) & set(first.gpus)
+    with HeldGpus(Configuration(GPU, 3)) as third:
+        assert len({third.variables(node)["CUDA_VISIBLE_DEVICES"] for node in range(3)}) == 3
+
+
+def test_no_other_process_gets_it(tmp_path, monkeypatch):
+    (uuid,) = pretend_gpus(tmp_path, monkeypatch, [A100])
+    program = f"import socket\nsocket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind('\\0mlcd-{uuid}')"
+    with HeldGpus(Configuration(GPU, 1)):
+        done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert "Address already in use" in done.stderr
+
+
+def test_it_is_held_until_the_watchdog_has_torn_down(tmp_path, monkeypatch):
+    pretend_gpus(tmp_path, monkeypatch, [A100])
+    held = HeldGpus(Configuration(GPU, 1))
+    folder = Launches(tmp_path).open(_launch(GPU, 1))
+    with Watchdog(folder, None, held.descriptors):
+        with held:
+            pass  # MLCD is gone
+        with pytest.raises(NothingOrdered):
+            HeldGpus(Configuration(GPU, 1))
+        record_end(folder, 0.0)
+    with HeldGpus(Configuration(GPU, 1)):
+        pass
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    "isolated", [False, pytest.param(True, marks=pytest.mark.skipif(bool(why_not_isolated()), reason="not root"))]
+)
+def test_each_node_sees_its_own_gpus_alone(tmp_path, monkeypatch, isolated):
+    uuids = pretend_gpus(tmp_path, monkeypatch, [A100] * 4)
+    assert _seen(tmp_path, replace(GPU, accelerators=2), 2, isolated) == [",".join(uuids[:2]), ",".join(uuids[2:])]
+
+
+@pytest.mark.live
+def test_a_node_of_a_cpu_type_sees_none_whatever_its_job_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert _seen(tmp_path, CPU, 1, False, envs={"CUDA_VISIBLE_DEVICES": "0"}) == [""]
+
+
+def test_a_launch_on_a_machine_without_gpus_orders_nothing(tmp_path, monkeypatch):
+    pretend_gpus(tmp_path, monkeypatch, [])
+    backend = Local(tmp_path / "home", WallClock(datetime.now(UTC)), isolated=False)
+    with pytest.raises(NoAccess, match="this machine has no GPU for it"):
+        list(backend.run(python_job(TELLS), _launch(GPU, 1)))
+    assert not (tmp_path / "home").exists()
+
+
+def test_what_the_gpus_of_a_launch_do_is_recorded(tmp_path, monkeypatch):
+    uuids = pretend_gpus(tmp_path, monkeypatch, [A100] * 2)
+    before, enough = ask_nvidia_smi(), threading.Event()
+    readings = [(10.0, 1_024.0), (50.0, 3_072.0), (None, 2_048.0)]
+
+    def read() -> tuple[Gpu, ...]:
+        if not readings:
+            enough.set()
+            return ()
+        busy, used = readings.pop(0)
+        return tuple(replace(gpu, busy_percent=busy, used_mib=used) for gpu in before)
+
+    with UsageRecorder(before[:1], tmp_path, read, every_s=0.0):
+        assert enough.wait(60)
+    usage = usage_in(tmp_path)
+    assert usage is not None
+    assert usage.kinds == f"1 x {A100}"
+    assert (usage.busy_percent, usage.peak_gib, usage.memory_gib, usage.readings) == (30.0, 3.0, 80.0, 3)
+    assert uuids[1] not in (tmp_path / FILE).read_text()
+
+
+def test_a_damaged_record_is_read_as_far_as_it_goes(tmp_path):
+    head = "elapsed_s,gpu,name,memory_mib,used_mib,busy_percent\n"
+    (tmp_path / FILE).write_text(f"{head}2.0,GPU-1,Tesla T4,15360,1024,50\n4.0,GPU-1,Tesla T4,153")
+    usage = usage_in(tmp_path)
+    assert usage is not None
+    assert (usage.busy_percent, usage.readings) == (50.0, 1)
+    (tmp_path / FILE).write_text(head)
+    assert usage_in(tmp_path) is None
+
+
+def test_a_person_finds_it_with_the_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLCD_HOME", str(tmp_path))
+    assert gpu_usage("job-1") is None
+    folder = Launches(tmp_path / "launches").open(replace(_launch(GPU, 1), label="job-1-2"))
+    head = "elapsed_s,gpu,name,memory_mib,used_mib,busy_percent\n"
+    (folder / FILE).write_text(f"{head}2.0,GPU-1,Tesla T4,15360,1024,50\n")
+    shown = gpu_usage("job-1")
+    assert shown is not None
+    assert shown.tables[0].rows == [["job-1-2", "1 x Tesla T4", 50.0, 1.0, 15.0]]
+
+
+def _nodes(folder: Path, more: str, nodes: str = "1..8") -> Path:
+    path = folder / "nodes.yaml"
+    path.write_text(f"nodes: {nodes}\ntypes: {{x: {{cpus: 1, memory: 2GB, link: 1Gbit, usd_per_hour: $3, {more}}}}}\n")
+    return path
+
+
+def _job() -> Job:
+    return Job("gpus", 1_000.0, task={"run": "true"})
+
+
+def _cloud(nodes: Path) -> Cloud:
+    return cloud(f"local:{nodes}", _job())
+
+
+def _launch(offer: Offer, nodes: int) -> Launch:
+    return Launch(f"gpus{uuid4().hex[:8]}-1", Configuration(offer, nodes), Purpose.PROBE, 1_000.0, 60.0, 0)
+
+
+def _seen(folder: Path, offer: Offer, nodes: int, isolated: bool, **task: object) -> list[str]:
+    """What CUDA_VISIBLE_DEVICES was on each node."""
+    backend, job = Local(folder / "home", WallClock(datetime.now(UTC)), isolated=isolated), python_job(TELLS)
+    launch = _launch(offer, nodes)
+    list(backend.run(replace(job, task={**job.task, **task}), launch))
+    kept = backend.launches.folder(launch.label)
+    logs = [(kept / f"{node}.log").read_text() for node in range(nodes)]
+    return [log.partition("sees '")[2].partition("'")[0] for log in logs]
