@@ -141,7 +141,8 @@ def check_books(lines: Sequence[Line]) -> None:
     for entry in settled:
         assert entry.launch.saved_samples == saved, "saved work was forgotten, or counted twice"
         saved = max(saved, entry.measurement.saved_samples)
-    assert saved == TOTAL
+    # A launch that is ended between a save and the report of it has saved more than the books know.
+    assert TOTAL - saved in (0, EVERY)
 
 
 def test_killed_told_to_end_at_its_limit_and_hung_up_a_job_loses_no_work_and_pays_nothing_twice(folder: Path) -> None:
