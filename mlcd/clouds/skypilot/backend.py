@@ -22,7 +22,7 @@ STARTUP_LIMIT_S = 900.0
 """Timeout of machines, their setup and the first report of progress."""
 TIMEOUTS = Timeouts(STARTUP_LIMIT_S, next_report_s=600.0, teardown_s=TEARDOWN_S)
 FIRST_REPORT = "first_report"
-"""File in a launch's folder: the offset between the job's clock and the launch's."""
+"""File in a launch's folder: the offsets between the job's clocks and the launch's, which its first reports give."""
 TRIES = 20
 RETRY_S = 30.0
 """Teardown is retried for ten minutes: by then a launch has stopped by itself, or a person has to look at it."""
@@ -91,12 +91,12 @@ class SkyPilot(KeepsLaunches):
         """Follow a launch to its end, and tear it down. `start`: orders or finds the cluster of a name."""
         folder, following = self.launches.folder(launch.label), None
         name = self._cluster(folder, launch.label)
-        is_up, first_report = partial(self._is_up, name), folder / FIRST_REPORT
+        is_up, ask, first = partial(self.client.is_up, name), partial(self.client.ask, name), folder / FIRST_REPORT
         with (folder / "0.log").open("a", encoding="utf-8") as log:
             try:
                 following = start(name)
                 yield from Follower(
-                    job, launch, following, is_up, self.clock, TIMEOUTS, started_s, log, first_report, last_report_s
+                    job, launch, following, is_up, ask, self.clock, TIMEOUTS, started_s, log, first, last_report_s
                 ).events()
             finally:
                 self._tear_down(folder, name, following)

@@ -8,6 +8,7 @@ autostop     set when the cluster starts: after a minute of idling it tears itse
 The files that every node gets, in `SHIPPED`:
 `start.sh`            sourced by the task's `run`; the same for every job
 `run.sh`              the job's own `run`
+`stamp.py`            adds the node's time to each line of the process that reports
 `node-N/main.sh`      variables of node N's main process; the one on node 0 reports progress
 `node-N/M.also.sh`    variables of further processes on node N: a parameter server, its worker
 `node-0/release`      the job ends with node 0's main process, whatever the other nodes do
@@ -27,6 +28,7 @@ from typing import Any
 import mlcd_tracker
 from mlcd.clouds.environment import job_variables
 from mlcd.clouds.platforms import Process, processes
+from mlcd.clouds.skypilot import stamp
 from mlcd.core.backend import Launch
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
@@ -58,23 +60,42 @@ export PYTHONPATH=$mlcd_here/tracker${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED
 
 mlcd_run() { (
   . "$1"
+  shift
   left=0
   if [ -n "${MLCD_UNTIL:-}" ]; then
     left=$((MLCD_UNTIL - $(date +%s)))
     [ "$left" -gt 0 ] || exit 124
   fi
   # 0 is no limit; `timeout` passes a signal on to everything that the job has started.
-  exec timeout -k 30 "$left" bash "$mlcd_here/run.sh"
+  exec "$@" timeout -k 30 "$left" bash "$mlcd_here/run.sh"
 ) }
 mlcd_elsewhere() { mlcd_run "$1" 2>&1 | sed -u 's/^/[mlcd, elsewhere] /'; return "${PIPESTATUS[0]}"; }
+
+# Adds the time to each line. Without Python, lines have the time at which they are read.
+mlcd_stamp=(python3 -I -S "$mlcd_here/stamp.py")
+"${mlcd_stamp[@]}" true >/dev/null 2>&1 || mlcd_stamp=()
+# Says that this node is there. The first node's output says so.
+mlcd_alive() { printf '@mlcd alive node=%s at=%(%s)T\n' "$SKYPILOT_NODE_RANK" -1; }
+mlcd_alive_process=
+if [ "$SKYPILOT_NODE_RANK" != 0 ]; then
+  mlcd_alive
+  while sleep 10 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do mlcd_alive; done &
+  mlcd_alive_process=$!
+  disown
+fi
 
 for mlcd_also in "$mlcd_node"/*.also.sh; do
   [ -e "$mlcd_also" ] || continue
   mlcd_elsewhere "$mlcd_also" &
 done
-if [ "$SKYPILOT_NODE_RANK" = 0 ]; then mlcd_run "$mlcd_node/main.sh"; else mlcd_elsewhere "$mlcd_node/main.sh"; fi
+if [ "$SKYPILOT_NODE_RANK" = 0 ]; then
+  mlcd_run "$mlcd_node/main.sh" "${mlcd_stamp[@]}"
+else
+  mlcd_elsewhere "$mlcd_node/main.sh"
+fi
 mlcd_status=$?
-echo "@mlcd exit=$mlcd_status node=$SKYPILOT_NODE_RANK"
+[ -z "$mlcd_alive_process" ] || kill "$mlcd_alive_process" 2>/dev/null
+printf '@mlcd exit=%s node=%s at=%(%s)T\n' "$mlcd_status" "$SKYPILOT_NODE_RANK" -1
 # Workers and servers never end by themselves. A failed node makes SkyPilot end the others, so that the cluster
 # falls idle and goes away even if nobody listens any more.
 if [ -e "$mlcd_node/release" ] && [ "$mlcd_status" = 0 ]; then exit 1; fi
@@ -184,6 +205,7 @@ def shipped(job: Job, nodes: int, devices: int) -> dict[str, str]:
     """The files, by their path below the shipped folder."""
     job_processes = processes(job.communication, [_placeholder(node) for node in range(nodes)], FIRST_PORT, devices)
     files = {"start.sh": START, "run.sh": str(job.task.get("run") or "") + "\n"}
+    files["stamp.py"] = Path(stamp.__file__).read_text(encoding="utf-8")
     for i, process in enumerate(job_processes):
         first = f"node-{process.node}/main.sh"
         files[first if first not in files else f"node-{process.node}/{i}.also.sh"] = _variables(process, nodes)
