@@ -106,6 +106,7 @@ class TestSkyPilot(BackendContract):
         self.folders = lambda: tmp_path_factory.mktemp("home")
 
     def backend(self, clock):
+        clock.now = lambda: NOON + timedelta(seconds=clock.seconds)  # the nodes' clocks go with it
         return SkyPilot(InMemory(clock, speed, [self.fate]), self.folders(), clock)
 
     fate = Fate()
@@ -477,6 +478,7 @@ def test_a_crash_between_creating_and_recording_is_found_torn_down_and_paid_for(
     path.search()
     assert path.settled[0].measurement.outcome is Outcome.INTERRUPTED
     assert path.settled[0].measurement.seconds == pytest.approx(420.0)
+    assert path.settled[0].measurement.detail == "the process died; its machines were torn down afterwards"
     path.check()
 
 
@@ -495,6 +497,7 @@ def test_a_cluster_that_went_by_itself_while_nobody_listened_is_not_paid_for_unt
     paid_s, lifetime_s = path.settled[0].measurement.seconds, path.settled[0].launch.lifetime_s
     assert paid_s == pytest.approx(lifetime_s if late else cluster.bill_s)
     assert cluster.bill_s <= paid_s <= lifetime_s
+    assert path.settled[0].measurement.detail == "the process died; its machines were already gone"
     path.check()
 
 
@@ -580,6 +583,7 @@ def test_a_crash_before_anything_was_ordered_costs_nothing(home):
     path.search()
     voided = [line.entry for line in path.ledger.lines("digits-1") if isinstance(line.entry, Voided)]
     assert [entry.launch.label for entry in voided] == ["digits-1-1"]
+    assert voided[0].because == "the process died; no machine was ordered and nothing is billed"
     path.check()
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from mlcd.clouds.environment import check_environment, secrets
@@ -12,7 +13,7 @@ from mlcd.clouds.local import teardown
 from mlcd.clouds.skypilot.follow import CHECK, Follower, Stream
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, owner_of, shipped, task_of
-from mlcd.core.backend import Events, Launch
+from mlcd.core.backend import AlreadyGone, Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoCapacity, NothingOrdered, StillUp
 from mlcd.core.job import Job
@@ -102,12 +103,15 @@ class SkyPilot(KeepsLaunches):
                 self._tear_down(folder, name, following)
 
     def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a launch; return the seconds it was up, None if it never was."""
+        """Tear down what a crash left of a launch; return the seconds it was up, None if it never was.
+
+        A cluster that is stopped exists: its disks are billed.
+        """
         folder = self.launches.find(label)
         if folder is None:
             return None
         if (folder / "ended").exists():
-            return teardown.up_s(folder)
+            return AlreadyGone(teardown.up_s(folder))
         order, name = self.launches.order(folder), self._cluster(folder, label)
         exists = self.client.is_up(name) is not None
         self._tear_down(folder, name)
@@ -116,7 +120,8 @@ class SkyPilot(KeepsLaunches):
         billed_s = self.client.billed_s(name)
         # SkyPilot notices only when asked that a cluster has stopped by itself: its time may be too long.
         lifetime_s = order.get("lifetime_s")
-        return billed_s if billed_s is None or lifetime_s is None else min(billed_s, float(lifetime_s))
+        most_s = inf if lifetime_s is None else float(lifetime_s)
+        return None if billed_s is None else AlreadyGone(min(billed_s, most_s))
 
     def _cluster(self, folder: Path, label: str) -> str:
         """The name of the cluster that a launch ordered."""
