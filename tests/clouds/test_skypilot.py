@@ -26,6 +26,7 @@ from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.skypilot import Fate, InMemory
 
 from mlcd.catalog import CLOUDS, retired_types
+from mlcd.clouds.control import clean
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.platforms import processes
 from mlcd.clouds.skypilot import stamp
@@ -36,6 +37,7 @@ from mlcd.clouds.skypilot.lines import Lines
 from mlcd.clouds.skypilot.presence import Answer, Presence, Watch
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.task import ELSEWHERE, FIRST_PORT, TEARDOWN_S, cluster_name, owner_of, shipped, task_of
+from mlcd.clouds.skypilot.terminate import terminate_on_shutdown
 from mlcd.core import drive
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
@@ -501,6 +503,23 @@ def test_a_cluster_that_went_by_itself_while_nobody_listened_is_not_paid_for_unt
     path.check()
 
 
+def test_a_stopped_cluster_is_still_there_and_cleaned_up(home, monkeypatch):
+    """Its disks are billed, though its machines are not."""
+    path = Train(home, replace(a_job(), on="skypilot:aws"), Fate(shuts_down=True))
+    path.sky.after_launch = kill(path)
+    with pytest.raises((Killed, LedgerError)):
+        path.search()
+    path.clock.wait(36_000.0)
+    revive(path)
+    monkeypatch.setattr("mlcd.clouds.places.skypilot.Sdk", lambda: path.sky)
+    (name,) = path.sky.names()
+    assert path.sky.is_up(name) is False
+    assert path.place.backend.leftovers() == {"digits-1-1"}
+    assert [(each.what, each.outcome) for each in clean(path.ledger)] == [("digits-1", "1 launch settled")]
+    assert path.sky.names() == set()
+    assert path.settled[0].measurement.detail == "the process died; its machines were torn down afterwards"
+
+
 def killed_in_the_run(path: Train, reports: int) -> None:
     """Search, launch, and be killed after so many reports of the job itself."""
     path.search()
@@ -856,10 +875,43 @@ def test_a_task_says_when_its_nodes_stop_by_themselves():
     made = task(order(lifetime_s=1_200.0))
     assert int(made["envs"]["MLCD_UNTIL"]) == int(NOON.timestamp() + 1_200 - TEARDOWN_S)
     assert made["setup"].startswith("sudo shutdown -h +30 ")
+    assert "terminate.py" in made["setup"]
+    assert "terminate.py" not in task(order(T4S))["setup"], "GCP has no such setting"
     endless = task(order(lifetime_s=None))
     assert "MLCD_UNTIL" not in endless["envs"]
     assert "shutdown" not in endless["setup"]
     assert endless["resources"]["autostop"]["down"]
+
+
+def test_on_aws_a_shutdown_from_within_terminates_the_machine():
+    asked, changed = [], []
+
+    def request(path, headers, method="GET"):
+        asked.append((method, path, *headers.values()))
+        return {"/api/token": "secret", "/meta-data/instance-id": "i-07"}.get(path, "eu-west-1")
+
+    def ec2(region):
+        return SimpleNamespace(modify_instance_attribute=lambda **change: changed.append((region, change)))
+
+    terminate_on_shutdown(request, ec2)
+    assert asked[0][:2] == ("PUT", "/api/token")
+    assert all(each[2] == "secret" for each in asked[1:])
+    wanted = {"InstanceId": "i-07", "InstanceInitiatedShutdownBehavior": {"Value": "terminate"}}
+    assert changed == [("eu-west-1", wanted)]
+
+
+def test_the_setup_goes_on_where_a_machine_cannot_be_told_so(tmp_path):
+    made = task(order())["setup"].replace("sudo shutdown", "true")
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-ec", made.replace("pip install torch", "echo installed")],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "installed\n", "")
 
 
 def test_paths_are_meant_from_the_job_file(tmp_path):
@@ -1141,6 +1193,7 @@ def test_states_names_and_bills_are_read_from_the_records():
 
     assert sdk({"name": "x", "status": "UP"}).is_up("x") is True
     assert sdk({"name": "x", "status": "INIT"}).is_up("x") is False
+    assert sdk({"name": "x", "status": "STOPPED"}).is_up("x") is False
     assert sdk().is_up("x") is None
     assert sdk({"name": "x"}, {"name": "y"}).names() == {"x", "y"}
     assert sdk({"name": "x", "duration": 61}, {"name": "y", "duration": 5}).billed_s("x") == 61

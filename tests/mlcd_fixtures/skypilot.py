@@ -41,6 +41,8 @@ class Fate:
     """Until then nothing is heard; then all of it at once."""
     node_clock_s: float = 0.0
     """How far the nodes' clocks are ahead of this machine's."""
+    shuts_down: bool = False
+    """Nothing but the last safety net works: when its time is over the machines are stopped, and stay."""
     workers_end: bool = True
     """With the first node; False: they would go on, as parameter servers do."""
     prints: str = ""
@@ -79,7 +81,7 @@ class Cluster:
     def gone_s(self) -> float:
         """When nothing of it is left: torn down, taken back, or idle and gone by itself."""
         autostop = self.task["resources"].get("autostop") or {}
-        idle_s = 60.0 * autostop["idle_minutes"] if autostop.get("down") else inf
+        idle_s = 60.0 * autostop["idle_minutes"] if autostop.get("down") and not self.fate.shuts_down else inf
         return min(self.downed_s, self.up_s + self.fate.preempted_after_s, self.job_ends_s + idle_s)
 
     def is_unwell(self, now_s: float) -> bool:
@@ -134,6 +136,8 @@ class InMemory:
         if cluster is None or cluster.never or now_s >= cluster.gone_s:
             return None
         if now_s >= cluster.up_s + cluster.fate.worker_lost_after_s:
+            return False
+        if cluster.fate.shuts_down and now_s >= cluster.job_ends_s:
             return False
         return cluster.up_s <= now_s and not cluster.is_unwell(now_s)
 
