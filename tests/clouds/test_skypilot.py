@@ -435,6 +435,30 @@ def test_output_that_arrives_late_and_all_at_once_gives_the_job_s_own_rate(tmp_p
         assert samples[0].elapsed_s == pytest.approx(200.0, abs=3.0)
 
 
+@pytest.mark.parametrize("prints", ["", "done {}"])
+@pytest.mark.parametrize("node_clock_s", [-5_000.0, 0.0])
+def test_a_process_that_rejoins_a_launch_reads_the_same_times(tmp_path, prints, node_clock_s):
+    clock, launch, job = Noon(), order(lifetime_s=None), BY_PATTERN if prints else JOB
+    sky = InMemory(clock, speed, [Fate(prints=prints, node_clock_s=node_clock_s, logs_after_s=33.0)])
+    left = SkyPilot(sky, tmp_path, clock).run(job, launch)  # never closed, as if its process had been killed
+    before = [next(left) for _ in range(20)]
+    clock.wait(150.0)
+    again = list(SkyPilot(sky, tmp_path, clock).rejoin(job, launch))
+    assert [event.samples for event in again[:20]] == [event.samples for event in before]
+    assert [event.elapsed_s for event in again[:20]] == pytest.approx([event.elapsed_s for event in before])
+    assert again[-1].outcome is Outcome.OK
+
+
+def test_offsets_that_an_older_version_has_stored_are_read(tmp_path):
+    clock, launch = Noon(), order(lifetime_s=None)
+    sky = InMemory(clock, speed)
+    left = SkyPilot(sky, tmp_path, clock).run(JOB, launch)
+    next(left)
+    (tmp_path / "launches" / launch.label / "first_report").write_text("123.5")
+    first, *_ = SkyPilot(sky, tmp_path, clock).rejoin(JOB, launch)
+    assert first.elapsed_s == 123.5
+
+
 def test_the_user_s_log_has_neither_times_nor_signs_of_life(tmp_path):
     followed(tmp_path, Fate(prints="done {}"), BY_PATTERN)
     log = (tmp_path / "launches" / "digits-1-1" / "0.log").read_text()
@@ -883,21 +907,30 @@ def test_a_task_says_when_its_nodes_stop_by_themselves():
     assert endless["resources"]["autostop"]["down"]
 
 
-def test_on_aws_a_shutdown_from_within_terminates_the_machine():
-    asked, changed = [], []
+def test_on_aws_a_shutdown_from_within_terminates_the_machine(monkeypatch):
+    moto, boto3 = pytest.importorskip("moto"), pytest.importorskip("boto3")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    with moto.mock_aws():
+        ec2 = boto3.client("ec2", region_name="eu-west-1")
+        image = ec2.describe_images()["Images"][0]["ImageId"]
+        (machine,) = ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1)["Instances"]
+        metadata = {"/meta-data/instance-id": machine["InstanceId"], "/meta-data/placement/region": "eu-west-1"}
 
-    def request(path, headers, method="GET"):
-        asked.append((method, path, *headers.values()))
-        return {"/api/token": "secret", "/meta-data/instance-id": "i-07"}.get(path, "eu-west-1")
+        def request(path, headers, method="GET"):
+            if path == "/api/token":
+                assert method == "PUT"
+                return "token"
+            assert headers == {"X-aws-ec2-metadata-token": "token"}
+            return metadata[path]
 
-    def ec2(region):
-        return SimpleNamespace(modify_instance_attribute=lambda **change: changed.append((region, change)))
+        def behaviour():
+            asked = {"InstanceId": machine["InstanceId"], "Attribute": "instanceInitiatedShutdownBehavior"}
+            return ec2.describe_instance_attribute(**asked)["InstanceInitiatedShutdownBehavior"]["Value"]
 
-    terminate_on_shutdown(request, ec2)
-    assert asked[0][:2] == ("PUT", "/api/token")
-    assert all(each[2] == "secret" for each in asked[1:])
-    wanted = {"InstanceId": "i-07", "InstanceInitiatedShutdownBehavior": {"Value": "terminate"}}
-    assert changed == [("eu-west-1", wanted)]
+        assert behaviour() == "stop"
+        terminate_on_shutdown(request, lambda region: boto3.client("ec2", region_name=region))
+        assert behaviour() == "terminate"
 
 
 def test_the_setup_goes_on_where_a_machine_cannot_be_told_so(tmp_path):

@@ -29,7 +29,8 @@ def terminate_on_shutdown(request: Callable[..., str], ec2: Callable[[str], Any]
     token = request("/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}, "PUT")
     headers = {"X-aws-ec2-metadata-token": token}
     machine, region = (request(f"/meta-data/{path}", headers) for path in ("instance-id", "placement/region"))
-    ec2(region).modify_instance_attribute(InstanceId=machine, InstanceInitiatedShutdownBehavior={"Value": "terminate"})
+    behaviour = {"Attribute": "instanceInitiatedShutdownBehavior", "Value": "terminate"}
+    ec2(region).modify_instance_attribute(InstanceId=machine, **behaviour)
 
 
 if __name__ == "__main__":
