@@ -132,10 +132,13 @@ class Reader:
 
 
 def _offset_s(lines: list[str], elapsed_s: float) -> float | None:
-    """What to add to a tracker's time to get the time of reading; None if no line has one."""
+    """What to add to a tracker's time to get the time of reading; None if no line has one.
+
+    A tracker starts after the launch does, so the difference is never negative.
+    """
     tracked = (_TRACKED.search(line[-LONGEST_LINE:]) for line in lines)
     times = [at_s for each in tracked if each is not None and (at_s := _number(each[1])) is not None]
-    return elapsed_s - max(times) if times else None
+    return max(0.0, elapsed_s - max(times)) if times else None
 
 
 def saved_in(line: str) -> float:
