@@ -64,6 +64,10 @@ class Launch:
         return min(self.most_usd, self.configuration.worst_usd(seconds))
 
 
+class AlreadyGone(float):
+    """The seconds that a launch is billed for whose machines had gone before anybody came to tear them down."""
+
+
 class Backend(Protocol):
     """Runs a job on rented machines and reports its progress."""
 
@@ -73,7 +77,10 @@ class Backend(Protocol):
         """Start the machines and yield what happens; closing the generator tears them down."""
 
     def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
+        """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was ever ordered.
+
+        `AlreadyGone`: the seconds, where nothing was left to tear down.
+        """
 
 
 @runtime_checkable
@@ -113,7 +120,10 @@ class Profiler(Protocol):
         """What the launch showed and cost, cut short if a look or a watch says so. A failure is a measurement too."""
 
     def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
+        """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was ever ordered.
+
+        `AlreadyGone`: the seconds, where nothing was left to tear down.
+        """
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from functools import partial
 
 from mlcd.core import guarantee
 from mlcd.core.alarm import warn_of_mismatch, with_alarm
-from mlcd.core.backend import Launch, Profiler, Purpose, RejoinsLaunches
+from mlcd.core.backend import AlreadyGone, Launch, Profiler, Purpose, RejoinsLaunches
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Decision
 from mlcd.core.errors import BackendError, Interrupted
@@ -169,11 +169,11 @@ def reclaim(profiler: Profiler, book: Book) -> None:
         order = reserved.launch
         seconds = profiler.reclaim(order.label)
         if seconds is None:
-            closing.append(Voided(order, "the process died; no machine was left and nothing is billed"))
+            closing.append(Voided(order, "the process died; no machine was ordered and nothing is billed"))
         else:
-            detail = "the process died; its machines were found and torn down"
-            saved = saved_work(book.account.job, order, profiler)
-            closing.append(Settled(order, cut_short(order, seconds, Outcome.INTERRUPTED, detail, saved)))
+            what = "were already gone" if isinstance(seconds, AlreadyGone) else "were torn down afterwards"
+            detail, saved = f"the process died; its machines {what}", saved_work(book.account.job, order, profiler)
+            closing.append(Settled(order, cut_short(order, float(seconds), Outcome.INTERRUPTED, detail, saved)))
     book.write(*closing)
 
 

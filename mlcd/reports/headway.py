@@ -67,6 +67,8 @@ WINDOW_S = (10.0, 300.0)
 WINDOW_SHARE = 0.25
 """A rate is that of the last quarter of the time since the first report: ten seconds of it at least, five minutes at
 the most."""
+LEAST_S = 1.0
+"""Reports closer together than this give no rate: they may have been read from one block of output."""
 APART = 64
 """Reports of a window that are kept, at about equal distances."""
 
@@ -89,7 +91,7 @@ class _Reports:
         while len(recent) > 2 and sample.elapsed_s - recent[1].elapsed_s >= window_s:
             recent.popleft()
         took_s = sample.elapsed_s - recent[0].elapsed_s
-        return (sample.samples - recent[0].samples) / took_s if took_s > 0 else 0.0
+        return (sample.samples - recent[0].samples) / took_s if took_s >= LEAST_S else 0.0
 
 
 class Gauge:

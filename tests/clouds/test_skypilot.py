@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import util
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,13 +26,18 @@ from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.skypilot import Fate, InMemory
 
 from mlcd.catalog import CLOUDS, retired_types
+from mlcd.clouds.control import clean
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.platforms import processes
+from mlcd.clouds.skypilot import stamp
 from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
 from mlcd.clouds.skypilot.backend import SkyPilot
-from mlcd.clouds.skypilot.follow import CHECK, Lines, Stream
+from mlcd.clouds.skypilot.follow import CHECK, Stream
+from mlcd.clouds.skypilot.lines import Lines
+from mlcd.clouds.skypilot.presence import Answer, Presence, Watch
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.task import ELSEWHERE, FIRST_PORT, TEARDOWN_S, cluster_name, owner_of, shipped, task_of
+from mlcd.clouds.skypilot.terminate import terminate_on_shutdown
 from mlcd.core import drive
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
@@ -100,6 +108,7 @@ class TestSkyPilot(BackendContract):
         self.folders = lambda: tmp_path_factory.mktemp("home")
 
     def backend(self, clock):
+        clock.now = lambda: NOON + timedelta(seconds=clock.seconds)  # the nodes' clocks go with it
         return SkyPilot(InMemory(clock, speed, [self.fate]), self.folders(), clock)
 
     fate = Fate()
@@ -314,6 +323,150 @@ def test_a_teardown_that_never_works_is_told_and_the_cluster_goes_by_itself(home
     assert backend.leftovers() == set()
 
 
+# Lost nodes
+
+
+def followed(tmp_path: Path, fate: Fate, job: Job = JOB, nodes: int = 2, lifetime_s: float | None = None):
+    """The samples and the end of a launch, and the imagined cloud."""
+    clock = Noon()
+    sky = InMemory(clock, speed, [fate])
+    events = list(SkyPilot(sky, tmp_path, clock).run(job, order(nodes=nodes, lifetime_s=lifetime_s)))
+    samples = [event for event in events if isinstance(event, Sample)]
+    ended = events[-1]
+    assert isinstance(ended, Ended)
+    return samples, ended, sky
+
+
+def rates(samples: list[Sample]) -> list[float]:
+    return [(b.samples - a.samples) / (b.elapsed_s - a.elapsed_s) for a, b in pairwise(samples)]
+
+
+def test_a_lost_worker_is_noticed_though_the_first_node_goes_on(tmp_path):
+    samples, ended, _ = followed(tmp_path, Fate(worker_lost_after_s=130.0))
+    assert ended.outcome is Outcome.PREEMPTED
+    assert ended.elapsed_s <= 200 + 130 + 60 + 15 + 5
+    assert samples[-1].elapsed_s <= 200 + 130, "what was reported without the worker does not count"
+    assert samples[-1].elapsed_s >= 200 + 130 - 15
+
+
+def test_a_silent_node_is_asked_for_at_once(tmp_path):
+    _, ended, _ = followed(tmp_path, Fate(worker_mute_after_s=70.0, worker_lost_after_s=70.0))
+    assert ended.elapsed_s <= 200 + 70 + 45 + 15 + 5
+    assert ended.outcome is Outcome.PREEMPTED
+
+
+@pytest.mark.parametrize("before_s", [1.0, 20.0, 44.0])
+def test_a_run_that_lost_a_worker_just_before_its_end_did_not_end_well(tmp_path, before_s):
+    whole_s = 1e6 / speed(task(order(nodes=2)))
+    samples, ended, _ = followed(tmp_path, Fate(worker_lost_after_s=whole_s - before_s))
+    assert ended.outcome is Outcome.PREEMPTED
+    assert samples[-1].elapsed_s <= 200 + whole_s - before_s
+
+
+def test_a_worker_that_is_lost_as_the_job_ends_is_asked_for(tmp_path):
+    """Nobody has missed it yet, but it has not said that its part of the job has ended."""
+    _, ended, _ = followed(tmp_path, Fate(workers_end=False))
+    assert ended.outcome is Outcome.OK
+    whole_s = 1e6 / speed(task(order(nodes=2)))
+    _, ended, _ = followed(tmp_path / "lost", Fate(workers_end=False, worker_lost_after_s=whole_s - 1))
+    assert ended.outcome is Outcome.PREEMPTED
+
+
+def test_a_node_that_only_says_nothing_is_not_lost_and_all_samples_count(tmp_path):
+    samples, ended, _ = followed(tmp_path, Fate(worker_mute_after_s=0.0))
+    assert ended.outcome is Outcome.OK
+    assert samples[-1].samples == 1e6
+    assert len(samples) > 100
+
+
+def test_a_cluster_whose_nodes_are_heard_is_not_lost_whatever_its_status_is(tmp_path):
+    _, ended, _ = followed(tmp_path, Fate(unwell=(50.0, 300.0)))
+    assert ended.outcome is Outcome.OK
+
+
+def test_the_cloud_is_asked_every_minute(tmp_path):
+    _, _, sky = followed(tmp_path, Fate(), nodes=1)
+    apart = [b - a for a, b in pairwise(sky.asked_s)]
+    assert len(apart) > 10
+    assert max(apart) <= 61
+
+
+def test_a_slow_answer_does_not_keep_the_output_from_being_read():
+    answered = threading.Event()
+    answer = Answer(lambda: answered.wait(300) or None)
+    assert not answer.given()
+    presence = Presence(2, heard_s={0: 100.0, 1: 100.0})
+    watch = Watch(lambda: answer, presence, 0.0)
+    assert not watch.is_lost(60.0)
+    assert not watch.is_lost(61.0)
+    answered.set()
+    answer._thread.join(300)
+    assert not watch.is_lost(62.0)
+    assert presence.heard_s == {0: 100.0, 1: 100.0}
+
+
+def test_an_answer_that_cannot_be_had_loses_nothing():
+    def fails() -> bool:
+        raise RuntimeError("no answer")
+
+    answer = Answer(fails)
+    answer._thread.join(300)
+    assert isinstance(answer.value, BackendError)
+    watch = Watch(lambda: answer, Presence(2), 0.0)
+    assert not any(watch.is_lost(now_s) for now_s in range(0, 600, 7))
+
+
+# The time of a report
+
+
+BY_PATTERN = replace(JOB, report=r"done (?P<samples>[\d.]+)")
+
+
+@pytest.mark.parametrize("prints", ["", "done {}"])
+@pytest.mark.parametrize("node_clock_s", [-5_000.0, -2.0, 0.0, 2.0, 5_000.0])
+def test_output_that_arrives_late_and_all_at_once_gives_the_job_s_own_rate(tmp_path, prints, node_clock_s):
+    fate = Fate(logs_after_s=120.0, prints=prints, node_clock_s=node_clock_s)
+    job = BY_PATTERN if prints else JOB
+    samples, ended, sky = followed(tmp_path, fate, job, nodes=1)
+    rate = next(iter(sky.clusters.values())).samples_per_s
+    assert ended.outcome is Outcome.OK
+    assert rates(samples) == pytest.approx([rate] * (len(samples) - 1), rel=0.01)
+    if abs(node_clock_s) < 10:
+        assert samples[0].elapsed_s == pytest.approx(200.0, abs=3.0)
+
+
+@pytest.mark.parametrize("prints", ["", "done {}"])
+@pytest.mark.parametrize("node_clock_s", [-5_000.0, 0.0])
+def test_a_process_that_rejoins_a_launch_reads_the_same_times(tmp_path, prints, node_clock_s):
+    clock, launch, job = Noon(), order(lifetime_s=None), BY_PATTERN if prints else JOB
+    sky = InMemory(clock, speed, [Fate(prints=prints, node_clock_s=node_clock_s, logs_after_s=33.0)])
+    left = SkyPilot(sky, tmp_path, clock).run(job, launch)  # never closed, as if its process had been killed
+    before = [next(left) for _ in range(20)]
+    clock.wait(150.0)
+    again = list(SkyPilot(sky, tmp_path, clock).rejoin(job, launch))
+    assert [event.samples for event in again[:20]] == [event.samples for event in before]
+    assert [event.elapsed_s for event in again[:20]] == pytest.approx([event.elapsed_s for event in before])
+    assert again[-1].outcome is Outcome.OK
+
+
+def test_offsets_that_an_older_version_has_stored_are_read(tmp_path):
+    clock, launch = Noon(), order(lifetime_s=None)
+    sky = InMemory(clock, speed)
+    left = SkyPilot(sky, tmp_path, clock).run(JOB, launch)
+    next(left)
+    (tmp_path / "launches" / launch.label / "first_report").write_text("123.5")
+    first, *_ = SkyPilot(sky, tmp_path, clock).rejoin(JOB, launch)
+    assert first.elapsed_s == 123.5
+
+
+def test_the_user_s_log_has_neither_times_nor_signs_of_life(tmp_path):
+    followed(tmp_path, Fate(prints="done {}"), BY_PATTERN)
+    log = (tmp_path / "launches" / "digits-1-1" / "0.log").read_text()
+    assert "done 0.0\n" in log
+    assert "[mlcd" not in log
+    assert "alive" not in log
+
+
 class Killed(BaseException):
     """SIGKILL, as near as one gets within a process."""
 
@@ -351,6 +504,7 @@ def test_a_crash_between_creating_and_recording_is_found_torn_down_and_paid_for(
     path.search()
     assert path.settled[0].measurement.outcome is Outcome.INTERRUPTED
     assert path.settled[0].measurement.seconds == pytest.approx(420.0)
+    assert path.settled[0].measurement.detail == "the process died; its machines were torn down afterwards"
     path.check()
 
 
@@ -369,7 +523,25 @@ def test_a_cluster_that_went_by_itself_while_nobody_listened_is_not_paid_for_unt
     paid_s, lifetime_s = path.settled[0].measurement.seconds, path.settled[0].launch.lifetime_s
     assert paid_s == pytest.approx(lifetime_s if late else cluster.bill_s)
     assert cluster.bill_s <= paid_s <= lifetime_s
+    assert path.settled[0].measurement.detail == "the process died; its machines were already gone"
     path.check()
+
+
+def test_a_stopped_cluster_is_still_there_and_cleaned_up(home, monkeypatch):
+    """Its disks are billed, though its machines are not."""
+    path = Train(home, replace(a_job(), on="skypilot:aws"), Fate(shuts_down=True))
+    path.sky.after_launch = kill(path)
+    with pytest.raises((Killed, LedgerError)):
+        path.search()
+    path.clock.wait(36_000.0)
+    revive(path)
+    monkeypatch.setattr("mlcd.clouds.places.skypilot.Sdk", lambda: path.sky)
+    (name,) = path.sky.names()
+    assert path.sky.is_up(name) is False
+    assert path.place.backend.leftovers() == {"digits-1-1"}
+    assert [(each.what, each.outcome) for each in clean(path.ledger)] == [("digits-1", "1 launch settled")]
+    assert path.sky.names() == set()
+    assert path.settled[0].measurement.detail == "the process died; its machines were torn down afterwards"
 
 
 def killed_in_the_run(path: Train, reports: int) -> None:
@@ -454,6 +626,7 @@ def test_a_crash_before_anything_was_ordered_costs_nothing(home):
     path.search()
     voided = [line.entry for line in path.ledger.lines("digits-1") if isinstance(line.entry, Voided)]
     assert [entry.launch.label for entry in voided] == ["digits-1-1"]
+    assert voided[0].because == "the process died; no machine was ordered and nothing is billed"
     path.check()
 
 
@@ -561,15 +734,39 @@ def test_two_state_folders_never_share_a_name(tmp_path):
 # Output
 
 
+def texts(lines: Lines, output: str) -> list[str]:
+    return [line.text for line in lines.feed(output)]
+
+
 def test_colours_and_prefixes_are_taken_off_and_pieces_put_together():
     lines = Lines()
     assert lines.feed("\x1b[36m(head, rank=0, pid=23") == []
-    assert lines.feed("17)\x1b[0m step 1\n(digits, pid=9) step 2\nst") == ["step 1", "step 2"]
-    assert lines.feed("ep (3)\r\n") == ["step (3)"]
+    assert texts(lines, "17)\x1b[0m step 1\n(digits, pid=9) step 2\nst") == ["step 1", "step 2"]
+    assert texts(lines, "ep (3)\r\n") == ["step (3)"]
+
+
+def test_what_the_nodes_add_to_the_output_is_read_and_not_shown():
+    told = Lines().feed(
+        "(head, rank=0, pid=1) 10% [mlcd 1746100000.250]\r(head, rank=0, pid=1) 20% [mlcd 1746100001.000]\n"
+        "(worker1, rank=1, pid=2) @mlcd alive node=1 at=1746100002\n"
+        "(worker1, rank=1, pid=2) no end@mlcd exit=7 node=1 at=1746100003\n"
+    )
+    assert [(line.text, line.at) for line in told[:2]] == [("10%", 1746100000.25), ("20%", 1746100001.0)]
+    assert (told[2].alive, told[2].at, told[2].text) == (1, 1746100002.0, "")
+    assert (told[3].exit, told[3].at) == ((7, 1), 1746100003.0)
+    shown = "".join(line.shown for line in told)
+    assert shown.startswith("(head, rank=0, pid=1) 10%\r(head, rank=0, pid=1) 20%\n(worker1, rank=1, pid=2) no end")
+
+
+def test_nothing_of_a_long_line_is_lost_to_the_user():
+    lines, output = Lines(), "x" * 25_000
+    shown = "".join(line.shown for piece in (output, output, "\ny") for line in lines.feed(piece))
+    assert shown + lines.end() == output + output + "\ny"
 
 
 # What runs on the nodes, in a real shell
 
+STAMP = re.compile(r" \[mlcd \d+\.\d{3}\]")
 PRINTS = "python3 -c 'import json, os; print(json.dumps(dict(os.environ)))'"
 
 
@@ -584,6 +781,66 @@ def start(tmp_path: Path, job: Job, nodes: int, node: int, **more: str) -> subpr
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
+def command(folder: Path, name: str, text: str) -> str:
+    """A PATH with a command of our own before all others."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/bash\n{text}\n")
+    (folder / name).chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def test_every_line_of_the_first_node_has_its_time_and_no_other(tmp_path):
+    job = Job("x", 1.0, task={"run": "echo one; echo two >&2; printf 'bar 1\\rbar 2\\r\\nno end'"})
+    before = int(time.time())
+    lines = start(tmp_path, job, 2, 0).stdout.splitlines(keepends=True)
+    *stamped, last = [line for line in lines if line.strip()]
+    assert [STAMP.sub("", line).rstrip("\r\n") for line in stamped] == ["one", "two", "bar 1", "bar 2", "no end"]
+    times = [float(STAMP.search(line)[0][7:-1]) for line in stamped]
+    assert before <= times[0] <= times[-1] <= time.time()
+    assert re.fullmatch(r"@mlcd exit=0 node=0 at=\d+\n", last)
+    assert STAMP.search(start(tmp_path, job, 2, 1).stdout) is None
+
+
+def test_a_node_says_that_it_is_there_until_its_job_has_ended(tmp_path):
+    waited = command(tmp_path / "bin", "sleep", '[ "$*" = 10 ] && read -t 0.01 < /dev/zero; true')
+    job = Job("x", 1.0, task={"run": "python3 -c 'print(7)'"})
+    *said, last = start(tmp_path, job, 2, 1, PATH=waited).stdout.splitlines()
+    assert re.fullmatch(r"@mlcd alive node=1 at=\d+", said[0])
+    assert sum("@mlcd alive" in line for line in said) > 1
+    assert f"{ELSEWHERE}7" in said
+    assert last.startswith("@mlcd exit=0 node=1")
+    assert "alive" not in start(tmp_path, job, 1, 0).stdout
+
+
+def test_without_python_a_job_runs_all_the_same(tmp_path):
+    done = start(
+        tmp_path, Job("x", 1.0, task={"run": "echo one; exit 4"}), 1, 0, PATH=command(tmp_path, "python3", "exit 1")
+    )
+    assert re.fullmatch(r"one\n@mlcd exit=4 node=0 at=\d+\n", done.stdout)
+    assert done.returncode == 4
+
+
+def stamped(script: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-I", "-S", stamp.__file__, "bash", "-c", script]
+    return subprocess.run(command, capture_output=True, timeout=300, check=False)
+
+
+def test_what_a_job_leaves_behind_does_not_keep_it_from_ending():
+    done = stamped("sleep 1000 & echo $!; exit 3")
+    os.kill(int(done.stdout.split()[0]), signal.SIGKILL)
+    assert done.returncode == 3
+
+
+def test_the_exit_status_of_a_killed_job_is_that_of_a_shell():
+    assert stamped("kill -KILL $$").returncode == 137
+
+
+def test_a_very_long_line_passes_through():
+    done = stamped("head -c 3000000 /dev/zero | tr '\\0' x; echo")
+    assert STAMP.sub("", done.stdout.decode()) == "x" * 3_000_000 + "\n"
+    assert done.stdout.count(b"[mlcd ") == 1
+
+
 @pytest.mark.parametrize("nodes", [1, 3])
 @pytest.mark.parametrize("communication", list(Communication))
 def test_every_process_finds_the_variables_that_it_would_find_anywhere_else(tmp_path, nodes, communication):
@@ -594,7 +851,7 @@ def test_every_process_finds_the_variables_that_it_would_find_anywhere_else(tmp_
         done = start(tmp_path, job, nodes, node)
         # Two processes write at once: one's line may begin before the other's has its end.
         told = done.stdout.replace("}{", "}\n{").replace(f"}}{ELSEWHERE}", f"}}\n{ELSEWHERE}")
-        lines = [line for line in told.splitlines() if "{" in line]
+        lines = [STAMP.sub("", line) for line in told.splitlines() if "{" in line]
         found += [json.loads(line.removeprefix(ELSEWHERE)) for line in lines]
         reporting += [json.loads(line) for line in lines if not line.startswith(ELSEWHERE)]
         assert f"@mlcd exit=0 node={node}" in done.stdout
@@ -621,19 +878,17 @@ def test_the_tracker_can_be_imported_on_a_node_and_reports(tmp_path):
 def test_the_exit_code_of_the_job_is_told(tmp_path):
     done = start(tmp_path, Job("x", 1.0, task={"run": "exit 3"}), 1, 0)
     assert done.returncode == 3
-    assert done.stdout == "@mlcd exit=3 node=0\n"
+    assert re.fullmatch(r"@mlcd exit=3 node=0 at=\d+\n", done.stdout)
 
 
 def test_a_node_ends_the_job_when_its_time_is_over(tmp_path):
     job = Job("x", 1.0, task={"run": "echo ran"})
     late = start(tmp_path, job, 1, 0, MLCD_UNTIL="1000")
-    assert (late.stdout, late.returncode) == ("@mlcd exit=124 node=0\n", 124)
-    fake = tmp_path / "bin" / "timeout"
-    fake.parent.mkdir()
-    fake.write_text('#!/bin/bash\necho "timeout $*"\n')
-    fake.chmod(0o755)
+    assert re.fullmatch(r"@mlcd exit=124 node=0 at=\d+\n", late.stdout)
+    assert late.returncode == 124
     until = int(datetime.now(UTC).timestamp()) + 5_000
-    told = start(tmp_path, job, 1, 0, MLCD_UNTIL=str(until), PATH=f"{fake.parent}:{os.environ['PATH']}").stdout
+    path = command(tmp_path / "bin", "timeout", 'echo "timeout $*"')
+    told = start(tmp_path, job, 1, 0, MLCD_UNTIL=str(until), PATH=path).stdout
     assert 4_900 < int(re.match(r"timeout -k 30 (\d+) bash", told)[1]) <= 5_000
 
 
@@ -644,10 +899,52 @@ def test_a_task_says_when_its_nodes_stop_by_themselves():
     made = task(order(lifetime_s=1_200.0))
     assert int(made["envs"]["MLCD_UNTIL"]) == int(NOON.timestamp() + 1_200 - TEARDOWN_S)
     assert made["setup"].startswith("sudo shutdown -h +30 ")
+    assert "terminate.py" in made["setup"]
+    assert "terminate.py" not in task(order(T4S))["setup"], "GCP has no such setting"
     endless = task(order(lifetime_s=None))
     assert "MLCD_UNTIL" not in endless["envs"]
     assert "shutdown" not in endless["setup"]
     assert endless["resources"]["autostop"]["down"]
+
+
+def test_on_aws_a_shutdown_from_within_terminates_the_machine(monkeypatch):
+    moto, boto3 = pytest.importorskip("moto"), pytest.importorskip("boto3")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    with moto.mock_aws():
+        ec2 = boto3.client("ec2", region_name="eu-west-1")
+        image = ec2.describe_images()["Images"][0]["ImageId"]
+        (machine,) = ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1)["Instances"]
+        metadata = {"/meta-data/instance-id": machine["InstanceId"], "/meta-data/placement/region": "eu-west-1"}
+
+        def request(path, headers, method="GET"):
+            if path == "/api/token":
+                assert method == "PUT"
+                return "token"
+            assert headers == {"X-aws-ec2-metadata-token": "token"}
+            return metadata[path]
+
+        def behaviour():
+            asked = {"InstanceId": machine["InstanceId"], "Attribute": "instanceInitiatedShutdownBehavior"}
+            return ec2.describe_instance_attribute(**asked)["InstanceInitiatedShutdownBehavior"]["Value"]
+
+        assert behaviour() == "stop"
+        terminate_on_shutdown(request, lambda region: boto3.client("ec2", region_name=region))
+        assert behaviour() == "terminate"
+
+
+def test_the_setup_goes_on_where_a_machine_cannot_be_told_so(tmp_path):
+    made = task(order())["setup"].replace("sudo shutdown", "true")
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-ec", made.replace("pip install torch", "echo installed")],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "installed\n", "")
 
 
 def test_paths_are_meant_from_the_job_file(tmp_path):
@@ -676,6 +973,7 @@ VMS = {
 VALIDATE = """
 import inspect, json, sys, sky
 from types import SimpleNamespace
+from mlcd.clouds.skypilot.presence import Answer, Presence, Watch
 from mlcd.clouds.skypilot.sdk import Sdk
 
 class Fits:  # the SDK, whose functions only see whether a call fits them
@@ -903,7 +1201,7 @@ def test_after_a_broken_connection_nothing_is_told_twice():
     sky = ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=[breaks, tells_all])
     stream = Sdk(lambda: sky).launch("x", {})
     assert ended(stream) == 0
-    told = Lines().feed(stream.read() + "\n")
+    told = texts(Lines(), stream.read() + "\n")
     assert [line for line in told if "@mlcd" in line] == [line.partition(") ")[2].strip() for line in reports]
     assert "the end" in told
 
@@ -928,6 +1226,7 @@ def test_states_names_and_bills_are_read_from_the_records():
 
     assert sdk({"name": "x", "status": "UP"}).is_up("x") is True
     assert sdk({"name": "x", "status": "INIT"}).is_up("x") is False
+    assert sdk({"name": "x", "status": "STOPPED"}).is_up("x") is False
     assert sdk().is_up("x") is None
     assert sdk({"name": "x"}, {"name": "y"}).names() == {"x", "y"}
     assert sdk({"name": "x", "duration": 61}, {"name": "y", "duration": 5}).billed_s("x") == 61

@@ -68,6 +68,20 @@ def test_a_driver_that_has_just_ended_is_none_to_stop_and_none_to_wait_for(ledge
     assert ledger.account(run).status is Status.STOPPED
 
 
+@pytest.mark.parametrize("gone", [False, True])
+def test_machines_that_went_by_themselves_are_not_said_to_be_torn_down(ledger: Ledger, home: Path, gone: bool):
+    run = left_open(ledger, "job")
+    folder = Launches(home / "launches").open(order(f"{run}-1"), driver=None)
+    if gone:  # as its watchdog does
+        teardown.record_end(folder, teardown.started_at(folder) + 7.0)
+    with closing(DrivenByTheDead(home / "ledger.db")) as seen:
+        control.down(run, seen, VirtualClock())
+    (measured,) = ledger.account(run).history.measurements
+    what = "were already gone" if gone else "were torn down afterwards"
+    assert measured.detail == f"the process died; its machines {what}"
+    assert not gone or measured.seconds == pytest.approx(7.0)
+
+
 def test_one_damaged_run_does_not_keep_the_others_from_being_cleaned(ledger: Ledger):
     bad, good = left_open(ledger, "bad"), left_open(ledger, "good")
     with ledger.database.write() as connection:

@@ -16,6 +16,7 @@ from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoCapacity
 
 REPORTS_EVERY_S = 5.0
+BEATS_EVERY_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,22 @@ class Fate:
     exit_status: int = 1
     says: str = ""
     silent_after_s: float = inf
+    worker_lost_after_s: float = inf
+    """The last node; the first one goes on as if nothing had happened."""
+    worker_mute_after_s: float = inf
+    """The last node says no more that it is there, though it is."""
+    unwell: tuple[float, float] = (inf, inf)
+    """From when to when SkyPilot takes the cluster for not up, though it is."""
+    logs_after_s: float = 0.0
+    """Until then nothing is heard; then all of it at once."""
+    node_clock_s: float = 0.0
+    """How far the nodes' clocks are ahead of this machine's."""
+    shuts_down: bool = False
+    """Nothing but the last safety net works: when its time is over the machines are stopped, and stay."""
+    workers_end: bool = True
+    """With the first node; False: they would go on, as parameter servers do."""
+    prints: str = ""
+    """Lines like this instead of the tracker's."""
 
 
 @dataclass
@@ -64,8 +81,13 @@ class Cluster:
     def gone_s(self) -> float:
         """When nothing of it is left: torn down, taken back, or idle and gone by itself."""
         autostop = self.task["resources"].get("autostop") or {}
-        idle_s = 60.0 * autostop["idle_minutes"] if autostop.get("down") else inf
+        idle_s = 60.0 * autostop["idle_minutes"] if autostop.get("down") and not self.fate.shuts_down else inf
         return min(self.downed_s, self.up_s + self.fate.preempted_after_s, self.job_ends_s + idle_s)
+
+    def is_unwell(self, now_s: float) -> bool:
+        """Whether it is taken for not up now."""
+        begin_s, end_s = self.fate.unwell
+        return begin_s <= now_s - self.up_s < end_s
 
     @property
     def bill_s(self) -> float:
@@ -89,6 +111,8 @@ class InMemory:
     before_launch: Callable[[], None] = lambda: None
     after_launch: Callable[[], None] = lambda: None
     clusters: dict[str, Cluster] = field(default_factory=dict)
+    asked_s: list[float] = field(default_factory=list)
+    """When it was asked for a cluster while its job ran."""
 
     def launch(self, name: str, task: Mapping[str, Any]) -> InMemoryLaunch:
         """Order a cluster of this name with the job on it."""
@@ -111,7 +135,16 @@ class InMemory:
         cluster, now_s = self.clusters.get(name), self.clock.elapsed_s()
         if cluster is None or cluster.never or now_s >= cluster.gone_s:
             return None
-        return now_s >= cluster.up_s
+        if now_s >= cluster.up_s + cluster.fate.worker_lost_after_s:
+            return False
+        if cluster.fate.shuts_down and now_s >= cluster.job_ends_s:
+            return False
+        return cluster.up_s <= now_s and not cluster.is_unwell(now_s)
+
+    def ask(self, name: str) -> InMemoryAnswer:
+        """The same; the answer comes at once."""
+        self.asked_s.append(self.clock.elapsed_s())
+        return InMemoryAnswer(self.is_up(name))
 
     def down(self, name: str) -> None:
         """Tear it down; takes its time, and may fail."""
@@ -137,13 +170,28 @@ class InMemory:
 
 
 @dataclass
+class InMemoryAnswer:
+    """An answer that has come already."""
+
+    value: bool | BackendError | None
+
+    def given(self) -> bool:
+        """Whether the answer has come."""
+        return True
+
+
+@dataclass
 class InMemoryLaunch:
     """A launch on the imagined cloud: its output is a matter of what time it is."""
 
     cluster: Cluster
     clock: Clock
     _told: int = 0
+    _beats: int = 0
     _ended: bool = False
+
+    def __post_init__(self) -> None:
+        self._zero = self.clock.now().timestamp() - self.clock.elapsed_s() + self.cluster.fate.node_clock_s
 
     def submitted(self) -> bool:
         """Whether the machines are up and have the job."""
@@ -152,26 +200,47 @@ class InMemoryLaunch:
     def read(self) -> str:
         """What was written since it was last asked, each line as SkyPilot shows it."""
         cluster, fate = self.cluster, self.cluster.fate
-        last_s = min(self.clock.elapsed_s(), cluster.job_ends_s, cluster.gone_s, cluster.up_s + fate.silent_after_s)
-        if not self.submitted():
+        now_s = self.clock.elapsed_s()
+        last_s = min(now_s, cluster.job_ends_s, cluster.gone_s, cluster.up_s + fate.silent_after_s)
+        if not self.submitted() or now_s < cluster.up_s + fate.logs_after_s:
             return ""
         lines = []
         while (at_s := self._told * REPORTS_EVERY_S) <= last_s - cluster.up_s + 1e-6:
-            lines.append(self._report(at_s))
+            lines += [*self._alive(at_s), self._report(at_s)]
             self._told += 1
-        if not self._ended and cluster.job_ends_s <= min(self.clock.elapsed_s(), cluster.gone_s) and not lines:
+        if not self._ended and cluster.job_ends_s <= min(now_s, cluster.gone_s) and not lines:
             self._ended = True
-            done_s = cluster.job_ends_s - cluster.up_s
-            over = cluster.job_ends_s >= cluster.until_s
-            status = 124 if over else fate.exit_status if done_s >= fate.fails_after_s else 0
-            lines += [*([] if status else [self._report(done_s)]), *([fate.says] if status and fate.says else [])]
-            lines.append(f"@mlcd exit={status} node=0")
+            lines += self._last_lines(cluster.job_ends_s - cluster.up_s)
         return "".join(f"\x1b[36m(head, rank=0, pid=2317)\x1b[0m {line}\n" for line in lines)
+
+    def _last_lines(self, done_s: float) -> list[str]:
+        fate, over = self.cluster.fate, self.cluster.job_ends_s >= self.cluster.until_s
+        status = 124 if over else fate.exit_status if done_s >= fate.fails_after_s else 0
+        lines = [*([] if status else [self._report(done_s)]), *([fate.says] if status and fate.says else [])]
+        at, nodes = self._at(done_s), self.cluster.task["num_nodes"]
+        if fate.workers_end and not status:
+            there = nodes - (done_s >= fate.worker_lost_after_s)
+            lines += [f"@mlcd exit=0 node={node} at={at:.0f}" for node in range(1, there)]
+        return [*lines, f"@mlcd exit={status} node=0 at={at:.0f}"]
+
+    def _alive(self, until_s: float) -> list[str]:
+        """What the other nodes have said since the last call."""
+        fate, nodes, lines = self.cluster.fate, self.cluster.task["num_nodes"], []
+        while (at_s := self._beats * BEATS_EVERY_S) <= until_s + 1e-6:
+            there = nodes - (at_s >= min(fate.worker_lost_after_s, fate.worker_mute_after_s))
+            lines += [f"@mlcd alive node={node} at={self._at(at_s):.0f}" for node in range(1, there)]
+            self._beats += 1
+        return lines
+
+    def _at(self, at_s: float) -> float:
+        """The time on the nodes, so long after they are up."""
+        return self._zero + self.cluster.up_s + at_s
 
     def _report(self, at_s: float) -> str:
         done = min(at_s * self.cluster.samples_per_s, float(self.cluster.task["envs"]["MLCD_SAMPLES"]))
         saved = done if "MLCD_CHECKPOINT_DIR" in self.cluster.task["envs"] else 0.0
-        return f"@mlcd t={at_s:.4f} samples={done:.12g} saved={saved:.12g}"
+        report = self.cluster.fate.prints.format(done) or f"@mlcd t={at_s:.4f} samples={done:.12g} saved={saved:.12g}"
+        return f"{report} [mlcd {self._at(at_s):.3f}]"
 
     def end(self) -> BackendError | None:
         """How it ended, None while it goes on. What was taken back says nothing for long."""

@@ -44,6 +44,14 @@ def test_a_run_is_told_by_its_share_its_rate_its_price_and_what_is_left() -> Non
     assert told.words == "2 x node  25 samples/s, 20 s, $0.04  25% done, about 30 s left"
 
 
+def test_reports_that_come_almost_at_once_give_no_rate() -> None:
+    gauge = Gauge(lambda: NOW)
+    gauge(JOB, RUN, Sample(10.0, 0.0))
+    told = gauge(JOB, RUN, Sample(10.0001, 750.0))
+    assert (told.rate, told.left_s) == (None, None)
+    assert told.words.endswith("75% done, about ? left")
+
+
 def test_a_probe_ends_when_enough_is_known_so_it_has_no_share() -> None:
     gauge = Gauge()
     gauge(JOB, PROBE, Sample(10.0, 0.0))

@@ -24,6 +24,7 @@ from mlcd.clouds.functions.meter import Meter
 from mlcd.clouds.functions.orders import Faults, Orders
 from mlcd.clouds.launches import Launches, before_ordering
 from mlcd.clouds.local import teardown
+from mlcd.clouds.local.reclaim import reclaim
 from mlcd.clouds.local.teardown import Watchdog
 from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
@@ -99,7 +100,7 @@ class LithopsFunctions:
         for other in (took_over, f"{label}{PREWARMED_SUFFIX}"):
             if other and (beside := self.launches.find(other)) is not None:
                 teardown.tear_down(beside)
-        return teardown.tear_down(folder)
+        return reclaim(folder)
 
     def leftovers(self) -> set[str]:
         """Launches that still have processes on this machine."""

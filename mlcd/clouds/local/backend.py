@@ -21,6 +21,7 @@ from mlcd.clouds.live import LiveJob, Timeouts
 from mlcd.clouds.local.gpu_usage import UsageRecorder
 from mlcd.clouds.local.gpus import HeldGpus
 from mlcd.clouds.local.isolation import IsolatedNodes, PlainNodes
+from mlcd.clouds.local.reclaim import reclaim
 from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
 from mlcd.clouds.platforms import checkpoint_environment
 from mlcd.core.backend import Events, Launch
@@ -70,7 +71,7 @@ class Local(KeepsLaunches):
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch; return the seconds that it was up."""
         folder = self.launches.find(label)
-        return None if folder is None else teardown.tear_down(folder)
+        return None if folder is None else reclaim(folder)
 
     def leftovers(self) -> set[str]:
         """Launches that still have processes, control groups or namespaces."""

@@ -30,8 +30,9 @@ TRACKER_RESTARTED = (
 class Reader:
     """Turns output into samples.
 
-    A tracker's line contains its own time, which is more precise than the time of reading; the first line gives the
-    offset between the two clocks (`offset_s`). `reports` counts all lines with progress.
+    A tracker's line contains its own time, which is more precise than the time of reading. The first lines give the
+    offset between the two clocks (`offset_s`): of those that are read together, the newest, which has waited least.
+    `reports` counts all lines with progress.
     """
 
     job: Job
@@ -54,6 +55,8 @@ class Reader:
         """The samples in the next piece of output, read at this time; time and work never decrease."""
         *lines, rest = _LINE_ENDS.split(self._rest + output)
         self._rest = rest[-LONGEST_LINE:]
+        if self.offset_s is None:
+            self.offset_s = _offset_s(lines, elapsed_s)
         new: list[Sample] = []
         for line in lines:
             sample = self._read(line[-LONGEST_LINE:], elapsed_s)
@@ -92,10 +95,8 @@ class Reader:
     def _read(self, line: str, elapsed_s: float) -> Sample | None:
         if (tracked := _TRACKED.search(line)) is not None:
             at_s, samples, saved = map(_number, tracked.groups()[:3])
-            if at_s is None or samples is None or saved is None:
+            if at_s is None or samples is None or saved is None or self.offset_s is None:
                 return None
-            if self.offset_s is None:
-                self.offset_s = elapsed_s - at_s
             more = dict(field.split("=", 1) for field in tracked[4].split())
             return Sample(self.offset_s + at_s, samples, saved, _metric(more), _noise(more))
         if self._pattern is not None and (match := self._pattern.search(line)) is not None:
@@ -128,6 +129,16 @@ class Reader:
             self._first_epoch = 0 if epoch < 1 else 1
         done = whole * step / steps if step is not None and steps else counted
         return (epoch - self._first_epoch) * whole + min(done, whole)
+
+
+def _offset_s(lines: list[str], elapsed_s: float) -> float | None:
+    """What to add to a tracker's time to get the time of reading; None if no line has one.
+
+    A tracker starts after the launch does, so the difference is never negative.
+    """
+    tracked = (_TRACKED.search(line[-LONGEST_LINE:]) for line in lines)
+    times = [at_s for each in tracked if each is not None and (at_s := _number(each[1])) is not None]
+    return max(0.0, elapsed_s - max(times)) if times else None
 
 
 def saved_in(line: str) -> float:

@@ -15,7 +15,7 @@ from mlcd.clouds.live import LiveJob, Timeouts
 from mlcd.clouds.local.workspace import working_folder
 from mlcd.clouds.node_types import NodeTypes, load_ray_types
 from mlcd.clouds.platforms import checkpoint_environment
-from mlcd.core.backend import Events, Launch
+from mlcd.core.backend import AlreadyGone, Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Choice
 from mlcd.core.errors import UserError
@@ -66,10 +66,12 @@ class Ray(KeepsLaunches):
         folder = self.launches.find(label)
         if folder is None:
             return None
-        if cluster.tear_down(label, grace_s=0.0):
+        was_there = cluster.tear_down(label, grace_s=0.0)
+        if was_there:
             (folder / "ended").unlink(missing_ok=True)
         lifetime_s = self.launches.order(folder).get("lifetime_s")
-        return min(teardown.tear_down(folder, 0.0), inf if lifetime_s is None else float(lifetime_s))
+        seconds = min(teardown.tear_down(folder, 0.0), inf if lifetime_s is None else float(lifetime_s))
+        return seconds if was_there else AlreadyGone(seconds)
 
     def leftovers(self) -> set[str]:
         """Launches of this state folder that still have actors or a placement group."""

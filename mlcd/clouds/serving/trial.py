@@ -17,6 +17,7 @@ from pathlib import Path
 import mlcd.clouds.local.teardown as teardown
 from mlcd.clouds.launches import Launches
 from mlcd.clouds.load.generate import Closed, Open, Target, generate
+from mlcd.clouds.local.reclaim import reclaim
 from mlcd.clouds.local.teardown import Watchdog
 from mlcd.clouds.local.workspace import AnyWorkspace
 from mlcd.clouds.platforms import diagnose
@@ -159,7 +160,7 @@ class Trials:
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a trial; return the seconds that it was up."""
         folder = self._launches.find(label)
-        return None if folder is None else teardown.tear_down(folder)
+        return None if folder is None else reclaim(folder)
 
     def leftovers(self) -> set[str]:
         """Trials that still have processes."""

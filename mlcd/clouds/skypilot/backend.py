@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from mlcd.clouds.environment import check_environment, secrets
@@ -12,7 +13,7 @@ from mlcd.clouds.local import teardown
 from mlcd.clouds.skypilot.follow import CHECK, Follower, Stream
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, owner_of, shipped, task_of
-from mlcd.core.backend import Events, Launch
+from mlcd.core.backend import AlreadyGone, Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoCapacity, NothingOrdered, StillUp
 from mlcd.core.job import Job
@@ -22,7 +23,7 @@ STARTUP_LIMIT_S = 900.0
 """Timeout of machines, their setup and the first report of progress."""
 TIMEOUTS = Timeouts(STARTUP_LIMIT_S, next_report_s=600.0, teardown_s=TEARDOWN_S)
 FIRST_REPORT = "first_report"
-"""File in a launch's folder: the offset between the job's clock and the launch's."""
+"""File in a launch's folder: the offsets between the job's clocks and the launch's, which its first reports give."""
 TRIES = 20
 RETRY_S = 30.0
 """Teardown is retried for ten minutes: by then a launch has stopped by itself, or a person has to look at it."""
@@ -91,23 +92,26 @@ class SkyPilot(KeepsLaunches):
         """Follow a launch to its end, and tear it down. `start`: orders or finds the cluster of a name."""
         folder, following = self.launches.folder(launch.label), None
         name = self._cluster(folder, launch.label)
-        is_up, first_report = partial(self._is_up, name), folder / FIRST_REPORT
+        is_up, ask, first = partial(self.client.is_up, name), partial(self.client.ask, name), folder / FIRST_REPORT
         with (folder / "0.log").open("a", encoding="utf-8") as log:
             try:
                 following = start(name)
                 yield from Follower(
-                    job, launch, following, is_up, self.clock, TIMEOUTS, started_s, log, first_report, last_report_s
+                    job, launch, following, is_up, ask, self.clock, TIMEOUTS, started_s, log, first, last_report_s
                 ).events()
             finally:
                 self._tear_down(folder, name, following)
 
     def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a launch; return the seconds it was up, None if it never was."""
+        """Tear down what a crash left of a launch; return the seconds it was up, None if it never was.
+
+        A cluster that is stopped exists: its disks are billed.
+        """
         folder = self.launches.find(label)
         if folder is None:
             return None
         if (folder / "ended").exists():
-            return teardown.up_s(folder)
+            return AlreadyGone(teardown.up_s(folder))
         order, name = self.launches.order(folder), self._cluster(folder, label)
         exists = self.client.is_up(name) is not None
         self._tear_down(folder, name)
@@ -116,7 +120,8 @@ class SkyPilot(KeepsLaunches):
         billed_s = self.client.billed_s(name)
         # SkyPilot notices only when asked that a cluster has stopped by itself: its time may be too long.
         lifetime_s = order.get("lifetime_s")
-        return billed_s if billed_s is None or lifetime_s is None else min(billed_s, float(lifetime_s))
+        most_s = inf if lifetime_s is None else float(lifetime_s)
+        return None if billed_s is None else AlreadyGone(min(billed_s, most_s))
 
     def _cluster(self, folder: Path, label: str) -> str:
         """The name of the cluster that a launch ordered."""

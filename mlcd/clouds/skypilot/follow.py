@@ -3,18 +3,22 @@
 Events are progress, the end of the job, timeouts and lost machines.
 """
 
-import re
+import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
+from math import inf
 from pathlib import Path
 from typing import IO
 
 from mlcd.clouds.live import KEPT_OUTPUT, NEVER_REPORTED, Timeouts
 from mlcd.clouds.platforms import Reader, diagnose
 from mlcd.clouds.platforms.failures import last_lines
-from mlcd.clouds.platforms.reports import LONGEST_LINE
+from mlcd.clouds.skypilot.lines import Line, Lines
+from mlcd.clouds.skypilot.presence import ASK_AGAIN_S, SILENT_S, Answer, NodeClock, Presence, Watch
 from mlcd.clouds.skypilot.task import ELSEWHERE
 from mlcd.core.backend import Launch
 from mlcd.core.clock import Clock
@@ -23,19 +27,12 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
 POLL_S = 1.0
-SILENCE_S = 60.0
-"""After so long without output, check that the cluster is up: a connection to lost machines may stay open silently."""
 TIME_OVER = 124
 """Exit status of `timeout` when the launch's lifetime is over."""
 CHECK = "check the network and your credentials: sky check"
 """What to do when SkyPilot cannot rent."""
-COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-"""Terminal colours in SkyPilot's output."""
-PREFIX = re.compile(r"^\([^()]*\bpid=\d+[^()]*\) ?")
-"""SkyPilot's prefix of every line of a job: (head, rank=0, pid=2317)."""
 STOP_WITHIN_S = 600.0
 """Timeout of sending a task with its files when the launch is stopped meanwhile."""
-_EXIT = re.compile(r"^@mlcd exit=(\d+) node=(\d+)\s*$")
 
 
 class Stream:
@@ -97,83 +94,112 @@ class Stream:
 
 
 @dataclass
-class Lines:
-    """Splits output into complete lines, without SkyPilot's colours and prefixes."""
-
-    _rest: str = ""
-
-    def feed(self, output: str) -> list[str]:
-        """The lines that are complete now."""
-        *lines, rest = (self._rest + output).replace("\r\n", "\n").split("\n")
-        self._rest = rest[-LONGEST_LINE:]
-        return [PREFIX.sub("", COLOUR.sub("", line[-LONGEST_LINE:])) for line in lines]
-
-
-@dataclass
 class Follower:
-    """A launch, from its order to its end. `is_up` asks the cloud; `log` gets all output.
+    """A launch, from its order to its end. `is_up` asks the cloud and waits, `ask` does not; `log` gets the output.
 
-    `first_report`: file with the offset between the job's clock and the launch's, for a process that rejoins it.
+    `first_report`: file with the offsets between the job's clocks and the launch's, for a process that rejoins it.
+    Samples are held back until all nodes are known to have been there: those after the loss of a node are dropped.
     """
 
     job: Job
     launch: Launch
     following: Stream
-    is_up: Callable[[], bool]
+    is_up: Callable[[], bool | None]
+    ask: Callable[[], Answer]
     clock: Clock
     timeouts: Timeouts
     started_s: float
     log: IO[str]
     first_report: Path
     last_report_s: float | None = None
-    last_output_s: float = 0.0
     output: str = ""
     exit_status: int | None = None
+    held: list[Sample] = field(default_factory=list)
     lines: Lines = field(default_factory=Lines)
+
+    def __post_init__(self) -> None:
+        node_clock_s, tracker_s = self._stored_offsets()
+        self.reader = Reader(self.job, offset_s=tracker_s)
+        self.node_clock = NodeClock(self.clock.now().timestamp() - self._now_s(), node_clock_s)
+        self.presence = Presence(self.launch.configuration.nodes)
+        self.watch = Watch(self.ask, self.presence, self._now_s())
 
     def events(self) -> Iterator[Event]:
         """The events, until the job ends or the lifetime is over. A launch that fails raises `BackendError`."""
-        reader = Reader(self.job, offset_s=self._stored_offset_s())
-        self.last_output_s = self._now_s()
-        while True:
-            end = self.following.end()  # checked before reading, so that no output is missed
-            reports = reader.reports
-            samples = self._read(reader)
-            if reader.reports > reports:  # also a heartbeat: a report may contain no new sample
-                self.last_report_s = self._now_s()
-                if reader.offset_s is not None and not self.first_report.exists():
-                    self.first_report.write_text(repr(reader.offset_s), encoding="utf-8")
-            yield from samples
-            ended = self._ended(end)
-            if ended is not None and self.exit_status != TIME_OVER:
-                yield ended
-            if ended is not None or self._now_s() >= self.timeouts.stop_s(self.launch):
-                return
-            self.clock.wait(POLL_S)
-
-    def _stored_offset_s(self) -> float | None:
         try:
-            return float(self.first_report.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # not stored yet, or damaged
-            return None
+            while True:
+                end = self.following.end()  # checked before reading, so that no output is missed
+                reports = self.reader.reports
+                self.held += self._read()
+                if self.reader.reports > reports:  # also a heartbeat: a report may contain no new sample
+                    self.last_report_s = self._now_s()
+                    self._store_offsets()
+                yield from self._released(self.presence.known_until_s)
+                ended = self._ended(end)
+                if ended is not None and self.exit_status != TIME_OVER:
+                    if ended.outcome is not Outcome.PREEMPTED:
+                        yield from self._released(inf)
+                    yield ended
+                if ended is not None or self._now_s() >= self.timeouts.stop_s(self.launch):
+                    return
+                self.clock.wait(POLL_S)
+        finally:
+            self.log.write(self.lines.end())
 
-    def _read(self, reader: Reader) -> list[Sample]:
-        output = self.following.read()
-        if not output:
+    def _stored_offsets(self) -> tuple[float | None, float | None]:
+        """The offsets of the nodes' clock and of the tracker's; None if not stored yet, or damaged."""
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            stored = json.loads(self.first_report.read_text(encoding="utf-8"))
+            return (None, stored) if isinstance(stored, float) else (stored["nodes"], stored["tracker"])
+        return None, None
+
+    def _store_offsets(self) -> None:
+        offsets = (self.node_clock.offset_s, self.reader.offset_s)
+        if offsets != (None, None) and offsets != self._stored_offsets():
+            self.first_report.write_text(json.dumps({"nodes": offsets[0], "tracker": offsets[1]}), encoding="utf-8")
+
+    def _read(self) -> list[Sample]:
+        """The samples in new output. Lines that were written at the same time are read together."""
+        lines = self.lines.feed(self.following.read())
+        if not lines:
             return []
-        self.last_output_s = self._now_s()
-        self.log.write(output)
+        self.log.write("".join(line.shown for line in lines))
         self.log.flush()
         samples: list[Sample] = []
-        for line in self.lines.feed(output):
-            self.output = f"{self.output}{line}\n"[-KEPT_OUTPUT:]
-            if (exit_line := _EXIT.match(line)) is not None:
-                # The first node's end is the job's end; of the other nodes only a failure counts.
-                if self.exit_status is None and (exit_line[2] == "0" or exit_line[1] != "0"):
-                    self.exit_status = int(exit_line[1])
-            elif not line.startswith(ELSEWHERE) and self.following.submitted():
-                samples += reader.feed(line + "\n", self._now_s())
+        reporting = [line for line in lines if self._hear(line)]
+        for at, together in groupby(reporting, key=lambda line: line.at):
+            text = "".join(f"{line.text}\n" for line in together)
+            samples += self.reader.feed(text, self._elapsed_s(at))
         return [sample for sample in samples if sample.elapsed_s <= self.timeouts.stop_s(self.launch)]
+
+    def _hear(self, line: Line) -> bool:
+        """Note what a line says about the nodes; return whether it may contain a report of progress."""
+        if line.alive is not None:
+            self.presence.hear(line.alive, self._elapsed_s(line.at))
+            return False
+        self.output = f"{self.output}{line.text}\n"[-KEPT_OUTPUT:] if line.text else self.output
+        if line.exit is None:
+            if line.at is not None:
+                self.presence.hear(0, self._elapsed_s(line.at))
+            return not line.text.startswith(ELSEWHERE) and self.following.submitted()
+        status, node = line.exit
+        self.presence.hear(node, self._elapsed_s(line.at))
+        if status == 0:
+            self.presence.end(node)
+        # The first node's end is the job's end; of the other nodes only a failure counts.
+        if self.exit_status is None and (node == 0 or status != 0):
+            self.exit_status = status
+        return False
+
+    def _elapsed_s(self, at: float | None) -> float:
+        """When a line was written; without a time on it, now."""
+        return self._now_s() if at is None else self.node_clock.elapsed_s(at, self._now_s())
+
+    def _released(self, until_s: float) -> list[Sample]:
+        """The samples up to a time, which are no longer held back."""
+        released = [sample for sample in self.held if sample.elapsed_s <= until_s]
+        self.held = self.held[len(released) :]
+        return released
 
     def _ended(self, end: int | BackendError | None) -> Ended | None:
         """How it ended; None while it runs."""
@@ -195,7 +221,7 @@ class Follower:
         if status == 0 and self.last_report_s is None:
             return self._ended_with_log(Outcome.FAILED, NEVER_REPORTED)
         if status == 0:
-            return Ended(self._now_s(), Outcome.OK)
+            return self._lost() if self._was_lost_before_the_end() else Ended(self._now_s(), Outcome.OK)
         # A job that lost a peer fails with an error of its own: check the machines first.
         if status != TIME_OVER and self._is_lost():
             return self._lost()
@@ -203,28 +229,48 @@ class Follower:
         return self._ended_with_log(diagnosis.outcome, diagnosis.advice)
 
     def _check_timeouts(self) -> Ended | None:
-        """Whether the machines or the next report are overdue."""
+        """Whether the machines are lost or overdue, or the next report is."""
         now_s = self._now_s()
         if not self.following.submitted():
             if now_s > self.timeouts.first_report_s:
                 return self._ended_with_log(Outcome.LAUNCH_FAILED, f"the machines were not up in {now_s:.0f} s")
             return None
-        if now_s - self.last_output_s >= SILENCE_S:
-            self.last_output_s = now_s  # check again after the same time
-            if self._is_lost():
-                return self._lost()
+        if self.watch.is_lost(now_s):
+            return self._lost()
         advice = self.timeouts.overdue(now_s, self.last_report_s)
         return None if advice is None else self._ended_with_log(Outcome.TIMED_OUT, advice)
 
+    def _was_lost_before_the_end(self) -> bool:
+        """Whether the first node's job ended well without a node that was lost before.
+
+        The cloud is asked, but only soon after the end: an idle cluster tears itself down a minute later. Where the
+        cloud cannot tell, a node that was silent at the end was lost.
+        """
+        if self.presence.have_others_ended:
+            return False
+        is_soon = self._now_s() - self.presence.latest_s < SILENT_S
+        up = self._ask_now() if is_soon else None
+        if up is False:  # asked twice, as in `Watch`
+            self.clock.wait(ASK_AGAIN_S)
+            up = self._ask_now()
+        return not up if up is not None else self.presence.is_one_silent
+
+    def _ask_now(self) -> bool | None:
+        """Whether the cluster is up; None if it does not exist any more, or the cloud cannot be asked."""
+        with suppress(BackendError):
+            return self.is_up()
+        return None
+
     def _is_lost(self) -> bool:
         try:
-            return not self.is_up()
+            return self.is_up() is not True
         except BackendError:  # unreachable does not mean lost
             return False
 
     def _lost(self) -> Ended:
         what = "taken back by the cloud" if self.launch.configuration.offer.spot else "no longer up"
-        return self._ended_with_log(Outcome.PREEMPTED, f"its machines were {what}")
+        which = "its machines" if self.presence.nodes == 1 else "some or all of its machines"
+        return self._ended_with_log(Outcome.PREEMPTED, f"{which} were {what}")
 
     def _ended_with_log(self, outcome: Outcome, detail: str) -> Ended:
         return Ended(self._now_s(), outcome, detail, last_lines(self.output))

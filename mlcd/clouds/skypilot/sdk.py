@@ -15,7 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from mlcd.clouds.platforms.reports import LONGEST_LINE
-from mlcd.clouds.skypilot.follow import CHECK, COLOUR, PREFIX, Stream
+from mlcd.clouds.skypilot.follow import CHECK, Stream
+from mlcd.clouds.skypilot.lines import COLOUR, LINE_ENDS, PREFIX
+from mlcd.clouds.skypilot.presence import Answer
 from mlcd.core.errors import BackendError, MissingExtra, NoAccess, NoCapacity
 
 NOT_FINISHED = 101
@@ -59,6 +61,10 @@ class Sdk:
         """Whether a cluster is up, according to its cloud, with all of its nodes; None if it does not exist."""
         records = self._ask(f"status of {name}", self._sky.status, [name], refresh=self._sky.StatusRefreshMode.FORCE)
         return records[0]["status"] == self._sky.ClusterStatus.UP if records else None
+
+    def ask(self, name: str) -> Answer:
+        """The same, answered later; returns at once."""
+        return Answer(partial(self.is_up, name))
 
     def down(self, name: str) -> None:
         """Cancel its launch, if that is in progress, and tear it down; no error if it does not exist."""
@@ -181,9 +187,9 @@ class _JobLines(_Writer):
             self._line(self._rest)
 
     def _split(self, text: str) -> None:
-        *lines, self._rest = (self._rest + text).split("\n")
+        *lines, self._rest = LINE_ENDS.split(self._rest + text)
         for line in lines:
-            self._line(f"{line}\n")
+            self._line(line)
         if len(self._rest) > LONGEST_LINE:  # a progress bar that never ends its line
             self._output.write(self._rest)
             self._rest = ""

@@ -3,11 +3,14 @@
 Three independent mechanisms end a launch that nobody follows any more:
 `timeout`    on every node ends the job at the end of the lifetime, minus the time for teardown
 autostop     set when the cluster starts: after a minute of idling it tears itself down
-`shutdown`   on every node, scheduled before any user code runs, some minutes after the lifetime
+`shutdown`   on every node, scheduled before any user code runs, some minutes after the lifetime; it terminates a
+             machine of AWS, and stops one of another cloud, whose disk stays until `mlcd clean` finds it
 
 The files that every node gets, in `SHIPPED`:
 `start.sh`            sourced by the task's `run`; the same for every job
 `run.sh`              the job's own `run`
+`stamp.py`            adds the node's time to each line of the process that reports
+`terminate.py`        on AWS: makes a shutdown from within terminate the machine
 `node-N/main.sh`      variables of node N's main process; the one on node 0 reports progress
 `node-N/M.also.sh`    variables of further processes on node N: a parameter server, its worker
 `node-0/release`      the job ends with node 0's main process, whatever the other nodes do
@@ -27,6 +30,7 @@ from typing import Any
 import mlcd_tracker
 from mlcd.clouds.environment import job_variables
 from mlcd.clouds.platforms import Process, processes
+from mlcd.clouds.skypilot import stamp, terminate
 from mlcd.core.backend import Launch
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
@@ -38,6 +42,12 @@ TEARDOWN_S = 180.0
 SHUTDOWN_S = 600.0
 """After the end of a lifetime. Late enough: in the last five minutes before a shutdown nobody can log in."""
 SHIPPED = "~/.mlcd_launch"
+
+TERMINATE = f"""\
+mlcd_python=$(cat "${{SKY_RUNTIME_DIR:-$HOME}}/.sky/python_path" 2>/dev/null || command -v python3 || true)
+timeout 60 "$mlcd_python" -I {SHIPPED}/terminate.py >/dev/null 2>&1 || true  # MLCD: AWS would only stop the machine
+"""
+"""Run in the Python that SkyPilot has installed for itself."""
 
 SET_BY_LAUNCH = {
     *("infra", "cloud", "region", "zone", "instance_type", "accelerators", "cpus", "memory", "any_of", "ordered"),
@@ -58,23 +68,42 @@ export PYTHONPATH=$mlcd_here/tracker${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED
 
 mlcd_run() { (
   . "$1"
+  shift
   left=0
   if [ -n "${MLCD_UNTIL:-}" ]; then
     left=$((MLCD_UNTIL - $(date +%s)))
     [ "$left" -gt 0 ] || exit 124
   fi
   # 0 is no limit; `timeout` passes a signal on to everything that the job has started.
-  exec timeout -k 30 "$left" bash "$mlcd_here/run.sh"
+  exec "$@" timeout -k 30 "$left" bash "$mlcd_here/run.sh"
 ) }
 mlcd_elsewhere() { mlcd_run "$1" 2>&1 | sed -u 's/^/[mlcd, elsewhere] /'; return "${PIPESTATUS[0]}"; }
+
+# Adds the time to each line. Without Python, lines have the time at which they are read.
+mlcd_stamp=(python3 -I -S "$mlcd_here/stamp.py")
+"${mlcd_stamp[@]}" true >/dev/null 2>&1 || mlcd_stamp=()
+# Says that this node is there. The first node's output says so.
+mlcd_alive() { printf '@mlcd alive node=%s at=%(%s)T\n' "$SKYPILOT_NODE_RANK" -1; }
+mlcd_alive_process=
+if [ "$SKYPILOT_NODE_RANK" != 0 ]; then
+  mlcd_alive
+  while sleep 10 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do mlcd_alive; done &
+  mlcd_alive_process=$!
+  disown
+fi
 
 for mlcd_also in "$mlcd_node"/*.also.sh; do
   [ -e "$mlcd_also" ] || continue
   mlcd_elsewhere "$mlcd_also" &
 done
-if [ "$SKYPILOT_NODE_RANK" = 0 ]; then mlcd_run "$mlcd_node/main.sh"; else mlcd_elsewhere "$mlcd_node/main.sh"; fi
+if [ "$SKYPILOT_NODE_RANK" = 0 ]; then
+  mlcd_run "$mlcd_node/main.sh" "${mlcd_stamp[@]}"
+else
+  mlcd_elsewhere "$mlcd_node/main.sh"
+fi
 mlcd_status=$?
-echo "@mlcd exit=$mlcd_status node=$SKYPILOT_NODE_RANK"
+[ -z "$mlcd_alive_process" ] || kill "$mlcd_alive_process" 2>/dev/null
+printf '@mlcd exit=%s node=%s at=%(%s)T\n' "$mlcd_status" "$SKYPILOT_NODE_RANK" -1
 # Workers and servers never end by themselves. A failed node makes SkyPilot end the others, so that the cluster
 # falls idle and goes away even if nobody listens any more.
 if [ -e "$mlcd_node/release" ] && [ "$mlcd_status" = 0 ]; then exit 1; fi
@@ -114,7 +143,8 @@ def task_of(
     if launch.lifetime_s is not None:
         own["MLCD_UNTIL"] = str(int(started_at + launch.lifetime_s - TEARDOWN_S))
         minutes = ceil((launch.lifetime_s + SHUTDOWN_S) / 60)
-        setup = f"sudo shutdown -h +{minutes} >/dev/null 2>&1 || true  # MLCD: should all else fail\n{setup}"
+        shutdown = f"sudo shutdown -h +{minutes} >/dev/null 2>&1 || true  # MLCD: should all else fail\n"
+        setup = shutdown + (TERMINATE if launch.configuration.offer.cloud == "aws" else "") + setup
     if job.checkpoints:
         own["MLCD_CHECKPOINT_DIR"] = checkpoint_folder(job, launch.label.rpartition("-")[0])
     task: dict[str, Any] = {
@@ -184,6 +214,8 @@ def shipped(job: Job, nodes: int, devices: int) -> dict[str, str]:
     """The files, by their path below the shipped folder."""
     job_processes = processes(job.communication, [_placeholder(node) for node in range(nodes)], FIRST_PORT, devices)
     files = {"start.sh": START, "run.sh": str(job.task.get("run") or "") + "\n"}
+    for module in (stamp, terminate):
+        files[Path(module.__file__ or "").name] = Path(module.__file__ or "").read_text(encoding="utf-8")
     for i, process in enumerate(job_processes):
         first = f"node-{process.node}/main.sh"
         files[first if first not in files else f"node-{process.node}/{i}.also.sh"] = _variables(process, nodes)

@@ -32,6 +32,11 @@ def test_the_trackers_own_time_counts_not_the_moment_of_reading():
     assert found == [Sample(1.0, 10), Sample(1.5, 20), Sample(2.0, 30, 20)]
 
 
+def test_of_lines_that_come_at_once_the_newest_tells_the_time():
+    found = told(STEPS, line(0.5, 10) + line(60.5, 20) + line(90.5, 30), line(91.5, 40), every_s=100.0)
+    assert found == [Sample(10.0, 10), Sample(70.0, 20), Sample(100.0, 30), Sample(101.0, 40)]
+
+
 def test_a_line_may_come_in_pieces():
     whole = line(1.0, 256)
     assert told(STEPS, whole[:9], whole[9:20], whole[20:-1]) == []
@@ -194,5 +199,8 @@ def test_any_pieces_of_an_output_give_the_same_samples(output: tuple[str, list[s
     text, pieces = output
     assert "".join(pieces) == text
     whole, reader = Reader(STEPS).feed(text, 7.0), Reader(STEPS)
-    assert [sample for piece in pieces for sample in reader.feed(piece, 7.0)] == whole
+    found = [sample for piece in pieces for sample in reader.feed(piece, 7.0)]
+    assert [(each.samples, each.saved) for each in found] == [(each.samples, each.saved) for each in whole]
+    apart = [each.elapsed_s - found[0].elapsed_s for each in found]
+    assert apart == pytest.approx([each.elapsed_s - whole[0].elapsed_s for each in whole])
     assert len(whole) == text.count("@mlcd ")
