@@ -36,7 +36,16 @@ from mlcd.clouds.skypilot.follow import CHECK, Stream
 from mlcd.clouds.skypilot.lines import Lines
 from mlcd.clouds.skypilot.presence import Answer, Presence, Watch
 from mlcd.clouds.skypilot.sdk import Sdk
-from mlcd.clouds.skypilot.task import ELSEWHERE, FIRST_PORT, TEARDOWN_S, cluster_name, owner_of, shipped, task_of
+from mlcd.clouds.skypilot.task import (
+    ELSEWHERE,
+    FIRST_PORT,
+    TEARDOWN_S,
+    cluster_name,
+    first_boot,
+    owner_of,
+    shipped,
+    task_of,
+)
 from mlcd.clouds.skypilot.terminate import terminate_on_shutdown
 from mlcd.core import drive
 from mlcd.core.backend import Launch, Purpose
@@ -947,6 +956,12 @@ def test_the_setup_goes_on_where_a_machine_cannot_be_told_so(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "installed\n", "")
 
 
+def test_a_machine_of_aws_orders_its_own_end_at_its_first_boot():
+    assert first_boot(order(CPU, lifetime_s=1_200.0)) == ("shutdown -h +30",)
+    assert first_boot(order(CPU, lifetime_s=None)) == ()
+    assert first_boot(order(T4S, lifetime_s=1_200.0)) == ()  # SkyPilot passes no such commands on to GCP
+
+
 def test_paths_are_meant_from_the_job_file(tmp_path):
     mounts = {"/data": "./data", "/s3": "s3://b/x", "/b": {"source": "more", "name": "b"}}
     job = replace(JOB, folder=str(tmp_path), task={**JOB.task, "workdir": ".", "file_mounts": mounts})
@@ -985,15 +1000,19 @@ class Fits:  # the SDK, whose functions only see whether a call fits them
         def call(*arguments, **options):
             inspect.signature(real).bind(*arguments, **options)
             self.seen.add(name)
+            if name == "launch":
+                self.sent = sky.skypilot_config.to_dict()  # which the client sends along
             if name == "api_status":
                 return [SimpleNamespace(request_id="r", name="sky.launch", cluster_name="x")]
             return {"get": [], "stream_and_get": (1, None), "tail_logs": 0}.get(name)
         return call
 
 sdk = Sdk(Fits)
-stream = sdk.launch("x", {"run": "true"})
+stream = sdk.launch("x", {"run": "true"}, ["shutdown -h +30"])
 stream._thread.join()
 assert stream.end() == 0, stream.end()
+assert sdk._sky.sent["aws"]["post_provision_runcmd"] == ["echo mine", "shutdown -h +30"], sdk._sky.sent
+assert sky.skypilot_config.to_dict()["aws"]["post_provision_runcmd"] == ["echo mine"]
 sdk.follow("x"), sdk.down("x"), sdk.is_up("x"), sdk.names(), sdk.billed_s("x")
 out = [sorted(Fits.seen)]
 for config in json.load(sys.stdin):
@@ -1019,6 +1038,7 @@ def test_skypilot_accepts_the_tasks_and_means_by_them_what_we_do(tmp_path):
         (folder / "vms.csv").write_text(f"{COLUMNS}\n{text}")
         for empty in ("images.csv", "instance_quota_mapping.csv", "accelerator_quota_mapping.csv"):
             (folder / empty).write_text("Tag,Region,OS,OSVersion,ImageId,CreationDate\n")
+    (tmp_path / ".sky" / "config.yaml").write_text("aws: {post_provision_runcmd: [echo mine]}")
     common = tmp_path / ".sky" / "catalogs" / "v8" / "common"
     common.mkdir()
     (common / "accelerators.csv").write_text('AcceleratorName,Clouds\nT4,"GCP,AWS"\n')

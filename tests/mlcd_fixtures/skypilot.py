@@ -6,7 +6,7 @@ it is torn down or goes by itself, whoever listens, and its bill is the cloud's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -114,7 +114,7 @@ class InMemory:
     asked_s: list[float] = field(default_factory=list)
     """When it was asked for a cluster while its job ran."""
 
-    def launch(self, name: str, task: Mapping[str, Any]) -> InMemoryLaunch:
+    def launch(self, name: str, task: Mapping[str, Any], first_boot: Sequence[str] = ()) -> InMemoryLaunch:
         """Order a cluster of this name with the job on it."""
         self.before_launch()
         if name in self.clusters:

@@ -12,7 +12,7 @@ from mlcd.clouds.live import Timeouts
 from mlcd.clouds.local import teardown
 from mlcd.clouds.skypilot.follow import CHECK, Follower, Stream
 from mlcd.clouds.skypilot.sdk import Sdk
-from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, owner_of, shipped, task_of
+from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, first_boot, owner_of, shipped, task_of
 from mlcd.core.backend import AlreadyGone, Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoCapacity, NothingOrdered, StillUp
@@ -57,7 +57,9 @@ class SkyPilot(KeepsLaunches):
         failure = None
         (folder / "0.log").write_text("", encoding="utf-8")
         try:
-            yield from self._follow(job, launch, started_s, partial(self.client.launch, task=task))
+            yield from self._follow(
+                job, launch, started_s, partial(self.client.launch, task=task, first_boot=first_boot(launch))
+            )
         except StillUp:
             raise
         except BackendError as error:

@@ -9,7 +9,7 @@ import io
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -49,13 +49,13 @@ class Sdk:
         self._sky = load()
         self._quiet = threading.Lock()
 
-    def launch(self, name: str, task: Mapping[str, Any]) -> Stream:
-        """Order a cluster of this name with the job on it; returns at once."""
-        return Stream(partial(self._run, name, dict(task)))
+    def launch(self, name: str, task: Mapping[str, Any], first_boot: Sequence[str] = ()) -> Stream:
+        """Order a cluster of this name with the job on it; returns at once. `first_boot`: shell commands, on AWS."""
+        return Stream(partial(self._run, name, dict(task), first_boot))
 
     def follow(self, name: str) -> Stream:
         """Follow the job of a running cluster from its beginning; returns at once."""
-        return Stream(partial(self._run, name, None))
+        return Stream(partial(self._run, name, None, ()))
 
     def is_up(self, name: str) -> bool | None:
         """Whether a cluster is up, according to its cloud, with all of its nodes; None if it does not exist."""
@@ -86,13 +86,14 @@ class Sdk:
         records = [record for record in self._ask("the cost report", self._sky.cost_report) if record["name"] == name]
         return sum(float(record["duration"] or 0.0) for record in records) if records else None
 
-    def _run(self, name: str, task: dict[str, Any] | None, stream: Stream) -> int:
+    def _run(self, name: str, task: dict[str, Any] | None, first_boot: Sequence[str], stream: Stream) -> int:
         """Runs in a thread: order the task, if there is one, and wait for the machines; follow the job."""
         sky, output = self._sky, _Writer(stream.write)
         job = None  # the newest, and only, job of the cluster
         try:
             if task is not None:
-                with self._quiet, contextlib.redirect_stdout(output):  # its prints: stdout is for MLCD's results
+                # Its prints go to the log: stdout is for MLCD's results.
+                with self._quiet, contextlib.redirect_stdout(output), self._at_first_boot(first_boot):
                     request = sky.launch(sky.Task.from_yaml_config(task), cluster_name=name)
                 stream.ordered()
                 if stream.stopped:  # the caller tears down next, which cancels the request
@@ -109,6 +110,20 @@ class Sdk:
             if isinstance(error, tuple(getattr(sky.exceptions, name) for name in NO_ACCESS)):
                 raise no_access(why) from error
             raise BackendError(f"SkyPilot: {why}; {CHECK}") from error
+
+    @contextlib.contextmanager
+    def _at_first_boot(self, commands: Sequence[str]) -> Iterator[None]:
+        """Launches in this context run these commands at the machines' first boot, after the user's own ones.
+
+        SkyPilot has this in its configuration alone, which a client sends along with each request.
+        """
+        if not commands:
+            yield
+            return
+        config, key = self._sky.skypilot_config, ("aws", "post_provision_runcmd")
+        all_commands = [*(config.get_nested(key, None) or []), *commands]
+        with config.override_skypilot_config({key[0]: {key[1]: all_commands}}):
+            yield
 
     def _follow(self, name: str, job: int | None, output: "_Writer") -> int:
         """Write the job's output until it ends; return its exit code."""

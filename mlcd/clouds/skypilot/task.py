@@ -131,6 +131,21 @@ def owner_of(home: Path) -> str:
     return path.read_text(encoding="utf-8").strip()
 
 
+def first_boot(launch: Launch) -> tuple[str, ...]:
+    """What each machine does at its first boot, before SkyPilot reaches it: order its own end.
+
+    So a machine ends although MLCD and SkyPilot's server died before autostop was set. SkyPilot passes such commands on
+    to AWS alone.
+    """
+    if launch.lifetime_s is None or launch.configuration.offer.cloud != "aws":
+        return ()
+    return (f"shutdown -h +{_shutdown_minutes(launch.lifetime_s)}",)
+
+
+def _shutdown_minutes(lifetime_s: float) -> int:
+    return ceil((lifetime_s + SHUTDOWN_S) / 60)
+
+
 def task_of(
     job: Job, launch: Launch, name: str, shipped: Path, started_at: float, secrets: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
@@ -142,7 +157,7 @@ def task_of(
     )
     if launch.lifetime_s is not None:
         own["MLCD_UNTIL"] = str(int(started_at + launch.lifetime_s - TEARDOWN_S))
-        minutes = ceil((launch.lifetime_s + SHUTDOWN_S) / 60)
+        minutes = _shutdown_minutes(launch.lifetime_s)
         shutdown = f"sudo shutdown -h +{minutes} >/dev/null 2>&1 || true  # MLCD: should all else fail\n"
         setup = shutdown + (TERMINATE if launch.configuration.offer.cloud == "aws" else "") + setup
     if job.checkpoints:
