@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 
 import click
 from rich.markup import escape
@@ -97,13 +98,25 @@ def show(run: str, output: str) -> None:
 
 @click.command()
 @run_name
+@click.option("--reconcile", is_flag=True, help="Hold each launch against what the cloud says it cost.")
+@click.option(
+    "--bill",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With --reconcile: a CSV file of AWS's cost exports, with the tag `mlcd`.",
+)
 @output
-def ledger(run: str, output: str) -> None:
+def ledger(run: str, reconcile: bool, bill: Path | None, output: str) -> None:
     """Every dollar, probe and reason of a run, in order.
 
     \b
     mlcd ledger last
+    mlcd ledger last --reconcile --bill costs.csv
     """
+    if reconcile or bill is not None:
+        from mlcd.cli.reconcile import show_reconciled
+
+        show_reconciled(open_ledger(), run, bill, output)
+        return
     lines = open_ledger().lines(run)
     if output == "json":
         entries = [

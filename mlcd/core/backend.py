@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -89,6 +89,20 @@ class RemembersWork(Protocol):
 
     def saved(self, label: str) -> float:
         """The samples that its checkpoint holds, beyond those that it began with, as far as it has reported."""
+
+
+@runtime_checkable
+class TellsBills(Protocol):
+    """A backend whose cloud tells what it charges."""
+
+    bill_source: str
+    """Who tells, for people."""
+
+    def name(self, label: str) -> str:
+        """What the cloud calls the machines of a launch: their tag `mlcd`."""
+
+    def billed_usd(self, labels: Sequence[str]) -> Mapping[str, float]:
+        """Dollars by launch; those that the cloud has nothing about are left out."""
 
 
 @runtime_checkable

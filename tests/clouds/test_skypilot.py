@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import util
@@ -26,6 +26,7 @@ from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.skypilot import Fate, InMemory
 
 from mlcd.catalog import CLOUDS, retired_types
+from mlcd.cli.reconcile import reconciled
 from mlcd.clouds.control import clean
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.platforms import processes
@@ -626,6 +627,21 @@ def test_killed_at_any_moment_of_the_run_and_for_any_time_the_books_are_the_bill
         path.check()
 
 
+def test_every_launch_is_held_against_the_bill(home, tmp_path):
+    path = Train(home, a_job())
+    path.search()
+    path.launch()
+    lines, backend = path.ledger.lines("digits-1"), path.place.backend
+    asked = reconciled(lines, backend, None)
+    assert [row.label for row in asked] == [entry.launch.label for entry in path.settled]
+    assert [row.ledger_usd for row in asked] == [entry.measurement.usd for entry in path.settled]
+    assert {backend.name(row.label): row.cloud_usd for row in asked} == path.sky.billed_usd()
+    first, *others = asked
+    bill = tmp_path / "bill.csv"
+    bill.write_text(f"line_item_unblended_cost,resource_tags_user_mlcd\n3,{backend.name(first.label)}\n1,other\n")
+    assert [row.cloud_usd for row in reconciled(lines, backend, bill)] == [3.0, *[None for _ in others]]
+
+
 def test_a_crash_before_anything_was_ordered_costs_nothing(home):
     path = Train(home, a_job())
     path.sky.before_launch = kill(path)
@@ -1085,6 +1101,9 @@ class ImaginedSky:
         ApiServerAuthenticationError=type("ApiServerAuthenticationError", (Exception,), {}),
     )
     Task = SimpleNamespace(from_yaml_config=lambda config: config)
+    skypilot_config = SimpleNamespace(
+        get_nested=lambda key, default: default, override_skypilot_config=lambda _: nullcontext()
+    )
 
     def __init__(self, **answers) -> None:
         self.answers, self.calls = answers, []

@@ -161,6 +161,10 @@ class InMemory:
         """Of all clusters that exist."""
         return {name for name in self.clusters if self.is_up(name) is not None}
 
+    def billed_usd(self) -> dict[str, float]:
+        """A cent a second, of every cluster that there was."""
+        return {cluster.name: 0.01 * cluster.bill_s for cluster in self.clusters.values() if not cluster.never}
+
     def billed_s(self, name: str) -> float | None:
         """How long a cluster was up that is gone now; None if there never was one."""
         cluster = self.clusters.get(name)

@@ -1,6 +1,6 @@
 """The skypilot backend: machines of any cloud, and jobs on them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -36,6 +36,7 @@ class SkyPilot(KeepsLaunches):
     client: Sdk
     home: Path
     clock: Clock
+    bill_source = "SkyPilot's cost report: list prices of the machines, without their disks and addresses"
 
     def name(self, label: str) -> str:
         """The name of a launch's cluster."""
@@ -124,6 +125,16 @@ class SkyPilot(KeepsLaunches):
         lifetime_s = order.get("lifetime_s")
         most_s = inf if lifetime_s is None else float(lifetime_s)
         return None if billed_s is None else AlreadyGone(min(billed_s, most_s))
+
+    def billed_usd(self, labels: Sequence[str]) -> Mapping[str, float]:
+        """What SkyPilot's cost report says: list prices of machines, without disks and addresses."""
+        by_name = self.client.billed_usd()
+        names = {label: self._name_ordered(label) for label in labels}
+        return {label: by_name[name] for label, name in names.items() if name in by_name}
+
+    def _name_ordered(self, label: str) -> str:
+        folder = self.launches.find(label)
+        return self.name(label) if folder is None else self._cluster(folder, label)
 
     def _cluster(self, folder: Path, label: str) -> str:
         """The name of the cluster that a launch ordered."""

@@ -86,6 +86,13 @@ class Sdk:
         records = [record for record in self._ask("the cost report", self._sky.cost_report) if record["name"] == name]
         return sum(float(record["duration"] or 0.0) for record in records) if records else None
 
+    def billed_usd(self) -> dict[str, float]:
+        """What each cluster has cost, by name."""
+        usd: dict[str, float] = {}
+        for record in self._ask("the cost report", self._sky.cost_report):
+            usd[record["name"]] = usd.get(record["name"], 0.0) + float(record.get("total_cost") or 0.0)
+        return usd
+
     def _run(self, name: str, task: dict[str, Any] | None, first_boot: Sequence[str], stream: Stream) -> int:
         """Runs in a thread: order the task, if there is one, and wait for the machines; follow the job."""
         sky, output = self._sky, _Writer(stream.write)

@@ -1,0 +1,57 @@
+"""mlcd ledger --reconcile: the ledger against the cloud's bill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.table import Table
+
+from mlcd.cli.console import plain_table
+from mlcd.cli.options import consoles, print_json
+from mlcd.core.backend import TellsBills
+from mlcd.core.errors import WrongState
+from mlcd.core.ledger import Ledger, Line, Settled, Started, Voided
+from mlcd.core.place import cloud
+from mlcd.core.units import format_usd
+from mlcd.reports.reconcile import Reconciled, read_aws_export, reconcile, totals
+
+
+def show_reconciled(ledger: Ledger, run: str, bill: Path | None, output: str) -> None:
+    """Print each launch of a run as both books have it. `bill`: a file of the cloud's, in place of asking."""
+    lines = ledger.lines(run)
+    first = lines[0].entry
+    assert isinstance(first, Started)
+    backend = cloud(first.on, first.job).backend
+    if not isinstance(backend, TellsBills):
+        raise WrongState(f"run '{lines[0].run}' was on {first.on}, which sends no bill")
+    rows, source = reconciled(lines, backend, bill), backend.bill_source if bill is None else str(bill)
+    if output == "json":
+        launches = [{**asdict(row), "differs": row.differs} for row in rows]
+        print_json({"run": lines[0].run, "source": source, "launches": launches})
+        return
+    results = consoles()[0]
+    results.print(_table(rows))
+    results.print(f"The cloud's side: {source}.", highlight=False)
+
+
+def reconciled(lines: Sequence[Line], backend: TellsBills, bill: Path | None) -> list[Reconciled]:
+    """The launches of a run in both books."""
+    labels = [line.entry.launch.label for line in lines if isinstance(line.entry, Settled | Voided)]
+    if bill is None:
+        return reconcile(lines, backend.billed_usd(labels))
+    tagged = read_aws_export(bill)
+    names = {label: backend.name(label) for label in labels}
+    return reconcile(lines, {label: tagged[name] for label, name in names.items() if name in tagged})
+
+
+def _table(rows: Sequence[Reconciled]) -> Table:
+    table = plain_table(("LAUNCH", "CONFIGURATION"), ("LEDGER", "CLOUD"))
+    table.add_column("DIFFERENCE")
+    for row in rows:
+        cloud_usd = "-" if row.cloud_usd is None else format_usd(row.cloud_usd)
+        table.add_row(row.label, row.configuration, format_usd(row.ledger_usd), cloud_usd, row.words)
+    ours, theirs = totals(rows)
+    table.add_row("in all", "", format_usd(ours), format_usd(theirs), Reconciled("", "", ours, theirs).words)
+    return table
