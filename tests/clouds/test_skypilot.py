@@ -35,7 +35,7 @@ from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
 from mlcd.clouds.skypilot.backend import SkyPilot
 from mlcd.clouds.skypilot.follow import CHECK, Stream
 from mlcd.clouds.skypilot.lines import Lines
-from mlcd.clouds.skypilot.presence import Answer, Presence, Watch
+from mlcd.clouds.skypilot.presence import Answer, OldAnswer, Presence, Watch
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.task import (
     ELSEWHERE,
@@ -311,6 +311,30 @@ def test_an_error_that_comes_of_a_lost_machine_is_not_the_job_s(home):
     path.search()
     assert path.settled[0].measurement.outcome is Outcome.PREEMPTED
     path.check()
+
+
+class LooksLate(InMemory):
+    """Right after a loss SkyPilot says what it knew before: another request of its own still looks."""
+
+    old_answers = 3
+
+    def is_up(self, name):
+        up = super().is_up(name)
+        if name in self.clusters and up is not True and self.old_answers:
+            self.old_answers -= 1
+            raise OldAnswer("not looked again")
+        return up
+
+
+def test_an_old_answer_is_not_taken_for_machines_that_are_there(home):
+    path = Train(home, a_job(spot=True))
+    fate = Fate(fails_after_s=30.0, preempted_after_s=30.0, says="RuntimeError: connection closed by peer")
+    path.sky = LooksLate(path.clock, speed, [fate])
+    path.place = skypilot_cloud(path.job, "", path.sky, path.clock)
+    events = list(path.place.backend.run(path.job, order(SPOT)))
+    assert isinstance(events[-1], Ended)
+    assert events[-1].outcome is Outcome.PREEMPTED
+    assert path.sky.old_answers == 0
 
 
 @pytest.mark.parametrize("fails", [1, 3])
@@ -1267,6 +1291,10 @@ def test_states_names_and_bills_are_read_from_the_records():
     assert sdk({"name": "x", "status": "INIT"}).is_up("x") is False
     assert sdk({"name": "x", "status": "STOPPED"}).is_up("x") is False
     assert sdk().is_up("x") is None
+    looked = sdk({"name": "x", "status": "UP", "status_updated_at": 7})
+    assert looked.is_up("x") is True
+    with pytest.raises(OldAnswer):
+        looked.is_up("x")
     assert sdk({"name": "x"}, {"name": "y"}).names() == {"x", "y"}
     assert sdk({"name": "x", "duration": 61}, {"name": "y", "duration": 5}).billed_s("x") == 61
     assert sdk({"name": "y", "duration": 5}).billed_s("x") is None

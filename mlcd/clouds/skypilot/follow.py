@@ -18,7 +18,7 @@ from mlcd.clouds.live import KEPT_OUTPUT, NEVER_REPORTED, Timeouts
 from mlcd.clouds.platforms import Reader, diagnose
 from mlcd.clouds.platforms.failures import last_lines
 from mlcd.clouds.skypilot.lines import Line, Lines
-from mlcd.clouds.skypilot.presence import ASK_AGAIN_S, SILENT_S, Answer, NodeClock, Presence, Watch
+from mlcd.clouds.skypilot.presence import ASK_AGAIN_S, SILENT_S, Answer, NodeClock, OldAnswer, Presence, Watch
 from mlcd.clouds.skypilot.task import ELSEWHERE
 from mlcd.core.backend import Launch
 from mlcd.core.clock import Clock
@@ -31,6 +31,8 @@ TIME_OVER = 124
 """Exit status of `timeout` when the launch's lifetime is over."""
 CHECK = "check the network and your credentials: sky check"
 """What to do when SkyPilot cannot rent."""
+ASKED_AGAIN = 8
+"""How often the cloud is asked for machines whose job has ended badly, where it says what it knew before."""
 STOP_WITHIN_S = 600.0
 """Timeout of sending a task with its files when the launch is stopped meanwhile."""
 
@@ -262,10 +264,15 @@ class Follower:
         return None
 
     def _is_lost(self) -> bool:
-        try:
-            return self.is_up() is not True
-        except BackendError:  # unreachable does not mean lost
-            return False
+        """Whether the machines are not all there. Where the cloud cannot be reached, they are not taken for lost."""
+        for _ in range(ASKED_AGAIN):
+            try:
+                return self.is_up() is not True
+            except OldAnswer:
+                self.clock.wait(ASK_AGAIN_S)
+            except BackendError:
+                return False
+        return False
 
     def _lost(self) -> Ended:
         what = "taken back by the cloud" if self.launch.configuration.offer.spot else "no longer up"

@@ -21,6 +21,10 @@ GIVE_UP_S = 120.0
 """After so long without an answer the question is asked again."""
 
 
+class OldAnswer(BackendError):
+    """What the cloud said before it was asked."""
+
+
 class Answer:
     """Asks in a thread whether a cluster is up: the cloud takes seconds to answer, and the output is read meanwhile."""
 

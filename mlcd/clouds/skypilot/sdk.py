@@ -17,7 +17,7 @@ from typing import Any
 from mlcd.clouds.platforms.reports import LONGEST_LINE
 from mlcd.clouds.skypilot.follow import CHECK, Stream
 from mlcd.clouds.skypilot.lines import COLOUR, LINE_ENDS, PREFIX
-from mlcd.clouds.skypilot.presence import Answer
+from mlcd.clouds.skypilot.presence import Answer, OldAnswer
 from mlcd.core.errors import BackendError, MissingExtra, NoAccess, NoCapacity
 
 NOT_FINISHED = 101
@@ -48,6 +48,8 @@ class Sdk:
     def __init__(self, load: Callable[[], Any] = load_sky) -> None:
         self._sky = load()
         self._quiet = threading.Lock()
+        self._looked_at: dict[str, int | None] = {}
+        """When SkyPilot last looked after each cluster, by its own clock."""
 
     def launch(self, name: str, task: Mapping[str, Any], first_boot: Sequence[str] = ()) -> Stream:
         """Order a cluster of this name with the job on it; returns at once. `first_boot`: shell commands, on AWS."""
@@ -60,7 +62,14 @@ class Sdk:
     def is_up(self, name: str) -> bool | None:
         """Whether a cluster is up, according to its cloud, with all of its nodes; None if it does not exist."""
         records = self._ask(f"status of {name}", self._sky.status, [name], refresh=self._sky.StatusRefreshMode.FORCE)
-        return records[0]["status"] == self._sky.ClusterStatus.UP if records else None
+        if not records:
+            return None
+        # While another request looks, which may take minutes at a lost node, SkyPilot answers what it knew before.
+        looked_at, before = records[0].get("status_updated_at"), self._looked_at.get(name)
+        if looked_at is not None and looked_at == before:
+            raise OldAnswer(f"status of {name}: SkyPilot has not looked again since {looked_at}")
+        self._looked_at[name] = looked_at
+        return bool(records[0]["status"] == self._sky.ClusterStatus.UP)
 
     def ask(self, name: str) -> Answer:
         """The same, answered later; returns at once."""
