@@ -70,8 +70,8 @@ def quota(stage: Stage) -> None:
 @scenario
 def spot_taken_back_in_a_probe(stage: Stage) -> None:
     """spot machines taken back in a probe"""
-    running = stage.start("train", stage.job(spot=True), "-y")
-    stage.until(lambda: stage.events("running"))
+    running = stage.start("train", stage.job(spot=True, work=20_000), "-y")
+    stage.until(lambda: stage.reports() >= 3)
     stage.take_back(stage.events("running")[0]["id"])
     assert running.wait() == FEASIBLE, stage.said()
 

@@ -1298,6 +1298,7 @@ def test_states_names_and_bills_are_read_from_the_records():
     assert sdk({"name": "x"}, {"name": "y"}).names() == {"x", "y"}
     assert sdk({"name": "x", "duration": 61}, {"name": "y", "duration": 5}).billed_s("x") == 61
     assert sdk({"name": "y", "duration": 5}).billed_s("x") is None
+    assert sdk({"name": "x", "total_cost": 1.5}, {"name": "x", "total_cost": 0.5}).billed_usd() == {"x": 2.0}
 
 
 def test_stopping_waits_for_an_order_that_is_just_going_out():
