@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("ci", max_examples=12, deadline=None)
+settings.register_profile("ci", max_examples=10, deadline=None)
 settings.register_profile("night", max_examples=400, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

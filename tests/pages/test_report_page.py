@@ -83,7 +83,7 @@ def opened(browser: Any) -> Iterator[Opened]:
     context.close()
 
 
-@pytest.mark.parametrize("run", at_night_except(("demo-1", "net-a-1", "infeasible"), CHARTS))
+@pytest.mark.parametrize("run", at_night_except(("demo-1",), CHARTS))
 def test_from_disk_it_draws_everything_asks_for_nothing_and_prints(opened, reports, run):
     page, address = opened.page, reports[run].as_uri()
     page.goto(address)

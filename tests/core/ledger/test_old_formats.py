@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from formats.orders import FUNCTIONS, SCALE
+from mlcd_fixtures.examples import at_night_except
 
 from mlcd.core.ledger import Ledger
 from mlcd.core.ledger.entries import from_json, to_json
@@ -29,7 +30,10 @@ def written_with(pattern: str) -> list[str]:
     return sorted({file.relative_to(FORMATS).parts[0] for file in FORMATS.glob(f"[0-9]*/{pattern}")})
 
 
-@pytest.fixture(params=written_with("ledger.sql.gz"))
+LEDGERS = written_with("ledger.sql.gz")
+
+
+@pytest.fixture(params=LEDGERS)
 def old_home(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Path:
     """The state folder that an MLCD of then left behind."""
     folder = FORMATS / request.param
@@ -65,6 +69,7 @@ def test_every_value_that_was_written_is_read(old_home: Path) -> None:
         assert not then - now, f"entry {seq} has lost values"
 
 
+@pytest.mark.parametrize("old_home", at_night_except(LEDGERS[-5:], LEDGERS), indirect=True)
 def test_every_run_can_be_shown_asked_and_reported(old_home: Path, mlcd: Mlcd) -> None:
     names = [run for (run,) in stored(old_home, "run", "kind = 'started'")]
     assert {run["run"] for run in mlcd("runs", "-o", "json").document["runs"]} == set(names)

@@ -119,6 +119,7 @@ def said_until(process: subprocess.Popen[str], wanted: str) -> str:
     raise AssertionError(said)
 
 
+@pytest.mark.night  # at each change: test_hostile_job.py runs one there, test_job_logs.py
 def test_a_job_on_real_nodes_runs_to_its_end_elsewhere_and_its_logs_are_read_through_the_api(
     team: Team, until: Until
 ) -> None:
