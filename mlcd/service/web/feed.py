@@ -168,12 +168,13 @@ class Feed:
     async def _read(self, with_state: bool) -> None:
         """The driven runs are read first: the entries of a driver that is gone are all written by then.
 
-        They are read again if a run has started since: otherwise it would seem interrupted.
+        They are read again if a run that nobody drove has new entries: otherwise it would seem interrupted.
         """
         driven = await self._in_thread(self._ledger.driven) if with_state else None
         fresh: set[str] = set()
         try:
-            if await self._read_new(fresh) - (driven or set()):
+            begun = await self._read_new(fresh)
+            if (begun if driven is None else fresh - driven) - (driven or set()):
                 driven = await self._in_thread(self._ledger.driven)
                 await self._read_new(fresh)
             if driven is not None:
