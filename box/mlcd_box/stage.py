@@ -45,7 +45,9 @@ while done < total:
         mlcd_tracker.step(50.0 * nodes**0.9)
         if saved is not None and int(done / 1000) > int((done - 50.0 * nodes**0.9) / 1000):
             saved.parent.mkdir(parents=True, exist_ok=True)
-            saved.write_text(str(done))
+            whole = saved.with_name("done.new")
+            whole.write_text(str(done))
+            whole.replace(saved)
             mlcd_tracker.saved()
     if os.environ.get("HANGS") and done > 500:
         time.sleep(1e6)
