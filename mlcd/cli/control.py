@@ -16,6 +16,8 @@ from mlcd.cli.team import command_line_user
 from mlcd.clouds import control
 from mlcd.clouds.control import Cleaned
 from mlcd.clouds.launches import launches_here
+from mlcd.clouds.skypilot.sweep import sweep
+from mlcd.clouds.skypilot.tagged import AWS
 from mlcd.core.clock import WallClock
 from mlcd.core.errors import UserError
 from mlcd.core.home import home
@@ -104,15 +106,21 @@ def down(run: str, machine_gone: bool) -> None:
     callback=parsed_by(parse_duration),
     help="Also delete logs and uploaded models that no run has used for this time: 90d. The ledger is kept.",
 )
+@click.option(
+    "--cloud",
+    is_flag=True,
+    help="Also ask AWS itself for machines with MLCD's tag, in every region: SkyPilot may have lost them.",
+)
 @output
-def clean(older: float | None, output: str) -> None:
+def clean(older: float | None, cloud: bool, output: str) -> None:
     """Find and tear down what killed processes have left.
 
     \b
     mlcd clean
     """
     ledger = open_ledger()
-    cleaned = [*control.clean(ledger), *(_old(ledger, older) if older is not None else ())]
+    cleaned = [*control.clean(ledger), *(_swept(ledger) if cloud else ())]
+    cleaned += _old(ledger, older) if older is not None else ()
     if output == "json":
         print_json({"cleaned": [asdict(each) for each in cleaned]})
         return
@@ -142,6 +150,11 @@ def _local_logs(run: str, number: int | None, process: int, follow: bool) -> Ite
 def _request(server: Server, action: Action, run: str, **more: bool) -> str:
     """Ask a server to stop or end a run, started or not; return its words."""
     return request_action(server, action, RemoteLedger(server).find(run) if run == "last" else run, **more)
+
+
+def _swept(ledger: Ledger) -> list[Cleaned]:
+    """Terminate machines that SkyPilot does not know any more."""
+    return [Cleaned(str(each.machine), each.outcome) for each in sweep(home(), ledger.driven(), AWS)]
 
 
 def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:

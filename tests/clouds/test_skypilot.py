@@ -37,6 +37,7 @@ from mlcd.clouds.skypilot.follow import CHECK, Stream
 from mlcd.clouds.skypilot.lines import Lines
 from mlcd.clouds.skypilot.presence import Answer, OldAnswer, Presence, Watch
 from mlcd.clouds.skypilot.sdk import Sdk
+from mlcd.clouds.skypilot.tagged import TaggedMachines
 from mlcd.clouds.skypilot.task import (
     ELSEWHERE,
     FIRST_PORT,
@@ -162,7 +163,7 @@ class Train:
     def __init__(self, home: Path, job: Job, *fates: Fate, clock: Noon | None = None) -> None:
         self.home, self.job, self.clock = home, job, clock or Noon()
         self.sky = InMemory(self.clock, speed, list(fates))
-        self.place: Cloud = skypilot_cloud(job, "", self.sky, self.clock)
+        self.place: Cloud = skypilot_cloud(job, "", self.sky, self.clock, TaggedMachines(self.sky.ec2))
         self.ledger = Ledger(home / "ledger.db")
         first = Started(job, self.place.space, job.on, self.place.provenance, "test")
         self.book: Book = self.ledger.begin(job.name, self.clock, first)
@@ -330,7 +331,7 @@ def test_an_old_answer_is_not_taken_for_machines_that_are_there(home):
     path = Train(home, a_job(spot=True))
     fate = Fate(fails_after_s=30.0, preempted_after_s=30.0, says="RuntimeError: connection closed by peer")
     path.sky = LooksLate(path.clock, speed, [fate])
-    path.place = skypilot_cloud(path.job, "", path.sky, path.clock)
+    path.place = skypilot_cloud(path.job, "", path.sky, path.clock, TaggedMachines(path.sky.ec2))
     events = list(path.place.backend.run(path.job, order(SPOT)))
     assert isinstance(events[-1], Ended)
     assert events[-1].outcome is Outcome.PREEMPTED

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from math import inf
 from typing import Any
 
@@ -168,9 +169,66 @@ class InMemory:
     def billed_s(self, name: str) -> float | None:
         """How long a cluster was up that is gone now; None if there never was one."""
         cluster = self.clusters.get(name)
-        if cluster is None or cluster.never:
+        if cluster is None or cluster.fate.no_access:
             return None
-        return self.clock.elapsed_s() - cluster.asked_s if self.notices_late else cluster.bill_s
+        if cluster.fate.no_capacity or self.notices_late:  # SkyPilot records a cluster before it orders machines
+            return self.clock.elapsed_s() - cluster.asked_s
+        return cluster.bill_s
+
+    def rents_with_credentials_here(self) -> bool:
+        """Whether the cloud can be asked from here."""
+        return True
+
+    def ec2(self, region: str) -> InMemoryEc2:
+        """The same machines, as AWS itself shows them."""
+        return InMemoryEc2(self, region)
+
+
+@dataclass
+class InMemoryEc2:
+    """EC2 of a region, with a machine for each node of the clusters."""
+
+    sky: InMemory
+    region: str
+
+    def describe_regions(self) -> dict[str, Any]:
+        """The regions of the account."""
+        return {"Regions": [{"RegionName": "us-east-1"}, {"RegionName": "us-west-2"}]}
+
+    def get_paginator(self, call: str) -> InMemoryEc2:
+        """Of `describe_instances`, the only one that is used."""
+        assert call == "describe_instances"
+        return self
+
+    def paginate(self, Filters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Pages of machines whose tag matches."""
+        [by_tag] = Filters
+        tag, [pattern] = by_tag["Name"].removeprefix("tag:"), by_tag["Values"]
+        found = [
+            self._machine(cluster, node)
+            for cluster in self.sky.clusters.values()
+            for node in range(cluster.task["num_nodes"])
+            if not cluster.never and self._is_here(cluster)
+            if fnmatch(cluster.task["resources"]["labels"].get(tag, ""), pattern)
+        ]
+        return [{"Reservations": [{"Instances": [machine]}]} for machine in found]
+
+    def terminate_instances(self, InstanceIds: list[str]) -> None:
+        """End machines at once."""
+        for cluster in self.sky.clusters.values():
+            if any(f"i-{cluster.name}-{node}" in InstanceIds for node in range(cluster.task["num_nodes"])):
+                cluster.downed_s = min(cluster.downed_s, self.sky.clock.elapsed_s())
+
+    def _is_here(self, cluster: Cluster) -> bool:
+        return str(cluster.task["resources"]["infra"]).endswith(f"/{self.region}")
+
+    def _machine(self, cluster: Cluster, node: int) -> dict[str, Any]:
+        gone = self.sky.clock.elapsed_s() >= cluster.gone_s
+        return {
+            "InstanceId": f"i-{cluster.name}-{node}",
+            "State": {"Name": "terminated" if gone else "running"},
+            "Tags": [{"Key": key, "Value": value} for key, value in cluster.task["resources"]["labels"].items()],
+        }
 
 
 @dataclass

@@ -11,6 +11,7 @@ from mlcd.clouds.skypilot.accounts import clouds_at_hand
 from mlcd.clouds.skypilot.backend import STARTUP_LIMIT_S, SkyPilot
 from mlcd.clouds.skypilot.extras import with_extras
 from mlcd.clouds.skypilot.sdk import Sdk
+from mlcd.clouds.skypilot.tagged import AWS, TaggedMachines
 from mlcd.clouds.skypilot.task import checkpoint_folder
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.configuration import ProbeTime, Space
@@ -29,7 +30,7 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     return skypilot_cloud(job, rest, Sdk(), WallClock(started_at or datetime.now(UTC)))
 
 
-def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock) -> Cloud:
+def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: TaggedMachines = AWS) -> Cloud:
     """Machines of a cloud that is named, here or in the job; else of every cloud that there are credentials for."""
     clouds = tuple(cloud for cloud in (named.lower() or infra(job)[0],) if cloud) or clouds_at_hand()
     if not clouds:
@@ -37,7 +38,7 @@ def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock) -> Cloud:
     if job.checkpoints:
         checkpoint_folder(job, "")  # refused before anything is rented
     offers = tuple(with_extras(offer, job) for offer in priced(job, clouds))
-    backend = SkyPilot(client, home(), clock)
+    backend = SkyPilot(client, home(), clock, machines)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)
     return Cloud(_rentable(narrow(space, job)), backend, live_profiler(backend), clock, check=check_environment)
 

@@ -12,9 +12,11 @@ from mlcd.clouds.live import Timeouts
 from mlcd.clouds.local import teardown
 from mlcd.clouds.skypilot.follow import CHECK, Follower, Stream
 from mlcd.clouds.skypilot.sdk import Sdk
-from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, first_boot, owner_of, shipped, task_of
+from mlcd.clouds.skypilot.tagged import AWS, TaggedMachines
+from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, cluster_of, first_boot, owner_of, shipped, task_of
 from mlcd.core.backend import AlreadyGone, Events, Launch
 from mlcd.core.clock import Clock
+from mlcd.core.configuration import Offer
 from mlcd.core.errors import BackendError, NoCapacity, NothingOrdered, StillUp
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome
@@ -31,11 +33,12 @@ RETRY_S = 30.0
 
 @dataclass(frozen=True)
 class SkyPilot(KeepsLaunches):
-    """Runs jobs on SkyPilot clusters. `home`: holds launches."""
+    """Runs jobs on SkyPilot clusters. `home`: holds launches. `machines`: what AWS itself says."""
 
     client: Sdk
     home: Path
     clock: Clock
+    machines: TaggedMachines = AWS
     bill_source = "SkyPilot's cost report: list prices of the machines, without their disks and addresses"
 
     def name(self, label: str) -> str:
@@ -65,7 +68,7 @@ class SkyPilot(KeepsLaunches):
             raise
         except BackendError as error:
             failure = error
-        if failure is not None and not self._may_have_been_ordered(name):
+        if failure is not None and not self._may_have_been_ordered(name, launch.configuration.offer):
             raise failure if isinstance(failure, NothingOrdered) else NothingOrdered(str(failure))
         if isinstance(failure, NoCapacity):  # some of the machines may have been up and billed
             yield Ended(self.clock.elapsed_s() - started_s, Outcome.LAUNCH_FAILED, str(failure))
@@ -75,7 +78,7 @@ class SkyPilot(KeepsLaunches):
     def still_runs(self, label: str) -> bool:
         """Whether the machines of a launch are up, though the process that ordered them is gone."""
         folder = self.launches.find(label)
-        return folder is not None and not (folder / "ended").exists() and self._is_up(self._cluster(folder, label))
+        return folder is not None and not (folder / "ended").exists() and self._is_up(self._cluster(folder))
 
     def rejoin(self, job: Job, launch: Launch) -> Events:
         """Follow a launch that another process ordered, from its start, and tear it down at the end."""
@@ -94,7 +97,7 @@ class SkyPilot(KeepsLaunches):
     ) -> Events:
         """Follow a launch to its end, and tear it down. `start`: orders or finds the cluster of a name."""
         folder, following = self.launches.folder(launch.label), None
-        name = self._cluster(folder, launch.label)
+        name = self._cluster(folder)
         is_up, ask, first = partial(self.client.is_up, name), partial(self.client.ask, name), folder / FIRST_REPORT
         with (folder / "0.log").open("a", encoding="utf-8") as log:
             try:
@@ -115,7 +118,7 @@ class SkyPilot(KeepsLaunches):
             return None
         if (folder / "ended").exists():
             return AlreadyGone(teardown.up_s(folder))
-        order, name = self.launches.order(folder), self._cluster(folder, label)
+        order, name = self.launches.order(folder), self._cluster(folder)
         exists = self.client.is_up(name) is not None
         self._tear_down(folder, name)
         if exists:
@@ -134,17 +137,15 @@ class SkyPilot(KeepsLaunches):
 
     def _name_ordered(self, label: str) -> str:
         folder = self.launches.find(label)
-        return self.name(label) if folder is None else self._cluster(folder, label)
+        return self.name(label) if folder is None else self._cluster(folder)
 
-    def _cluster(self, folder: Path, label: str) -> str:
-        """The name of the cluster that a launch ordered."""
-        return str(self.launches.order(folder).get("cluster") or self.name(label))
+    def _cluster(self, folder: Path) -> str:
+        return cluster_of(self.launches, folder, owner_of(self.home))
 
     def leftovers(self) -> set[str]:
         """Launches of this state folder whose cluster still exists."""
         existing = self.client.names()
-        labels = {folder.name for folder in self.launches.folders()}
-        return {label for label in labels if self.name(label) in existing}
+        return {folder.name for folder in self.launches.folders() if self._cluster(folder) in existing}
 
     def _check_name(self, name: str) -> None:
         """Check that SkyPilot answers and has no cluster of this name: it would run the job there."""
@@ -155,10 +156,18 @@ class SkyPilot(KeepsLaunches):
         if exists:
             raise BackendError(f"there is a cluster {name} that no launch of ours left; see to it: sky down {name}")
 
-    def _may_have_been_ordered(self, name: str) -> bool:
-        """Whether a cloud may have received the order: SkyPilot records a cluster before it orders it."""
+    def _may_have_been_ordered(self, name: str, offer: Offer) -> bool:
+        """Whether a cloud may have given machines.
+
+        SkyPilot records a cluster before it orders it, and AWS may have refused every order. AWS is asked with this
+        machine's credentials; a SkyPilot server elsewhere may rent with others.
+        """
         try:
-            return self.client.billed_s(name) is not None
+            if self.client.billed_s(name) is None:
+                return False
+            if offer.cloud != "aws" or not self.client.rents_with_credentials_here():
+                return True
+            return bool(self.machines.find(name, [offer.region] if offer.region else ()))
         except BackendError:
             return True
 

@@ -102,6 +102,11 @@ class Sdk:
             usd[record["name"]] = usd.get(record["name"], 0.0) + float(record.get("total_cost") or 0.0)
         return usd
 
+    def rents_with_credentials_here(self) -> bool:
+        """Whether its API server is on this machine, so that it has this machine's credentials."""
+        with self._translated_errors("the address of its API server"):
+            return bool(self._sky.server.common.is_api_server_local())
+
     def _run(self, name: str, task: dict[str, Any] | None, first_boot: Sequence[str], stream: Stream) -> int:
         """Runs in a thread: order the task, if there is one, and wait for the machines; follow the job."""
         sky, output = self._sky, _Writer(stream.write)

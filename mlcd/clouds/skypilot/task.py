@@ -29,6 +29,7 @@ from typing import Any
 
 import mlcd_tracker
 from mlcd.clouds.environment import job_variables
+from mlcd.clouds.launches import Launches
 from mlcd.clouds.platforms import Process, processes
 from mlcd.clouds.skypilot import stamp, terminate
 from mlcd.core.backend import Launch
@@ -119,6 +120,11 @@ def cluster_name(owner: str, label: str) -> str:
     # A plain name has no underscore, so the two kinds of names never collide.
     digest = hashlib.sha256(label.encode()).hexdigest()[:8]
     return f"mlcd-{owner}-{plain[:LONGEST]}_{digest}"
+
+
+def cluster_of(launches: Launches, folder: Path, owner: str) -> str:
+    """The name of the cluster that a launch has ordered."""
+    return str(launches.order(folder).get("cluster") or cluster_name(owner, folder.name))
 
 
 def owner_of(home: Path) -> str:
