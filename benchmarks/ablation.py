@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mlcd.clouds import load_recording
+from mlcd.clouds.recording import load_recording
 from mlcd.core.version import VERSION
 from mlcd.planners.modeling import speed_surface
 from mlcd.planners.train import net_value, prospect, speed_belief

@@ -36,7 +36,7 @@ from weather.conditions import ALL, ROWS
 from weather.table import markdown, promises, refusals, ways_out
 from weather.trial import Setting, Task, Trial, tasks, tried
 
-from mlcd.clouds import Recording, load_recording
+from mlcd.clouds.recording import Recording, load_recording
 from mlcd.core.version import VERSION
 from mlcd_bench.problems import Problem, Scenario
 from mlcd_bench.problems import problems as problems_of

@@ -16,12 +16,9 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-
-import numpy as np
-import scipy
-import sklearn
 
 HERE = Path(__file__).resolve().parents[1]
 sys.path.append(str(HERE))  # after PYTHONPATH: that says which version is measured
@@ -35,7 +32,7 @@ Row = Mapping[str, object]
 
 def main() -> int:
     given = _arguments()
-    versions = f"numpy {np.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__}"
+    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
     print(f"mlcd {VERSION}, {versions}, Python {platform.python_version()}")
     before = json.loads(given.before.read_text(encoding="utf-8")) if given.before is not None else {}
     results: dict[str, list[Row]] = {}

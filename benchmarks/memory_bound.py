@@ -29,7 +29,7 @@ from math import exp
 import numpy as np
 import scipy
 
-from mlcd.clouds import Simulated
+from mlcd.clouds.simulated import Simulated
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Decision
 from mlcd.core.drive import search

@@ -14,7 +14,7 @@ import numpy as np
 import sklearn
 
 from mlcd.catalog import load_offers
-from mlcd.clouds import Simulated
+from mlcd.clouds.simulated import Simulated
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.history import History

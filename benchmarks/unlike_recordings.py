@@ -30,7 +30,7 @@ import scipy
 import sklearn
 from unlike.made_recordings import HELD_OUT, KINDS, LARGE, LOOKED_AT, made
 
-from mlcd.clouds import Recording
+from mlcd.clouds.recording import Recording
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Z

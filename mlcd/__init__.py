@@ -21,7 +21,7 @@ from mlcd.core.version import VERSION
 
 if TYPE_CHECKING:
     from mlcd.catalog import load_offers
-    from mlcd.clouds import load_recording
+    from mlcd.clouds.recording import load_recording
     from mlcd.core.backend import Backend
     from mlcd.core.configuration import Configuration, Offer, Space
     from mlcd.core.decision import Decision
@@ -59,7 +59,7 @@ _HOMES = {
     "Target": "mlcd.core.job",
     "load_job": "mlcd.planners.jobfile.read",
     "load_offers": "mlcd.catalog",
-    "load_recording": "mlcd.clouds",
+    "load_recording": "mlcd.clouds.recording",
     "open_ledger": "mlcd.core.home",
     "resume": "mlcd.core.runs.run",
     "start": "mlcd.core.runs.run",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 
-from mlcd.clouds import Recording
+from mlcd.clouds.recording import Recording
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.job import Communication, Goal, Hints, Job, Objective, Search
 from mlcd_bench.simulated import SimulatedRecording

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mlcd.catalog import load_offers
-from mlcd.clouds import Point, Recording, Simulated
+from mlcd.clouds.recording import Point, Recording
+from mlcd.clouds.simulated import Simulated
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.errors import UnknownName

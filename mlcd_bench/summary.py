@@ -7,7 +7,6 @@ from math import inf, isfinite
 from typing import TypeVar
 
 import numpy as np
-from scipy import stats
 
 from mlcd.core.configuration import Floats
 from mlcd_bench.methods import is_guarded
@@ -47,6 +46,8 @@ def focus_on(results: Sequence[Result], panels: Sequence[Panel]) -> Focus | None
 
 
 def _standing(method: str, group: Sequence[Result]) -> Standing:
+    from scipy import stats  # slow to import
+
     ratios = np.array([result.ratio for result in group if result.ratio is not None])
     whole = _whole_median(group)
     over = sum(result.violated for result in group)

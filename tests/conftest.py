@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,6 +65,7 @@ LONGEST = (
     "test_paper.py",
 )
 """Files that take 20 seconds and more, the longest first."""
+FOR_THE_NIGHT = re.compile(r"^pytestmark = .*\bnight\b", re.MULTILINE)
 STARTS_PROCESSES = {"mlcd_process", "running_postgres", "browser"}
 """Fixtures: who uses one is `live`. Files that start processes in another way say so by their `pytestmark`."""
 COLUMNS = (
@@ -110,6 +112,13 @@ class Answer:
         assert "Traceback" not in self.err
         assert [line for line in lines if line.startswith("mlcd: ")] == lines[-1:]
         return lines[-1]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """By day, do not even import a file that is for the night as a whole: frameworks take seconds to load."""
+    if "not night" not in config.option.markexpr or not collection_path.match("test_*.py"):
+        return None
+    return bool(FOR_THE_NIGHT.search(collection_path.read_text(encoding="utf-8"))) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

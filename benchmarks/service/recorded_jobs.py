@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlcd.clouds import load_recording
+from mlcd.clouds.recording import load_recording
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.splits import made_decisions
 from benchmarks.splits.measured_elsewhere import measured_elsewhere
 from benchmarks.unlike.made_recordings import made as made_unlike
-from mlcd.clouds import Recording
+from mlcd.clouds.recording import Recording
 from mlcd.core.job import Objective
 from mlcd_bench.contest import Crash, Task, contest
 from mlcd_bench.problems import Problem, Scenario, training_hours

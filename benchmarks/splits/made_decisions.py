@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.random import Generator
 
-from mlcd.clouds import Point, Recording
+from mlcd.clouds.recording import Point, Recording
 from mlcd.core.configuration import Configuration, Floats, Offer
 from mlcd.core.measurement import Outcome
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from mlcd.clouds import Point, Recording
+from mlcd.clouds.recording import Point, Recording
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.measurement import Outcome
 

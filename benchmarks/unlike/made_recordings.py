@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from mlcd.clouds import Point, Recording
+from mlcd.clouds.recording import Point, Recording
 from mlcd.core.configuration import Configuration, Floats, Offer, ProbeTime
 from mlcd.core.measurement import Outcome
 

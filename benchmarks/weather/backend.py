@@ -22,8 +22,7 @@ from math import exp, sqrt
 import numpy as np
 from weather.conditions import ASSUMED_NOISE, BOOST_S, Weather
 
-from mlcd.clouds import Recording
-from mlcd.clouds.recording import Point
+from mlcd.clouds.recording import Point, Recording
 from mlcd.clouds.virtual import play
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock

@@ -6,8 +6,8 @@ from math import sqrt
 import numpy as np
 from scipy.special import ndtri
 
-from mlcd.clouds import Point, Recorded, Recording
-from mlcd.clouds.recorded import REPORTS
+from mlcd.clouds.recorded import REPORTS, Recorded
+from mlcd.clouds.recording import Point, Recording
 from mlcd.clouds.virtual import gamma_factors
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Floats, Offer, ProbeTime

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlcd.clouds import Recording
+from mlcd.clouds.recording import Recording
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Objective
 from mlcd.core.ledger import Reserved

@@ -20,7 +20,7 @@ from mlcd_bench.cli.serve import serve
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mlcd.clouds import Recording
+    from mlcd.clouds.recording import Recording
     from mlcd_bench.contest import Crash, Task
     from mlcd_bench.page import Contest, Panel
     from mlcd_bench.problems import Problem
@@ -156,7 +156,7 @@ def _tell(crashes: Sequence[Crash], total: int) -> None:
 
 
 def _load(recordings: Sequence[str]) -> list[Recording]:
-    from mlcd.clouds import load_recording
+    from mlcd.clouds.recording import load_recording
     from mlcd_bench.simulated import NAME, simulated_recordings
 
     loaded: list[Recording] = []

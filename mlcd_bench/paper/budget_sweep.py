@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from mlcd.clouds import Recording
+from mlcd.clouds.recording import Recording
 from mlcd_bench.paper.cloud import LIMIT_FACTOR, finishes, testbed
 from mlcd_bench.paper.entrants import BEYOND, CONVBO, HETERBO, NET_VALUE, OPT, OURS, SHIPPED, Named, one_type
 from mlcd_bench.paper.measures import advantages, at_least, at_most, every_run, keeps_limit, median, never_over

@@ -16,7 +16,8 @@ from dataclasses import replace
 from math import inf
 
 from mlcd.catalog import load_offers
-from mlcd.clouds import Recording, Simulated
+from mlcd.clouds.recording import Recording
+from mlcd.clouds.simulated import Simulated
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job, Objective

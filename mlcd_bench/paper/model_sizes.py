@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlcd.clouds import Point, Simulated
+from mlcd.clouds.recording import Point
+from mlcd.clouds.simulated import Simulated
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Hints, Job

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.clouds import Recorded, Recording, Simulated
+from mlcd.clouds.recorded import Recorded
+from mlcd.clouds.recording import Recording
+from mlcd.clouds.simulated import Simulated
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Space

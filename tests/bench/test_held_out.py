@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # studies are scripts, not a
 from benchmarks.held_out import tables
 from benchmarks.splits import decisions, made_decisions
 from benchmarks.splits.other_sources import Elsewhere, Source, elsewhere
-from mlcd.clouds import Point, Recording
+from mlcd.clouds.recording import Point, Recording
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.measurement import Outcome
 from mlcd.planners.serve.known_models import Kind

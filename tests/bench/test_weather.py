@@ -23,8 +23,7 @@ from weather.backend import (
 from weather.conditions import ASSUMED_NOISE, BOOST_S, ROWS, Weather
 from weather.trial import Setting, Task, tried
 
-from mlcd.clouds import Recording
-from mlcd.clouds.recording import Point
+from mlcd.clouds.recording import Point, Recording
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer

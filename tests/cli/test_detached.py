@@ -145,6 +145,7 @@ def check_books(lines: Sequence[Line]) -> None:
     assert TOTAL - saved in (0, EVERY)
 
 
+@pytest.mark.night  # at each change: killed in the final run in test_live.py, after any entry in test_crashes.py
 def test_killed_told_to_end_at_its_limit_and_hung_up_a_job_loses_no_work_and_pays_nothing_twice(folder: Path) -> None:
     code, out = run(folder, "train", "job.yaml", "-y", "--detach", "-o", "json")
     assert code == 0, out

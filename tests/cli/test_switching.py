@@ -126,7 +126,7 @@ def starts(runs: tuple[Measurement, ...]) -> list[float]:
     return [0.0, *(m.saved_samples for m in runs[:-1])]
 
 
-@pytest.mark.night  # at each change: test_detached.py
+@pytest.mark.night  # at each change: promises/test_crashes.py
 def test_killed_again_and_again_it_is_still_one_training_and_ends(folder: Path) -> None:
     job_in(folder, epochs=250, batches="12..48", target=", target: loss <= 0.0001")
     chance = random.Random(folder.name)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from mlcd.clouds import Recorded, Simulated
-from mlcd.clouds.simulated import Weather
+from mlcd.clouds.recorded import Recorded
+from mlcd.clouds.simulated import Simulated, Weather
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Hints, Job

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.clouds import load_recording
+from mlcd.clouds.recording import load_recording
 from mlcd.core.configuration import ProbeTime
 from mlcd.core.errors import RecordingError
 from mlcd.core.measurement import Outcome

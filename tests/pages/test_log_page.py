@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mlcd_fixtures.scale_runs import JOB, SPACE
 
 from mlcd.clouds.launches import Launches
@@ -24,6 +25,7 @@ def ordered(book: Book, home: Path, number: int) -> tuple[Launch, Path]:
     return launch, Launches(home / "launches").open(launch)
 
 
+@pytest.mark.night  # at each change: test_live_in_browser.py, and service/web/test_job_logs.py
 def test_a_log_is_followed_from_its_first_line_through_an_outage_and_into_the_next_launch(
     page: Any, serve: Any, expect: Any, tmp_path: Path
 ) -> None:

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.reports import inside, tables, view, words
 
-from mlcd.clouds import Point, Recorded, Recording
+from mlcd.clouds.recorded import Recorded
+from mlcd.clouds.recording import Point, Recording
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer

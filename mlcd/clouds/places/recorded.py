@@ -3,7 +3,8 @@
 from datetime import datetime
 from pathlib import Path
 
-from mlcd.clouds import Recorded, Recording, load_recording
+from mlcd.clouds.recorded import Recorded
+from mlcd.clouds.recording import Recording, load_recording
 from mlcd.core.clock import VirtualClock
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud, unknown_place

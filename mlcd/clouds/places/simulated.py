@@ -2,9 +2,8 @@
 
 from datetime import datetime
 
-from mlcd.clouds import Simulated
 from mlcd.clouds.places.prices import infra, priced
-from mlcd.clouds.simulated import STARTUP_LIMIT_S
+from mlcd.clouds.simulated import STARTUP_LIMIT_S, Simulated
 from mlcd.core.clock import VirtualClock
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud, unknown_place

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.cluster import KMeans
 
 from mlcd.core.history import History
 from mlcd.core.strategy import Probe
@@ -160,6 +159,8 @@ def test_the_value_of_a_region_is_the_mean_of_what_lies_in_it():
 def test_two_means_are_those_of_scikit_learn(seed):
     rows = np.random.default_rng(seed).random((40, 3))
     mine = two_means(rows, rows[0], rows[1])
+    from sklearn.cluster import KMeans  # slow to import
+
     theirs = KMeans(2, init=rows[:2], n_init=1, tol=0).fit(rows).labels_ == 1
     assert (mine == theirs).all()
 

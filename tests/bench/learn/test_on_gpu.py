@@ -31,6 +31,7 @@ from mlcd_bench.learn.torch_model import TorchModel, fields, images, tokens, vec
 from mlcd_bench.learn.torch_operators import OPERATORS
 from mlcd_bench.learn.torch_zoo import MODELS
 
+pytestmark = pytest.mark.night  # PyTorch takes seconds to load; who searches or serves needs none of it
 SMALL = "wide_deep_small"
 
 
@@ -197,7 +198,6 @@ def test_a_library_that_is_missing_costs_its_models_alone(tmp_path: Path, monkey
     assert plan(tmp_path).is_done(Work(("resnet18",)))
 
 
-@pytest.mark.night  # its parts are tested above, in this process
 def test_the_script_measures_into_a_folder_that_can_be_read(tmp_path: Path):
     asked = f"--to {tmp_path} --device cpu --models {SMALL} --precision fp32 --sm-share 100 --batch 1,2"
     command = [sys.executable, "-m", "mlcd_bench.learn.on_gpu", *asked.split()]

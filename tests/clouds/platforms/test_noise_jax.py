@@ -18,7 +18,7 @@ import pytest
 
 import mlcd_tracker
 
-pytestmark = [pytest.mark.live, pytest.mark.night]  # at each change: test_noise_pytorch.py
+pytestmark = [pytest.mark.live, pytest.mark.night]  # at each change: test_noise_scale.py
 
 ROOT = Path(mlcd_tracker.__file__).parents[1]
 SEEDS, STEPS = 10, 120

@@ -34,7 +34,8 @@ from mlcd_tracker.noise import Noise  # noqa: E402
 from mlcd_tracker.pytorch import NoiseMeter  # noqa: E402
 from mlcd_tracker.pytorch_workers import even_batch  # noqa: E402
 
-pytestmark = pytest.mark.live
+# At each change: test_noise_scale.py, and `mlcd scale` in test_examples.py.
+pytestmark = [pytest.mark.live, pytest.mark.night]
 
 ROOT = Path(mlcd_tracker.__file__).parents[1]
 SAMPLES, SEEDS, STEPS = 1_000, 10, 120

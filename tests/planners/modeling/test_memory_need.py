@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.catalog import load_offers
-from mlcd.clouds import Simulated
+from mlcd.clouds.simulated import Simulated
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Configuration, Offer, Space
 from mlcd.core.job import Hints, Job

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
 
-from mlcd.clouds import Recording
+from mlcd.clouds.recording import Recording
 from mlcd.clouds.virtual import play
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlcd.clouds import Recording
+from mlcd.clouds.recording import Recording
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.forecasts import forecast
 from mlcd.core.guarantee import allowed, safe

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from mlcd.catalog import load_offers
-from mlcd.clouds import Simulated
 from mlcd.clouds.places.skypilot import SKYPILOT_PROBE
+from mlcd.clouds.simulated import Simulated
 from mlcd.core.configuration import Configuration
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Hints, Job, Objective, Search
