@@ -21,6 +21,7 @@ from mlcd.cli.messages import (
 )
 from mlcd.cli.options import detached, open_ledger, output, run_name, run_options, with_options
 from mlcd.cli.planner_options import options_of
+from mlcd.cli.reconcile import bill_note
 from mlcd.cli.server import chosen_server, typed_options
 from mlcd.cli.signals import stop_on_ctrl_c, survive_hangup
 from mlcd.core.backend import Launch, Purpose
@@ -165,6 +166,7 @@ def see_through(run: Run, live: Live, how: How) -> int:
     with survive_hangup(run.name, lambda: may_launch):
         launched = run.see_through(not how.decide_only, live.stopping(run), agree)
         live.printer.progress_line.close()
+        print_note(bill_note(run), live.printer.progress)
         return print_end(run.name, run.book.account, lambda: run.ledger.lines(run.name), how.output, launched=launched)
 
 

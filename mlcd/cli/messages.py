@@ -82,7 +82,7 @@ def agree(words: str, yes: bool) -> None:
 
 
 def print_note(words: str, console: Console) -> None:
-    """Print a note before anything is measured: limits of the machines, or how long it may take."""
+    """Print a note: limits of the machines, how long it may take, what the cloud charges."""
     if words:
         console.print(f"  -  {words}", style="yellow", highlight=False, markup=False)
 

@@ -1,4 +1,4 @@
-"""mlcd ledger --reconcile: the ledger against the cloud's bill."""
+"""The ledger against the cloud's bill: after every run, and `mlcd ledger --reconcile`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from rich.table import Table
 from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, print_json
 from mlcd.core.backend import TellsBills
-from mlcd.core.errors import WrongState
+from mlcd.core.errors import BackendError, WrongState
 from mlcd.core.ledger import Ledger, Line, Settled, Started, Voided
 from mlcd.core.place import cloud
+from mlcd.core.runs.run import Run
 from mlcd.core.units import format_usd
-from mlcd.reports.reconcile import Reconciled, read_aws_export, reconcile, totals
+from mlcd.reports.reconcile import Reconciled, in_all, read_aws_export, reconcile
 
 
 def show_reconciled(ledger: Ledger, run: str, bill: Path | None, output: str) -> None:
@@ -46,12 +47,24 @@ def reconciled(lines: Sequence[Line], backend: TellsBills, bill: Path | None) ->
     return reconcile(lines, {label: tagged[name] for label, name in names.items() if name in tagged})
 
 
+def bill_note(run: Run) -> str:
+    """A line about the cloud's bill of a run; empty where the cloud sends none, or nothing was ordered."""
+    backend, lines = run.cloud.backend, run.ledger.lines(run.name)
+    if not isinstance(backend, TellsBills) or not any(isinstance(line.entry, Settled) for line in lines):
+        return ""
+    more = f"mlcd ledger {run.name} --reconcile"
+    try:
+        both = in_all(reconciled(lines, backend, None))
+    except BackendError as error:
+        return f"The bill could not be read ({error}). Later: {more}"
+    usd = f"ledger {format_usd(both.ledger_usd)}, cloud {format_usd(both.cloud_usd or 0.0)}"
+    return f"Bill: {usd}{f'; {both.words}' if both.words else ''} ({backend.bill_source}). By launch: {more}"
+
+
 def _table(rows: Sequence[Reconciled]) -> Table:
     table = plain_table(("LAUNCH", "CONFIGURATION"), ("LEDGER", "CLOUD"))
     table.add_column("DIFFERENCE")
-    for row in rows:
+    for row in (*rows, in_all(rows)):
         cloud_usd = "-" if row.cloud_usd is None else format_usd(row.cloud_usd)
         table.add_row(row.label, row.configuration, format_usd(row.ledger_usd), cloud_usd, row.words)
-    ours, theirs = totals(rows)
-    table.add_row("in all", "", format_usd(ours), format_usd(theirs), Reconciled("", "", ours, theirs).words)
     return table

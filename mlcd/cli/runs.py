@@ -112,7 +112,9 @@ def ledger(run: str, reconcile: bool, bill: Path | None, output: str) -> None:
     mlcd ledger last
     mlcd ledger last --reconcile --bill costs.csv
     """
-    if reconcile or bill is not None:
+    if bill is not None and not reconcile:
+        raise click.UsageError("--bill needs --reconcile")
+    if reconcile:
         from mlcd.cli.reconcile import show_reconciled
 
         show_reconciled(open_ledger(), run, bill, output)

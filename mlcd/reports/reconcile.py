@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.ledger import Line, Settled, Voided
 from mlcd.core.units import format_usd
 
-SHARE, USD = 0.02, 1.0
+TOLERATED_SHARE, TOLERATED_USD = 0.02, 1.0
 """A difference beyond one of these is pointed out."""
 COSTS = ("line_item_unblended_cost", "lineItem/UnblendedCost")
 """AWS's column of dollars: in a data export, and in the older Cost and Usage Report."""
@@ -38,20 +38,18 @@ class Reconciled:
         if self.cloud_usd is None:
             return self.ledger_usd > 0
         off_usd = abs(self.ledger_usd - self.cloud_usd)
-        return off_usd > USD or off_usd > SHARE * self.cloud_usd
+        return off_usd > TOLERATED_USD or off_usd > TOLERATED_SHARE * self.cloud_usd
 
     @property
     def words(self) -> str:
         """'the ledger has $0.02 more (4.1 %)'."""
         if self.cloud_usd is None:
             return "nothing of it in the bill" if self.ledger_usd > 0 else ""
+        if not self.differs:
+            return ""
         off_usd = self.ledger_usd - self.cloud_usd
-        share = f" ({abs(off_usd) / self.cloud_usd:.1%})" if self.cloud_usd > 0 else ""
-        return (
-            f"the ledger has {format_usd(abs(off_usd))} {'more' if off_usd > 0 else 'less'}{share}"
-            if self.differs
-            else ""
-        )
+        share = f" ({100 * abs(off_usd) / self.cloud_usd:.1f} %)" if self.cloud_usd > 0 else ""
+        return f"the ledger has {format_usd(abs(off_usd))} {'more' if off_usd > 0 else 'less'}{share}"
 
 
 def reconcile(lines: Sequence[Line], billed: Mapping[str, float]) -> list[Reconciled]:
@@ -91,7 +89,7 @@ def _tag(cell: str, column: str) -> str:
     return str(tags.get("user_mlcd", "")) if isinstance(tags, dict) else ""
 
 
-def totals(rows: Iterable[Reconciled]) -> tuple[float, float]:
-    """The dollars of the ledger, and of the cloud."""
-    listed = list(rows)
-    return sum(row.ledger_usd for row in listed), sum(row.cloud_usd or 0.0 for row in listed)
+def in_all(rows: Sequence[Reconciled]) -> Reconciled:
+    """All launches together."""
+    ledger_usd = sum(row.ledger_usd for row in rows)
+    return Reconciled("in all", "", ledger_usd, sum(row.cloud_usd or 0.0 for row in rows))

@@ -26,7 +26,7 @@ from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.skypilot import Fate, InMemory
 
 from mlcd.catalog import CLOUDS, retired_types
-from mlcd.cli.reconcile import reconciled
+from mlcd.cli.reconcile import bill_note, reconciled
 from mlcd.clouds.control import clean
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.platforms import processes
@@ -70,6 +70,7 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.place import Cloud
 from mlcd.core.place import cloud as cloud_of
 from mlcd.core.runs.run import go_on
+from mlcd.core.units import format_usd
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.planner import method
 from mlcd.testing.backends import BackendContract, OutageContract
@@ -665,6 +666,23 @@ def test_every_launch_is_held_against_the_bill(home, tmp_path):
     bill = tmp_path / "bill.csv"
     bill.write_text(f"line_item_unblended_cost,resource_tags_user_mlcd\n3,{backend.name(first.label)}\n1,other\n")
     assert [row.cloud_usd for row in reconciled(lines, backend, bill)] == [3.0, *[None for _ in others]]
+
+
+def test_after_a_run_a_line_tells_the_bill(home):
+    path = Train(home, a_job())
+    run = SimpleNamespace(name="digits-1", cloud=path.place, ledger=path.ledger)
+    assert bill_note(run) == "", "nothing was ordered yet"
+    path.search()
+    path.launch()
+    told, billed = bill_note(run), sum(path.sky.billed_usd().values())
+    assert f"cloud {format_usd(billed)}; the ledger has" in told
+    assert told.endswith("By launch: mlcd ledger digits-1 --reconcile")
+    path.sky.billed_usd = fails
+    assert bill_note(run) == "The bill could not be read (no answer). Later: mlcd ledger digits-1 --reconcile"
+
+
+def fails():
+    raise BackendError("no answer")
 
 
 def test_a_crash_before_anything_was_ordered_costs_nothing(home):
