@@ -11,8 +11,10 @@ from contextlib import suppress
 import click
 
 from mlcd_box.boxes import Box
+from mlcd_box.events import read_events
 from mlcd_box.scenarios import SCENARIOS
 from mlcd_box.stage import Outcome, Stage, outcome
+from mlcd_box.startup import Startup, startups, summary
 
 HEAD = f"{'SCENARIO':<76} LAUNCHES   LEDGER $    CLOUD $  LEFT  GONE AFTER  TOOK    VERDICT"
 
@@ -23,11 +25,14 @@ def play_all(names: Sequence[str], keep: bool) -> int:
     if unknown:
         raise click.UsageError(f"no scenario '{unknown[0]}'; there are {', '.join(SCENARIOS)}")
     click.echo(HEAD)
-    return max([play(name, keep) for name in names or SCENARIOS], default=0)
+    measured: list[Startup] = []
+    codes = [play(name, keep, measured) for name in names or SCENARIOS]
+    click.echo(summary(measured))
+    return max(codes, default=0)
 
 
-def play(name: str, keep: bool) -> int:
-    """One scenario, in a fresh box."""
+def play(name: str, keep: bool, measured: list[Startup]) -> int:
+    """One scenario, in a fresh box. `measured`: gets how long its launches took to start."""
     story, box = SCENARIOS[name], Box(f"test-{name}")
     stage, began_s = Stage(box, box.folder.parent / f"{box.name}-stage"), time.monotonic()
     shutil.rmtree(stage.folder, ignore_errors=True)
@@ -43,6 +48,7 @@ def play(name: str, keep: bool) -> int:
     except Exception as error:  # whatever went wrong is the scenario's verdict, and the next one is played
         verdict = f"{type(error).__name__}: {error}".strip().splitlines()[0][:120]
         (box.folder / "failure.txt").write_text(traceback.format_exc())
+    measured += startups(box.home / ".mlcd" / "launches", list(read_events(box.folder / "events.jsonl")))
     told = "; ".join([verdict or "ok", *stage.notes])
     click.echo(_row((story.__doc__ or name).strip(), found, _left(stage), gone_s, time.monotonic() - began_s, told))
     if not (keep and verdict):
