@@ -12,13 +12,15 @@ import time
 from collections.abc import Callable
 
 from mlcd_box.cloud.faults import Rule
-from mlcd_box.stage import Stage
+from mlcd_box.stage import GONE_WITHIN_S, Stage
 
 Scenario = Callable[[Stage], None]
 SCENARIOS: dict[str, Scenario] = {}
 KILLS = 10
-FEASIBLE, NOT_FEASIBLE, STOPPED = 0, 3, 2
-"""Exit codes of `mlcd train`."""
+FEASIBLE = 0
+"""The exit code of a run that ended well."""
+PROBE_LIFETIME_S = 20 * 60.0
+"""What the ledger reserves for a probe of one node."""
 
 
 def scenario(story: Scenario) -> Scenario:
@@ -34,6 +36,14 @@ def three_probes(stage: Stage) -> None:
     assert stage.mlcd("train", job, "-y") == FEASIBLE, stage.said()
     probed = {event["type"] for event in stage.events("started")}
     assert len(probed) == 3, probed
+
+
+@scenario
+def probes_side_by_side(stage: Stage) -> None:
+    """probes of three types side by side"""
+    job = stage.job(instances="[m5.large, c5.large, r5.large]", limit="deadline: 1h", work=20_000)
+    assert stage.mlcd("train", job, "-y") == FEASIBLE, stage.said()
+    assert stage.most_clusters_at_once() >= 2
 
 
 @scenario
@@ -150,14 +160,33 @@ def killed_again_and_again(stage: Stage) -> None:
 @scenario
 def both_killed(stage: Stage) -> None:
     """MLCD and SkyPilot's server killed at once while machines come up"""
+    _kill_both(stage)
+    began_s = time.monotonic()
+    stage.until(lambda: not stage.running(), PROBE_LIFETIME_S + GONE_WITHIN_S)
+    stage.notes.append(f"off by themselves after {time.monotonic() - began_s:.0f} s")
+    assert stage.mlcd("clean", "--cloud") == 0, stage.said()  # SkyPilot's server is still away
+    stage.wait_until_nothing_is_left()
+    stage.box.start_server()
+    stage.finish("play-1")
+
+
+@scenario
+def both_killed_and_swept(stage: Stage) -> None:
+    """the same, and `mlcd clean --cloud` at once"""
+    _kill_both(stage)
+    assert stage.mlcd("clean", "--cloud") == 0, stage.said()
+    assert "terminated" in stage.said(), stage.said()
+    stage.wait_until_nothing_is_left()
+    stage.box.start_server()
+    stage.finish("play-1")
+
+
+def _kill_both(stage: Stage) -> None:
     process = stage.start("train", stage.job(), "-y")
     stage.until(lambda: stage.events("running"))
     stage.signal(process, signal.SIGKILL)
     stage.box.kill_server()
     process.wait()
-    stage.notes.append(f"gone by themselves after {stage.wait_until_nothing_is_left():.0f} s")
-    stage.box.start_server()
-    stage.finish("play-1")
 
 
 @scenario

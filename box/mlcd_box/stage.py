@@ -148,6 +148,17 @@ class Stage:
         ended = {event["id"] for event in self.events("stopped", "terminated")}
         return [event for event in self.events("running") if event["id"] not in ended]
 
+    def most_clusters_at_once(self) -> int:
+        """How many clusters had machines at the same time."""
+        cluster = {event["id"]: event["tags"]["mlcd"] for event in self.events("started")}
+        up: set[str] = set()
+        most = 0
+        for event in self.events("running", "stopped", "terminated"):
+            name = cluster[event["id"]]
+            up = up | {name} if event["kind"] == "running" else up - {name}
+            most = max(most, len(up))
+        return most
+
     def take_back(self, machine: str) -> None:
         """Take a spot machine back; the notice is short, so that the scenario is, too."""
         self.box.ask(f"interrupt?machine={machine}&notice_s=10", "POST")
