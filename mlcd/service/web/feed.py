@@ -174,7 +174,7 @@ class Feed:
         fresh: set[str] = set()
         try:
             begun = await self._read_new(fresh)
-            if (begun if driven is None else fresh - driven) - (driven or set()):
+            if begun if driven is None else fresh - driven:
                 driven = await self._in_thread(self._ledger.driven)
                 await self._read_new(fresh)
             if driven is not None:
