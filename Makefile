@@ -7,14 +7,14 @@
 #   make pages   build the pages of `mlcd ui` and `mlcd service`, and the report, anew (Node 20 or newer)
 #   make docs    build the documentation as a site: site/index.html
 #   make box     a cloud in a box, for work on the way to a real one (root; docs/howto/cloud-in-a-box.md)
-#   make box-test  every scenario of the way to a cloud, in boxes (root; about an hour)
+#   make box-test  every scenario of the way to a cloud, in boxes (root; about two hours); make box-night: a hundred kills
 #   make wheel   build dist/mlcd-VERSION-py3-none-any.whl; make wheel-demo installs it into an empty environment and runs it
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick night check types tests pages docs box box-test wheel wheel-demo clean
+.PHONY: demo test quick night check types tests pages docs box box-test box-night wheel wheel-demo clean
 
 demo: .venv/installed
 	MLCD_HOME=.mlcd $(BIN)/mlcd train examples/resnet50.yaml -y
@@ -90,6 +90,10 @@ box: .venv-box/installed
 
 box-test: .venv-box/installed
 	.venv-box/bin/box test
+
+# A hundred kills at random moments, ten in each run; hours.
+box-night: .venv-box/installed
+	.venv-box/bin/box test killed-again-and-again --times 10
 
 .venv-box/installed: box/pyproject.toml pyproject.toml
 	which sshd rsync ip curl >/dev/null || (apt-get -qq update && apt-get -qq install -y openssh-server rsync iproute2 curl)

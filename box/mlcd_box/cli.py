@@ -131,9 +131,10 @@ def by_launch(items: list[Item]) -> dict[str, float]:
 
 @main.command()
 @click.argument("scenarios", nargs=-1)
+@click.option("--times", default=1, show_default=True, help="How often each is played.")
 @click.option("--keep", is_flag=True, help="Leave the boxes of scenarios that failed as they are.")
-def test(scenarios: tuple[str, ...], keep: bool) -> None:
+def test(scenarios: tuple[str, ...], times: int, keep: bool) -> None:
     """Play scenarios, each in a box of its own: all, or those named. Prints a table."""
     from mlcd_box.play import play_all
 
-    raise SystemExit(play_all(scenarios, keep))
+    raise SystemExit(play_all(scenarios, times, keep))

@@ -19,14 +19,14 @@ from mlcd_box.startup import Startup, startups, summary
 HEAD = f"{'SCENARIO':<76} LAUNCHES   LEDGER $    CLOUD $  LEFT  GONE AFTER  TOOK    VERDICT"
 
 
-def play_all(names: Sequence[str], keep: bool) -> int:
+def play_all(names: Sequence[str], times: int, keep: bool) -> int:
     """The exit code: 0 where every one went as it should."""
     unknown = [name for name in names if name not in SCENARIOS]
     if unknown:
         raise click.UsageError(f"no scenario '{unknown[0]}'; there are {', '.join(SCENARIOS)}")
     click.echo(HEAD)
     measured: list[Startup] = []
-    codes = [play(name, keep, measured) for name in names or SCENARIOS]
+    codes = [play(name, keep, measured) for name in names or SCENARIOS for _ in range(times)]
     click.echo(summary(measured))
     return max(codes, default=0)
 
