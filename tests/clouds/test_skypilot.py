@@ -321,8 +321,9 @@ class LooksLate(InMemory):
     old_answers = 3
 
     def is_up(self, name):
-        up = super().is_up(name)
-        if name in self.clusters and up is not True and self.old_answers:
+        up, cluster = super().is_up(name), self.clusters.get(name)
+        ended = cluster is not None and self.clock.elapsed_s() >= cluster.job_ends_s
+        if cluster is not None and (ended or up is not True) and self.old_answers:
             self.old_answers -= 1
             raise OldAnswer("not looked again")
         return up
@@ -337,6 +338,18 @@ def test_an_old_answer_is_not_taken_for_machines_that_are_there(home):
     assert isinstance(events[-1], Ended)
     assert events[-1].outcome is Outcome.PREEMPTED
     assert path.sky.old_answers == 0
+
+
+@pytest.mark.parametrize("says", ["ValueError: no such file", "Job finished (status: FAILED_SETUP)."])
+@pytest.mark.parametrize("offer", [CPU, SPOT])
+def test_a_failed_job_whose_idle_cluster_went_before_the_answer_came_is_not_taken_for_lost(home, offer, says):
+    path = Train(home, a_job(spot=offer.spot))
+    path.sky = LooksLate(path.clock, speed, [Fate(fails_after_s=30.0, says=says)])
+    path.sky.old_answers = 6  # asked every 15 s, and the cluster goes after a minute
+    path.place = skypilot_cloud(path.job, "", path.sky, path.clock, TaggedMachines(path.sky.ec2))
+    events = list(path.place.backend.run(path.job, order(offer)))
+    lost = offer.spot and "SETUP" not in says  # as far as anybody can know
+    assert events[-1].outcome is (Outcome.PREEMPTED if lost else Outcome.FAILED)
 
 
 @pytest.mark.parametrize("fails", [1, 3])

@@ -33,6 +33,8 @@ CHECK = "check the network and your credentials: sky check"
 """What to do when SkyPilot cannot rent."""
 ASKED_AGAIN = 8
 """How often the cloud is asked for machines whose job has ended badly, where it says what it knew before."""
+SETUP_FAILED = "(status: FAILED_SETUP)"
+"""What SkyPilot writes when the user's `setup` fails."""
 STOP_WITHIN_S = 600.0
 """Timeout of sending a task with its files when the launch is stopped meanwhile."""
 
@@ -264,15 +266,29 @@ class Follower:
         return None
 
     def _is_lost(self) -> bool:
-        """Whether the machines are not all there. Where the cloud cannot be reached, they are not taken for lost."""
+        """Whether the machines of a job that has failed are not all there.
+
+        Where the cloud cannot be reached, they are not taken for lost. A cluster that is gone a minute after the job
+        may have torn itself down.
+        """
+        idle_from_s = self._now_s() + SILENT_S
         for _ in range(ASKED_AGAIN):
             try:
-                return self.is_up() is not True
+                up = self.is_up()
             except OldAnswer:
                 self.clock.wait(ASK_AGAIN_S)
             except BackendError:
                 return False
+            else:
+                may_be_idle = up is None and self._now_s() >= idle_from_s
+                return self._was_probably_lost() if may_be_idle else up is not True
         return False
+
+    def _was_probably_lost(self) -> bool:
+        """Judged by all but the cloud, which cannot tell any more."""
+        if SETUP_FAILED in self.output:  # the machines were there to say so
+            return False
+        return self.launch.configuration.offer.spot or self.presence.is_one_silent
 
     def _lost(self) -> Ended:
         what = "taken back by the cloud" if self.launch.configuration.offer.spot else "no longer up"
