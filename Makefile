@@ -64,8 +64,8 @@ night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modu
 
 # What some tests compare with, meet at or look with; where it cannot be installed they skip and say so.
 .venv/installed-beside: | .venv/bin/python
-	-which wrk redis-server chromium >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null || \
-	  (apt-get -qq update && apt-get -qq install -y wrk redis-server chromium postgresql) >/dev/null
+	-which wrk redis-server chromium-headless-shell >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null || \
+	  (apt-get -qq update && apt-get -qq install -y wrk redis-server chromium-headless-shell postgresql) >/dev/null
 	touch $@
 
 # The pages are committed as they are built, so that MLCD needs no Node; a test builds them again and compares.

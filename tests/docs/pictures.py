@@ -18,7 +18,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 PICTURES = {
     "run.png": ("/runs/resnet50-1", "finished"),
     "explore.png": ("/runs/resnet50-1/explore?budget=250", "Decision under these limits"),

@@ -1,9 +1,10 @@
 /** Page-wide keyboard shortcuts: not while typing, not with Ctrl, Alt or Meta. */
 
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 
 export function useKeys(keys: Record<string, () => void>): void {
-  useEffect(() => {
+  // In the same moment as the page is drawn: a key that is pressed at once must not be lost.
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
       const at = event.target as HTMLElement;
       if (event.ctrlKey || event.altKey || event.metaKey || at.isContentEditable) return;
