@@ -33,7 +33,7 @@ from mlcd.clouds.platforms import processes
 from mlcd.clouds.skypilot import stamp
 from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
 from mlcd.clouds.skypilot.backend import SkyPilot
-from mlcd.clouds.skypilot.follow import CHECK, Stream
+from mlcd.clouds.skypilot.follow import CHECK, NeverReached, Stream
 from mlcd.clouds.skypilot.lines import Lines
 from mlcd.clouds.skypilot.presence import Answer, OldAnswer, Presence, Watch
 from mlcd.clouds.skypilot.sdk import Sdk
@@ -261,6 +261,16 @@ def test_machines_that_cannot_be_had_are_bad_luck_and_the_search_goes_on(home):
     assert path.settled[0].measurement.outcome is Outcome.LAUNCH_FAILED
     assert "nothing left of this type" in path.settled[0].measurement.detail
     assert path.settled[0].measurement.usd == 0.0
+    path.check()
+
+
+def test_machines_that_nobody_can_log_in_to_are_bad_luck_and_billed(home):
+    path = Train(home, a_job(), *[Fate(never_reached=True)] * 2)
+    assert path.search() is not None
+    for entry in path.settled[:2]:
+        assert entry.measurement.outcome is Outcome.LAUNCH_FAILED
+        assert "could not be reached" in entry.measurement.detail
+        assert entry.measurement.usd > 0
     path.check()
 
 
@@ -1214,6 +1224,9 @@ def test_what_goes_wrong_with_a_launch_is_told_in_a_line():
     end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=barred)).launch("x", {}))
     assert isinstance(end, NoAccess)
     assert str(end) == f"SkyPilot may not rent anything: NoCloudAccessError: run sky check; {CHECK}"
+    closed = RuntimeError("Failed to SSH to 10.0.0.1 after timeout 600s, with Error: refused")
+    end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=closed)).launch("x", {}))
+    assert isinstance(end, NeverReached)
     assert ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=100)).launch("x", {})) == 100
 
 

@@ -12,6 +12,7 @@ from fnmatch import fnmatch
 from math import inf
 from typing import Any
 
+from mlcd.clouds.skypilot.follow import NeverReached
 from mlcd.clouds.skypilot.sdk import no_access
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoCapacity
@@ -27,6 +28,8 @@ class Fate:
     startup_s: float = 200.0
     no_capacity: bool = False
     no_access: bool = False
+    never_reached: bool = False
+    """The machines come, and nobody can log in."""
     preempted_after_s: float = inf
     fails_after_s: float = inf
     exit_status: int = 1
@@ -308,6 +311,8 @@ class InMemoryLaunch:
         """How it ended, None while it goes on. What was taken back says nothing for long."""
         if self.cluster.fate.no_access:
             return no_access("the credentials have expired")
+        if self.cluster.fate.never_reached and self.submitted():
+            return NeverReached("the machines could not be reached: timeout")
         return NoCapacity("no machines available: nothing left of this type") if self.cluster.fate.no_capacity else None
 
     def stop(self) -> None:

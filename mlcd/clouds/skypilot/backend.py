@@ -10,7 +10,7 @@ from mlcd.clouds.environment import check_environment, secrets
 from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live import Timeouts
 from mlcd.clouds.local import teardown
-from mlcd.clouds.skypilot.follow import CHECK, Follower, Stream
+from mlcd.clouds.skypilot.follow import CHECK, Follower, NeverReached, Stream
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.tagged import AWS, TaggedMachines
 from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, cluster_of, first_boot, owner_of, shipped, task_of
@@ -70,7 +70,7 @@ class SkyPilot(KeepsLaunches):
             failure = error
         if failure is not None and not self._may_have_been_ordered(name, launch.configuration.offer):
             raise failure if isinstance(failure, NothingOrdered) else NothingOrdered(str(failure))
-        if isinstance(failure, NoCapacity):  # some of the machines may have been up and billed
+        if isinstance(failure, NoCapacity | NeverReached):  # some of the machines may have been up and billed
             yield Ended(self.clock.elapsed_s() - started_s, Outcome.LAUNCH_FAILED, str(failure))
         elif failure is not None:
             raise BackendError(str(failure))

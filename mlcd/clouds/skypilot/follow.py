@@ -39,6 +39,10 @@ STOP_WITHIN_S = 600.0
 """Timeout of sending a task with its files when the launch is stopped meanwhile."""
 
 
+class NeverReached(BackendError):
+    """Machines came up, and SkyPilot could not log in: bad luck of this launch, and no fault of the place."""
+
+
 class Stream:
     """Runs `work` in a thread; its output and its end can be read at any time.
 

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from mlcd.clouds.platforms.reports import LONGEST_LINE
-from mlcd.clouds.skypilot.follow import CHECK, Stream
+from mlcd.clouds.skypilot.follow import CHECK, NeverReached, Stream
 from mlcd.clouds.skypilot.lines import COLOUR, LINE_ENDS, PREFIX
 from mlcd.clouds.skypilot.presence import Answer, OldAnswer
 from mlcd.core.errors import BackendError, MissingExtra, NoAccess, NoCapacity
@@ -25,6 +25,8 @@ NOT_FINISHED = 101
 NO_ACCESS = ("NoCloudAccessError", "CloudUserIdentityError", "ApiServerAuthenticationError")
 NOT_ENABLED = "not enabled"
 """In SkyPilot's error about missing resources: it has no credentials for the cloud."""
+NO_SSH = "Failed to SSH to"
+"""In SkyPilot's error about machines that run and never let it in."""
 RECONNECTS = 5
 """Attempts to follow a job's output when the connection breaks."""
 _CAUSE = re.compile(r"Caused by \w+\([^\n]*: (.+?)['\"]?\)\)$")
@@ -128,6 +130,8 @@ class Sdk:
             raise NoCapacity(f"no machines available: {_line(error)}") from error
         except Exception as error:  # the SDK raises its server's errors, of any type; they end the launch
             why = f"{type(error).__name__}: {_line(error)}"
+            if NO_SSH in str(error):
+                raise NeverReached(f"the machines could not be reached: {_line(error)}") from error
             if isinstance(error, tuple(getattr(sky.exceptions, name) for name in NO_ACCESS)):
                 raise no_access(why) from error
             raise BackendError(f"SkyPilot: {why}; {CHECK}") from error
