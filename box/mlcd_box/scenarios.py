@@ -19,7 +19,7 @@ SCENARIOS: dict[str, Scenario] = {}
 KILLS = 10
 FEASIBLE = 0
 """The exit code of a run that ended well."""
-PROBE_LIFETIME_S = 20 * 60.0
+PROBE_LIFETIME_S = 23 * 60.0
 """What the ledger reserves for a probe of one node."""
 
 

@@ -99,7 +99,12 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
         except LedgerCorrupt as error:
             yield Cleaned(name, f"not cleaned: {error}")
     # Listed before the driven runs are: what begins from here on is not among them.
-    left = [(backend, label) for backend in _live_backends(ledger, accounts) for label in sorted(backend.leftovers())]
+    left: list[tuple[LiveBackend, str]] = []
+    for place, backend in _live_backends(ledger, accounts).items():
+        try:
+            left += [(backend, label) for label in sorted(backend.leftovers())]
+        except MlcdError as error:
+            yield Cleaned(place, f"not cleaned: {error}")
     driven, settled = ledger.driven(), set[str]()
     for name, account in accounts.items():
         if name in driven or not account.open:
@@ -133,14 +138,14 @@ def _check_nobody_drives(labels: Iterable[str]) -> None:
             raise WrongState(f"process {process} drives launch {label}, of another ledger; leave it to that one")
 
 
-def _live_backends(ledger: Ledger, accounts: Mapping[str, Account]) -> list[LiveBackend]:
-    """This machine's nodes, and every live place that a run of the ledger has been on and that can be reached now."""
+def _live_backends(ledger: Ledger, accounts: Mapping[str, Account]) -> dict[str, LiveBackend]:
+    """This machine's nodes, and every live place that a run of the ledger has been on and that can be used now."""
     newest = {account.job.on: name for name, account in accounts.items() if account.provenance == "live"}
-    backends: list[LiveBackend] = [local_backend()]
+    backends: dict[str, LiveBackend] = {"local": local_backend()}
     for on, name in newest.items():
         if on.partition(":")[0] != "local":
             with suppress(MlcdError):
-                backends.append(cast(LiveBackend, resume(name, ledger).cloud.backend))
+                backends[on] = cast(LiveBackend, resume(name, ledger).cloud.backend)
     return backends
 
 

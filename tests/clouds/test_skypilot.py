@@ -603,6 +603,15 @@ def test_a_stopped_cluster_is_still_there_and_cleaned_up(home, monkeypatch):
     assert path.settled[0].measurement.detail == "the process died; its machines were torn down afterwards"
 
 
+def test_a_place_that_does_not_answer_keeps_nothing_else_from_being_cleaned(home, monkeypatch):
+    path = Train(home, replace(a_job(), on="skypilot:aws"))
+    path.search()
+    monkeypatch.setattr("mlcd.clouds.places.skypilot.Sdk", lambda: path.sky)
+    path.sky.names = fails
+    told = [(each.what, each.outcome) for each in clean(path.ledger)]
+    assert told == [("skypilot:aws", "not cleaned: no answer")]
+
+
 def killed_in_the_run(path: Train, reports: int) -> None:
     """Search, launch, and be killed after so many reports of the job itself."""
     path.search()
@@ -989,7 +998,8 @@ def test_a_node_ends_the_job_when_its_time_is_over(tmp_path):
 def test_a_task_says_when_its_nodes_stop_by_themselves():
     made = task(order(lifetime_s=1_200.0))
     assert int(made["envs"]["MLCD_UNTIL"]) == int(NOON.timestamp() + 1_200 - TEARDOWN_S)
-    assert made["setup"].startswith("sudo shutdown -h +30 ")
+    (command,) = first_boot(order(lifetime_s=1_200.0), NOON.timestamp())
+    assert made["setup"].startswith(f"sudo {command} "), "the same time, whichever is ordered last"
     assert "terminate.py" in made["setup"]
     assert "terminate.py" not in task(order(T4S))["setup"], "GCP has no such setting"
     endless = task(order(lifetime_s=None))
@@ -1039,9 +1049,19 @@ def test_the_setup_goes_on_where_a_machine_cannot_be_told_so(tmp_path):
 
 
 def test_a_machine_of_aws_orders_its_own_end_at_its_first_boot():
-    assert first_boot(order(CPU, lifetime_s=1_200.0)) == ("shutdown -h +30",)
-    assert first_boot(order(CPU, lifetime_s=None)) == ()
-    assert first_boot(order(T4S, lifetime_s=1_200.0)) == ()  # SkyPilot passes no such commands on to GCP
+    (command,) = first_boot(order(CPU, lifetime_s=1_200.0), NOON.timestamp())
+    assert ordered_minutes(command, NOON.timestamp() + 50.0) == "19", "within the lifetime, which is reserved"
+    assert ordered_minutes(command, NOON.timestamp() + 1_300.0) == "0", "a machine that came too late goes at once"
+    assert first_boot(order(CPU, lifetime_s=None), NOON.timestamp()) == ()
+    # SkyPilot passes no such commands on to GCP.
+    assert first_boot(order(T4S, lifetime_s=1_200.0), NOON.timestamp()) == ()
+
+
+def ordered_minutes(command: str, now: float) -> str:
+    """What a shell makes of the time in a `shutdown` that is run at this time."""
+    script = f'date() {{ echo {int(now)}; }}; shutdown() {{ echo "$2"; }}; {command}'
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    return done.stdout.strip().removeprefix("+")
 
 
 def test_paths_are_meant_from_the_job_file(tmp_path):

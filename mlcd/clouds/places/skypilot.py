@@ -21,7 +21,7 @@ from mlcd.core.job import Job
 from mlcd.core.place import Cloud
 from mlcd.planners.train.space import grid, narrow
 
-SKYPILOT_PROBE = ProbeTime(1_200.0, 60.0)
+SKYPILOT_PROBE = ProbeTime(1_380.0, 60.0)
 """A cloud's machines take minutes to come and to go; what is left of this is as long as the paper's probes."""
 
 

@@ -62,7 +62,10 @@ class SkyPilot(KeepsLaunches):
         (folder / "0.log").write_text("", encoding="utf-8")
         try:
             yield from self._follow(
-                job, launch, started_s, partial(self.client.launch, task=task, first_boot=first_boot(launch))
+                job,
+                launch,
+                started_s,
+                partial(self.client.launch, task=task, first_boot=first_boot(launch, started_at)),
             )
         except StillUp:
             raise

@@ -3,8 +3,8 @@
 Three independent mechanisms end a launch that nobody follows any more:
 `timeout`    on every node ends the job at the end of the lifetime, minus the time for teardown
 autostop     set when the cluster starts: after a minute of idling it tears itself down
-`shutdown`   on every node, scheduled before any user code runs, some minutes after the lifetime; it terminates a
-             machine of AWS, and stops one of another cloud, whose disk stays until `mlcd clean` finds it
+`shutdown`   on every node at the end of the lifetime, scheduled before any user code runs; it terminates a machine
+             of AWS, and stops one of another cloud, whose disk stays until `mlcd clean` finds it
 
 The files that every node gets, in `SHIPPED`:
 `start.sh`            sourced by the task's `run`; the same for every job
@@ -22,7 +22,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from math import ceil
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -38,10 +37,11 @@ from mlcd.core.job import Job
 
 IDLE_MINUTES = 1
 """After which a cluster without a job tears itself down: SkyPilot's minimum."""
-TEARDOWN_S = 180.0
-"""Reserved at the end of a lifetime: a minute idle, up to a minute until SkyPilot checks, and the teardown."""
-SHUTDOWN_S = 600.0
-"""After the end of a lifetime. Late enough: in the last five minutes before a shutdown nobody can log in."""
+TEARDOWN_S = 360.0
+"""Reserved at the end of a lifetime: a minute idle, up to a minute until SkyPilot checks, and the teardown.
+
+More than five minutes: so long before a shutdown nobody can log in any more.
+"""
 SHIPPED = "~/.mlcd_launch"
 
 TERMINATE = f"""\
@@ -137,7 +137,7 @@ def owner_of(home: Path) -> str:
     return path.read_text(encoding="utf-8").strip()
 
 
-def first_boot(launch: Launch) -> tuple[str, ...]:
+def first_boot(launch: Launch, started_at: float) -> tuple[str, ...]:
     """What each machine does at its first boot, before SkyPilot reaches it: order its own end.
 
     So a machine ends although MLCD and SkyPilot's server died before autostop was set. SkyPilot passes such commands on
@@ -145,11 +145,12 @@ def first_boot(launch: Launch) -> tuple[str, ...]:
     """
     if launch.lifetime_s is None or launch.configuration.offer.cloud != "aws":
         return ()
-    return (f"shutdown -h +{_shutdown_minutes(launch.lifetime_s)}",)
+    return (_shutdown(started_at + launch.lifetime_s),)
 
 
-def _shutdown_minutes(lifetime_s: float) -> int:
-    return ceil((lifetime_s + SHUTDOWN_S) / 60)
+def _shutdown(at: float) -> str:
+    """A shell command that orders a machine's end for a Unix time, or the minute before."""
+    return f"shutdown -h +$(( $(date +%s) < {int(at)} ? ({int(at)} - $(date +%s)) / 60 : 0 ))"
 
 
 def task_of(
@@ -163,9 +164,12 @@ def task_of(
     )
     if launch.lifetime_s is not None:
         own["MLCD_UNTIL"] = str(int(started_at + launch.lifetime_s - TEARDOWN_S))
-        minutes = _shutdown_minutes(launch.lifetime_s)
-        shutdown = f"sudo shutdown -h +{minutes} >/dev/null 2>&1 || true  # MLCD: should all else fail\n"
-        setup = shutdown + (TERMINATE if launch.configuration.offer.cloud == "aws" else "") + setup
+        end = _shutdown(started_at + launch.lifetime_s)
+        setup = (
+            f"sudo {end} >/dev/null 2>&1 || true  # MLCD: should all else fail\n"
+            + (TERMINATE if launch.configuration.offer.cloud == "aws" else "")
+            + setup
+        )
     if job.checkpoints:
         own["MLCD_CHECKPOINT_DIR"] = checkpoint_folder(job, launch.label.rpartition("-")[0])
     task: dict[str, Any] = {
