@@ -111,7 +111,8 @@ class Box:
 
     def kill_server(self) -> None:
         """Kill SkyPilot's API server with all of its processes, as a crash of its machine would."""
-        subprocess.run(self.command(["pkill", "-KILL", "-f", "sky.server|SkyPilot:"]), check=False)
+        children = f"{Path(sys.executable).parent}/python3 -c from multiprocessing"
+        subprocess.run(self.command(["pkill", "-KILL", "-f", f"sky.server|SkyPilot:|{children}"]), check=False)
 
     def down(self) -> None:
         """End it, and everything in it: its processes share a namespace with the first of them."""
