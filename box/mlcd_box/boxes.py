@@ -114,6 +114,11 @@ class Box:
         children = f"{Path(sys.executable).parent}/python3 -c from multiprocessing"
         subprocess.run(self.command(["pkill", "-KILL", "-f", f"sky.server|SkyPilot:|{children}"]), check=False)
 
+    def lose_database(self) -> None:
+        """Delete what SkyPilot knows of its clusters; its server has to be dead."""
+        for path in (self.home / ".sky").glob("*.db*"):
+            path.unlink()
+
     def down(self) -> None:
         """End it, and everything in it: its processes share a namespace with the first of them."""
         pid = self._pid()

@@ -603,6 +603,19 @@ def test_a_stopped_cluster_is_still_there_and_cleaned_up(home, monkeypatch):
     assert path.settled[0].measurement.detail == "the process died; its machines were torn down afterwards"
 
 
+def test_machines_are_found_terminated_and_paid_for_though_skypilot_has_lost_its_database(home):
+    path = Train(home, replace(a_job(), on="skypilot:aws"))
+    path.sky.after_launch = kill(path)
+    with pytest.raises((Killed, LedgerError)):
+        path.search()
+    path.clock.wait(600.0)
+    path.sky.lost_database = True
+    revive(path)
+    assert path.place.backend.reclaim("digits-1-1") == pytest.approx(600.0, abs=60.0)
+    (cluster,) = path.sky.clusters.values()
+    assert cluster.gone_s <= path.clock.elapsed_s()
+
+
 def test_a_place_that_does_not_answer_keeps_nothing_else_from_being_cleaned(home, monkeypatch):
     path = Train(home, replace(a_job(), on="skypilot:aws"))
     path.search()

@@ -114,6 +114,8 @@ class InMemory:
     """That clusters have gone by themselves: only when it is asked for the bill."""
     before_launch: Callable[[], None] = lambda: None
     after_launch: Callable[[], None] = lambda: None
+    lost_database: bool = False
+    """SkyPilot does not know any cluster any more; the cloud does."""
     clusters: dict[str, Cluster] = field(default_factory=dict)
     asked_s: list[float] = field(default_factory=list)
     """When it was asked for a cluster while its job ran."""
@@ -137,7 +139,7 @@ class InMemory:
     def is_up(self, name: str) -> bool | None:
         """Whether a cluster is up; None if there is none."""
         cluster, now_s = self.clusters.get(name), self.clock.elapsed_s()
-        if cluster is None or cluster.never or now_s >= cluster.gone_s:
+        if cluster is None or self.lost_database or cluster.never or now_s >= cluster.gone_s:
             return None
         if now_s >= cluster.up_s + cluster.fate.worker_lost_after_s:
             return False
@@ -172,7 +174,7 @@ class InMemory:
     def billed_s(self, name: str) -> float | None:
         """How long a cluster was up that is gone now; None if there never was one."""
         cluster = self.clusters.get(name)
-        if cluster is None or cluster.fate.no_access:
+        if cluster is None or self.lost_database or cluster.fate.no_access:
             return None
         if cluster.fate.no_capacity or self.notices_late:  # SkyPilot records a cluster before it orders machines
             return self.clock.elapsed_s() - cluster.asked_s

@@ -127,10 +127,21 @@ class SkyPilot(KeepsLaunches):
         if exists:
             return teardown.up_s(folder)
         billed_s = self.client.billed_s(name)
+        if billed_s is None:
+            return self._reclaim_unknown(folder, name)
         # SkyPilot notices only when asked that a cluster has stopped by itself: its time may be too long.
         lifetime_s = order.get("lifetime_s")
         most_s = inf if lifetime_s is None else float(lifetime_s)
-        return None if billed_s is None else AlreadyGone(min(billed_s, most_s))
+        return AlreadyGone(min(billed_s, most_s))
+
+    def _reclaim_unknown(self, folder: Path, name: str) -> float | None:
+        """Reclaim machines of which SkyPilot knows nothing: it was never asked for them, or its database is lost."""
+        try:
+            machines = self.machines.find(name) if self.client.rents_with_credentials_here() else []
+            self.machines.terminate([machine for machine in machines if not machine.is_gone])
+        except BackendError:  # no credentials of AWS: the machines would have been another cloud's
+            return None
+        return teardown.up_s(folder) if machines else None
 
     def billed_usd(self, labels: Sequence[str]) -> Mapping[str, float]:
         """What SkyPilot's cost report says: list prices of machines, without disks and addresses."""
