@@ -136,7 +136,7 @@ class Stage:
         """What has happened in the cloud so far."""
         return [event for event in read_events(self.box.folder / "events.jsonl") if event["kind"] in kinds]
 
-    def until(self, happened: Callable[[], object], within_s: float = 600.0) -> None:
+    def until(self, happened: Callable[[], object], within_s: float = 1_800.0) -> None:
         """Wait for it."""
         until_s = time.monotonic() + within_s
         while not happened():
