@@ -51,7 +51,7 @@ PARTICULAR = {
     ("tune", "goal"): "What to look for; cheapest where only a deadline is given, else fastest.",
     ("tune", "on"): "Where: functions, functions:simulated, functions:aws_lambda.",
     ("tune", "method"): "How to plan: exact, greedy, lambdaml, siren, cirrus, fixed; exact.",
-    ("scale", "on"): "Where: simulated, local, ray:FILE.",
+    ("scale", "on"): "Where: simulated, local, ray:FILE, skypilot:CLOUD.",
     ("serve", "budget"): "Dollars for all trials together, such as 5; 'none'.",
     ("serve", "deadline"): "Time for all trials together: 30m; 'none'.",
     ("serve", "on"): f"Where: local, recorded:DIR; {WHERE}.",

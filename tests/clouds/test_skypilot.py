@@ -1128,7 +1128,7 @@ stream._thread.join()
 assert stream.end() == 0, stream.end()
 assert sdk._sky.sent["aws"]["post_provision_runcmd"] == ["echo mine", "shutdown -h +30"], sdk._sky.sent
 assert sky.skypilot_config.to_dict()["aws"]["post_provision_runcmd"] == ["echo mine"]
-sdk.follow("x"), sdk.down("x"), sdk.is_up("x"), sdk.names(), sdk.billed_s("x")
+sdk.follow("x"), sdk.leave("x", 2)._thread.join(), sdk.down("x"), sdk.is_up("x"), sdk.names(), sdk.billed_s("x")
 out = [sorted(Fits.seen)]
 for config in json.load(sys.stdin):
     task = sky.Task.from_yaml_config(config)
@@ -1174,6 +1174,7 @@ def test_skypilot_accepts_the_tasks_and_means_by_them_what_we_do(tmp_path):
     assert done.returncode == 0, done.stderr[-2_000:]
     called, three, spot, gpus = json.loads(done.stdout.splitlines()[-1])
     used = {"launch", "stream_and_get", "tail_logs", "status", "down", "get", "api_status", "api_cancel", "cost_report"}
+    used.add("exec")
     assert set(called) == used
     assert [three["cloud"], three["region"], three["instance_type"]] == ["AWS", "us-east-1", "c5.xlarge"]
     assert [three["nodes"], three["again"], three["spot"]] == [3, 3, False]

@@ -19,6 +19,8 @@ from mlcd.core.errors import BackendError, NoCapacity
 
 REPORTS_EVERY_S = 5.0
 BEATS_EVERY_S = 10.0
+TOLD_AFTER_S = 20.0
+"""How long it takes until a job hears that it is to leave."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,10 @@ class Fate:
     """With the first node; False: they would go on, as parameter servers do."""
     prints: str = ""
     """Lines like this instead of the tracker's."""
+    saves_as_it_leaves: bool = False
+    """And never before."""
+    stays: bool = False
+    """Though it is asked to leave."""
 
 
 @dataclass
@@ -64,6 +70,8 @@ class Cluster:
     samples_per_s: float
     until_s: float
     downed_s: float = inf
+    leaves_s: float = inf
+    """When the job ends because it was asked to."""
 
     @property
     def never(self) -> bool:
@@ -79,7 +87,8 @@ class Cluster:
     def job_ends_s(self) -> float:
         """By itself, or when its time is over."""
         works_s = float(self.task["envs"]["MLCD_SAMPLES"]) / self.samples_per_s
-        return min(self.up_s + min(works_s, self.fate.fails_after_s), max(self.until_s, self.up_s))
+        by_itself_s = self.up_s + min(works_s, self.fate.fails_after_s)
+        return min(by_itself_s, max(self.until_s, self.up_s), self.leaves_s)
 
     @property
     def gone_s(self) -> float:
@@ -151,6 +160,14 @@ class InMemory:
         """The same; the answer comes at once."""
         self.asked_s.append(self.clock.elapsed_s())
         return InMemoryAnswer(self.is_up(name))
+
+    def leave(self, name: str, nodes: int) -> InMemoryAnswer:
+        """Ask the job to save and to leave; it hears of it a little later."""
+        cluster = self.clusters[name]
+        if cluster.task["num_nodes"] != nodes:
+            raise AssertionError("SkyPilot would choose the node that is told")
+        cluster.leaves_s = inf if cluster.fate.stays else self.clock.elapsed_s() + TOLD_AFTER_S
+        return InMemoryAnswer(True)
 
     def down(self, name: str) -> None:
         """Tear it down; takes its time, and may fail."""
@@ -304,8 +321,11 @@ class InMemoryLaunch:
         return self._zero + self.cluster.up_s + at_s
 
     def _report(self, at_s: float) -> str:
-        done = min(at_s * self.cluster.samples_per_s, float(self.cluster.task["envs"]["MLCD_SAMPLES"]))
-        saved = done if "MLCD_CHECKPOINT_DIR" in self.cluster.task["envs"] else 0.0
+        whole = float(self.cluster.task["envs"]["MLCD_SAMPLES"])
+        done = min(at_s * self.cluster.samples_per_s, whole)
+        has_left = self.cluster.up_s + at_s >= self.cluster.leaves_s - 1e-6
+        saves = has_left or done >= whole - 1e-3 or not self.cluster.fate.saves_as_it_leaves
+        saved = done if "MLCD_CHECKPOINT_DIR" in self.cluster.task["envs"] and saves else 0.0
         report = self.cluster.fate.prints.format(done) or f"@mlcd t={at_s:.4f} samples={done:.12g} saved={saved:.12g}"
         return f"{report} [mlcd {self._at(at_s):.3f}]"
 

@@ -11,6 +11,7 @@ from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live import Timeouts
 from mlcd.clouds.local import teardown
 from mlcd.clouds.skypilot.follow import CHECK, Follower, NeverReached, Stream
+from mlcd.clouds.skypilot.leave import ASKED, Leaving
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.tagged import AWS, TaggedMachines
 from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, cluster_of, first_boot, owner_of, shipped, task_of
@@ -81,7 +82,9 @@ class SkyPilot(KeepsLaunches):
     def still_runs(self, label: str) -> bool:
         """Whether the machines of a launch are up, though the process that ordered them is gone."""
         folder = self.launches.find(label)
-        return folder is not None and not (folder / "ended").exists() and self._is_up(self._cluster(folder))
+        if folder is None or any((folder / name).exists() for name in ("ended", ASKED)):
+            return False
+        return self._is_up(self._cluster(folder))
 
     def rejoin(self, job: Job, launch: Launch) -> Events:
         """Follow a launch that another process ordered, from its start, and tear it down at the end."""
@@ -102,11 +105,14 @@ class SkyPilot(KeepsLaunches):
         folder, following = self.launches.folder(launch.label), None
         name = self._cluster(folder)
         is_up, ask, first = partial(self.client.is_up, name), partial(self.client.ask, name), folder / FIRST_REPORT
+        leave = partial(self.client.leave, name, launch.configuration.nodes)
+        leaving = Leaving(job, launch, folder, leave, TIMEOUTS.stop_s(launch))
         with (folder / "0.log").open("a", encoding="utf-8") as log:
             try:
                 following = start(name)
                 yield from Follower(
-                    job, launch, following, is_up, ask, self.clock, TIMEOUTS, started_s, log, first, last_report_s
+                    *(job, launch, following, is_up, ask, self.clock, TIMEOUTS, started_s, log, first),
+                    *(leaving, last_report_s),
                 ).events()
             finally:
                 self._tear_down(folder, name, following)

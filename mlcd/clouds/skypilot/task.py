@@ -15,6 +15,7 @@ The files that every node gets, in `SHIPPED`:
 `node-N/M.also.sh`    variables of further processes on node N: a parameter server, its worker
 `node-0/release`      the job ends with node 0's main process, whatever the other nodes do
 `tracker/`            mlcd_tracker
+`leave`               once it is there, the job is to save its work and to end: `leave.py`
 The nodes' addresses are known only when they are up, so the files have placeholders that the node's shell fills in.
 """
 
@@ -29,7 +30,7 @@ from typing import Any
 import mlcd_tracker
 from mlcd.clouds.environment import job_variables
 from mlcd.clouds.launches import Launches
-from mlcd.clouds.platforms import Process, processes
+from mlcd.clouds.platforms import Process, processes, scaling_environment
 from mlcd.clouds.skypilot import stamp, terminate
 from mlcd.core.backend import Launch
 from mlcd.core.errors import UserError
@@ -65,7 +66,7 @@ START = r"""# Written by MLCD: starts the job's processes on this node.
 mlcd_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mlcd_node=$mlcd_here/node-$SKYPILOT_NODE_RANK
 readarray -t MLCD_IPS <<< "$SKYPILOT_NODE_IPS"
-export PYTHONPATH=$mlcd_here/tracker${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
+export PYTHONPATH=$mlcd_here/tracker${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1 MLCD_LEAVE=$mlcd_here/leave
 
 mlcd_run() { (
   . "$1"
@@ -176,7 +177,7 @@ def task_of(
         "name": name,
         "resources": _resources(job, launch, name),
         "num_nodes": launch.configuration.nodes,
-        "envs": {**own, **job_variables(job)},
+        "envs": {**own, **scaling_environment(job, launch.configuration), **job_variables(job)},
         "file_mounts": {**_mounts(job), SHIPPED: str(shipped)},
         "setup": setup,
         "run": f"source {SHIPPED}/start.sh\n",
