@@ -160,3 +160,12 @@ def test_every_node_of_a_cluster_is_told():
     answer._thread.join(60)
     assert answer.value is True
     assert called == [({"name": "leave", "num_nodes": 3, "run": ASK}, "mlcd-x")]
+
+
+@pytest.mark.parametrize("mode, waits", [("MOUNT", False), ("MOUNT_CACHED", True)])
+def test_machines_stay_until_a_cached_bucket_has_what_the_job_saved(tmp_path, mode, waits):
+    job = replace(JOB, task={**JOB.task, "file_mounts": {"/checkpoints": {"name": "my-bucket", "mode": mode}}})
+    events, sky, _ = run(tmp_path, order(), Fate(uploads_s=40.0), job, ask_after=10)
+    assert events[-1].outcome is Outcome.OK
+    (cluster,) = sky.clusters.values()
+    assert (cluster.downed_s >= cluster.job_ends_s + 40.0) == waits

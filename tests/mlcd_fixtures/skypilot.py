@@ -55,6 +55,8 @@ class Fate:
     """Lines like this instead of the tracker's."""
     saves_as_it_leaves: bool = False
     """And never before."""
+    uploads_s: float = 0.0
+    """How long after its end the bucket has everything."""
     stays: bool = False
     """Though it is asked to leave."""
 
@@ -273,6 +275,7 @@ class InMemoryLaunch:
     _told: int = 0
     _beats: int = 0
     _ended: bool = False
+    _status: int | None = None
 
     def __post_init__(self) -> None:
         self._zero = self.clock.now().timestamp() - self.clock.elapsed_s() + self.cluster.fate.node_clock_s
@@ -299,7 +302,7 @@ class InMemoryLaunch:
 
     def _last_lines(self, done_s: float) -> list[str]:
         fate, over = self.cluster.fate, self.cluster.job_ends_s >= self.cluster.until_s
-        status = 124 if over else fate.exit_status if done_s >= fate.fails_after_s else 0
+        self._status = status = 124 if over else fate.exit_status if done_s >= fate.fails_after_s else 0
         lines = [*([] if status else [self._report(done_s)]), *([fate.says] if status and fate.says else [])]
         at, nodes = self._at(done_s), self.cluster.task["num_nodes"]
         if fate.workers_end and not status:
@@ -329,13 +332,16 @@ class InMemoryLaunch:
         report = self.cluster.fate.prints.format(done) or f"@mlcd t={at_s:.4f} samples={done:.12g} saved={saved:.12g}"
         return f"{report} [mlcd {self._at(at_s):.3f}]"
 
-    def end(self) -> BackendError | None:
+    def end(self) -> int | BackendError | None:
         """How it ended, None while it goes on. What was taken back says nothing for long."""
         if self.cluster.fate.no_access:
             return no_access("the credentials have expired")
         if self.cluster.fate.never_reached and self.submitted():
             return NeverReached("the machines could not be reached: timeout")
-        return NoCapacity("no machines available: nothing left of this type") if self.cluster.fate.no_capacity else None
+        if self.cluster.fate.no_capacity:
+            return NoCapacity("no machines available: nothing left of this type")
+        uploaded_s = self.cluster.job_ends_s + self.cluster.fate.uploads_s
+        return self._status if self.clock.elapsed_s() >= uploaded_s else None
 
     def stop(self) -> None:
         """Nothing is under way here that would have to be waited for."""

@@ -20,7 +20,7 @@ from mlcd.clouds.platforms.failures import last_lines
 from mlcd.clouds.skypilot.leave import Leaving
 from mlcd.clouds.skypilot.lines import Line, Lines
 from mlcd.clouds.skypilot.presence import ASK_AGAIN_S, SILENT_S, Answer, NodeClock, OldAnswer, Presence, Watch
-from mlcd.clouds.skypilot.task import ELSEWHERE
+from mlcd.clouds.skypilot.task import ELSEWHERE, has_cached_mount
 from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NothingOrdered
@@ -224,7 +224,7 @@ class Follower:
 
     def _ended(self, end: int | BackendError | None) -> Ended | None:
         """How it ended; None while it runs."""
-        if self.exit_status is not None:
+        if self.exit_status is not None and (end is not None or not has_cached_mount(self.job)):
             return self._job_ended(self.exit_status)
         if end is None:
             return self._check_timeouts()

@@ -108,8 +108,9 @@ mlcd_status=$?
 printf '@mlcd exit=%s node=%s at=%(%s)T\n' "$mlcd_status" "$SKYPILOT_NODE_RANK" -1
 # Workers and servers never end by themselves. A failed node makes SkyPilot end the others, so that the cluster
 # falls idle and goes away even if nobody listens any more.
-if [ -e "$mlcd_node/release" ] && [ "$mlcd_status" = 0 ]; then exit 1; fi
-exit "$mlcd_status"
+if [ -e "$mlcd_node/release" ] && [ "$mlcd_status" = 0 ]; then mlcd_status=1; fi
+# Not `exit`: SkyPilot's own lines come next, which wait until a bucket of mode MOUNT_CACHED has everything.
+(exit "$mlcd_status")
 """
 
 
@@ -201,6 +202,12 @@ def checkpoint_folder(job: Job, run: str) -> str:
         "checkpoints: the machines' disks go with them; mount a bucket, such as "
         "`file_mounts: {/checkpoints: {name: my-bucket, mode: MOUNT}}`, or set MLCD_CHECKPOINT_DIR in `envs`"
     )
+
+
+def has_cached_mount(job: Job) -> bool:
+    """Whether what the job writes to a bucket is uploaded later, and for a while after the job has ended."""
+    mounts = (job.task.get("file_mounts") or {}).values()
+    return any(isinstance(each, dict) and str(each.get("mode", "")).upper() == "MOUNT_CACHED" for each in mounts)
 
 
 def _resources(job: Job, launch: Launch, name: str) -> dict[str, Any]:
