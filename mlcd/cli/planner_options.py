@@ -54,7 +54,7 @@ PARTICULAR = {
     ("scale", "on"): "Where: simulated, local, ray:FILE, skypilot:CLOUD.",
     ("serve", "budget"): "Dollars for all trials together, such as 5; 'none'.",
     ("serve", "deadline"): "Time for all trials together: 30m; 'none'.",
-    ("serve", "on"): f"Where: local, recorded:DIR; {WHERE}.",
+    ("serve", "on"): f"Where: local, recorded:DIR, skypilot:CLOUD; {WHERE}.",
     ("serve", "method"): f"How to search: grey-box, falcon ...; {METHOD}.",
     ("serve", "trials"): f"How many trials at the most; {TRIALS}.",
     ("what-if", "goal"): "What to look for; as in the run. A knee is for `mlcd scale`, per-dollar for `mlcd serve`.",

@@ -127,6 +127,8 @@ class InMemory:
     after_launch: Callable[[], None] = lambda: None
     lost_database: bool = False
     """SkyPilot does not know any cluster any more; the cloud does."""
+    says: Callable[[float, float], str] | None = None
+    """What a job says so long after it began, with so many samples done, in place of the tracker's line."""
     clusters: dict[str, Cluster] = field(default_factory=dict)
     asked_s: list[float] = field(default_factory=list)
     """When it was asked for a cluster while its job ran."""
@@ -141,11 +143,11 @@ class InMemory:
         until_s = inf if until is None else now_s + float(until) - self.clock.now().timestamp()
         self.clusters[name] = Cluster(name, task, fate, now_s, self.rate(task), until_s)
         self.after_launch()
-        return InMemoryLaunch(self.clusters[name], self.clock)
+        return InMemoryLaunch(self.clusters[name], self.clock, self.says)
 
     def follow(self, name: str) -> InMemoryLaunch:
         """Follow the job of a cluster that is up, from its beginning."""
-        return InMemoryLaunch(self.clusters[name], self.clock)
+        return InMemoryLaunch(self.clusters[name], self.clock, self.says)
 
     def is_up(self, name: str) -> bool | None:
         """Whether a cluster is up; None if there is none."""
@@ -272,6 +274,7 @@ class InMemoryLaunch:
 
     cluster: Cluster
     clock: Clock
+    says: Callable[[float, float], str] | None = None
     _told: int = 0
     _beats: int = 0
     _ended: bool = False
@@ -329,7 +332,8 @@ class InMemoryLaunch:
         has_left = self.cluster.up_s + at_s >= self.cluster.leaves_s - 1e-6
         saves = has_left or done >= whole - 1e-3 or not self.cluster.fate.saves_as_it_leaves
         saved = done if "MLCD_CHECKPOINT_DIR" in self.cluster.task["envs"] and saves else 0.0
-        report = self.cluster.fate.prints.format(done) or f"@mlcd t={at_s:.4f} samples={done:.12g} saved={saved:.12g}"
+        said = self.says(at_s, done) if self.says is not None else self.cluster.fate.prints.format(done)
+        report = said or f"@mlcd t={at_s:.4f} samples={done:.12g} saved={saved:.12g}"
         return f"{report} [mlcd {self._at(at_s):.3f}]"
 
     def end(self) -> int | BackendError | None:

@@ -10,6 +10,7 @@ from mlcd.clouds.environment import check_environment, secrets
 from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live import Timeouts
 from mlcd.clouds.local import teardown
+from mlcd.clouds.platforms import Reader, Reads
 from mlcd.clouds.skypilot.follow import CHECK, Follower, NeverReached, Stream
 from mlcd.clouds.skypilot.leave import ASKED, Leaving
 from mlcd.clouds.skypilot.sdk import Sdk
@@ -54,7 +55,7 @@ class SkyPilot(KeepsLaunches):
             check_environment(job)
             self._check_name(name)
         folder = self.launches.open(launch, started_at=started_at, cluster=name, lifetime_s=launch.lifetime_s)
-        for path, text in shipped(job, launch.configuration.nodes, launch.configuration.offer.workers).items():
+        for path, text in self.files(job, launch).items():
             target = folder / "ship" / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
@@ -78,6 +79,14 @@ class SkyPilot(KeepsLaunches):
             yield Ended(self.clock.elapsed_s() - started_s, Outcome.LAUNCH_FAILED, str(failure))
         elif failure is not None:
             raise BackendError(str(failure))
+
+    def files(self, job: Job, launch: Launch) -> dict[str, str]:
+        """What every node gets in the folder that is shipped, by path."""
+        return shipped(job, launch.configuration.nodes, launch.configuration.offer.workers)
+
+    def reader(self, job: Job, offset_s: float | None) -> Reads:
+        """Reads the job's output."""
+        return Reader(job, offset_s=offset_s)
 
     def still_runs(self, label: str) -> bool:
         """Whether the machines of a launch are up, though the process that ordered them is gone."""
@@ -110,9 +119,10 @@ class SkyPilot(KeepsLaunches):
         with (folder / "0.log").open("a", encoding="utf-8") as log:
             try:
                 following = start(name)
+                reader = partial(self.reader, job)
                 yield from Follower(
                     *(job, launch, following, is_up, ask, self.clock, TIMEOUTS, started_s, log, first),
-                    *(leaving, last_report_s),
+                    *(leaving, reader, last_report_s),
                 ).events()
             finally:
                 self._tear_down(folder, name, following)

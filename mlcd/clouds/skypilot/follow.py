@@ -8,14 +8,14 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import inf
 from pathlib import Path
 from typing import IO
 
 from mlcd.clouds.live import KEPT_OUTPUT, NEVER_REPORTED, Timeouts
-from mlcd.clouds.platforms import Reader, diagnose
+from mlcd.clouds.platforms import Reads, diagnose
 from mlcd.clouds.platforms.failures import last_lines
 from mlcd.clouds.skypilot.leave import Leaving
 from mlcd.clouds.skypilot.lines import Line, Lines
@@ -106,8 +106,8 @@ class Stream:
 class Follower:
     """A launch, from its order to its end. `is_up` asks the cloud and waits, `ask` does not; `log` gets the output.
 
-    `leaving`: how the job is asked to leave. `first_report`: file with the offsets between the job's clocks and the
-    launch's, for a process that rejoins it.
+    `leaving`: how the job is asked to leave. `make_reader`: reads the output, with a stored offset between the job's
+    clock and the launch's. `first_report`: file with the offsets, for a process that rejoins the launch.
     Samples are held back until all nodes are known to have been there: those after the loss of a node are dropped.
     """
 
@@ -122,6 +122,7 @@ class Follower:
     log: IO[str]
     first_report: Path
     leaving: Leaving
+    make_reader: Callable[[float | None], Reads]
     last_report_s: float | None = None
     output: str = ""
     exit_status: int | None = None
@@ -131,7 +132,7 @@ class Follower:
 
     def __post_init__(self) -> None:
         node_clock_s, tracker_s = self._stored_offsets()
-        self.reader = Reader(self.job, offset_s=tracker_s)
+        self.reader = self.make_reader(tracker_s)
         self.node_clock = NodeClock(self.clock.now().timestamp() - self._now_s(), node_clock_s)
         self.presence = Presence(self.launch.configuration.nodes)
         self.watch = Watch(self.ask, self.presence, self._now_s())
@@ -224,6 +225,8 @@ class Follower:
 
     def _ended(self, end: int | BackendError | None) -> Ended | None:
         """How it ended; None while it runs."""
+        if self.reader.ended is not None:
+            return replace(self.reader.ended, elapsed_s=self._now_s())
         if self.exit_status is not None and (end is not None or not has_cached_mount(self.job)):
             return self._job_ended(self.exit_status)
         if end is None:
