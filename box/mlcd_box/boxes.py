@@ -144,6 +144,7 @@ class Box:
             "AWS_ENDPOINT_URL": ENDPOINT,
             "AWS_EC2_METADATA_DISABLED": "true",
             "SKYPILOT_DISABLE_USAGE_COLLECTION": "1",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # so that another working tree can be tried in a box
         }
         inside = ["nsenter", "-t", str(first), "-m", "-n", "-p", "--wd=" + os.getcwd(), "--"]
         return [*inside, "env", "-i", *(f"{name}={value}" for name, value in environment.items()), *command]

@@ -1,10 +1,12 @@
 """What is built once for a version of SkyPilot, from the ordinary package sources: the image of the machines.
 
-It is laid over this host's /usr, /etc and /var, so it is built anew when the host's Python has changed.
+It is laid over this host's /usr, /etc and /var. Its folder is named by a hash of the host's Python and of what it is
+built from, so that it is built anew when one of them has changed, and two working trees never share a wrong one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -14,11 +16,13 @@ from pathlib import Path
 
 import click
 
+from mlcd.clouds.serving.ship import requirements
+
 SHELL = Path(__file__).parent / "shell"
 CACHE = "MLCD_BOX_CACHE"
 """Variable: the folder in which images are kept."""
 BUILT = "built"
-"""File in an image that is complete; it says for which host."""
+"""File in an image that is complete."""
 
 
 def cache() -> Path:
@@ -29,19 +33,21 @@ def cache() -> Path:
 
 def image() -> Path:
     """The image; built, if it is not there, which takes minutes."""
-    folder = cache() / "image"
-    if (folder / BUILT).exists() and (folder / BUILT).read_text() == _host():
+    folder = cache() / f"image-{_made_of()}"
+    if (folder / BUILT).exists():
         return folder
     click.echo(f"Building the machines' image in {folder}, once; it takes some minutes ...", err=True)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     wheel, hash = _wheel()
-    log = cache() / "build.log"
-    command = ["unshare", "-m", "--propagation", "private", "bash", str(SHELL / "build.sh"), str(folder), wheel, hash]
+    log, needs = cache() / "build.log", cache() / "requirements.txt"
+    needs.write_text("\n".join(requirements()))
+    build = ["bash", str(SHELL / "build.sh"), str(folder), wheel, hash, str(needs)]
+    command = ["unshare", "-m", "--propagation", "private", *build]
     with log.open("w") as out:
         if subprocess.run(command, stdout=out, stderr=out, check=False).returncode != 0:
             raise click.ClickException(f"the image could not be built; see {log}")
-    (folder / BUILT).write_text(_host())
+    (folder / BUILT).touch()
     return folder
 
 
@@ -68,5 +74,8 @@ def _wheel() -> tuple[str, str]:
     return str(path if path.suffix == ".whl" else next(path.glob("*.whl"))), hash
 
 
-def _host() -> str:
-    return subprocess.run(["/usr/bin/python3", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+def _made_of() -> str:
+    """A hash of all that decides what is in the image, besides SkyPilot."""
+    host = subprocess.run(["/usr/bin/python3", "--version"], capture_output=True, check=True).stdout
+    scripts = [path.read_bytes() for path in sorted(SHELL.rglob("*")) if path.is_file() and path.name != "boot.sh"]
+    return hashlib.sha256(b"\0".join([host, *scripts, "\n".join(requirements()).encode()])).hexdigest()[:12]

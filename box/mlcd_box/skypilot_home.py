@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -31,6 +32,9 @@ def furnish(home: Path) -> None:
     (home / ".aws/config").write_text(f"[default]\nregion = us-east-1\nendpoint_url = {ENDPOINT}\n")
     shutil.copytree(wheels() / ".sky" / "wheels", home / ".sky" / "wheels")
     (home / ".sky/config.yaml").write_text("allowed_clouds: [aws]\n")
+    # SkyPilot keeps its ssh connections in /tmp by user and address. Boxes share /tmp, and their machines have the same
+    # addresses: a user of its own keeps one box from talking to the machines of another.
+    (home / ".sky/user_hash").write_text(hashlib.sha256(str(home).encode()).hexdigest()[:8])
     machines, images = [], []
     for region in REGIONS:
         images += [

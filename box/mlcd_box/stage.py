@@ -29,6 +29,7 @@ mlcd:
   search: {search}
   checkpoints: {checkpoints}
   on: skypilot:aws
+  {scale}
 """
 PROGRAM = """
 import os, pathlib, time
@@ -37,18 +38,21 @@ nodes, rank = int(os.environ["SKYPILOT_NUM_NODES"]), os.environ["SKYPILOT_NODE_R
 folder = os.environ.get("MLCD_CHECKPOINT_DIR")
 saved = pathlib.Path(folder, "done") if folder else None
 done = float(saved.read_text()) if saved is not None and saved.exists() else 0.0
-total = float(os.environ["TOTAL"])
+total, step = float(os.environ["TOTAL"]), 50.0 * nodes**0.9
 while done < total:
     time.sleep(0.5)
-    done += 50.0 * nodes**0.9
+    done += step
     if rank == "0":
-        mlcd_tracker.step(50.0 * nodes**0.9)
-        if saved is not None and int(done / 1000) > int((done - 50.0 * nodes**0.9) / 1000):
+        mlcd_tracker.step(step)
+        leaving = mlcd_tracker.leaving()
+        if saved is not None and (leaving or int(done / 1000) > int((done - step) / 1000)):
             saved.parent.mkdir(parents=True, exist_ok=True)
             whole = saved.with_name("done.new")
             whole.write_text(str(done))
             whole.replace(saved)
             mlcd_tracker.saved()
+        if leaving:
+            break
     while os.environ.get("HANGS") and done > total / 2:
         time.sleep(0.5)
         mlcd_tracker.step(0.0)
@@ -78,6 +82,7 @@ class Stage:
         hangs: bool = False,
         bucket: str | None = None,
         method: str = "net-value",
+        scale: str = "",
     ) -> Path:
         """A job of two parts: its file, and a program that sleeps and reports."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -93,13 +98,21 @@ class Stage:
                 limit=limit,
                 search=f"{{instances: {instances}, nodes: {nodes}, method: {method}}}",
                 checkpoints=str(bucket is not None).lower(),
+                scale=f"scale: {scale}" if scale else "",
             )
         )
         return path
 
+    def model(self) -> Path:
+        """A small model to serve: the smallest of MLCD's own."""
+        zoo = self.folder / "zoo"
+        assert self.mlcd("learn", "--zoo", zoo) == 0, self.said()
+        return min(zoo.glob("*.onnx"), key=lambda path: path.stat().st_size)
+
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         """Start `mlcd` in the box; its words go to a file."""
         number = len(self._processes) + 1
+        self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / f"mlcd-{number}.log").open("w") as log:
             process = subprocess.Popen(
                 self.box.command(["mlcd", *map(str, arguments)]),
@@ -177,6 +190,10 @@ class Stage:
         """Whether the job has saved something there."""
         listed = self.box.command(["aws", "s3", "ls", "--recursive", f"s3://{bucket}"])
         return bool(subprocess.run(listed, capture_output=True, text=True, check=False).stdout.strip())
+
+    def entries(self, run: str, kind: str) -> list[Any]:
+        """What the ledger has of a run."""
+        return [entry for entry in self.document("ledger", run)["entries"] if entry["kind"] == kind]
 
     def has_begun(self, run: str) -> bool:
         """Whether the ledger knows this run."""

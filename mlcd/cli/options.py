@@ -51,6 +51,7 @@ shapes = click.option(
     help="The size of an axis that the model leaves open: sequence=128; repeatable.",
 )
 detached = click.option("--detach", is_flag=True, help="Continue without this terminal; `mlcd attach RUN` follows it.")
+confirmed = click.option("-y", "--yes", is_flag=True, help="Spend real money without asking.")
 run_options = (
     click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later."),
     click.option("-y", "--yes", is_flag=True, help="Spend real money, and run the decision, without asking."),

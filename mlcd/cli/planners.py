@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mlcd.cli.options import job_file, output, run_options, with_options
+from mlcd.cli.options import confirmed, job_file, output, run_options, with_options
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.server import chosen_server, typed_options
 from mlcd.core.errors import UserError
@@ -128,8 +128,8 @@ train, tune, scale = map(command_of, HELP)
     type=click.Path(path_type=Path),
     help="What may vary, and its price; without it, what this machine has.",
 )
-@with_options((*options_of("serve"), output))
-def serve(model: str, knobs: Path | None, output: str, **chosen: Any) -> int:
+@with_options((*options_of("serve"), confirmed, output))
+def serve(model: str, knobs: Path | None, yes: bool, output: str, **chosen: Any) -> int:
     """Find how to serve a model, by a few load tests.
 
     MODEL is an ONNX file; with --on recorded:DIR, the name of a model there.
@@ -137,6 +137,7 @@ def serve(model: str, knobs: Path | None, output: str, **chosen: Any) -> int:
     \b
     mlcd serve model.onnx --latency-p95 30ms --budget 5
     mlcd serve model.onnx --min-rps 200 --goal cheapest
+    mlcd serve model.onnx --knobs types.yaml --on skypilot:aws --budget 2
     """
     from mlcd.cli.drive import begin
     from mlcd.cli.messages import How
@@ -145,7 +146,7 @@ def serve(model: str, knobs: Path | None, output: str, **chosen: Any) -> int:
     from mlcd.planners.serve.operators.onnx_profile import facts_of
     from mlcd.planners.serve.space import load_knobs
 
-    how = How(decide_only=True, yes=True, detach=False, output=output)
+    how = How(decide_only=True, yes=yes, detach=False, output=output)
     table = load_knobs(knobs) if knobs is not None else None
     if (server := chosen_server()) is not None:
         from mlcd.cli.remote_runs import begin_remote

@@ -51,7 +51,7 @@ def job(write_job: WriteJob) -> WriteJob:
         (("--budget", "-5"), "'-5': must be more than zero"),
         (("--deadline", "6"), "(a number alone has no unit)"),
         (("--on", "clowd", "--batch", "64"), "clowd"),
-        (("--on", "skypilot", "--batch", "64"), "mlcd scale switches machines under a job, which skypilot cannot"),
+        (("--on", "functions", "--batch", "64"), "mlcd scale switches machines under a job, which functions cannot"),
         (("--batch", "64..256"), "say what ends the job, as in --target 'accuracy >= 0.97'"),
         (("--bach", "64"), "No such option '--bach'. Did you mean '--batch'?"),
     ],

@@ -60,6 +60,24 @@ def test_without_a_terminal_nothing_is_rented_unasked(mlcd: Mlcd, job: Path, com
     assert mlcd("runs", "-o", "json").document == {"runs": []}
 
 
+def test_a_model_is_not_served_on_rented_machines_unasked(mlcd: Mlcd, job: Path, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx", reason="pip install mlcd[serve]")
+    pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
+    from mlcd_bench.learn.zoo import recurrent
+
+    onnx.save(recurrent(width=8, sequence=4), str(tmp_path / "lstm.onnx"))
+    (tmp_path / "types.yaml").write_text("knobs: {instance: [m5.large, c5.large], batch: [1, 4]}\n")
+    serve = ("serve", tmp_path / "lstm.onnx", "--knobs", tmp_path / "types.yaml", "--budget", "2")
+    refused = mlcd(*serve, "--on", "skypilot:aws").complaint
+    assert "First probe: instance " in refused
+    assert "up to $2.00, the budget" in refused
+    assert "pass -y" in refused
+    assert "machines are rented with --on skypilot:CLOUD" in mlcd(*serve).complaint
+    unknown = ("serve", tmp_path / "lstm.onnx", "--on", "skypilot:aws")
+    assert "say which types of machines to try: --knobs FILE" in mlcd(*unknown).complaint
+    assert mlcd("runs", "-o", "json").document == {"runs": []}
+
+
 def test_a_search_without_a_limit_says_so_and_what_it_could_cost(mlcd: Mlcd, job: Path) -> None:
     refused = mlcd("train", job, "--on", "skypilot:aws").complaint
     assert "no budget and no deadline: nothing bounds the total; on one probe up to $" in refused

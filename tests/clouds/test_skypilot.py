@@ -34,6 +34,7 @@ from mlcd.clouds.skypilot import stamp
 from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
 from mlcd.clouds.skypilot.backend import SkyPilot
 from mlcd.clouds.skypilot.follow import CHECK, NeverReached, Stream
+from mlcd.clouds.skypilot.leave import ASK
 from mlcd.clouds.skypilot.lines import Lines
 from mlcd.clouds.skypilot.presence import Answer, OldAnswer, Presence, Watch
 from mlcd.clouds.skypilot.sdk import Sdk
@@ -41,6 +42,7 @@ from mlcd.clouds.skypilot.tagged import TaggedMachines
 from mlcd.clouds.skypilot.task import (
     ELSEWHERE,
     FIRST_PORT,
+    SHIPPED,
     TEARDOWN_S,
     cluster_name,
     first_boot,
@@ -883,14 +885,16 @@ STAMP = re.compile(r" \[mlcd \d+\.\d{3}\]")
 PRINTS = "python3 -c 'import json, os; print(json.dumps(dict(os.environ)))'"
 
 
-def start(tmp_path: Path, job: Job, nodes: int, node: int, **more: str) -> subprocess.CompletedProcess[str]:
+def start(
+    tmp_path: Path, job: Job, nodes: int, node: int, then: str = "", **more: str
+) -> subprocess.CompletedProcess[str]:
     ship = tmp_path / "ship"
     for name, text in shipped(job, nodes, 2).items():
         (ship / name).parent.mkdir(parents=True, exist_ok=True)
         (ship / name).write_text(text)
     ips = "\n".join(f"10.0.0.{i + 1}" for i in range(nodes))
     env = {"PATH": os.environ["PATH"], "SKYPILOT_NODE_RANK": str(node), "SKYPILOT_NODE_IPS": ips, **more}
-    command = ["bash", "-c", f"source {ship}/start.sh"]
+    command = ["bash", "-c", f"source {ship}/start.sh{then}"]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -986,6 +990,21 @@ def test_every_process_finds_the_variables_that_it_would_find_anywhere_else(tmp_
 def test_the_tracker_can_be_imported_on_a_node_and_reports(tmp_path):
     job = Job("x", 1.0, task={"run": "python3 -c 'import mlcd_tracker; mlcd_tracker.step(64)'"})
     assert "@mlcd t=" in start(tmp_path, job, 1, 0, MLCD_LAUNCH="x-1").stdout
+
+
+def test_a_job_on_a_node_finds_the_file_that_asks_it_to_leave(tmp_path):
+    program = "import mlcd_tracker; print(mlcd_tracker.leaving(), flush=True)"
+    job = Job("x", 1.0, task={"run": f'python3 -c "{program}"; touch $MLCD_LEAVE; python3 -c "{program}"'})
+    said = start(tmp_path, job, 1, 0, MLCD_LAUNCH="x-1").stdout
+    assert re.findall("True|False", said) == ["False", "True"]
+    assert ASK.removeprefix("touch ").replace(SHIPPED, "") == "/leave"
+    assert next(tmp_path.rglob("leave")).parent == next(tmp_path.rglob("start.sh")).parent
+
+
+def test_what_stands_after_the_job_is_run_with_its_exit_code(tmp_path):
+    """SkyPilot appends what waits for the upload of a cached bucket."""
+    done = start(tmp_path, Job("x", 1.0, task={"run": "exit 3"}), 1, 0, then='\necho "then $?"')
+    assert done.stdout.endswith("then 3\n")
 
 
 def test_the_exit_code_of_the_job_is_told(tmp_path):
@@ -1128,7 +1147,7 @@ stream._thread.join()
 assert stream.end() == 0, stream.end()
 assert sdk._sky.sent["aws"]["post_provision_runcmd"] == ["echo mine", "shutdown -h +30"], sdk._sky.sent
 assert sky.skypilot_config.to_dict()["aws"]["post_provision_runcmd"] == ["echo mine"]
-sdk.follow("x"), sdk.down("x"), sdk.is_up("x"), sdk.names(), sdk.billed_s("x")
+sdk.follow("x"), sdk.leave("x", 2)._thread.join(), sdk.down("x"), sdk.is_up("x"), sdk.names(), sdk.billed_s("x")
 out = [sorted(Fits.seen)]
 for config in json.load(sys.stdin):
     task = sky.Task.from_yaml_config(config)
@@ -1174,6 +1193,7 @@ def test_skypilot_accepts_the_tasks_and_means_by_them_what_we_do(tmp_path):
     assert done.returncode == 0, done.stderr[-2_000:]
     called, three, spot, gpus = json.loads(done.stdout.splitlines()[-1])
     used = {"launch", "stream_and_get", "tail_logs", "status", "down", "get", "api_status", "api_cancel", "cost_report"}
+    used.add("exec")
     assert set(called) == used
     assert [three["cloud"], three["region"], three["instance_type"]] == ["AWS", "us-east-1", "c5.xlarge"]
     assert [three["nodes"], three["again"], three["spot"]] == [3, 3, False]

@@ -19,6 +19,8 @@ from mlcd.core.errors import BackendError, NoCapacity
 
 REPORTS_EVERY_S = 5.0
 BEATS_EVERY_S = 10.0
+TOLD_AFTER_S = 20.0
+"""How long it takes until a job hears that it is to leave."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,12 @@ class Fate:
     """With the first node; False: they would go on, as parameter servers do."""
     prints: str = ""
     """Lines like this instead of the tracker's."""
+    saves_as_it_leaves: bool = False
+    """And never before."""
+    uploads_s: float = 0.0
+    """How long after its end the bucket has everything."""
+    stays: bool = False
+    """Though it is asked to leave."""
 
 
 @dataclass
@@ -64,6 +72,8 @@ class Cluster:
     samples_per_s: float
     until_s: float
     downed_s: float = inf
+    leaves_s: float = inf
+    """When the job ends because it was asked to."""
 
     @property
     def never(self) -> bool:
@@ -79,7 +89,8 @@ class Cluster:
     def job_ends_s(self) -> float:
         """By itself, or when its time is over."""
         works_s = float(self.task["envs"]["MLCD_SAMPLES"]) / self.samples_per_s
-        return min(self.up_s + min(works_s, self.fate.fails_after_s), max(self.until_s, self.up_s))
+        by_itself_s = self.up_s + min(works_s, self.fate.fails_after_s)
+        return min(by_itself_s, max(self.until_s, self.up_s), self.leaves_s)
 
     @property
     def gone_s(self) -> float:
@@ -116,6 +127,8 @@ class InMemory:
     after_launch: Callable[[], None] = lambda: None
     lost_database: bool = False
     """SkyPilot does not know any cluster any more; the cloud does."""
+    says: Callable[[float, float], str] | None = None
+    """What a job says so long after it began, with so many samples done, in place of the tracker's line."""
     clusters: dict[str, Cluster] = field(default_factory=dict)
     asked_s: list[float] = field(default_factory=list)
     """When it was asked for a cluster while its job ran."""
@@ -130,11 +143,11 @@ class InMemory:
         until_s = inf if until is None else now_s + float(until) - self.clock.now().timestamp()
         self.clusters[name] = Cluster(name, task, fate, now_s, self.rate(task), until_s)
         self.after_launch()
-        return InMemoryLaunch(self.clusters[name], self.clock)
+        return InMemoryLaunch(self.clusters[name], self.clock, self.says)
 
     def follow(self, name: str) -> InMemoryLaunch:
         """Follow the job of a cluster that is up, from its beginning."""
-        return InMemoryLaunch(self.clusters[name], self.clock)
+        return InMemoryLaunch(self.clusters[name], self.clock, self.says)
 
     def is_up(self, name: str) -> bool | None:
         """Whether a cluster is up; None if there is none."""
@@ -151,6 +164,14 @@ class InMemory:
         """The same; the answer comes at once."""
         self.asked_s.append(self.clock.elapsed_s())
         return InMemoryAnswer(self.is_up(name))
+
+    def leave(self, name: str, nodes: int) -> InMemoryAnswer:
+        """Ask the job to save and to leave; it hears of it a little later."""
+        cluster = self.clusters[name]
+        if cluster.task["num_nodes"] != nodes:
+            raise AssertionError("SkyPilot would choose the node that is told")
+        cluster.leaves_s = inf if cluster.fate.stays else self.clock.elapsed_s() + TOLD_AFTER_S
+        return InMemoryAnswer(True)
 
     def down(self, name: str) -> None:
         """Tear it down; takes its time, and may fail."""
@@ -253,9 +274,11 @@ class InMemoryLaunch:
 
     cluster: Cluster
     clock: Clock
+    says: Callable[[float, float], str] | None = None
     _told: int = 0
     _beats: int = 0
     _ended: bool = False
+    _status: int | None = None
 
     def __post_init__(self) -> None:
         self._zero = self.clock.now().timestamp() - self.clock.elapsed_s() + self.cluster.fate.node_clock_s
@@ -282,7 +305,7 @@ class InMemoryLaunch:
 
     def _last_lines(self, done_s: float) -> list[str]:
         fate, over = self.cluster.fate, self.cluster.job_ends_s >= self.cluster.until_s
-        status = 124 if over else fate.exit_status if done_s >= fate.fails_after_s else 0
+        self._status = status = 124 if over else fate.exit_status if done_s >= fate.fails_after_s else 0
         lines = [*([] if status else [self._report(done_s)]), *([fate.says] if status and fate.says else [])]
         at, nodes = self._at(done_s), self.cluster.task["num_nodes"]
         if fate.workers_end and not status:
@@ -304,18 +327,25 @@ class InMemoryLaunch:
         return self._zero + self.cluster.up_s + at_s
 
     def _report(self, at_s: float) -> str:
-        done = min(at_s * self.cluster.samples_per_s, float(self.cluster.task["envs"]["MLCD_SAMPLES"]))
-        saved = done if "MLCD_CHECKPOINT_DIR" in self.cluster.task["envs"] else 0.0
-        report = self.cluster.fate.prints.format(done) or f"@mlcd t={at_s:.4f} samples={done:.12g} saved={saved:.12g}"
+        whole = float(self.cluster.task["envs"]["MLCD_SAMPLES"])
+        done = min(at_s * self.cluster.samples_per_s, whole)
+        has_left = self.cluster.up_s + at_s >= self.cluster.leaves_s - 1e-6
+        saves = has_left or done >= whole - 1e-3 or not self.cluster.fate.saves_as_it_leaves
+        saved = done if "MLCD_CHECKPOINT_DIR" in self.cluster.task["envs"] and saves else 0.0
+        said = self.says(at_s, done) if self.says is not None else self.cluster.fate.prints.format(done)
+        report = said or f"@mlcd t={at_s:.4f} samples={done:.12g} saved={saved:.12g}"
         return f"{report} [mlcd {self._at(at_s):.3f}]"
 
-    def end(self) -> BackendError | None:
+    def end(self) -> int | BackendError | None:
         """How it ended, None while it goes on. What was taken back says nothing for long."""
         if self.cluster.fate.no_access:
             return no_access("the credentials have expired")
         if self.cluster.fate.never_reached and self.submitted():
             return NeverReached("the machines could not be reached: timeout")
-        return NoCapacity("no machines available: nothing left of this type") if self.cluster.fate.no_capacity else None
+        if self.cluster.fate.no_capacity:
+            return NoCapacity("no machines available: nothing left of this type")
+        uploaded_s = self.cluster.job_ends_s + self.cluster.fate.uploads_s
+        return self._status if self.clock.elapsed_s() >= uploaded_s else None
 
     def stop(self) -> None:
         """Nothing is under way here that would have to be waited for."""

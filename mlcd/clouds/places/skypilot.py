@@ -31,19 +31,25 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
 
 
 def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: TaggedMachines = AWS) -> Cloud:
-    """Machines of a cloud that is named, here or in the job; else of every cloud that there are credentials for."""
-    clouds = tuple(cloud for cloud in (named.lower() or infra(job)[0],) if cloud) or clouds_at_hand()
-    if not clouds:
-        raise UserError("no credentials of any cloud found; see: mlcd check skypilot. Or name one: --on skypilot:aws")
+    """Machines, and jobs on them."""
+    clouds = clouds_of(job, named)
     if job.checkpoints:
         checkpoint_folder(job, "")  # refused before anything is rented
     offers = tuple(with_extras(offer, job) for offer in priced(job, clouds))
     backend = SkyPilot(client, home(), clock, machines)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)
-    return Cloud(_rentable(narrow(space, job)), backend, live_profiler(backend), clock, check=check_environment)
+    return Cloud(rentable(narrow(space, job)), backend, live_profiler(backend), clock, check=check_environment)
 
 
-def _rentable(space: Space) -> Space:
+def clouds_of(job: Job, named: str) -> tuple[str, ...]:
+    """The cloud that is named, here or in the job; else every one that there are credentials for."""
+    clouds = tuple(cloud for cloud in (named.lower() or infra(job)[0],) if cloud) or clouds_at_hand()
+    if not clouds:
+        raise UserError("no credentials of any cloud found; see: mlcd check skypilot. Or name one: --on skypilot:aws")
+    return clouds
+
+
+def rentable(space: Space) -> Space:
     """Without types that their cloud has retired."""
     since = {c.offer.instance_type: retired_types().get((c.offer.cloud, c.offer.instance_type)) for c in space.choices}
     choices = tuple(choice for choice in space.choices if since[choice.offer.instance_type] is None)

@@ -2,6 +2,6 @@
 
 from mlcd.clouds.platforms.failures import diagnose
 from mlcd.clouds.platforms.processes import Process, checkpoint_environment, processes, scaling_environment
-from mlcd.clouds.platforms.reports import Reader
+from mlcd.clouds.platforms.reports import Reader, Reads
 
-__all__ = ["Process", "Reader", "checkpoint_environment", "diagnose", "processes", "scaling_environment"]
+__all__ = ["Process", "Reader", "Reads", "checkpoint_environment", "diagnose", "processes", "scaling_environment"]

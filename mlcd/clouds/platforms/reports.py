@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite, nan
+from typing import Protocol
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
-from mlcd.core.measurement import Sample
+from mlcd.core.measurement import Ended, Sample
 from mlcd.core.pattern import compile_pattern
 from mlcd.planners.scale.nouns import Noise
 
@@ -26,6 +27,17 @@ TRACKER_RESTARTED = (
 )
 
 
+class Reads(Protocol):
+    """Reads a job's output: `reports` counts what it said, `ended` is what it said of its own end."""
+
+    reports: int
+    offset_s: float | None
+    ended: Ended | None
+
+    def feed(self, output: str, elapsed_s: float) -> list[Sample]:
+        """The samples in the next lines, which were written at this time."""
+
+
 @dataclass
 class Reader:
     """Turns output into samples.
@@ -38,6 +50,8 @@ class Reader:
     job: Job
     reports: int = 0
     offset_s: float | None = None
+    ended: Ended | None = None
+    """A job that trains says nothing of its own end."""
     _rest: str = ""
     _last: Sample = field(default_factory=lambda: Sample(-1.0, -1.0))
     _behind: list[float] = field(default_factory=list)

@@ -10,7 +10,9 @@ from mlcd.clouds.environment import check_environment, secrets
 from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live import Timeouts
 from mlcd.clouds.local import teardown
+from mlcd.clouds.platforms import Reader, Reads
 from mlcd.clouds.skypilot.follow import CHECK, Follower, NeverReached, Stream
+from mlcd.clouds.skypilot.leave import ASKED, Leaving
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.tagged import AWS, TaggedMachines
 from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, cluster_of, first_boot, owner_of, shipped, task_of
@@ -53,7 +55,7 @@ class SkyPilot(KeepsLaunches):
             check_environment(job)
             self._check_name(name)
         folder = self.launches.open(launch, started_at=started_at, cluster=name, lifetime_s=launch.lifetime_s)
-        for path, text in shipped(job, launch.configuration.nodes, launch.configuration.offer.workers).items():
+        for path, text in self.files(job, launch).items():
             target = folder / "ship" / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
@@ -78,10 +80,20 @@ class SkyPilot(KeepsLaunches):
         elif failure is not None:
             raise BackendError(str(failure))
 
+    def files(self, job: Job, launch: Launch) -> dict[str, str]:
+        """What every node gets in the folder that is shipped, by path."""
+        return shipped(job, launch.configuration.nodes, launch.configuration.offer.workers)
+
+    def reader(self, job: Job, offset_s: float | None) -> Reads:
+        """Reads the job's output."""
+        return Reader(job, offset_s=offset_s)
+
     def still_runs(self, label: str) -> bool:
         """Whether the machines of a launch are up, though the process that ordered them is gone."""
         folder = self.launches.find(label)
-        return folder is not None and not (folder / "ended").exists() and self._is_up(self._cluster(folder))
+        if folder is None or any((folder / name).exists() for name in ("ended", ASKED)):
+            return False
+        return self._is_up(self._cluster(folder))
 
     def rejoin(self, job: Job, launch: Launch) -> Events:
         """Follow a launch that another process ordered, from its start, and tear it down at the end."""
@@ -102,11 +114,15 @@ class SkyPilot(KeepsLaunches):
         folder, following = self.launches.folder(launch.label), None
         name = self._cluster(folder)
         is_up, ask, first = partial(self.client.is_up, name), partial(self.client.ask, name), folder / FIRST_REPORT
+        leave = partial(self.client.leave, name, launch.configuration.nodes)
+        leaving = Leaving(job, launch, folder, leave, TIMEOUTS.stop_s(launch))
         with (folder / "0.log").open("a", encoding="utf-8") as log:
             try:
                 following = start(name)
+                reader = partial(self.reader, job)
                 yield from Follower(
-                    job, launch, following, is_up, ask, self.clock, TIMEOUTS, started_s, log, first, last_report_s
+                    *(job, launch, following, is_up, ask, self.clock, TIMEOUTS, started_s, log, first),
+                    *(leaving, reader, last_report_s),
                 ).events()
             finally:
                 self._tear_down(folder, name, following)

@@ -6,25 +6,26 @@ Events are progress, the end of the job, timeouts and lost machines.
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import inf
 from pathlib import Path
 from typing import IO
 
 from mlcd.clouds.live import KEPT_OUTPUT, NEVER_REPORTED, Timeouts
-from mlcd.clouds.platforms import Reader, diagnose
+from mlcd.clouds.platforms import Reads, diagnose
 from mlcd.clouds.platforms.failures import last_lines
+from mlcd.clouds.skypilot.leave import Leaving
 from mlcd.clouds.skypilot.lines import Line, Lines
 from mlcd.clouds.skypilot.presence import ASK_AGAIN_S, SILENT_S, Answer, NodeClock, OldAnswer, Presence, Watch
-from mlcd.clouds.skypilot.task import ELSEWHERE
-from mlcd.core.backend import Launch
+from mlcd.clouds.skypilot.task import ELSEWHERE, has_cached_mount
+from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NothingOrdered
 from mlcd.core.job import Job
-from mlcd.core.measurement import Ended, Event, Outcome, Sample
+from mlcd.core.measurement import Ended, Outcome, Sample
 
 POLL_S = 1.0
 TIME_OVER = 124
@@ -105,7 +106,8 @@ class Stream:
 class Follower:
     """A launch, from its order to its end. `is_up` asks the cloud and waits, `ask` does not; `log` gets the output.
 
-    `first_report`: file with the offsets between the job's clocks and the launch's, for a process that rejoins it.
+    `leaving`: how the job is asked to leave. `make_reader`: reads the output, with a stored offset between the job's
+    clock and the launch's. `first_report`: file with the offsets, for a process that rejoins the launch.
     Samples are held back until all nodes are known to have been there: those after the loss of a node are dropped.
     """
 
@@ -119,20 +121,23 @@ class Follower:
     started_s: float
     log: IO[str]
     first_report: Path
+    leaving: Leaving
+    make_reader: Callable[[float | None], Reads]
     last_report_s: float | None = None
     output: str = ""
     exit_status: int | None = None
     held: list[Sample] = field(default_factory=list)
+    last: Sample | None = None
     lines: Lines = field(default_factory=Lines)
 
     def __post_init__(self) -> None:
         node_clock_s, tracker_s = self._stored_offsets()
-        self.reader = Reader(self.job, offset_s=tracker_s)
+        self.reader = self.make_reader(tracker_s)
         self.node_clock = NodeClock(self.clock.now().timestamp() - self._now_s(), node_clock_s)
         self.presence = Presence(self.launch.configuration.nodes)
         self.watch = Watch(self.ask, self.presence, self._now_s())
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Events:
         """The events, until the job ends or the lifetime is over. A launch that fails raises `BackendError`."""
         try:
             while True:
@@ -142,17 +147,25 @@ class Follower:
                 if self.reader.reports > reports:  # also a heartbeat: a report may contain no new sample
                     self.last_report_s = self._now_s()
                     self._store_offsets()
-                yield from self._released(self.presence.known_until_s)
+                for sample in self._released(self.presence.known_until_s):
+                    if (yield sample):
+                        self.leaving.request(self._now_s())
                 ended = self._ended(end)
                 if ended is not None and self.exit_status != TIME_OVER:
                     if ended.outcome is not Outcome.PREEMPTED:
                         yield from self._released(inf)
-                    yield ended
-                if ended is not None or self._now_s() >= self.timeouts.stop_s(self.launch):
+                    if ended.outcome is not Outcome.OK or not self.leaving.is_unfinished(self.last):
+                        yield ended
+                if ended is not None or self._is_over(self._now_s()):
                     return
+                if self._now_s() >= self.leaving.due_s and self.last is not None:
+                    self.leaving.request(self._now_s())
                 self.clock.wait(POLL_S)
         finally:
             self.log.write(self.lines.end())
+
+    def _is_over(self, now_s: float) -> bool:
+        return now_s >= self.timeouts.stop_s(self.launch) or self.leaving.is_overdue(now_s)
 
     def _stored_offsets(self) -> tuple[float | None, float | None]:
         """The offsets of the nodes' clock and of the tracker's; None if not stored yet, or damaged."""
@@ -207,11 +220,14 @@ class Follower:
         """The samples up to a time, which are no longer held back."""
         released = [sample for sample in self.held if sample.elapsed_s <= until_s]
         self.held = self.held[len(released) :]
+        self.last = released[-1] if released else self.last
         return released
 
     def _ended(self, end: int | BackendError | None) -> Ended | None:
         """How it ended; None while it runs."""
-        if self.exit_status is not None:
+        if self.reader.ended is not None:
+            return replace(self.reader.ended, elapsed_s=self._now_s())
+        if self.exit_status is not None and (end is not None or not has_cached_mount(self.job)):
             return self._job_ended(self.exit_status)
         if end is None:
             return self._check_timeouts()

@@ -16,12 +16,15 @@ from typing import Any
 
 from mlcd.clouds.platforms.reports import LONGEST_LINE
 from mlcd.clouds.skypilot.follow import CHECK, NeverReached, Stream
+from mlcd.clouds.skypilot.leave import ASK
 from mlcd.clouds.skypilot.lines import COLOUR, LINE_ENDS, PREFIX
 from mlcd.clouds.skypilot.presence import Answer, OldAnswer
 from mlcd.core.errors import BackendError, MissingExtra, NoAccess, NoCapacity
 
 NOT_FINISHED = 101
 """Return value of `tail_logs`: sky.exceptions.JobExitCode."""
+FIRST_JOB = 1
+"""Of a cluster: the only one that reports; one that asks it to leave may follow."""
 NO_ACCESS = ("NoCloudAccessError", "CloudUserIdentityError", "ApiServerAuthenticationError")
 NOT_ENABLED = "not enabled"
 """In SkyPilot's error about missing resources: it has no credentials for the cloud."""
@@ -77,6 +80,13 @@ class Sdk:
         """The same, answered later; returns at once."""
         return Answer(partial(self.is_up, name))
 
+    def leave(self, name: str, nodes: int) -> Answer:
+        """Ask the job of a cluster to save its work and to leave; returns at once. The answer says whether it was told.
+
+        On every node: SkyPilot chooses the node of a smaller task itself.
+        """
+        return Answer(partial(self._leave, name, nodes))
+
     def down(self, name: str) -> None:
         """Cancel its launch, if that is in progress, and tear it down; no error if it does not exist."""
         with self._translated_errors(f"cancelling the launch of {name}"):
@@ -109,10 +119,15 @@ class Sdk:
         with self._translated_errors("the address of its API server"):
             return bool(self._sky.server.common.is_api_server_local())
 
+    def _leave(self, name: str, nodes: int) -> bool:
+        task = self._sky.Task.from_yaml_config({"name": "leave", "num_nodes": nodes, "run": ASK})
+        self._ask(f"asking the job of {name} to leave", self._sky.exec, task, cluster_name=name)
+        return True
+
     def _run(self, name: str, task: dict[str, Any] | None, first_boot: Sequence[str], stream: Stream) -> int:
         """Runs in a thread: order the task, if there is one, and wait for the machines; follow the job."""
         sky, output = self._sky, _Writer(stream.write)
-        job = None  # the newest, and only, job of the cluster
+        job = FIRST_JOB
         try:
             if task is not None:
                 # Its prints go to the log: stdout is for MLCD's results.

@@ -15,6 +15,7 @@ The files that every node gets, in `SHIPPED`:
 `node-N/M.also.sh`    variables of further processes on node N: a parameter server, its worker
 `node-0/release`      the job ends with node 0's main process, whatever the other nodes do
 `tracker/`            mlcd_tracker
+`leave`               once it is there, the job is to save its work and to end: `leave.py`
 The nodes' addresses are known only when they are up, so the files have placeholders that the node's shell fills in.
 """
 
@@ -29,7 +30,7 @@ from typing import Any
 import mlcd_tracker
 from mlcd.clouds.environment import job_variables
 from mlcd.clouds.launches import Launches
-from mlcd.clouds.platforms import Process, processes
+from mlcd.clouds.platforms import Process, processes, scaling_environment
 from mlcd.clouds.skypilot import stamp, terminate
 from mlcd.core.backend import Launch
 from mlcd.core.errors import UserError
@@ -65,7 +66,7 @@ START = r"""# Written by MLCD: starts the job's processes on this node.
 mlcd_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mlcd_node=$mlcd_here/node-$SKYPILOT_NODE_RANK
 readarray -t MLCD_IPS <<< "$SKYPILOT_NODE_IPS"
-export PYTHONPATH=$mlcd_here/tracker${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
+export PYTHONPATH=$mlcd_here/tracker${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1 MLCD_LEAVE=$mlcd_here/leave
 
 mlcd_run() { (
   . "$1"
@@ -107,8 +108,9 @@ mlcd_status=$?
 printf '@mlcd exit=%s node=%s at=%(%s)T\n' "$mlcd_status" "$SKYPILOT_NODE_RANK" -1
 # Workers and servers never end by themselves. A failed node makes SkyPilot end the others, so that the cluster
 # falls idle and goes away even if nobody listens any more.
-if [ -e "$mlcd_node/release" ] && [ "$mlcd_status" = 0 ]; then exit 1; fi
-exit "$mlcd_status"
+if [ -e "$mlcd_node/release" ] && [ "$mlcd_status" = 0 ]; then mlcd_status=1; fi
+# Not `exit`: SkyPilot's own lines come next, which wait until a bucket of mode MOUNT_CACHED has everything.
+(exit "$mlcd_status")
 """
 
 
@@ -176,7 +178,7 @@ def task_of(
         "name": name,
         "resources": _resources(job, launch, name),
         "num_nodes": launch.configuration.nodes,
-        "envs": {**own, **job_variables(job)},
+        "envs": {**own, **scaling_environment(job, launch.configuration), **job_variables(job)},
         "file_mounts": {**_mounts(job), SHIPPED: str(shipped)},
         "setup": setup,
         "run": f"source {SHIPPED}/start.sh\n",
@@ -200,6 +202,12 @@ def checkpoint_folder(job: Job, run: str) -> str:
         "checkpoints: the machines' disks go with them; mount a bucket, such as "
         "`file_mounts: {/checkpoints: {name: my-bucket, mode: MOUNT}}`, or set MLCD_CHECKPOINT_DIR in `envs`"
     )
+
+
+def has_cached_mount(job: Job) -> bool:
+    """Whether what the job writes to a bucket is uploaded later, and for a while after the job has ended."""
+    mounts = (job.task.get("file_mounts") or {}).values()
+    return any(isinstance(each, dict) and str(each.get("mode", "")).upper() == "MOUNT_CACHED" for each in mounts)
 
 
 def _resources(job: Job, launch: Launch, name: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ OPTIONS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "learning_rate": ("learning_rate", LearningRate),
 }
 """Options of the command that change the task: which of its fields, and how."""
-WHERE = ("simulated", "recorded", "local", "ray")
+WHERE = ("simulated", "recorded", "local", "ray", "skypilot")
 LOOSER = 2.0
 """A curve is fitted through all probes of a scaled job: each may be known half as well, and takes a quarter."""
 
@@ -47,7 +47,9 @@ def check_scaling(job: Job) -> None:
     task, kind = _scaling(job), job.on.partition(":")[0]
     check_goal(job, knee=True)
     if kind not in WHERE:
-        raise UserError(f"mlcd scale switches machines under a job, which {kind} cannot; use --on local or ray:FILE")
+        raise UserError(
+            f"mlcd scale switches machines under a job, which {kind} cannot; use --on local, ray or skypilot"
+        )
     if not job.checkpoints:
         raise UserError("the job keeps no checkpoints, so it cannot go on elsewhere: `checkpoints: true`, once it does")
     if len(task.batches) > 1 and job.target is None:

@@ -29,7 +29,7 @@ def serving_job(
         rate,
         counted,
         arrivals=Arrivals.OPEN if rate is not None else Arrivals.CLOSED,
-        path=path if on == "local" else "",
+        path="" if on.partition(":")[0] == "recorded" else path,
         shapes=chosen.get("shapes") or {},
         table=knobs.table if knobs is not None else None,
         trial_s=knobs.trial_s if knobs is not None else 60.0,

@@ -48,6 +48,8 @@ class KnobTable:
         return rate * float(value) if rate else 0.0
 
 
+INSTANCE = "instance"
+"""The knob that names the type of a machine to rent; the catalog has its price."""
 UPLOAD = "upload:"
 """Stands before the hash of a model that was sent to a service, where otherwise the path of its file stands."""
 

@@ -14,7 +14,7 @@ from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.errors import JobFileError, nearest
 from mlcd.core.units import parse_duration, parse_usd
 from mlcd.planners.jobfile.read import at, read_yaml
-from mlcd.planners.serve.nouns import Endpoint, Knob, Knobs, KnobTable, ServerSettings
+from mlcd.planners.serve.nouns import INSTANCE, Endpoint, Knob, Knobs, KnobTable, ServerSettings
 
 TRIAL = ProbeTime(60.0, 0.0)
 """A trial takes a minute at the most, by default."""
@@ -113,11 +113,22 @@ def parse_knobs(text: str, path: Path) -> KnobsFile:
     knobs = {str(name): _values(name, values, wrong) for name, values in written["knobs"].items()}
     if (count := prod(map(len, knobs.values()))) > MOST:
         raise wrong(f"{count:,} settings; at most {MOST:,} can be searched", "knobs")
+    if INSTANCE in knobs:
+        _check_instances(written, knobs[INSTANCE], wrong)
+        return KnobsFile(KnobTable(knobs), _trial_s(written.get("trial"), wrong))
     base, prices = _prices(written.get("price"), knobs, wrong)
     table = KnobTable(knobs, prices, base, str(written.get("machine") or ""), "threads", "memory_gb")
     if base + sum(min(table.usd(name, value) for value in values) for name, values in knobs.items()) <= 0:
         raise wrong("a setting would be free: give it a price, as in `base: 0.1`", "price")
     return KnobsFile(table, _trial_s(written.get("trial"), wrong), _server(written.get("server"), wrong))
+
+
+def _check_instances(written: Mapping[str, Any], types: tuple[Knob, ...], wrong: Wrong) -> None:
+    if not isinstance(types[0], str):
+        raise wrong(f"{INSTANCE}: expected types of machines, such as [m5.large, c5.xlarge]", "knobs", INSTANCE)
+    for key in ("price", "machine", "server"):
+        if key in written:
+            raise wrong(f"`{key}:` is for a server on this machine; with `{INSTANCE}` leave it out", key)
 
 
 def _values(name: Any, written: Any, wrong: Wrong) -> tuple[Knob, ...]:

@@ -44,6 +44,12 @@ def test_words_are_priced_one_by_one_and_another_server_is_named() -> None:
     assert read.server.url == "grpc://127.0.0.1:8001"
 
 
+def test_types_of_machines_need_no_price_of_their_own() -> None:
+    read = parse_knobs("knobs: {instance: [m5.large, c5.large], batch: [1]}\ntrial: 20s", Path("k.yaml"))
+    assert read.table.knobs == {"instance": ("m5.large", "c5.large"), "batch": (1,)}
+    assert read.trial_s == 20.0
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -71,6 +77,8 @@ def test_words_are_priced_one_by_one_and_another_server_is_named() -> None:
         ("knobs: {batch: [1]}\nprice: {base: 1}\nserver: {urll: x}", "k.yaml:3:10: unknown key 'urll'"),
         (f"knobs: {{a: {list(range(1, 400))}, b: {list(range(1, 400))}}}\nprice: {{base: 1}}", "159,201 settings"),
         ("knobs: {batch: [1", "not YAML"),
+        ("knobs: {instance: [1, 2]}", "instance: expected types of machines, such as [m5.large, c5.xlarge]"),
+        ("knobs: {instance: [m5.large]}\nprice: {base: 1}", "k.yaml:2:1: `price:` is for a server on this machine"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_where(text: str, told: str) -> None:

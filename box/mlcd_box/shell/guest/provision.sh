@@ -21,6 +21,8 @@ echo "$hash" > $home/.sky/wheels/current_sky_wheel_hash
 echo $runtime/bin/python > $home/.sky/python_path
 echo $runtime/bin/ray > $home/.sky/ray_path
 /usr/bin/python3 -m venv --system-site-packages $home/sky-user-env
+# Without a network, a machine that serves a model cannot install what MLCD's server needs.
+/usr/bin/python3 -m venv $home/.mlcd_server; $home/.mlcd_server/bin/pip install -q -r /tmp/guest/requirements.txt
 $runtime/bin/python -c 'from sky.skylet.ray_patches import patch; patch()'
 chown -R ubuntu:ubuntu $home
 su ubuntu -c "$runtime/bin/python -m compileall -q $runtime/lib" >/dev/null 2>&1 || true

@@ -15,7 +15,7 @@ from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud, unknown_place
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import knobs_of, service_of
+from mlcd.planners.serve.nouns import INSTANCE, KnobTable, ServingTask, knobs_of, service_of
 from mlcd.planners.serve.operators import open_model
 from mlcd.planners.serve.space import serving_space, usual_knobs
 
@@ -47,11 +47,18 @@ def check(job: Job) -> None:
             OpenInference(home(), WallClock(datetime.now(UTC)), endpoint=service.endpoint).check()
         return
     table, cores = service.table or usual_knobs(), os.cpu_count() or 1
+    if INSTANCE in table.knobs:
+        raise UserError(f"knobs: {INSTANCE}: machines are rented with --on skypilot:CLOUD, not on this one")
     for configuration in serving_space(table).configurations:
         Settings.of(dict(knobs_of(configuration)))
     too_many = [value for value in table.knobs.get("threads", ()) if float(value) > cores]
     if too_many:
         raise UserError(f"knobs: threads {too_many[0]}: this machine has {cores} core{'s' if cores > 1 else ''}")
+    check_model(service, table)
+
+
+def check_model(service: ServingTask, table: KnobTable) -> None:
+    """One line for knobs that the model cannot be served with anywhere."""
     fixed = open_model(service.path).batch
     too_large = [value for value in table.knobs.get("batch", ()) if fixed is not None and float(value) > fixed]
     if too_large:

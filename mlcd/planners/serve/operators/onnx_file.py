@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mlcd.core.errors import MissingExtra, UserError
-from mlcd.planners.serve.operators.onnx_graph import attends, missing_data, number_type, table_rows, weights
+from mlcd.planners.serve.operators.onnx_graph import (
+    attends,
+    external_files,
+    missing_data,
+    number_type,
+    table_rows,
+    weights,
+)
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
@@ -157,6 +164,13 @@ def open_model(path: Path | str) -> OnnxModel:
         precision=_PRECISIONS.get(kind, "fp32"),
         attends=attends(graph),
     )
+
+
+def files_of(path: Path) -> dict[str, Path]:
+    """The file of a model and those of its weights, each by its path beside the model."""
+    _check_file(path)
+    names = (path.name, *sorted(external_files(_parsed(path).graph)))
+    return {name: path.parent / name for name in names}
 
 
 def _check_file(path: Path) -> None:

@@ -45,6 +45,12 @@ def tensors(graph: Any) -> Iterator[Any]:
                 yield from (*([attribute.t] if attribute.HasField("t") else ()), *attribute.tensors)
 
 
+def external_files(graph: Any) -> set[str]:
+    """The files beside the model that hold some of its weights."""
+    external = [tensor for tensor in tensors(graph) if tensor.data_location == _EXTERNAL]
+    return {entry.value for tensor in external for entry in tensor.external_data if entry.key == "location"}
+
+
 def missing_data(graph: Any, folder: Path) -> tuple[str, str] | None:
     """The first external file of weights that is missing or too short, and what is wrong with it."""
     for tensor in tensors(graph):

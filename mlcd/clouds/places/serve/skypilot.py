@@ -1,0 +1,87 @@
+"""`mlcd serve --on skypilot` and `skypilot:CLOUD`: each trial on a machine of a real cloud."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import product
+
+from mlcd.clouds.places.prices import priced
+from mlcd.clouds.places.serve.local import LIVE_NOISE, LIVE_TIGHT, check_model
+from mlcd.clouds.places.skypilot import clouds_of, rentable
+from mlcd.clouds.servers.settings import Settings
+from mlcd.clouds.serving.live import LOAD_KNOBS
+from mlcd.clouds.serving.rented import RentedServers
+from mlcd.clouds.skypilot.backend import STARTUP_LIMIT_S
+from mlcd.clouds.skypilot.extras import with_extras
+from mlcd.clouds.skypilot.sdk import Sdk
+from mlcd.clouds.skypilot.tagged import AWS, TaggedMachines
+from mlcd.clouds.skypilot.task import TEARDOWN_S
+from mlcd.core.clock import Clock, WallClock
+from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
+from mlcd.core.errors import UnknownName, UserError
+from mlcd.core.home import home
+from mlcd.core.job import Job
+from mlcd.core.place import Cloud
+from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.nouns import INSTANCE, KnobTable, ServerSettings, ServingTask, service_of
+
+
+def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
+    """Through SkyPilot's own client."""
+    return rented_cloud(job, rest, Sdk(), WallClock(started_at or datetime.now(UTC)))
+
+
+def rented_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: TaggedMachines = AWS) -> Cloud:
+    """Every setting of the knobs on every type of machine that is among them."""
+    service = service_of(job)
+    table = _table(service)
+    offers = [with_extras(offer, job) for offer in priced(job, clouds_of(job, named))]
+    choices = tuple(_choice(table, _cheapest(str(name), offers)) for name in table.knobs[INSTANCE])
+    trial = ProbeTime(STARTUP_LIMIT_S + service.trial_s + TEARDOWN_S, 0.0)
+    fitting = tuple(choice for choice in choices if choice.settings)
+    if not fitting:
+        raise UserError("knobs: threads, memory_gb: none of the types has as many cores and as much memory")
+    space = rentable(Space(fitting, trial, STARTUP_LIMIT_S))
+    backend = RentedServers(client, home(), clock, machines)
+    profiler = ServingProfiler(backend, noise_floor=LIVE_NOISE, tight=LIVE_TIGHT)
+    return Cloud(space, backend, profiler, clock, check=check)
+
+
+def _table(service: ServingTask) -> KnobTable:
+    """What may vary; one line for what our server cannot be set to."""
+    if service.table is None or INSTANCE not in service.table.knobs:
+        raise UserError(
+            "--on skypilot: say which types of machines to try: --knobs FILE, "
+            f"with `{INSTANCE}: [m5.large, c5.xlarge]` among its knobs"
+        )
+    names = [name for name in service.table.knobs if name not in (INSTANCE, *LOAD_KNOBS)]
+    for values in product(*(service.table.knobs[name] for name in names)):
+        Settings.of(dict(zip(names, values, strict=True)))
+    return service.table
+
+
+def _cheapest(name: str, offers: list[Offer]) -> Offer:
+    """A type where it is cheapest."""
+    of_type = [offer for offer in offers if offer.instance_type == name]
+    if not of_type:
+        raise UnknownName("instance type", name, sorted({offer.instance_type for offer in offers}))
+    return min(of_type, key=lambda offer: offer.usd_per_hour)
+
+
+def _choice(table: KnobTable, offer: Offer) -> Choice:
+    """A type, with the settings that its cores and its memory allow."""
+    names = list(table.knobs)
+    values = ((offer.instance_type,) if name == INSTANCE else table.knobs[name] for name in names)
+    every = [dict(zip(names, chosen, strict=True)) for chosen in product(*values)]
+    fitting = [
+        knobs
+        for knobs in every
+        if float(knobs.get("threads", 1)) <= offer.vcpus and float(knobs.get("memory_gb", 0)) <= offer.memory_gb
+    ]
+    return Choice(offer, settings=tuple(ServerSettings(tuple(knobs.items())) for knobs in fitting))
+
+
+def check(job: Job) -> None:
+    """One line for what contradicts itself, before anything is rented."""
+    service = service_of(job)
+    check_model(service, _table(service))
