@@ -252,17 +252,21 @@ def test_what_prewarmed_functions_use_is_paid_once_by_two_launches():
 
 @pytest.mark.skipif(find_spec("lithops") is None, reason="lithops is missing: pip install 'mlcd[lithops]'")
 class TestInternals:
-    def test_a_throttled_call_is_asked_again_by_lithops_itself_and_other_errors_are_raised(self):
-        from mlcd.clouds.functions.lithops_internals import ask_again_when_throttled
+    def test_a_throttled_call_is_asked_again_by_lithops_itself_and_another_refusal_is_told(self):
+        from mlcd.clouds.functions.lithops_internals import hear_refusals
 
         def invoke(payload):
             raise Exception(payload["words"])
 
         executor = SimpleNamespace(compute_handler=SimpleNamespace(invoke=invoke))
-        ask_again_when_throttled(executor)
-        assert executor.compute_handler.invoke({"words": "Error 429: Rate exceeded"}) is None
-        with pytest.raises(Exception, match="Unauthorized"):
-            executor.compute_handler.invoke({"words": "Unauthorized"})
+        why = hear_refusals(executor)
+        first, second = (SimpleNamespace(job_key="job", call_id=number) for number in ("00000", "00001"))
+        asked = {"job_key": "job", "call_ids": ["00000"]}
+        assert executor.compute_handler.invoke({**asked, "words": "Error 429: Rate exceeded"}) is None
+        assert why(first) == ""
+        with pytest.raises(Exception, match="not deployed"):
+            executor.compute_handler.invoke({**asked, "words": "Runtime: not deployed"})
+        assert (why(first), why(second)) == ("the call was refused: Runtime: not deployed", "")
 
     def test_requests_to_the_bucket_are_counted_as_s3_bills_them(self):
         import boto3

@@ -49,11 +49,11 @@ class Requests(NamedTuple):
 
 
 class Call:
-    """Functions that were called together. `gone`: whether the process of one is known to have ended."""
+    """Functions that were called together. `gone`: why one is known not to answer any more; empty if it may."""
 
     deployed: Sequence[Deployed] = ()
 
-    def __init__(self, futures: list[Any], bucket: Any, gone: Callable[[Any], bool]) -> None:
+    def __init__(self, futures: list[Any], bucket: Any, gone: Callable[[Any], str]) -> None:
         self.futures = futures
         self._bucket, self._gone = bucket, gone
         self._answers: dict[int, Answer] = {}
@@ -66,10 +66,10 @@ class Call:
                 continue
             if future.ready or future.success or future.done:
                 self._answers[number] = self._answer(future)
-            elif self._gone(future) and time.monotonic() > self._deadlines_s.setdefault(
+            elif (why := self._gone(future)) and time.monotonic() > self._deadlines_s.setdefault(
                 number, time.monotonic() + ANSWER_GRACE_S
             ):
-                self._answers[number] = Answer(None, "RuntimeError: its process ended without an answer", None, None)
+                self._answers[number] = Answer(None, f"RuntimeError: {why}", None, None)
         return [self._answers.get(number) for number in range(len(self.futures))]
 
     def began_at(self, number: int) -> float | None:
@@ -111,8 +111,9 @@ class CloudCall(Call):
         deployed: Sequence[Deployed],
         asked_here: Callable[[], tuple[int, int]],
         asked_there: Requests,
+        refused: Callable[[Any], str] = lambda future: "",
     ) -> None:
-        super().__init__(futures, bucket, lambda future: False)
+        super().__init__(futures, bucket, refused)
         self._called_at, self._until, self.deployed = time.time(), until, deployed
         self._asked_here, self._asked_there = asked_here, asked_there
 

@@ -71,7 +71,7 @@ class Caller:
                 lithops_internals.know_runtime(self._executor, self._runtime)
             else:
                 self._executor = _cloud_executor(lithops, platform)
-                lithops_internals.ask_again_when_throttled(self._executor)
+                self._refused = lithops_internals.hear_refusals(self._executor)
                 self._asked = lithops_internals.count_requests(self._executor)
 
     @property
@@ -118,7 +118,9 @@ class Caller:
         deployed, self._deployed = self._deployed, []
         asked = Requests(len(futures) * PUTS + (0 if self._called else ENDING_PUTS), len(futures) * GETS)
         self._called = True
-        return CloudCall(list(futures), self._executor.internal_storage, until, deployed, self._asked, asked)
+        return CloudCall(
+            list(futures), self._executor.internal_storage, until, deployed, self._asked, asked, self._refused
+        )
 
     def end(self, call: Call) -> None:
         """Have done with a call; functions that still run are ended where that can be done."""
@@ -126,9 +128,9 @@ class Caller:
         if self._platform == LOCALHOST:
             lithops_internals.kill(self._executor, call.futures, BackendError("given up"))
 
-    def _gone(self, future: Any) -> bool:
-        """Whether a function's process has ended; elsewhere nobody knows, and its timeout tells."""
-        return self._platform == LOCALHOST and lithops_internals.has_ended(self._executor, future)
+    def _gone(self, future: Any) -> str:
+        """On this machine: that a function's process has ended."""
+        return "its process ended without an answer" if lithops_internals.has_ended(self._executor, future) else ""
 
     def close(self) -> None:
         """End everything that still runs, and delete the files of these calls. Idempotent."""

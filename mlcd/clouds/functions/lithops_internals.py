@@ -153,23 +153,28 @@ def count_requests(executor: Any) -> Callable[[], tuple[int, int]]:
     return since
 
 
-def ask_again_when_throttled(executor: Any) -> None:
-    """Lithops would drop a call that the platform answers with 'too many requests', and wait for its answer for ever.
+def hear_refusals(executor: Any) -> Callable[[Any], str]:
+    """Tells of a future why the platform has refused its call; empty where it has not.
 
-    It does ask again, after some seconds, where a backend returns no id of the call.
+    Lithops would drop such a call, and wait for its answer for ever. It does ask again, after some seconds, where a
+    backend returns no id of the call: so it does when it is throttled.
     """
-    handler = executor.compute_handler
+    handler, refusals = executor.compute_handler, dict[tuple[str, str], str]()
     invoke = handler.invoke
 
     def patient(payload: dict[str, Any]) -> Any:
         try:
             return invoke(payload)
         except Exception as error:  # Lithops' backends raise plain exceptions, with the answer in their words
-            if "Error 429" not in str(error):
-                raise
-            return None
+            if "Error 429" in str(error):
+                return None
+            refusals.update(
+                {(payload["job_key"], call): f"the call was refused: {error}" for call in payload["call_ids"]}
+            )
+            raise
 
     handler.invoke = patient
+    return lambda future: refusals.get((future.job_key, future.call_id), "")
 
 
 def know_runtime(executor: Any, runtime: str) -> None:
