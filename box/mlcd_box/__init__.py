@@ -9,7 +9,7 @@ Lithops are the ordinary packages; they only have another address for AWS.
     boxes.py            a box on this host: its folder, its processes
     image.py            what is built once for a version of SkyPilot: an environment and the machines' image
     offers.py           what the cloud sells: types, zones, prices
-    skypilot_home.py    SkyPilot's home in a box: credentials, catalog
+    skypilot_home.py    SkyPilot's and Lithops' home in a box: credentials, configuration, catalog
     events.py           what has happened in the cloud, one line each
     bill.py             the cloud's bill, made from the events by AWS's rules
     cloud/              what runs inside

@@ -1,4 +1,4 @@
-"""SkyPilot's home in a box: credentials, configuration, and a catalog of what the box sells."""
+"""SkyPilot's and Lithops' home in a box: credentials, configuration, and a catalog of what the box sells."""
 
 from __future__ import annotations
 
