@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from mlcd.clouds.functions.bucket import Models, store
 from mlcd.clouds.functions.called import deadline_in
-from mlcd.clouds.functions.calls import LOCALHOST, Caller
+from mlcd.clouds.functions.calls import LOCALHOST, Caller, CallRefused
 from mlcd.clouds.functions.function_launch import FunctionLaunch
 from mlcd.clouds.functions.groups import Durations, GroupFailed, Prewarmed, Workers
 from mlcd.clouds.functions.meter import Meter
@@ -85,6 +85,10 @@ class LithopsFunctions:
             else:
                 with before_ordering():  # the data are stored before any function is called
                     workers = self._workers(stack, folder, job, launch, allocation, done)
+            if self.platform != LOCALHOST:
+                with suppress(CallRefused):  # it is tried again with the first call, and fails there
+                    workers.caller.deploy()
+                started_s = self.clock.elapsed_s()  # no function was up: a probe of two minutes would have none left
             steps = task.workload.iterations(allocation.functions) if work is not None else CALIBRATION_STEPS
             meter = Meter(task.tariff, allocation, steps, launch.most_usd)
             lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S
