@@ -27,6 +27,8 @@ VOLUME_USD_PER_GB_HOUR = 0.08 / 730
 """gp3 in us-east-1, AWS list price of 2024-06: 0.08 dollars a GB and month."""
 ADDRESS_USD_PER_HOUR = 0.005
 """Public IPv4 address, AWS list price since 2024-02."""
+S3 = "s3"
+"""The id of items for its requests."""
 EGRESS_USD_PER_GB = {"region": 0.02, "internet": 0.09}
 """To another region, and out of the cloud; AWS list prices of 2024-06 in us-east-1."""
 
@@ -75,7 +77,7 @@ class _Bill:
             self._items.append(Item(f"traffic to {to}", region, sent[0]["t"], 0.0, usd, True, {}))
         for kind, asked in self._requests.items():
             usd = len(asked) * function_prices()[f"s3 {kind}"]
-            self._items.append(Item(f"{len(asked)} s3 requests: {kind}", "s3", asked[0]["t"], 0.0, usd, True, {}))
+            self._items.append(Item(f"{len(asked)} s3 requests: {kind}", S3, asked[0]["t"], 0.0, usd, True, {}))
         return sorted(self._items, key=lambda item: (item.began_s, item.what))
 
     def _add(self, event: Event) -> None:

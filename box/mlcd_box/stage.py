@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlcd_box.bill import Item
+from mlcd_box.bill import S3, Item
 from mlcd_box.boxes import Box
 from mlcd_box.events import Event, read_events
 
@@ -250,11 +250,13 @@ def outcome(stage: Stage) -> Outcome:
     entries = [entry for run in stage.runs() for entry in stage.document("ledger", run)["entries"]]
     paid = [entry["measurement"]["usd"] for entry in entries if entry["kind"] == "settled"]
     items: list[Item] = stage.box.bill()
+    # On machines the ledger does not have requests to S3: those are SkyPilot's own, and of what the job mounts.
+    besides = stage.besides if stage.events("called") else {*stage.besides, S3}
     machines = stage.events("started")
     return Outcome(
         launches=len([entry for entry in entries if entry["kind"] == "reserved"]),
         ledger_usd=sum(paid),
-        cloud_usd=sum(item.usd for item in items if item.id not in stage.besides),
+        cloud_usd=sum(item.usd for item in items if item.id not in besides),
         minutes_usd=sum(machine["usd_per_hour"] for machine in machines) / 60,
         allowed_usd=stage.allowed_usd,
     )
