@@ -84,7 +84,7 @@ pages/node_modules/installed: pages/package.json pages/package-lock.json
 	-$(PYTHON) -m venv .venv-mlserver && .venv-mlserver/bin/python -m pip install --quiet --disable-pip-version-check \
 	  'mlserver>=1.7,<2' && touch $@
 
-# A cloud in a box: SkyPilot for AWS in an environment of its own, for its protobuf is not ours.
+# A cloud in a box: SkyPilot and Lithops for AWS in an environment of its own, for SkyPilot's protobuf is not ours.
 box: .venv-box/installed
 	.venv-box/bin/box up
 
@@ -96,7 +96,8 @@ box-night: .venv-box/installed
 	.venv-box/bin/box test killed-again-and-again --times 10
 
 .venv-box/installed: box/pyproject.toml pyproject.toml
-	which sshd rsync ip curl >/dev/null || (apt-get -qq update && apt-get -qq install -y openssh-server rsync iproute2 curl)
+	which sshd rsync ip curl openssl >/dev/null || \
+	  (apt-get -qq update && apt-get -qq install -y openssh-server rsync iproute2 curl openssl)
 	$(PYTHON) -m venv .venv-box
 	.venv-box/bin/python -m pip install --quiet --disable-pip-version-check -e . -e box
 	touch $@

@@ -1,26 +1,34 @@
-"""The cloud's bill, from its events, by EC2's rules.
+"""The cloud's bill, from its events, by the rules of EC2, Lambda and S3.
 
 - A machine is billed by the second while it is `running`, 60 s at the least each time it is started. It is not billed
   while it boots (`pending`) or is stopped.
 - A volume is billed by the second from its creation to its deletion, also while its machine is stopped.
 - A public address is billed by the second while its machine is running.
 - Bytes are billed that leave a region for another one, or for the Internet.
+- A function is billed by the call, and by the millisecond times its memory, the loading of its code included.
+- Requests to S3 are billed: to write and to list, and less to read; to delete is free.
+
+The free tiers of an account are not taken off.
 
 AWS waives the first hour of a spot machine that it takes back itself; the box does not, so its bill is the higher one.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mlcd_box.events import Event
+from mlcd_box.offers import function_prices
 
 MINIMUM_S = 60.0
 VOLUME_USD_PER_GB_HOUR = 0.08 / 730
 """gp3 in us-east-1, AWS list price of 2024-06: 0.08 dollars a GB and month."""
 ADDRESS_USD_PER_HOUR = 0.005
 """Public IPv4 address, AWS list price since 2024-02."""
+S3 = "s3"
+"""The id of items for its requests."""
 EGRESS_USD_PER_GB = {"region": 0.02, "internet": 0.09}
 """To another region, and out of the cloud; AWS list prices of 2024-06 in us-east-1."""
 
@@ -49,6 +57,9 @@ class _Bill:
         self._machines: dict[str, Event] = {}
         self._running_since: dict[str, float] = {}
         self._volumes: dict[str, Event] = {}
+        self._functions: dict[tuple[str, int], list[Event]] = defaultdict(list)
+        self._sent: dict[tuple[str, str], list[Event]] = defaultdict(list)
+        self._requests: dict[str, list[Event]] = defaultdict(list)
         self._items: list[Item] = []
 
     def of(self, events: Iterable[Event]) -> list[Item]:
@@ -58,6 +69,15 @@ class _Bill:
             self._machine(id, since_s, self._now_s, is_over=False)
         for volume in self._volumes.values():
             self._volume(volume, self._now_s, is_over=False)
+        for (name, memory_mb), calls in self._functions.items():
+            self._function(name, memory_mb, calls)
+        for (region, to), sent in self._sent.items():
+            usd_per_gb = EGRESS_USD_PER_GB["internet" if to == "internet" else "region"]
+            usd = sum(event["bytes"] for event in sent) / 1e9 * usd_per_gb
+            self._items.append(Item(f"traffic to {to}", region, sent[0]["t"], 0.0, usd, True, {}))
+        for kind, asked in self._requests.items():
+            usd = len(asked) * function_prices()[f"s3 {kind}"]
+            self._items.append(Item(f"{len(asked)} s3 requests: {kind}", S3, asked[0]["t"], 0.0, usd, True, {}))
         return sorted(self._items, key=lambda item: (item.began_s, item.what))
 
     def _add(self, event: Event) -> None:
@@ -73,9 +93,12 @@ class _Bill:
             self._volumes[id] = event
         elif kind == "volume_gone":
             self._volume(self._volumes.pop(id), at_s, is_over=True)
+        elif kind == "called":
+            self._functions[event["function"], event["memory_mb"]].append(event)
+        elif kind == "asked":
+            self._requests[event["what"]].append(event)
         elif kind == "sent":
-            usd = event["bytes"] / 1e9 * EGRESS_USD_PER_GB["internet" if event["to"] == "internet" else "region"]
-            self._items.append(Item(f"traffic to {event['to']}", event["region"], at_s, 0.0, usd, True, {}))
+            self._sent[event["region"], event["to"]].append(event)
 
     def _machine(self, id: str, since_s: float, until_s: float, *, is_over: bool) -> None:
         machine, seconds = self._machines[id], max(MINIMUM_S, until_s - since_s)
@@ -83,6 +106,13 @@ class _Bill:
         what = f"{machine['type']} {machine['market']} {machine['zone']}"
         self._items.append(Item(what, id, since_s, seconds, machine["usd_per_hour"] * hours, is_over, tags))
         self._items.append(Item("address", id, since_s, seconds, ADDRESS_USD_PER_HOUR * hours, is_over, tags))
+
+    def _function(self, name: str, memory_mb: int, calls: list[Event]) -> None:
+        """All calls of a function with this memory, as one item."""
+        seconds = sum(call["billed_ms"] for call in calls) / 1_000
+        usd = seconds * memory_mb / 1_024 * function_prices()["gb-second"] + len(calls) * function_prices()["call"]
+        what = f"{len(calls)} calls, {memory_mb} MB"
+        self._items.append(Item(what, name, calls[0]["t"], seconds, usd, True, {}))
 
     def _volume(self, volume: Event, until_s: float, *, is_over: bool) -> None:
         seconds = max(MINIMUM_S, until_s - volume["t"])

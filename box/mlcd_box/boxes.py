@@ -26,6 +26,8 @@ import click
 from mlcd_box.bill import Item, bill
 from mlcd_box.cloud.__main__ import ENDPOINT
 from mlcd_box.cloud.faults import Faults
+from mlcd_box.cloud.functions.limits import remove_all
+from mlcd_box.cloud.functions.runtime import runtime
 from mlcd_box.events import read_events
 from mlcd_box.image import cache, image
 from mlcd_box.skypilot_home import furnish
@@ -33,7 +35,7 @@ from mlcd_box.skypilot_home import furnish
 SERVER = "http://127.0.0.1:46580"
 """SkyPilot's own API server, in the box."""
 WITHIN_S = 300.0
-PROGRAMS = ("unshare", "nsenter", "ip", "sshd", "rsync", "curl")
+PROGRAMS = ("unshare", "nsenter", "ip", "sshd", "rsync", "curl", "openssl")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Box:
         if self.is_up():
             raise click.ClickException(f"box '{self.name}' is up already; end it with: box down")
         built = image()
+        runtime()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         furnish(self.home)
@@ -126,6 +129,7 @@ class Box:
             raise click.ClickException(f"box '{self.name}' is not up")
         os.kill(pid, signal.SIGKILL)
         _until(lambda: not self.is_up(), f"box '{self.name}' does not end")
+        remove_all(self.name)
 
     def is_up(self) -> bool:
         """Whether it runs."""
@@ -185,7 +189,7 @@ def check_host() -> None:
     missing = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
     if missing:
         raise click.ClickException(
-            f"{', '.join(missing)} not found: apt install util-linux iproute2 openssh-server rsync curl"
+            f"{', '.join(missing)} not found: apt install util-linux iproute2 openssh-server rsync curl openssl"
         )
 
 

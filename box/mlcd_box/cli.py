@@ -21,7 +21,7 @@ GONE = "terminated"
 @click.option("--name", default="box", show_default=True, help="Of the box; several run side by side.")
 @click.pass_context
 def main(context: click.Context, name: str) -> None:
-    """A cloud in a box: real SkyPilot, and machines that come, fail, are taken back and are billed."""
+    """A cloud in a box: real SkyPilot and Lithops; machines and functions that come, fail and are billed."""
     context.obj = Box(name)
 
 
@@ -54,7 +54,7 @@ def execute(box: Box, command: tuple[str, ...]) -> None:
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
 @click.pass_obj
 def status(box: Box, output: str) -> None:
-    """What there is in the cloud: machines that are not gone, and volumes."""
+    """What there is in the cloud: machines that are not gone, volumes, and functions."""
     state = box.ask("state")
     state["machines"] = [machine for machine in state["machines"] if machine["state"] != GONE]
     if output == "json":
@@ -66,8 +66,12 @@ def status(box: Box, output: str) -> None:
         )
     for volume in state["volumes"]:
         click.echo(f"{volume['id']}  {volume['gb']} GB in {volume['zone']}, of {volume['machine'] or 'no machine'}")
-    if not state["machines"] and not state["volumes"]:
-        click.echo("No machine, no volume.")
+    for function in state["functions"]:
+        click.echo(f"function {function}")
+    if state["calls"]:
+        click.echo(f"{state['calls']} calls of functions run or wait")
+    if not any(state.values()):
+        click.echo("No machine, no volume, no function.")
 
 
 @main.command()
@@ -77,13 +81,14 @@ def status(box: Box, output: str) -> None:
 @click.option("--market", type=click.Choice(["spot", "on-demand", "*"]), default="*")
 @click.option("--seconds", default=120.0, show_default=True, help="Of a slow boot.")
 @click.option("--share", default=0.5, show_default=True, help="Of requests that are throttled.")
+@click.option("--most", default=10, show_default=True, help="Calls of functions at once.")
 @click.pass_obj
-def fail(box: Box, effect: str, instance_type: str, zone: str, market: str, seconds: float, share: float) -> None:
+def fail(
+    box: Box, effect: str, instance_type: str, zone: str, market: str, seconds: float, share: float, most: int
+) -> None:
     """Let something go wrong from now on; `box fail nothing` ends all of it."""
-    rules = (
-        [] if effect == "nothing" else [*box.faults.rules(), Rule(effect, instance_type, zone, market, seconds, share)]
-    )
-    box.faults.write(rules)
+    rule = Rule(effect, instance_type, zone, market, seconds, share, most)
+    box.faults.write([] if effect == "nothing" else [*box.faults.rules(), rule])
 
 
 @main.command()

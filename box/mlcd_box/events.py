@@ -8,6 +8,10 @@ stopped, terminated    id, why: billing ends
 volume, volume_gone    id, gb, machine; id
 refused                type, zone, market, why: RunInstances was not accepted
 sent                   region, to, bytes: from S3, to another region or out of the cloud
+asked                  what: S3 was asked to put (or list) something, or to get it
+cold_start             id, function, memory_mb, init_ms: an environment of a function was started
+called                 function, memory_mb, request, init_ms, ran_ms, billed_ms, error: a call of a function is over
+throttled              function, request: a call was refused, or waits in its queue
 """
 
 from __future__ import annotations

@@ -6,10 +6,11 @@ seen in the bill.
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from functools import cache
 
-from mlcd.catalog.files import load_rows
+from mlcd.catalog.files import load_rows, packaged_text
 
 TYPES = ("m5.large", "m5.xlarge", "c5.large", "c5.xlarge", "c5.2xlarge", "r5.large")
 REGIONS = {"us-east-1": 1.0, "us-west-2": 1.15}
@@ -42,6 +43,15 @@ def usd_per_hour(instance_type: str, zone: str, market: str) -> float:
     """The price of a machine in a zone. `market`: spot or on-demand."""
     price = prices()[instance_type, zone[:-1]]
     return price.spot if market == "spot" else price.on_demand
+
+
+@cache
+def function_prices() -> dict[str, float]:
+    """Dollars, by unit: of functions (gb-second, call), and of requests to S3 (s3 put, s3 get)."""
+    rows = csv.DictReader(packaged_text("serverless.csv").splitlines())
+    units = {(row["service"], row["unit"]): float(row["usd"]) for row in rows if row["cloud"] == "aws"}
+    named = {"gb-second": ("function", "gb-second"), "call": ("function", "call")}
+    return {name: units[key] for name, key in {**named, "s3 put": ("s3", "put"), "s3 get": ("s3", "get")}.items()}
 
 
 def sizes() -> dict[str, tuple[float, float]]:

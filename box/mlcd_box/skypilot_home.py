@@ -1,4 +1,4 @@
-"""SkyPilot's home in a box: credentials, configuration, and a catalog of what the box sells."""
+"""SkyPilot's and Lithops' home in a box: credentials, configuration, and a catalog of what the box sells."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ VMS = (
     "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,AvailabilityZone,Arch"
 )
 
+LITHOPS = """
+lithops: {backend: aws_lambda, storage: aws_s3}
+aws: {region: us-east-1}
+aws_lambda: {execution_role: 'arn:aws:iam::123456789012:role/lithops'}
+"""
+"""Lithops' configuration, as a user of AWS has it; where AWS is, it learns from boto3's settings."""
+
 
 def furnish(home: Path) -> None:
     """Write it, fresh but for SkyPilot's wheel, which it cannot build without a network.
@@ -30,6 +37,8 @@ def furnish(home: Path) -> None:
         "[default]\naws_access_key_id = AKIABOXBOXBOXBOXBOX1\naws_secret_access_key = box\n"
     )
     (home / ".aws/config").write_text(f"[default]\nregion = us-east-1\nendpoint_url = {ENDPOINT}\n")
+    (home / ".lithops").mkdir()
+    (home / ".lithops/config").write_text(LITHOPS)
     shutil.copytree(wheels() / ".sky" / "wheels", home / ".sky" / "wheels")
     (home / ".sky/config.yaml").write_text("allowed_clouds: [aws]\n")
     # SkyPilot keeps its ssh connections in /tmp by user and address. Boxes share /tmp, and their machines have the same

@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 from mlcd_fixtures.partitions import partition
 
 from mlcd.clouds.functions.bucket import Models, bounds, load, store
-from mlcd.clouds.functions.calls import Answer
+from mlcd.clouds.functions.called import Answer, Requests
 from mlcd.clouds.functions.groups import MAX_TIMEOUT_S, STRAGGLER, Durations, Group, GroupFailed, Workers
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.orders import Orders
@@ -214,8 +214,16 @@ class Failing:
     def answers(self) -> list[Answer]:
         return [self.errors[min(self.calls, len(self.errors)) - 1]]
 
-    def began_at(self, number: int) -> None:
+    deployed = ()
+
+    def deploy(self) -> None:
         return None
+
+    def bucket_requests(self) -> Requests:
+        return Requests()
+
+    def used_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
+        return 0.0
 
     def end(self, call: Failing) -> None:
         return None

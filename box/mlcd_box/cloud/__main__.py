@@ -14,6 +14,8 @@ from typing import Any
 GATEWAY, PORT = "172.31.255.254", 5000
 """In moto's default VPC, outside of its subnets."""
 ENDPOINT = f"http://{GATEWAY}:{PORT}"
+FUNCTIONS = {"us-east-1": "172.31.255.1", "us-west-2": "172.31.255.2"}
+"""Where a region's functions find AWS: by this address S3 knows that they ask from within."""
 AMI = "ami-0b0c5e7a"
 KEYS = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
 
@@ -28,6 +30,9 @@ def main(box: Path, image: Path) -> None:
     from mlcd_box.cloud.control import control
     from mlcd_box.cloud.ec2 import Ec2
     from mlcd_box.cloud.faults import Faults
+    from mlcd_box.cloud.functions.api import api, is_for_lambda
+    from mlcd_box.cloud.functions.https import serve_by_name
+    from mlcd_box.cloud.functions.services import services
     from mlcd_box.cloud.metadata import ADDRESS, serve_metadata
     from mlcd_box.cloud.traffic import on_the_way
     from mlcd_box.events import EventLog
@@ -39,17 +44,21 @@ def main(box: Path, image: Path) -> None:
         f"ip addr add {GATEWAY}/16 dev br0",
         "ip link set br0 up",
         f"ip addr add {ADDRESS}/32 dev br0",
+        *(f"ip addr add {address}/32 dev br0" for address in FUNCTIONS.values()),
     ):
         subprocess.run(command.split(), check=True)
     ec2 = Ec2(box, image, ENDPOINT, EventLog(box / "events.jsonl"), Faults(box / "faults.json"))
     ec2.install()
     threading.Thread(target=serve_metadata(ec2).serve_forever, daemon=True).start()
     moto = on_the_way(DomainDispatcherApplication(create_backend_app), ec2.faults, ec2.events)
-    ours = control(ec2)
+    of_region = services(box, ec2.events, ec2.faults)
+    ours, functions = control(ec2, of_region), api(of_region, box / "functions")
 
     def application(environ: dict[str, Any], respond: Any) -> Any:
-        return (ours if environ["PATH_INFO"].startswith("/box/") else moto)(environ, respond)
+        is_ours = environ["PATH_INFO"].startswith("/box/")
+        return (ours if is_ours else functions if is_for_lambda(environ) else moto)(environ, respond)
 
+    serve_by_name(box, GATEWAY, application)
     threading.Timer(0.5, _furnish, args=(box,)).start()
     run_simple("0.0.0.0", PORT, application, threaded=True, request_handler=MotoRequestHandler)
 

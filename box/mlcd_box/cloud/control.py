@@ -10,9 +10,10 @@ from urllib.parse import parse_qsl
 from moto.ec2.models.instances import Instance
 
 from mlcd_box.cloud.ec2 import NOTICE_S, Ec2, all_instances, all_volumes, market_of
+from mlcd_box.cloud.functions.service import Service
 
 
-def control(ec2: Ec2) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
+def control(ec2: Ec2, functions: dict[str, Service]) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
     """GET /box/state; POST /box/interrupt and /box/lose with ?machine=ID or NAME, and &notice_s=."""
 
     def answer(environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
@@ -25,7 +26,12 @@ def control(ec2: Ec2) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable
             for each in found:
                 ec2.lose(each)
         body = json.dumps(
-            {"machines": list(map(_machine, all_instances())), "volumes": list(map(_volume, all_volumes()))}
+            {
+                "machines": list(map(_machine, all_instances())),
+                "volumes": list(map(_volume, all_volumes())),
+                "functions": [each for service in functions.values() for each in service.functions],
+                "calls": sum(service.pool.running + service.queued for service in functions.values()),
+            }
         )
         respond("200 OK", [("Content-Type", "application/json")])
         return [body.encode()]

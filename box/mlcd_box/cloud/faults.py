@@ -7,23 +7,28 @@ slow-boot      the machine answers ssh only after `seconds`
 no-ssh         the machine runs, and never answers ssh
 throttle       requests to EC2 are refused, a `share` of them: RequestLimitExceeded
 api-down       every request to AWS is answered with an error 503
+throttle-calls requests to call a function are refused, a `share` of them: TooManyRequestsException, 429
+few-calls      no more than `most` calls of functions run at once; queued ones wait
 """
 
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-EFFECTS = ("no-capacity", "quota", "slow-boot", "no-ssh", "throttle", "api-down")
+from mlcd_box.cloud.functions.rules import CONCURRENT
+
+EFFECTS = ("no-capacity", "quota", "slow-boot", "no-ssh", "throttle", "api-down", "throttle-calls", "few-calls")
 NEVER_S = 1e9
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Something that goes wrong. `seconds`: of a slow boot; `share`: of requests that are throttled."""
+    """Something that goes wrong. `seconds`: of a slow boot; `share`: of requests that are throttled; `most`: calls."""
 
     effect: str
     type: str = "*"
@@ -31,6 +36,7 @@ class Rule:
     market: str = "*"
     seconds: float = 120.0
     share: float = 0.5
+    most: int = 10
 
     def is_about(self, type: str, zone: str, market: str) -> bool:
         """Whether it is about such a machine."""
@@ -63,6 +69,14 @@ class Faults:
             if rule.is_about(type, zone, market):
                 return _no_capacity(type, zone) if rule.effect == "no-capacity" else _over_quota(market)
         return None
+
+    def is_throttled(self) -> bool:
+        """Whether this request to call a function is refused."""
+        return any(random.random() < rule.share for rule in self.rules("throttle-calls"))
+
+    def calls_at_once(self) -> int:
+        """Calls of functions that may run at once."""
+        return min([CONCURRENT, *(rule.most for rule in self.rules("few-calls"))])
 
     def ssh_after_s(self, type: str, zone: str, market: str) -> float:
         """How long such a machine does not answer ssh."""

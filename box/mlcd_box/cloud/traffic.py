@@ -1,4 +1,4 @@
-"""Requests on their way to moto: throttled or refused by rule, and counted where S3's answer leaves its region."""
+"""Requests on their way to moto: throttled or refused by rule. Counted: those to S3, and bytes that leave a region."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from moto.s3.models import s3_backends
 
+from mlcd_box.cloud.__main__ import FUNCTIONS
 from mlcd_box.cloud.ec2 import all_instances
 from mlcd_box.cloud.faults import Faults
 from mlcd_box.events import EventLog
@@ -33,9 +34,20 @@ def on_the_way(moto: Application, faults: Faults, events: EventLog) -> Applicati
         if service == "ec2" and any(random.random() < rule.share for rule in faults.rules("throttle")):
             return _refused(respond, SLOW_DOWN)
         answered = moto(environ, respond)
+        if service == "s3" and (what := _billed_as(environ)):
+            events.write("asked", what=what)
         return _counted(answered, environ, events) if service == "s3" else answered
 
     return answer
+
+
+def _billed_as(environ: dict[str, Any]) -> str:
+    """The price class of a request to S3: to list costs as much as to put, to delete nothing."""
+    method = environ["REQUEST_METHOD"]
+    names_key = "/" in environ["PATH_INFO"].strip("/")
+    if method == "DELETE" or (method == "POST" and "delete" in environ["QUERY_STRING"]):
+        return ""
+    return "get" if method in ("GET", "HEAD") and (names_key or method == "HEAD") else "put"
 
 
 def _refused(respond: Callable[..., Any], body: bytes) -> Iterable[bytes]:
@@ -62,6 +74,9 @@ def _region_of_bucket(name: str) -> str | None:
 
 
 def _region_of_address(address: str) -> str | None:
-    """Of the machine that asks; None: somebody outside of the cloud."""
+    """Of the machine or function that asks; None: somebody outside of the cloud."""
+    for region, of_functions in FUNCTIONS.items():
+        if address == of_functions:
+            return region
     found = next((each for each in all_instances() if each.private_ip == address), None)
     return None if found is None else str(found.placement.zone)[:-1]

@@ -3,7 +3,8 @@
 On this machine every call is a process. Lithops takes its folders from the environment when it is first imported, so it
 is imported here, with folders under MLCD's home. It starts a wrapper script of ours as the interpreter, which puts the
 launch's mark into the environment, so that the process can be found after a crash, and sets the number of threads. On
-another platform nothing is left on this machine, and abandoned functions end by their own timeout.
+another platform nothing is left on this machine, and abandoned functions end by their own timeout. Lithops sends them
+`shipped.py` alone, which fetches all other code from the bucket (`code.py`).
 
 Results are polled here, since `lithops.wait` polls only every 0.1 s, prints, and takes SIGALRM from the whole process.
 """
@@ -21,13 +22,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from mlcd.clouds.environment import inherited
 from mlcd.clouds.functions import lithops_internals
+from mlcd.clouds.functions.called import Call, CloudCall, Deployed, Requests, record_deadline
+from mlcd.clouds.functions.code import store_code
+from mlcd.clouds.functions.shipped import run_shipped
 from mlcd.clouds.functions.throttle import threads_of
 from mlcd.core.errors import BackendError, MissingExtra
 from mlcd.planners.functions.storages.storage import one_line
@@ -35,8 +38,12 @@ from mlcd.planners.functions.storages.storage import one_line
 LOCALHOST = "localhost"
 POLL_S = 0.02
 """Polling interval on this machine, where a poll lists a folder. On clouds polls are billed: Lithops' own interval."""
-ANSWER_GRACE_S = 1.0
-"""A process may have answered just before it ended: wait so long for that answer."""
+PUTS, GETS = 3, 12
+"""Most requests of a call to the bucket: Lithops notes its beginning and end, rank 0 puts its model; data are got."""
+ENDING_PUTS = 4
+"""Lists of what a launch has left, which are made once it has been billed."""
+LONGEST_S = {"aws_lambda": 900}
+"""How long a call may last on a platform; by its own default Lithops' functions end after three minutes."""
 SAFE_PATH = re.compile(r"[A-Za-z0-9_/.:-]+")
 """Paths that Lithops accepts as an interpreter."""
 _importing = threading.Lock()
@@ -46,48 +53,6 @@ class CallRefused(BackendError):
     """The platform did not accept a call: it throttles, or is unreachable."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The result of one function: its report or None, the last part of its output, and its start and end if known."""
-
-    report: dict[str, Any] | None
-    log: str
-    began_at: float | None
-    ended_at: float | None
-
-
-class Call:
-    """Functions that were called together. `gone`: whether the process of one is known to have ended."""
-
-    def __init__(self, futures: list[Any], bucket: Any, gone: Callable[[Any], bool]) -> None:
-        self.futures = futures
-        self._bucket, self._gone = bucket, gone
-        self._answers: dict[int, Answer] = {}
-        self._deadlines_s: dict[int, float] = {}
-
-    def answers(self) -> list[Answer | None]:
-        """The answer of each function; None for those that still run."""
-        for number, future in enumerate(self.futures):
-            if number in self._answers:
-                continue
-            if future.ready or future.success or future.done:
-                self._answers[number] = self._answer(future)
-            elif self._gone(future) and time.monotonic() > self._deadlines_s.setdefault(
-                number, time.monotonic() + ANSWER_GRACE_S
-            ):
-                self._answers[number] = Answer(None, "RuntimeError: its process ended without an answer", None, None)
-        return [self._answers.get(number) for number in range(len(self.futures))]
-
-    def began_at(self, number: int) -> float | None:
-        """When a function that has not answered began, if Lithops knows."""
-        return lithops_internals.began_at(self.futures[number])
-
-    def _answer(self, future: Any) -> Answer:
-        report = future.result(throw_except=False, internal_storage=self._bucket)
-        began_at, ended_at = (future.stats.get(f"worker_{which}_tstamp") for which in ("start", "end"))
-        return Answer(None if future.error else report, future.logs or "", began_at, ended_at)
-
-
 class Caller:
     """Calls functions of one memory size for one launch. `mark` is in the environment of every local process."""
 
@@ -95,7 +60,9 @@ class Caller:
         self.folder = folder
         self._platform, self._memory_mb = platform, memory_mb
         self._runtime: str | None = None
-        self._closed = False
+        self._closed = self._called = False
+        self._code = ""
+        self._deployed: list[Deployed] = []
         lithops = _lithops(home / "lithops" if platform == LOCALHOST else None)
         with _importing:
             if platform == LOCALHOST:
@@ -104,28 +71,56 @@ class Caller:
                 lithops_internals.know_runtime(self._executor, self._runtime)
             else:
                 self._executor = _cloud_executor(lithops, platform)
+                self._refused = lithops_internals.hear_refusals(self._executor)
+                self._asked = lithops_internals.count_requests(self._executor)
 
     @property
     def bucket(self) -> Any:
         """Lithops' client of the bucket with the functions' data."""
         return self._executor.storage
 
+    def ship(self, folder: str) -> None:
+        """Store the code that functions on a cloud need. `folder`: the job's, where it has code of its own."""
+        self._code = store_code(self.bucket, folder)
+
+    def deploy(self) -> None:
+        """On a cloud, let Lithops create the function unless it exists; it calls some itself for that."""
+        if self._platform == LOCALHOST:
+            return
+        try:
+            took = lithops_internals.deploy(self._executor, self._memory_mb)
+        except Exception as error:  # Lithops and the clouds' clients raise many types
+            raise CallRefused(f"{self._platform} did not create the function: {one_line(error)}") from error
+        self._deployed += [Deployed(*each) for each in took]
+
     def call(self, function: Callable[..., Any], orders: Sequence[dict[str, Any]], timeout_s: float) -> Call:
         """Call the function once for each order, all at once. None lives longer than `timeout_s`."""
-        if self._platform == LOCALHOST:
+        is_local = self._platform == LOCALHOST
+        if is_local:
             lithops_internals.start_workers(self._executor)
+        else:
+            orders = [{**order, "code": self._code, "work": function.__name__} for order in orders]
+            record_deadline(self.folder, time.time() + timeout_s)
+        until = time.time() + timeout_s
         try:
             futures = self._executor.map(
-                function,
+                function if is_local else lithops_internals.by_value(run_shipped),
                 [(order,) for order in orders],
                 chunksize=1,
                 timeout=math.ceil(timeout_s),
-                runtime_memory=None if self._platform == LOCALHOST else self._memory_mb,
-                include_modules=None if self._platform == LOCALHOST else ["mlcd", "mlcd_bench"],
+                runtime_memory=None if is_local else self._memory_mb,
+                include_modules=None,
             )
         except Exception as error:  # Lithops and the clouds' clients raise many types
             raise CallRefused(f"{self._platform} did not take the call: {one_line(error)}") from error
-        return Call(list(futures), self._executor.internal_storage, self._gone)
+        if is_local:
+            return Call(list(futures), self._executor.internal_storage, self._gone)
+        deployed, self._deployed = self._deployed, []
+        asked = Requests(len(futures) * PUTS + (0 if self._called else ENDING_PUTS), len(futures) * GETS)
+        self._called = True
+        return CloudCall(
+            list(futures), self._executor.internal_storage, until, deployed, self._asked, asked, self._refused
+        )
 
     def end(self, call: Call) -> None:
         """Have done with a call; functions that still run are ended where that can be done."""
@@ -133,9 +128,9 @@ class Caller:
         if self._platform == LOCALHOST:
             lithops_internals.kill(self._executor, call.futures, BackendError("given up"))
 
-    def _gone(self, future: Any) -> bool:
-        """Whether a function's process has ended; elsewhere nobody knows, and its timeout tells."""
-        return self._platform == LOCALHOST and lithops_internals.has_ended(self._executor, future)
+    def _gone(self, future: Any) -> str:
+        """On this machine: that a function's process has ended."""
+        return "its process ended without an answer" if lithops_internals.has_ended(self._executor, future) else ""
 
     def close(self) -> None:
         """End everything that still runs, and delete the files of these calls. Idempotent."""
@@ -206,6 +201,7 @@ def _local_config(runtime: str, at_once: int) -> dict[str, Any]:
 def _cloud_executor(lithops: Any, platform: str) -> Any:
     """An executor with the user's own Lithops configuration."""
     try:
-        return lithops.FunctionExecutor(backend=platform, log_level=None)
+        longest = {"runtime_timeout": LONGEST_S[platform]} if platform in LONGEST_S else {}
+        return lithops.FunctionExecutor(backend=platform, log_level=None, **longest)
     except Exception as error:  # a wrong configuration raises many types
         raise BackendError(f"functions:{platform}: Lithops says: {one_line(error)}; see `lithops hello`") from error

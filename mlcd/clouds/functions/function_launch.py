@@ -172,6 +172,7 @@ class FunctionLaunch:
         reports = self._reports(group)
         calibrated = calibration_of(orders.allocation, orders.task.workload, reports, group.called_at)
         self.samples += sum(report["rows"] for report in reports)
+        calibrated = replace(calibrated, usd=self.meter.usd(group.bill, time.time() - group.began_at))
         yield Sample(self._report_s(), self.samples, evidence=calibrated)
 
     def _reports(self, group: Group) -> list[Report]:

@@ -27,10 +27,11 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from mlcd.clouds.functions.bucket import Models
-from mlcd.clouds.functions.calls import Answer, Call, Caller, CallRefused
+from mlcd.clouds.functions.called import Answer, Call
+from mlcd.clouds.functions.calls import Caller, CallRefused
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.orders import Order, Orders, Report
-from mlcd.clouds.functions.worker import train_epoch
+from mlcd.clouds.functions.worker import NOT_NEEDED, train_epoch
 from mlcd.clouds.platforms import diagnose
 from mlcd.clouds.platforms.failures import last_lines
 from mlcd.core.measurement import Outcome
@@ -153,9 +154,10 @@ class Group:
         grant = self.meter.grant(self.name, wanted_s, least_s, share)
         if grant is None:
             return False
-        self.called_at, self.lasts_s, self.head_start_s = time.time(), grant.seconds, 0.0
-        orders = self.orders(self.attempt, min(until, self.called_at + grant.seconds), grant.requests)
         try:
+            self.workers.caller.deploy()
+            self.called_at, self.lasts_s, self.head_start_s = time.time(), grant.seconds, 0.0
+            orders = self.orders(self.attempt, min(until, self.called_at + grant.seconds), grant.requests)
             self.call = self.workers.caller.call(self.function, orders, grant.seconds)
         except CallRefused as error:
             self._count_failure(Outcome.LAUNCH_FAILED, str(error), "")
@@ -275,22 +277,35 @@ class Prewarmed:
     group: Group
     gate: str
     ending: ExitStack
+    is_open: bool = False
+    """Whether a launch has taken them over."""
+    paid: Bill = field(default_factory=Bill)
+    """What the launch has paid that called them."""
 
     def used(self) -> Bill:
-        """What they have used so far."""
-        bill = Bill()
+        """What they have used so far; the running launch pays for it."""
+        self.paid = Bill()
         if self.group.call is not None:
-            bill.add(self.group.call, self.group.call.answers(), time.time())
-        return bill
+            self.paid.add(self.group.call, self.group.call.answers(), time.time(), abandoned=False)
+        return self.paid
 
     def take_over(self, meter: Meter, model: str | None) -> bool:
         """Let them continue from this model, billed to another launch's meter; False if its budget is too small."""
-        paid, self.group.meter = self.used(), meter
-        self.group.bill = Bill(-paid.calls, -paid.function_s)
+        paid, self.group.meter = self.paid, meter
+        self.group.bill = Bill(-paid.calls, -paid.function_s, deployed_gb_s=-paid.deployed_gb_s)
         workers = self.group.workers
         ready_s = workers.durations.expected_s(READY, workers.orders.allocation) or 0.0
         if model is None or self.group.call is None or not self.group.resume_on_meter(ready_s):
             return False
         bucket = workers.caller.bucket
         bucket.put_object(bucket.bucket, self.gate, f"{model}\n")
+        self.is_open = True
         return True
+
+    def dismiss(self) -> None:
+        """Close the gate. On a cloud nobody can end those that still wait there: they are told to end."""
+        workers = self.group.workers
+        if self.is_open or workers.orders.throttled:
+            workers.models.delete(self.gate)
+        else:
+            workers.caller.bucket.put_object(workers.caller.bucket.bucket, self.gate, NOT_NEEDED)

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from mlcd.clouds.functions.bucket import Models, store
-from mlcd.clouds.functions.calls import LOCALHOST, Caller
+from mlcd.clouds.functions.called import deadline_in
+from mlcd.clouds.functions.calls import LOCALHOST, Caller, CallRefused
 from mlcd.clouds.functions.function_launch import FunctionLaunch
 from mlcd.clouds.functions.groups import Durations, GroupFailed, Prewarmed, Workers
 from mlcd.clouds.functions.meter import Meter
@@ -84,6 +85,10 @@ class LithopsFunctions:
             else:
                 with before_ordering():  # the data are stored before any function is called
                     workers = self._workers(stack, folder, job, launch, allocation, done)
+            if self.platform != LOCALHOST:
+                with suppress(CallRefused):  # it is tried again with the first call, and fails there
+                    workers.caller.deploy()
+                started_s = self.clock.elapsed_s()  # no function was up: a probe of two minutes would have none left
             steps = task.workload.iterations(allocation.functions) if work is not None else CALIBRATION_STEPS
             meter = Meter(task.tariff, allocation, steps, launch.most_usd)
             lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S
@@ -92,14 +97,21 @@ class LithopsFunctions:
             yield from begun.events()
 
     def reclaim(self, label: str) -> float | None:
-        """End what a crash left of a launch; return the seconds that it was up."""
+        """End what a crash left of a launch; return the seconds that it was up.
+
+        On a cloud its functions go on until their deadline: so long it was up.
+        """
         folder = self.launches.find(label)
         if folder is None:
             return None
         took_over = self.launches.order(folder).get("took_over", "")
-        for other in (took_over, f"{label}{PREWARMED_SUFFIX}"):
-            if other and (beside := self.launches.find(other)) is not None:
-                teardown.tear_down(beside)
+        names = [name for name in (took_over, f"{label}{PREWARMED_SUFFIX}") if name]
+        beside = [found for name in names if (found := self.launches.find(name)) is not None]
+        for other in beside:
+            teardown.tear_down(other)
+        deadlines = [until for each in (folder, *beside) if (until := deadline_in(each)) is not None]
+        if self.platform != LOCALHOST and deadlines and not (folder / "ended").exists():
+            teardown.record_end(folder, max(deadlines))
         return reclaim(folder)
 
     def leftovers(self) -> set[str]:
@@ -124,6 +136,8 @@ class LithopsFunctions:
         stack.callback(caller.close)
         try:
             stored = store(caller.bucket, workload.data, workload.samples, job.folder)
+            if not is_local:
+                caller.ship(job.folder if ":" in workload.model + workload.data else "")
         except MlcdError:
             raise
         except Exception as error:  # the clouds' clients raise many types
@@ -148,13 +162,14 @@ class LithopsFunctions:
             stack.callback(teardown.tear_down, folder)
             workers = self._workers(stack, folder, job, launch, then)
             gate = f"mlcd/models/{workers.orders.name}/gate"
-            stack.callback(workers.models.delete, gate)
             group = workers.epoch(meter, trial, epoch, gate, waits_s)
             try:
                 group.start(math.inf, share=1.0)
             except (BackendError, GroupFailed):
                 return None
-            self.prewarmed = Prewarmed(_run_of(launch), trial, epoch, group, gate, stack.pop_all())
+            ending = stack.pop_all()
+            self.prewarmed = Prewarmed(_run_of(launch), trial, epoch, group, gate, ending)
+            ending.callback(self.prewarmed.dismiss)
         return self.prewarmed
 
     def _taken_over(self, launch: Launch) -> Prewarmed | None:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import atexit
 import shutil
-from collections.abc import Iterable
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 WRITTEN_AGAINST = "3.8"
 
@@ -66,6 +70,111 @@ def close(executor: Any) -> None:
     executor.invoker.stop()
     executor.compute_handler.clear()
     atexit.unregister(executor._clean_at_exit)  # it would keep the executor for as long as this process
+
+
+def by_value(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which Lithops will send whole: where it runs, its module cannot be imported."""
+    import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
+    return function
+
+
+def deploy(executor: Any, memory_mb: int) -> list[tuple[int, float]]:
+    """Create the function unless it exists. On Lambda: the calls that this took, each with its memory and seconds.
+
+    Lambda would call a function that has died again, twice, minutes later, when nobody waits for it any more.
+    """
+    client: Any = getattr(executor.compute_handler.backend, "lambda_client", None)
+    calls = _Calls()
+    if client is not None:
+        calls.listen(client.meta.events)
+    try:
+        executor.invoker.select_runtime("deployment", memory_mb)
+    finally:
+        if client is not None:
+            calls.stop(client.meta.events)
+    if calls.took:
+        with suppress(Exception):  # the account may not be allowed to
+            client.put_function_event_invoke_config(FunctionName=calls.called, MaximumRetryAttempts=0)
+    return calls.took
+
+
+class _Calls:
+    """Hears from boto3 which functions are created, and how long calls of them take."""
+
+    def __init__(self) -> None:
+        self.took: list[tuple[int, float]] = []
+        self.called = ""
+        self._memory_mb: dict[str, int] = {}
+        self._hooks = {
+            "provide-client-params.lambda.CreateFunction": self._created,
+            "provide-client-params.lambda.Invoke": self._began,
+            "after-call.lambda.Invoke": self._ended,
+        }
+
+    def listen(self, events: Any) -> None:
+        for name, hook in self._hooks.items():
+            events.register(name, hook)
+
+    def stop(self, events: Any) -> None:
+        for name, hook in self._hooks.items():
+            events.unregister(name, hook)
+
+    def _created(self, params: dict[str, Any], **_: Any) -> None:
+        self._memory_mb[params["FunctionName"]] = params["MemorySize"]
+
+    def _began(self, params: dict[str, Any], **_: Any) -> None:
+        self.called, self._began_s = params["FunctionName"], time.perf_counter()
+
+    def _ended(self, **_: Any) -> None:
+        self.took.append((self._memory_mb.get(self.called, 0), time.perf_counter() - self._began_s))
+
+
+def count_requests(executor: Any) -> Callable[[], tuple[int, int]]:
+    """Where the bucket is S3: what tells how many requests to put (or list) and to get were made since it last told."""
+    client, asked = executor.storage.get_client(), {"put": 0, "get": 0}
+
+    def count(request: Any, **_: Any) -> None:
+        parts = urlsplit(request.url)
+        names_key = "/" in parts.path.strip("/") or "list-type" not in parts.query
+        if request.method in ("GET", "HEAD"):
+            asked["get" if names_key else "put"] += 1
+        elif request.method != "DELETE" and "delete" not in parse_qs(parts.query, keep_blank_values=True):
+            asked["put"] += 1
+
+    def since() -> tuple[int, int]:
+        taken = asked["put"], asked["get"]
+        asked.update(put=0, get=0)
+        return taken
+
+    if hasattr(client, "meta"):
+        client.meta.events.register("before-send.s3", count)
+    return since
+
+
+def hear_refusals(executor: Any) -> Callable[[Any], str]:
+    """Tells of a future why the platform has refused its call; empty where it has not.
+
+    Lithops would drop such a call, and wait for its answer for ever. It does ask again, after some seconds, where a
+    backend returns no id of the call: so it does when it is throttled.
+    """
+    handler, refusals = executor.compute_handler, dict[tuple[str, str], str]()
+    invoke = handler.invoke
+
+    def patient(payload: dict[str, Any]) -> Any:
+        try:
+            return invoke(payload)
+        except Exception as error:  # Lithops' backends raise plain exceptions, with the answer in their words
+            if "Error 429" in str(error):
+                return None
+            refusals.update(
+                {(payload["job_key"], call): f"the call was refused: {error}" for call in payload["call_ids"]}
+            )
+            raise
+
+    handler.invoke = patient
+    return lambda future: refusals.get((future.job_key, future.call_id), "")
 
 
 def know_runtime(executor: Any, runtime: str) -> None:

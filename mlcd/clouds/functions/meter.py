@@ -5,6 +5,11 @@ Equation (4) of CE-scaling, with measured instead of expected quantities:
     usd = calls p_invk + function seconds p_f(m) + requests p_s            or, for a storage that is billed by time,
                                                  + (seconds / 60 + 1) p_s
 
+p_s is a mean over what the equations expect. S3 is billed by what was really asked: to put, or to get.
+
+On a cloud, also the calls that Lithops makes to create the functions, and the requests to the bucket that the data, the
+models and Lithops' own messages are in.
+
 An attempt starts only if its worst case fits into what is left beside the worst cases of the running ones: its timeout
 is shortened to fit, and where requests are billed, each function gets a quota.
 """
@@ -15,9 +20,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mlcd.clouds.functions.calls import Answer, Call
+from mlcd.clouds.functions.called import Answer, Call, Requests
 from mlcd.planners.functions.nouns import Allocation
-from mlcd.planners.functions.workload import StorageRate, Tariff
+from mlcd.planners.functions.workload import StorageKind, StorageRate, Tariff
 
 POLLS = 3
 """Requests allowed for each one in the equations: functions that wait for each other poll."""
@@ -32,19 +37,25 @@ class Bill:
     calls: int = 0
     function_s: float = 0.0
     requests: int = 0
+    deployed_gb_s: float = 0.0
+    """Of calls that created the functions."""
+    puts: int = 0
+    """Of the requests, those that put something."""
+    bucket: Requests = field(default_factory=Requests)
 
-    def add(self, call: Call, answers: Sequence[Answer | None], now: float) -> None:
-        """Add an attempt that is over. A function is billed from when it reports to be up, else from Lithops' time.
+    def add(self, call: Call, answers: Sequence[Answer | None], now: float, *, abandoned: bool = True) -> None:
+        """Add an attempt that is over, or with `abandoned=False` what one that runs has used so far.
 
         The requests of a function that died are unknown, and not counted.
         """
-        self.calls += len(answers)
+        self.calls += len(answers) + len(call.deployed)
+        self.deployed_gb_s += sum(each.memory_mb / 1_024 * each.seconds for each in call.deployed)
+        self.bucket = self.bucket.plus(call.bucket_requests())
         for number, answer in enumerate(answers):
-            report = (answer.report if answer is not None else None) or {}
-            began_at = report.get("up_at") or (answer.began_at if answer is not None else call.began_at(number))
-            ended_at = report.get("ended_at") or (answer.ended_at if answer is not None else None) or now
-            self.function_s += max(0.0, ended_at - began_at) if began_at is not None else 0.0
-            self.requests += report.get("requests", 0)
+            self.function_s += call.used_s(number, answer, now, abandoned=abandoned)
+            if answer is not None and answer.report is not None:
+                self.requests += answer.report.get("requests", 0)
+                self.puts += answer.report.get("puts", 0)
 
 
 @dataclass(frozen=True)
@@ -72,13 +83,23 @@ class Meter:
     def usd(self, bill: Bill, seconds: float) -> float:
         """The cost of this bill over this time."""
         minutes_usd = (seconds / 60 + 1) * self._rate.usd_per_minute
-        return self.functions_usd(bill) + bill.requests * self._rate.usd_per_request + minutes_usd
+        requests_usd = bill.requests * self._rate.usd_per_request
+        if self.tariff is not None and self.tariff.usd_per_put and self._rate.name == StorageKind.S3:
+            requests_usd = self._asked_usd(Requests(bill.puts, bill.requests - bill.puts))
+        return self.functions_usd(bill) + requests_usd + minutes_usd
 
     def functions_usd(self, bill: Bill) -> float:
         """The part of the cost that is for functions."""
         if self.tariff is None:
             return 0.0
-        return bill.calls * self.tariff.usd_per_call + bill.function_s * self._usd_per_function_s
+        deployed_usd = bill.deployed_gb_s * self.tariff.usd_per_gb_s + self._asked_usd(bill.bucket)
+        return bill.calls * self.tariff.usd_per_call + bill.function_s * self._usd_per_function_s + deployed_usd
+
+    def _asked_usd(self, requests: Requests) -> float:
+        """The cost of requests to S3."""
+        if self.tariff is None:
+            return 0.0
+        return requests.puts * self.tariff.usd_per_put + requests.gets * self.tariff.usd_per_get
 
     def grant(self, key: object, wanted_s: float, least_s: float, share: float) -> Grant | None:
         """Reserve the worst case of an attempt; None if the budget does not cover even `least_s`.

@@ -40,6 +40,8 @@ Work = Callable[[Order, Any], Report]
 FEWEST_STEPS = 5
 COMPUTE_S, LONGEST_S = 0.5, 2.0
 """A calibration stops after so many seconds of computing, or so many in all."""
+NOT_NEEDED = b"-\n"
+"""At a gate: the functions that wait there are to end."""
 REPEATED = 3
 """Single transfers of each size, in both directions; the median counts."""
 
@@ -155,6 +157,8 @@ def _wait_at_gate(order: Order, bucket: Any) -> bool:
     while True:
         with suppress(no_such_key()):
             model_key = bucket.get_object(bucket.bucket, order["gate"])
+        if model_key == NOT_NEEDED:
+            raise OutOfTime("no launch has taken it over")
         if model_key.endswith(b"\n"):
             break
         if time.time() > order["waits_until"]:
@@ -174,7 +178,7 @@ def _meeting(order: Order) -> Iterator[Meeting]:
         try:
             yield Meeting(place, order["group"], order["rank"], order["functions"], timeout_s)
         finally:
-            order["requests"] = place.requests
+            order["requests"], order["puts"] = place.requests, place.puts
 
 
 def _reported(work: Work) -> Work:
@@ -192,7 +196,8 @@ def _reported(work: Work) -> Work:
             known = words if isinstance(error, MlcdError) else f"{type(error).__name__}: {words}"
             of_job = not isinstance(error, MlcdError | OutOfTime)
             report = {"error": known, "final": final, "of_job": of_job, "log": traceback.format_exc()}
-        return {**report, "requests": order.get("requests", 0), "ended_at": time.time()}
+        asked = {"requests": order.get("requests", 0), "puts": order.get("puts", 0)}
+        return {**report, **asked, "ended_at": time.time()}
 
     return run
 

@@ -152,8 +152,9 @@ def _most_usd(launch: Launch, reports: _Reports, seconds: float, wanted: int) ->
 
 def _calibration(so_far: Measurement) -> Measurement:
     """A probe that has told what it was for is good, however it ended."""
-    if evidence_of(so_far).calibrated is not None:
-        return replace(so_far, outcome=Outcome.OK)
+    if (calibrated := evidence_of(so_far).calibrated) is not None:
+        so_far = replace(so_far, outcome=Outcome.OK)
+        return so_far if calibrated.usd is None else replace(so_far, usd=calibrated.usd, metered=True)
     if so_far.outcome is Outcome.AT_THE_LIMIT:
         detail = f"the calibration was not over in {so_far.seconds:.0f} s"
         return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)

@@ -206,6 +206,7 @@ class Calibrated(Evidence):
 
     `s_per_mb`: u(m). `load_mb_per_s`: reading the data. `start_s`: from the call until the last function was up.
     `sync_s`: one exchange of the model between all functions. `transfers`: single objects, (megabytes, seconds).
+    `usd`: what it has used, where that was metered.
     """
 
     kind: ClassVar[str] = "functions.calibrated"
@@ -215,6 +216,7 @@ class Calibrated(Evidence):
     start_s: float
     sync_s: float
     transfers: tuple[tuple[float, float], ...] = ()
+    usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

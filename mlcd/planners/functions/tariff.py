@@ -114,6 +114,8 @@ def _tariff(prices: list[Price], cloud: str, model_mb: float, name: str) -> Tari
         region=regions[0],
         date=min(price.date for price in of_cloud),
         source=f"list prices in {name}",
+        usd_per_put=usd.get((StorageKind.S3, "put"), 0.0),
+        usd_per_get=usd.get((StorageKind.S3, "get"), 0.0),
     )
 
 

@@ -56,6 +56,9 @@ class Tariff:
     region: str = ""
     date: str = ""
     source: str = ""
+    usd_per_put: float = 0.0
+    usd_per_get: float = 0.0
+    """Of requests to a bucket; to list costs as much as to put."""
 
     def storage(self, name: str) -> StorageRate:
         """The rate of the storage of that name."""

@@ -47,9 +47,8 @@ def functions_job(task: FunctionsTask) -> tune.FunctionsJob:
 
 def prices_of(tariff: Tariff) -> tune.FunctionPrices:
     """Prices, with their date and where they are from."""
-    return tune.FunctionPrices.model_validate(
-        {**vars(tariff), "storages": {rate.name: rate for rate in tariff.storages}}
-    )
+    told = {name: getattr(tariff, name) for name in tune.FunctionPrices.model_fields}
+    return tune.FunctionPrices.model_validate({**told, "storages": {rate.name: rate for rate in tariff.storages}})
 
 
 def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()) -> Fields:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from mlcd_fixtures.scripted import Scripted
@@ -145,6 +146,12 @@ def test_a_calibration_is_what_it_told_at_the_price_of_its_time():
         False,
     )
     assert seen.startup_s == 1.25
+
+
+def test_a_calibration_whose_use_was_metered_costs_what_it_used():
+    told = Sample(9.0, 10.0, evidence=replace(CALIBRATED, usd=0.25))
+    seen, _ = measure([told, Ended(9.5, Outcome.OK)], None, purpose=Purpose.PROBE)
+    assert (seen.outcome, seen.usd, seen.metered) == (Outcome.OK, 0.25, True)
 
 
 def test_a_calibration_that_told_nothing_says_why():

@@ -75,6 +75,7 @@ class S3Storage(_AwsStorage):
     def put(self, key: str, value: bytes) -> None:
         """Store a value."""
         self.request(partial(self._client.put_object, Bucket=self._name, Key=key, Body=value))
+        self.puts += 1
 
     def get(self, key: str) -> bytes | None:
         """The value of a key; None if there is none."""
@@ -101,6 +102,7 @@ class S3Storage(_AwsStorage):
         where = {"Bucket": self._name, "Prefix": checked_prefix(prefix), "MaxKeys": S3_AT_ONCE}
         while page := self.request(partial(self._client.list_objects_v2, **where)).get("Contents", ()):
             self.delete([each["Key"] for each in page])
+            self.puts += 1  # to list costs as much
 
     def _create(self) -> None:
         """Create the bucket if it does not exist."""

@@ -53,6 +53,8 @@ class Storage(Protocol):
 
     requests: int
     """The number of requests, including those that found nothing."""
+    puts: int
+    """Of these, those that are billed as a put."""
 
     def put(self, key: str, value: bytes) -> None:
         """Store a value, replacing an existing one."""
@@ -90,7 +92,7 @@ class RetryingStorage:
         self.name, self.url = name, url
         self.clock: Clock = clock or WallClock(datetime.now(UTC))
         self.retry_s = retry_s
-        self.requests = 0
+        self.requests = self.puts = 0
         self.most_requests: int | None = None
 
     def error_kind(self, error: Exception) -> ErrorKind:

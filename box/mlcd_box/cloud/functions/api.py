@@ -1,0 +1,255 @@
+"""Lambda's REST routes: the requests of boto3, and of Lithops, which sends some by itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+from uuid import uuid4
+
+from moto.s3.models import s3_backends
+
+from mlcd_box.cloud.functions.archives import unpack
+from mlcd_box.cloud.functions.records import ACCOUNT, Archive, Function, Layer
+from mlcd_box.cloud.functions.rules import CONCURRENT, Refused
+from mlcd_box.cloud.functions.runtime import NAME
+from mlcd_box.cloud.functions.service import Service
+
+Json = dict[str, Any]
+Headers = dict[str, str]
+Reply = tuple[int, Json | bytes | None, Headers]
+PATH = re.compile(r"/20\d\d-\d\d-\d\d/(functions|layers|tags|account-settings)(/|$)")
+_REGION = re.compile(r"Credential=[^/]+/\d+/([^/]+)/lambda/")
+
+
+def is_for_lambda(environ: Json) -> bool:
+    """Whether a request is one of Lambda's."""
+    return PATH.match(environ["PATH_INFO"]) is not None and "/lambda/" in environ.get("HTTP_AUTHORIZATION", "")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request: the parts of its path that a route leaves open are passed beside it."""
+
+    service: Service
+    body: bytes
+    headers: Json
+    archives: Path
+
+    @property
+    def said(self) -> Json:
+        """Its JSON."""
+        return dict(json.loads(self.body)) if self.body else {}
+
+    def archive(self, code: Json) -> Archive:
+        """The zip file that it brings, or names in a bucket."""
+        if "ZipFile" in code:
+            return unpack(base64.b64decode(code["ZipFile"]), self.archives)
+        bucket, key = code.get("S3Bucket", ""), code.get("S3Key", "")
+        stored = s3_backends[ACCOUNT]["aws"].get_object(bucket, key) if bucket else None
+        if stored is None:
+            words = f"Error occurred while GetObject. S3 Error Code: NoSuchKey. {bucket}/{key}"
+            raise Refused("InvalidParameterValueException", words)
+        return unpack(stored.value, self.archives)
+
+
+def api(services: dict[str, Service], archives: Path) -> Callable[[Json, Callable[..., Any]], Iterable[bytes]]:
+    """Lambda of all regions, as a WSGI application."""
+
+    def answer(environ: Json, respond: Callable[..., Any]) -> Iterable[bytes]:
+        signed = _REGION.search(environ.get("HTTP_AUTHORIZATION", ""))
+        service = services.get(signed[1] if signed else "", next(iter(services.values())))
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        try:
+            reply = _route(environ)(Request(service, body, environ, archives))
+        except Refused as refused:
+            error = {"Type": "User", "message": str(refused), "Message": str(refused)}
+            reply = refused.status, error, {"x-amzn-ErrorType": refused.code}
+        return _send(reply, respond)
+
+    return answer
+
+
+def _send(reply: Reply, respond: Callable[..., Any]) -> Iterable[bytes]:
+    status, body, headers = reply
+    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json", "x-amzn-RequestId": str(uuid4()), **headers}
+    respond(f"{status} -", [*headers.items(), ("Content-Length", str(len(data)))])
+    return [data]
+
+
+def _route(environ: Json) -> Callable[[Request], Reply]:
+    """By method and path. What AWS has and the box has not is refused by name."""
+    method, path = environ["REQUEST_METHOD"], unquote(environ["PATH_INFO"]).rstrip("/").split("/", 2)[2]
+    for verb, pattern, do in ROUTES:
+        if verb == method and (match := re.fullmatch(pattern, path)):
+            parts = match.groups()
+            return lambda request: do(request, *parts)
+    raise Refused("InvalidParameterValueException", f"the box has no {method} {path}")
+
+
+def _create(request: Request) -> Reply:
+    said, service = request.said, request.service
+    if said.get("Runtime") != NAME:
+        raise Refused("InvalidParameterValueException", f"the box has no runtime but {NAME}, from a zip file")
+    function = Function(
+        name=said["FunctionName"],
+        region=service.region,
+        runtime=said["Runtime"],
+        handler=said["Handler"],
+        role=said["Role"],
+        code=request.archive(said["Code"]),
+        tags=said.get("Tags", {}),
+        created_at=service.now_s(),
+        **{"memory_mb": 128, "timeout_s": 3, "layers": (), "variables": {}, "description": "", **_changes(request)},
+    )
+    return 201, service.create(function).described(service.now_s()), {}
+
+
+def _changes(request: Request) -> Json:
+    """The fields of a function that its configuration may change."""
+    said, changes = request.said, {}
+    for theirs, ours in {
+        "MemorySize": "memory_mb",
+        "Timeout": "timeout_s",
+        "Handler": "handler",
+        "Role": "role",
+        "Description": "description",
+    }.items():
+        if theirs in said and (ours not in ("handler", "role") or "Code" not in said):
+            changes[ours] = said[theirs]
+    if "Layers" in said:
+        changes["layers"] = tuple(request.service.layer(arn) for arn in said["Layers"])
+    if "Environment" in said:
+        changes["variables"] = said["Environment"].get("Variables") or {}
+    return changes
+
+
+def _configure(request: Request, name: str) -> Reply:
+    changed = request.service.update(name, **_changes(request))
+    return 200, changed.described(request.service.now_s()), {}
+
+
+def _recode(request: Request, name: str) -> Reply:
+    changed = request.service.update(name, code=request.archive(request.said))
+    return 200, changed.described(request.service.now_s()), {}
+
+
+def _get(request: Request, name: str) -> Reply:
+    function = request.service.find(name)
+    described = function.described(request.service.now_s())
+    return 200, {"Configuration": described, "Code": {"RepositoryType": "S3"}, "Tags": dict(function.tags)}, {}
+
+
+def _get_configuration(request: Request, name: str) -> Reply:
+    return 200, request.service.find(name).described(request.service.now_s()), {}
+
+
+def _list(request: Request) -> Reply:
+    service = request.service
+    return 200, {"Functions": [each.described(service.now_s()) for each in service.functions.values()]}, {}
+
+
+def _delete(request: Request, name: str) -> Reply:
+    request.service.delete(name)
+    return 204, None, {}
+
+
+def _invoke(request: Request, name: str) -> Reply:
+    kind = request.headers.get("HTTP_X_AMZ_INVOCATION_TYPE", "RequestResponse")
+    if kind == "DryRun":
+        request.service.find(name)
+        return 204, None, {}
+    if kind == "Event":
+        return 202, None, {"x-amzn-RequestId": request.service.queue(name, request.body)}
+    answer = request.service.call(name, request.body)
+    failed = {"X-Amz-Function-Error": answer.error} if answer.error else {}
+    return 200, answer.payload, {"X-Amz-Executed-Version": "$LATEST", **failed}
+
+
+def _reserve(request: Request, name: str) -> Reply:
+    wanted = int(request.said["ReservedConcurrentExecutions"])
+    request.service.reserve(name, wanted)
+    return 200, {"ReservedConcurrentExecutions": wanted}, {}
+
+
+def _reserved(request: Request, name: str) -> Reply:
+    reserved = request.service.find(name).reserved
+    return 200, {} if reserved is None else {"ReservedConcurrentExecutions": reserved}, {}
+
+
+def _release(request: Request, name: str) -> Reply:
+    request.service.reserve(name, None)
+    return 204, None, {}
+
+
+def _set_retries(request: Request, name: str) -> Reply:
+    retries = int(request.said.get("MaximumRetryAttempts", 2))
+    if not 0 <= retries <= 2:
+        raise Refused("InvalidParameterValueException", "MaximumRetryAttempts is between 0 and 2")
+    function = request.service.set_retries(name, retries)
+    return 200, {"FunctionArn": function.arn, "MaximumRetryAttempts": retries}, {}
+
+
+def _tags(request: Request, arn: str) -> Reply:
+    return 200, {"Tags": dict(request.service.find(arn).tags)}, {}
+
+
+def _publish(request: Request, name: str) -> Reply:
+    said = request.said
+    archive = request.archive(said["Content"])
+    layer = request.service.publish(name, archive, said.get("Description", ""), said.get("CompatibleRuntimes", ()))
+    content = {"CodeSha256": archive.sha256, "CodeSize": archive.packed}
+    return 201, {"LayerArn": layer.arn, "Content": content, **layer.described()}, {}
+
+
+def _layers(request: Request) -> Reply:
+    newest = [versions[-1] for versions in request.service.layers.values()]
+    return 200, {"Layers": [_layer(each) for each in newest]}, {}
+
+
+def _layer(newest: Layer) -> Json:
+    return {"LayerName": newest.name, "LayerArn": newest.arn, "LatestMatchingVersion": newest.described()}
+
+
+def _versions(request: Request, name: str) -> Reply:
+    versions = reversed(request.service.layers.get(name, []))
+    return 200, {"LayerVersions": [each.described() for each in versions]}, {}
+
+
+def _remove_layer(request: Request, name: str, version: str) -> Reply:
+    request.service.remove_layer(name, int(version))
+    return 204, None, {}
+
+
+def _account(request: Request) -> Reply:
+    reserved = sum(each.reserved or 0 for each in request.service.functions.values())
+    limits = {"ConcurrentExecutions": CONCURRENT, "UnreservedConcurrentExecutions": CONCURRENT - reserved}
+    return 200, {"AccountLimit": limits, "AccountUsage": {"FunctionCount": len(request.service.functions)}}, {}
+
+
+ROUTES: tuple[tuple[str, str, Callable[..., Reply]], ...] = (
+    ("POST", "functions", _create),
+    ("GET", "functions", _list),
+    ("GET", "functions/([^/]+)", _get),
+    ("DELETE", "functions/([^/]+)", _delete),
+    ("GET", "functions/([^/]+)/configuration", _get_configuration),
+    ("PUT", "functions/([^/]+)/configuration", _configure),
+    ("PUT", "functions/([^/]+)/code", _recode),
+    ("POST", "functions/([^/]+)/invocations", _invoke),
+    ("PUT", "functions/([^/]+)/concurrency", _reserve),
+    ("GET", "functions/([^/]+)/concurrency", _reserved),
+    ("DELETE", "functions/([^/]+)/concurrency", _release),
+    ("PUT", "functions/([^/]+)/event-invoke-config", _set_retries),
+    ("GET", "tags/(.+)", _tags),
+    ("GET", "layers", _layers),
+    ("POST", "layers/([^/]+)/versions", _publish),
+    ("GET", "layers/([^/]+)/versions", _versions),
+    ("DELETE", "layers/([^/]+)/versions/([0-9]+)", _remove_layer),
+    ("GET", "account-settings", _account),
+)

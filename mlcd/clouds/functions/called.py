@@ -1,0 +1,147 @@
+"""Functions that were called together: their answers, and what they are billed for, on this machine and on a cloud."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mlcd.clouds.functions import lithops_internals
+
+ANSWER_GRACE_S = 1.0
+"""A process may have answered just before it ended: wait so long for that answer."""
+DEADLINE = "functions-until"
+"""File of a launch on a cloud."""
+FINISH_S = 0.1
+"""On a cloud, between the end that Lithops notes and the end of the call: it still stores what it has noted."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result of one function: its report or None, the last part of its output, and its start and end if known."""
+
+    report: dict[str, Any] | None
+    log: str
+    began_at: float | None
+    ended_at: float | None
+    submitted_at: float | None = None
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A call that Lithops made to create a function. It is billed, too, by the memory of what was called."""
+
+    memory_mb: int
+    seconds: float
+
+
+class Requests(NamedTuple):
+    """Requests to a bucket: to put or list something, and to get it. To delete is free."""
+
+    puts: int = 0
+    gets: int = 0
+
+    def plus(self, other: Requests) -> Requests:
+        """Both together."""
+        return Requests(self.puts + other.puts, self.gets + other.gets)
+
+
+class Call:
+    """Functions that were called together. `gone`: why one is known not to answer any more; empty if it may."""
+
+    deployed: Sequence[Deployed] = ()
+
+    def __init__(self, futures: list[Any], bucket: Any, gone: Callable[[Any], str]) -> None:
+        self.futures = futures
+        self._bucket, self._gone = bucket, gone
+        self._answers: dict[int, Answer] = {}
+        self._deadlines_s: dict[int, float] = {}
+
+    def answers(self) -> list[Answer | None]:
+        """The answer of each function; None for those that still run."""
+        for number, future in enumerate(self.futures):
+            if number in self._answers:
+                continue
+            if future.ready or future.success or future.done:
+                self._answers[number] = self._answer(future)
+            elif (why := self._gone(future)) and time.monotonic() > self._deadlines_s.setdefault(
+                number, time.monotonic() + ANSWER_GRACE_S
+            ):
+                self._answers[number] = Answer(None, f"RuntimeError: {why}", None, None)
+        return [self._answers.get(number) for number in range(len(self.futures))]
+
+    def began_at(self, number: int) -> float | None:
+        """When a function that has not answered began, if Lithops knows."""
+        return lithops_internals.began_at(self.futures[number])
+
+    def used_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
+        """Seconds that a function is billed for: since it reports to be up, else by Lithops' time.
+
+        `abandoned`: if it has not answered, nobody waits for it any more; else it is billed until now.
+        """
+        report = (answer.report if answer is not None else None) or {}
+        began_at = report.get("up_at") or (answer.began_at if answer is not None else self.began_at(number))
+        ended_at = report.get("ended_at") or (answer.ended_at if answer is not None else None) or now
+        return max(0.0, ended_at - began_at) if began_at is not None else 0.0
+
+    def bucket_requests(self) -> Requests:
+        """Requests to the bucket since the last time that this was asked; on this machine it is a folder."""
+        return Requests()
+
+    def _answer(self, future: Any) -> Answer:
+        report = future.result(throw_except=False, internal_storage=self._bucket)
+        stats = (future.stats.get(name) for name in ("worker_start_tstamp", "worker_end_tstamp", "host_submit_tstamp"))
+        return Answer(None if future.error else report, future.logs or "", *stats)
+
+
+class CloudCall(Call):
+    """Functions on a cloud. They are billed for more than their work: the loading of code, and Lithops' own part.
+
+    A function that was started for this call is billed from the start of its process; one that was there already, from
+    the call. One that has not answered may run, and is billed, until its deadline: nobody can end it.
+    """
+
+    def __init__(
+        self,
+        futures: list[Any],
+        bucket: Any,
+        until: float,
+        deployed: Sequence[Deployed],
+        asked_here: Callable[[], tuple[int, int]],
+        asked_there: Requests,
+        refused: Callable[[Any], str] = lambda future: "",
+    ) -> None:
+        super().__init__(futures, bucket, refused)
+        self._called_at, self._until, self.deployed = time.time(), until, deployed
+        self._asked_here, self._asked_there = asked_here, asked_there
+
+    def bucket_requests(self) -> Requests:
+        """Those of this process, and those of its functions, the first time."""
+        asked_there, self._asked_there = self._asked_there, Requests()
+        return asked_there.plus(Requests(*self._asked_here()))
+
+    def used_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
+        """Seconds that a function is billed for, at the most."""
+        if answer is None:
+            return (max(now, self._until) if abandoned else now) - self._called_at
+        process_at = float((answer.report or {}).get("process_at", 0.0))
+        began_at = max(process_at, answer.submitted_at or self._called_at)
+        return max(0.0, (answer.ended_at or now) + FINISH_S - began_at)
+
+
+def record_deadline(folder: Path, until: float) -> None:
+    """Note until when functions on a cloud may run: after a crash nobody else knows."""
+    latest = max(until, deadline_in(folder) or 0.0)
+    partial = folder / f"{DEADLINE}.new"
+    partial.write_text(repr(latest), encoding="utf-8")
+    partial.replace(folder / DEADLINE)
+
+
+def deadline_in(folder: Path) -> float | None:
+    """Until when functions of this launch may run; None where none was called."""
+    try:
+        return float((folder / DEADLINE).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
