@@ -115,9 +115,14 @@ class History:
 
     @property
     def tried(self) -> frozenset[Configuration]:
-        """Configurations with an answer: measured, refused, or met by bad luck more than once."""
+        """Configurations with an answer: measured, refused, or met by bad luck more than once.
+
+        That MLCD itself was stopped or killed says nothing about a configuration, however often.
+        """
         answered = {m.configuration for m in self.measurements if not m.outcome.is_bad_luck}
-        failed = Counter(m.configuration for m in self.measurements if m.outcome.is_bad_luck)
+        failed = Counter(
+            m.configuration for m in self.measurements if m.outcome.is_bad_luck and m.outcome is not Outcome.INTERRUPTED
+        )
         unlucky = {configuration for configuration, times in failed.items() if times > MOST_BAD_LUCK}
         return frozenset(answered | unlucky | {refusal.configuration for refusal in self.refusals})
 

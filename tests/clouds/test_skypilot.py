@@ -20,6 +20,7 @@ from types import SimpleNamespace
 
 import click
 import pytest
+import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
@@ -1082,6 +1083,7 @@ def test_the_setup_goes_on_where_a_machine_cannot_be_told_so(tmp_path):
 
 def test_a_machine_of_aws_orders_its_own_end_at_its_first_boot():
     (command,) = first_boot(order(CPU, lifetime_s=1_200.0), NOON.timestamp())
+    assert yaml.safe_load(f"runcmd:\n- {command}") == {"runcmd": [command]}, "as SkyPilot pastes it"
     assert ordered_minutes(command, NOON.timestamp() + 50.0) == "19", "within the lifetime, which is reserved"
     assert ordered_minutes(command, NOON.timestamp() + 1_300.0) == "0", "a machine that came too late goes at once"
     assert first_boot(order(CPU, lifetime_s=None), NOON.timestamp()) == ()

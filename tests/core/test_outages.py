@@ -13,10 +13,11 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.drive import launch, search
 from mlcd.core.errors import BackendError, NoAccess, NoCapacity, NothingOrdered, Outage, StillUp
+from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.launching import FAILED_LAUNCHES
 from mlcd.core.ledger import Ledger, Settled, Started, Status, Voided
-from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.core.measurement import Ended, Measurement, Outcome, Sample
 from mlcd.core.strategy import Finish, Probe, Round
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
@@ -209,3 +210,17 @@ def test_whatever_fails_the_books_say_what_was_ordered(errors):
     paid = {entry.launch.label: entry.measurement.usd for entry in run.entries(Settled) if entry.measurement.usd}
     assert paid.keys() == run.place.ordered_s.keys()
     assert run.account.history.spent_usd == pytest.approx(sum(paid.values()))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "times", "is_answered"),
+    [
+        (Outcome.INTERRUPTED, 20, False),
+        (Outcome.PREEMPTED, 1, False),
+        (Outcome.PREEMPTED, 2, True),
+        (Outcome.LAUNCH_FAILED, 2, True),
+    ],
+)
+def test_bad_luck_twice_is_an_answer_and_being_killed_never_is(outcome, times, is_answered):
+    unlucky = Measurement(ONE, outcome, 60.0, 0.6)
+    assert (ONE in History((unlucky,) * times).tried) is is_answered

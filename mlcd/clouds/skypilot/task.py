@@ -151,8 +151,11 @@ def first_boot(launch: Launch, started_at: float) -> tuple[str, ...]:
 
 
 def _shutdown(at: float) -> str:
-    """A shell command that orders a machine's end for a Unix time, or the minute before."""
-    return f"shutdown -h +$(( $(date +%s) < {int(at)} ? ({int(at)} - $(date +%s)) / 60 : 0 ))"
+    """A shell command that orders a machine's end for a Unix time, or the minute before; at once if that is over.
+
+    SkyPilot pastes it into YAML as it is: without quotes, and without a colon before a space.
+    """
+    return f"shutdown -h +$(( ({int(at)} - $(date +%s)) / 60 * ({int(at)} > $(date +%s)) ))"
 
 
 def task_of(
