@@ -44,7 +44,6 @@ LONGEST = (
     "test_in_browser.py",
     "test_local.py",
     "test_queue.py",
-    "test_tune_live.py",
     "test_functions_live.py",
     "test_switching.py",
     "test_accessible.py",

@@ -68,6 +68,7 @@ def test_a_search_and_a_training_run_for_real_at_each_storage(mlcd: Mlcd, job: P
         assert run["spent_usd"] == pytest.approx(sum(settled))
 
 
+@pytest.mark.night  # at each change: clouds/test_functions_live.py, promises/test_functions_promises.py
 def test_a_training_that_is_killed_goes_on_from_its_last_epoch_and_leaves_nothing_behind(
     mlcd: Mlcd, mlcd_process: Mlcd, job: Path, home: Path
 ) -> None:

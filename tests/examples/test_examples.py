@@ -201,7 +201,7 @@ def test_every_example_that_trains_is_run_here_and_can_be_read_as_it_is():
 
 
 @pytest.mark.skipif(find_spec("lithops") is None, reason="no Lithops: pip install 'mlcd[lithops]'")
-@pytest.mark.night  # at each change tests/cli/test_tune_live.py trains the other example, on 28 features, in small
+@pytest.mark.night  # at each change tests/clouds/test_functions_live.py trains by functions, in small
 def test_functions_of_this_machine_train_a_network_to_its_target(mlcd_process):
     needs("torch")
     job, fixed = EXAMPLES / "functions" / "mobilenet.yaml", ("--memory", "1769", "--storage", "vm-ps")
