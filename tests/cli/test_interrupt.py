@@ -224,6 +224,7 @@ def at_a_terminal(job: Path, answer: Callable[[subprocess.Popen[bytes], int], ob
     return train.returncode, shown.decode()
 
 
+@pytest.mark.night  # at each change: with Ctrl-C
 def test_the_question_can_be_answered_with_no(mlcd: Mlcd, recorded_job: WriteJob) -> None:
     code, shown = at_a_terminal(recorded_job(), lambda train, master: os.write(master, b"n\n"))
     assert code == 0

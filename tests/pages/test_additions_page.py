@@ -76,6 +76,7 @@ def told(page: Any, ui: Any) -> Any:
     return page
 
 
+@pytest.mark.night  # at each change: every figure as a table, below
 def test_facts_figures_and_tables_of_any_planner_are_shown(told, expect):
     expect(told.get_by_text("one in another region")).to_be_visible()
     row = told.get_by_role("row").filter(has_text="near").filter(has_text="$1.50")

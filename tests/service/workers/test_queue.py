@@ -127,6 +127,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_goes_on(service, simula
     gate.close()
 
 
+@pytest.mark.night  # at each change: a worker that is killed, above
 def test_a_worker_that_is_told_to_end_leaves_its_run_to_the_next_one(service, simulated, until):
     worker, gate, run = in_the_middle_of(service, simulated, until)
     between = service.entries(run)
