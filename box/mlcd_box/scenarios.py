@@ -94,7 +94,7 @@ def spot_taken_back_in_a_probe(stage: Stage) -> None:
 @scenario
 def spot_taken_back_in_the_run(stage: Stage) -> None:
     """spot machines taken back in the final run, which goes on from its bucket"""
-    job = stage.job(work=12_000, spot=True, bucket="saved-work")
+    job = stage.job(work=40_000, spot=True, bucket="saved-work")
     running = stage.start("train", job, "-y")
     stage.until(lambda: "% done" in stage.said())
     stage.until(lambda: stage.saved_in("saved-work"))

@@ -26,6 +26,9 @@ WINDOW_REPORTS = 32
 CHANGED = 4.0
 """Standard errors: a run is looked at so often that three are passed by chance."""
 
+UNHEARD_S = 120.0
+"""How long machines may work on while they are torn down."""
+
 NO_NOISE = "it reports no gradient noise: use a NoiseMeter of mlcd_tracker, or keep the batch (`--batch 128`)"
 TOO_SHORT = "the job ended by itself (exit code 0) before its rate could be measured"
 TOO_SELDOM = "let it report more often, or give it more work"
@@ -275,7 +278,16 @@ def _mismatch(job: Job, launch: Launch, seen: list[Sample], by_itself: bool) -> 
     if not by_itself or (job.target is not None and metric is not None and job.target.reached(metric)):
         return None
     apart = max((after.samples - before.samples for before, after in itertools.pairwise(seen)), default=0.0)
-    return Mismatch(reported, stated) if reported + apart < (1 - TOLERANCE) * stated else None
+    done = reported + apart + _saved_unheard(launch, seen)
+    return Mismatch(reported, stated) if done < (1 - TOLERANCE) * stated else None
+
+
+def _saved_unheard(launch: Launch, seen: list[Sample]) -> float:
+    """The most that the launch before this one may have saved after its last report, while it was being ended."""
+    took_s = seen[-1].elapsed_s - seen[0].elapsed_s if seen else 0.0
+    if not launch.saved_samples or took_s <= 0.0:
+        return 0.0
+    return UNHEARD_S * (seen[-1].samples - seen[0].samples) / took_s
 
 
 def _too_short(seen: list[Sample], seconds: float, mismatch: Mismatch | None) -> Ended:

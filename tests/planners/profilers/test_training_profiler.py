@@ -225,6 +225,14 @@ def test_a_job_that_goes_on_from_a_checkpoint_has_done_what_is_saved_too():
     assert early.mismatch == Mismatch(500_000.0, 1e6)
 
 
+@pytest.mark.parametrize(("reported", "mismatch"), [(80, None), (70, Mismatch(800_000.0, 1e6))])
+def test_what_was_saved_unheard_while_machines_went_is_not_held_against_the_next_launch(reported, mismatch):
+    """It began with more than the books know: as much as it does in two minutes, at the most."""
+    backend = Scripted([*reports([1_000.0] * reported), Ended(10.0 * reported + 60.0, OK)])
+    resumed = replace(launch(Purpose.RUN), samples=900_000.0, saved_samples=100_000.0)
+    assert TrainingProfiler(backend).measure(JOB, resumed).mismatch == mismatch
+
+
 def test_a_target_that_is_reached_ends_a_job_before_its_work():
     job = replace(JOB, target=Target("accuracy", 0.9))
     for metric, mismatch in ((0.95, None), (0.5, Mismatch(1_000.0, 1e6))):
