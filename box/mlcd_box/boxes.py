@@ -114,7 +114,7 @@ class Box:
 
     def kill_server(self) -> None:
         """Kill SkyPilot's API server with all of its processes, as a crash of its machine would."""
-        children = f"{Path(sys.executable).parent}/python3 -c from multiprocessing"
+        children = f"{Path(sys.executable).parent}/python[0-9.]* -c from multiprocessing"
         subprocess.run(self.command(["pkill", "-KILL", "-f", f"sky.server|SkyPilot:|{children}"]), check=False)
 
     def lose_database(self) -> None:
