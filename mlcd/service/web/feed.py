@@ -166,28 +166,39 @@ class Feed:
         return await asyncio.get_running_loop().run_in_executor(self._readers, read, *arguments)
 
     async def _read(self, with_state: bool) -> None:
-        """The driven runs are read first: the entries of a driver that is gone are all written by then.
+        """Read new entries, and the state of the runs: in any case if a run that nobody drove has new entries.
 
-        They are read again if a run that nobody drove has new entries: otherwise it would seem interrupted.
+        Otherwise that run would seem interrupted.
         """
-        driven = await self._in_thread(self._ledger.driven) if with_state else None
         fresh: set[str] = set()
+        queued: set[str] = set()
+        driven: set[str] | None = None
         try:
+            if with_state:
+                driven = await self._read_state(queued)
             begun = await self._read_new(fresh)
             if begun if driven is None else fresh - driven:
-                driven = await self._in_thread(self._ledger.driven)
+                driven = await self._read_state(queued)
                 await self._read_new(fresh)
             if driven is not None:
                 self._state_read_at = asyncio.get_running_loop().time()
                 fresh |= await self._update_driven(driven)
                 fresh |= await self._update_progress()
-                fresh |= await self._update_queue()
         finally:  # also after a partial read: watchers get what was read
             self._cache.trim()
-            for run in fresh:
+            for run in fresh | queued:
                 self.briefs[run].wake()
-            if fresh:
+            if fresh or queued:
                 self.recent.wake()
+
+    async def _read_state(self, queued: set[str]) -> set[str]:
+        """The driven runs; changes of the queue are added to `queued`. Call it before reading entries.
+
+        All entries of a driver that is gone are written by then, and a run that leaves the queue meanwhile has one.
+        """
+        driven = await self._in_thread(self._ledger.driven)
+        queued |= await self._update_queue()
+        return driven
 
     async def _read_new(self, fresh: set[str]) -> set[str]:
         """Read all new entries and add their runs to `fresh`; return the runs that have started."""

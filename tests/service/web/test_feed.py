@@ -22,7 +22,7 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.database.schema import entries
 from mlcd.core.decision import Decision
 from mlcd.core.errors import LedgerError, UnknownName
-from mlcd.core.ledger import Book, Decided, Ended, Ledger, Line, Refused, Resumed, Started, Stopped
+from mlcd.core.ledger import Asked, Book, Decided, Ended, Ledger, Line, Refused, Resumed, Started, Stopped
 from mlcd.reports.view.summary import summary_of
 from mlcd.service.team import Audit
 from mlcd.service.web import feed as feed_module
@@ -202,6 +202,26 @@ def test_nobody_misses_an_entry_or_sees_one_twice_however_slow_and_however_littl
     run(scenario)
 
 
+def test_a_run_that_leaves_the_queue_while_it_is_looked_up_is_found() -> None:
+    class Begins(Watched):
+        """What waits is begun by a worker in the moment in which the queue is read."""
+
+        def waiting(self) -> list[Asked]:
+            if not self.has_begun("demo-1"):
+                self.begin("demo", VirtualClock(), FIRST, run="demo-1")
+            return super().waiting()
+
+    async def scenario() -> None:
+        ledger = Begins()
+        feed = Feed(ledger)
+        assert ledger.ask("demo", to_json(JOB, True)) == "demo-1"
+        assert await feed.find("demo-1") == "demo-1"
+        feed.close()
+        ledger.close()
+
+    run(scenario)
+
+
 def test_five_hundred_watchers_read_the_ledger_no_more_than_one_does() -> None:
     async def reads(watchers: int) -> int:
         with opened() as (ledger, feed):
@@ -212,7 +232,7 @@ def test_five_hundred_watchers_read_the_ledger_no_more_than_one_does() -> None:
             waits = [asyncio.ensure_future(all_of(stream)) for stream in streams]
             for _ in range(10):
                 busy(book)
-                await feed.catch_up()
+                await feed.catch_up(with_state=True)  # else now and then, by the clock
             finished(book)
             await feed.catch_up(with_state=True)
             for told in await asyncio.gather(*waits):
