@@ -3,7 +3,7 @@
 #   make test    install the tools and the frameworks (some 5 GB), then lint, type-check and test
 # and for who changes the core alone:
 #   make quick   the same with the tools alone; tests of frameworks, Ray and SkyPilot skip and say so
-#   make night   every test with many more examples of each property (hours)
+#   make night   every test with many more examples of each property (some twenty minutes)
 #   make pages   build the pages of `mlcd ui` and `mlcd service`, and the report, anew (Node 20 or newer)
 #   make docs    build the documentation as a site: site/index.html
 #   make box     a cloud in a box, for work on the way to a real one (root; docs/howto/cloud-in-a-box.md)
@@ -35,10 +35,12 @@ check:
 types:
 	$(BIN)/mypy
 
+# Collected once before, so that the six processes find every file compiled instead of compiling each six times.
 tests:
+	-@$(BIN)/pytest --collect-only -n0 >/dev/null 2>&1
 	$(BIN)/pytest
 
-# All of it, with many more examples of every property; hours.
+# All of it, with many more examples of every property; some twenty minutes.
 night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed .venv-mlserver/installed
 	HYPOTHESIS_PROFILE=night $(BIN)/pytest -m "" --timeout 7200
 

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,10 @@ os.environ.setdefault("MLCD_STEP_BACK", "0")
 # Before anything imports NumPy: its matrices are small here, and threads that spin for their share take half the CPU.
 for library in ("OMP", "OPENBLAS"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+# Folders of tests are in memory where there is room: thousands of ledgers are written through to the disk otherwise.
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 # As in a terminal: what a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -37,6 +42,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 gc.disable()
 
 LONGEST = (
+    "test_short_form.py",
     "test_live.py",
     "test_skypilot.py",
     "test_examples.py",

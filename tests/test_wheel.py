@@ -67,6 +67,7 @@ def test_the_wheel_brings_its_license(wheel: Path):
         assert opened.read(place) == (ROOT / "LICENSE").read_bytes()
 
 
+@pytest.mark.night
 def test_the_demo_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path):
     """`make wheel-demo` does the same in an empty environment; that needs a network for what MLCD depends on."""
     with ZipFile(wheel) as opened:

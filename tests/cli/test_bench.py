@@ -109,6 +109,7 @@ def test_more_processes_only_make_it_faster(mlcd: Mlcd, recording: Path, runs: l
     assert mlcd("bench", "train", recording, "--scenario", "all", *more, "-o", "json").document["runs"] == runs
 
 
+@pytest.mark.night
 def test_a_table_sums_it_up_for_a_person(mlcd: Mlcd, recording: Path) -> None:
     shown = mlcd("bench", "train", recording, recording, "--scenario", "fastest", "--method", "all", *OPTIONS)
     assert shown.code == 0

@@ -101,8 +101,12 @@ def test_a_job_is_probed_chosen_run_to_its_end_and_paid_for(folder):
     ("program", "told"),
     [
         ("import no_such_thing", "add `pip install no_such_thing` to `setup:`"),
-        ("raise RuntimeError('shape mismatch')", "the job raised RuntimeError: shape mismatch"),
-        ("print('hello')", "without a report of progress"),
+        pytest.param(
+            "raise RuntimeError('shape mismatch')",
+            "the job raised RuntimeError: shape mismatch",
+            marks=pytest.mark.night,
+        ),
+        pytest.param("print('hello')", "without a report of progress", marks=pytest.mark.night),
     ],
 )
 def test_a_mistake_inside_the_job_is_told_with_its_last_lines_and_stops_the_search(folder, program, told):

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -181,11 +180,15 @@ def test_what_begins_while_somebody_cleans_up_is_not_torn_down(home: Path):
         begun.wait(300)
 
 
-class Waits(VirtualClock):
-    """A clock that lets the system run while it waits, and in which a minute is over at once."""
+@dataclass
+class UntilKilled(VirtualClock):
+    """A clock in which the time that a driver has to answer is over at once; then the driver has been killed."""
+
+    driver: subprocess.Popen[bytes] | None = None
 
     def wait(self, seconds: float) -> None:
-        time.sleep(0.005)
+        if self.driver is not None and self.elapsed_s() > control.DIES_WITHIN_S:
+            self.driver.wait(300)
         super().wait(5.0)
 
 
@@ -195,7 +198,7 @@ def test_down_kills_a_driver_that_does_not_answer_and_tears_down_what_it_left(le
     assert driver.stdout is not None
     assert driver.stdout.readline() == b"held\n"
     with driver:
-        control.down(run, ledger, Waits())
+        control.down(run, ledger, UntilKilled(driver=driver))
         assert driver.wait(300) == -signal.SIGKILL
     account = ledger.account(run)
     assert (account.status, account.open) == (Status.STOPPED, ())

@@ -116,7 +116,12 @@ def record_end(folder: Path, at: float) -> None:
 
 def up_s(folder: Path) -> float:
     """The seconds that an ended launch was up."""
-    return max(0.0, _time_in(folder / "ended", float) - started_at(folder))
+    return max(0.0, ended_at(folder) - started_at(folder))
+
+
+def ended_at(folder: Path) -> float:
+    """When everything of an ended launch was gone."""
+    return _time_in(folder / "ended", float)
 
 
 def started_at(folder: Path) -> float:

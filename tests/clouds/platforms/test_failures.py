@@ -68,6 +68,7 @@ def test_a_process_without_enough_memory_is_out_of_memory(source: str, tmp_path:
     assert told == Diagnosis(Outcome.OUT_OF_MEMORY, "it ran out of memory")
 
 
+@pytest.mark.night
 def test_numpy_and_torch_tell_that_they_are_out_of_memory(tmp_path: Path):
     source = "import numpy; numpy.ones(10**9)"
     assert diagnosis(f"ulimit -d 2000000; {script(tmp_path, source)}", tmp_path).outcome is Outcome.OUT_OF_MEMORY

@@ -313,6 +313,7 @@ def test_what_is_billed_in_real_dollars_begins_only_with_a_yes_to_its_price(tmp_
         assert refused.status == 409
         assert refused.json()["asks"] == (
             "It rents on skypilot:aws for real money, up to $20.00, the budget, for probes and the final run together."
+            "\nNot counted: traffic out of a region, unless the job file says how much (egress)."
         )
         assert refused.error.endswith('To agree, send it again with "yes": true')
         assert stage.written == (0, [], [])

@@ -190,22 +190,15 @@ def waiting_for(process: int) -> set[int]:
 
 @pytest.mark.night  # at each change: test_lost_connections.py
 def test_a_database_that_is_killed_and_comes_back_loses_nothing(service, simulated, until):
-    until(lambda: len(service.workers.processes()) == 1)
-    before = service.workers.processes()
-    for _ in range(5):  # on a busy machine they may be over before it is our turn
-        runs = [service.submit(simulated) for _ in range(2)]
-        until(lambda: all(service.entries(run) >= 4 for run in runs))  # noqa: B023
-        service.server.kill()
-        service.server.start()
-        if in_the_middle := not all(service.is_over(run) for run in runs):
-            break
-    assert in_the_middle
-    until(lambda: all(service.is_over(run) for run in runs))
-    for run in runs:
-        check_books(service.ledger, run)
+    worker, gate, run = in_the_middle_of(service, simulated, until, launch=True)
+    service.server.kill()
+    service.server.start()
+    gate.open()
+    until(lambda: service.is_over(run))
+    check_books(service.ledger, run)
     after = service.submit(simulated)
     until(lambda: service.is_over(after))
-    assert service.workers.processes() == before, "a restart of the database costs no worker"
+    assert service.workers.processes() == [worker], "a restart of the database costs no worker"
 
 
 @pytest.mark.parametrize("how", ["stop", "down"])
