@@ -171,6 +171,8 @@ def both_killed(stage: Stage) -> None:
     began_s = time.monotonic()
     stage.until(lambda: not stage.running(), PROBE_LIFETIME_S + GONE_WITHIN_S)
     stage.notes.append(f"off by themselves after {time.monotonic() - began_s:.0f} s")
+    stage.wait_until_nothing_is_left()
+    assert not stage.events("stopped"), "its disk would be billed"
     stage.box.start_server()
     assert stage.mlcd("clean", "--cloud") == 0, stage.said()
     stage.wait_until_nothing_is_left()
@@ -284,7 +286,8 @@ def functions_killed(stage: Stage) -> None:
     stage.signal(process, signal.SIGKILL)
     process.wait()
     stage.finish("play-1")
-    stage.allowed_usd = stage.unmetered_usd("play-1")
+    settled = [entry["measurement"] for entry in stage.entries("play-1", "settled")]
+    assert all(each["metered"] for each in settled), settled  # that of the launch that was cut short, too
 
 
 @scenario

@@ -91,6 +91,33 @@ class RemembersWork(Protocol):
         """The samples that its checkpoint holds, beyond those that it began with, as far as it has reported."""
 
 
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a launch has used whose end nobody saw, in dollars. Where not all of it is `known`: the most it can be."""
+
+    usd: float
+    known: bool
+
+
+@runtime_checkable
+class TellsUse(Protocol):
+    """Whoever can tell, after a crash, what a launch has used that is billed by use."""
+
+    def use(self, job: Job, label: str) -> Use | None:
+        """What it has used, once it was reclaimed; None where nothing is known of that."""
+
+
+@runtime_checkable
+class TellsBilledTime(Protocol):
+    """Whoever can ask the cloud itself how long the machines of a launch were there."""
+
+    def billed_s(self, launch: Launch) -> float | None:
+        """Seconds that each node is billed for, asked once the machines are gone; None where the cloud does not tell.
+
+        Between an order and the confirmed end minutes pass in which machines are not there yet, or no more.
+        """
+
+
 @runtime_checkable
 class TellsBills(Protocol):
     """A backend whose cloud tells what it charges."""

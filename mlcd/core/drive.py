@@ -20,7 +20,7 @@ from mlcd.core.forecasts import remaining
 from mlcd.core.guarantee import refusal
 from mlcd.core.history import History, Refusal
 from mlcd.core.job import Job
-from mlcd.core.launching import Closing, check_place, closed, cut_short, measured, reserve, saved_work
+from mlcd.core.launching import Closing, by_use, check_place, closed, cut_short, measured, reserve, saved_work
 from mlcd.core.ledger import Account, Book, Decided, Ended, Refused, Resumed, Settled, Stopped, Voided
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Probe, Round, Strategy
@@ -173,7 +173,8 @@ def reclaim(profiler: Profiler, book: Book) -> None:
         else:
             what = "were already gone" if isinstance(seconds, AlreadyGone) else "were torn down afterwards"
             detail, saved = f"the process died; its machines {what}", saved_work(book.account.job, order, profiler)
-            closing.append(Settled(order, cut_short(order, float(seconds), Outcome.INTERRUPTED, detail, saved)))
+            ended = cut_short(order, profiler, float(seconds), Outcome.INTERRUPTED, detail, saved)
+            closing.append(Settled(order, by_use(ended, book.account.job, order, profiler)))
     book.write(*closing)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from mlcd.core.backend import Launch, Profiler, Purpose, RemembersWork
+from mlcd.core.backend import Launch, Profiler, Purpose, RemembersWork, TellsBilledTime, TellsUse
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Space
 from mlcd.core.errors import BackendError, NoAccess, NoCapacity, NothingOrdered, Outage, StillUp
@@ -73,12 +73,12 @@ def closed(
 
     def ended_early(outcome: Outcome, detail: str) -> Settled:
         saved = saved_work(job, order, profiler)
-        return Settled(order, cut_short(order, took_s(), outcome, detail, saved))
+        return Settled(order, cut_short(order, profiler, took_s(), outcome, detail, saved))
 
     try:
         measurement = measure()
         saved = max(measurement.saved_samples, saved_work(job, order, profiler))  # it may save while it is ended
-        return Settled(order, replace(_billed(order, measurement, took_s()), saved_samples=saved)), None
+        return Settled(order, replace(_billed(order, profiler, measurement, took_s()), saved_samples=saved)), None
     except NoCapacity as error:  # an answer about this configuration, and no fault of the place
         free = Measurement(order.configuration, Outcome.LAUNCH_FAILED, took_s(), 0.0, detail=str(error))
         return Settled(order, free), None
@@ -93,10 +93,23 @@ def closed(
         return ended_early(Outcome.INTERRUPTED, type(error).__name__), error
 
 
-def cut_short(order: Launch, seconds: float, outcome: Outcome, detail: str, saved: float = 0.0) -> Measurement:
+def cut_short(
+    order: Launch, profiler: Profiler, seconds: float, outcome: Outcome, detail: str, saved: float = 0.0
+) -> Measurement:
     """A launch that was not measured to its end: no rate, but a bill."""
-    usd = order.bill_usd(seconds)
+    billed_s = _billed_s(order, profiler)
+    usd = order.bill_usd(seconds if billed_s is None else billed_s)
     return Measurement(order.configuration, outcome, seconds, usd, detail=detail, saved_samples=saved)
+
+
+def by_use(ended: Measurement, job: Job, order: Launch, profiler: Profiler) -> Measurement:
+    """A launch that a crash cut short: what it used, where its profiler can tell; at the most what it was held for."""
+    use = profiler.use(job, order.label) if isinstance(profiler, TellsUse) else None
+    if use is None:
+        return ended
+    if not use.known:
+        return replace(ended, usd=min(ended.usd, use.usd))
+    return replace(ended, usd=use.usd, metered=True, detail=f"{ended.detail}; what they used was metered")
 
 
 def saved_work(job: Job, order: Launch, profiler: Profiler) -> float:
@@ -107,13 +120,19 @@ def saved_work(job: Job, order: Launch, profiler: Profiler) -> float:
     return order.saved_samples + more if more else 0.0
 
 
-def _billed(order: Launch, measurement: Measurement, seconds: float) -> Measurement:
+def _billed(order: Launch, profiler: Profiler, measurement: Measurement, seconds: float) -> Measurement:
     """The measurement, paid for as long as its machines were up: tearing real ones down takes time too."""
     if order.most_usd is not None:  # billed by what is used, as its profiler has counted
         return replace(measurement, seconds=max(seconds, measurement.seconds))
-    if abs(seconds - measurement.seconds) < 1e-3:  # a virtual clock agrees, but for rounding
+    billed_s = _billed_s(order, profiler)
+    if billed_s is None and abs(seconds - measurement.seconds) < 1e-3:  # a virtual clock agrees, but for rounding
         return measurement
-    return replace(measurement, seconds=seconds, usd=order.bill_usd(seconds))
+    return replace(measurement, seconds=seconds, usd=order.bill_usd(seconds if billed_s is None else billed_s))
+
+
+def _billed_s(order: Launch, profiler: Profiler) -> float | None:
+    """How long the cloud itself says that a launch is billed, if it says."""
+    return profiler.billed_s(order) if isinstance(profiler, TellsBilledTime) else None
 
 
 def check_place(

@@ -225,7 +225,7 @@ class Failing:
     def used_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
         return 0.0
 
-    def end(self, call: Failing) -> None:
+    def end(self, call: Failing, used: Bill) -> None:
         return None
 
 

@@ -217,7 +217,8 @@ def prewarmed(*, local: bool, calling: CloudCall | None = None) -> tuple[Prewarm
     )
     meter, allocation = Meter(TARIFF, Allocation(1, 1_024, "s3"), 10), Allocation(1, 1_024, "s3")
     orders = Orders(None, allocation, None, "", "", local, 1.0)  # type: ignore[arg-type]
-    caller = SimpleNamespace(bucket=bucket, end=lambda call: None)
+    journal = SimpleNamespace(paid=lambda bill: None)
+    caller = SimpleNamespace(bucket=bucket, end=lambda call, used: None, journal=journal)
     workers = Workers(caller, orders, Models(Path(), bucket), Durations())  # type: ignore[arg-type]
     group = Group(workers, train_epoch, lambda *_: [{}], "epoch 2 of trial 0", meter, call=calling)
     return Prewarmed("run", 0, 2, group, "gate", ExitStack()), objects
@@ -274,7 +275,8 @@ class TestInternals:
         from mlcd.clouds.functions.lithops_internals import count_requests
 
         client = boto3.client("s3", "us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
-        since = count_requests(SimpleNamespace(storage=SimpleNamespace(get_client=lambda: client)))
+        noted: list[str] = []
+        since = count_requests(SimpleNamespace(get_client=lambda: client), noted.append)
         for method, url in (
             ("PUT", "http://s3/bucket/key"),
             ("GET", "http://s3/bucket?list-type=2&prefix=a/b"),
@@ -286,6 +288,7 @@ class TestInternals:
         ):
             client.meta.events.emit("before-send.s3.Any", request=SimpleNamespace(method=method, url=url))
         assert (since(), since()) == ((3, 2), (0, 0))
+        assert noted == ["put", "put", "put", "get", "get"]
 
     def test_what_it_takes_to_create_a_function_is_heard(self):
         from botocore.hooks import HierarchicalEmitter

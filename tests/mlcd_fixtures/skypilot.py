@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from fnmatch import fnmatch
 from math import inf
 from typing import Any
@@ -125,6 +126,8 @@ class InMemory:
     """That clusters have gone by themselves: only when it is asked for the bill."""
     before_launch: Callable[[], None] = lambda: None
     after_launch: Callable[[], None] = lambda: None
+    tells_ends: bool = True
+    """Whether AWS says when machines have ended; it does not always."""
     lost_database: bool = False
     """SkyPilot does not know any cluster any more; the cloud does."""
     says: Callable[[float, float], str] | None = None
@@ -245,14 +248,20 @@ class InMemoryEc2:
             if any(f"i-{cluster.name}-{node}" in InstanceIds for node in range(cluster.task["num_nodes"])):
                 cluster.downed_s = min(cluster.downed_s, self.sky.clock.elapsed_s())
 
+    def _at(self, elapsed_s: float) -> datetime:
+        return self.sky.clock.now() + timedelta(seconds=elapsed_s - self.sky.clock.elapsed_s())
+
     def _is_here(self, cluster: Cluster) -> bool:
         return str(cluster.task["resources"]["infra"]).endswith(f"/{self.region}")
 
     def _machine(self, cluster: Cluster, node: int) -> dict[str, Any]:
         gone = self.sky.clock.elapsed_s() >= cluster.gone_s
+        ended = f"User initiated ({self._at(cluster.gone_s):%Y-%m-%d %H:%M:%S} GMT)" if gone else ""
         return {
             "InstanceId": f"i-{cluster.name}-{node}",
             "State": {"Name": "terminated" if gone else "running"},
+            "LaunchTime": self._at(cluster.asked_s).replace(microsecond=0),
+            "StateTransitionReason": ended if self.sky.tells_ends else "",
             "Tags": [{"Key": key, "Value": value} for key, value in cluster.task["resources"]["labels"].items()],
         }
 

@@ -52,6 +52,8 @@ class Call:
     """Functions that were called together. `gone`: why one is known not to answer any more; empty if it may."""
 
     deployed: Sequence[Deployed] = ()
+    job: str = ""
+    """What Lithops calls it, among the calls of an executor."""
 
     def __init__(self, futures: list[Any], bucket: Any, gone: Callable[[Any], str]) -> None:
         self.futures = futures
@@ -77,14 +79,11 @@ class Call:
         return lithops_internals.began_at(self.futures[number])
 
     def used_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
-        """Seconds that a function is billed for: since it reports to be up, else by Lithops' time.
+        """Seconds that a function is billed for.
 
         `abandoned`: if it has not answered, nobody waits for it any more; else it is billed until now.
         """
-        report = (answer.report if answer is not None else None) or {}
-        began_at = report.get("up_at") or (answer.began_at if answer is not None else self.began_at(number))
-        ended_at = report.get("ended_at") or (answer.ended_at if answer is not None else None) or now
-        return max(0.0, ended_at - began_at) if began_at is not None else 0.0
+        return used_here_s(answer, self.began_at(number) if answer is None else None, now)
 
     def bucket_requests(self) -> Requests:
         """Requests to the bucket since the last time that this was asked; on this machine it is a folder."""
@@ -124,11 +123,25 @@ class CloudCall(Call):
 
     def used_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
         """Seconds that a function is billed for, at the most."""
-        if answer is None:
-            return (max(now, self._until) if abandoned else now) - self._called_at
-        process_at = float((answer.report or {}).get("process_at", 0.0))
-        began_at = max(process_at, answer.submitted_at or self._called_at)
-        return max(0.0, (answer.ended_at or now) + FINISH_S - began_at)
+        latest = max(now, self._until) if answer is None and abandoned else now
+        return used_there_s(answer, self._called_at, latest)
+
+
+def used_here_s(answer: Answer | None, began_at: float | None, now: float) -> float:
+    """On this machine: since a function reports to be up, else by Lithops' time, else since `began_at`, if known."""
+    report = (answer.report if answer is not None else None) or {}
+    began_at = report.get("up_at") or (answer.began_at if answer is not None else began_at)
+    ended_at = report.get("ended_at") or (answer.ended_at if answer is not None else None) or now
+    return max(0.0, ended_at - began_at) if began_at is not None else 0.0
+
+
+def used_there_s(answer: Answer | None, called_at: float, now: float) -> float:
+    """On a cloud: since a function's process began, or since its call; one that has not answered, until now."""
+    if answer is None:
+        return now - called_at
+    process_at = float((answer.report or {}).get("process_at", 0.0))
+    began_at = max(process_at, answer.submitted_at or called_at)
+    return max(0.0, (answer.ended_at or now) + FINISH_S - began_at)
 
 
 def record_deadline(folder: Path, until: float) -> None:

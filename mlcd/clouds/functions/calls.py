@@ -30,6 +30,8 @@ from mlcd.clouds.environment import inherited
 from mlcd.clouds.functions import lithops_internals
 from mlcd.clouds.functions.called import Call, CloudCall, Deployed, Requests, record_deadline
 from mlcd.clouds.functions.code import store_code
+from mlcd.clouds.functions.journal import Called, Journal
+from mlcd.clouds.functions.meter import Bill
 from mlcd.clouds.functions.shipped import run_shipped
 from mlcd.clouds.functions.throttle import threads_of
 from mlcd.core.errors import BackendError, MissingExtra
@@ -63,6 +65,7 @@ class Caller:
         self._closed = self._called = False
         self._code = ""
         self._deployed: list[Deployed] = []
+        self.journal = Journal(folder)
         lithops = _lithops(home / "lithops" if platform == LOCALHOST else None)
         with _importing:
             if platform == LOCALHOST:
@@ -72,7 +75,7 @@ class Caller:
             else:
                 self._executor = _cloud_executor(lithops, platform)
                 self._refused = lithops_internals.hear_refusals(self._executor)
-                self._asked = lithops_internals.count_requests(self._executor)
+                self._asked = lithops_internals.count_requests(self.bucket, self.journal.asked)
 
     @property
     def bucket(self) -> Any:
@@ -87,11 +90,15 @@ class Caller:
         """On a cloud, let Lithops create the function unless it exists; it calls some itself for that."""
         if self._platform == LOCALHOST:
             return
+        self.journal.deploying()
+        took: list[Deployed] = []
         try:
-            took = lithops_internals.deploy(self._executor, self._memory_mb)
+            took = [Deployed(*each) for each in lithops_internals.deploy(self._executor, self._memory_mb)]
         except Exception as error:  # Lithops and the clouds' clients raise many types
             raise CallRefused(f"{self._platform} did not create the function: {one_line(error)}") from error
-        self._deployed += [Deployed(*each) for each in took]
+        finally:
+            self.journal.deployed(took)
+        self._deployed += took
 
     def call(self, function: Callable[..., Any], orders: Sequence[dict[str, Any]], timeout_s: float) -> Call:
         """Call the function once for each order, all at once. None lives longer than `timeout_s`."""
@@ -102,6 +109,7 @@ class Caller:
             orders = [{**order, "code": self._code, "work": function.__name__} for order in orders]
             record_deadline(self.folder, time.time() + timeout_s)
         until = time.time() + timeout_s
+        called = self._noted(orders, until)
         try:
             futures = self._executor.map(
                 function if is_local else lithops_internals.by_value(run_shipped),
@@ -112,18 +120,41 @@ class Caller:
                 include_modules=None,
             )
         except Exception as error:  # Lithops and the clouds' clients raise many types
+            self.journal.refused(called.job)
             raise CallRefused(f"{self._platform} did not take the call: {one_line(error)}") from error
-        if is_local:
-            return Call(list(futures), self._executor.internal_storage, self._gone)
+        call = self._call(list(futures), until)
+        call.job = called.job
+        return call
+
+    def _noted(self, orders: Sequence[dict[str, Any]], until: float) -> Called:
+        """What is about to be called, in the journal."""
+        called = Called(
+            self._executor.executor_id,
+            lithops_internals.next_job(self._executor),
+            len(orders),
+            time.time(),
+            until,
+            self._memory_mb,
+            orders[0]["storage"],
+            requests_most=sum(order["requests_most"] or 0 for order in orders),
+            gate=orders[0].get("gate", ""),
+            backend=self.bucket.backend,
+            bucket=self.bucket.bucket,
+        )
+        self.journal.called(called)
+        return called
+
+    def _call(self, futures: list[Any], until: float) -> Call:
+        if self._platform == LOCALHOST:
+            return Call(futures, self._executor.internal_storage, self._gone)
         deployed, self._deployed = self._deployed, []
         asked = Requests(len(futures) * PUTS + (0 if self._called else ENDING_PUTS), len(futures) * GETS)
         self._called = True
-        return CloudCall(
-            list(futures), self._executor.internal_storage, until, deployed, self._asked, asked, self._refused
-        )
+        return CloudCall(futures, self._executor.internal_storage, until, deployed, self._asked, asked, self._refused)
 
-    def end(self, call: Call) -> None:
-        """Have done with a call; functions that still run are ended where that can be done."""
+    def end(self, call: Call, used: Bill) -> None:
+        """Have done with a call, which used so much; functions that still run are ended where that can be done."""
+        self.journal.ended(call.job, used, time.time())
         lithops_internals.stop_watching(self._executor, call.futures)
         if self._platform == LOCALHOST:
             lithops_internals.kill(self._executor, call.futures, BackendError("given up"))
@@ -140,6 +171,13 @@ class Caller:
         lithops_internals.close(self._executor)
         with suppress(Exception):  # a bucket that cannot be reached now keeps some small objects
             lithops_internals.forget(self._executor, self._runtime)
+
+
+def open_bucket(home: Path, backend: str) -> Any:
+    """Lithops' client of a storage, without an executor. `backend`: Lithops' name of it."""
+    if backend == LOCALHOST:
+        return _lithops(home / "lithops").Storage(config={"lithops": {"storage": LOCALHOST}})
+    return _lithops(None).Storage(backend=backend)
 
 
 def _lithops(place: Path | None) -> Any:

@@ -57,9 +57,14 @@ class FunctionLaunch:
     """Calls the functions of the next allocation for a trial, an epoch, with a meter of their own and the most seconds
     to wait. None if the call failed: not an error, the next epoch then only starts later."""
     taken_over: Prewarmed | None = None
+    left_usd: float = 0.0
+    """For functions that a killed process had called ahead, and that nobody took over."""
     samples: float = 0.0
     last_report_s: float = 0.0
     prewarmed: Prewarmed | None = None
+
+    def __post_init__(self) -> None:
+        self.meter.book("left behind", self.left_usd)
 
     def events(self) -> Events:
         """The events, until the work is done or the time or the budget is over."""
@@ -138,7 +143,7 @@ class FunctionLaunch:
         start_s = max(0.0, last["up_at"] - group.called_at)
         if start_s > 0:  # prewarmed functions had started before the call
             self.workers.durations.record(READY, self.workers.orders.allocation, start_s + last["load_s"])
-        usd, used_s = self._prewarmed_cost()
+        usd, used_s = self._besides()
         loss = math.fsum(report["loss"] for report in reports) / sum(report["evaluated"] for report in reports)
         usd += self.meter.usd(group.bill, seconds)
         parts = start_s, last["load_s"], last["compute_s"], last["sync_s"]
@@ -147,12 +152,13 @@ class FunctionLaunch:
         epoch = replace(epoch, function_s=used_s, requests=group.bill.requests, retries=group.attempt)
         return self._sample(epoch, self.workers.orders.task.workload.samples)
 
-    def _prewarmed_cost(self) -> tuple[float, float]:
-        """The cost of prewarmed functions to this launch, and their billed seconds."""
+    def _besides(self) -> tuple[float, float]:
+        """The cost of functions for other epochs to this launch, and the billed seconds of prewarmed ones."""
+        left_usd, self.left_usd = self.left_usd, 0.0
         if self.prewarmed is None:
-            return 0.0, 0.0
+            return left_usd, 0.0
         used = self.prewarmed.used()
-        return self.prewarmed.group.meter.functions_usd(used), used.function_s
+        return left_usd + self.prewarmed.group.meter.functions_usd(used), used.function_s
 
     def _train_sample(self, work: TrainEpochs, functions: int) -> Events:
         """Train a sample of the data. All epochs are one call, and share its cost."""

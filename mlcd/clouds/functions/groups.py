@@ -206,8 +206,10 @@ class Group:
     def end(self) -> None:
         """Close an attempt: end what still runs, and bill all of it."""
         if self.call is not None:
-            self.bill.add(self.call, self.call.answers(), time.time())
-            self.workers.caller.end(self.call)
+            used = Bill()
+            used.add(self.call, self.call.answers(), time.time())
+            self.bill.join(used)
+            self.workers.caller.end(self.call, used)
             self.call = None
         self.meter.settle(self.name, self.bill, time.time() - self.began_at)
 
@@ -287,6 +289,7 @@ class Prewarmed:
         self.paid = Bill()
         if self.group.call is not None:
             self.paid.add(self.group.call, self.group.call.answers(), time.time(), abandoned=False)
+            self.group.workers.caller.journal.paid(self.paid)
         return self.paid
 
     def take_over(self, meter: Meter, model: str | None) -> bool:

@@ -18,16 +18,18 @@ from uuid import uuid4
 
 from mlcd.clouds.functions.bucket import Models, store
 from mlcd.clouds.functions.called import deadline_in
-from mlcd.clouds.functions.calls import LOCALHOST, Caller, CallRefused
+from mlcd.clouds.functions.calls import LOCALHOST, Caller, CallRefused, open_bucket
 from mlcd.clouds.functions.function_launch import FunctionLaunch
 from mlcd.clouds.functions.groups import Durations, GroupFailed, Prewarmed, Workers
+from mlcd.clouds.functions.journal import Journal
 from mlcd.clouds.functions.meter import Meter
 from mlcd.clouds.functions.orders import Faults, Orders
+from mlcd.clouds.functions.recall import USED, Recall, Share, Used, used_in
 from mlcd.clouds.launches import Launches, before_ordering
 from mlcd.clouds.local import teardown
 from mlcd.clouds.local.reclaim import reclaim
 from mlcd.clouds.local.teardown import Watchdog
-from mlcd.core.backend import Events, Launch, Provenance
+from mlcd.core.backend import Events, Launch, Provenance, Use
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError
 from mlcd.core.job import Job
@@ -48,7 +50,7 @@ class LithopsFunctions:
 
     `platform`: this machine, or a platform of the user's Lithops configuration (aws_lambda, gcp_functions, ...).
     `durations`: of epochs so far. `retry_s`: how long requests to a storage that does not answer are retried.
-    `prewarmed`: functions that were called for the next launch.
+    `prewarmed`: functions that were called for the next launch. `recall`: finds out what a killed launch has used.
     """
 
     home: Path
@@ -59,6 +61,7 @@ class LithopsFunctions:
     durations: Durations = field(default_factory=Durations)
     retry_s: float = RETRY_S
     prewarmed: Prewarmed | None = None
+    recall: Recall | None = None
 
     provenance = Provenance.LIVE
 
@@ -71,8 +74,9 @@ class LithopsFunctions:
         """Call functions and yield what they report."""
         started_s, allocation, task = self.clock.elapsed_s(), allocated(launch.configuration), on_functions(job)
         prewarmed = self._taken_over(launch)
-        taken = {"took_over": prewarmed.group.workers.caller.folder.name} if prewarmed is not None else {}
-        folder = self.launches.open(launch, platform=self.platform, **taken)
+        left = self.left_behind(_run_of(launch)) if prewarmed is None else None
+        taken = prewarmed.group.workers.caller.folder if prewarmed is not None else left
+        folder = self._open(launch, took_over=taken.name if taken is not None else "")
         with ExitStack() as stack:
             if self.platform == LOCALHOST:
                 stack.enter_context(Watchdog(folder, launch.lifetime_s))
@@ -85,6 +89,9 @@ class LithopsFunctions:
             else:
                 with before_ordering():  # the data are stored before any function is called
                     workers = self._workers(stack, folder, job, launch, allocation, done)
+            left_usd = self.left_usd(job, left)
+            if left is not None:
+                stack.callback(teardown.tear_down, left)
             if self.platform != LOCALHOST:
                 with suppress(CallRefused):  # it is tried again with the first call, and fails there
                     workers.caller.deploy()
@@ -93,26 +100,75 @@ class LithopsFunctions:
             meter = Meter(task.tariff, allocation, steps, launch.most_usd)
             lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S
             prewarm = partial(self._prewarm, job, launch)
-            begun = FunctionLaunch(launch, workers, meter, self.clock, started_s, lasts_s, prewarm, prewarmed)
+            of_others = prewarm, prewarmed, left_usd
+            begun = FunctionLaunch(launch, workers, meter, self.clock, started_s, lasts_s, *of_others)
             yield from begun.events()
 
     def reclaim(self, label: str) -> float | None:
         """End what a crash left of a launch; return the seconds that it was up.
 
-        On a cloud its functions go on until their deadline: so long it was up.
+        On a cloud its functions go on: it was up until they ended or, where that cannot be found out, their deadline.
         """
         folder = self.launches.find(label)
         if folder is None:
             return None
         took_over = self.launches.order(folder).get("took_over", "")
-        names = [name for name in (took_over, f"{label}{PREWARMED_SUFFIX}") if name]
-        beside = [found for name in names if (found := self.launches.find(name)) is not None]
+        taken = self.launches.find(took_over) if took_over else None
+        ahead = self._called_ahead(folder)
+        beside = [each for each in (taken, ahead) if each is not None]
         for other in beside:
             teardown.tear_down(other)
+        if self.platform == LOCALHOST:
+            seconds = reclaim(folder)
+            self._recalled(folder, taken, ahead)
+            return seconds
+        used = self._recalled(folder, taken, ahead)
         deadlines = [until for each in (folder, *beside) if (until := deadline_in(each)) is not None]
-        if self.platform != LOCALHOST and deadlines and not (folder / "ended").exists():
-            teardown.record_end(folder, max(deadlines))
+        ended_at = used.ended_at if used is not None else max(deadlines, default=None)
+        if ended_at is not None and not (folder / "ended").exists():
+            teardown.record_end(folder, ended_at)
         return reclaim(folder)
+
+    def use(self, job: Job, label: str) -> Use | None:
+        """What a launch has used, once it was reclaimed; None where its records are lost."""
+        folder = self.launches.find(label)
+        used = used_in(folder) if folder is not None else None
+        return Use(used.usd(on_functions(job).tariff), used.known) if used is not None else None
+
+    def _called_ahead(self, folder: Path) -> Path | None:
+        """The functions that a launch has called for the next one; those of an earlier one of its name are not its."""
+        ahead = self.launches.find(f"{folder.name}{PREWARMED_SUFFIX}")
+        is_its = ahead is not None and teardown.started_at(ahead) >= teardown.started_at(folder)
+        return ahead if is_its else None
+
+    def left_behind(self, run: str) -> Path | None:
+        """On a cloud: functions that a killed process had called ahead, of a run none of whose launches was open then.
+
+        Nobody has taken them over, and nobody has paid for them since.
+        """
+        if self.platform == LOCALHOST:
+            return None
+        folders = (order.parent for order in self.launches.root.glob(f"{run}-*{PREWARMED_SUFFIX}/order.json"))
+        return next((each for each in folders if not (each / "ended").exists()), None)
+
+    def left_usd(self, job: Job, left: Path | None) -> float:
+        """What they have used that nobody has paid; they are told to end."""
+        used = self._recall.used(left, [Share(Journal(left), taken_over=True)]) if left is not None else None
+        return used.usd(on_functions(job).tariff) if used is not None else 0.0
+
+    @property
+    def _recall(self) -> Recall:
+        return self.recall or Recall(partial(open_bucket, self.home), self.clock.wait)
+
+    def _recalled(self, folder: Path, taken: Path | None, ahead: Path | None) -> Used | None:
+        """What a launch has used: its own functions, those that it has taken over, and those that it called ahead."""
+        folders = [each for each in (folder, taken, ahead) if each is not None]
+        shares = [Share(Journal(each), each == taken, self._ended_at(each)) for each in folders]
+        return self._recall.used(folder, shares)
+
+    def _ended_at(self, folder: Path) -> float | None:
+        """When the processes of a launch on this machine were ended; None on a cloud."""
+        return teardown.ended_at(folder) if self.platform == LOCALHOST else None
 
     def leftovers(self) -> set[str]:
         """Launches that still have processes on this machine."""
@@ -124,6 +180,13 @@ class LithopsFunctions:
         if self.prewarmed is not None:
             self.prewarmed.ending.close()
             self.prewarmed = None
+
+    def _open(self, launch: Launch, **facts: object) -> Path:
+        """The folder of a new launch, with nothing in it of an earlier one of that name."""
+        folder = self.launches.open(launch, platform=self.platform, **facts)
+        (folder / USED).unlink(missing_ok=True)
+        Journal(folder).begin()
+        return folder
 
     def _workers(
         self, stack: ExitStack, folder: Path, job: Job, launch: Launch, allocation: Allocation, done: int = 0
@@ -155,7 +218,7 @@ class LithopsFunctions:
         then = work.then if (work := work_of(launch)) is not None else None
         if then is None:
             return None
-        folder = self.launches.open(replace(launch, label=f"{launch.label}{PREWARMED_SUFFIX}"), platform=self.platform)
+        folder = self._open(replace(launch, label=f"{launch.label}{PREWARMED_SUFFIX}"))
         with ExitStack() as stack:
             if self.platform == LOCALHOST:
                 stack.enter_context(Watchdog(folder, None))

@@ -7,17 +7,25 @@ futures, the client of a bucket) is used where it is needed.
 from __future__ import annotations
 
 import atexit
+import json
+import pickle
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from mlcd.core.errors import BackendError
+from mlcd.planners.functions.storages.storage import one_line
+
 WRITTEN_AGAINST = "3.8"
+JOBS = "lithops.jobs"
+"""Where Lithops keeps what it writes about calls, in a bucket."""
 
 
 def no_such_key() -> type[Exception]:
@@ -33,6 +41,41 @@ def temporary_folder() -> str:
     from lithops.constants import TEMP_DIR
 
     return str(TEMP_DIR)
+
+
+def next_job(executor: Any) -> str:
+    """What Lithops will call the next `map` of this executor."""
+    return f"M{executor.total_jobs:03d}"
+
+
+def statuses(bucket: Any, name: str, executor: str, job: str) -> dict[int, str]:
+    """The keys of what the functions of a `map` have noted when they ended, by the number of each."""
+    keys = bucket.list_keys(name, f"{JOBS}/{executor}-{job}/")
+    return {int(key.split("/")[-2]): key for key in keys if key.endswith("/status.json")}
+
+
+class Told(NamedTuple):
+    """What a function has noted when it ended: what it answered, if it did, and when it began and ended."""
+
+    report: dict[str, Any] | None
+    began_at: float | None
+    ended_at: float | None
+    submitted_at: float | None
+
+
+def told_in(status: bytes) -> Told:
+    """What a status says. Lithops writes an answer as Python writes the bytes of its pickle; a long one elsewhere."""
+    told = json.loads(status)
+    report = pickle.loads(literal_eval(told["result"])) if "result" in told else None
+    times = (told.get(name) for name in ("worker_start_tstamp", "worker_end_tstamp", "host_submit_tstamp"))
+    return Told(report, *times)
+
+
+def remove(bucket: Any, name: str, executor: str) -> None:
+    """Remove what an executor has left in its bucket; the names of others may begin as its own does."""
+    keys = bucket.list_keys(name, f"{JOBS}/{executor}")
+    own = [key for key in keys if key.startswith((f"{JOBS}/{executor}/", f"{JOBS}/{executor}-"))]
+    bucket.delete_objects(name, own)
 
 
 def began_at(future: Any) -> float | None:
@@ -131,17 +174,17 @@ class _Calls:
         self.took.append((self._memory_mb.get(self.called, 0), time.perf_counter() - self._began_s))
 
 
-def count_requests(executor: Any) -> Callable[[], tuple[int, int]]:
-    """Where the bucket is S3: what tells how many requests to put (or list) and to get were made since it last told."""
-    client, asked = executor.storage.get_client(), {"put": 0, "get": 0}
+def count_requests(bucket: Any, note: Callable[[str], object] = lambda kind: None) -> Callable[[], tuple[int, int]]:
+    """Where the bucket is S3: what tells how many requests to put (or list) and to get were made since it last told.
+
+    `note`: is told the kind of each before it is sent.
+    """
+    client, asked = bucket.get_client(), {"put": 0, "get": 0}
 
     def count(request: Any, **_: Any) -> None:
-        parts = urlsplit(request.url)
-        names_key = "/" in parts.path.strip("/") or "list-type" not in parts.query
-        if request.method in ("GET", "HEAD"):
-            asked["get" if names_key else "put"] += 1
-        elif request.method != "DELETE" and "delete" not in parse_qs(parts.query, keep_blank_values=True):
-            asked["put"] += 1
+        if (kind := _kind_of(request)) is not None:
+            asked[kind] += 1
+            note(kind)
 
     def since() -> tuple[int, int]:
         taken = asked["put"], asked["get"]
@@ -151,6 +194,25 @@ def count_requests(executor: Any) -> Callable[[], tuple[int, int]]:
     if hasattr(client, "meta"):
         client.meta.events.register("before-send.s3", count)
     return since
+
+
+def _kind_of(request: Any) -> str | None:
+    """As S3 bills it: 'put' or 'get'; None: to delete is free."""
+    parts = urlsplit(request.url)
+    names_key = "/" in parts.path.strip("/") or "list-type" not in parts.query
+    if request.method in ("GET", "HEAD"):
+        return "get" if names_key else "put"
+    is_free = request.method == "DELETE" or "delete" in parse_qs(parts.query, keep_blank_values=True)
+    return None if is_free else "put"
+
+
+@contextmanager
+def bucket_errors() -> Iterator[None]:
+    """Turn what a cloud's client raises, and what a damaged object does, into a `BackendError`."""
+    try:
+        yield
+    except Exception as error:  # the clients' errors share no class
+        raise BackendError(f"the bucket cannot be read: {one_line(error)}") from error
 
 
 def hear_refusals(executor: Any) -> Callable[[Any], str]:
@@ -185,7 +247,7 @@ def know_runtime(executor: Any, runtime: str) -> None:
 def forget(executor: Any, runtime: str | None) -> None:
     """Remove what an executor has left in its bucket and, with `runtime`, in its folders on this machine."""
     number, bucket = executor.executor_id, executor.storage
-    bucket.delete_objects(bucket.bucket, bucket.list_keys(bucket.bucket, f"lithops.jobs/{number}"))
+    remove(bucket, bucket.bucket, number)
     if runtime is None:
         return
     from lithops.constants import FN_LOG_FILE, JOBS_DIR, LOGS_DIR, RN_LOG_FILE

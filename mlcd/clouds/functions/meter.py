@@ -57,6 +57,15 @@ class Bill:
                 self.requests += answer.report.get("requests", 0)
                 self.puts += answer.report.get("puts", 0)
 
+    def join(self, other: Bill) -> None:
+        """Add another one."""
+        self.calls += other.calls
+        self.function_s += other.function_s
+        self.requests += other.requests
+        self.deployed_gb_s += other.deployed_gb_s
+        self.puts += other.puts
+        self.bucket = self.bucket.plus(other.bucket)
+
 
 @dataclass(frozen=True)
 class Grant:
@@ -140,6 +149,10 @@ class Meter:
         if self.most_usd is None:
             return math.inf
         return self.most_usd - math.fsum(self._spent.values()) - math.fsum(self._reserved.values())
+
+    def book(self, key: object, usd: float) -> None:
+        """Book what was used besides."""
+        self._spent[key] = usd
 
     def settle(self, key: object, bill: Bill, seconds: float) -> None:
         """An attempt is over: release its reserve, and book what it used."""

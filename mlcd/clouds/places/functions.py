@@ -29,7 +29,7 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     wall = WallClock(started_at or datetime.now(UTC))
     endpoints = Endpoints(task.storages, task.endpoints, home() / "storages")
     backend = LithopsFunctions(home(), wall, endpoints, rest or "localhost")
-    space = calibration_space(task, PROBE_HERE) if job.on == HERE else calibration_space(task)
+    space = calibration_space(task, PROBE_HERE) if job.on == HERE else calibration_space(task, deploys=True)
 
     def close() -> None:
         backend.close()

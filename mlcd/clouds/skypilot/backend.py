@@ -1,6 +1,7 @@
 """The skypilot backend: machines of any cloud, and jobs on them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -14,7 +15,7 @@ from mlcd.clouds.platforms import Reader, Reads
 from mlcd.clouds.skypilot.follow import CHECK, Follower, NeverReached, Stream
 from mlcd.clouds.skypilot.leave import ASKED, Leaving
 from mlcd.clouds.skypilot.sdk import Sdk
-from mlcd.clouds.skypilot.tagged import AWS, TaggedMachines
+from mlcd.clouds.skypilot.tagged import AWS, Machine, TaggedMachines
 from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, cluster_of, first_boot, owner_of, shipped, task_of
 from mlcd.core.backend import AlreadyGone, Events, Launch
 from mlcd.core.clock import Clock
@@ -41,7 +42,7 @@ class SkyPilot(KeepsLaunches):
     home: Path
     clock: Clock
     machines: TaggedMachines = AWS
-    bill_source = "SkyPilot's cost report: list prices of the machines, without their disks and addresses"
+    bill_source = "SkyPilot's cost report: list prices of the machines, without disks, addresses and traffic"
 
     def name(self, label: str) -> str:
         """The name of a launch's cluster."""
@@ -159,8 +160,18 @@ class SkyPilot(KeepsLaunches):
             return None
         return teardown.up_s(folder) if machines else None
 
+    def billed_s(self, launch: Launch) -> float | None:
+        """How long AWS says that a node was there; None on other clouds, and where AWS cannot be asked."""
+        offer, now = launch.configuration.offer, self.clock.now().timestamp()
+        machines: list[Machine] = []
+        with suppress(BackendError):
+            if offer.cloud == "aws" and self.client.rents_with_credentials_here():
+                regions = [offer.region] if offer.region else ()
+                machines = self.machines.find(self._name_ordered(launch.label), regions)
+        return sum(machine.billed_s(now) for machine in machines) / launch.configuration.nodes if machines else None
+
     def billed_usd(self, labels: Sequence[str]) -> Mapping[str, float]:
-        """What SkyPilot's cost report says: list prices of machines, without disks and addresses."""
+        """What SkyPilot's cost report says: list prices of machines, without disks, addresses and traffic."""
         by_name = self.client.billed_usd()
         names = {label: self._name_ordered(label) for label in labels}
         return {label: by_name[name] for label, name in names.items() if name in by_name}

@@ -3,10 +3,12 @@
 Every machine of a launch has the tag `mlcd`, with the name of its cluster, from the moment it is ordered.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -19,23 +21,35 @@ EVERYWHERE = "mlcd-*"
 FIRST_REGION = "us-east-1"
 """It is always enabled, and knows the others."""
 GONE = ("shutting-down", "terminated")
+MINIMUM_S = 60.0
+ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
+"""When a machine was ended, in the reason of its last change: 'User initiated (2026-11-18 08:50:19 GMT)'."""
 SIDE_BY_SIDE = 8
 """Regions that are asked at the same time."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine of AWS. `state`: as EC2 names it; terminated machines are shown for about an hour."""
+    """A machine of AWS. `state`: as EC2 names it; terminated machines are shown for about an hour.
+
+    `launched_at`, `ended_at`: seconds since 1970. AWS does not always say when a machine has ended.
+    """
 
     id: str
     region: str
     cluster: str
     state: str
+    launched_at: float
+    ended_at: float | None = None
 
     @property
     def is_gone(self) -> bool:
         """Whether it is billed no more."""
         return self.state in GONE
+
+    def billed_s(self, now: float) -> float:
+        """The seconds that AWS bills at the most: a minute at the least; its times are whole seconds."""
+        return max(MINIMUM_S, (now if self.ended_at is None else self.ended_at + 1.0) - self.launched_at)
 
     def __str__(self) -> str:
         return f"{self.id} in {self.region} ({self.cluster})"
@@ -79,8 +93,14 @@ class TaggedMachines:
         for page in pages.paginate(Filters=[{"Name": f"tag:{TAG}", "Values": [cluster]}]):
             for instance in (each for reservation in page["Reservations"] for each in reservation["Instances"]):
                 tags = {tag["Key"]: tag["Value"] for tag in instance["Tags"]}
-                found.append(Machine(instance["InstanceId"], region, tags[TAG], instance["State"]["Name"]))
+                times = instance["LaunchTime"].timestamp(), _ended_at(instance)
+                found.append(Machine(instance["InstanceId"], region, tags[TAG], instance["State"]["Name"], *times))
         return found
+
+
+def _ended_at(instance: Mapping[str, Any]) -> float | None:
+    at = ENDED_AT.search(instance.get("StateTransitionReason") or "")
+    return datetime.fromisoformat(f"{at[1]}+00:00").timestamp() if at else None
 
 
 AWS = TaggedMachines()

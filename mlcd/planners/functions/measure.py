@@ -2,7 +2,7 @@
 
 Functions are billed for what they use. A launch whose epochs have all come costs their sum; of one that was cut short,
 nobody has told what its last attempts used: it costs the most that it can have, in that time and with the epochs that
-can have been begun.
+can have been begun. What one has used whose process was killed, its backend may find out afterwards.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from mlcd.core.backend import Backend, Launch, Progress, Purpose
+from mlcd.core.backend import Backend, Launch, Progress, Purpose, TellsUse, Use
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample
 from mlcd.core.strategy import Look, Watch
@@ -95,6 +95,10 @@ class FunctionsProfiler:
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch."""
         return self.backend.reclaim(label)
+
+    def use(self, job: Job, label: str) -> Use | None:
+        """What a launch has used that a crash cut short, where its backend can tell."""
+        return self.backend.use(job, label) if isinstance(self.backend, TellsUse) else None
 
 
 def _so_far(launch: Launch, reports: _Reports, now: Sample) -> Measurement:

@@ -7,7 +7,7 @@ from itertools import cycle
 
 from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
 from mlcd.core.units import counted
-from mlcd.planners.functions.nouns import Allocation, ByUse, FunctionsTask, TrainEpochs
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, ByUse, FunctionsTask, TrainEpochs
 from mlcd.planners.functions.workload import CALIBRATION_STEPS, MB_PER_VCPU, Tariff
 
 FEW, MANY = 2, 8
@@ -16,11 +16,20 @@ CALIBRATION = ProbeTime(120.0, 0.0)
 MEMORIES = 4
 """Memory sizes at which computing is measured, evenly apart in their logarithm."""
 
+BUILD_S, BUILD_MB = 120.0, 512
+"""On a cloud Lithops' layer is built by a function of its own, which is ended after so long."""
+ASK_S = 60.0
+"""A function that was created is called once, and asked what it has; the call is given up after so long."""
+DEPLOY_REQUESTS = 20
+"""To put something into the bucket, and to get something: the layer, what Lithops notes, the data, the code."""
 
-def configuration(task: FunctionsTask, allocation: Allocation, work: TrainEpochs | None) -> Configuration:
+
+def configuration(
+    task: FunctionsTask, allocation: Allocation, work: TrainEpochs | None, *, deploys: bool = False
+) -> Configuration:
     """The allocation with what it costs beyond its time, for this work: calls, requests, a storage's first minutes.
 
-    Without work it is calibrated.
+    Without work it is calibrated. `deploys`: its function may have to be created first.
     """
     tariff = frozen(task)
     rate = tariff.storage(allocation.storage)
@@ -29,6 +38,8 @@ def configuration(task: FunctionsTask, allocation: Allocation, work: TrainEpochs
     iterations = task.workload.iterations(allocation.functions) if work is not None else CALIBRATION_STEPS
     requests = iterations * (10 * allocation.functions + 2) * rate.usd_per_request
     once = epochs * (allocation.functions * tariff.usd_per_call + requests + rate.usd_per_minute)
+    if deploys:  # once for all attempts
+        once += _deployment_usd(tariff, allocation.memory_mb) / MOST_ATTEMPTS
     return Configuration(
         offer=_function(tariff, allocation.memory_mb),
         nodes=allocation.functions * at_once,
@@ -37,9 +48,12 @@ def configuration(task: FunctionsTask, allocation: Allocation, work: TrainEpochs
     )
 
 
-def calibration_space(task: FunctionsTask, probe_time: ProbeTime = CALIBRATION) -> Space:
-    """The probes that calibrate: each storage with few and with many functions, each memory at least once."""
-    configurations = [configuration(task, each, None) for each in _probed(task)]
+def calibration_space(task: FunctionsTask, probe_time: ProbeTime = CALIBRATION, *, deploys: bool = False) -> Space:
+    """The probes that calibrate: each storage with few and with many functions, each memory at least once.
+
+    `deploys`: on a cloud, where the first of them create the functions.
+    """
+    configurations = [configuration(task, each, None, deploys=deploys) for each in _probed(task)]
     offers = {each.offer: None for each in configurations}
     choices = tuple(
         Choice(offer, given=tuple(each for each in configurations if each.offer == offer)) for offer in offers
@@ -126,6 +140,12 @@ def memory_levels(task: FunctionsTask) -> tuple[int, ...]:
     if low < MB_PER_VCPU < high:  # where the curve bends
         levels[min(range(1, MEMORIES - 1), key=lambda i: abs(levels[i] - MB_PER_VCPU))] = MB_PER_VCPU
     return tuple(sorted(set(levels)))
+
+
+def _deployment_usd(tariff: Tariff, memory_mb: int) -> float:
+    """What it costs to create a function, at the most, and the layer that all of them share."""
+    calls_usd = BUILD_S * tariff.usd_per_function_s(BUILD_MB) + ASK_S * tariff.usd_per_function_s(memory_mb)
+    return calls_usd + 2 * tariff.usd_per_call + DEPLOY_REQUESTS * (tariff.usd_per_put + tariff.usd_per_get)
 
 
 def _function(tariff: Tariff, memory_mb: int) -> Offer:

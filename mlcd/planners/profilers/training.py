@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
-from mlcd.core.backend import Backend, Events, Launch, Progress, Purpose, Rejoins, RemembersWork
+from mlcd.core.backend import Backend, Events, Launch, Progress, Purpose, Rejoins, RemembersWork, TellsBilledTime
 from mlcd.core.job import Job
 from mlcd.core.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch, Outcome, Sample, Z
 from mlcd.core.strategy import Look, Watch
@@ -117,6 +117,10 @@ class TrainingProfiler:
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch."""
         return self.backend.reclaim(label)
+
+    def billed_s(self, launch: Launch) -> float | None:
+        """The seconds that the cloud says it bills."""
+        return self.backend.billed_s(launch) if isinstance(self.backend, TellsBilledTime) else None
 
     def saved(self, label: str) -> float:
         """What a launch has saved whose end nobody saw."""

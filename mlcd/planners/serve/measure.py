@@ -24,7 +24,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtr
 
-from mlcd.core.backend import Backend, Launch, Progress
+from mlcd.core.backend import Backend, Launch, Progress, TellsBilledTime
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
@@ -192,6 +192,10 @@ class ServingProfiler:
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a trial."""
         return self.backend.reclaim(label)
+
+    def billed_s(self, launch: Launch) -> float | None:
+        """The seconds that the cloud says it bills."""
+        return self.backend.billed_s(launch) if isinstance(self.backend, TellsBilledTime) else None
 
     def _enough(self, job: Job, launch: Launch, seen: _Seen) -> Ended | None:
         """How a trial ends that has nothing more to tell; None if it goes on."""

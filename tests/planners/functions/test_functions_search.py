@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.functions import TARIFF
 
+from mlcd.clouds.places import functions
 from mlcd.core.configuration import Configuration
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Target
@@ -34,7 +36,14 @@ from mlcd.planners.functions.nouns import (
 )
 from mlcd.planners.functions.problem import StageProblem, cheapest, fastest
 from mlcd.planners.functions.search import PlanOnFunctions, expected_epochs
-from mlcd.planners.functions.space import calibration_space, configuration, memory_levels, nothing_fits
+from mlcd.planners.functions.space import (
+    allocated,
+    calibration_space,
+    configuration,
+    frozen,
+    memory_levels,
+    nothing_fits,
+)
 from mlcd.planners.functions.workload import STORAGES, Workload
 
 LR = Workload("lr", "higgs", 100_000, 100.0, 0.001, 1_000)
@@ -110,6 +119,27 @@ def test_no_probe_needs_more_than_may_run_at_once():
         assert isinstance(each.setting, Allocation)
         assert each.setting.functions <= 5
         assert each.setting.functions * each.setting.memory_mb <= 2_000
+
+
+def test_what_creating_functions_may_cost_on_a_cloud_is_reserved_with_each_probe_once():
+    tariff = frozen(SERVERLESS)
+    plain, deployed = calibration_space(SERVERLESS), calibration_space(SERVERLESS, deploys=True)
+    for here, there in zip(plain.configurations, deployed.configurations, strict=True):
+        memory_mb = allocated(there).memory_mb
+        built_usd = 120 * tariff.usd_per_function_s(512)  # Lithops' layer, until the function that builds it is ended
+        asked_usd = 60 * tariff.usd_per_function_s(memory_mb)  # what the new function has
+        bucket_usd = 20 * (tariff.usd_per_put + tariff.usd_per_get)
+        more_usd = built_usd + asked_usd + bucket_usd + 2 * tariff.usd_per_call
+        assert there.worst_usd(90.0) - here.worst_usd(90.0) == pytest.approx(more_usd)
+
+
+@pytest.mark.parametrize(("on", "more"), [("functions", False), ("functions:aws_lambda", True)])
+def test_functions_are_created_on_a_cloud_only(on, more, home):
+    job = replace(TUNED, on=on, ask=replace(SERVERLESS, endpoints={"s3": "s3://bucket"}, storages=("s3",)))
+    with closing(functions.place(on.partition(":")[2], job, 0.0, None)) as cloud:
+        found, plain = cloud.space.configurations, calibration_space(on_functions(job)).configurations
+    for one, other in zip(found, plain, strict=True):
+        assert (one.worst_usd(1.0) > other.worst_usd(1.0)) is more
 
 
 def test_a_storage_that_cannot_hold_the_model_is_not_probed():

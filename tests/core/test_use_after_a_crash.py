@@ -1,0 +1,62 @@
+"""What a launch costs whose process was killed, where its profiler can still find out what it has used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from mlcd_fixtures.ledgers import SPACE
+
+from mlcd.core.backend import Launch, Provenance, Purpose, Use
+from mlcd.core.clock import VirtualClock
+from mlcd.core.drive import reclaim
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Reserved, Started
+from mlcd.core.measurement import Measurement
+
+MACHINES = SPACE.configurations[0]
+HELD_S = 3_600.0
+
+
+@dataclass
+class Finds:
+    """A profiler of launches that were up for an hour, with this use."""
+
+    found: Use | None
+
+    def measure(self, *_: object) -> Measurement:
+        raise NotImplementedError
+
+    def reclaim(self, label: str) -> float:
+        return HELD_S
+
+    def use(self, job: Job, label: str) -> Use | None:
+        assert (job.name, label) == ("job", "job-1-1")
+        return self.found
+
+
+def settled(found: Use | None) -> Measurement:
+    job, ledger = Job("job", 1.0), Ledger(None)
+    book = ledger.begin("job", VirtualClock(), Started(job, SPACE, "somewhere", Provenance.LIVE, "0"))
+    order = Launch(f"{book.run}-1", MACHINES, Purpose.RUN, 1.0, None, 0, most_usd=1e6)
+    book.write(Reserved(order, "a try", 1.0, 1.0))
+    reclaim(Finds(found), book)
+    (measurement,) = book.history.runs
+    return measurement
+
+
+def test_a_launch_costs_what_it_used_where_all_of_that_is_known():
+    measurement = settled(Use(0.125, known=True))
+    assert (measurement.usd, measurement.metered) == (0.125, True)
+    assert measurement.detail == "the process died; its machines were torn down afterwards; what they used was metered"
+
+
+@pytest.mark.parametrize("found", [None, Use(1e3, known=False)], ids=["nothing", "more than the time held"])
+def test_it_costs_the_most_of_its_time_where_no_more_is_known(found):
+    measurement = settled(found)
+    assert (measurement.usd, measurement.metered) == (MACHINES.usd(HELD_S), False)
+
+
+def test_what_some_of_it_used_may_bring_the_most_down():
+    measurement = settled(Use(0.125, known=False))
+    assert (measurement.usd, measurement.metered) == (0.125, False)
