@@ -3,8 +3,9 @@
 Three independent mechanisms end a launch that nobody follows any more:
 `timeout`    on every node ends the job at the end of the lifetime, minus the time for teardown
 autostop     set when the cluster starts: after a minute of idling it tears itself down
-`shutdown`   on every node at the end of the lifetime, scheduled before any user code runs; it terminates a machine
-             of AWS, and stops one of another cloud, whose disk stays until `mlcd clean` finds it
+`shutdown`   on every node at the end of the lifetime, on AWS from its first boot on, elsewhere before any user code
+             runs; it terminates a machine of AWS, and stops one of another cloud, whose disk stays until `mlcd clean`
+             finds it
 
 The files that every node gets, in `SHIPPED`:
 `start.sh`            sourced by the task's `run`; the same for every job
@@ -19,6 +20,8 @@ The files that every node gets, in `SHIPPED`:
 The nodes' addresses are known only when they are up, so the files have placeholders that the node's shell fills in.
 """
 
+import base64
+import gzip
 import hashlib
 import re
 from collections.abc import Mapping
@@ -49,7 +52,8 @@ TERMINATE = f"""\
 mlcd_python=$(cat "${{SKY_RUNTIME_DIR:-$HOME}}/.sky/python_path" 2>/dev/null || command -v python3 || true)
 timeout 60 "$mlcd_python" -I {SHIPPED}/terminate.py >/dev/null 2>&1 || true  # MLCD: AWS would only stop the machine
 """
-"""Run in the Python that SkyPilot has installed for itself."""
+"""In case that it failed at the first boot. Run in the Python that SkyPilot has installed for itself."""
+TRIES_AT_BOOT = 10
 
 SET_BY_LAUNCH = {
     *("infra", "cloud", "region", "zone", "instance_type", "accelerators", "cpus", "memory", "any_of", "ordered"),
@@ -142,12 +146,20 @@ def owner_of(home: Path) -> str:
 def first_boot(launch: Launch, started_at: float) -> tuple[str, ...]:
     """What each machine does at its first boot, before SkyPilot reaches it: order its own end.
 
-    So a machine ends although MLCD and SkyPilot's server died before autostop was set. SkyPilot passes such commands on
-    to AWS alone.
+    So a machine ends although MLCD and SkyPilot's server died before autostop was set, and its disk with it: AWS would
+    only stop it, unless it is a spot machine. SkyPilot passes such commands on to AWS alone.
     """
-    if launch.lifetime_s is None or launch.configuration.offer.cloud != "aws":
+    offer = launch.configuration.offer
+    if launch.lifetime_s is None or offer.cloud != "aws":
         return ()
-    return (_shutdown(started_at + launch.lifetime_s),)
+    end = _shutdown(started_at + launch.lifetime_s)
+    return (end,) if offer.spot else (end, _terminate_at_boot())
+
+
+def _terminate_at_boot() -> str:
+    """A shell command that makes a shutdown terminate the machine; in base64, as SkyPilot pastes it into YAML."""
+    script = gzip.compress(Path(terminate.__file__ or "").read_bytes(), mtime=0)  # AWS takes 16 KB in all
+    return f"echo {base64.b64encode(script).decode()} | base64 -d | gunzip | python3 -I - {TRIES_AT_BOOT}"
 
 
 def _shutdown(at: float) -> str:

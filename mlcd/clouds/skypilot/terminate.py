@@ -1,42 +1,88 @@
 """Run on a node of AWS: from then on a shutdown from within terminates the machine.
 
 Otherwise AWS only stops it, and its disk is billed until somebody deletes it. Needs the role that SkyPilot gives to
-its machines, as autostop does, and boto3, which is in SkyPilot's own Python on the node. Shipped with the launch.
+its machines, as autostop does, and nothing but Python: it is run at the first boot, when nothing else is installed, and
+once more with the files of the launch. Usage: terminate.py [TRIES]
 """
 
+from __future__ import annotations  # the system's Python may be of 2019
+
+import hashlib
+import hmac
+import json
 import os
+import sys
+import time
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
-from typing import Any
 
-METADATA = "http://169.254.169.254/latest"
+ADDRESS = "169.254.169.254"
+METADATA = f"http://{ADDRESS}/latest"
 """Where a machine of AWS learns about itself."""
 TIMEOUT_S = 5.0
-ROLE_ALONE = {"AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_CONFIG_FILE": "/dev/null"}
-"""The user's own credentials, which may be on the node too, may not be allowed to do this."""
+PAUSE_S = 6.0
+"""Between two tries: right after its start, a machine may not have its role yet, nor its network."""
 
 
-def request(path: str, headers: Mapping[str, str], method: str = "GET") -> str:
-    """Ask the machine about itself."""
-    asked = urllib.request.Request(METADATA + path, headers=dict(headers), method=method)
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(asked, timeout=TIMEOUT_S) as answer:
+def ask(url: str, headers: Mapping[str, str], method: str = "GET", body: str | None = None) -> str:
+    """Send a request and return the answer's text."""
+    data = None if body is None else body.encode()
+    asked = urllib.request.Request(url, data, dict(headers), method=method)
+    with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as answer:
         return str(answer.read().decode())
 
 
-def terminate_on_shutdown(request: Callable[..., str], ec2: Callable[[str], Any]) -> None:
-    """Set that a shutdown from within terminates this machine. `ec2`: the client of a region."""
-    token = request("/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}, "PUT")
-    headers = {"X-aws-ec2-metadata-token": token}
-    machine, region = (request(f"/meta-data/{path}", headers) for path in ("instance-id", "placement/region"))
-    behaviour = {"Attribute": "instanceInitiatedShutdownBehavior", "Value": "terminate"}
-    ec2(region).modify_instance_attribute(InstanceId=machine, **behaviour)
+def terminate_on_shutdown(ask: Callable[..., str], endpoint: str, at: str) -> None:
+    """Set that a shutdown from within terminates this machine. `endpoint`: of AWS, if it is not the usual one."""
+    token = ask(f"{METADATA}/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}, "PUT")
+
+    def about(path: str) -> str:
+        return ask(f"{METADATA}/meta-data/{path}", {"X-aws-ec2-metadata-token": token})
+
+    region, role = about("placement/region"), about("iam/security-credentials/").split()[0]
+    wanted = {
+        "Action": "ModifyInstanceAttribute",
+        "Attribute": "instanceInitiatedShutdownBehavior",
+        "InstanceId": about("instance-id"),
+        "Value": "terminate",
+        "Version": "2016-11-15",
+    }
+    url, body = endpoint.rstrip("/") or f"https://ec2.{region}.amazonaws.com", urllib.parse.urlencode(wanted)
+    keys, host = json.loads(about(f"iam/security-credentials/{role}")), urllib.parse.urlsplit(url).netloc
+    ask(f"{url}/", signed(keys, region, host, body, at), "POST", body)
+
+
+def signed(keys: Mapping[str, str], region: str, host: str, body: str, at: str) -> dict[str, str]:
+    """The headers of a request to EC2, signed as AWS wants it (version 4). `at`: 20260801T120000Z."""
+    headers = {
+        "content-type": "application/x-www-form-urlencoded; charset=utf-8",
+        "host": host,
+        "x-amz-date": at,
+        "x-amz-security-token": keys["Token"],
+    }
+    names, lines = ";".join(headers), [f"{name}:{value}" for name, value in headers.items()]
+    request = "\n".join(["POST", "/", "", *lines, "", names, _sha256(body)])
+    day_to_service = (at[:8], region, "ec2", "aws4_request")
+    scope, key = "/".join(day_to_service), f"AWS4{keys['SecretAccessKey']}".encode()
+    for part in (*day_to_service, "\n".join(["AWS4-HMAC-SHA256", at, scope, _sha256(request)])):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    by = f"Credential={keys['AccessKeyId']}/{scope}, SignedHeaders={names}, Signature={key.hex()}"
+    return {**headers, "authorization": f"AWS4-HMAC-SHA256 {by}"}
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 if __name__ == "__main__":
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
-        os.environ.pop(name, None)
-    os.environ.update(ROLE_ALONE)
-    import boto3
-
-    terminate_on_shutdown(request, lambda region: boto3.client("ec2", region_name=region))
+    os.environ["no_proxy"] = f"{os.environ.get('no_proxy', '')},{ADDRESS}"
+    for left in reversed(range(int("".join(sys.argv[1:2]) or 1))):
+        try:
+            now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+            terminate_on_shutdown(ask, os.environ.get("AWS_ENDPOINT_URL", ""), now)
+            break
+        except Exception:  # of any type: AWS may throttle, or the machine's role is not there yet
+            if not left:
+                raise
+            time.sleep(PAUSE_S)
