@@ -1,6 +1,15 @@
 """Offers that can be rented: dated price files, queries, and refreshing them from a cloud."""
 
-from mlcd.catalog.files import CLOUDS, CatalogRow, load_offers, load_rows, retired_types
+from mlcd.catalog.files import CLOUDS, CatalogRow, egress_usd_per_gb, load_offers, load_rows, retired_types
 from mlcd.catalog.query import select, unknown_gpu
 
-__all__ = ["CLOUDS", "CatalogRow", "load_offers", "load_rows", "retired_types", "select", "unknown_gpu"]
+__all__ = [
+    "CLOUDS",
+    "CatalogRow",
+    "egress_usd_per_gb",
+    "load_offers",
+    "load_rows",
+    "retired_types",
+    "select",
+    "unknown_gpu",
+]

@@ -144,6 +144,23 @@ def retired_types() -> dict[tuple[str, str], str]:
     return since
 
 
+def egress_usd_per_gb(cloud: str, region: str) -> float:
+    """Dollars for a GB that leaves a region, to wherever that is dearest: `egress.csv`; `*` is any other region."""
+    prices = _egress_prices()
+    return prices.get((cloud, region)) or prices[cloud, "*"]
+
+
+@cache
+def _egress_prices() -> dict[tuple[str, str], float]:
+    """By cloud and region."""
+    dearest: dict[tuple[str, str], float] = {}
+    for line in _packaged_table("egress.csv", "cloud", "region", "to", "usd_per_gb", "price_date", "source"):
+        line.text("source")  # each needs a source
+        key = line.text("cloud"), line.text("region")
+        dearest[key] = max(dearest.get(key, 0.0), line.number("usd_per_gb", above_zero=True))
+    return dearest
+
+
 def _packaged_table(file_name: str, *columns: str) -> Iterator[Line]:
     text, name = packaged_text(file_name), f"mlcd/catalog/{file_name}"
     return read_table(text, name=name, columns=columns, complain=CatalogError)

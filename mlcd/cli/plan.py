@@ -22,6 +22,7 @@ from mlcd.core.home import open_ledger
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Started
 from mlcd.core.planner import added_names, planner_of
+from mlcd.core.runs.real_money import rents, traffic_words
 from mlcd.core.runs.run import beginning, first_probes
 from mlcd.core.strategy import Finish, Probe
 from mlcd.core.units import counted, format_count, format_duration, format_usd
@@ -171,6 +172,8 @@ def _print_first_probes(write: Write, first: Started, probes: tuple[Probe, ...] 
         write(f"First: {probe.configuration}, {price}: {probe.because}", markup=False)
     if (most := first.job.search.max_probe_usd) is not None:
         write(f"No probe costs more than {format_usd(most)} (max_probe)")
+    if rents(first.job.on):
+        write(traffic_words(first.job))
 
 
 def _print_outlook(write: Write, goal: Goal, expected: Outlook) -> None:

@@ -21,7 +21,11 @@ CPU_TFLOPS_PER_VCPU = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An instance type at a price, with the published facts about it."""
+    """An instance type at a price, with the published facts about it.
+
+    `usd_per_launch`: what its cloud bills besides for each launch on it, whatever its length and its nodes, such as
+    traffic out of the region. Nobody measures it, so it is an upper bound.
+    """
 
     instance_type: str
     usd_per_hour: float
@@ -36,6 +40,7 @@ class Offer:
     region: str = ""
     spot: bool = False
     minimum_billed_s: float = 0.0
+    usd_per_launch: float = 0.0
 
     def __hash__(self) -> int:  # of what tells nearly all apart: it is asked for thousands of times in a step
         return hash((self.instance_type, self.region, self.spot))
@@ -93,7 +98,7 @@ class Configuration:
         return self.billing.usd_per_hour(self.offer.usd_per_hour * self.nodes)
 
     def usd(self, seconds: float) -> float:
-        """What holding it for so long costs, if nothing has to be repeated; by the second, with the offer's minimum."""
+        """What a launch of so long costs, if nothing has to be repeated; by the second, with the offer's minimum."""
         return self._billed(self.billing.usd, seconds)
 
     def worst_usd(self, seconds: float) -> float:
@@ -102,7 +107,7 @@ class Configuration:
 
     def _billed(self, bill: Callable[[float, float], float], seconds: float) -> float:
         rate, billed_s = self.offer.usd_per_hour * self.nodes, max(seconds, self.offer.minimum_billed_s)
-        return bill(rate, billed_s) if seconds > 0 else 0.0
+        return bill(rate, billed_s) + self.offer.usd_per_launch if seconds > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +187,16 @@ class Space:
     def usd_per_s(self) -> Floats:
         """For each configuration, dollars a second for all its nodes."""
         return self.usd_per_hour / 3_600
+
+    @cached_property
+    def usd_per_launch(self) -> Floats:
+        """For each configuration, dollars of a launch besides those of its time."""
+        return np.array([configuration.offer.usd_per_launch for configuration in self.configurations])
+
+    def usd(self, seconds: Floats | float) -> Floats:
+        """For each configuration, what a launch of so long costs. `seconds`: of each, also on several surfaces."""
+        usd: Floats = seconds * self.usd_per_s + self.usd_per_launch
+        return usd
 
     @cached_property
     def probe_s(self) -> Floats:

@@ -138,7 +138,8 @@ def lifetime_s(goal: Goal, history: History, configuration: Configuration) -> fl
     if goal.deadline_s is not None:
         bounds.append(goal.deadline_s - history.elapsed_s)
     if goal.budget_usd is not None and not configuration.billing.metered:
-        left_s = (goal.budget_usd - history.spent_usd) / configuration.usd_per_hour * 3_600
+        for_time_usd = goal.budget_usd - history.spent_usd - configuration.offer.usd_per_launch
+        left_s = for_time_usd / configuration.usd_per_hour * 3_600
         # Under the billed minimum even one second costs the minimum.
         bounds.append(left_s if left_s >= configuration.offer.minimum_billed_s else 0.0)
     return max(0.0, min(bounds)) if bounds else None
@@ -245,7 +246,7 @@ def _fits_at_the_best_efficiency(job: Job, space: Space, history: History) -> Ma
     tflops = np.array([configuration.nodes * configuration.offer.tflops for configuration in space.configurations])
     efficiency = max(m.rate / (m.configuration.nodes * m.configuration.offer.tflops) for m in history.good)
     finish_s = job.work_samples / (efficiency * tflops)
-    usd = history.spent_usd + space.probe_usd + finish_s * space.usd_per_s
+    usd = history.spent_usd + space.probe_usd + space.usd(finish_s)
     seconds = history.elapsed_s + space.probe_s + finish_s
     return limits_allow(job.goal, usd, seconds)
 

@@ -163,7 +163,7 @@ class Job:
     `checkpoints`: the job saves its work as it goes and goes on from there, so that what a probe does counts.
     `dataset_samples`: how many make an epoch. `target`: the metric that ends the job before its work does. `report`: a
     pattern on the job's output that tells its progress, for a script without the tracker. `folder`: where the job file
-    lies.
+    lies. `egress_gb`: the most that each launch, all of its nodes together, sends out of its region.
     """
 
     name: str
@@ -182,6 +182,7 @@ class Job:
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     ask: Ask | None = None
     blocks: Mapping[str, Ask] = field(default_factory=dict)
+    egress_gb: float = 0.0
 
     def asking(self, ask: Ask | None) -> Job:
         """The job with this to be done, whatever its file says to other planners."""

@@ -90,6 +90,19 @@ def parse_gb(text: str | float) -> float:
     return _positive(_number(match[1]) * gb, text, "must be more than zero, such as 32GB", MOST_COUNT)
 
 
+def parse_traffic(text: str | float) -> float:
+    """'20GB', '500MB', '1TiB', '0' -> billions of bytes. A number alone is refused: people mean GB, programs bytes."""
+    expected = "expected an amount of data, such as 20GB"
+    match = _match(rf"\s*+({_NUMBER})\s*+(?:([kmgt])(i?)b)?\s*+", text, expected)
+    amount = _number(match[1])
+    if amount == 0:
+        return 0.0
+    if match[2] is None:
+        raise ValueError(f"'{text}': {expected}")
+    unit = (1_024 if match[3] else 1_000) ** ("kmgt".index(match[2].lower()) + 1)
+    return _positive(amount * unit / 1e9, text, expected, MOST_COUNT)
+
+
 def parse_range(text: str | int, most: int = MOST_NODES) -> tuple[int, int]:
     """'1..50' or '8' -> the smallest and the largest count, both included."""
     match = _match(r"\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?", text, "expected a range, such as 1..50")

@@ -50,6 +50,12 @@ def test_only_places_that_send_a_bill_rent() -> None:
     assert not any(map(rents, ("functions:simulated", "functions:localhost", "recorded:skypilot", "local:aws")))
 
 
+def test_one_probe_is_never_said_to_cost_more_than_all_together(mlcd: Mlcd, job: Path) -> None:
+    job.write_text(f"{SMALLEST}  egress: 20GB\n")
+    refused = mlcd("train", job, "--on", "skypilot:aws", "--budget", "1").complaint
+    assert "up to $1.00, the budget, for probes and the final run together." in refused
+
+
 @pytest.mark.parametrize("command", [("train",), ("train", "--decide-only", "-o", "json"), ("record", "--out", "mine")])
 def test_without_a_terminal_nothing_is_rented_unasked(mlcd: Mlcd, job: Path, command: tuple[str, ...]) -> None:
     name, *options = command
@@ -117,6 +123,21 @@ def test_at_a_terminal_it_is_asked_for_and_no_leaves_nothing(
     assert "Proceed? [y/N]" in answer.err
     assert "not begun; nothing was ordered" in answer.err
     assert mlcd("runs", "-o", "json").document == {"runs": []}
+
+
+def test_it_is_told_whether_traffic_out_of_the_region_is_in_the_limit(mlcd: Mlcd, job: Path) -> None:
+    limits = ("--on", "skypilot:aws", "--budget", "50", "--instances", "m5.large", "--nodes", "1")
+    unsaid = "Not counted: traffic out of a region, unless the job file says how much (egress)."
+    assert unsaid in mlcd("train", job, *limits).complaint
+    assert unsaid in " ".join(mlcd("plan", job, *limits).out.split())
+    (before,) = mlcd("plan", job, *limits, "-o", "json").document["first_probes"]
+    job.write_text(f"{SMALLEST}  egress: 20GB\n  search: {{max_probe: none}}\n")
+    said = "Counted: 20 GB of traffic out of the region for each launch (egress)."
+    assert said in mlcd("train", job, *limits).complaint
+    assert said in " ".join(mlcd("plan", job, *limits).out.split())
+    (after,) = mlcd("plan", job, *limits, "-o", "json").document["first_probes"]
+    assert after["worst_usd"] == pytest.approx(before["worst_usd"] + 20 * 0.09)
+    assert "egress" not in mlcd("plan", job).out, "nobody bills it on a simulated cloud"
 
 
 @pytest.mark.parametrize("limits", [("--budget", "none"), ("--budget", "900"), ("--deadline", "90h")])

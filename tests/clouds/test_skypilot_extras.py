@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from mlcd.catalog import CLOUDS, egress_usd_per_gb
 from mlcd.clouds.skypilot.extras import DISK_GB, EXTRAS, HOURS_PER_MONTH, with_extras
 from mlcd.core.configuration import Offer
 from mlcd.core.job import Job
 
-OFFER = Offer("m5.large", 0.096, 2, 8, cloud="aws")
+OFFER = Offer("m5.large", 0.096, 2, 8, cloud="aws", region="us-east-1")
 AWS = EXTRAS["aws"]
 
 
@@ -27,3 +28,19 @@ def test_a_disk_of_the_size_that_skypilot_takes_is_in_the_price(written: object,
 def test_what_is_not_known_of_a_cloud_is_not_added() -> None:
     elsewhere = Offer("a", 1.0, 2, 8, cloud="elsewhere")
     assert with_extras(elsewhere, Job("a", 1.0)) == elsewhere
+
+
+@pytest.mark.parametrize(
+    ("cloud", "region", "usd_per_gb"),
+    [("aws", "us-east-1", 0.09), ("gcp", "us-central1", 0.12), ("azure", "eastus", 0.087)],
+)
+def test_what_a_job_says_that_it_sends_is_billed_with_each_launch(cloud: str, region: str, usd_per_gb: float) -> None:
+    offer = Offer("any", 1.0, 2, 8, cloud=cloud, region=region)
+    assert with_extras(offer, Job("a", 1.0, egress_gb=20.0)).usd_per_launch == pytest.approx(20 * usd_per_gb)
+    assert with_extras(offer, Job("a", 1.0)).usd_per_launch == 0.0
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_in_a_region_without_a_price_of_its_own_traffic_costs_as_much_as_in_the_dearest(cloud: str) -> None:
+    known = [egress_usd_per_gb(cloud, region) for region in ("us-east-1", "us-central1", "eastus")]
+    assert egress_usd_per_gb(cloud, "nowhere-1") == max(known)

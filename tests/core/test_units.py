@@ -24,6 +24,7 @@ from mlcd.core.units import (
     parse_gb,
     parse_latency,
     parse_range,
+    parse_traffic,
     parse_usd,
 )
 
@@ -62,6 +63,23 @@ def test_counts_are_read_with_their_multiples(written: Any, count: float) -> Non
 )
 def test_memory_is_read_in_gigabytes(written: Any, gb: float) -> None:
     assert parse_gb(written) == pytest.approx(gb)
+
+
+@pytest.mark.parametrize(
+    "written, gb",
+    [
+        ("20GB", 20),
+        ("20 gb", 20),
+        ("500MB", 0.5),
+        ("1.5TB", 1_500),
+        ("1GiB", 1.073741824),
+        ("0", 0),
+        (0, 0),
+        ("0GB", 0),
+    ],
+)
+def test_traffic_is_read_in_billions_of_bytes(written: Any, gb: float) -> None:
+    assert parse_traffic(written) == pytest.approx(gb)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +129,11 @@ def test_ranges_include_both_ends(written: Any, counts: tuple[int, int]) -> None
         (parse_gb, True, "expected an amount of memory"),
         (parse_gb, "0", "more than zero"),
         (parse_gb, "1e308TB", "too large"),
+        (parse_traffic, "much", "expected an amount of data"),
+        (parse_traffic, "20", "expected an amount of data, such as 20GB"),
+        (parse_traffic, "-1GB", "expected an amount of data"),
+        (parse_traffic, True, "expected an amount of data"),
+        (parse_traffic, "1e308TB", "too large"),
         (parse_range, "0..5", "the smallest count is 1"),
         (parse_range, "5..2", "did you mean 2..5?"),
         (parse_range, "few", "expected a range, such as 1..50"),
@@ -172,7 +195,7 @@ def test_a_range_reads_back(one: int, other: int) -> None:
 
 @given(st.text(max_size=20))
 def test_no_text_whatever_makes_a_parser_fail_otherwise_than_with_a_sentence(text: str) -> None:
-    for parse in (parse_usd, parse_duration, parse_count, parse_gb, parse_range):
+    for parse in (parse_usd, parse_duration, parse_count, parse_gb, parse_traffic, parse_range):
         told = f"'{text}': "
         try:
             parse(text)
@@ -205,7 +228,9 @@ def test_no_price_is_shown_as_free():
     assert format_usd(0.0) == "$0.00"
 
 
-@pytest.mark.parametrize("parse", [parse_usd, parse_duration, parse_count, parse_gb, parse_batches, parse_range])
+@pytest.mark.parametrize(
+    "parse", [parse_usd, parse_duration, parse_count, parse_gb, parse_traffic, parse_batches, parse_range]
+)
 @pytest.mark.parametrize("piece", ["1e", "1e1", "1 ", " ", "1,", "1h", "1..", "$", "-", "1,000", "1_000", "é1"])
 def test_long_nonsense_is_refused_at_once(parse, piece):
     """A pattern that tries every way to split these would take years; such words come from strangers, too."""

@@ -1,8 +1,9 @@
-"""What a cloud bills with every machine that SkyPilot rents: its disk, and its public address."""
+"""What a cloud bills with the machines that SkyPilot rents: disks, public addresses, traffic out of the region."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from mlcd.catalog import egress_usd_per_gb
 from mlcd.core.configuration import Offer
 from mlcd.core.job import Job
 
@@ -28,12 +29,16 @@ HOURS_PER_MONTH = 730
 
 
 def with_extras(offer: Offer, job: Job) -> Offer:
-    """The offer at the price of a machine with its disk and its address."""
+    """The offer at the price of a machine with its disk and its address, and of what each launch of the job sends."""
     extras = EXTRAS.get(offer.cloud)
     if extras is None:
         return offer
     disk_usd = _disk_gb(job) * extras.usd_per_gb_month / HOURS_PER_MONTH
-    return replace(offer, usd_per_hour=offer.usd_per_hour + disk_usd + extras.usd_per_address_hour)
+    return replace(
+        offer,
+        usd_per_hour=offer.usd_per_hour + disk_usd + extras.usd_per_address_hour,
+        usd_per_launch=offer.usd_per_launch + job.egress_gb * egress_usd_per_gb(offer.cloud, offer.region),
+    )
 
 
 def _disk_gb(job: Job) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf
 
 from mlcd.core.guarantee import within_price_limits
 from mlcd.core.job import Job
@@ -13,6 +13,7 @@ from mlcd.core.units import counted, format_duration, format_usd
 
 OWN_PLACES = ("", "simulated", "recorded", "local", "ray")
 """Places that nobody sends a bill for. Of any other, one of another package among them, nobody here can know."""
+FUNCTIONS = "functions"
 OWN_FUNCTIONS = ("", "simulated", "localhost")
 """Platforms of functions that nobody sends a bill for: this machine, and one that is made up."""
 
@@ -20,7 +21,7 @@ OWN_FUNCTIONS = ("", "simulated", "localhost")
 def rents(on: str) -> bool:
     """Whether somebody sends a bill for what is launched there. Prices of one's own machines are made up."""
     kind, _, platform = on.partition(":")
-    return kind not in OWN_PLACES if kind != "functions" else platform not in OWN_FUNCTIONS
+    return kind not in OWN_PLACES if kind != FUNCTIONS else platform not in OWN_FUNCTIONS
 
 
 def real_money_words(first: Started) -> str:
@@ -29,11 +30,26 @@ def real_money_words(first: Started) -> str:
 
 
 def most_words(job: Job) -> str:
+    """The most that it can spend, and whether traffic is in that: a line each."""
+    return f"{_total_words(job)}\n{traffic_words(job)}"
+
+
+def traffic_words(job: Job) -> str:
+    """Whether what leaves the cloud's region is in the limit and in the prices: nobody here can measure it."""
+    if job.on.partition(":")[0] == FUNCTIONS:
+        return "Not counted: traffic out of a region."
+    if not job.egress_gb:
+        return "Not counted: traffic out of a region, unless the job file says how much (egress)."
+    return f"Counted: {job.egress_gb:,.4g} GB of traffic out of the region for each launch (egress)."
+
+
+def _total_words(job: Job) -> str:
     """'It rents on skypilot for real money, up to $20.00, the budget, for probes and the final run together.'"""
-    dearest = job.search.max_probe_usd
-    each = f"; on one probe up to {format_usd(dearest)}" if dearest is not None and isfinite(dearest) else ""
-    if job.goal.budget_usd is not None:
-        total = f"up to {format_usd(job.goal.budget_usd)}, the budget, for probes and the final run together"
+    budget_usd, max_probe_usd = job.goal.budget_usd, job.search.max_probe_usd
+    dearest = inf if max_probe_usd is None else max_probe_usd
+    each = f"; on one probe up to {format_usd(dearest)}" if dearest < (budget_usd or inf) else ""
+    if budget_usd is not None:
+        total = f"up to {format_usd(budget_usd)}, the budget, for probes and the final run together"
         return f"It rents on {job.on} for real money, {total}{each}."
     limits = "no budget" if job.goal.deadline_s is not None else "no budget and no deadline"
     return f"It rents on {job.on} for real money, and there is {limits}: nothing bounds the total{each}."

@@ -84,6 +84,7 @@ class Block(Keys):
     flops_per_sample: Count = None
     batch: Whole = None
     memory: Gigabytes = None
+    egress: Annotated[float, BeforeValidator(units.parse_traffic)] = Job.egress_gb
     checkpoints: Annotated[bool, BeforeValidator(units.parse_flag)] = False
     report: Annotated[str, BeforeValidator(_report)] = ""
     search: SearchBlock = SearchBlock()
@@ -145,6 +146,7 @@ class Block(Keys):
             fingerprint=self.fingerprint.settings,
             ask=next(iter(blocks.values()), None),
             blocks=blocks,
+            egress_gb=self.egress,
         )
 
 

@@ -70,7 +70,7 @@ def outlook(job: Job, space: Space) -> Outlook:
         because = "by its hints the job fits the memory of nothing in the space"
         return replace(bare, chance=Chance.UNLIKELY, because=because)
     chance, because = _chance(job, space, typical_s)
-    modelled = float(typical_s[pick]), float(typical_s[pick] * space.usd_per_s[pick])
+    modelled = float(typical_s[pick]), float(space.usd(typical_s)[pick])
     return replace(bare, chance=chance, because=because, best=space.configurations[pick], modelled=modelled)
 
 
@@ -78,7 +78,7 @@ def cheapest_expected_usd(job: Job, space: Space) -> float | None:
     """What finishing is modelled to cost at the least, within the limits if possible; None if nothing fits."""
     typical_s = _finish_s(job, space, TYPICAL_EFFICIENCY)
     pick = _best(replace(job.goal, objective=Objective.CHEAPEST), space, typical_s)
-    return float(typical_s[pick] * space.usd_per_s[pick]) if pick is not None else None
+    return float(space.usd(typical_s)[pick]) if pick is not None else None
 
 
 def _finish_s(job: Job, space: Space, efficiency: float) -> Floats:
@@ -93,7 +93,7 @@ def _best(goal: Goal, space: Space, finish_s: Floats) -> int | None:
     """The best configuration within the limits, or the best of all where none is within them."""
     if not np.isfinite(finish_s).any():
         return None
-    usd = finish_s * space.usd_per_s
+    usd = space.usd(finish_s)
     value = finish_s if goal.objective is Objective.FASTEST else usd
     inside = limits_allow(goal, usd, finish_s)
     return int(np.argmin(np.where(inside, value, np.inf) if inside.any() else value))
@@ -102,10 +102,10 @@ def _best(goal: Goal, space: Space, finish_s: Floats) -> int | None:
 def _chance(job: Job, space: Space, typical_s: Floats) -> tuple[Chance, str]:
     if not job.goal.limited:
         return Chance.NO_LIMIT, "there is no limit to keep"
-    if limits_allow(job.goal, typical_s * space.usd_per_s, typical_s).any():
+    if limits_allow(job.goal, space.usd(typical_s), typical_s).any():
         return Chance.LIKELY, f"at {TYPICAL_EFFICIENCY:.0%} of the published rate some configuration keeps the limits"
     full_s = _finish_s(job, space, 1.0)
-    if limits_allow(job.goal, full_s * space.usd_per_s, full_s).any():
+    if limits_allow(job.goal, space.usd(full_s), full_s).any():
         return Chance.DOUBTFUL, "only at more than the usual share of the published rate are the limits kept"
     return Chance.UNLIKELY, "not even at the full published fp32 rate does anything keep the limits"
 

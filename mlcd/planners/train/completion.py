@@ -180,7 +180,7 @@ def _saved(history: History) -> str:
 
 
 def allowed_s(goal: Goal, gone: History, configuration: Configuration) -> float:
-    """How long this configuration may be up from now on."""
+    """How long this configuration, once it is launched and that is paid for, may be up from now on."""
     by_budget = (goal.most_usd - gone.spent_usd) / configuration.usd_per_hour * 3_600
     return min(by_budget, goal.most_s - gone.elapsed_s)
 
@@ -218,7 +218,8 @@ def chances(left: Job, space: Space, then: History, later_s: float = 0.0) -> dic
     # The launches of the job itself are known of, too.
     for m in replace(then, measurements=(*then.measurements, *then.current_runs)).good:
         c = m.configuration
-        seconds = allowed_s(left.goal, gone, c) - max(space.startup_limit_s, m.startup_s)
+        launched = replace(gone, spent_usd=gone.spent_usd + c.offer.usd_per_launch)
+        seconds = allowed_s(left.goal, launched, c) - max(space.startup_limit_s, m.startup_s)
         # A run is known far better than a probe, and is still one launch of several: how far these differ counts.
         room = _room(seconds, left.work_samples, mean_rate(launches[c], spread.variance) * exp(shift))
         in_time[c] = spread.chance(room, m.rel_error, len(launches[c]), error)

@@ -206,7 +206,7 @@ class _Choice(Repeats):
         middle, times = self._middle_if_it_runs()
         probes = share_of_limits(goal, self.space.probe_usd, self.space.probe_s)
         need = share_of_limits(
-            goal, times * self.space.probe_usd + middle * self.space.usd_per_s, times * self.space.probe_s + middle
+            goal, times * self.space.probe_usd + self.space.usd(middle), times * self.space.probe_s + middle
         )
         if share_of_limits(goal, history.spent_usd, history.elapsed_s) >= (
             FREE_SHARE if history.good else FREE_UNTIL_IT_RUNS
@@ -263,15 +263,15 @@ class _Choice(Repeats):
 
         `known`: one over the squared error by then, after so many launches. `usd`, `s`: what is gone by then.
         """
-        per_s = where.usd_per_hour / 3_600
+        per_s, once_usd = where.usd_per_hour / 3_600, where.offer.usd_per_launch
         error = max(1 / sqrt(known), SUREST)
         slow_s = finish_s * np.exp(self.margin(error, launches))
-        certified = self.kept(usd + slow_s * per_s, s + slow_s)
+        certified = self.kept(usd + once_usd + slow_s * per_s, s + slow_s)
         place = self.space.index[where]
         if self._trials and self.may_be_tried(np.array(usd), np.array(s))[place]:
             likely_s = finish_s * np.exp(self.likely_margin(error, launches))
-            certified = certified | self.kept(usd + likely_s * per_s, s + likely_s)
-        value = finish_s if self.fast else finish_s * per_s
+            certified = certified | self.kept(usd + once_usd + likely_s * per_s, s + likely_s)
+        value = finish_s if self.fast else once_usd + finish_s * per_s
         ends: Floats = np.minimum(self._best_left(usd, s), np.where(certified, value, np.inf))
         return ends
 

@@ -86,7 +86,7 @@ class Prospect:
 
         Before anything has run, nobody knows what the job costs where it is fastest: over the cheapest finish.
         """
-        usd = self.finish_s * self.space.usd_per_s
+        usd = self.space.usd(self.finish_s)
         fastest, row = self.finish_s.argmin(axis=1), np.arange(len(usd))
         shortest_s, costs_usd = self.finish_s[row, fastest], usd[row, fastest] if self.history.good else usd.min(axis=1)
         runs = np.isfinite(shortest_s)
@@ -94,7 +94,7 @@ class Prospect:
 
     def value(self, finish_s: Floats) -> Floats:
         """J: what finishing takes of the objective."""
-        return finish_s if self.fast else finish_s * self.space.usd_per_s
+        return finish_s if self.fast else self.space.usd(finish_s)
 
     def price(self, usd: Floats | float, seconds: Floats | float) -> Floats | float:
         """q: what probes take of the objective. Where time is the objective, money that no budget limits counts too."""
@@ -189,7 +189,7 @@ class Prospect:
     def may_be_tried(self, usd: Floats, seconds: Floats) -> Mask:
         """Whether the job could be started on each configuration once so much is gone, with something certain left."""
         trial = trial_s(self.space.startup_limit_s)
-        return self._still_certain(usd + trial * self.space.usd_per_s, seconds + trial)
+        return self._still_certain(usd + self.space.usd(trial), seconds + trial)
 
     def _margins(self, share: float, clusters: Counts | None, again: int = 0, *, likely: bool = False) -> Floats:
         """The margin of each configuration, probed for this share and `again` so often; `likely`: of a trial."""
@@ -243,7 +243,7 @@ class Prospect:
     def _longest_s(self, usd: Floats, seconds: Floats) -> Floats:
         """How long finishing may take where so much more is gone before it; finite, so that what fails never fits."""
         goal, history = self.job.goal, self.history
-        by_budget = (goal.most_usd - history.spent_usd - usd) / self.space.usd_per_s
+        by_budget = (goal.most_usd - history.spent_usd - usd - self.space.usd_per_launch) / self.space.usd_per_s
         longest: Floats = np.minimum(by_budget, goal.most_s - history.elapsed_s - seconds)
         return np.minimum(longest, np.finfo(float).max)
 

@@ -119,7 +119,7 @@ def _worth_a_thought(job: Job, space: Space, history: History, finish_s: Floats)
     Under a budget the fastest may all be too dear: half is what needs least of the limits then, and half the best of
     what keeps them, as far as anything does.
     """
-    goal, usd = job.goal, finish_s * space.usd_per_s + space.probe_usd
+    goal, usd = job.goal, space.usd(finish_s) + space.probe_usd
     value = finish_s + space.probe_s if goal.objective is Objective.FASTEST else usd
     if goal.budget_usd is None:
         return set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())

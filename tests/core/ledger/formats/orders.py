@@ -15,6 +15,7 @@ mlcd:
   batch: 256
   search: {nodes: 2..4, instances: [g4dn.xlarge]}
 """
+EGRESS = TRAIN + "  egress: 20GB\n"
 CHECKPOINTS = TRAIN + "  checkpoints: true\n"
 HINTS = TRAIN + "  memory: 12GB\n  communication: parameter-server\n  deadline: 2d\n  goal: cheapest\n"
 ON_TRIAL = TRAIN.replace(", use_spot: true", "").replace("nodes: 2..4", "earlier: false, nodes: 1..4")
@@ -157,6 +158,7 @@ HALVING = Order(
 )
 TUNES = (TUNED, TUNING, CALIBRATING, TRAINED, TRAINING)
 
+SENDING = train("sending", job=EGRESS, killed=("probe", 2))
 KILLED = (PROBING, RUNNING, SCALING, SERVING, TUNING)
 TEAM = (
     Order("team", ("team", "add", "ann", "--role", "runner", "--team", "blue", "--budget", "50")),
@@ -207,4 +209,5 @@ FORMATS = (
         ),
     ),
     Format("20-rare", "01c9ff7", (PROBING, ON_RECORDING, SCALED, SERVED, TUNED), rare=True),
+    Format("21-egress", "68704db", (SENDING, *KILLED)),
 )
