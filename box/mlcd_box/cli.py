@@ -11,8 +11,10 @@ from typing import Any
 import click
 
 from mlcd_box.bill import Item
-from mlcd_box.boxes import Box
+from mlcd_box.boxes import Box, check_host
 from mlcd_box.cloud.faults import EFFECTS, Rule
+from mlcd_box.cloud.functions.runtime import runtime
+from mlcd_box.image import image
 
 GONE = "terminated"
 
@@ -26,9 +28,17 @@ def main(context: click.Context, name: str) -> None:
 
 
 @main.command()
+def build() -> None:
+    """Build what every box is made from: the machines' image, and the functions' Python."""
+    check_host()
+    image()
+    runtime()
+
+
+@main.command()
 @click.pass_obj
 def up(box: Box) -> None:
-    """Start a box. The first time, the machines' image is built."""
+    """Start a box; what it is made from is built first, unless it is there."""
     began_s = time.monotonic()
     box.up()
     click.echo(f"Box '{box.name}' is up after {time.monotonic() - began_s:.0f} s. Try: box exec sky check aws")
@@ -137,9 +147,10 @@ def by_launch(items: list[Item]) -> dict[str, float]:
 @main.command()
 @click.argument("scenarios", nargs=-1)
 @click.option("--times", default=1, show_default=True, help="How often each is played.")
+@click.option("--at-once", default=1, show_default=True, help="How many are played side by side, 4 GiB of memory each.")
 @click.option("--keep", is_flag=True, help="Leave the boxes of scenarios that failed as they are.")
-def test(scenarios: tuple[str, ...], times: int, keep: bool) -> None:
+def test(scenarios: tuple[str, ...], times: int, at_once: int, keep: bool) -> None:
     """Play scenarios, each in a box of its own: all, or those named. Prints a table."""
     from mlcd_box.play import play_all
 
-    raise SystemExit(play_all(scenarios, times, keep))
+    raise SystemExit(play_all(scenarios, times, at_once, keep))

@@ -84,7 +84,7 @@ while True:
     sum(range(20_000))
     mlcd_tracker.step(time.process_time() - before)
 """
-"""Its rate is the seconds of CPU that it gets in a second: beside other work that can be less than its share, never more."""
+"""Its rate is the seconds of CPU that it gets in a second: beside other work less than its share, never more."""
 
 
 @isolated
