@@ -104,6 +104,18 @@ def spot_taken_back_in_the_run(stage: Stage) -> None:
 
 
 @scenario
+def bucket_with_a_cache(stage: Stage) -> None:
+    """the same, from a bucket of mode MOUNT_CACHED, which has everything at the end"""
+    job = stage.job(work=20_000, spot=True, bucket="cached-work", mount="MOUNT_CACHED")
+    running = stage.start("train", job, "-y")
+    stage.until(lambda: "% done" in stage.said())
+    stage.until(lambda: stage.saved_in("cached-work"))
+    stage.take_back(stage.running()[-1]["id"])
+    assert running.wait() == FEASIBLE, stage.said()
+    assert stage.work_saved_in("cached-work") >= 19_000, stage.work_saved_in("cached-work")
+
+
+@scenario
 def worker_lost_in_a_probe(stage: Stage) -> None:
     """a worker lost in a probe"""
     running = stage.start("train", stage.job(nodes="2..2", work=20_000), "-y")
@@ -288,6 +300,19 @@ def functions_killed(stage: Stage) -> None:
     stage.finish("play-1")
     settled = [entry["measurement"] for entry in stage.entries("play-1", "settled")]
     assert all(each["metered"] for each in settled), settled  # that of the launch that was cut short, too
+
+
+@scenario
+def functions_ctrl_c_twice(stage: Stage) -> None:
+    """functions: Ctrl-C twice while functions train, which nobody can end"""
+    job = functions_job(stage, own=True)
+    process = stage.start("train", job, "--deadline", "30m", "--target-loss", 0.12, "-y")
+    stage.until(lambda: "epoch 2: loss" in stage.said(), 900)
+    stage.signal(process, signal.SIGINT)
+    time.sleep(2)
+    stage.signal(process, signal.SIGINT)
+    process.wait()
+    assert "Traceback" not in stage.said(), stage.said()
 
 
 @scenario

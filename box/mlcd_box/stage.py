@@ -83,6 +83,7 @@ class Stage:
         spot: bool = False,
         hangs: bool = False,
         bucket: str | None = None,
+        mount: str = "MOUNT",
         method: str = "net-value",
         scale: str = "",
     ) -> Path:
@@ -95,7 +96,7 @@ class Stage:
                 name=name,
                 run=f"TOTAL={work} {'HANGS=1 ' if hangs else ''}python3 job.py",
                 resources=f"{{infra: aws/us-east-1, disk_size: 30, use_spot: {str(spot).lower()}}}",
-                mounts=f"{{/checkpoints: {{name: {bucket}, mode: MOUNT}}}}" if bucket else "{}",
+                mounts=f"{{/checkpoints: {{name: {bucket}, mode: {mount}}}}}" if bucket else "{}",
                 work=work,
                 limit=limit,
                 search=f"{{instances: {instances}, nodes: {nodes}, method: {method}}}",
@@ -197,8 +198,14 @@ class Stage:
 
     def saved_in(self, bucket: str) -> bool:
         """Whether the job has saved something there."""
-        listed = self.box.command(["aws", "s3", "ls", "--recursive", f"s3://{bucket}"])
-        return bool(subprocess.run(listed, capture_output=True, text=True, check=False).stdout.strip())
+        return self.work_saved_in(bucket) > 0
+
+    def work_saved_in(self, bucket: str) -> float:
+        """The samples that the job's checkpoint holds, as the bucket has it."""
+        listed = self.aws("s3api", "list-objects-v2", "--bucket", bucket) or {}
+        keys = [each["Key"] for each in listed.get("Contents", []) if each["Key"].endswith("/done")]
+        read = [self.box.command(["aws", "s3", "cp", f"s3://{bucket}/{key}", "-"]) for key in keys]
+        return max((float(subprocess.check_output(each, text=True) or 0.0) for each in read), default=0.0)
 
     def entries(self, run: str, kind: str) -> list[Any]:
         """What the ledger has of a run."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 
 from mlcd.core.backend import Launch, Profiler, Purpose, RemembersWork, TellsBilledTime, TellsUse
 from mlcd.core.clock import Clock
@@ -73,12 +74,24 @@ def closed(
 
     def ended_early(outcome: Outcome, detail: str) -> Settled:
         saved = saved_work(job, order, profiler)
-        return Settled(order, cut_short(order, profiler, took_s(), outcome, detail, saved))
+        return Settled(order, with_later_use(cut_short(order, profiler, took_s(), outcome, detail, saved)))
+
+    def with_later_use(measurement: Measurement) -> Measurement:
+        """What is billed by use may be used on after its launch: nobody can end functions of a cloud."""
+        if order.most_usd is None or measurement.metered or not isinstance(profiler, TellsUse):
+            return measurement
+        try:
+            held_s = profiler.reclaim(order.label)
+        except BackendError:
+            held_s = inf if order.lifetime_s is None else order.lifetime_s
+        most_usd = 0.0 if held_s is None else order.bill_usd(held_s)
+        return by_use(replace(measurement, usd=max(measurement.usd, most_usd)), job, order, profiler)
 
     try:
         measurement = measure()
         saved = max(measurement.saved_samples, saved_work(job, order, profiler))  # it may save while it is ended
-        return Settled(order, replace(_billed(order, profiler, measurement, took_s()), saved_samples=saved)), None
+        billed = with_later_use(_billed(order, profiler, measurement, took_s()))
+        return Settled(order, replace(billed, saved_samples=saved)), None
     except NoCapacity as error:  # an answer about this configuration, and no fault of the place
         free = Measurement(order.configuration, Outcome.LAUNCH_FAILED, took_s(), 0.0, detail=str(error))
         return Settled(order, free), None
@@ -103,7 +116,7 @@ def cut_short(
 
 
 def by_use(ended: Measurement, job: Job, order: Launch, profiler: Profiler) -> Measurement:
-    """A launch that a crash cut short: what it used, where its profiler can tell; at the most what it was held for."""
+    """A launch that was cut short: what it used, where its profiler can tell, once it was reclaimed."""
     use = profiler.use(job, order.label) if isinstance(profiler, TellsUse) else None
     if use is None:
         return ended

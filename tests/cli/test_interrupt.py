@@ -184,15 +184,15 @@ def test_a_real_search_stopped_by_ctrl_c_goes_on_to_the_same_decision(
     assert resumed["spent_usd"] == pytest.approx(undisturbed["spent_usd"])
 
 
-def press_until_heard(train: subprocess.Popen[bytes]) -> None:
-    """As a person would: CPython loses a signal that comes just before it blocks in reading the answer.
-
-    Nor too soon: one that comes while it ends is one that nobody handles any more.
-    """
-    for _ in range(6):
+def press_once_it_reads(train: subprocess.Popen[bytes]) -> None:
+    """CPython loses a signal that comes just before it blocks in reading the answer: wait until it sleeps there."""
+    status = Path(f"/proc/{train.pid}/status")
+    while status.exists() and "\nState:\tS" not in status.read_text():
+        os.sched_yield()
+    for _ in range(6):  # where there is no /proc, as a person would: again
         train.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
-            train.wait(timeout=300)
+            train.wait(timeout=300 if status.exists() else 10)
             return
     train.kill()
 
@@ -233,7 +233,7 @@ def test_the_question_can_be_answered_with_no(mlcd: Mlcd, recorded_job: WriteJob
 
 
 def test_the_question_can_be_answered_with_ctrl_c(mlcd: Mlcd, recorded_job: WriteJob) -> None:
-    code, shown = at_a_terminal(recorded_job(), lambda train, master: press_until_heard(train))
+    code, shown = at_a_terminal(recorded_job(), lambda train, master: press_once_it_reads(train))
     assert code == 2
     assert "mlcd: interrupted" in shown
     assert "Traceback" not in shown

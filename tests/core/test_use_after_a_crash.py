@@ -1,4 +1,4 @@
-"""What a launch costs whose process was killed, where its profiler can still find out what it has used."""
+"""What a launch costs that was cut short, where its profiler can still find out what it has used."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from mlcd_fixtures.ledgers import SPACE
 from mlcd.core.backend import Launch, Provenance, Purpose, Use
 from mlcd.core.clock import VirtualClock
 from mlcd.core.drive import reclaim
+from mlcd.core.errors import BackendError
 from mlcd.core.job import Job
-from mlcd.core.ledger import Ledger, Reserved, Started
+from mlcd.core.launching import closed
+from mlcd.core.ledger import Ledger, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement
 
 MACHINES = SPACE.configurations[0]
@@ -23,11 +25,14 @@ class Finds:
     """A profiler of launches that were up for an hour, with this use."""
 
     found: Use | None
+    answers: bool = True
 
     def measure(self, *_: object) -> Measurement:
         raise NotImplementedError
 
     def reclaim(self, label: str) -> float:
+        if not self.answers:
+            raise BackendError("the cloud does not answer")
         return HELD_S
 
     def use(self, job: Job, label: str) -> Use | None:
@@ -60,3 +65,36 @@ def test_it_costs_the_most_of_its_time_where_no_more_is_known(found):
 def test_what_some_of_it_used_may_bring_the_most_down():
     measurement = settled(Use(0.125, known=False))
     assert (measurement.usd, measurement.metered) == (0.125, False)
+
+
+def interrupted(profiler: Finds, *, lifetime_s: float | None = None, most_usd: float | None = 1e6) -> Measurement:
+    """A launch that Ctrl-C ended after a second."""
+    order = Launch("job-1-1", MACHINES, Purpose.RUN, 1.0, lifetime_s, 0, most_usd=most_usd)
+
+    def measure() -> Measurement:
+        raise KeyboardInterrupt
+
+    entry, error = closed(Job("job", 1.0), order, profiler, measure, lambda: 1.0)
+    assert isinstance(error, KeyboardInterrupt)
+    assert isinstance(entry, Settled)
+    return entry.measurement
+
+
+def test_after_ctrl_c_it_costs_what_was_used_until_its_functions_ended():
+    measurement = interrupted(Finds(Use(0.125, known=True)))
+    assert (measurement.usd, measurement.metered) == (0.125, True)
+
+
+@pytest.mark.parametrize("found", [None, Use(1e3, known=False)], ids=["nothing", "more than the time held"])
+def test_after_ctrl_c_it_costs_the_most_until_its_functions_ended(found):
+    measurement = interrupted(Finds(found))
+    assert (measurement.usd, measurement.metered) == (MACHINES.usd(HELD_S), False)
+
+
+@pytest.mark.parametrize(("lifetime_s", "most_usd"), [(600.0, MACHINES.usd(600.0)), (None, 1e6)])
+def test_after_ctrl_c_it_costs_the_most_that_was_reserved_if_the_cloud_does_not_answer(lifetime_s, most_usd):
+    assert interrupted(Finds(None, answers=False), lifetime_s=lifetime_s).usd == most_usd
+
+
+def test_what_is_billed_by_time_is_not_looked_for():
+    assert interrupted(Finds(Use(0.125, known=True)), most_usd=None).usd == MACHINES.usd(1.0)

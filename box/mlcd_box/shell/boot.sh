@@ -21,7 +21,9 @@ install -m 755 "$folder/first_boot.sh" "$root/run/first_boot.sh"
 cat > "$root/run/init" <<'I'
 trap 'exit 0' TERM
 bash /run/first_boot.sh </dev/null >/var/log/cloud-init-output.log 2>&1 &
-{ sleep "$SSH_AFTER_S"; exec /usr/sbin/sshd -D -e -o UsePAM=yes -o PidFile=/run/sshd.pid -o "SetEnv=AWS_ENDPOINT_URL=$AWS_ENDPOINT_URL"; } &
+# rclone, which SkyPilot mounts cached buckets with, takes the address of S3 from no variable of AWS's own.
+where="AWS_ENDPOINT_URL=$AWS_ENDPOINT_URL RCLONE_S3_ENDPOINT=$AWS_ENDPOINT_URL RCLONE_S3_FORCE_PATH_STYLE=true"
+{ sleep "$SSH_AFTER_S"; exec /usr/sbin/sshd -D -e -o UsePAM=yes -o PidFile=/run/sshd.pid -o "SetEnv=$where"; } &
 while :; do sleep 3600 & wait $!; done
 I
 exec env -i AWS_ENDPOINT_URL="$endpoint" SSH_AFTER_S="$(cat "$folder/ssh_after_s")" \

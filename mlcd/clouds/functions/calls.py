@@ -164,11 +164,17 @@ class Caller:
         return "its process ended without an answer" if lithops_internals.has_ended(self._executor, future) else ""
 
     def close(self) -> None:
-        """End everything that still runs, and delete the files of these calls. Idempotent."""
+        """End everything that still runs, and delete the files of these calls. Idempotent.
+
+        On a cloud nobody can end functions: what those note that still run is needed, to find out what they have used.
+        """
         if self._closed:
             return
         self._closed = True
         lithops_internals.close(self._executor)
+        records = self.journal.read()
+        if self._platform != LOCALHOST and records is not None and records.open:
+            return
         with suppress(Exception):  # a bucket that cannot be reached now keeps some small objects
             lithops_internals.forget(self._executor, self._runtime)
 

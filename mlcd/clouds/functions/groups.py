@@ -311,4 +311,6 @@ class Prewarmed:
         if self.is_open or workers.orders.throttled:
             workers.models.delete(self.gate)
         else:
+            if self.group.call is not None:
+                workers.caller.journal.ended(self.group.call.job, self.paid, time.time())
             workers.caller.bucket.put_object(workers.caller.bucket.bucket, self.gate, NOT_NEEDED)
