@@ -209,5 +209,5 @@ FORMATS = (
         ),
     ),
     Format("20-rare", "01c9ff7", (PROBING, ON_RECORDING, SCALED, SERVED, TUNED), rare=True),
-    Format("21-egress", "68704db", (SENDING, *KILLED)),
+    Format("21-egress", "96509c6", (SENDING, *KILLED)),
 )
