@@ -86,7 +86,7 @@ def quota(stage: Stage) -> None:
 def spot_taken_back_in_a_probe(stage: Stage) -> None:
     """spot machines taken back in a probe"""
     running = stage.start("train", stage.job(spot=True, work=20_000), "-y")
-    stage.until(lambda: stage.reports() >= 3)
+    stage.until(lambda: stage.reports() >= 3, during=running)
     stage.take_back(stage.events("running")[0]["id"])
     assert running.wait() == FEASIBLE, stage.said()
 
@@ -96,8 +96,8 @@ def spot_taken_back_in_the_run(stage: Stage) -> None:
     """spot machines taken back in the final run, which goes on from its bucket"""
     job = stage.job(work=40_000, spot=True, bucket="saved-work")
     running = stage.start("train", job, "-y")
-    stage.until(lambda: "% done" in stage.said())
-    stage.until(lambda: stage.saved_in("saved-work"))
+    stage.until(lambda: "% done" in stage.said(), during=running)
+    stage.until(lambda: stage.saved_in("saved-work"), during=running)
     stage.take_back(stage.running()[-1]["id"])
     assert running.wait() == FEASIBLE, stage.said()
     assert "preempted" in stage.said() or "taken back" in stage.said(), stage.said()
@@ -108,8 +108,8 @@ def bucket_with_a_cache(stage: Stage) -> None:
     """the same, from a bucket of mode MOUNT_CACHED, which has everything at the end"""
     job = stage.job(work=20_000, spot=True, bucket="cached-work", mount="MOUNT_CACHED")
     running = stage.start("train", job, "-y")
-    stage.until(lambda: "% done" in stage.said())
-    stage.until(lambda: stage.saved_in("cached-work"))
+    stage.until(lambda: "% done" in stage.said(), during=running)
+    stage.until(lambda: stage.saved_in("cached-work"), during=running)
     stage.take_back(stage.running()[-1]["id"])
     assert running.wait() == FEASIBLE, stage.said()
     assert stage.work_saved_in("cached-work") >= 19_000, stage.work_saved_in("cached-work")
@@ -119,7 +119,7 @@ def bucket_with_a_cache(stage: Stage) -> None:
 def worker_lost_in_a_probe(stage: Stage) -> None:
     """a worker lost in a probe"""
     running = stage.start("train", stage.job(nodes="2..2", work=20_000), "-y")
-    stage.until(lambda: stage.reports() >= 3)
+    stage.until(lambda: stage.reports() >= 3, during=running)
     stage.lose_worker()
     assert running.wait() == FEASIBLE, stage.said()
     assert "no longer up" in stage.said(), stage.said()
@@ -129,7 +129,7 @@ def worker_lost_in_a_probe(stage: Stage) -> None:
 def worker_lost_in_the_run(stage: Stage) -> None:
     """a worker lost in the final run"""
     running = stage.start("train", stage.job(nodes="2..2", work=12_000), "-y")
-    stage.until(lambda: "% done" in stage.said())
+    stage.until(lambda: "% done" in stage.said(), during=running)
     stage.lose_worker()
     assert running.wait() == FEASIBLE, stage.said()
     assert "no longer up" in stage.said(), stage.said()
@@ -147,7 +147,7 @@ def no_ssh(stage: Stage) -> None:
 def api_server_killed(stage: Stage) -> None:
     """SkyPilot's API server killed in the final run, and started again"""
     running = stage.start("train", stage.job(work=8_000), "-y")
-    stage.until(lambda: "% done" in stage.said())
+    stage.until(lambda: "% done" in stage.said(), during=running)
     stage.box.kill_server()  # SkyPilot's client starts another one
     code = running.wait()
     if not stage.box.server_answers():
@@ -214,7 +214,7 @@ def _kill_both(stage: Stage) -> None:
 def ctrl_c_twice(stage: Stage) -> None:
     """Ctrl-C twice in a probe"""
     process = stage.start("train", stage.job(work=20_000), "-y")
-    stage.until(lambda: stage.reports() >= 2)
+    stage.until(lambda: stage.reports() >= 2, during=process)
     stage.signal(process, signal.SIGINT)
     time.sleep(2)
     stage.signal(process, signal.SIGINT)
@@ -294,7 +294,7 @@ def functions_killed(stage: Stage) -> None:
     """functions: MLCD killed while functions train, and resumed"""
     job = functions_job(stage, own=True)
     process = stage.start("train", job, "--deadline", "30m", "--target-loss", 0.12, "-y")
-    stage.until(lambda: "epoch 2: loss" in stage.said(), 900)
+    stage.until(lambda: "epoch 2: loss" in stage.said(), 900, process)
     stage.signal(process, signal.SIGKILL)
     process.wait()
     stage.finish("play-1")
@@ -307,7 +307,7 @@ def functions_ctrl_c_twice(stage: Stage) -> None:
     """functions: Ctrl-C twice while functions train, which nobody can end"""
     job = functions_job(stage, own=True)
     process = stage.start("train", job, "--deadline", "30m", "--target-loss", 0.12, "-y")
-    stage.until(lambda: "epoch 2: loss" in stage.said(), 900)
+    stage.until(lambda: "epoch 2: loss" in stage.said(), 900, process)
     stage.signal(process, signal.SIGINT)
     time.sleep(2)
     stage.signal(process, signal.SIGINT)

@@ -159,10 +159,16 @@ class Stage:
         """What has happened in the cloud so far."""
         return [event for event in read_events(self.box.folder / "events.jsonl") if event["kind"] in kinds]
 
-    def until(self, happened: Callable[[], object], within_s: float = 1_800.0) -> None:
-        """Wait for it."""
+    def until(
+        self,
+        happened: Callable[[], object],
+        within_s: float = 1_800.0,
+        during: subprocess.Popen[str] | None = None,
+    ) -> None:
+        """Wait for it. `during`: it cannot happen any more once this process has ended."""
         until_s = time.monotonic() + within_s
         while not happened():
+            assert during is None or during.poll() is None or happened(), self.said()
             if time.monotonic() > until_s:
                 raise TimeoutError(f"it did not happen in {within_s:.0f} s")
             time.sleep(0.5)

