@@ -49,7 +49,7 @@ from mlcd.planners.functions.nouns import (
 )
 from mlcd.planners.functions.outlook import Outlook, after, before, certain, still_missing
 from mlcd.planners.functions.run_state import Ground, RunState, patience_s
-from mlcd.planners.functions.space import configuration, frozen
+from mlcd.planners.functions.space import allocated, configuration, frozen
 
 MOST_TRIES = 3
 """Launches in a row that bring no epoch before the run is given up; each on another allocation."""
@@ -170,12 +170,12 @@ class AdaptiveTraining:
         course, task = self._course(now), now.ground.limits
         where = course.ahead[0]
         then = course.ahead[1] if len(course.ahead) > 1 else where
-        if course.steady and now.works(last := now.last):
+        if course.steady and now.works(last := allocated(now.trained[-1].configuration)):
             # The clock runs between launches, too: what was chosen then comes out a little different now.
             where, then = last, last if then == where else then
         because = course.because if now.done and course.because else self._progress(now, where) + course.because
         if not now.may_use(where):
-            fitting, (least_s, least_usd) = now.fitting, now.options.cold
+            fitting, (least_s, least_usd) = now.options.fitting(now.left, *now.worst), now.options.cold
             if not len(fitting):
                 return Finish(self._out_of_limits(now, float(least_s.min()), float(least_usd.min())))
             why = f"after: {now.broken[-1].ending}" if now.broken else "which could break a limit"
@@ -295,7 +295,8 @@ def why_again(now: RunState, course: Course, outlook: Outlook, earlier: Outlook 
     slower, dearer = (current / then for current, then in zip(now.yardstick, course.yardstick, strict=True))
     if max(abs(slower - 1), abs(dearer - 1)) > delta:
         return f"an epoch takes {slower:.2g} and costs {dearer:.2g} times what was planned"
-    return "" if now.affords(course.ahead) else "what is left no longer suffices"
+    seconds, usd = now.takes(course.ahead)
+    return "" if now.left.allows(usd, seconds) else "what is left no longer suffices"
 
 
 def epochs_left(now: RunState, outlook: Outlook) -> int:

@@ -95,7 +95,7 @@ class RunState:
         return tuple(found[number] for number in sorted(found))
 
     @cached_property
-    def _trained(self) -> list[Measurement]:
+    def trained(self) -> list[Measurement]:
         """Launches that brought an epoch."""
         return [run for run in self.history.runs if evidence_of(run).epochs]
 
@@ -117,11 +117,6 @@ class RunState:
         return self.history.runs[max(ends[-1] + 1 if ends else 0, self.history.ended_runs) :]
 
     @property
-    def last(self) -> Allocation:
-        """What the last epoch ran on."""
-        return allocated(self._trained[-1].configuration)
-
-    @property
     def left(self) -> Goal:
         """The limits, less what is gone."""
         return left_of(self.job.goal, self.history)
@@ -129,7 +124,7 @@ class RunState:
     @property
     def margin(self) -> float:
         """What a plan leaves over: all of the calibration's spread at first, little once some epochs have shown it."""
-        known = len(self._trained) >= RECENT
+        known = len(self.trained) >= RECENT
         return exp(LEAST_SPREAD) if known else spread(self.ground.model.calibration)
 
     @property
@@ -146,7 +141,7 @@ class RunState:
     @cached_property
     def pace(self) -> tuple[float, float]:
         """How many times what the model says an epoch has taken of late, and cost; the middle of some."""
-        recent = self._trained[-RECENT:]
+        recent = self.trained[-RECENT:]
         if not recent:
             return 1.0, 1.0
         modelled = [self.ground.expected(run) for run in recent]
@@ -177,21 +172,11 @@ class RunState:
         factor = spread(self.ground.model.calibration)
         return factor / min(1.0, slower), factor / min(1.0, dearer)
 
-    @property
-    def fitting(self) -> Options:
-        """Of these, the ones of which one more epoch is within the limits, even at its worst."""
-        return self.options.fitting(self.left, *self.worst)
-
     def takes(self, ahead: Sequence[Allocation], cold: bool = False) -> tuple[float, float]:
         """Seconds and dollars that these epochs are expected to take."""
         each = [(count, *self.ground.takes(where, cold)) for where, count in Counter(ahead).items()]
         slower, dearer = self.pace
         return slower * sum(n * seconds for n, seconds, _ in each), dearer * sum(n * usd for n, _, usd in each)
-
-    def affords(self, ahead: Sequence[Allocation]) -> bool:
-        """Whether what is left suffices for these epochs."""
-        seconds, usd = self.takes(ahead)
-        return self.left.allows(usd, seconds)
 
     def works(self, where: Allocation) -> bool:
         """As far as is known."""
