@@ -140,7 +140,8 @@ class AdaptiveTraining:
         ground = next((ground for known, ground in self._known if known == limits), None)
         if ground is None:
             model = EpochModel(limits.workload, frozen(limits), self.calibration)
-            points = boundary(model, limits, storages=self.storages, called_ahead=self.calls_ahead)
+            allowed = limits if self.storages is None else limits.meeting_at(*self.storages)
+            points = boundary(model, allowed, called_ahead=self.calls_ahead)
             ground = Ground(model, points, limits, self.calls_ahead)
             self._known.append((limits, ground))
         return RunState(job, history, ground)

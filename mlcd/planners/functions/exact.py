@@ -39,7 +39,7 @@ from mlcd.planners.functions.knapsack import (
     relax,
 )
 from mlcd.planners.functions.nouns import StagePlan
-from mlcd.planners.functions.problem import Menu, StageProblem, Storages, as_plan
+from mlcd.planners.functions.problem import Menu, StageProblem, as_plan
 
 FEW = 500
 """Points of all stages together that are worth merging."""
@@ -53,11 +53,10 @@ Kept = tuple[Ints, ...]
 
 def exact(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best plan there is."""
-    menus = problem.menus()
-    sack = knapsack(menus, goal)
+    sack = knapsack(problem.menus, goal)
     if not sack.feasible:
         return None
-    return plan_of("exact", menus, goal, solve(sack, static_picks(problem, goal, sack)))
+    return plan_of("exact", problem.menus, goal, solve(sack, static_picks(problem, goal, sack)))
 
 
 def solve(whole: Knapsack, best: Picks) -> Picks:
@@ -127,9 +126,9 @@ def improved(problem: Knapsack, picks: Picks) -> Picks:
         picks = moved
 
 
-def static_plan(method: str, problem: StageProblem, goal: Goal, storages: Storages = None) -> StagePlan | None:
+def static_plan(method: str, problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best plan with one allocation for all stages; None if not one of them keeps the limits."""
-    plans = [_best(method, menus, goal) for menus in problem.static_menus(storages)]
+    plans = [_best(method, menus, goal) for menus in problem.static_menus]
     found = [plan for plan in plans if plan is not None]
     if goal.objective is Objective.CHEAPEST:
         return min(found, key=lambda plan: (plan.usd, plan.seconds), default=None)
@@ -137,7 +136,7 @@ def static_plan(method: str, problem: StageProblem, goal: Goal, storages: Storag
 
 
 def static_picks(problem: StageProblem, goal: Goal, sack: Knapsack) -> Picks:
-    """Where to begin from in `knapsack(problem.menus(), goal)`: what is no worse than the best static plan anywhere.
+    """Where to begin from in `knapsack(problem.menus, goal)`: what is no worse than the best static plan anywhere.
 
     Where stages have boundaries of their own, a point of a stage's own boundary beats what the static plan has there.
     The lightest points where no static plan keeps the limit on weight.

@@ -115,7 +115,7 @@ def test_the_boundary_is_what_walking_through_all_allocations_finds(
         call_s=call_s,
     )
     the_model, stage = model(workload, compute, start), Stage(trials, 2)
-    found = boundary(the_model, limits, stage=stage, step_mb=step_mb)
+    found = boundary(the_model, limits, trials=trials, step_mb=step_mb)
     assert written(found) == by_walking(the_model, limits, stage, step_mb)
 
 
@@ -171,7 +171,7 @@ def test_dynamodb_does_not_exist_for_a_model_above_400_kilobytes() -> None:
 
 
 def test_a_storage_that_was_not_asked_for_is_not_used() -> None:
-    found = boundary(model(), FunctionsTask(LR), step_mb=64, storages=("s3",))
+    found = boundary(model(), FunctionsTask(LR).meeting_at("s3"), step_mb=64)
     assert {found.allocation(i).storage for i in range(len(found))} == {"s3"}
 
 

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.functions.beliefs.epoch import EpochModel, Ints, Rows
-from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Stage
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask
 
 WIDTHS = (512, 64, 8, 1)
 """Memories in a block, level by level: each a divisor of the one before."""
 ROUNDING = 1 - 1e-12
 """A bound is computed in another order than what it bounds: it must not be above it by a rounding error."""
-ONE_EPOCH = Stage(1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,27 +59,21 @@ class Boundary:
 
 
 def boundary(
-    model: EpochModel,
-    limits: FunctionsTask,
-    *,
-    stage: Stage = ONE_EPOCH,
-    step_mb: int = 1,
-    storages: tuple[str, ...] | None = None,
-    called_ahead: bool = False,
+    model: EpochModel, limits: FunctionsTask, *, trials: int = 1, step_mb: int = 1, called_ahead: bool = False
 ) -> Boundary:
-    """What is worth choosing from for one epoch of a stage: seconds of all its trials, dollars of one of them.
+    """What is worth choosing from for one epoch of so many trials: seconds of all of them, dollars of one.
 
     Trials that do not fit at once wait for each other, in waves. Of equal allocations the one with fewer functions is
     kept, then the one with less memory. Empty where nothing keeps the limits. `called_ahead`: functions start while the
     epoch before runs, wherever both may run at once.
     """
-    names = tuple(name for name in limits.storages if (storages is None or name in storages) and model.exists(name))
+    names = tuple(filter(model.exists, limits.storages))
     # a function without a sample of its own does not exist
     counts = np.arange(limits.functions[0], min(limits.functions[1], model.workload.samples) + 1)
     memories = np.arange(limits.memory_mb[0], limits.memory_mb[1] + 1, step_mb)
     grid = _Grid(
         limits=limits,
-        trials=stage.trials,
+        trials=trials,
         names=names,
         table=Rows.joined([model.rows(counts, name) for name in names], model.tariff.usd_per_gb_s),
         functions=np.tile(counts, len(names)),
