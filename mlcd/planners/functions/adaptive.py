@@ -32,9 +32,9 @@ from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Outcome
 from mlcd.core.strategy import Apply, Finish, Step
 from mlcd.core.units import counted, format_duration, format_usd
-from mlcd.planners.functions.beliefs.boundary import boundary
+from mlcd.planners.functions.beliefs.boundary import Boundary, boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.choice import Options, furthest, single
+from mlcd.planners.functions.choice import fitting, furthest, single
 from mlcd.planners.functions.exact import exact
 from mlcd.planners.functions.hedge import hedged
 from mlcd.planners.functions.nouns import (
@@ -176,11 +176,11 @@ class AdaptiveTraining:
             where, then = last, last if then == where else then
         because = course.because if now.done and course.because else self._progress(now, where) + course.because
         if not now.may_use(where):
-            fitting, (least_s, least_usd) = now.options.fitting(now.left, *now.worst), now.options.cold
-            if not len(fitting):
-                return Finish(self._out_of_limits(now, float(least_s.min()), float(least_usd.min())))
+            fits, offered = fitting(now.options, now.left, *now.worst), now.options
+            if not len(fits):
+                return Finish(self._out_of_limits(now, float(offered.cold_s.min()), float(offered.cold_usd.min())))
             why = f"after: {now.broken[-1].ending}" if now.broken else "which could break a limit"
-            planned, where = where, fitting.allocation(self._instead(now, fitting, course))
+            planned, where = where, fits.allocation(self._instead(now, fits, course))
             then, because = where, f"epoch {now.done + 1}: {instead_of(where, planned)}, {why}"
         known = then != where or (self.calls_ahead and now.done + 1 < now.most)
         work = TrainEpochs(1, done=now.done, then=then if known and task.beside(where, then) else None)
@@ -192,11 +192,11 @@ class AdaptiveTraining:
             most_s=patience_s(max(now.takes([where], cold=True)[0], now.ground.takes(where, cold=True)[0])),
         )
 
-    def _instead(self, now: RunState, fitting: Options, course: Course) -> int:
+    def _instead(self, now: RunState, fits: Boundary, course: Course) -> int:
         """What is best for the epochs left among these; what gets furthest, if nothing is."""
         stopped = now.broken and now.broken[-1].outcome is Outcome.AT_THE_LIMIT
-        found = None if stopped else single(fitting, epochs_left(now, course.outlook), now.planned)
-        return found[0][0] if found is not None else furthest(fitting, now.left)
+        found = None if stopped else single(fits, epochs_left(now, course.outlook), now.planned)
+        return found[0][0] if found is not None else furthest(fits, now.left)
 
     # How it is chosen.
 

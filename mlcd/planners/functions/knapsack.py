@@ -24,6 +24,7 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective
+from mlcd.planners.functions.beliefs.boundary import hull
 from mlcd.planners.functions.beliefs.epoch import Ints
 from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import Menu, as_plan
@@ -161,24 +162,6 @@ class Segments:
         corners = hull(values, weights)
         v, w = values[corners], weights[corners]
         return cls(float(v[-1]), float(w[-1]), np.diff(v), -np.diff(w))
-
-
-def hull(values: Floats, weights: Floats) -> Ints:
-    """The corners of the lower convex hull of points with rising value and falling weight, by their indices.
-
-    A point on or above the line between any two others is no corner: drop all of these at once, and look again.
-    """
-    at: Ints = np.arange(len(values))
-    at = at[np.append(True, weights[1:] < weights[:-1])]  # of equal weights the least value comes first
-    at = at[np.append(values[at][1:] > values[at][:-1], True)]  # of equal values the least weight comes last
-    while len(at) > 2:
-        v, w = values[at], weights[at]
-        dv, dw = np.diff(v), -np.diff(w)
-        corner = np.concatenate([[True], dw[:-1] * dv[1:] > dw[1:] * dv[:-1], [True]])
-        if corner.all():
-            break
-        at = at[corner]
-    return at
 
 
 @dataclass(frozen=True, eq=False)

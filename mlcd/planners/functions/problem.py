@@ -77,10 +77,9 @@ class StageProblem:
         """All stages on the boundary of one: each with its own waves, dear or slow as it may be there."""
         if self._all_at_once:
             return self.menus
-        once_s, _ = points.cold(self.model)
         trials = {stage.trials for stage in self.stages}
         times = {each: waves(self.limits, points.functions, points.memory_mb, each) for each in trials}
-        return tuple(_menu(stage, points, once_s * times[stage.trials]) for stage in self.stages)
+        return tuple(_menu(stage, points, points.cold_s * times[stage.trials]) for stage in self.stages)
 
 
 def _menu(stage: Stage, points: Boundary, epoch_s: Floats) -> Menu:

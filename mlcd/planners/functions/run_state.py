@@ -10,13 +10,14 @@ from itertools import accumulate
 from math import exp, floor
 from statistics import median
 
+import numpy as np
+
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.functions.beliefs.boundary import Boundary
 from mlcd.planners.functions.beliefs.calibration import LEAST_SPREAD, spread
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.choice import Options, options
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask, evidence_of
 from mlcd.planners.functions.space import allocated
 
@@ -53,7 +54,7 @@ class Ground:
     limits: FunctionsTask
     called_ahead: bool = False
     _takes: dict[tuple[Allocation, bool], tuple[float, float]] = field(default_factory=dict, init=False, repr=False)
-    _options: dict[tuple[frozenset[Allocation], int], Options] = field(default_factory=dict, init=False, repr=False)
+    _options: dict[tuple[frozenset[Allocation], int], Boundary] = field(default_factory=dict, init=False, repr=False)
 
     def takes(self, where: Allocation, cold: bool = False) -> tuple[float, float]:
         """Seconds and dollars of one epoch there, after others like it; `cold`: its functions were not called ahead."""
@@ -71,12 +72,14 @@ class Ground:
         hidden_s = max(0.0, self.model.parts(where).start_s - evidence_of(run).epochs[-1].start_s)
         return seconds - hidden_s, usd - hidden_s * self.model.tariff.storage(where.storage).usd_per_minute / 60
 
-    def options(self, failed: frozenset[Allocation], too_small_mb: int) -> Options:
+    def options(self, failed: frozenset[Allocation], too_small_mb: int) -> Boundary:
         """What may be used: nothing that has failed, unless that is all there is."""
         if (failed, too_small_mb) not in self._options:
-            offered = options(self.points, self.points.cold(self.model) if self.called_ahead else None)
-            kept = offered.without(failed, too_small_mb)
-            self._options[failed, too_small_mb] = kept if len(kept) else offered
+            points = self.points
+            kept = points.memory_mb > too_small_mb
+            if failed:
+                kept &= np.array([points.allocation(i) not in failed for i in range(len(points))], dtype=bool)
+            self._options[failed, too_small_mb] = points.only(kept) if kept.any() else points
         return self._options[failed, too_small_mb]
 
 
@@ -161,7 +164,7 @@ class RunState:
         return round(CLEARLY_MORE * max((where.memory_mb for where in small), default=0))
 
     @cached_property
-    def options(self) -> Options:
+    def options(self) -> Boundary:
         """What may be used, at the pace of late."""
         return self.ground.options(self.failed, self.too_small_mb).paced(*self.pace)
 

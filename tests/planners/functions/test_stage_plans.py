@@ -16,12 +16,12 @@ from scipy.sparse import csr_array
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Objective
-from mlcd.planners.functions.beliefs.boundary import Boundary
+from mlcd.planners.functions.beliefs.boundary import Boundary, hull
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import published
 from mlcd.planners.functions.exact import merge, solve
 from mlcd.planners.functions.foresight import METHODS
-from mlcd.planners.functions.knapsack import Knapsack, hull, knapsack, relax
+from mlcd.planners.functions.knapsack import Knapsack, knapsack, relax
 from mlcd.planners.functions.nouns import FunctionsTask, Stage, StagePlan, Tuning
 from mlcd.planners.functions.problem import Menu, StageProblem, cheapest, fastest
 from mlcd.planners.functions.tariff import load_tariff
@@ -56,7 +56,8 @@ def menu(stage: Stage, seconds: np.ndarray, usd: np.ndarray) -> Menu:
     least = np.minimum.accumulate(usd[order])
     order = order[np.append(True, least[1:] < least[:-1])]
     ones = np.arange(1, len(order) + 1)
-    points = Boundary(ones, 128 * ones, 0 * ones, ("s3",), seconds[order], usd[order])
+    takes = seconds[order], usd[order]
+    points = Boundary(ones, 128 * ones, 0 * ones, ("s3",), *takes, *takes)
     return Menu(stage, points, stage.epochs * points.seconds, stage.trials * stage.epochs * points.usd)
 
 

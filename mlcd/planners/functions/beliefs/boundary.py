@@ -12,7 +12,9 @@ left is cut smaller, down to single allocations: branch and bound, level by leve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +33,8 @@ ROUNDING = 1 - 1e-12
 class Boundary:
     """Allocations that none beats in both seconds and dollars: seconds rise, dollars fall, both strictly.
 
-    `storage` holds indices into `names`.
+    `storage`: indices into `names`. `cold_s`, `cold_usd`: of an epoch alone whose functions were not called ahead.
+    `plain`: the same at another pace: it has the same corners.
     """
 
     functions: Ints
@@ -40,22 +43,56 @@ class Boundary:
     names: tuple[str, ...]
     seconds: Floats
     usd: Floats
+    cold_s: Floats
+    cold_usd: Floats
+    plain: Boundary | None = None
 
     def __len__(self) -> int:
         return len(self.seconds)
+
+    @cached_property
+    def corners(self) -> Ints:
+        """Of the lower convex hull, seconds rising."""
+        return self.plain.corners if self.plain is not None else hull(self.seconds, self.usd)
 
     def allocation(self, i: int) -> Allocation:
         """The i-th fastest."""
         return Allocation(int(self.functions[i]), int(self.memory_mb[i]), self.names[self.storage[i]])
 
-    def cold(self, model: EpochModel) -> tuple[Floats, Floats]:
-        """Seconds and dollars of one epoch on every point, alone, if its functions are not called ahead."""
-        seconds, usd = np.empty(len(self)), np.empty(len(self))
-        for place, name in enumerate(self.names):
-            at = self.storage == place
-            where = self.functions[at], self.memory_mb[at], name
-            seconds[at], usd[at] = model.seconds(*where), model.usd(*where)
-        return seconds, usd
+    def place(self, where: Allocation) -> int | None:
+        """Of an allocation, if it is one of them."""
+        same = np.flatnonzero((self.functions == where.functions) & (self.memory_mb == where.memory_mb))
+        return next((i for i in same.tolist() if self.allocation(i) == where), None)
+
+    def only(self, kept: NDArray[np.bool_]) -> Boundary:
+        """These of them."""
+        columns = ("functions", "memory_mb", "storage", "seconds", "usd", "cold_s", "cold_usd")
+        some: dict[str, Any] = {name: getattr(self, name)[kept] for name in columns}
+        return replace(self, **some, plain=None)
+
+    def paced(self, slower: float, dearer: float) -> Boundary:
+        """With epochs that take, and cost, so many times as much."""
+        seconds, cold_s = self.seconds * slower, self.cold_s * slower
+        usd, cold_usd = self.usd * dearer, self.cold_usd * dearer
+        return replace(self, seconds=seconds, usd=usd, cold_s=cold_s, cold_usd=cold_usd, plain=self)
+
+
+def hull(values: Floats, weights: Floats) -> Ints:
+    """The corners of the lower convex hull of points with rising value and falling weight, by their indices.
+
+    A point on or above the line between any two others is no corner: drop all of these at once, and look again.
+    """
+    at: Ints = np.arange(len(values))
+    at = at[np.append(True, weights[1:] < weights[:-1])]  # of equal weights the least value comes first
+    at = at[np.append(values[at][1:] > values[at][:-1], True)]  # of equal values the least weight comes last
+    while len(at) > 2:
+        v, w = values[at], weights[at]
+        dv, dw = np.diff(v), -np.diff(w)
+        corner = np.concatenate([[True], dw[:-1] * dv[1:] > dw[1:] * dv[:-1], [True]])
+        if corner.all():
+            break
+        at = at[corner]
+    return at
 
 
 def boundary(
@@ -169,13 +206,16 @@ class _Grid:
 
     def boundary(self, best: _Front) -> Boundary:
         """The boundary that these are."""
+        table, s_per_mb, memory_mb = self.table.take(best.row), self.s_per_mb[best.place], self.memory_mb[best.place]
         return Boundary(
             functions=self.functions[best.row],
-            memory_mb=self.memory_mb[best.place],
+            memory_mb=memory_mb,
             storage=self.storage[best.row],
             names=self.names,
             seconds=best.seconds,
             usd=best.usd,
+            cold_s=table.seconds(s_per_mb),
+            cold_usd=table.usd(s_per_mb, memory_mb),
         )
 
     def _ahead(self, row: Ints, place: Ints) -> bool | NDArray[np.bool_]:
