@@ -26,18 +26,9 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective
+from mlcd.planners.functions.beliefs.boundary import hull
 from mlcd.planners.functions.beliefs.epoch import Ints
-from mlcd.planners.functions.knapsack import (
-    ROUNDING,
-    Knapsack,
-    Picks,
-    Relaxed,
-    Rest,
-    Segments,
-    knapsack,
-    plan_of,
-    relax,
-)
+from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, Relaxed, Rest, knapsack, plan_of, relax
 from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import Menu, StageProblem, as_plan
 
@@ -192,13 +183,14 @@ class Frontier:
 
 def merge(problem: Knapsack, below: float) -> Picks | None:
     """The best plan of a value below this one; None if there is none. Raises TooManyPlans."""
-    segments = [Segments.of(v, w) for v, w in zip(problem.values, problem.weights, strict=True)]
+    corners = [hull(v, w) for v, w in zip(problem.values, problem.weights, strict=True)]
+    hulls = [(v[at], w[at]) for v, w, at in zip(problem.values, problem.weights, corners, strict=True)]
     one = other = Frontier(np.zeros(1), np.zeros(1))
-    for stage in sorted(range(len(segments)), key=lambda stage: len(problem.values[stage])):
+    for stage in sorted(range(len(hulls)), key=lambda stage: len(problem.values[stage])):
         if len(one.values) > len(other.values):
             one, other = other, one
         done = (*one.stages, stage)
-        rest = Rest.of(each for at, each in enumerate(segments) if at not in done)
+        rest = Rest.of([each for at, each in enumerate(hulls) if at not in done])
         one = _extended(problem, one, stage, rest, below)
         if not len(one.values):
             return None
