@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
+from mlcd_fixtures.functions import taken
 from scipy.optimize import LinearConstraint, milp
 from scipy.sparse import csr_array
 
@@ -319,7 +320,7 @@ def test_no_allocation_for_all_stages_is_better_than_lambdamls(name):
     runs = sum(each.epochs * each.trials for each in problem.stages)
     for storage in filter(problem.model.exists, problem.limits.storages):
         n, m = np.arange(1, 101)[:, None], np.arange(512, 3_009)
-        seconds, usd = problem.model.seconds(n, m, storage), problem.model.usd(n, m, storage)
+        seconds, usd = taken(problem.model, n, m, storage)
         assert rounds * seconds[runs * usd <= goal.budget_usd].min(initial=np.inf) >= plan.seconds * (1 - 1e-12)
 
 
