@@ -162,13 +162,10 @@ class LithopsFunctions:
 
     def _recalled(self, folder: Path, taken: Path | None, ahead: Path | None) -> Used | None:
         """What a launch has used: its own functions, those that it has taken over, and those that it called ahead."""
-        folders = [each for each in (folder, taken, ahead) if each is not None]
-        shares = [Share(Journal(each), each == taken, self._ended_at(each)) for each in folders]
+        folders, is_local = [each for each in (folder, taken, ahead) if each is not None], self.platform == LOCALHOST
+        ends = [teardown.ended_at(each) if is_local else None for each in folders]
+        shares = [Share(Journal(each), each == taken, end) for each, end in zip(folders, ends, strict=True)]
         return self._recall.used(folder, shares)
-
-    def _ended_at(self, folder: Path) -> float | None:
-        """When the processes of a launch on this machine were ended; None on a cloud."""
-        return teardown.ended_at(folder) if self.platform == LOCALHOST else None
 
     def leftovers(self) -> set[str]:
         """Launches that still have processes on this machine."""
@@ -240,15 +237,9 @@ class LithopsFunctions:
         prewarmed, work = self.prewarmed, work_of(launch)
         if prewarmed is None:
             return None
-        where, run = allocated(launch.configuration), _run_of(launch)
+        run, where, called = _run_of(launch), allocated(launch.configuration), prewarmed.group.workers.orders.allocation
         asked = (run, work.trials, work.done + 1, where) if work is not None else None
-        wanted = asked == (
-            prewarmed.run,
-            (prewarmed.trial,),
-            prewarmed.epoch,
-            prewarmed.group.workers.orders.allocation,
-        )
-        if not wanted or prewarmed.group.call is None:
+        if asked != (prewarmed.run, (prewarmed.trial,), prewarmed.epoch, called) or prewarmed.group.call is None:
             self.close()
             return None
         self.prewarmed = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from mlcd.core.configuration import Space
 from mlcd.core.history import History
@@ -94,14 +95,11 @@ def best(trials: tuple[int, ...], epoch: int, losses: Losses, kept: int) -> tupl
 
 def _broken(history: History, after: int) -> int:
     """How many launches at the end did not come to an end of this stage's epochs."""
-    count = 0
-    for run in reversed(history.current_runs):
-        if any(epoch.number >= after for epoch in evidence_of(run).epochs):
-            break
-        count += 1
+    last = takewhile(
+        lambda run: all(epoch.number < after for epoch in evidence_of(run).epochs), reversed(history.current_runs)
+    )
     # Launches of the stage before ended with its own last epochs: only those that brought nothing are broken, and of
     # those only what nobody interrupted.
-    last = history.runs[len(history.runs) - count :]
     return sum(1 for run in last if not evidence_of(run).epochs and run.outcome is not Outcome.INTERRUPTED)
 
 
