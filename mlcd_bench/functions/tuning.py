@@ -29,7 +29,7 @@ ETA, EPOCHS_PER_STAGE = 2, 2
 def tune(job: BenchJob, methods: Sequence[str], trials: int, factors: Sequence[float]) -> list[Run]:
     """Every method and limit."""
     problem = StageProblem(job.model, job.serverless, Tuning(trials, ETA, EPOCHS_PER_STAGE).stages)
-    _, boundary_ms = _timed(problem.menus)
+    _, boundary_ms = _timed(lambda: problem.menus)
     for method in methods:
         METHODS[method].plan_stages(
             problem, Goal()

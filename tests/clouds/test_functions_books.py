@@ -14,8 +14,9 @@ from hypothesis import strategies as some
 from mlcd_fixtures.partitions import partition
 
 from mlcd.clouds.functions.bucket import Models, bounds, load, store
-from mlcd.clouds.functions.called import Answer, Requests
+from mlcd.clouds.functions.called import Requests
 from mlcd.clouds.functions.groups import MAX_TIMEOUT_S, STRAGGLER, Durations, Group, GroupFailed, Workers
+from mlcd.clouds.functions.lithops_internals import Answer
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.orders import Orders
 from mlcd.clouds.functions.worker import calibrate
@@ -181,12 +182,12 @@ def test_a_short_wait_is_paid_for_where_a_long_one_is_not():
     assert meter.reserve_for("more", theirs, 60.0, 5.0) is None
 
 
-def test_without_a_limit_or_a_tariff_everything_is_granted():
-    for tariff in (None, Tariff(1.0, 1.0, (StorageRate("s3"),))):
-        grant = Meter(tariff, Allocation(2, 1_024, "s3"), STEPS).grant("work", 100.0, 1.0, 0.5)
-        assert grant is not None
-        assert grant.seconds == 100.0
-        assert grant.requests is None
+def test_without_a_limit_everything_is_granted():
+    meter = Meter(Tariff(1.0, 1.0, (StorageRate("s3"),)), Allocation(2, 1_024, "s3"), STEPS)
+    grant = meter.grant("work", 100.0, 1.0, 0.5)
+    assert grant is not None
+    assert grant.seconds == 100.0
+    assert grant.requests is None
 
 
 def test_a_straggler_is_known_by_the_median_of_its_own_allocation():

@@ -19,10 +19,11 @@ from types import SimpleNamespace
 import pytest
 
 from mlcd.clouds.functions.bucket import Models
-from mlcd.clouds.functions.called import FINISH_S, Answer, CloudCall, Deployed, Requests, record_deadline
+from mlcd.clouds.functions.called import FINISH_S, CloudCall, Requests, record_deadline
 from mlcd.clouds.functions.code import LARGEST_MB, pack, store_code
 from mlcd.clouds.functions.groups import Durations, Group, Prewarmed, Workers
 from mlcd.clouds.functions.lithops_functions import LithopsFunctions
+from mlcd.clouds.functions.lithops_internals import Answer, Deployed
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.orders import Orders
 from mlcd.clouds.functions.worker import NOT_NEEDED, train_epoch

@@ -11,11 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlcd.clouds.functions.called import FINISH_S, Deployed, Requests
+from mlcd.clouds.functions.called import FINISH_S, Requests
 from mlcd.clouds.functions.calls import ENDING_PUTS, GETS, PUTS
 from mlcd.clouds.functions.function_launch import FunctionLaunch
 from mlcd.clouds.functions.journal import Called, Journal
 from mlcd.clouds.functions.lithops_functions import LithopsFunctions
+from mlcd.clouds.functions.lithops_internals import Deployed
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.recall import PATIENCE_S, Recall
 from mlcd.clouds.functions.worker import NOT_NEEDED

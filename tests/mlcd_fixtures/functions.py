@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mlcd.clouds.functions.simulated import Losses, SimulatedFunctions
 from mlcd.clouds.functions.simulated_epochs import Faults, Platform
 from mlcd.core.clock import VirtualClock
-from mlcd.core.configuration import Space
+from mlcd.core.configuration import Floats, Space
 from mlcd.core.job import Goal, Job, Objective, Search, Target
 from mlcd.core.place import Cloud
 from mlcd.planners.functions.beliefs.epoch import EpochModel
@@ -67,6 +68,12 @@ class FunctionsWorld:
         clock = VirtualClock(elapsed_s)
         backend = SimulatedFunctions(clock, self.truth, self.seed, self.platform, self.losses)
         return Cloud(self.space, backend, FunctionsProfiler(backend), clock)
+
+
+def taken(model: EpochModel, functions: ArrayLike, memory_mb: ArrayLike, storage: str) -> tuple[Floats, Floats]:
+    """Seconds and dollars of an epoch for all combinations that numpy's broadcasting makes of these."""
+    rows, s_per_mb = model.rows(functions, storage), model.s_per_mb(memory_mb)
+    return rows.seconds(s_per_mb), rows.usd(s_per_mb, memory_mb)
 
 
 def truth(
@@ -174,8 +181,8 @@ def _goal(rng: np.random.Generator, world: FunctionsWorld) -> Goal:
     rounds = sum(stage.epochs for stage in stages) or USUAL_EPOCHS
     trials = sum(stage.trials * stage.epochs for stage in stages) or USUAL_EPOCHS
     names = [name for name in serverless.storages if model.exists(name)]
-    seconds = rounds * min(float(model.seconds(n, memories, name).min()) for name in names)
-    usd = trials * min(float(model.usd(n, memories, name).min()) for name in names)
+    takes = [taken(model, n, memories, name) for name in names]
+    seconds, usd = rounds * min(float(s.min()) for s, _ in takes), trials * min(float(c.min()) for _, c in takes)
     seconds, usd = seconds + float(world.space.probe_s.sum()), usd + float(world.space.probe_usd.sum())
     objective = Objective.FASTEST if rng.random() < 0.5 else Objective.CHEAPEST
     factors = 10 ** rng.uniform(-0.7, 1.0, 2)

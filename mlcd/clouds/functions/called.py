@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mlcd.clouds.functions import lithops_internals
+from mlcd.clouds.functions.lithops_internals import Answer, Deployed
 
 ANSWER_GRACE_S = 1.0
 """A process may have answered just before it ended: wait so long for that answer."""
@@ -16,25 +16,6 @@ DEADLINE = "functions-until"
 """File of a launch on a cloud."""
 FINISH_S = 0.1
 """On a cloud, between the end that Lithops notes and the end of the call: it still stores what it has noted."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The result of one function: its report or None, the last part of its output, and its start and end if known."""
-
-    report: dict[str, Any] | None
-    log: str
-    began_at: float | None
-    ended_at: float | None
-    submitted_at: float | None = None
-
-
-@dataclass(frozen=True)
-class Deployed:
-    """A call that Lithops made to create a function. It is billed, too, by the memory of what was called."""
-
-    memory_mb: int
-    seconds: float
 
 
 class Requests(NamedTuple):
@@ -67,32 +48,24 @@ class Call:
             if number in self._answers:
                 continue
             if future.ready or future.success or future.done:
-                self._answers[number] = self._answer(future)
+                self._answers[number] = lithops_internals.answer_of(future, self._bucket)
             elif (why := self._gone(future)) and time.monotonic() > self._deadlines_s.setdefault(
                 number, time.monotonic() + ANSWER_GRACE_S
             ):
                 self._answers[number] = Answer(None, f"RuntimeError: {why}", None, None)
         return [self._answers.get(number) for number in range(len(self.futures))]
 
-    def began_at(self, number: int) -> float | None:
-        """When a function that has not answered began, if Lithops knows."""
-        return lithops_internals.began_at(self.futures[number])
-
     def used_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
         """Seconds that a function is billed for.
 
         `abandoned`: if it has not answered, nobody waits for it any more; else it is billed until now.
         """
-        return used_here_s(answer, self.began_at(number) if answer is None else None, now)
+        began_at = lithops_internals.began_at(self.futures[number]) if answer is None else None
+        return used_here_s(answer, began_at, now)
 
     def bucket_requests(self) -> Requests:
         """Requests to the bucket since the last time that this was asked; on this machine it is a folder."""
         return Requests()
-
-    def _answer(self, future: Any) -> Answer:
-        report = future.result(throw_except=False, internal_storage=self._bucket)
-        stats = (future.stats.get(name) for name in ("worker_start_tstamp", "worker_end_tstamp", "host_submit_tstamp"))
-        return Answer(None if future.error else report, future.logs or "", *stats)
 
 
 class CloudCall(Call):

@@ -28,9 +28,10 @@ from typing import Any
 
 from mlcd.clouds.environment import inherited
 from mlcd.clouds.functions import lithops_internals
-from mlcd.clouds.functions.called import Call, CloudCall, Deployed, Requests, record_deadline
+from mlcd.clouds.functions.called import Call, CloudCall, Requests, record_deadline
 from mlcd.clouds.functions.code import store_code
 from mlcd.clouds.functions.journal import Called, Journal
+from mlcd.clouds.functions.lithops_internals import Deployed
 from mlcd.clouds.functions.meter import Bill
 from mlcd.clouds.functions.shipped import run_shipped
 from mlcd.clouds.functions.throttle import threads_of
@@ -93,7 +94,7 @@ class Caller:
         self.journal.deploying()
         took: list[Deployed] = []
         try:
-            took = [Deployed(*each) for each in lithops_internals.deploy(self._executor, self._memory_mb)]
+            took = lithops_internals.deploy(self._executor, self._memory_mb)
         except Exception as error:  # Lithops and the clouds' clients raise many types
             raise CallRefused(f"{self._platform} did not create the function: {one_line(error)}") from error
         finally:

@@ -120,7 +120,7 @@ class FunctionLaunch:
         if trial.epoch < work.done + work.epochs or running_s < after_s:
             return
         epoch_s, task = trial.group.expected_s or 0.0, self.workers.orders.task
-        next_meter = Meter(task.tariff, work.then, task.workload.iterations(work.then.functions))
+        next_meter = Meter(self.meter.tariff, work.then, task.workload.iterations(work.then.functions))
         waits_s = self.meter.reserve_for(READY, next_meter, WAITS_S + epoch_s, 2 * (epoch_s - after_s))
         if waits_s is not None:
             self.prewarmed = self.prewarm(trial.number, trial.epoch + 1, next_meter, waits_s)

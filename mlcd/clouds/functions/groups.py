@@ -27,8 +27,9 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from mlcd.clouds.functions.bucket import Models
-from mlcd.clouds.functions.called import Answer, Call
+from mlcd.clouds.functions.called import Call
 from mlcd.clouds.functions.calls import Caller, CallRefused
+from mlcd.clouds.functions.lithops_internals import Answer
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.orders import Order, Orders, Report
 from mlcd.clouds.functions.worker import NOT_NEEDED, train_epoch

@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlcd.clouds.functions.called import Deployed, Requests
+from mlcd.clouds.functions.called import Requests
+from mlcd.clouds.functions.lithops_internals import Deployed
 from mlcd.clouds.functions.meter import Bill
 
 CALLS, ASKED = "calls.jsonl", "asked"
@@ -122,7 +123,7 @@ class Journal:
 
     def deployed(self, calls: Sequence[Deployed]) -> None:
         """It is there, and took these calls."""
-        self._write("deployed", calls=[[each.memory_mb, each.seconds] for each in calls])
+        self._write("deployed", calls=calls)
 
     def paid(self, bill: Bill) -> None:
         """So much of what these functions used is paid by the launch that called them ahead."""

@@ -34,7 +34,7 @@ from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError
 from mlcd.core.job import Job
 from mlcd.planners.functions.nouns import Allocation, on_functions, work_of
-from mlcd.planners.functions.space import allocated
+from mlcd.planners.functions.space import allocated, frozen
 from mlcd.planners.functions.storages.storage import RETRY_S
 from mlcd.planners.functions.workload import CALIBRATION_STEPS
 
@@ -97,7 +97,7 @@ class LithopsFunctions:
                     workers.caller.deploy()
                 started_s = self.clock.elapsed_s()  # no function was up: a probe of two minutes would have none left
             steps = task.workload.iterations(allocation.functions) if work is not None else CALIBRATION_STEPS
-            meter = Meter(task.tariff, allocation, steps, launch.most_usd)
+            meter = Meter(frozen(task), allocation, steps, launch.most_usd)
             lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S
             prewarm = partial(self._prewarm, job, launch)
             of_others = prewarm, prewarmed, left_usd
@@ -133,7 +133,7 @@ class LithopsFunctions:
         """What a launch has used, once it was reclaimed; None where its records are lost."""
         folder = self.launches.find(label)
         used = used_in(folder) if folder is not None else None
-        return Use(used.usd(on_functions(job).tariff), used.known) if used is not None else None
+        return Use(used.usd(frozen(on_functions(job))), used.known) if used is not None else None
 
     def _called_ahead(self, folder: Path) -> Path | None:
         """The functions that a launch has called for the next one; those of an earlier one of its name are not its."""
@@ -154,7 +154,7 @@ class LithopsFunctions:
     def left_usd(self, job: Job, left: Path | None) -> float:
         """What they have used that nobody has paid; they are told to end."""
         used = self._recall.used(left, [Share(Journal(left), taken_over=True)]) if left is not None else None
-        return used.usd(on_functions(job).tariff) if used is not None else 0.0
+        return used.usd(frozen(on_functions(job))) if used is not None else 0.0
 
     @property
     def _recall(self) -> Recall:
@@ -162,13 +162,10 @@ class LithopsFunctions:
 
     def _recalled(self, folder: Path, taken: Path | None, ahead: Path | None) -> Used | None:
         """What a launch has used: its own functions, those that it has taken over, and those that it called ahead."""
-        folders = [each for each in (folder, taken, ahead) if each is not None]
-        shares = [Share(Journal(each), each == taken, self._ended_at(each)) for each in folders]
+        folders, is_local = [each for each in (folder, taken, ahead) if each is not None], self.platform == LOCALHOST
+        ends = [teardown.ended_at(each) if is_local else None for each in folders]
+        shares = [Share(Journal(each), each == taken, end) for each, end in zip(folders, ends, strict=True)]
         return self._recall.used(folder, shares)
-
-    def _ended_at(self, folder: Path) -> float | None:
-        """When the processes of a launch on this machine were ended; None on a cloud."""
-        return teardown.ended_at(folder) if self.platform == LOCALHOST else None
 
     def leftovers(self) -> set[str]:
         """Launches that still have processes on this machine."""
@@ -240,15 +237,9 @@ class LithopsFunctions:
         prewarmed, work = self.prewarmed, work_of(launch)
         if prewarmed is None:
             return None
-        where, run = allocated(launch.configuration), _run_of(launch)
+        run, where, called = _run_of(launch), allocated(launch.configuration), prewarmed.group.workers.orders.allocation
         asked = (run, work.trials, work.done + 1, where) if work is not None else None
-        wanted = asked == (
-            prewarmed.run,
-            (prewarmed.trial,),
-            prewarmed.epoch,
-            prewarmed.group.workers.orders.allocation,
-        )
-        if not wanted or prewarmed.group.call is None:
+        if asked != (prewarmed.run, (prewarmed.trial,), prewarmed.epoch, called) or prewarmed.group.call is None:
             self.close()
             return None
         self.prewarmed = None

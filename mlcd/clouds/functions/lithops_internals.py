@@ -14,7 +14,7 @@ import sys
 import time
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from mlcd.planners.functions.storages.storage import one_line
 WRITTEN_AGAINST = "3.8"
 JOBS = "lithops.jobs"
 """Where Lithops keeps what it writes about calls, in a bucket."""
+TIMES = ("worker_start_tstamp", "worker_end_tstamp", "host_submit_tstamp")
 
 
 def no_such_key() -> type[Exception]:
@@ -54,21 +55,27 @@ def statuses(bucket: Any, name: str, executor: str, job: str) -> dict[int, str]:
     return {int(key.split("/")[-2]): key for key in keys if key.endswith("/status.json")}
 
 
-class Told(NamedTuple):
-    """What a function has noted when it ended: what it answered, if it did, and when it began and ended."""
+class Answer(NamedTuple):
+    """The result of one function: its report or None, the last part of its output, and its start and end if known."""
 
     report: dict[str, Any] | None
+    log: str
     began_at: float | None
     ended_at: float | None
-    submitted_at: float | None
+    submitted_at: float | None = None
 
 
-def told_in(status: bytes) -> Told:
+def answer_of(future: Any, bucket: Any) -> Answer:
+    """The answer of a function that has ended."""
+    report = future.result(throw_except=False, internal_storage=bucket)
+    return Answer(None if future.error else report, future.logs or "", *map(future.stats.get, TIMES))
+
+
+def answer_in(status: bytes) -> Answer:
     """What a status says. Lithops writes an answer as Python writes the bytes of its pickle; a long one elsewhere."""
-    told = json.loads(status)
-    report = pickle.loads(literal_eval(told["result"])) if "result" in told else None
-    times = (told.get(name) for name in ("worker_start_tstamp", "worker_end_tstamp", "host_submit_tstamp"))
-    return Told(report, *times)
+    noted = json.loads(status)
+    report = pickle.loads(literal_eval(noted["result"])) if "result" in noted else None
+    return Answer(report, "", *map(noted.get, TIMES))
 
 
 def remove(bucket: Any, name: str, executor: str) -> None:
@@ -123,55 +130,50 @@ def by_value(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def deploy(executor: Any, memory_mb: int) -> list[tuple[int, float]]:
-    """Create the function unless it exists. On Lambda: the calls that this took, each with its memory and seconds.
+class Deployed(NamedTuple):
+    """A call that Lithops made to create a function. It is billed, too, by the memory of what was called."""
+
+    memory_mb: int
+    seconds: float
+
+    @property
+    def gb_s(self) -> float:
+        """What it is billed for."""
+        return self.memory_mb / 1_024 * self.seconds
+
+
+def deploy(executor: Any, memory_mb: int) -> list[Deployed]:
+    """Create the function unless it exists. On Lambda: the calls that this took, as boto3 tells of them.
 
     Lambda would call a function that has died again, twice, minutes later, when nobody waits for it any more.
     """
     client: Any = getattr(executor.compute_handler.backend, "lambda_client", None)
-    calls = _Calls()
-    if client is not None:
-        calls.listen(client.meta.events)
-    try:
-        executor.invoker.select_runtime("deployment", memory_mb)
-    finally:
+    took, memories_mb, calls = list[Deployed](), dict[str, int](), list[tuple[str, float]]()
+
+    def created(params: dict[str, Any], **_: Any) -> None:
+        memories_mb[params["FunctionName"]] = params["MemorySize"]
+
+    def began(params: dict[str, Any], **_: Any) -> None:
+        calls.append((params["FunctionName"], time.perf_counter()))
+
+    def ended(**_: Any) -> None:
+        name, began_s = calls[-1]
+        took.append(Deployed(memories_mb.get(name, 0), time.perf_counter() - began_s))
+
+    with ExitStack() as stack:
         if client is not None:
-            calls.stop(client.meta.events)
-    if calls.took:
+            for event, hook in (
+                ("provide-client-params.lambda.CreateFunction", created),
+                ("provide-client-params.lambda.Invoke", began),
+                ("after-call.lambda.Invoke", ended),
+            ):
+                client.meta.events.register(event, hook)
+                stack.callback(client.meta.events.unregister, event, hook)
+        executor.invoker.select_runtime("deployment", memory_mb)
+    if took:
         with suppress(Exception):  # the account may not be allowed to
-            client.put_function_event_invoke_config(FunctionName=calls.called, MaximumRetryAttempts=0)
-    return calls.took
-
-
-class _Calls:
-    """Hears from boto3 which functions are created, and how long calls of them take."""
-
-    def __init__(self) -> None:
-        self.took: list[tuple[int, float]] = []
-        self.called = ""
-        self._memory_mb: dict[str, int] = {}
-        self._hooks = {
-            "provide-client-params.lambda.CreateFunction": self._created,
-            "provide-client-params.lambda.Invoke": self._began,
-            "after-call.lambda.Invoke": self._ended,
-        }
-
-    def listen(self, events: Any) -> None:
-        for name, hook in self._hooks.items():
-            events.register(name, hook)
-
-    def stop(self, events: Any) -> None:
-        for name, hook in self._hooks.items():
-            events.unregister(name, hook)
-
-    def _created(self, params: dict[str, Any], **_: Any) -> None:
-        self._memory_mb[params["FunctionName"]] = params["MemorySize"]
-
-    def _began(self, params: dict[str, Any], **_: Any) -> None:
-        self.called, self._began_s = params["FunctionName"], time.perf_counter()
-
-    def _ended(self, **_: Any) -> None:
-        self.took.append((self._memory_mb.get(self.called, 0), time.perf_counter() - self._began_s))
+            client.put_function_event_invoke_config(FunctionName=calls[-1][0], MaximumRetryAttempts=0)
+    return took
 
 
 def count_requests(bucket: Any, note: Callable[[str], object] = lambda kind: None) -> Callable[[], tuple[int, int]]:

@@ -20,7 +20,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mlcd.clouds.functions.called import Answer, Call, Requests
+from mlcd.clouds.functions.called import Call, Requests
+from mlcd.clouds.functions.lithops_internals import Answer
 from mlcd.planners.functions.nouns import Allocation
 from mlcd.planners.functions.workload import StorageKind, StorageRate, Tariff
 
@@ -49,7 +50,7 @@ class Bill:
         The requests of a function that died are unknown, and not counted.
         """
         self.calls += len(answers) + len(call.deployed)
-        self.deployed_gb_s += sum(each.memory_mb / 1_024 * each.seconds for each in call.deployed)
+        self.deployed_gb_s += sum(each.gb_s for each in call.deployed)
         self.bucket = self.bucket.plus(call.bucket_requests())
         for number, answer in enumerate(answers):
             self.function_s += call.used_s(number, answer, now, abandoned=abandoned)
@@ -82,7 +83,7 @@ class Meter:
     `steps`: how often the functions exchange gradients in an attempt.
     """
 
-    tariff: Tariff | None
+    tariff: Tariff
     allocation: Allocation
     steps: int
     most_usd: float | None = None
@@ -93,21 +94,17 @@ class Meter:
         """The cost of this bill over this time."""
         minutes_usd = (seconds / 60 + 1) * self._rate.usd_per_minute
         requests_usd = bill.requests * self._rate.usd_per_request
-        if self.tariff is not None and self.tariff.usd_per_put and self._rate.name == StorageKind.S3:
+        if self.tariff.usd_per_put and self._rate.name == StorageKind.S3:
             requests_usd = self._asked_usd(Requests(bill.puts, bill.requests - bill.puts))
         return self.functions_usd(bill) + requests_usd + minutes_usd
 
     def functions_usd(self, bill: Bill) -> float:
         """The part of the cost that is for functions."""
-        if self.tariff is None:
-            return 0.0
         deployed_usd = bill.deployed_gb_s * self.tariff.usd_per_gb_s + self._asked_usd(bill.bucket)
         return bill.calls * self.tariff.usd_per_call + bill.function_s * self._usd_per_function_s + deployed_usd
 
     def _asked_usd(self, requests: Requests) -> float:
         """The cost of requests to S3."""
-        if self.tariff is None:
-            return 0.0
         return requests.puts * self.tariff.usd_per_put + requests.gets * self.tariff.usd_per_get
 
     def grant(self, key: object, wanted_s: float, least_s: float, share: float) -> Grant | None:
@@ -117,7 +114,7 @@ class Meter:
         """
         n = self.allocation.functions
         requests = POLLS * self.steps * (10 * n + 2) if self._rate.usd_per_request else None
-        if self.tariff is None or self.most_usd is None:
+        if self.most_usd is None:
             return Grant(wanted_s, requests)
         left_usd = self._left_usd()
         once_usd = n * self.tariff.usd_per_call + (requests or 0) * self._rate.usd_per_request
@@ -161,9 +158,8 @@ class Meter:
 
     @property
     def _usd_per_function_s(self) -> float:
-        return self.tariff.usd_per_function_s(self.allocation.memory_mb) if self.tariff is not None else 0.0
+        return self.tariff.usd_per_function_s(self.allocation.memory_mb)
 
     @property
     def _rate(self) -> StorageRate:
-        name = self.allocation.storage
-        return self.tariff.storage(name) if self.tariff is not None else StorageRate(name)
+        return self.tariff.storage(self.allocation.storage)

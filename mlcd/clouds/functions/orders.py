@@ -11,7 +11,8 @@ from mlcd.clouds.functions.bucket import Stored
 from mlcd.clouds.functions.throttle import share_of
 from mlcd.core.job import Job
 from mlcd.planners.functions.nouns import SAMPLE, Allocation, Calibrated, FunctionsTask, on_functions
-from mlcd.planners.functions.workload import CALIBRATION_STEPS, StorageRate, Workload
+from mlcd.planners.functions.space import frozen
+from mlcd.planners.functions.workload import CALIBRATION_STEPS, Workload
 
 Order = dict[str, Any]
 Report = dict[str, Any]
@@ -130,10 +131,9 @@ class Orders:
 
 def _sizes_mb(task: FunctionsTask, storage: str) -> tuple[float, ...]:
     """Sizes of single transfers: a kilobyte, the model, and a third size that the storage can hold."""
-    rate = task.tariff.storage(storage) if task.tariff is not None else StorageRate(storage)
-    model_mb = task.workload.model_mb
+    model_mb, largest_mb = task.workload.model_mb, frozen(task).storage(storage).largest_mb
     larger_mb = max(4 * model_mb, 100 * KILOBYTE_MB)
-    third_mb = larger_mb if larger_mb <= min(LARGEST_MB, 0.9 * rate.largest_mb) else model_mb / 4
+    third_mb = larger_mb if larger_mb <= min(LARGEST_MB, 0.9 * largest_mb) else model_mb / 4
     return tuple(sorted({KILOBYTE_MB, model_mb, third_mb}))
 
 

@@ -14,15 +14,16 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mlcd.clouds.functions import lithops_internals
-from mlcd.clouds.functions.called import FINISH_S, Answer, Requests, used_here_s, used_there_s
+from mlcd.clouds.functions.called import FINISH_S, Requests, used_here_s, used_there_s
 from mlcd.clouds.functions.calls import ENDING_PUTS, GETS, PUTS
-from mlcd.clouds.functions.journal import Called, Journal, Records, bill_in
+from mlcd.clouds.functions.journal import Called, Ended, Journal, Records, bill_in
+from mlcd.clouds.functions.lithops_internals import Answer
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.worker import NOT_NEEDED
 from mlcd.core.errors import BackendError
@@ -49,7 +50,7 @@ class Part:
     storage: str = ""
     seconds: float | None = None
 
-    def usd(self, tariff: Tariff | None) -> float:
+    def usd(self, tariff: Tariff) -> float:
         """What it costs."""
         meter = Meter(tariff, Allocation(1, self.memory_mb, self.storage), 0)
         return meter.functions_usd(self.bill) if self.seconds is None else meter.usd(self.bill, self.seconds)
@@ -63,7 +64,7 @@ class Used:
     known: bool
     ended_at: float | None
 
-    def usd(self, tariff: Tariff | None) -> float:
+    def usd(self, tariff: Tariff) -> float:
         """What all of it costs."""
         return math.fsum(part.usd(tariff) for part in self.parts)
 
@@ -76,23 +77,10 @@ class Share:
     taken_over: bool = False
     ended_at: float | None = None
 
-
-@dataclass
-class _Found:
-    """What functions that were called together have come to so far."""
-
-    bill: Bill
-    known: bool = True
-    ended_at: float = 0.0
-
-    def add(self, answer: Answer | None, used_s: float, ended_at: float, requests_most: int) -> None:
-        """Add one function. What one has asked of the storage that tells nothing may have been the most."""
-        report = answer.report if answer is not None else None
-        self.bill.function_s += used_s
-        self.bill.requests += requests_most if report is None else report.get("requests", 0)
-        self.bill.puts += requests_most if report is None else report.get("puts", 0)
-        self.known = self.known and not (report is None and requests_most)
-        self.ended_at = max(self.ended_at, ended_at)
+    @property
+    def is_local(self) -> bool:
+        """Whether its functions were processes of this machine."""
+        return self.ended_at is not None
 
 
 @dataclass(frozen=True)
@@ -126,9 +114,6 @@ class _Looking:
     recall: Recall
     journal: Journal
     give_up_at: float
-    parts: list[Part] = field(default_factory=list)
-    known: bool = True
-    ends: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._bucket = cache(self._open)
@@ -138,62 +123,62 @@ class _Looking:
         for share, records in shares:
             for called in records.open:
                 self._dismiss(share, called)
+        parts, known, ends = list[Part](), True, list[float]()
         for share, records in shares:
             for job, called in records.calls.items():
-                ended = records.ended.get(job)
-                found = _Found(ended.bill, ended_at=ended.at) if ended else self._found(share, called, records)
-                self._add(share, called, found)
+                seen = records.ended.get(job)
+                ended, is_known = (seen, True) if seen is not None else self._found(share, called, records)
+                there = Requests() if share.is_local else Requests(PUTS * called.calls, GETS * called.calls)
+                bill, seconds = replace(ended.bill, bucket=there), max(0.0, ended.at - called.at)
+                parts.append(Part(bill, called.memory_mb, called.storage, seconds))
+                known = known and is_known
+                ends.append(ended.at)
             self._forget(records.open)
-        self.parts += [part for share, records in shares for part in _besides(share, records)]
-        return Used(tuple(self.parts), self.known, max(self.ends, default=None))
+        parts += [part for share, records in shares for part in _besides(share, records)]
+        return Used(tuple(parts), known, max(ends, default=None))
 
-    def _add(self, share: Share, called: Called, found: _Found) -> None:
-        there = Requests() if _is_local(share) else Requests(PUTS * called.calls, GETS * called.calls)
-        seconds = max(0.0, found.ended_at - called.at)
-        self.parts.append(Part(replace(found.bill, bucket=there), called.memory_mb, called.storage, seconds))
-        self.known = self.known and found.known
-        self.ends.append(found.ended_at)
+    def _found(self, share: Share, called: Called, records: Records) -> tuple[Ended, bool]:
+        """What functions have used whose end their caller did not see, and whether all of it is known.
 
-    def _found(self, share: Share, called: Called, records: Records) -> _Found:
-        """Functions whose end their caller did not see."""
-        deployed = records.deployed[called.job]
-        gb_s = sum(each.memory_mb / 1_024 * each.seconds for each in deployed)
-        found = _Found(Bill(called.calls + len(deployed), deployed_gb_s=gb_s))
-        answers = self._answers(share, called)
-        most = math.ceil(called.requests_most / called.calls)
+        What one has asked of the storage that tells nothing may have been the most.
+        """
+        deployed, answers = records.deployed[called.job], self._answers(share, called)
+        bill = Bill(called.calls + len(deployed), deployed_gb_s=sum(each.gb_s for each in deployed))
+        most, known, last_at = math.ceil(called.requests_most / called.calls), True, 0.0
         for answer in (answers.get(number) for number in range(called.calls)):
+            report = answer.report if answer is not None else None
             if share.ended_at is not None:
-                used_s = used_here_s(answer, called.at, share.ended_at)
-                found.add(answer, used_s, share.ended_at, most)
+                ended_at, used_s = share.ended_at, used_here_s(answer, called.at, share.ended_at)
             else:
                 latest = max(self.recall.now(), called.until)
                 ended_at = latest if answer is None or answer.ended_at is None else answer.ended_at + FINISH_S
-                found.add(answer, used_there_s(answer, called.at, latest), ended_at, most)
-                found.known = found.known and answer is not None
-        if found.known:  # before it is removed from the bucket
-            share.journal.ended(called.job, found.bill, found.ended_at)
-        return found
+                used_s = used_there_s(answer, called.at, latest)
+                known = known and answer is not None
+            bill.function_s += used_s
+            bill.requests += most if report is None else report.get("requests", 0)
+            bill.puts += most if report is None else report.get("puts", 0)
+            known = known and not (report is None and most)
+            last_at = max(last_at, ended_at)
+        if known:  # before it is removed from the bucket
+            share.journal.ended(called.job, bill, last_at)
+        return Ended(bill, last_at), known
 
     def _answers(self, share: Share, called: Called) -> dict[int, Answer]:
         """Of these functions, by their number. On a cloud they are waited for."""
         bucket, answers = self._bucket(called.backend), dict[int, Answer]()
-        give_up_at = 0.0 if _is_local(share) else min(self.give_up_at, called.until + LATE_S)
+        give_up_at = 0.0 if share.is_local else min(self.give_up_at, called.until + LATE_S)
         while True:
             with lithops_internals.bucket_errors():
                 keys = lithops_internals.statuses(bucket, called.bucket, called.executor, called.job)
-                new = {
-                    number: bucket.get_object(called.bucket, keys[number]) for number in keys.keys() - answers.keys()
-                }
-                notes = {number: lithops_internals.told_in(text) for number, text in new.items()}
-            for number, note in notes.items():
-                answers[number] = Answer(note.report, "", note.began_at, note.ended_at, note.submitted_at)
+                for number in keys.keys() - answers.keys():
+                    answers[number] = lithops_internals.answer_in(bucket.get_object(called.bucket, keys[number]))
             if len(answers) >= called.calls or self.recall.now() >= give_up_at:
                 return answers
             self.recall.wait(POLL_S)
 
     def _dismiss(self, share: Share, called: Called) -> None:
         """Tell functions to end that wait for a launch which will not come."""
-        if _is_local(share) or not called.gate:
+        if share.is_local or not called.gate:
             return
         bucket = self._bucket(called.backend)
         with lithops_internals.bucket_errors():
@@ -230,19 +215,15 @@ def _store(folder: Path, used: Used) -> None:
     partial.replace(folder / USED)
 
 
-def _is_local(share: Share) -> bool:
-    return share.ended_at is not None
-
-
 def _besides(share: Share, records: Records) -> list[Part]:
     """What was used besides functions, less what another launch has paid of all this."""
-    gb_s = sum(each.memory_mb / 1_024 * each.seconds for each in records.waiting)
+    gb_s = sum(each.gb_s for each in records.waiting)
     here = Part(Bill(len(records.waiting), deployed_gb_s=gb_s, bucket=share.journal.requests()))
     paid, called = records.paid, next(iter(records.calls.values()), None)
     if not share.taken_over or paid is None or called is None:
         return [here]
     bucket = Requests(ENDING_PUTS - paid.bucket.puts, -paid.bucket.gets)  # it has paid for the end, too
-    if _is_local(share):
+    if share.is_local:
         bucket = Requests()
     less = Bill(-paid.calls, -paid.function_s, deployed_gb_s=-paid.deployed_gb_s, bucket=bucket)
     return [here, Part(less, called.memory_mb, called.storage)]

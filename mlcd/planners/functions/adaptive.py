@@ -32,9 +32,9 @@ from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Outcome
 from mlcd.core.strategy import Apply, Finish, Step
 from mlcd.core.units import counted, format_duration, format_usd
-from mlcd.planners.functions.beliefs.boundary import boundary
+from mlcd.planners.functions.beliefs.boundary import Boundary, boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.choice import Options, furthest, single
+from mlcd.planners.functions.choice import fitting, furthest, single
 from mlcd.planners.functions.exact import exact
 from mlcd.planners.functions.hedge import hedged
 from mlcd.planners.functions.nouns import (
@@ -49,7 +49,7 @@ from mlcd.planners.functions.nouns import (
 )
 from mlcd.planners.functions.outlook import Outlook, after, before, certain, still_missing
 from mlcd.planners.functions.run_state import Ground, RunState, patience_s
-from mlcd.planners.functions.space import configuration, frozen
+from mlcd.planners.functions.space import allocated, configuration, frozen
 
 MOST_TRIES = 3
 """Launches in a row that bring no epoch before the run is given up; each on another allocation."""
@@ -140,7 +140,8 @@ class AdaptiveTraining:
         ground = next((ground for known, ground in self._known if known == limits), None)
         if ground is None:
             model = EpochModel(limits.workload, frozen(limits), self.calibration)
-            points = boundary(model, limits, storages=self.storages, called_ahead=self.calls_ahead)
+            allowed = limits if self.storages is None else limits.meeting_at(*self.storages)
+            points = boundary(model, allowed, called_ahead=self.calls_ahead)
             ground = Ground(model, points, limits, self.calls_ahead)
             self._known.append((limits, ground))
         return RunState(job, history, ground)
@@ -170,16 +171,16 @@ class AdaptiveTraining:
         course, task = self._course(now), now.ground.limits
         where = course.ahead[0]
         then = course.ahead[1] if len(course.ahead) > 1 else where
-        if course.steady and now.works(last := now.last):
+        if course.steady and now.works(last := allocated(now.trained[-1].configuration)):
             # The clock runs between launches, too: what was chosen then comes out a little different now.
             where, then = last, last if then == where else then
         because = course.because if now.done and course.because else self._progress(now, where) + course.because
         if not now.may_use(where):
-            fitting, (least_s, least_usd) = now.fitting, now.options.cold
-            if not len(fitting):
-                return Finish(self._out_of_limits(now, float(least_s.min()), float(least_usd.min())))
+            fits, offered = fitting(now.options, now.left, *now.worst), now.options
+            if not len(fits):
+                return Finish(self._out_of_limits(now, float(offered.cold_s.min()), float(offered.cold_usd.min())))
             why = f"after: {now.broken[-1].ending}" if now.broken else "which could break a limit"
-            planned, where = where, fitting.allocation(self._instead(now, fitting, course))
+            planned, where = where, fits.allocation(self._instead(now, fits, course))
             then, because = where, f"epoch {now.done + 1}: {instead_of(where, planned)}, {why}"
         known = then != where or (self.calls_ahead and now.done + 1 < now.most)
         work = TrainEpochs(1, done=now.done, then=then if known and task.beside(where, then) else None)
@@ -191,11 +192,11 @@ class AdaptiveTraining:
             most_s=patience_s(max(now.takes([where], cold=True)[0], now.ground.takes(where, cold=True)[0])),
         )
 
-    def _instead(self, now: RunState, fitting: Options, course: Course) -> int:
+    def _instead(self, now: RunState, fits: Boundary, course: Course) -> int:
         """What is best for the epochs left among these; what gets furthest, if nothing is."""
         stopped = now.broken and now.broken[-1].outcome is Outcome.AT_THE_LIMIT
-        found = None if stopped else single(fitting, epochs_left(now, course.outlook), now.planned)
-        return found[0][0] if found is not None else furthest(fitting, now.left)
+        found = None if stopped else single(fits, epochs_left(now, course.outlook), now.planned)
+        return found[0][0] if found is not None else furthest(fits, now.left)
 
     # How it is chosen.
 
@@ -295,7 +296,8 @@ def why_again(now: RunState, course: Course, outlook: Outlook, earlier: Outlook 
     slower, dearer = (current / then for current, then in zip(now.yardstick, course.yardstick, strict=True))
     if max(abs(slower - 1), abs(dearer - 1)) > delta:
         return f"an epoch takes {slower:.2g} and costs {dearer:.2g} times what was planned"
-    return "" if now.affords(course.ahead) else "what is left no longer suffices"
+    seconds, usd = now.takes(course.ahead)
+    return "" if now.left.allows(usd, seconds) else "what is left no longer suffices"
 
 
 def epochs_left(now: RunState, outlook: Outlook) -> int:

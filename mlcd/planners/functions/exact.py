@@ -26,20 +26,11 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective
+from mlcd.planners.functions.beliefs.boundary import hull
 from mlcd.planners.functions.beliefs.epoch import Ints
-from mlcd.planners.functions.knapsack import (
-    ROUNDING,
-    Knapsack,
-    Picks,
-    Relaxed,
-    Rest,
-    Segments,
-    knapsack,
-    plan_of,
-    relax,
-)
+from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, Relaxed, Rest, knapsack, plan_of, relax
 from mlcd.planners.functions.nouns import StagePlan
-from mlcd.planners.functions.problem import Menu, StageProblem, Storages, as_plan
+from mlcd.planners.functions.problem import Menu, StageProblem, as_plan
 
 FEW = 500
 """Points of all stages together that are worth merging."""
@@ -53,11 +44,10 @@ Kept = tuple[Ints, ...]
 
 def exact(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best plan there is."""
-    menus = problem.menus()
-    sack = knapsack(menus, goal)
+    sack = knapsack(problem.menus, goal)
     if not sack.feasible:
         return None
-    return plan_of("exact", menus, goal, solve(sack, static_picks(problem, goal, sack)))
+    return plan_of("exact", problem.menus, goal, solve(sack, static_picks(problem, goal, sack)))
 
 
 def solve(whole: Knapsack, best: Picks) -> Picks:
@@ -127,9 +117,9 @@ def improved(problem: Knapsack, picks: Picks) -> Picks:
         picks = moved
 
 
-def static_plan(method: str, problem: StageProblem, goal: Goal, storages: Storages = None) -> StagePlan | None:
+def static_plan(method: str, problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best plan with one allocation for all stages; None if not one of them keeps the limits."""
-    plans = [_best(method, menus, goal) for menus in problem.static_menus(storages)]
+    plans = [_best(method, menus, goal) for menus in problem.static_menus]
     found = [plan for plan in plans if plan is not None]
     if goal.objective is Objective.CHEAPEST:
         return min(found, key=lambda plan: (plan.usd, plan.seconds), default=None)
@@ -137,7 +127,7 @@ def static_plan(method: str, problem: StageProblem, goal: Goal, storages: Storag
 
 
 def static_picks(problem: StageProblem, goal: Goal, sack: Knapsack) -> Picks:
-    """Where to begin from in `knapsack(problem.menus(), goal)`: what is no worse than the best static plan anywhere.
+    """Where to begin from in `knapsack(problem.menus, goal)`: what is no worse than the best static plan anywhere.
 
     Where stages have boundaries of their own, a point of a stage's own boundary beats what the static plan has there.
     The lightest points where no static plan keeps the limit on weight.
@@ -193,13 +183,14 @@ class Frontier:
 
 def merge(problem: Knapsack, below: float) -> Picks | None:
     """The best plan of a value below this one; None if there is none. Raises TooManyPlans."""
-    segments = [Segments.of(v, w) for v, w in zip(problem.values, problem.weights, strict=True)]
+    corners = [hull(v, w) for v, w in zip(problem.values, problem.weights, strict=True)]
+    hulls = [(v[at], w[at]) for v, w, at in zip(problem.values, problem.weights, corners, strict=True)]
     one = other = Frontier(np.zeros(1), np.zeros(1))
-    for stage in sorted(range(len(segments)), key=lambda stage: len(problem.values[stage])):
+    for stage in sorted(range(len(hulls)), key=lambda stage: len(problem.values[stage])):
         if len(one.values) > len(other.values):
             one, other = other, one
         done = (*one.stages, stage)
-        rest = Rest.of(each for at, each in enumerate(segments) if at not in done)
+        rest = Rest.of([each for at, each in enumerate(hulls) if at not in done])
         one = _extended(problem, one, stage, rest, below)
         if not len(one.values):
             return None

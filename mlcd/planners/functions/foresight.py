@@ -82,30 +82,25 @@ def _infeasible(problem: StageProblem, goal: Goal, history: History, calibration
     in_time = planner(problem, replace(left, objective=Objective.CHEAPEST, budget_usd=None))
     in_budget = planner(problem, replace(left, objective=Objective.FASTEST, deadline_s=None))
 
-    def needs_usd(plan: StagePlan) -> float:
-        return history.spent_usd + factor * METHODS[method].needed([each.usd for each in plan.stages])
-
-    def needs_s(plan: StagePlan) -> float:
-        return history.elapsed_s + factor * METHODS[method].needed([each.seconds for each in plan.stages])
+    def relaxed(plan: StagePlan, *, usd: bool = False, seconds: bool = False) -> Relaxation:
+        """The limit, or both, as this plan needs it."""
+        needed = METHODS[method].needed
+        needs_usd = history.spent_usd + factor * needed([each.usd for each in plan.stages])
+        needs_s = history.elapsed_s + factor * needed([each.seconds for each in plan.stages])
+        where = configuration(problem.limits, plan.stages[0].allocation, TrainEpochs(1))
+        return Relaxation(needs_usd if usd else None, needs_s if seconds else None, where)
 
     ways = []
     if in_time is not None:
-        ways.append(_relaxed(problem, in_time, usd=needs_usd(in_time)))
+        ways.append(relaxed(in_time, usd=True))
     if in_budget is not None:
-        ways.append(_relaxed(problem, in_budget, seconds=needs_s(in_budget)))
+        ways.append(relaxed(in_budget, seconds=True))
     if not ways:
-        least = planner(problem, Goal(Objective.CHEAPEST)) or cheap
-        ways.append(_relaxed(problem, least, needs_usd(least), needs_s(least)))
+        ways.append(relaxed(planner(problem, Goal(Objective.CHEAPEST)) or cheap, usd=True, seconds=True))
     one = "the budget" if in_budget is None else "the deadline"  # which cannot be kept even without the other
     binding = "the budget and the deadline together" if (in_time is None) == (in_budget is None) else one
     ends = f"the fastest plan takes {_takes(quick)}, the cheapest {_takes(cheap)}"
     return Decision(None, f"no plan keeps the limits: {ends}", binding=binding, relaxations=tuple(ways))
-
-
-def _relaxed(
-    problem: StageProblem, plan: StagePlan, usd: float | None = None, seconds: float | None = None
-) -> Relaxation:
-    return Relaxation(usd, seconds, configuration(problem.limits, plan.stages[0].allocation, TrainEpochs(1)))
 
 
 def _takes(plan: StagePlan) -> str:

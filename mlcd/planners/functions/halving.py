@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from mlcd.core.configuration import Space
 from mlcd.core.history import History
@@ -19,7 +20,7 @@ from mlcd.core.units import counted
 from mlcd.planners.functions.beliefs.calibration import spread
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.foresight import planned
-from mlcd.planners.functions.nouns import Calibration, Stage, TrainEpochs, Tuning, evidence_of, on_functions
+from mlcd.planners.functions.nouns import Calibration, Stage, TrainEpochs, evidence_of, on_functions
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.run_state import left_of, patience_s
 from mlcd.planners.functions.space import configuration, frozen
@@ -40,14 +41,15 @@ class SuccessiveHalving:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The next stage, what is missing of a broken one, or the trial that is left."""
-        tuning = _tuned(job)
+        tuning = on_functions(job).tuning
+        assert tuning is not None, "a job without trials is not tuned"
         # an epoch that was done again counts as it came out last
         losses = {(e.trial, e.number): e.loss for run in history.runs for e in evidence_of(run).epochs}
         stages, trials, done = tuning.stages, tuple(range(tuning.trials)), 0
         for place, stage in enumerate(stages):
             after = done + stage.epochs
             if missing := [trial for trial in trials if (trial, after) not in losses]:
-                return self._stage(job, history, place, missing, losses)
+                return self._stage(job, history, stages, place, missing, losses)
             kept = stages[place + 1].trials if place + 1 < len(stages) else 1
             trials, done = best(trials, after, losses, kept), after
         loss = losses[trials[0], done]
@@ -56,8 +58,10 @@ class SuccessiveHalving:
         where = history.runs[-1].configuration
         return Finish(f"the best of {counted(tuning.trials, 'trial')} is {trials[0]}: loss {loss:.4g}", where)
 
-    def _stage(self, job: Job, history: History, place: int, missing: list[int], losses: Losses) -> Step:
-        task, stages = on_functions(job), _tuned(job).stages
+    def _stage(
+        self, job: Job, history: History, stages: tuple[Stage, ...], place: int, missing: list[int], losses: Losses
+    ) -> Step:
+        task = on_functions(job)
         before, after = sum(s.epochs for s in stages[:place]), sum(s.epochs for s in stages[: place + 1])
         if (broken := _broken(history, after)) >= MOST_LAUNCHES:
             return Finish(f"stage {place + 1} was tried {broken} times: {history.runs[-1].ending}")
@@ -91,24 +95,14 @@ def best(trials: tuple[int, ...], epoch: int, losses: Losses, kept: int) -> tupl
 
 def _broken(history: History, after: int) -> int:
     """How many launches at the end did not come to an end of this stage's epochs."""
-    count = 0
-    for run in reversed(history.current_runs):
-        if any(epoch.number >= after for epoch in evidence_of(run).epochs):
-            break
-        count += 1
+    last = takewhile(
+        lambda run: all(epoch.number < after for epoch in evidence_of(run).epochs), reversed(history.current_runs)
+    )
     # Launches of the stage before ended with its own last epochs: only those that brought nothing are broken, and of
     # those only what nobody interrupted.
-    last = history.runs[len(history.runs) - count :]
     return sum(1 for run in last if not evidence_of(run).epochs and run.outcome is not Outcome.INTERRUPTED)
 
 
 def _out_of_limits(job: Job, place: int, stages: int) -> str:
     limits = [name for name, limit in (("budget", job.goal.budget_usd), ("deadline", job.goal.deadline_s)) if limit]
     return f"stage {place + 1} of {stages} does not fit into what is left of the {' and the '.join(limits)}"
-
-
-def _tuned(job: Job) -> Tuning:
-    tuning = on_functions(job).tuning
-    if tuning is None:
-        raise ValueError("a job without trials is not tuned")
-    return tuning

@@ -33,8 +33,9 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal
+from mlcd.planners.functions.beliefs.boundary import Boundary
 from mlcd.planners.functions.beliefs.epoch import Ints
-from mlcd.planners.functions.choice import ROUNDING, Epochs, Options, joined, own_limit, sides
+from mlcd.planners.functions.choice import ROUNDING, Epochs, joined, own_limit, sides
 
 SHOWN = 0.75
 """The share of the epochs that are left after which the loss curve shows how many they are: see loss_curves.py."""
@@ -114,7 +115,7 @@ class _Ahead:
         return int(around[np.argmin(self.expected(step, over, left.value[around], left.weight[around]))])
 
 
-def hedged(offered: Options, chances: Floats, goal: Goal, gone: float = 0.0, old: int | None = None) -> Hedge | None:
+def hedged(offered: Boundary, chances: Floats, goal: Goal, gone: float = 0.0, old: int | None = None) -> Hedge | None:
     """The plan, or None if not one epoch is within the limits. `chances`: S(1), S(2) ... `old`: what runs now."""
     left = _left(offered, chances, goal, gone)
     if left is None:
@@ -134,7 +135,7 @@ def hedged(offered: Options, chances: Floats, goal: Goal, gone: float = 0.0, old
     return Hedge(epochs, float(chances[covered]) if covered < len(chances) else 0.0) if epochs else None
 
 
-def _left(offered: Options, chances: Floats, goal: Goal, gone: float) -> _Left | None:
+def _left(offered: Boundary, chances: Floats, goal: Goal, gone: float) -> _Left | None:
     if not len(offered):
         return None
     value, weight, limit = sides(offered, goal)

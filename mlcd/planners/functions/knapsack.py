@@ -16,7 +16,7 @@ corner of the lower convex hull of its points, and one stage lies between two co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -147,41 +147,6 @@ def _at_price(problem: Knapsack, price: float, over: Picks, under: Picks) -> Rel
 
 
 @dataclass(frozen=True, eq=False)
-class Segments:
-    """The lower convex hull of a stage: its lightest point, and each step from there to more weight and less value."""
-
-    value: float
-    weight: float
-    less_value: Floats
-    more_weight: Floats
-
-    @classmethod
-    def of(cls, values: Floats, weights: Floats) -> Segments:
-        """Of points with rising value and falling weight."""
-        corners = hull(values, weights)
-        v, w = values[corners], weights[corners]
-        return cls(float(v[-1]), float(w[-1]), np.diff(v), -np.diff(w))
-
-
-def hull(values: Floats, weights: Floats) -> Ints:
-    """The corners of the lower convex hull of points with rising value and falling weight, by their indices.
-
-    A point on or above the line between any two others is no corner: drop all of these at once, and look again.
-    """
-    at: Ints = np.arange(len(values))
-    at = at[np.append(True, weights[1:] < weights[:-1])]  # of equal weights the least value comes first
-    at = at[np.append(values[at][1:] > values[at][:-1], True)]  # of equal values the least weight comes last
-    while len(at) > 2:
-        v, w = values[at], weights[at]
-        dv, dw = np.diff(v), -np.diff(w)
-        corner = np.concatenate([[True], dw[:-1] * dv[1:] > dw[1:] * dv[:-1], [True]])
-        if corner.all():
-            break
-        at = at[corner]
-    return at
-
-
-@dataclass(frozen=True, eq=False)
 class Rest:
     """rest(w): the least value of some stages, relaxed, for the weight that is left for them."""
 
@@ -189,16 +154,18 @@ class Rest:
     values: Floats
 
     @classmethod
-    def of(cls, stages: Iterable[Segments]) -> Rest:
-        """Of these stages together."""
-        some: Sequence[Segments] = list(stages)
+    def of(cls, hulls: Sequence[tuple[Floats, Floats]]) -> Rest:
+        """Of stages together: for each the values and weights of the corners of its lower convex hull.
+
+        From the lightest points of all, each step to more weight and less value, the steepest first.
+        """
         nothing = np.empty(0)
-        less = np.concatenate([nothing, *(each.less_value for each in some)])
-        more = np.concatenate([nothing, *(each.more_weight for each in some)])
+        less = np.concatenate([nothing, *(np.diff(values) for values, _ in hulls)])
+        more = np.concatenate([nothing, *(-np.diff(weights) for _, weights in hulls)])
         steepest = np.argsort(-less / more)
         return cls(
-            np.cumsum(np.append(sum(each.weight for each in some), more[steepest])),
-            np.cumsum(np.append(sum(each.value for each in some), -less[steepest])),
+            np.cumsum(np.append(sum(float(weights[-1]) for _, weights in hulls), more[steepest])),
+            np.cumsum(np.append(sum(float(values[-1]) for values, _ in hulls), -less[steepest])),
         )
 
     def least_value(self, left: Floats) -> Floats:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import ClassVar
 
@@ -140,6 +140,10 @@ class FunctionsTask(Ask):
     epochs: float | None = None
     delta: float = DELTA
     tariff: Tariff | None = None
+
+    def meeting_at(self, *storages: str) -> FunctionsTask:
+        """The same with these storages alone, of those that it may use."""
+        return replace(self, storages=tuple(name for name in self.storages if name in storages))
 
     def at_once(self, allocation: Allocation, trials: int) -> int:
         """How many of so many trials fit beside each other; at least one, or the allocation would not exist."""

@@ -8,7 +8,8 @@ their waves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from mlcd.core.configuration import Floats
 from mlcd.core.errors import UserError
@@ -17,8 +18,6 @@ from mlcd.planners.functions.beliefs.boundary import Boundary, boundary, waves
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.nouns import FunctionsTask, Planned, Stage, StagePlan
 from mlcd.planners.functions.space import nothing_fits
-
-Storages = tuple[str, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,21 +49,20 @@ class StageProblem:
     model: EpochModel
     limits: FunctionsTask
     stages: tuple[Stage, ...]
-    _menus: dict[Storages, tuple[Menu, ...]] = field(default_factory=dict, init=False, repr=False)
-    _static: dict[Storages, list[tuple[Menu, ...]]] = field(default_factory=dict, init=False, repr=False)
 
-    def menus(self, storages: Storages = None) -> tuple[Menu, ...]:
-        """One for each stage, seconds rising and dollars falling; on these storages only, where some are named."""
-        if storages not in self._menus:
-            self._menus[storages] = self._make(storages)
-        return self._menus[storages]
+    @cached_property
+    def menus(self) -> tuple[Menu, ...]:
+        """One for each stage, seconds rising and dollars falling."""
+        trials = dict.fromkeys(map(self._alike, self.stages))
+        boundaries = {each: boundary(self.model, self.limits, trials=each) for each in trials}
+        found = [(stage, boundaries[self._alike(stage)]) for stage in self.stages]
+        return tuple(_menu(stage, points, points.seconds) for stage, points in found)
 
-    def static_menus(self, storages: Storages = None) -> list[tuple[Menu, ...]]:
+    @cached_property
+    def static_menus(self) -> list[tuple[Menu, ...]]:
         """For each boundary, all stages on it: the same point of each of these menus is the same allocation."""
-        if storages not in self._static:
-            boundaries = {self._alike(menu.stage): menu.boundary for menu in self.menus(storages)}
-            self._static[storages] = [self._on(points, storages) for points in boundaries.values()]
-        return self._static[storages]
+        boundaries = {self._alike(menu.stage): menu.boundary for menu in self.menus}
+        return [self._on(points) for points in boundaries.values()]
 
     @property
     def _all_at_once(self) -> bool:
@@ -75,23 +73,13 @@ class StageProblem:
         """The same for stages that have the same boundary."""
         return 1 if self._all_at_once else stage.trials
 
-    def _make(self, storages: Storages) -> tuple[Menu, ...]:
-        boundaries: dict[int, Boundary] = {}
-        for stage in self.stages:
-            trials = self._alike(stage)
-            if trials not in boundaries:
-                boundaries[trials] = boundary(self.model, self.limits, stage=Stage(trials, 1), storages=storages)
-        found = [(stage, boundaries[self._alike(stage)]) for stage in self.stages]
-        return tuple(_menu(stage, points, points.seconds) for stage, points in found)
-
-    def _on(self, points: Boundary, storages: Storages) -> tuple[Menu, ...]:
+    def _on(self, points: Boundary) -> tuple[Menu, ...]:
         """All stages on the boundary of one: each with its own waves, dear or slow as it may be there."""
         if self._all_at_once:
-            return self.menus(storages)
-        once_s, _ = points.cold(self.model)
+            return self.menus
         trials = {stage.trials for stage in self.stages}
         times = {each: waves(self.limits, points.functions, points.memory_mb, each) for each in trials}
-        return tuple(_menu(stage, points, once_s * times[stage.trials]) for stage in self.stages)
+        return tuple(_menu(stage, points, points.cold_s * times[stage.trials]) for stage in self.stages)
 
 
 def _menu(stage: Stage, points: Boundary, epoch_s: Floats) -> Menu:
@@ -114,9 +102,8 @@ def cheapest(problem: StageProblem) -> StagePlan:
 
 
 def _menus(problem: StageProblem) -> tuple[Menu, ...]:
-    menus = problem.menus()
-    if all(len(menu) for menu in menus):
-        return menus
+    if all(len(menu) for menu in problem.menus):
+        return problem.menus
     workload, limits = problem.model.workload, problem.limits
     if any(problem.model.exists(name) for name in limits.storages):
         longer = f"an epoch takes longer than a call may, {format_duration(limits.call_s)}, on every allocation"

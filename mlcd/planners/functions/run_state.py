@@ -10,13 +10,14 @@ from itertools import accumulate
 from math import exp, floor
 from statistics import median
 
+import numpy as np
+
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.functions.beliefs.boundary import Boundary
 from mlcd.planners.functions.beliefs.calibration import LEAST_SPREAD, spread
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.choice import Options, options
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask, evidence_of
 from mlcd.planners.functions.space import allocated
 
@@ -53,7 +54,7 @@ class Ground:
     limits: FunctionsTask
     called_ahead: bool = False
     _takes: dict[tuple[Allocation, bool], tuple[float, float]] = field(default_factory=dict, init=False, repr=False)
-    _options: dict[tuple[frozenset[Allocation], int], Options] = field(default_factory=dict, init=False, repr=False)
+    _options: dict[tuple[frozenset[Allocation], int], Boundary] = field(default_factory=dict, init=False, repr=False)
 
     def takes(self, where: Allocation, cold: bool = False) -> tuple[float, float]:
         """Seconds and dollars of one epoch there, after others like it; `cold`: its functions were not called ahead."""
@@ -71,12 +72,14 @@ class Ground:
         hidden_s = max(0.0, self.model.parts(where).start_s - evidence_of(run).epochs[-1].start_s)
         return seconds - hidden_s, usd - hidden_s * self.model.tariff.storage(where.storage).usd_per_minute / 60
 
-    def options(self, failed: frozenset[Allocation], too_small_mb: int) -> Options:
+    def options(self, failed: frozenset[Allocation], too_small_mb: int) -> Boundary:
         """What may be used: nothing that has failed, unless that is all there is."""
         if (failed, too_small_mb) not in self._options:
-            offered = options(self.points, self.points.cold(self.model) if self.called_ahead else None)
-            kept = offered.without(failed, too_small_mb)
-            self._options[failed, too_small_mb] = kept if len(kept) else offered
+            points = self.points
+            kept = points.memory_mb > too_small_mb
+            if failed:
+                kept &= np.array([points.allocation(i) not in failed for i in range(len(points))], dtype=bool)
+            self._options[failed, too_small_mb] = points.only(kept) if kept.any() else points
         return self._options[failed, too_small_mb]
 
 
@@ -95,7 +98,7 @@ class RunState:
         return tuple(found[number] for number in sorted(found))
 
     @cached_property
-    def _trained(self) -> list[Measurement]:
+    def trained(self) -> list[Measurement]:
         """Launches that brought an epoch."""
         return [run for run in self.history.runs if evidence_of(run).epochs]
 
@@ -117,11 +120,6 @@ class RunState:
         return self.history.runs[max(ends[-1] + 1 if ends else 0, self.history.ended_runs) :]
 
     @property
-    def last(self) -> Allocation:
-        """What the last epoch ran on."""
-        return allocated(self._trained[-1].configuration)
-
-    @property
     def left(self) -> Goal:
         """The limits, less what is gone."""
         return left_of(self.job.goal, self.history)
@@ -129,7 +127,7 @@ class RunState:
     @property
     def margin(self) -> float:
         """What a plan leaves over: all of the calibration's spread at first, little once some epochs have shown it."""
-        known = len(self._trained) >= RECENT
+        known = len(self.trained) >= RECENT
         return exp(LEAST_SPREAD) if known else spread(self.ground.model.calibration)
 
     @property
@@ -146,7 +144,7 @@ class RunState:
     @cached_property
     def pace(self) -> tuple[float, float]:
         """How many times what the model says an epoch has taken of late, and cost; the middle of some."""
-        recent = self._trained[-RECENT:]
+        recent = self.trained[-RECENT:]
         if not recent:
             return 1.0, 1.0
         modelled = [self.ground.expected(run) for run in recent]
@@ -166,7 +164,7 @@ class RunState:
         return round(CLEARLY_MORE * max((where.memory_mb for where in small), default=0))
 
     @cached_property
-    def options(self) -> Options:
+    def options(self) -> Boundary:
         """What may be used, at the pace of late."""
         return self.ground.options(self.failed, self.too_small_mb).paced(*self.pace)
 
@@ -177,21 +175,11 @@ class RunState:
         factor = spread(self.ground.model.calibration)
         return factor / min(1.0, slower), factor / min(1.0, dearer)
 
-    @property
-    def fitting(self) -> Options:
-        """Of these, the ones of which one more epoch is within the limits, even at its worst."""
-        return self.options.fitting(self.left, *self.worst)
-
     def takes(self, ahead: Sequence[Allocation], cold: bool = False) -> tuple[float, float]:
         """Seconds and dollars that these epochs are expected to take."""
         each = [(count, *self.ground.takes(where, cold)) for where, count in Counter(ahead).items()]
         slower, dearer = self.pace
         return slower * sum(n * seconds for n, seconds, _ in each), dearer * sum(n * usd for n, _, usd in each)
-
-    def affords(self, ahead: Sequence[Allocation]) -> bool:
-        """Whether what is left suffices for these epochs."""
-        seconds, usd = self.takes(ahead)
-        return self.left.allows(usd, seconds)
 
     def works(self, where: Allocation) -> bool:
         """As far as is known."""

@@ -12,6 +12,7 @@ if the plan that follows from it has others.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mlcd.core.configuration import Space
@@ -56,12 +57,6 @@ class PlanOnFunctions:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """A probe that is still missing, or the plan."""
-        try:
-            return self._next(job, space, history)
-        except NothingToChoose as why:
-            return _nothing(str(why))
-
-    def _next(self, job: Job, space: Space, history: History) -> Step:
         task = on_functions(job)
         if stored_calibration(task, history) is None:
             for each in space.configurations:
@@ -70,19 +65,14 @@ class PlanOnFunctions:
         calibration = _known(task, history)
         if calibration is not None:
             steered, problem = self._steered(job, calibration, history), _problem(job, calibration, history)
-            missing = _sample(job, problem, history, steered)
-            if missing is not None and missing.configuration not in {r.configuration for r in history.refusals}:
-                return missing
-        return self._answer(job, space, history)
+            with suppress(NothingToChoose):  # the answer says why
+                missing = _sample(job, problem, history, steered)
+                if missing is not None and missing.configuration not in {r.configuration for r in history.refusals}:
+                    return missing
+        return self.answer(job, space, history)
 
     def answer(self, job: Job, space: Space, history: History) -> Finish:
         """The decision that what is known comes to; nothing is probed."""
-        try:
-            return self._answer(job, space, history)
-        except NothingToChoose as why:
-            return _nothing(str(why))
-
-    def _answer(self, job: Job, space: Space, history: History) -> Finish:
         calibration = _known(on_functions(job), history)
         if calibration is None:
             failed = next((m for m in history.measurements if evidence_of(m).calibrated is None), None)
@@ -94,7 +84,10 @@ class PlanOnFunctions:
         if (beyond := _out_of_reach(job, history)) is not None:
             return Finish(beyond, decision=Decision(None, beyond, binding=beyond, plan=FunctionsPlan((), calibration)))
         steered, problem = self._steered(job, calibration, history), _problem(job, calibration, history)
-        decision = decide(problem, job.goal, history, calibration, self.method, steered)
+        try:
+            decision = decide(problem, job.goal, history, calibration, self.method, steered)
+        except NothingToChoose as why:
+            decision = Decision(None, str(why), binding=str(why))
         return Finish(decision.because, decision=decision)
 
     def _steered(self, job: Job, calibration: Calibration, history: History) -> StagePlan | None:
@@ -102,11 +95,6 @@ class PlanOnFunctions:
         if on_functions(job).tuning is not None:
             return None
         return METHODS[self.method](calibration, expected_epochs(job, history)).plan(job, history)
-
-
-def _nothing(why: str) -> Finish:
-    """No plan is possible."""
-    return Finish(why, decision=Decision(None, why, binding=why))
 
 
 def stored_calibration(task: FunctionsTask, history: History) -> Calibration | None:

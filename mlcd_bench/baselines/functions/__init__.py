@@ -22,7 +22,8 @@ from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective
 from mlcd.core.strategy import Apply, Finish
 from mlcd.planners.functions.adaptive import AdaptiveTraining, Course, epochs_left, instead_of
-from mlcd.planners.functions.choice import ROUNDING, Options, furthest, single
+from mlcd.planners.functions.beliefs.boundary import Boundary
+from mlcd.planners.functions.choice import ROUNDING, furthest, single
 from mlcd.planners.functions.nouns import Allocation
 from mlcd.planners.functions.outlook import Outlook, before, certain
 from mlcd.planners.functions.run_state import RunState
@@ -142,7 +143,7 @@ class Siren(AdaptiveTraining):
         return Course((offered.allocation(option),), outlook, now.yardstick)
 
 
-def reserved(offered: Options, goal: Goal, epochs: int, more: int) -> Goal:
+def reserved(offered: Boundary, goal: Goal, epochs: int, more: int) -> Goal:
     """The limits, less what `more` epochs than expected take where they take least; never so little that none fit."""
     budget, deadline = goal.budget_usd, goal.deadline_s
     if budget is not None:

@@ -36,11 +36,10 @@ NEGLIGIBLE = 1e-5
 
 def greedy(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The static plan improved, or the lightest one where no static plan keeps the limit."""
-    menus = problem.menus()
-    sack = knapsack(menus, goal)
+    sack = knapsack(problem.menus, goal)
     if not sack.feasible:
         return None
-    return plan_of("greedy", menus, goal, partition(sack, static_picks(problem, goal, sack)))
+    return plan_of("greedy", problem.menus, goal, partition(sack, static_picks(problem, goal, sack)))
 
 
 def partition(sack: Knapsack, static: Picks) -> Picks:

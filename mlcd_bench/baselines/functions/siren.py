@@ -23,6 +23,7 @@ from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, knapsack
 from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.workload import StorageKind
+from mlcd_bench.baselines.functions.static import meeting_at
 
 EARLY = 2.0
 """What a trial of the first stage is given, beyond its least, for each dollar of one of the last. A choice of ours."""
@@ -30,7 +31,7 @@ EARLY = 2.0
 
 def siren(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best within shares that are larger early; None if nothing on S3 keeps the limits."""
-    menus = problem.menus((str(StorageKind.S3),))
+    menus = meeting_at(problem, StorageKind.S3).menus
     early, late = (1.0, EARLY) if goal.objective is Objective.CHEAPEST else (EARLY, 1.0)
     return plan_of("siren", menus, goal, _shared(knapsack(menus, goal), early, late))
 

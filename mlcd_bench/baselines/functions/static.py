@@ -12,6 +12,9 @@ Fixed      CE-scaling, section IV-B: 'divides resources equally among stages and
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
+
 from mlcd.core.job import Goal
 from mlcd.planners.functions.exact import static_plan
 from mlcd.planners.functions.knapsack import ROUNDING, knapsack, plan_of
@@ -27,12 +30,18 @@ def lambdaml(problem: StageProblem, goal: Goal) -> StagePlan | None:
 
 def cirrus(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best static plan with a parameter server; None if not one keeps the limits."""
-    return static_plan("cirrus", problem, goal, (str(StorageKind.VM_PS),))
+    return static_plan("cirrus", meeting_at(problem, StorageKind.VM_PS), goal)
+
+
+@lru_cache(maxsize=8)  # a boundary takes a tenth of a second, and every limit asks for it
+def meeting_at(problem: StageProblem, storage: StorageKind) -> StageProblem:
+    """The same with this storage alone."""
+    return replace(problem, limits=problem.limits.meeting_at(storage))
 
 
 def fixed(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best allocation within each stage's share; None if a stage has nothing that keeps it."""
-    menus = problem.menus()
+    menus = problem.menus
     sack = knapsack(menus, goal)
     share = sack.limit / len(menus)
     if not sack.feasible or any(weights[-1] > share for weights in sack.weights):

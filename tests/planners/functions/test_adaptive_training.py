@@ -208,7 +208,7 @@ def test_where_the_epochs_that_it_may_take_are_over_those_missing_are_told_and_n
 @pytest.mark.parametrize("method", at_night_except(["exact"], ["exact", "greedy", "cirrus"]))
 @pytest.mark.parametrize("wrong", [0.5, 1.0, 1.8])
 def test_a_wrong_estimate_is_made_up_for(method: str, wrong: float) -> None:
-    floor = float(boundary(MODEL, SERVERLESS, storages=("vm-ps",)).usd.min() if method == "cirrus" else CHEAPEST_USD)
+    floor = float(boundary(MODEL, SERVERLESS.meeting_at("vm-ps")).usd.min() if method == "cirrus" else CHEAPEST_USD)
     goal = Goal(Objective.FASTEST, budget_usd=2 * 40 * floor)
     steps, _ = trained(method, 40 * wrong, job(goal), Platform(falling(40)))
     assert end(steps).because.startswith("reached loss <= 0.4 in 40 epochs")

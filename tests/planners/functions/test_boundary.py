@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.functions import taken
 
 from mlcd.planners.functions.beliefs.boundary import Boundary, boundary, waves
 from mlcd.planners.functions.beliefs.epoch import EpochModel
@@ -115,15 +116,15 @@ def test_the_boundary_is_what_walking_through_all_allocations_finds(
         call_s=call_s,
     )
     the_model, stage = model(workload, compute, start), Stage(trials, 2)
-    found = boundary(the_model, limits, stage=stage, step_mb=step_mb)
+    found = boundary(the_model, limits, trials=trials, step_mb=step_mb)
     assert written(found) == by_walking(the_model, limits, stage, step_mb)
 
 
 def test_a_space_of_many_blocks_is_pruned_exactly() -> None:
     limits = FunctionsTask(LR, functions=(1, 60), memory_mb=(128, 1_700), storages=("s3", "elasticache", "vm-ps"))
     the_model, counts, memories = model(), np.arange(1, 61)[:, None], np.arange(128, 1_701)
-    seconds = np.concatenate([the_model.seconds(counts, memories, name).ravel() for name in limits.storages])
-    usd = np.concatenate([the_model.usd(counts, memories, name).ravel() for name in limits.storages])
+    takes = [taken(the_model, counts, memories, name) for name in limits.storages]
+    seconds, usd = (np.concatenate([each.ravel() for each in kind]) for kind in zip(*takes, strict=True))
     needs_mb = np.array([LR.needs_mb(n) for n in range(1, 61)])[:, None]
     enough = np.tile((memories >= needs_mb).ravel(), 3)
     seconds, usd = seconds[enough], usd[enough]
@@ -149,7 +150,7 @@ def test_nothing_in_the_whole_space_beats_its_boundary() -> None:
     enough = memory >= 64 + 3 * LR.model_mb + LR.data_mb / functions
     functions, memory = functions[enough], memory[enough]
     for name in LINKS:
-        seconds, usd = the_model.seconds(functions, memory, name), the_model.usd(functions, memory, name)
+        seconds, usd = taken(the_model, functions, memory, name)
         # the cheapest point of the boundary that is not faster than the drawn one costs no less than it
         faster = np.searchsorted(found.seconds, seconds, side="right") - 1
         assert np.all(faster >= 0)
@@ -171,7 +172,7 @@ def test_dynamodb_does_not_exist_for_a_model_above_400_kilobytes() -> None:
 
 
 def test_a_storage_that_was_not_asked_for_is_not_used() -> None:
-    found = boundary(model(), FunctionsTask(LR), step_mb=64, storages=("s3",))
+    found = boundary(model(), FunctionsTask(LR).meeting_at("s3"), step_mb=64)
     assert {found.allocation(i).storage for i in range(len(found))} == {"s3"}
 
 

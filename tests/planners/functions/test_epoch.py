@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.functions import taken
 
 from mlcd.planners.functions.beliefs.epoch import EpochModel, affine_exchange
 from mlcd.planners.functions.nouns import Allocation, Calibration, Link
@@ -122,8 +123,7 @@ def test_whatever_is_allocated_the_parts_add_up_and_memory_does_not_slow_it(
 
 def test_many_allocations_at_once_are_each_of_them() -> None:
     functions, memory = np.array([1, 7, 300]), np.array([128, 999, 4_000, 9_999])
-    seconds = MODEL.seconds(functions[:, None], memory, "s3")
-    usd = MODEL.usd(functions[:, None], memory, "s3")
+    seconds, usd = taken(MODEL, functions[:, None], memory, "s3")
     for i, n in enumerate(functions):
         for j, m in enumerate(memory):
             assert seconds[i, j] == MODEL.epoch_s(Allocation(int(n), int(m), "s3"))

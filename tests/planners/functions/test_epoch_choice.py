@@ -7,14 +7,14 @@ import pytest
 
 from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.beliefs.boundary import Boundary
-from mlcd.planners.functions.choice import Options, furthest, options, single
+from mlcd.planners.functions.choice import furthest, single
 from mlcd_bench.baselines.functions import reserved
 
 
-def offer(seconds: list[float], usd: list[float]) -> Options:
+def offer(seconds: list[float], usd: list[float]) -> Boundary:
     """Allocations with so many seconds, rising, and dollars, falling, of an epoch."""
-    some = np.arange(1, len(seconds) + 1)
-    return options(Boundary(some, 128 * some, np.zeros_like(some), ("s3",), np.array(seconds), np.array(usd)))
+    some, takes = np.arange(1, len(seconds) + 1), (np.array(seconds), np.array(usd))
+    return Boundary(some, 128 * some, np.zeros_like(some), ("s3",), *takes, *takes)
 
 
 def test_one_allocation_is_the_best_that_is_within_the_limits_for_all_epochs() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective, Target
 from mlcd.planners.functions.beliefs.boundary import Boundary
-from mlcd.planners.functions.choice import Epochs, Options, options
+from mlcd.planners.functions.choice import Epochs
 from mlcd.planners.functions.hedge import LEVELS, MISS, SHOWN, hedged
 from mlcd.planners.functions.outlook import UNLIKELY, Outlook, after, before, certain, spread_over
 
@@ -21,10 +21,10 @@ Corner = tuple[float, float]
 """Weight and value."""
 
 
-def offer(seconds: Floats, usd: Floats) -> Options:
+def offer(seconds: Floats, usd: Floats) -> Boundary:
     """Allocations with so many seconds, rising, and dollars, falling, of an epoch."""
     some = np.arange(1, len(seconds) + 1)
-    return options(Boundary(some, 128 * some, np.zeros_like(some), ("s3",), seconds, usd))
+    return Boundary(some, 128 * some, np.zeros_like(some), ("s3",), seconds, usd, seconds, usd)
 
 
 FEW = offer(np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.3, 0.2]))
@@ -36,7 +36,7 @@ def each(found: Epochs) -> list[int]:
     return [option for option, count in found for _ in range(count)]
 
 
-def planned(offered: Options, chances: Floats, goal: Goal, old: int | None = None) -> list[int]:
+def planned(offered: Boundary, chances: Floats, goal: Goal, old: int | None = None) -> list[int]:
     found = hedged(offered, chances, goal, old=old)
     assert found is not None
     return each(found.epochs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -11,17 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
+from mlcd_fixtures.functions import taken
 from scipy.optimize import LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Objective
-from mlcd.planners.functions.beliefs.boundary import Boundary
+from mlcd.planners.functions.beliefs.boundary import Boundary, hull
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import published
 from mlcd.planners.functions.exact import merge, solve
 from mlcd.planners.functions.foresight import METHODS
-from mlcd.planners.functions.knapsack import Knapsack, hull, knapsack, relax
+from mlcd.planners.functions.knapsack import Knapsack, knapsack, relax
 from mlcd.planners.functions.nouns import FunctionsTask, Stage, StagePlan, Tuning
 from mlcd.planners.functions.problem import Menu, StageProblem, cheapest, fastest
 from mlcd.planners.functions.tariff import load_tariff
@@ -36,19 +37,18 @@ HIGGS = Workload("lr", "higgs", samples=11_000_000, data_mb=1_276.0, model_mb=0.
 class Given:
     """Menus that somebody wrote down, the same for every storage."""
 
-    given: tuple[Menu, ...]
+    menus: tuple[Menu, ...]
+    limits: FunctionsTask = field(default_factory=lambda: FunctionsTask(IMAGES))
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        return tuple(menu.stage for menu in self.given)
+        return tuple(menu.stage for menu in self.menus)
 
-    def menus(self, storages: tuple[str, ...] | None = None) -> tuple[Menu, ...]:
-        return self.given
-
-    def static_menus(self, storages: tuple[str, ...] | None = None) -> list[tuple[Menu, ...]]:
+    @property
+    def static_menus(self) -> list[tuple[Menu, ...]]:
         """The i-th point is the same allocation everywhere; those that not all menus have are left out."""
-        shortest = min(len(each) for each in self.given)
-        return [tuple(replace(each, seconds=each.seconds[:shortest], usd=each.usd[:shortest]) for each in self.given)]
+        shortest = min(len(each) for each in self.menus)
+        return [tuple(replace(each, seconds=each.seconds[:shortest], usd=each.usd[:shortest]) for each in self.menus)]
 
 
 def menu(stage: Stage, seconds: np.ndarray, usd: np.ndarray) -> Menu:
@@ -57,7 +57,8 @@ def menu(stage: Stage, seconds: np.ndarray, usd: np.ndarray) -> Menu:
     least = np.minimum.accumulate(usd[order])
     order = order[np.append(True, least[1:] < least[:-1])]
     ones = np.arange(1, len(order) + 1)
-    points = Boundary(ones, 128 * ones, 0 * ones, ("s3",), seconds[order], usd[order])
+    takes = seconds[order], usd[order]
+    points = Boundary(ones, 128 * ones, 0 * ones, ("s3",), *takes, *takes)
     return Menu(stage, points, stage.epochs * points.seconds, stage.trials * stage.epochs * points.usd)
 
 
@@ -89,14 +90,14 @@ def objective(plan: StagePlan, goal: Goal) -> float:
 def brute_force(problem: Given, goal: Goal) -> float | None:
     """The least objective of all plans that keep the limits."""
     plans = (
-        StagePlan("", tuple(menu.planned(point) for menu, point in zip(problem.given, points, strict=True)))
-        for points in product(*(range(len(menu)) for menu in problem.given))
+        StagePlan("", tuple(menu.planned(point) for menu, point in zip(problem.menus, points, strict=True)))
+        for points in product(*(range(len(menu)) for menu in problem.menus))
     )
     return min((objective(plan, goal) for plan in plans if goal.allows(plan.usd, plan.seconds)), default=None)
 
 
 def whole(problem: Given) -> bool:
-    return all((numbers % 1 == 0).all() for menu in problem.given for numbers in (menu.seconds, menu.usd))
+    return all((numbers % 1 == 0).all() for menu in problem.menus for numbers in (menu.seconds, menu.usd))
 
 
 def with_limits(goal: Goal, factor: float) -> Goal:
@@ -198,7 +199,7 @@ def test_merging_finds_nothing_that_is_not_below_the_plan_in_hand(case):
     best = PLANNERS["exact"](problem, goal)
     if best is not None and goal.objective is Objective.FASTEST:
         sack = Knapsack(
-            tuple(each.seconds for each in problem.given), tuple(each.usd for each in problem.given), goal.budget_usd
+            tuple(each.seconds for each in problem.menus), tuple(each.usd for each in problem.menus), goal.budget_usd
         )
         assert merge(sack, best.seconds) is None
         found = merge(sack, best.seconds * 1.01)
@@ -319,7 +320,7 @@ def test_no_allocation_for_all_stages_is_better_than_lambdamls(name):
     runs = sum(each.epochs * each.trials for each in problem.stages)
     for storage in filter(problem.model.exists, problem.limits.storages):
         n, m = np.arange(1, 101)[:, None], np.arange(512, 3_009)
-        seconds, usd = problem.model.seconds(n, m, storage), problem.model.usd(n, m, storage)
+        seconds, usd = taken(problem.model, n, m, storage)
         assert rounds * seconds[runs * usd <= goal.budget_usd].min(initial=np.inf) >= plan.seconds * (1 - 1e-12)
 
 
@@ -365,7 +366,7 @@ def test_sixteen_thousand_trials_over_the_whole_space_are_planned_best_in_less_t
     assert time.process_time() - started < 2.0
     assert len(plan.stages) == 14
     assert plan.seconds < PLANNERS["lambdaml"](problem, goal).seconds
-    sack = knapsack(problem.menus(), goal)
+    sack = knapsack(problem.menus, goal)
     relaxed = relax(sack)
     # a point that raises the bound above this plan is in no better one: what is left is enough for the oracle
     most = plan.seconds * (1 + 1e-9) - relaxed.bound

@@ -12,27 +12,29 @@ left is cut smaller, down to single allocations: branch and bound, level by leve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.functions.beliefs.epoch import EpochModel, Ints, Rows
-from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Stage
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask
 
 WIDTHS = (512, 64, 8, 1)
 """Memories in a block, level by level: each a divisor of the one before."""
 ROUNDING = 1 - 1e-12
 """A bound is computed in another order than what it bounds: it must not be above it by a rounding error."""
-ONE_EPOCH = Stage(1, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Boundary:
     """Allocations that none beats in both seconds and dollars: seconds rise, dollars fall, both strictly.
 
-    `storage` holds indices into `names`.
+    `storage`: indices into `names`. `cold_s`, `cold_usd`: of an epoch alone whose functions were not called ahead.
+    `plain`: the same at another pace: it has the same corners.
     """
 
     functions: Ints
@@ -41,46 +43,74 @@ class Boundary:
     names: tuple[str, ...]
     seconds: Floats
     usd: Floats
+    cold_s: Floats
+    cold_usd: Floats
+    plain: Boundary | None = None
 
     def __len__(self) -> int:
         return len(self.seconds)
+
+    @cached_property
+    def corners(self) -> Ints:
+        """Of the lower convex hull, seconds rising."""
+        return self.plain.corners if self.plain is not None else hull(self.seconds, self.usd)
 
     def allocation(self, i: int) -> Allocation:
         """The i-th fastest."""
         return Allocation(int(self.functions[i]), int(self.memory_mb[i]), self.names[self.storage[i]])
 
-    def cold(self, model: EpochModel) -> tuple[Floats, Floats]:
-        """Seconds and dollars of one epoch on every point, alone, if its functions are not called ahead."""
-        seconds, usd = np.empty(len(self)), np.empty(len(self))
-        for place, name in enumerate(self.names):
-            at = self.storage == place
-            where = self.functions[at], self.memory_mb[at], name
-            seconds[at], usd[at] = model.seconds(*where), model.usd(*where)
-        return seconds, usd
+    def place(self, where: Allocation) -> int | None:
+        """Of an allocation, if it is one of them."""
+        same = np.flatnonzero((self.functions == where.functions) & (self.memory_mb == where.memory_mb))
+        return next((i for i in same.tolist() if self.allocation(i) == where), None)
+
+    def only(self, kept: NDArray[np.bool_]) -> Boundary:
+        """These of them."""
+        columns = ("functions", "memory_mb", "storage", "seconds", "usd", "cold_s", "cold_usd")
+        some: dict[str, Any] = {name: getattr(self, name)[kept] for name in columns}
+        return replace(self, **some, plain=None)
+
+    def paced(self, slower: float, dearer: float) -> Boundary:
+        """With epochs that take, and cost, so many times as much."""
+        seconds, cold_s = self.seconds * slower, self.cold_s * slower
+        usd, cold_usd = self.usd * dearer, self.cold_usd * dearer
+        return replace(self, seconds=seconds, usd=usd, cold_s=cold_s, cold_usd=cold_usd, plain=self)
+
+
+def hull(values: Floats, weights: Floats) -> Ints:
+    """The corners of the lower convex hull of points with rising value and falling weight, by their indices.
+
+    A point on or above the line between any two others is no corner: drop all of these at once, and look again.
+    """
+    at: Ints = np.arange(len(values))
+    at = at[np.append(True, weights[1:] < weights[:-1])]  # of equal weights the least value comes first
+    at = at[np.append(values[at][1:] > values[at][:-1], True)]  # of equal values the least weight comes last
+    while len(at) > 2:
+        v, w = values[at], weights[at]
+        dv, dw = np.diff(v), -np.diff(w)
+        corner = np.concatenate([[True], dw[:-1] * dv[1:] > dw[1:] * dv[:-1], [True]])
+        if corner.all():
+            break
+        at = at[corner]
+    return at
 
 
 def boundary(
-    model: EpochModel,
-    limits: FunctionsTask,
-    *,
-    stage: Stage = ONE_EPOCH,
-    step_mb: int = 1,
-    storages: tuple[str, ...] | None = None,
-    called_ahead: bool = False,
+    model: EpochModel, limits: FunctionsTask, *, trials: int = 1, step_mb: int = 1, called_ahead: bool = False
 ) -> Boundary:
-    """What is worth choosing from for one epoch of a stage: seconds of all its trials, dollars of one of them.
+    """What is worth choosing from for one epoch of so many trials: seconds of all of them, dollars of one.
 
     Trials that do not fit at once wait for each other, in waves. Of equal allocations the one with fewer functions is
     kept, then the one with less memory. Empty where nothing keeps the limits. `called_ahead`: functions start while the
     epoch before runs, wherever both may run at once.
     """
-    names = tuple(name for name in limits.storages if (storages is None or name in storages) and model.exists(name))
+    names = tuple(filter(model.exists, limits.storages))
     # a function without a sample of its own does not exist
     counts = np.arange(limits.functions[0], min(limits.functions[1], model.workload.samples) + 1)
     memories = np.arange(limits.memory_mb[0], limits.memory_mb[1] + 1, step_mb)
     grid = _Grid(
         limits=limits,
-        trials=stage.trials,
+        trials=trials,
         names=names,
         table=Rows.joined([model.rows(counts, name) for name in names], model.tariff.usd_per_gb_s),
         functions=np.tile(counts, len(names)),
@@ -176,13 +206,16 @@ class _Grid:
 
     def boundary(self, best: _Front) -> Boundary:
         """The boundary that these are."""
+        table, s_per_mb, memory_mb = self.table.take(best.row), self.s_per_mb[best.place], self.memory_mb[best.place]
         return Boundary(
             functions=self.functions[best.row],
-            memory_mb=self.memory_mb[best.place],
+            memory_mb=memory_mb,
             storage=self.storage[best.row],
             names=self.names,
             seconds=best.seconds,
             usd=best.usd,
+            cold_s=table.seconds(s_per_mb),
+            cold_usd=table.usd(s_per_mb, memory_mb),
         )
 
     def _ahead(self, row: Ints, place: Ints) -> bool | NDArray[np.bool_]:

@@ -137,10 +137,8 @@ class EpochModel:
     def rows(self, functions: ArrayLike, storage: str) -> Rows:
         """All that does not depend on memory, for these numbers of functions."""
         n = np.asarray(functions, float)
-        rate, k = (
-            self.tariff.storage(storage),
-            np.maximum(1.0, np.ceil(self.workload.samples / (n * self.workload.batch))),
-        )
+        rate = self.tariff.storage(storage)
+        k = np.maximum(1.0, np.ceil(self.workload.samples / (n * self.workload.batch)))
         mb = self.workload.data_mb / n
         return Rows(
             functions=n,
@@ -151,14 +149,6 @@ class EpochModel:
             usd_per_s=np.full(n.shape, rate.usd_per_minute / 60),
             usd_per_gb_s=self.tariff.usd_per_gb_s,
         )
-
-    def seconds(self, functions: ArrayLike, memory_mb: ArrayLike, storage: str) -> Floats:
-        """t' for each of these, or for all combinations that numpy's broadcasting makes of them."""
-        return self.rows(functions, storage).seconds(self.s_per_mb(memory_mb))
-
-    def usd(self, functions: ArrayLike, memory_mb: ArrayLike, storage: str) -> Floats:
-        """c', likewise."""
-        return self.rows(functions, storage).usd(self.s_per_mb(memory_mb), np.asarray(memory_mb, float))
 
     def exchange_s(self, functions: ArrayLike, storage: str) -> Floats:
         """t_p: one meeting of all functions, through measured ones where there are enough, else equation (3).

@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
-from mlcd.core.clock import Clock
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.planners.functions.storages.exchange import Meeting, MeetingBroken
 from mlcd.planners.functions.storages.storage import RETRY_S, Averaging, Storage, StorageGone, Vector
@@ -19,35 +18,19 @@ from mlcd.planners.functions.workload import STORAGES, StorageKind
 __all__ = ["Averaging", "Meeting", "MeetingBroken", "Storage", "StorageGone", "Vector", "connect"]
 
 _CLIENTS = {
-    "s3": "aws:S3Storage",
-    "dynamodb": "aws:DynamoStorage",
-    "elasticache": "redis_:RedisStorage",
-    "vm-ps": "vm_ps:ParameterServerStorage",
+    "s3": ("aws:S3Storage", ("s3", "http", "https"), "s3://BUCKET or http://HOST:PORT/BUCKET"),
+    "dynamodb": ("aws:DynamoStorage", ("dynamodb", "http", "https"), "dynamodb://TABLE or http://HOST:PORT/TABLE"),
+    "elasticache": ("redis_:RedisStorage", ("redis", "rediss"), "redis://HOST:PORT/DB"),
+    "vm-ps": ("vm_ps:ParameterServerStorage", ("tcp",), "tcp://HOST:PORT"),
 }
-_FORMS = {
-    "s3": (("s3", "http", "https"), "s3://BUCKET or http://HOST:PORT/BUCKET"),
-    "dynamodb": (("dynamodb", "http", "https"), "dynamodb://TABLE or http://HOST:PORT/TABLE"),
-    "elasticache": (("redis", "rediss"), "redis://HOST:PORT/DB"),
-    "vm-ps": (("tcp",), "tcp://HOST:PORT"),
-}
+"""For each storage its client, and the schemes and the form of its address."""
 
 
-def connect(
-    name: str, url: str, *, clock: Clock | None = None, retry_s: float = RETRY_S, most_requests: int | None = None
-) -> Storage:
+def connect(name: str, url: str, *, retry_s: float = RETRY_S, most_requests: int | None = None) -> Storage:
     """The storage of that name at that address; requests that get no answer are retried for `retry_s`."""
-    _check(name, url)
-    module, _, client = _CLIENTS[name].partition(":")
-    storage: Any = getattr(import_module(f"{__name__}.{module}"), client)(url, clock, retry_s)
-    storage.most_requests = most_requests
-    return storage  # type: ignore[no-any-return]
-
-
-def _check(name: str, url: str) -> None:
-    """`UserError` if the address has not the storage's form."""
     if name not in STORAGES:
         raise UnknownName("storage", name, STORAGES)
-    schemes, form = _FORMS[name]
+    client, schemes, form = _CLIENTS[name]
     try:
         parts = urlsplit(url)
         ok = parts.scheme in schemes and bool(parts.hostname) and (name != StorageKind.VM_PS or bool(parts.port))
@@ -55,3 +38,7 @@ def _check(name: str, url: str) -> None:
         ok = False
     if not ok:
         raise UserError(f"{name}: '{url}' is not a valid address: write {form}")
+    module, _, class_name = client.partition(":")
+    storage: Any = getattr(import_module(f"{__name__}.{module}"), class_name)(url, retry_s)
+    storage.most_requests = most_requests
+    return storage  # type: ignore[no-any-return]

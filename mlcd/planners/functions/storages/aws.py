@@ -17,9 +17,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from mlcd.core.clock import Clock
 from mlcd.core.errors import MissingExtra, UserError
-from mlcd.planners.functions.storages.storage import RETRY_S, ErrorKind, RetryingStorage, StorageError, checked_prefix
+from mlcd.planners.functions.storages.storage import ErrorKind, RetryingStorage, StorageError, checked_prefix
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 READ_TIMEOUT_S = 30.0
@@ -43,8 +42,8 @@ class _AwsStorage(RetryingStorage):
     service: str
     container: str
 
-    def __init__(self, url: str, clock: Clock | None = None, retry_s: float = RETRY_S) -> None:
-        super().__init__(self.service, url, clock, retry_s)
+    def __init__(self, url: str, retry_s: float) -> None:
+        super().__init__(self.service, url, retry_s)
         parts = urlsplit(url)
         self._name = (parts.netloc if parts.scheme == self.service else parts.path.strip("/")) or ""
         if not self._name or "/" in self._name:

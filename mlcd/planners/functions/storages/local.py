@@ -14,14 +14,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
 
-from mlcd.core.clock import Clock, WallClock
 from mlcd.core.errors import BackendError, UnknownName, UserError
 from mlcd.planners.functions.storages import connect
 from mlcd.planners.functions.storages.storage import StorageError
@@ -111,18 +110,17 @@ def available(name: str) -> str | None:
 def reachable(name: str, url: str, retry_s: float = 1.0) -> None:
     """Raise a UserError if the storage does not answer."""
     try:
-        storage = connect(name, url, retry_s=retry_s)
-        with contextlib.closing(storage):
+        with contextlib.closing(connect(name, url, retry_s=retry_s)) as storage:
             storage.get("mlcd-reachable")
     except StorageError as error:
         raise UserError(f"{error}: start it there, or correct `endpoints: {name}` in the job file") from error
 
 
-def serve(name: str, folder: Path, clock: Clock | None = None) -> Server:
+def serve(name: str, folder: Path) -> Server:
     """Start that storage on this machine, with its data and its log in the folder; returns when it is ready."""
     if (why := available(name)) is not None:
         raise UserError(why)
-    server = Server(name, folder, clock or WallClock(datetime.now(UTC)))
+    server = Server(name, folder)
     server.start()
     return server
 
@@ -130,8 +128,8 @@ def serve(name: str, folder: Path, clock: Clock | None = None) -> Server:
 class Server:
     """A storage that runs on this machine until it is stopped or its `with` block ends."""
 
-    def __init__(self, name: str, folder: Path, clock: Clock) -> None:
-        self.name, self.folder, self.clock = name, folder, clock
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder = name, folder
         self.log = folder / f"{name}.log"
         self._ports: Ports = ()
         self._process: subprocess.Popen[bytes] | None = None
@@ -199,16 +197,15 @@ class Server:
         )  # fmt: skip
 
     def _wait(self) -> None:
-        deadline_s = self.clock.elapsed_s() + START_S
+        deadline_s = time.monotonic() + START_S
         while not _listens(self._ports[0]):
             if self._process is None or self._process.poll() is not None:
                 lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
                 raise BackendError(f"{self.name} ended as it started: {lines[-1] if lines else 'no output'}")
-            if self.clock.elapsed_s() > deadline_s:
+            if time.monotonic() > deadline_s:
                 raise BackendError(f"{self.name} does not listen after {START_S:g} s: see {self.log}")
-            self.clock.wait(POLL_S)
-        storage = connect(self.name, self.url, clock=self.clock, retry_s=START_S)
-        with contextlib.closing(storage):
+            time.sleep(POLL_S)
+        with contextlib.closing(connect(self.name, self.url, retry_s=START_S)) as storage:
             storage.put("mlcd-ready", b"ready")
             storage.delete(["mlcd-ready"])
 

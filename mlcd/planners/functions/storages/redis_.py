@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from mlcd.core.clock import Clock
 from mlcd.core.errors import MissingExtra
-from mlcd.planners.functions.storages.storage import RETRY_S, ErrorKind, RetryingStorage, checked_prefix
+from mlcd.planners.functions.storages.storage import ErrorKind, RetryingStorage, checked_prefix
 
 READ_TIMEOUT_S = 30.0
 AT_ONCE = 1_000
@@ -17,8 +16,8 @@ AT_ONCE = 1_000
 class RedisStorage(RetryingStorage):
     """A Redis server. A restarted one counts as gone: its data are lost, or may be outdated."""
 
-    def __init__(self, url: str, clock: Clock | None = None, retry_s: float = RETRY_S) -> None:
-        super().__init__("elasticache", url, clock, retry_s)
+    def __init__(self, url: str, retry_s: float) -> None:
+        super().__init__("elasticache", url, retry_s)
         redis = _redis()
         self._errors = redis.exceptions
         self._life: str | None = None

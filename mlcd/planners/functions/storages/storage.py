@@ -88,10 +88,9 @@ class RetryingStorage:
     `most_requests`: where requests are billed, each function has its quota; None for no limit.
     """
 
-    def __init__(self, name: str, url: str, clock: Clock | None = None, retry_s: float = RETRY_S) -> None:
-        self.name, self.url = name, url
+    def __init__(self, name: str, url: str, retry_s: float, clock: Clock | None = None) -> None:
+        self.name, self.url, self.retry_s = name, url, retry_s
         self.clock: Clock = clock or WallClock(datetime.now(UTC))
-        self.retry_s = retry_s
         self.requests = self.puts = 0
         self.most_requests: int | None = None
 

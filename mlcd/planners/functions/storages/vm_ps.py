@@ -15,9 +15,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-from mlcd.core.clock import Clock
 from mlcd.planners.functions.storages.storage import (
-    RETRY_S,
     RetryingStorage,
     StorageError,
     Vector,
@@ -36,8 +34,8 @@ Header = dict[str, Any]
 class ParameterServerStorage(RetryingStorage):
     """The client: storage and average in one. A restarted server counts as gone: its data are lost."""
 
-    def __init__(self, url: str, clock: Clock | None = None, retry_s: float = RETRY_S) -> None:
-        super().__init__("vm-ps", url, clock, retry_s)
+    def __init__(self, url: str, retry_s: float) -> None:
+        super().__init__("vm-ps", url, retry_s)
         self._address = (urlsplit(url).hostname, urlsplit(url).port)
         self._life: str | None = None
         self._socket: socket.socket | None = None

@@ -8,7 +8,7 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.planners.functions.storages import StorageGone, connect
 from mlcd.planners.functions.storages.aws import aws_error_kind
-from mlcd.planners.functions.storages.storage import ErrorKind, RetryingStorage, TooManyRequests
+from mlcd.planners.functions.storages.storage import RETRY_S, ErrorKind, RetryingStorage, TooManyRequests
 
 
 class Flaky:
@@ -24,7 +24,7 @@ class Flaky:
 
 def test_a_short_silence_is_waited_out_and_every_try_is_a_request():
     clock = VirtualClock()
-    client = RetryingStorage("vm-ps", "tcp://host:1", clock, retry_s=5.0)
+    client = RetryingStorage("vm-ps", "tcp://host:1", 5.0, clock)
     assert client.request(Flaky(4, ConnectionResetError("gone"))) == "answer"
     assert client.requests == 5
     assert 0 < clock.elapsed_s() < 5.0
@@ -32,7 +32,7 @@ def test_a_short_silence_is_waited_out_and_every_try_is_a_request():
 
 def test_a_long_silence_ends_in_one_line_that_says_who_and_for_how_long():
     clock = VirtualClock()
-    client = RetryingStorage("vm-ps", "tcp://host:1", clock, retry_s=5.0)
+    client = RetryingStorage("vm-ps", "tcp://host:1", 5.0, clock)
     with pytest.raises(StorageGone) as caught:
         client.request(Flaky(float("inf"), ConnectionRefusedError("refused\nmore")))
     assert str(caught.value) == "vm-ps at tcp://host:1 has not answered for 5 s (refused)"
@@ -40,14 +40,14 @@ def test_a_long_silence_ends_in_one_line_that_says_who_and_for_how_long():
 
 
 def test_an_error_of_the_program_is_no_silence():
-    client = RetryingStorage("vm-ps", "tcp://host:1", VirtualClock())
+    client = RetryingStorage("vm-ps", "tcp://host:1", RETRY_S, VirtualClock())
     with pytest.raises(ZeroDivisionError):
         client.request(Flaky(1, ZeroDivisionError()))
     assert client.requests == 1
 
 
 def test_a_function_asks_no_more_than_it_may():
-    client = RetryingStorage("s3", "s3://bucket", VirtualClock())
+    client = RetryingStorage("s3", "s3://bucket", RETRY_S, VirtualClock())
     client.most_requests = 2
     assert client.request(lambda: "one") == "one"
     assert client.request(lambda: "two") == "two"
