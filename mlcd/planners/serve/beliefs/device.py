@@ -19,7 +19,7 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.planners.serve.beliefs.cells import Cells, Indices, as_numbers, axes_of, profiled
-from mlcd.planners.serve.beliefs.draws import Draws
+from mlcd.planners.serve.beliefs.draws import Draws, shares
 from mlcd.planners.serve.beliefs.evidence import (
     EXACT,
     REPEATS,
@@ -216,10 +216,9 @@ def _drawn_by_trust(
     ground: Ground, trials: Trials, count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Runs]:
     """Log seconds, log GB and where it runs, sample x cell; every outlook gives its share of the samples."""
-    logs = np.array([each.log_chance(trials, ground.cells) for each in ground.outlooks])
-    chances = np.exp(logs - logs.max())
-    shares = zip(ground.outlooks, rng.multinomial(count, chances / chances.sum()), strict=True)
-    parts = [_drawn(ground, outlook, trials, int(share), rng) for outlook, share in shares if share]
+    logs = [each.log_chance(trials, ground.cells) for each in ground.outlooks]
+    by_share = zip(ground.outlooks, shares(logs, count, rng), strict=True)
+    parts = [_drawn(ground, outlook, trials, share, rng) for outlook, share in by_share if share]
     times, sizes, runs = zip(*parts, strict=True)
     return np.vstack(times), np.vstack(sizes), np.vstack(runs)
 
@@ -241,13 +240,8 @@ def _drawn(
 
 def _seen(points: Sequence[Point], alone: Sequence[Point]) -> Seen:
     every = [*points, *alone]
-    return Seen(
-        np.array([at for at, *_ in every], dtype=np.intp),
-        np.array([value for _, value, *_ in every], dtype=float),
-        np.array([sd for _, _, sd, _ in every], dtype=float),
-        np.array([bound for *_, bound in every], dtype=int),
-        np.arange(len(every)) >= len(points),
-    )
+    at, values, sd, bound = np.array(every, dtype=float).reshape(-1, 4).T
+    return Seen(at.astype(np.intp), values, sd, bound.astype(int), np.arange(len(every)) >= len(points))
 
 
 def _ran_and_failed(trials: Trials) -> tuple[list[int], list[int]]:

@@ -5,7 +5,7 @@ Symbols   S    samples          N    configurations of the space, in its order
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,3 +35,9 @@ class Belief(Protocol):
     def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
         """So many samples of what each configuration does."""
         ...
+
+
+def shares(log_chances: Sequence[float] | Floats, count: int, rng: np.random.Generator) -> list[int]:
+    """How many of so many samples each of some beliefs gives: drawn by their chances, up to a constant."""
+    chances = np.exp(np.array(log_chances) - max(log_chances))
+    return [int(share) for share in rng.multinomial(count, chances / chances.sum())]

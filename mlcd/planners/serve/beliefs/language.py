@@ -27,7 +27,7 @@ from scipy.special import ndtri
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.planners.serve.beliefs.draws import Draws
+from mlcd.planners.serve.beliefs.draws import Draws, shares
 from mlcd.planners.serve.beliefs.language_fit import Fit, Machine, Tried, machines, tried_by_seen, tried_in
 from mlcd.planners.serve.beliefs.language_fit import learn as learn_fit
 from mlcd.planners.serve.beliefs.load_points import (
@@ -251,7 +251,7 @@ class LanguageBelief:
             for crowd, share in (_crowds(outside) if figures else _crowds(0.0))
         ]
         parts = []
-        for each, share in zip(supposed, _shares(supposed, count, rng), strict=True):
+        for each, share in zip(supposed, shares([each.log_chance for each in supposed], count, rng), strict=True):
             runs = each.runs(where, share, rng)
             rate = np.where(runs, each.draw(None, where, share, rng), 0.0)
             parts.append((rate, [np.where(runs, each.draw(f, where, share, rng), np.inf) for f in figures]))
@@ -276,12 +276,3 @@ def _crowds(outside: float) -> list[tuple[float, float]]:
     """k, and the chance of it, where so much of the space is outside what was seen."""
     chances = [(k, outside * chance + (1 - outside) * (k == 1)) for k, chance in CROWDS]
     return [(k, chance) for k, chance in chances if chance > 0]
-
-
-def _shares(supposed: list[Supposition], count: int, rng: np.random.Generator) -> list[int]:
-    """How many of the samples each supposition gets: by the chance of what the trials showed under it."""
-    if len(supposed) == 1:
-        return [count]
-    logs = np.array([each.log_chance for each in supposed])
-    chances = np.exp(logs - logs.max())
-    return [int(each) for each in rng.multinomial(count, chances / chances.sum())]
