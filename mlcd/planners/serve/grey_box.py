@@ -27,6 +27,7 @@ from scipy.special import ndtr
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
+from mlcd.core.measurement import Measurement
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.serve.beliefs.device import DeviceBelief
 from mlcd.planners.serve.beliefs.draws import Belief, Draws
@@ -81,7 +82,7 @@ class GreyBox:
         gains[~open_] = 0.0
         at = int(np.argmax(gains - 1e-9 * _price(space)))
         if gains[at] < NEGLIGIBLE:
-            return _confirm_or_finish(job, history, float(gains[at]))
+            return _confirm_or_finish(job, history, best_trial, float(gains[at]))
         return Probe(space.configurations[at], f"{_hoped(job, worths[:, at])}; best so far {_said(job, top)}")
 
 
@@ -153,9 +154,8 @@ def _likely(draws: Draws, worths: Floats) -> Floats:
     return np.asarray(p / p.sum())
 
 
-def _confirm_or_finish(job: Job, history: History, gain: float) -> Probe | Finish:
-    trial = best(job, history.good)
-    if trial is not None and not certifies(job, trial):
+def _confirm_or_finish(job: Job, history: History, trial: Measurement, gain: float) -> Probe | Finish:
+    if not certifies(job, trial):
         times = sum(m.configuration == trial.configuration for m in history.measurements)
         refused = any(refusal.configuration == trial.configuration for refusal in history.refusals)
         if times < CONFIRMATIONS and not refused:
