@@ -35,7 +35,6 @@ BATCH_REACH = 3.0
 PSEUDO_OBSERVATIONS = 4.0
 ENOUGH = 6
 """Fewer points do not decide between laws."""
-STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -159,32 +158,21 @@ def fit_iteration_time(
 
 def _fit(law: StepLaw, points: Floats, y: Floats) -> tuple[float, StepLaw, Floats, float]:
     """Log evidence (but for a constant), the law, its best parameters, the scale of its errors."""
+    from scipy.optimize import least_squares  # slow to import
+
     mean, width = law.prior(float(np.exp(y.mean())), float(np.exp(np.log(points[1]).mean())))
     covariance = _covariance(points, points) + PROBE_ERROR**2 * np.eye(len(y))
-    factor = cho_factor(covariance)
+    white = np.linalg.inv(np.linalg.cholesky(covariance))
 
-    def misfit(theta: Floats) -> float:
-        off = y - law.log_step(theta, points[0], points[1])[0]
-        return float(off @ cho_solve(factor, off) + np.sum(((theta - mean) / width) ** 2))
+    def residuals(theta: Floats) -> Floats:
+        return np.concatenate([white @ (law.log_step(theta, *points)[0] - y), (theta - mean) / width])
 
-    theta, damping = mean, 1e-2
-    best = misfit(theta)
-    for _ in range(STEPS):  # Levenberg and Marquardt
-        f, j = law.log_step(theta, points[0], points[1])
-        weighed = cho_solve(factor, j)
-        curvature = j.T @ weighed + np.diag(width**-2)
-        slope = weighed.T @ (y - f) - (theta - mean) / width**2
-        step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), slope)
-        tried = misfit(theta + step)
-        if tried < best:
-            done = best - tried < 1e-6 * best
-            theta, best, damping = theta + step, tried, damping / 5
-            if done:
-                break
-        else:
-            damping *= 5
-    n = len(y)
-    j = law.log_step(theta, points[0], points[1])[1]
+    def slopes(theta: Floats) -> Floats:
+        return np.vstack([white @ law.log_step(theta, *points)[1], np.diag(1 / width)])
+
+    found = least_squares(residuals, mean, slopes, method="lm", ftol=1e-6)
+    theta, best, n = found.x, 2 * found.cost, len(y)
+    j = law.log_step(theta, *points)[1]
     whole = np.linalg.slogdet(covariance + (j * width**2) @ j.T)[1]
     evidence = -(PSEUDO_OBSERVATIONS + n) / 2 * np.log(PSEUDO_OBSERVATIONS + best) - whole / 2
     return float(evidence), law, theta, (PSEUDO_OBSERVATIONS + best) / (PSEUDO_OBSERVATIONS + n - 2)
