@@ -17,7 +17,7 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish
 from mlcd.planners.serve.beliefs.draws import Draws
-from mlcd.planners.serve.grey_box import GreyBox, worths_of
+from mlcd.planners.serve.grey_box import BELIEFS, GreyBox, worths_of
 from mlcd.planners.serve.known_models import Knowledge
 from mlcd.planners.serve.nouns import Served, knobs_of
 
@@ -52,7 +52,8 @@ def expected_trials(knowledge: Knowledge, job: Job, space: Space, seed: int = 0,
     """How many trials the grey-box search is likely to need."""
     strategy, most = GreyBox(knowledge, seed), min(job.search.trials or LONGEST, LONGEST)
     free = replace(job, search=replace(job.search, trials=None))
-    truths = strategy.belief.draw(free, space, History(), games, np.random.default_rng([seed, games]))
+    rng = np.random.default_rng([seed, games])
+    truths = BELIEFS[knowledge.kind](knowledge, free, space, History(), games, rng)
     worths = worths_of(free, space, truths)
     played = [_game(strategy, free, space, truths, i, worths[i], most) for i in range(games) if worths[i].any()]
     if not played:

@@ -101,40 +101,35 @@ class Ground:
     outlooks: tuple[Outlook, ...]
 
 
-@dataclass(frozen=True)
-class DeviceBelief:
-    """Samples of time and memory that agree with the trials, composed to what each configuration does."""
+def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
+    """So many samples of what each configuration does."""
+    service = service_of(job)
+    ground, usual = _ground(Same(knowledge, space, service.model)), _ratio(Same(knowledge), TYPICAL)
+    trials = [
+        (int(ground.of[space.index[each.measurement.configuration]]), each)
+        for each in cell_trials(knowledge, service, history, usual)
+        if each.measurement.configuration in space.index
+    ]
+    time, held, runs = _drawn_by_trust(ground, trials, count, rng)
+    host = host_limits(knowledge, service, history, ground.cores, usual)
+    rate = np.where(runs, np.exp(ground.cells.log_batch[: ground.own] - time), 0.0)[:, ground.of]
+    rate = np.where(np.exp(held)[:, ground.of] > ground.allowed_gb, 0.0, np.minimum(rate, host))
+    asked = dict.fromkeys(cap.figure for cap in service.caps) or {Figure.P95: None}
+    return Draws(rate, {each: _figure(knowledge, each, time, trials, rng)[:, ground.of] for each in asked})
 
-    knowledge: Knowledge
 
-    def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
-        """So many samples of what each configuration does."""
-        service = service_of(job)
-        ground, usual = _ground(Same(self.knowledge, space, service.model)), _ratio(Same(self.knowledge), TYPICAL)
-        trials = [
-            (int(ground.of[space.index[each.measurement.configuration]]), each)
-            for each in cell_trials(self.knowledge, service, history, usual)
-            if each.measurement.configuration in space.index
-        ]
-        time, held, runs = _drawn_by_trust(ground, trials, count, rng)
-        host = host_limits(self.knowledge, service, history, ground.cores, usual)
-        rate = np.where(runs, np.exp(ground.cells.log_batch[: ground.own] - time), 0.0)[:, ground.of]
-        rate = np.where(np.exp(held)[:, ground.of] > ground.allowed_gb, 0.0, np.minimum(rate, host))
-        asked = dict.fromkeys(cap.figure for cap in service.caps) or {Figure.P95: None}
-        return Draws(rate, {each: self._figure(each, time, trials, rng)[:, ground.of] for each in asked})
-
-    def _figure(self, figure: Figure, time: Floats, trials: Trials, rng: np.random.Generator) -> Floats:
-        """Seconds of a latency figure, sample x cell; as measured where a trial was exact."""
-        ratio = shown_ratio(_ratio(Same(self.knowledge), figure), [each for _, each in trials], figure)
-        log = time + ratio.mean
-        if ratio.sd > EXACT:
-            log = log + ratio.sd * rng.standard_normal((len(time), 1))
-        if ratio.within > EXACT:
-            log = log + ratio.within * rng.standard_normal(time.shape)
-        for at, each in trials:
-            if each.exact and (seconds := served_by(each.measurement).figures.get(figure)) is not None:
-                log[:, at] = math.log(seconds)
-        return np.asarray(np.exp(log))
+def _figure(knowledge: Knowledge, figure: Figure, time: Floats, trials: Trials, rng: np.random.Generator) -> Floats:
+    """Seconds of a latency figure, sample x cell; as measured where a trial was exact."""
+    ratio = shown_ratio(_ratio(Same(knowledge), figure), [each for _, each in trials], figure)
+    log = time + ratio.mean
+    if ratio.sd > EXACT:
+        log = log + ratio.sd * rng.standard_normal((len(time), 1))
+    if ratio.within > EXACT:
+        log = log + ratio.within * rng.standard_normal(time.shape)
+    for at, each in trials:
+        if each.exact and (seconds := served_by(each.measurement).figures.get(figure)) is not None:
+            log[:, at] = math.log(seconds)
+    return np.asarray(np.exp(log))
 
 
 @lru_cache(KEPT)
