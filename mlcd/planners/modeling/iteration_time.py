@@ -48,19 +48,14 @@ class StepLaw:
     name: str
     centre: tuple[float, ...]
     width: tuple[float, ...]
-    batch_terms: tuple[int, ...]
-    """Parameters that multiply the local batch."""
-    scale_free: tuple[int, ...]
-    """Parameters that are no time."""
     log_step: Callable[[Floats, Floats, Floats], tuple[Floats, Floats]]
     """(theta, K, b) -> (log tau, d log tau / d theta)."""
 
     def prior(self, typical_s: float, typical_batch: float) -> tuple[Floats, Floats]:
         """Mean and standard deviation of theta, in units of what was measured."""
         mean = np.array(self.centre)
-        times = [i for i in range(len(mean)) if i not in self.scale_free]
-        mean[times] += np.log(typical_s)
-        mean[list(self.batch_terms)] -= np.log(typical_batch)
+        mean[:5] += np.log(typical_s)  # all are times but the sixth, which says g
+        mean[1] -= np.log(typical_batch)  # c1 multiplies the local batch
         return mean, np.array(self.width)
 
 
@@ -97,17 +92,8 @@ def _overlap(theta: Floats, nodes: Floats, batch: Floats) -> tuple[Floats, Float
     return log_tau, slopes
 
 
-LINEAR = StepLaw(
-    "linear", tuple(np.log([0.3, 0.5, 0.05])), (1.0, 1.0, 1.5), batch_terms=(1,), scale_free=(), log_step=_linear
-)
-OVERLAP = StepLaw(
-    "overlap",
-    (*np.log([0.3, 0.5, 0.2, 0.7, 0.02]), -0.5),
-    (1.0, 1.0, 1.5, 1.0, 1.0, 1.0),
-    batch_terms=(1,),
-    scale_free=(5,),
-    log_step=_overlap,
-)
+LINEAR = StepLaw("linear", tuple(np.log([0.3, 0.5, 0.05])), (1.0, 1.0, 1.5), _linear)
+OVERLAP = StepLaw("overlap", (*np.log([0.3, 0.5, 0.2, 0.7, 0.02]), -0.5), (1.0, 1.0, 1.5, 1.0, 1.0, 1.0), _overlap)
 """Priors: constant 0.3, batch 0.5, inside a node 0.2, two nodes 0.7, each further 0.02 of a typical step, all within
 a factor of e; overlap g = 4.4."""
 LAWS = {law.name: law for law in (LINEAR, OVERLAP)}
@@ -185,5 +171,4 @@ def _points(nodes: Floats | Sequence[float], local_batch: Floats | Sequence[floa
 def _covariance(a: Floats, b: Floats) -> Floats:
     """Of what a law misses at points a and at points b: it fades with doublings of nodes and of local batch."""
     apart = np.abs(np.log2(a[:, :, None] / b[:, None, :]))
-    faded: Floats = MISSED**2 * np.exp(-apart[0] / NODES_REACH - apart[1] / BATCH_REACH)
-    return faded
+    return np.asarray(MISSED**2 * np.exp(-apart[0] / NODES_REACH - apart[1] / BATCH_REACH))

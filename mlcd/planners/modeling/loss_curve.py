@@ -122,8 +122,7 @@ class Shapes:
     @property
     def bottomless(self) -> Mask:
         """Which of them fall for ever."""
-        bottomless: Mask = self.kind == NAMES.index("logarithm")
-        return bottomless
+        return np.asarray(self.kind == NAMES.index("logarithm"))
 
     def taken(self, rows: Places) -> Shapes:
         """These of them."""

@@ -101,16 +101,14 @@ def step_s(model: Model, communication: Communication, offer: Offer, nodes: Floa
 
 def samples_per_s(model: Model, communication: Communication, offer: Offer, nodes: Floats, efficiency: float) -> Floats:
     """s(m, n): the rate that goes with `step_s`."""
-    rate: Floats = model.global_batch / step_s(model, communication, offer, nodes, efficiency)
-    return rate
+    return model.global_batch / step_s(model, communication, offer, nodes, efficiency)
 
 
 def needed_gb(model: Model, offer: Offer, nodes: Floats) -> Floats:
     """Memory one device needs: the model's state, and the activations of its share of the batch."""
     share = np.ceil(model.global_batch / (nodes * offer.workers))
     activations = share * ACTIVATION_BYTES_PER_FLOP * model.flops_per_sample
-    needed: Floats = (STATE_BYTES_PER_PARAMETER * model.parameters + activations) / 1e9
-    return needed
+    return (STATE_BYTES_PER_PARAMETER * model.parameters + activations) / 1e9
 
 
 def device_gb(offer: Offer) -> float:
@@ -146,8 +144,7 @@ class MemoryNeed:
 
     def too_small(self, draws: Rows, at: Rows) -> Mask:
         """Whether the job would run out of memory: a row for each draw, a column for each configuration."""
-        small: Mask = self.state[draws] + self.batch[draws] * self.share[at] > self.memory[at]
-        return small
+        return self.state[draws] + self.batch[draws] * self.share[at] > self.memory[at]
 
 
 def draw_memory_need(space: Space, hints: Hints, rng: np.random.Generator, draws: int) -> MemoryNeed:

@@ -215,8 +215,7 @@ class Supposition:
         shown, seen_as = self._shown(figure), self._seen_as(where, figure)
         belief = self.lore.regression(figure).given(shown)
         off = belief.draw(self.lore.features(seen_as, self.weights_gb), shown, count, rng)
-        drawn: Floats = np.exp(off + self.lore.physics(seen_as, figure, self.weights_gb))
-        return drawn
+        return np.exp(off + self.lore.physics(seen_as, figure, self.weights_gb))
 
     @cached_property
     def _fit(self) -> tuple[Fit, float]:

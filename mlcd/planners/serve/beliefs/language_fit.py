@@ -148,8 +148,7 @@ class Fit:
     def _can(self, machine: Machine, weights_gb: float) -> Floats:
         """Which of the grid's models could run there, failures of the GPU type (q) aside."""
         room = (_room(machine, weights_gb) > NEEDS)[:, None]
-        can: Floats = (room & np.array([machine.count == 1, True])).astype(float)
-        return can
+        return np.asarray((room & np.array([machine.count == 1, True])).astype(float))
 
     def _likelihood(self, tried: Tried, weights_gb: float) -> Floats:
         can = self._can(tried.machine, weights_gb)
@@ -159,8 +158,7 @@ class Fit:
             chance = 1 - (_room(tried.machine, weights_gb) > NEEDS)[:, None] * np.ones(2) * (1 - self.ceiling)
         else:
             chance = 1 - can * (1 - self._odd(tried.machine)) * (1 - self.ceiling)
-        possible: Floats = np.clip(chance, 1e-6, 1.0)  # nothing is impossible: the facts of a model may be wrong
-        return possible
+        return np.clip(chance, 1e-6, 1.0)  # nothing is impossible: the facts of a model may be wrong
 
 
 def prior() -> Fit:

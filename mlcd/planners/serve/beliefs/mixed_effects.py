@@ -121,8 +121,7 @@ class Weights:
     @cached_property
     def _root(self) -> Floats:
         size, turn = np.linalg.eigh(self.covariance)
-        root: Floats = turn * np.sqrt(np.clip(size, 0.0, None))
-        return root
+        return np.asarray(turn * np.sqrt(np.clip(size, 0.0, None)))
 
 
 @dataclass(frozen=True)
@@ -192,8 +191,7 @@ def _improved(
 
 def _squares(rows: Floats, covariance: Floats) -> Floats:
     """The variance of each row times weights of that covariance."""
-    squares: Floats = np.sum((rows @ covariance) * rows, axis=1)
-    return squares
+    return np.asarray(np.sum((rows @ covariance) * rows, axis=1))
 
 
 def student(off: Floats, covariance: Floats) -> float:
@@ -205,8 +203,7 @@ def student(off: Floats, covariance: Floats) -> float:
 
 def _trust(squares: Floats, variance: Floats | float) -> Floats:
     """The expected precision of each row, in units of its usual one, after its deviation."""
-    trust: Floats = (TAIL + 1) / (TAIL + squares / variance)
-    return trust
+    return (TAIL + 1) / (TAIL + squares / variance)
 
 
 Chances = tuple[tuple[float, float], ...]
