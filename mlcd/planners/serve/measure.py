@@ -32,7 +32,7 @@ from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
 from mlcd.core.strategy import Look, Watch
 from mlcd.core.units import counted
 from mlcd.planners.profilers import rates
-from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, Window
+from mlcd.planners.serve.nouns import Figure, Served, ServingTask, Window
 
 WRONG = float(ndtr(-Z))
 """The error probability a of one end of an interval: a one-sided Z-sigma bound."""
@@ -200,18 +200,15 @@ class ServingProfiler:
         rel_error = self._rel_error(launch, steady, now_s)
         caps = job.ask.caps if isinstance(job.ask, ServingTask) else ()
         figures = self._figures(seen, steady[0], rel_error) if caps else {}
-        for cap in caps:
-            if cap.figure in figures and figures[cap.figure].low > cap.at_most_s:
+        seen_of = [(cap, figures[cap.figure]) for cap in caps if cap.figure in figures]
+        for cap, figure in seen_of:
+            if figure.low > cap.at_most_s:
                 return Ended(now_s, Outcome.OK, f"ended early: {cap} is clearly broken")
-        if len(steady) <= rates.FEWEST or Z * rel_error > self.tight:
+        if len(steady) <= rates.FEWEST or Z * rel_error > self.tight or len(seen_of) < len(caps):
             return None
-        return Ended(now_s, Outcome.OK) if all(self._is_clear(figures.get(cap.figure), cap) for cap in caps) else None
-
-    def _is_clear(self, figure: Interval | None, cap: Cap) -> bool:
-        """Whether more requests would tell nothing new of a cap."""
-        if figure is None or self.tight is None:
-            return False
-        return figure.clear_of(cap.at_most_s) or figure.high <= figure.at * (1 + self.tight)
+        sharp = 1 + self.tight
+        clear = all(each.clear_of(cap.at_most_s) or each.high <= each.at * sharp for cap, each in seen_of)
+        return Ended(now_s, Outcome.OK) if clear else None
 
     def _conclude(self, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
         reports, ended = seen.reports, ended or Ended(seconds, Outcome.OK)
