@@ -1,9 +1,8 @@
 """The belief about a model on cuts of one device: its time and memory by cell, learnt from seen models and from trials.
 
 What depends on the seen models, the space and the model's facts alone is worked out once; a draw then takes
-milliseconds. The parts: `fields` (the laws and their prior), `past` (what seen models make likely), `evidence` (what a
-trial tells), `surfaces` (how samples bend to it), `running` (what fails). In one notation:
-docs/methods/grey-box.md.
+milliseconds. The parts: `surfaces` (the laws, their prior, and how samples bend to what was measured), `past` (what
+seen models make likely), `evidence` (what a trial tells, and what fails). In one notation: docs/methods/grey-box.md.
 """
 
 from __future__ import annotations
