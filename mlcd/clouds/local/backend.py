@@ -16,12 +16,12 @@ from typing import IO
 import mlcd.clouds.local.teardown as teardown
 import mlcd_tracker
 from mlcd.clouds.environment import check_environment
-from mlcd.clouds.launches import MOST_READ, KeepsLaunches, before_ordering
+from mlcd.clouds.launches import MOST_READ, before_ordering
 from mlcd.clouds.live import LiveJob, Timeouts
 from mlcd.clouds.local.gpu_usage import UsageRecorder
 from mlcd.clouds.local.gpus import HeldGpus
 from mlcd.clouds.local.isolation import IsolatedNodes, PlainNodes
-from mlcd.clouds.local.reclaim import reclaim
+from mlcd.clouds.local.reclaim import OnThisMachine
 from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
 from mlcd.clouds.platforms import checkpoint_environment
 from mlcd.core.backend import Events, Launch
@@ -37,7 +37,7 @@ TEARDOWN_S = teardown.GRACE_S + 1.0
 
 
 @dataclass(frozen=True)
-class Local(KeepsLaunches):
+class Local(OnThisMachine):
     """Runs jobs on nodes of this machine. `home`: where launches and checkpoints are kept."""
 
     home: Path
@@ -67,16 +67,6 @@ class Local(KeepsLaunches):
             yield from live.events()
             if job.checkpoints and live.has_finished:  # a probe that completed the work is the final run
                 workspace.copy_back()
-
-    def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a launch; return the seconds that it was up."""
-        folder = self.launches.find(label)
-        return None if folder is None else reclaim(folder)
-
-    def leftovers(self) -> set[str]:
-        """Launches that still have processes, control groups or namespaces."""
-        remaining = teardown.marks()
-        return {folder.name for folder in self.launches.folders() if teardown.mark_of(folder) in remaining}
 
     def _prepared(self, job: Job, launch: Launch, folder: Path) -> tuple[AnyWorkspace, dict[str, str]]:
         """The workspace of the processes, and their variables beside those of the framework."""

@@ -1,7 +1,8 @@
-"""Reclaims what a crash left of a launch on this machine."""
+"""Launches on this machine: finding and reclaiming what a crash left of them."""
 
 from pathlib import Path
 
+from mlcd.clouds.launches import KeepsLaunches
 from mlcd.clouds.local import teardown
 from mlcd.core.backend import AlreadyGone
 
@@ -11,3 +12,17 @@ def reclaim(folder: Path) -> float:
     was_gone = (folder / "ended").exists()
     seconds = teardown.tear_down(folder)
     return AlreadyGone(seconds) if was_gone else seconds
+
+
+class OnThisMachine(KeepsLaunches):
+    """A live backend whose launches are processes here; each has the launch's mark in its environment."""
+
+    def reclaim(self, label: str) -> float | None:
+        """Tear down what a crash left of a launch; return the seconds that it was up."""
+        folder = self.launches.find(label)
+        return None if folder is None else reclaim(folder)
+
+    def leftovers(self) -> set[str]:
+        """Launches that still have processes, control groups or namespaces."""
+        remaining = teardown.marks()
+        return {folder.name for folder in self.launches.folders() if teardown.mark_of(folder) in remaining}

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from mlcd.core.errors import MissingExtra, UserError
+from mlcd.planners.serve.operators.onnx_graph import external_files
 
 
 def at_precision(model: Path, precision: str, folder: Path) -> Path:
@@ -65,17 +66,9 @@ def quantise(model: Path, folder: Path) -> Path:
 def _hash(model: Path, version: str) -> str:
     """The hash of the model's file, its external weights, and the version of ONNX Runtime."""
     import onnx
-    from onnx.external_data_helper import uses_external_data
 
     digest = hashlib.sha256(version.encode())
-    graph = onnx.load(model, load_external_data=False).graph
-    external = {
-        entry.value
-        for tensor in graph.initializer
-        if uses_external_data(tensor)
-        for entry in tensor.external_data
-        if entry.key == "location"
-    }
+    external = external_files(onnx.load(model, load_external_data=False).graph)
     for path in (model, *(model.parent / name for name in sorted(external))):
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())

@@ -6,27 +6,25 @@ It prints what happens as lines (`wire.py`), and ends with the trial.
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pydantic import ConfigDict, TypeAdapter
 
 from mlcd.clouds.serving.wire import lines_of
 from mlcd.core.backend import Launch
 from mlcd.core.clock import WallClock
 from mlcd.core.job import Job
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
 TRIAL = "trial.json"
 MODEL = "~/.mlcd_model"
 """The folder of the model there."""
 STATE = "~/.mlcd_state"
+TRIALS: TypeAdapter[tuple[Job, Launch]] = TypeAdapter(tuple[Job, Launch], config=ConfigDict(ser_json_inf_nan="strings"))
 
 
 def dumped(job: Job, launch: Launch) -> str:
     """A trial as the text that is read there."""
-    return _adapter().dump_json((job, launch)).decode()
+    return TRIALS.dump_json((job, launch)).decode()
 
 
 def main(trial: Path, model: Path, state: Path) -> None:
@@ -34,18 +32,11 @@ def main(trial: Path, model: Path, state: Path) -> None:
     from mlcd.clouds.serving.live import Embedded
     from mlcd.planners.serve.nouns import service_of
 
-    job, launch = _adapter().validate_json(trial.read_bytes())
+    job, launch = TRIALS.validate_json(trial.read_bytes())
     service = service_of(job)
     job = replace(job, ask=replace(service, path=str(model / service.path)))
     for event in Embedded(state, WallClock(datetime.now(UTC))).run(job, launch):
         print(*lines_of(event), sep="\n", flush=True)
-
-
-@cache
-def _adapter() -> "TypeAdapter[tuple[Job, Launch]]":
-    from pydantic import ConfigDict, TypeAdapter
-
-    return TypeAdapter(tuple[Job, Launch], config=ConfigDict(ser_json_inf_nan="strings"))
 
 
 if __name__ == "__main__":

@@ -15,15 +15,14 @@ from math import inf
 from pathlib import Path
 
 import mlcd.clouds.local.teardown as teardown
-from mlcd.clouds.launches import Launches
 from mlcd.clouds.load.generate import Closed, Open, Target, generate
-from mlcd.clouds.local.reclaim import reclaim
+from mlcd.clouds.local.reclaim import OnThisMachine
 from mlcd.clouds.local.teardown import Watchdog
 from mlcd.clouds.local.workspace import AnyWorkspace
 from mlcd.clouds.platforms import diagnose
 from mlcd.clouds.platforms.failures import KILLED, last_lines
 from mlcd.clouds.servers.settings import OUT_OF_MEMORY, UNSUPPORTED, peak_gb
-from mlcd.core.backend import Events, Launch, Provenance
+from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.errors import UserError
 from mlcd.core.measurement import Ended, Outcome, Sample
@@ -137,39 +136,23 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Trials:
+class Trials(OnThisMachine):
     """A backend whose launches are load tests on this machine. `home`: holds what is known of each."""
 
     home: Path
     clock: Clock
     timing: Timing = field(default_factory=Timing)
 
-    provenance = Provenance.LIVE
-
     @contextmanager
     def begun(self, launch: Launch) -> Generator[Trial]:
         """A trial. Everything that it started is torn down at the end of the `with` block."""
         started_s = self.clock.elapsed_s()
-        folder = self._launches.open(launch)
+        folder = self.launches.open(launch)
         with ExitStack() as stack:
             stack.enter_context(Watchdog(folder, launch.lifetime_s))
             trial = Trial(launch, folder, self.clock, self.timing, started_s)
             stack.callback(teardown.tear_down, folder, reap=trial.reap)
             yield trial
-
-    def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a trial; return the seconds that it was up."""
-        folder = self._launches.find(label)
-        return None if folder is None else reclaim(folder)
-
-    def leftovers(self) -> set[str]:
-        """Trials that still have processes."""
-        remaining = teardown.marks()
-        return {folder.name for folder in self._launches.folders() if teardown.mark_of(folder) in remaining}
-
-    @property
-    def _launches(self) -> Launches:
-        return Launches(self.home / "launches")
 
 
 def arrivals_of(service: ServingTask, knobs: Mapping[str, Knob], ordinal: int) -> Open | Closed:

@@ -4,15 +4,13 @@ A long event is cut into pieces, all but the last one marked `@mlcd trial+`: a l
 """
 
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
 
 from mlcd.core.measurement import Ended, Event, Sample
 from mlcd.planners.serve.nouns import Window
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 PIECE = 8_000
 MORE, LAST = "@mlcd trial+ ", "@mlcd trial "
 MICROSECONDS = 6
@@ -24,7 +22,7 @@ def lines_of(event: Event) -> list[str]:
     if isinstance(event, Sample) and isinstance(event.evidence, Window):
         latencies_s = tuple(round(each, MICROSECONDS) for each in event.evidence.latencies_s)
         event = replace(event, evidence=replace(event.evidence, latencies_s=latencies_s))
-    text = _adapter().dump_json(event).decode()
+    text = EVENT.dump_json(event).decode()
     pieces = [text[i : i + PIECE] for i in range(0, len(text), PIECE)]
     return [*(MORE + piece for piece in pieces[:-1]), LAST + pieces[-1]]
 
@@ -46,7 +44,7 @@ class TrialReader:
             if line.startswith(MORE):
                 self._pieces.append(line.removeprefix(MORE))
             elif line.startswith(LAST):
-                event = _adapter().validate_json("".join([*self._pieces, line.removeprefix(LAST)]))
+                event = EVENT.validate_json("".join([*self._pieces, line.removeprefix(LAST)]))
                 self._pieces.clear()
                 self.reports += 1
                 if self.offset_s is None:
@@ -58,10 +56,3 @@ class TrialReader:
                     samples.append(event)
                     self._last_s = event.elapsed_s
         return samples
-
-
-@cache
-def _adapter() -> "TypeAdapter[Event]":
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Ended | Sample)

@@ -35,7 +35,6 @@ BATCH_REACH = 3.0
 PSEUDO_OBSERVATIONS = 4.0
 ENOUGH = 6
 """Fewer points do not decide between laws."""
-STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -49,19 +48,14 @@ class StepLaw:
     name: str
     centre: tuple[float, ...]
     width: tuple[float, ...]
-    batch_terms: tuple[int, ...]
-    """Parameters that multiply the local batch."""
-    scale_free: tuple[int, ...]
-    """Parameters that are no time."""
     log_step: Callable[[Floats, Floats, Floats], tuple[Floats, Floats]]
     """(theta, K, b) -> (log tau, d log tau / d theta)."""
 
     def prior(self, typical_s: float, typical_batch: float) -> tuple[Floats, Floats]:
         """Mean and standard deviation of theta, in units of what was measured."""
         mean = np.array(self.centre)
-        times = [i for i in range(len(mean)) if i not in self.scale_free]
-        mean[times] += np.log(typical_s)
-        mean[list(self.batch_terms)] -= np.log(typical_batch)
+        mean[:5] += np.log(typical_s)  # all are times but the sixth, which says g
+        mean[1] -= np.log(typical_batch)  # c1 multiplies the local batch
         return mean, np.array(self.width)
 
 
@@ -98,17 +92,8 @@ def _overlap(theta: Floats, nodes: Floats, batch: Floats) -> tuple[Floats, Float
     return log_tau, slopes
 
 
-LINEAR = StepLaw(
-    "linear", tuple(np.log([0.3, 0.5, 0.05])), (1.0, 1.0, 1.5), batch_terms=(1,), scale_free=(), log_step=_linear
-)
-OVERLAP = StepLaw(
-    "overlap",
-    (*np.log([0.3, 0.5, 0.2, 0.7, 0.02]), -0.5),
-    (1.0, 1.0, 1.5, 1.0, 1.0, 1.0),
-    batch_terms=(1,),
-    scale_free=(5,),
-    log_step=_overlap,
-)
+LINEAR = StepLaw("linear", tuple(np.log([0.3, 0.5, 0.05])), (1.0, 1.0, 1.5), _linear)
+OVERLAP = StepLaw("overlap", (*np.log([0.3, 0.5, 0.2, 0.7, 0.02]), -0.5), (1.0, 1.0, 1.5, 1.0, 1.0, 1.0), _overlap)
 """Priors: constant 0.3, batch 0.5, inside a node 0.2, two nodes 0.7, each further 0.02 of a typical step, all within
 a factor of e; overlap g = 4.4."""
 LAWS = {law.name: law for law in (LINEAR, OVERLAP)}
@@ -159,32 +144,21 @@ def fit_iteration_time(
 
 def _fit(law: StepLaw, points: Floats, y: Floats) -> tuple[float, StepLaw, Floats, float]:
     """Log evidence (but for a constant), the law, its best parameters, the scale of its errors."""
+    from scipy.optimize import least_squares  # slow to import
+
     mean, width = law.prior(float(np.exp(y.mean())), float(np.exp(np.log(points[1]).mean())))
     covariance = _covariance(points, points) + PROBE_ERROR**2 * np.eye(len(y))
-    factor = cho_factor(covariance)
+    white = np.linalg.inv(np.linalg.cholesky(covariance))
 
-    def misfit(theta: Floats) -> float:
-        off = y - law.log_step(theta, points[0], points[1])[0]
-        return float(off @ cho_solve(factor, off) + np.sum(((theta - mean) / width) ** 2))
+    def residuals(theta: Floats) -> Floats:
+        return np.concatenate([white @ (law.log_step(theta, *points)[0] - y), (theta - mean) / width])
 
-    theta, damping = mean, 1e-2
-    best = misfit(theta)
-    for _ in range(STEPS):  # Levenberg and Marquardt
-        f, j = law.log_step(theta, points[0], points[1])
-        weighed = cho_solve(factor, j)
-        curvature = j.T @ weighed + np.diag(width**-2)
-        slope = weighed.T @ (y - f) - (theta - mean) / width**2
-        step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), slope)
-        tried = misfit(theta + step)
-        if tried < best:
-            done = best - tried < 1e-6 * best
-            theta, best, damping = theta + step, tried, damping / 5
-            if done:
-                break
-        else:
-            damping *= 5
-    n = len(y)
-    j = law.log_step(theta, points[0], points[1])[1]
+    def slopes(theta: Floats) -> Floats:
+        return np.vstack([white @ law.log_step(theta, *points)[1], np.diag(1 / width)])
+
+    found = least_squares(residuals, mean, slopes, method="lm", ftol=1e-6)
+    theta, best, n = found.x, 2 * found.cost, len(y)
+    j = law.log_step(theta, *points)[1]
     whole = np.linalg.slogdet(covariance + (j * width**2) @ j.T)[1]
     evidence = -(PSEUDO_OBSERVATIONS + n) / 2 * np.log(PSEUDO_OBSERVATIONS + best) - whole / 2
     return float(evidence), law, theta, (PSEUDO_OBSERVATIONS + best) / (PSEUDO_OBSERVATIONS + n - 2)
@@ -197,5 +171,4 @@ def _points(nodes: Floats | Sequence[float], local_batch: Floats | Sequence[floa
 def _covariance(a: Floats, b: Floats) -> Floats:
     """Of what a law misses at points a and at points b: it fades with doublings of nodes and of local batch."""
     apart = np.abs(np.log2(a[:, :, None] / b[:, None, :]))
-    faded: Floats = MISSED**2 * np.exp(-apart[0] / NODES_REACH - apart[1] / BATCH_REACH)
-    return faded
+    return np.asarray(MISSED**2 * np.exp(-apart[0] / NODES_REACH - apart[1] / BATCH_REACH))

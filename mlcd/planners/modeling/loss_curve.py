@@ -122,8 +122,7 @@ class Shapes:
     @property
     def bottomless(self) -> Mask:
         """Which of them fall for ever."""
-        bottomless: Mask = self.kind == NAMES.index("logarithm")
-        return bottomless
+        return np.asarray(self.kind == NAMES.index("logarithm"))
 
     def taken(self, rows: Places) -> Shapes:
         """These of them."""
@@ -179,11 +178,10 @@ class LossCurve:
         return EpochsTo(*(float(epochs[place]) for place in places))
 
     def draws_to(self, target: float) -> Floats:
-        """The same for each draw, rising; inf where it never gets there. The target is still ahead."""
-        return np.sort(self._first_below(target))
+        """The same for each draw, rising; inf where it never gets there. The target is still ahead.
 
-    def _first_below(self, target: float) -> Floats:
-        """For each draw, the epoch by which its noise has carried it below the target as likely as its luck says."""
+        That is when a draw's noise has carried it below the target as likely as its luck says.
+        """
         seen = len(self.losses)
         ahead = np.concatenate([[0.0], np.geomspace(1.0, FURTHEST * seen, LOOKS)])
         above = self.a[:, None] + self.b[:, None] * self.drawn.at(seen + ahead[1:]) - target
@@ -195,8 +193,7 @@ class LossCurve:
         low, high = missed[_ROWS, last - 1], missed[_ROWS, last]
         share = (low - wanted) / np.maximum(low - high, 1e-300)
         epochs = np.where(high <= wanted, ahead[last - 1] + share * (ahead[last] - ahead[last - 1]), math.inf)
-        rest: Floats = np.maximum(1.0, epochs * self.stretch)
-        return seen + rest
+        return np.sort(seen + np.maximum(1.0, epochs * self.stretch))
 
 
 def fit(losses: Sequence[float]) -> LossCurve | None:

@@ -148,8 +148,7 @@ class PerformanceModel:
 
 def interval_factor(step_error: Floats, epochs_error: Floats) -> Floats:
     """What a time is divided and multiplied by for the ends of its 90 % interval."""
-    factor: Floats = np.exp(NINETY_PERCENT * np.hypot(step_error, epochs_error))
-    return factor
+    return np.exp(NINETY_PERCENT * np.hypot(step_error, epochs_error))
 
 
 def read_performance_model(document: Mapping[str, Any]) -> PerformanceModel:

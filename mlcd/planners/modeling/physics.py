@@ -101,16 +101,14 @@ def step_s(model: Model, communication: Communication, offer: Offer, nodes: Floa
 
 def samples_per_s(model: Model, communication: Communication, offer: Offer, nodes: Floats, efficiency: float) -> Floats:
     """s(m, n): the rate that goes with `step_s`."""
-    rate: Floats = model.global_batch / step_s(model, communication, offer, nodes, efficiency)
-    return rate
+    return model.global_batch / step_s(model, communication, offer, nodes, efficiency)
 
 
 def needed_gb(model: Model, offer: Offer, nodes: Floats) -> Floats:
     """Memory one device needs: the model's state, and the activations of its share of the batch."""
     share = np.ceil(model.global_batch / (nodes * offer.workers))
     activations = share * ACTIVATION_BYTES_PER_FLOP * model.flops_per_sample
-    needed: Floats = (STATE_BYTES_PER_PARAMETER * model.parameters + activations) / 1e9
-    return needed
+    return (STATE_BYTES_PER_PARAMETER * model.parameters + activations) / 1e9
 
 
 def device_gb(offer: Offer) -> float:
@@ -146,23 +144,21 @@ class MemoryNeed:
 
     def too_small(self, draws: Rows, at: Rows) -> Mask:
         """Whether the job would run out of memory: a row for each draw, a column for each configuration."""
-        small: Mask = self.state[draws] + self.batch[draws] * self.share[at] > self.memory[at]
-        return small
+        return self.state[draws] + self.batch[draws] * self.share[at] > self.memory[at]
 
 
 def draw_memory_need(space: Space, hints: Hints, rng: np.random.Generator, draws: int) -> MemoryNeed:
     """The prior: anything between the smallest and the largest configuration, or near what the hints say."""
     offers = space.offers
     memory = np.array([_device_gb(offer) for offer in offers])[space.offer_index]
-    devices = space.nodes * np.array([float(offer.workers) for offer in offers])[space.offer_index]
-    batch = hints.global_batch
+    devices, batch = _devices(space), hints.global_batch
     share = 1 / devices if batch is None else np.ceil(batch / devices) / batch
     total = np.log(memory * devices)
     anything = np.exp(rng.uniform(total.min() - np.log(2), total.max(), (draws, 1)))
     anything = np.where(rng.random((draws, 1)) < NO_WALL, 0.0, anything)
     held = np.exp(rng.uniform(np.log(memory.min() / 4), np.log(memory.max()), (draws, 1)))
     held = np.where((rng.random((draws, 1)) < REPLICATED) & (anything > 0), held, 0.0)
-    if hints.parameters is None or not all(_is_known(offer) for offer in offers):
+    if hints.parameters is None or not all(device_gb(offer) > 0 for offer in offers):
         return MemoryNeed(held, anything, memory, share)
     state, activations = _from_hints(hints, rng, draws)
     sharded = rng.random((draws, 1)) < SHARDED
@@ -195,26 +191,24 @@ def cannot_fit(space: Space, ran: Rows, out_of_memory: Rows) -> Mask:
     accelerators or within CPUs; types of which it is not known rule out sizes of their own type alone.
     A failure that rules out something that ran has another cause, and rules out nothing.
     """
-    facts = [
-        (offer.instance_type, offer.accelerators > 0, _device_gb(offer), _is_known(offer)) for offer in space.offers
-    ]
-    workers = np.array([float(offer.workers) for offer in space.offers])
-    devices = space.nodes * workers[space.offer_index]
+    name = np.array([offer.instance_type for offer in space.offers])
+    accelerated = np.array([offer.accelerators > 0 for offer in space.offers])
+    published_gb = np.array([device_gb(offer) for offer in space.offers])
+    devices, offer_of = _devices(space), space.offer_index
     closed = np.zeros(len(space), dtype=bool)
     for row in out_of_memory:
-        name, accelerated, memory, known = facts[space.offer_index[row]]
-        no_more = [
-            other == name or (known and other_known and accelerated == kind and other_memory <= memory)
-            for other, kind, other_memory, other_known in facts
-        ]
-        small: Mask = np.array(no_more)[space.offer_index] & (devices <= devices[row])
+        at = offer_of[row]
+        known = (published_gb > 0) & (published_gb[at] > 0) & (accelerated == accelerated[at])
+        no_more = (name == name[at]) | (known & (published_gb <= published_gb[at]))
+        small: Mask = no_more[offer_of] & (devices <= devices[row])
         if not small[ran].any():
             closed |= small
     return closed
 
 
-def _is_known(offer: Offer) -> bool:
-    return device_gb(offer) > 0
+def _devices(space: Space) -> Floats:
+    """Of each configuration, on all of its nodes."""
+    return np.asarray(space.nodes * np.array([float(offer.workers) for offer in space.offers])[space.offer_index])
 
 
 def _device_gb(offer: Offer) -> float:

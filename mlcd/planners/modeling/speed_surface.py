@@ -87,8 +87,7 @@ class Laws:
         )
         # A wall is a slope in life: half of the depth at its place, nearly all of it at half the memory.
         wall = self.depth[draws] / (1 + np.exp(4 * (np.log(n * memory) - self.slow[draws])))
-        speed: Floats = -np.log(tau) - wall
-        return speed
+        return np.asarray(-np.log(tau) - wall)
 
 
 @lru_cache(maxsize=8)
@@ -193,8 +192,7 @@ def weigh(space: Space, laws: Laws, level: Floats, seen: Evidence) -> Floats:
     unsure = len(seen.ran) + len(seen.failed)
     weights += wrong * np.log(1 - laws.right) + (unsure - wrong) * np.log(laws.right)
     weights += (~too_small(every, seen.out_of_memory)).sum(axis=1) * np.log(1 - SURE_OUT_OF_MEMORY)
-    likely: Floats = np.exp(weights - weights.max())
-    return likely
+    return np.asarray(np.exp(weights - weights.max()))
 
 
 @dataclass(frozen=True)
@@ -218,8 +216,7 @@ class _Residuals:
         curve = self.curve_covariance[np.ix_(self.count_of[a], self.count_of[b])]
         same = self.type_of[a][:, None] == self.type_of[b][None, :]
         shape = COMMON_CURVE_SPREAD**2 * curve + OWN_CURVE_SPREAD**2 * curve * same
-        covariance: Floats = LEVEL_SPREAD**2 + scale**2 * (types + shape)
-        return covariance
+        return np.asarray(LEVEL_SPREAD**2 + scale**2 * (types + shape))
 
     def _factor(self, at: NDArray[np.intp], error: Floats, scale: float) -> Floats:
         noise = error**2 + (scale * ALONE_SPREAD) ** 2
@@ -231,8 +228,7 @@ class _Residuals:
             return np.zeros(len(residual))
         factor = self._factor(seen.ran, seen.error, scale)
         white = linalg.solve_triangular(factor, residual.T, lower=True)
-        likelihood: Floats = -0.5 * (white**2).sum(axis=0) - np.log(np.diag(factor)).sum()
-        return likelihood
+        return np.asarray(-0.5 * (white**2).sum(axis=0) - np.log(np.diag(factor)).sum())
 
     def surfaces(self, rng: np.random.Generator, seen: Evidence, laws: Floats, scale: float) -> Floats:
         """Laws with a residual each, conditioned on y: a prior sample, moved to where the measurements are."""
@@ -251,8 +247,7 @@ class _Residuals:
         noisy = prior[:, at] + seen.error * rng.standard_normal((rows, at.size))
         cross = self.covariance(np.arange(prior.shape[1]), at, scale)
         cross[at, np.arange(at.size)] += (scale * ALONE_SPREAD) ** 2
-        moved: Floats = prior + linalg.cho_solve((factor, True), (seen.y - noisy).T).T @ cross.T
-        return moved
+        return np.asarray(prior + linalg.cho_solve((factor, True), (seen.y - noisy).T).T @ cross.T)
 
 
 @lru_cache(maxsize=8)

@@ -16,9 +16,8 @@ docs/methods/grey-box.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +26,16 @@ from scipy.special import ndtr
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
+from mlcd.core.measurement import Measurement
 from mlcd.core.strategy import Finish, Probe
-from mlcd.planners.serve.beliefs.device import DeviceBelief
+from mlcd.planners.serve.beliefs import device, instances, language
 from mlcd.planners.serve.beliefs.draws import Belief, Draws
-from mlcd.planners.serve.beliefs.instances import InstancesBelief
-from mlcd.planners.serve.beliefs.language import LanguageBelief
-from mlcd.planners.serve.known_models import KEPT, Kind, Knowledge, Same
+from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.planners.serve.nouns import service_of
 from mlcd.planners.serve.promise import best, certifies, keeps, value, worth
 
-BELIEFS: Mapping[Kind, Callable[[Knowledge], Belief]] = {
-    Kind.DEVICE: DeviceBelief, Kind.LANGUAGE: LanguageBelief, Kind.INSTANCES: InstancesBelief
+BELIEFS: Mapping[Kind, Belief] = {
+    Kind.DEVICE: device.draw, Kind.LANGUAGE: language.draw, Kind.INSTANCES: instances.draw
 }  # fmt: skip
 SAMPLES, FEWEST_SAMPLES = 128, 32
 MOST_NUMBERS = 640_000
@@ -59,11 +57,6 @@ class GreyBox:
     knowledge: Knowledge
     seed: int = 0
 
-    @cached_property
-    def belief(self) -> Belief:
-        """What is believed, by the kind of machines."""
-        return _belief(Same(self.knowledge))
-
     def next_step(self, job: Job, space: Space, history: History) -> Probe | Finish:
         """The next trial, or the end of the search."""
         trials, most = len(history.measurements), job.search.trials
@@ -71,7 +64,7 @@ class GreyBox:
             return Finish(f"all {most} trials are used")
         rng = np.random.default_rng([self.seed, job.search.seed, trials + len(history.refusals)])
         count = int(np.clip(MOST_NUMBERS // max(len(space), 1), FEWEST_SAMPLES, SAMPLES))
-        draws = self.belief.draw(job, space, history, count, rng)
+        draws = BELIEFS[self.knowledge.kind](self.knowledge, job, space, history, count, rng)
         worths, open_ = worths_of(job, space, draws), _untried(job, space, history)
         best_trial = best(job, history.good)
         if best_trial is None:
@@ -81,19 +74,8 @@ class GreyBox:
         gains[~open_] = 0.0
         at = int(np.argmax(gains - 1e-9 * _price(space)))
         if gains[at] < NEGLIGIBLE:
-            return _confirm_or_finish(job, history, float(gains[at]))
+            return _confirm_or_finish(job, history, best_trial, float(gains[at]))
         return Probe(space.configurations[at], f"{_hoped(job, worths[:, at])}; best so far {_said(job, top)}")
-
-
-@lru_cache(KEPT)
-def _belief(knowledge: Same) -> Belief:
-    """Strategies that know the same share a belief, and what it has worked out."""
-    return belief_of(knowledge.things[0])
-
-
-def belief_of(knowledge: Knowledge) -> Belief:
-    """The belief for a kind of machines."""
-    return BELIEFS[knowledge.kind](knowledge)
 
 
 def worths_of(job: Job, space: Space, draws: Draws) -> Floats:
@@ -153,9 +135,8 @@ def _likely(draws: Draws, worths: Floats) -> Floats:
     return np.asarray(p / p.sum())
 
 
-def _confirm_or_finish(job: Job, history: History, gain: float) -> Probe | Finish:
-    trial = best(job, history.good)
-    if trial is not None and not certifies(job, trial):
+def _confirm_or_finish(job: Job, history: History, trial: Measurement, gain: float) -> Probe | Finish:
+    if not certifies(job, trial):
         times = sum(m.configuration == trial.configuration for m in history.measurements)
         refused = any(refusal.configuration == trial.configuration for refusal in history.refusals)
         if times < CONFIRMATIONS and not refused:

@@ -18,6 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Self
 
@@ -30,16 +31,8 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
 from mlcd.core.strategy import Look, Watch
 from mlcd.core.units import counted
-from mlcd.planners.profilers.rates import (
-    FEWEST,
-    Floor,
-    evenly_spaced,
-    is_due,
-    overall_rate,
-    rates_between,
-    warm_up_length,
-)
-from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, Window
+from mlcd.planners.profilers import rates
+from mlcd.planners.serve.nouns import Figure, Served, ServingTask, Window
 
 WRONG = float(ndtr(-Z))
 """The error probability a of one end of an interval: a one-sided Z-sigma bound."""
@@ -105,14 +98,13 @@ class _Seen:
     error: str = ""
 
     def add(self, sample: Sample) -> None:
-        window = sample.evidence if isinstance(sample.evidence, Window) else None
+        window = sample.evidence if isinstance(sample.evidence, Window) else Window()
         self.reports.append(sample)
-        self.latencies_s.append(np.array(window.latencies_s if window is not None else (), dtype=float))
-        if window is not None:
-            self.failures += window.failures
-            self.error = self.error or window.error
-            if window.peak_gb is not None:
-                self.peak_gb = max(self.peak_gb or 0.0, window.peak_gb)
+        self.latencies_s.append(np.array(window.latencies_s, dtype=float))
+        self.failures += window.failures
+        self.error = self.error or window.error
+        if window.peak_gb is not None:
+            self.peak_gb = max(self.peak_gb or 0.0, window.peak_gb)
 
     @property
     def answered(self) -> int:
@@ -174,7 +166,7 @@ class ServingProfiler:
                     break
                 seen.add(event)
                 self.progress(job, launch, event)
-                if look is not None and is_due(look, launch, event):
+                if look is not None and rates.is_due(look, launch, event):
                     glance = self._conclude(launch, seen, None, event.elapsed_s)
                     if glance.ok:  # one look is enough, once there is something to see
                         ended = None if look.goes_on(glance) else Ended(event.elapsed_s, Outcome.OK)
@@ -199,7 +191,7 @@ class ServingProfiler:
 
     def _enough(self, job: Job, launch: Launch, seen: _Seen) -> Ended | None:
         """How a trial ends that has nothing more to tell; None if it goes on."""
-        if self.tight is None or len(seen.reports) <= FEWEST:
+        if self.tight is None or len(seen.reports) <= rates.FEWEST:
             return None
         now_s = seen.reports[-1].elapsed_s
         if _is_failing(seen):
@@ -208,65 +200,58 @@ class ServingProfiler:
         rel_error = self._rel_error(launch, steady, now_s)
         caps = job.ask.caps if isinstance(job.ask, ServingTask) else ()
         figures = self._figures(seen, steady[0], rel_error) if caps else {}
-        for cap in caps:
-            if cap.figure in figures and figures[cap.figure].low > cap.at_most_s:
+        seen_of = [(cap, figures[cap.figure]) for cap in caps if cap.figure in figures]
+        for cap, figure in seen_of:
+            if figure.low > cap.at_most_s:
                 return Ended(now_s, Outcome.OK, f"ended early: {cap} is clearly broken")
-        if len(steady) <= FEWEST or Z * rel_error > self.tight:
+        if len(steady) <= rates.FEWEST or Z * rel_error > self.tight or len(seen_of) < len(caps):
             return None
-        return Ended(now_s, Outcome.OK) if all(self._is_clear(figures.get(cap.figure), cap) for cap in caps) else None
-
-    def _is_clear(self, figure: Interval | None, cap: Cap) -> bool:
-        """Whether more requests would tell nothing new of a cap."""
-        if figure is None or self.tight is None:
-            return False
-        return figure.clear_of(cap.at_most_s) or figure.high <= figure.at * (1 + self.tight)
+        sharp = 1 + self.tight
+        clear = all(each.clear_of(cap.at_most_s) or each.high <= each.at * sharp for cap, each in seen_of)
+        return Ended(now_s, Outcome.OK) if clear else None
 
     def _conclude(self, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
-        reports = seen.reports
+        reports, ended = seen.reports, ended or Ended(seconds, Outcome.OK)
+        served = Served({}, {}, seen.requests, seen.failures, seen.peak_gb)
         so_far = Measurement(
             launch.configuration,
-            ended.outcome if ended is not None else Outcome.OK,
+            ended.outcome,
             seconds,
             launch.configuration.usd(seconds),
             startup_s=reports[0].elapsed_s if reports else seconds,
             samples_done=reports[-1].samples if reports else 0.0,
-            detail=ended.detail if ended is not None else "",
-            log=ended.log if ended is not None else "",
-            evidence=Served({}, {}, seen.requests, seen.failures, seen.peak_gb) if reports else None,
+            detail=ended.detail,
+            log=ended.log,
+            evidence=served if reports else None,
         )
         if so_far.outcome is not Outcome.OK:
             return so_far
         if seen.failures > MOST_FAILING * seen.requests:
             return _failed(so_far, seen)
+        timed_out = partial(replace, so_far, outcome=Outcome.TIMED_OUT)
         if seen.answered == 0:
-            return replace(so_far, outcome=Outcome.TIMED_OUT, detail=f"no request was answered in {seconds:.0f} s")
+            return timed_out(detail=f"no request was answered in {seconds:.0f} s")
         if len(reports) <= 2:
-            detail = f"only {counted(len(reports), 'report')} of the load in {seconds:.0f} s"
-            return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
+            return timed_out(detail=f"only {counted(len(reports), 'report')} of the load in {seconds:.0f} s")
         steady = self._steady(seen)
-        rate = overall_rate(steady)
+        rate = rates.overall_rate(steady)
         if rate <= 0:
-            return replace(so_far, outcome=Outcome.TIMED_OUT, detail="the server stopped answering")
+            return timed_out(detail="the server stopped answering")
         rel_error = self._rel_error(launch, steady, seconds)
         figures = self._figures(seen, steady[0], rel_error)
-        served = Served(
-            {figure: each.at for figure, each in figures.items()},
-            {figure: each.high for figure, each in figures.items()},
-            seen.requests,
-            seen.failures,
-            seen.peak_gb,
-        )
+        measured, high = {f: each.at for f, each in figures.items()}, {f: each.high for f, each in figures.items()}
+        served = replace(served, figures=measured, high=high)
         return replace(so_far, samples_per_s=rate, rel_error=rel_error, evidence=served)
 
     def _steady(self, seen: _Seen) -> list[Sample]:
         """Reports about equally far apart, without the warm-up: at the least the first, when connections are made."""
-        even = evenly_spaced(seen.reports)
-        if not self.warm_up or len(even) <= FEWEST:
+        even = rates.evenly_spaced(seen.reports)
+        if not self.warm_up or len(even) <= rates.FEWEST:
             return even
-        return even[max(1, warm_up_length(rates_between(even))) :]
+        return even[max(1, rates.warm_up_length(rates.rates_between(even))) :]
 
     def _rel_error(self, launch: Launch, steady: list[Sample], seconds: float) -> float:
-        return Floor(self.noise_floor, self.stated_noise, settles_s=0.0).rel_error(launch, steady, seconds)
+        return rates.Floor(self.noise_floor, self.stated_noise, settles_s=0.0).rel_error(launch, steady, seconds)
 
     def _figures(self, seen: _Seen, first: Sample, rel_error: float) -> dict[Figure, Interval]:
         """From single requests where there are any: they differ between launches by the floor too, not only by chance.

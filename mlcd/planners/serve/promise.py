@@ -103,12 +103,12 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
         nothing = why_nothing_was_measured(job, space, history, "trial")
         return Decision(None, because, binding=f"{none} could serve the model" if tried else nothing)
     nearest = min(ran, key=lambda m: _excess(service, m))
-    binding = ", ".join(_broken(service, nearest))
-    caps = tuple(Cap(cap.figure, figure_of(nearest, cap)) for cap in service.caps if _over(nearest, cap) > 1)
+    broken = [cap for cap in service.caps if _over(nearest, cap) > 1]
     short = service.min_rate is not None and nearest.rate < service.min_rate
-    easing = EasedTask(caps, nearest.rate if short else None)
-    way = Relaxation(configuration=nearest.configuration, easing=easing)
-    return Decision(None, because, binding=binding, relaxations=(way,))
+    missed = [*map(str, broken), *([f"{service.min_rate:g} {service.counted} a second"] if short else [])]
+    caps = tuple(Cap(cap.figure, figure_of(nearest, cap)) for cap in broken)
+    way = Relaxation(configuration=nearest.configuration, easing=EasedTask(caps, nearest.rate if short else None))
+    return Decision(None, because, binding=", ".join(missed), relaxations=(way,))
 
 
 def _excess(service: ServingTask, m: Measurement) -> float:
@@ -118,10 +118,3 @@ def _excess(service: ServingTask, m: Measurement) -> float:
 
 def _over(m: Measurement, cap: Cap) -> float:
     return figure_of(m, cap) / cap.at_most_s
-
-
-def _broken(service: ServingTask, m: Measurement) -> list[str]:
-    broken = [str(cap) for cap in service.caps if _over(m, cap) > 1]
-    if service.min_rate is not None and m.rate < service.min_rate:
-        broken.append(f"{service.min_rate:g} {service.counted} a second")
-    return broken

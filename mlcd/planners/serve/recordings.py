@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mlcd.core.configuration import ProbeTime, Space
 from mlcd.core.csv_table import Line
-from mlcd.core.errors import RecordingError
+from mlcd.core.errors import RecordingError, UnknownName
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel, by_model, read_lines
 from mlcd.planners.serve.nouns import Counted, Figure, Knobs, KnobTable, ModelFacts, Operator, Profile
 from mlcd.planners.serve.space import serving_space
@@ -56,7 +56,9 @@ class ServingFolder:
 
     def model(self, name: str) -> SeenModel:
         """The model of that name."""
-        return next(model for model in self.knowledge.models if model.facts.name == name)
+        if name not in self.models:
+            raise UnknownName("recorded model", name, self.models)
+        return self.knowledge.models[self.models.index(name)]
 
     def space(self, name: str) -> Space:
         """All configurations of this model, whether it was measured there or not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +13,10 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Probe, Strategy
+from mlcd.planners.serve.beliefs import device
 from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.foresight import expected_trials
-from mlcd.planners.serve.grey_box import GreyBox, belief_of, expected_gains, misled, worths_of
+from mlcd.planners.serve.grey_box import BELIEFS, GreyBox, expected_gains, misled, worths_of
 from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, knobs_of
 from mlcd.planners.serve.promise import worth
@@ -100,8 +101,8 @@ def test_a_cell_that_has_just_broken_its_cap_is_not_tried_with_other_cores_or_me
     broken = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), 1.003 * cap.at_most_s)
     rate = dict(knobs_of(at))["batch"] / broken[Figure.P50]
     trial = Measurement(at, Outcome.OK, 60.0, 0.01, samples_per_s=rate, evidence=Served(broken, broken, peak_gb=0.1))
-    job, belief = world.job(caps=(cap,)), belief_of(world.seen)
-    draws = belief.draw(job, world.space, History((trial,)), 64, np.random.default_rng(0))
+    job = world.job(caps=(cap,))
+    draws = device.draw(world.seen, job, world.space, History((trial,)), 64, np.random.default_rng(0))
     same = [world.seen.cell_of(each) == world.seen.cell_of(at) for each in world.space.configurations]
     assert sum(same) > 1
     assert (worths_of(job, world.space, draws)[:, same] == 0.0).all()
@@ -143,16 +144,6 @@ def test_a_noisy_trial_that_may_only_seem_to_keep_its_cap_counts_for_less():
     assert expected_gains(np.array([[0.0, 0.0, 0.0, 0.0]]), 1.0, wrong)[2] < 0
 
 
-@dataclass(frozen=True)
-class Told:
-    """A belief that is the same whatever happened."""
-
-    draws: Draws
-
-    def draw(self, job, space, history, count, rng):
-        return self.draws
-
-
 @pytest.mark.parametrize(("outside", "chosen"), [(0.0, 0), (1.0, 1)])
 def test_outside_what_was_seen_a_cap_is_taken_for_one_that_can_be_kept(monkeypatch, outside, chosen):
     """In two of three samples only the first keeps the cap; in the third all do, and the second is worth the most."""
@@ -161,8 +152,8 @@ def test_outside_what_was_seen_a_cap_is_taken_for_one_that_can_be_kept(monkeypat
     worths, latency = np.ones((3, many)), np.full((3, many), 2.0)
     latency[:, 0], latency[2] = 0.5, 0.5
     worths[2, 1] = 9.0
-    told = Told(Draws(worths * usd, {Figure.P95: latency}, outside))
-    monkeypatch.setattr(GreyBox, "belief", told)
+    told = Draws(worths * usd, {Figure.P95: latency}, outside)
+    monkeypatch.setitem(BELIEFS, Kind.LANGUAGE, lambda *_: told)
     step = GreyBox(world.seen).next_step(world.job(caps=(Cap(Figure.P95, 1.0),)), world.space, History())
     assert step.configuration == world.space.configurations[chosen]
 
@@ -170,7 +161,7 @@ def test_outside_what_was_seen_a_cap_is_taken_for_one_that_can_be_kept(monkeypat
 @pytest.mark.parametrize("kind", list(Kind))
 def test_each_kind_of_machines_has_its_belief(kind):
     world = random_world(kind, 0)
-    drawn = belief_of(world.seen).draw(world.job(), world.space, History(), 16, np.random.default_rng(0))
+    drawn = BELIEFS[kind](world.seen, world.job(), world.space, History(), 16, np.random.default_rng(0))
     assert drawn.rate.shape == (16, len(world.space))
 
 

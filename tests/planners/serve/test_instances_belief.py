@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.serve.beliefs.instances import InstancesBelief, instance_types
+from mlcd.planners.serve.beliefs import instances
+from mlcd.planners.serve.beliefs.instances import instance_types
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Cap, Figure, KnobTable, ModelFacts, Served, ServingTask, knobs_of
 from mlcd.planners.serve.space import serving_space
@@ -70,7 +71,7 @@ def trial(truth, configuration):
 
 
 def draw(known, history=None, count=200, seed=7):
-    return InstancesBelief(known).draw(job(0.1), SPACE, history or History(), count, np.random.default_rng(seed))
+    return instances.draw(known, job(0.1), SPACE, history or History(), count, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("trials", [0, 2])

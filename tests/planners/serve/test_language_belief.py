@@ -11,7 +11,6 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs import language
-from mlcd.planners.serve.beliefs.language import LanguageBelief
 from mlcd.planners.serve.beliefs.language_fit import Machine, Tried, counted, learn, machines, prior
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Cap, Figure, KnobTable, ModelFacts, Served, ServingTask, knobs_of
@@ -75,7 +74,7 @@ def at(gpus, users=8):
 
 
 def draw(known, asked, history=None, count=200, seed=7):
-    return LanguageBelief(known).draw(asked, SPACE, history or History(), count, np.random.default_rng(seed))
+    return language.draw(known, asked, SPACE, history or History(), count, np.random.default_rng(seed))
 
 
 def place(gpus, users=8):
@@ -127,12 +126,12 @@ def test_a_trial_is_drawn_as_it_was_measured():
 
 def test_the_same_history_gives_the_same_draws():
     known, truth = knowledge(), model("new", 7.0, np.random.default_rng(52))
-    belief, history = LanguageBelief(known), History((trial(truth, at("1 x L", 8)),))
+    history = History((trial(truth, at("1 x L", 8)),))
     asked = job(truth.facts, 0.1)
-    first = belief.draw(asked, SPACE, history, 50, np.random.default_rng(3))
-    belief.draw(asked, SPACE, History(), 50, np.random.default_rng(4))  # what was asked before leaves no trace
-    again = belief.draw(asked, SPACE, history, 50, np.random.default_rng(3))
-    other = LanguageBelief(known).draw(asked, SPACE, history, 50, np.random.default_rng(3))
+    first = language.draw(known, asked, SPACE, history, 50, np.random.default_rng(3))
+    language.draw(known, asked, SPACE, History(), 50, np.random.default_rng(4))  # what was asked before leaves no trace
+    again = language.draw(known, asked, SPACE, history, 50, np.random.default_rng(3))
+    other = language.draw(replace(known), asked, SPACE, history, 50, np.random.default_rng(3))
     assert np.array_equal(first.rate, again.rate)
     assert np.array_equal(first.rate, other.rate)
     assert np.array_equal(first.figures[Figure.ITL_P95], again.figures[Figure.ITL_P95])
@@ -270,7 +269,7 @@ def test_how_much_of_a_space_is_outside_what_was_seen():
     assert draw(known, asked).outside == 0
     assert draw(blind(known, "L"), asked).outside == pytest.approx(2 / 5)
     assert draw(knowledge(0), asked).outside == 1
-    drawn = LanguageBelief(known).draw(asked, wider, History(), 20, np.random.default_rng(0))
+    drawn = language.draw(known, asked, wider, History(), 20, np.random.default_rng(0))
     assert drawn.outside == pytest.approx(2 / 9)
 
 
@@ -299,7 +298,7 @@ def kept_by_64_users(trials):
     space = serving_space(KnobTable({"gpus": ("1 x New",), "users": USERS}, {"gpus": {"1 x New": 3.0}}))
     truth = made("new", 7.0, "1 x New", 16)
     history = History(tuple(trial(truth, space.configurations[USERS.index(users)]) for users in trials))
-    drawn = LanguageBelief(known).draw(job(truth.facts, 0.05), space, history, 400, np.random.default_rng(0))
+    drawn = language.draw(known, job(truth.facts, 0.05), space, history, 400, np.random.default_rng(0))
     return float(np.mean(drawn.figures[Figure.ITL_P95][:, USERS.index(64)] <= 0.05))
 
 

@@ -13,8 +13,8 @@ from mlcd_fixtures.examples import SLOW
 
 from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.serve.beliefs import device
 from mlcd.planners.serve.beliefs.cells import as_numbers, axes_of, profiled
-from mlcd.planners.serve.beliefs.device import DeviceBelief
 from mlcd.planners.serve.beliefs.evidence import Ratio, cell_trials, host_limits, patterns, seen_ratio, shown_ratio
 from mlcd.planners.serve.beliefs.past import likeness, log_calls, log_largest_gb
 from mlcd.planners.serve.beliefs.surfaces import (
@@ -307,8 +307,8 @@ def test_a_tail_that_is_longer_than_a_batch_is_learnt_from_seen_models_and_then_
 
 def draw(world: World, history: History | None = None, count: int = 200, seed: int = 0, knowledge=None):
     history = history or History()
-    belief = DeviceBelief(knowledge if knowledge is not None else world.seen)
-    return belief.draw(world.job(), world.space, history, count, np.random.default_rng(seed))
+    known = knowledge if knowledge is not None else world.seen
+    return device.draw(known, world.job(), world.space, history, count, np.random.default_rng(seed))
 
 
 def test_the_same_history_and_the_same_numbers_give_the_same_samples():
@@ -422,7 +422,7 @@ def test_whatever_trials_come_to_and_whatever_is_known_samples_are_rates_and_lat
     job = replace(job, ask=replace(job.ask, model=told))
     picks = np.random.default_rng(seed).integers(len(world.space), size=len(outcomes))
     history = History(tuple(trial(world, int(at), outcome) for at, outcome in zip(picks, outcomes, strict=True)))
-    drawn = DeviceBelief(world.seen).draw(job, world.space, history, 32, np.random.default_rng(seed))
+    drawn = device.draw(world.seen, job, world.space, history, 32, np.random.default_rng(seed))
     assert drawn.rate.shape == (32, len(world.space))
     assert np.isfinite(drawn.rate).all()
     assert (drawn.rate >= 0).all()

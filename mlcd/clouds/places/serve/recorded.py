@@ -7,7 +7,6 @@ from pathlib import Path
 
 from mlcd.clouds.serving.recorded import RecordedService
 from mlcd.core.clock import VirtualClock
-from mlcd.core.errors import UnknownName
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud, unknown_place
 from mlcd.planners.serve.measure import ServingProfiler
@@ -20,7 +19,5 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     if not rest:
         raise unknown_place("recorded", "serve")
     folder, clock, name = read_folder(Path(rest)), VirtualClock(elapsed_s), service_of(job).model.name
-    if name not in folder.models:
-        raise UnknownName("recorded model", name, folder.models)
     backend = RecordedService(folder.knowledge, folder.model(name), clock, seed=job.search.seed)
     return Cloud(folder.space(name), backend, ServingProfiler(backend, tight=None, warm_up=False), clock)

@@ -1,9 +1,8 @@
 """The belief about a model on cuts of one device: its time and memory by cell, learnt from seen models and from trials.
 
 What depends on the seen models, the space and the model's facts alone is worked out once; a draw then takes
-milliseconds. The parts: `fields` (the laws and their prior), `past` (what seen models make likely), `evidence` (what a
-trial tells), `surfaces` (how samples bend to it), `running` (what fails). In one notation:
-docs/methods/grey-box.md.
+milliseconds. The parts: `surfaces` (the laws, their prior, and how samples bend to what was measured), `past` (what
+seen models make likely), `evidence` (what a trial tells, and what fails). In one notation: docs/methods/grey-box.md.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.planners.serve.beliefs.cells import Cells, Indices, as_numbers, axes_of, profiled
-from mlcd.planners.serve.beliefs.draws import Draws
+from mlcd.planners.serve.beliefs.draws import Draws, shares
 from mlcd.planners.serve.beliefs.evidence import (
     EXACT,
     REPEATS,
@@ -101,40 +100,35 @@ class Ground:
     outlooks: tuple[Outlook, ...]
 
 
-@dataclass(frozen=True)
-class DeviceBelief:
-    """Samples of time and memory that agree with the trials, composed to what each configuration does."""
+def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
+    """So many samples of what each configuration does."""
+    service = service_of(job)
+    ground, usual = _ground(Same(knowledge, space, service.model)), _ratio(Same(knowledge), TYPICAL)
+    trials = [
+        (int(ground.of[space.index[each.measurement.configuration]]), each)
+        for each in cell_trials(knowledge, service, history, usual)
+        if each.measurement.configuration in space.index
+    ]
+    time, held, runs = _drawn_by_trust(ground, trials, count, rng)
+    host = host_limits(knowledge, service, history, ground.cores, usual)
+    rate = np.where(runs, np.exp(ground.cells.log_batch[: ground.own] - time), 0.0)[:, ground.of]
+    rate = np.where(np.exp(held)[:, ground.of] > ground.allowed_gb, 0.0, np.minimum(rate, host))
+    asked = dict.fromkeys(cap.figure for cap in service.caps) or {Figure.P95: None}
+    return Draws(rate, {each: _figure(knowledge, each, time, trials, rng)[:, ground.of] for each in asked})
 
-    knowledge: Knowledge
 
-    def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
-        """So many samples of what each configuration does."""
-        service = service_of(job)
-        ground, usual = _ground(Same(self.knowledge, space, service.model)), _ratio(Same(self.knowledge), TYPICAL)
-        trials = [
-            (int(ground.of[space.index[each.measurement.configuration]]), each)
-            for each in cell_trials(self.knowledge, service, history, usual)
-            if each.measurement.configuration in space.index
-        ]
-        time, held, runs = _drawn_by_trust(ground, trials, count, rng)
-        host = host_limits(self.knowledge, service, history, ground.cores, usual)
-        rate = np.where(runs, np.exp(ground.cells.log_batch[: ground.own] - time), 0.0)[:, ground.of]
-        rate = np.where(np.exp(held)[:, ground.of] > ground.allowed_gb, 0.0, np.minimum(rate, host))
-        asked = dict.fromkeys(cap.figure for cap in service.caps) or {Figure.P95: None}
-        return Draws(rate, {each: self._figure(each, time, trials, rng)[:, ground.of] for each in asked})
-
-    def _figure(self, figure: Figure, time: Floats, trials: Trials, rng: np.random.Generator) -> Floats:
-        """Seconds of a latency figure, sample x cell; as measured where a trial was exact."""
-        ratio = shown_ratio(_ratio(Same(self.knowledge), figure), [each for _, each in trials], figure)
-        log = time + ratio.mean
-        if ratio.sd > EXACT:
-            log = log + ratio.sd * rng.standard_normal((len(time), 1))
-        if ratio.within > EXACT:
-            log = log + ratio.within * rng.standard_normal(time.shape)
-        for at, each in trials:
-            if each.exact and (seconds := served_by(each.measurement).figures.get(figure)) is not None:
-                log[:, at] = math.log(seconds)
-        return np.asarray(np.exp(log))
+def _figure(knowledge: Knowledge, figure: Figure, time: Floats, trials: Trials, rng: np.random.Generator) -> Floats:
+    """Seconds of a latency figure, sample x cell; as measured where a trial was exact."""
+    ratio = shown_ratio(_ratio(Same(knowledge), figure), [each for _, each in trials], figure)
+    log = time + ratio.mean
+    if ratio.sd > EXACT:
+        log = log + ratio.sd * rng.standard_normal((len(time), 1))
+    if ratio.within > EXACT:
+        log = log + ratio.within * rng.standard_normal(time.shape)
+    for at, each in trials:
+        if each.exact and (seconds := served_by(each.measurement).figures.get(figure)) is not None:
+            log[:, at] = math.log(seconds)
+    return np.asarray(np.exp(log))
 
 
 @lru_cache(KEPT)
@@ -216,10 +210,9 @@ def _drawn_by_trust(
     ground: Ground, trials: Trials, count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Runs]:
     """Log seconds, log GB and where it runs, sample x cell; every outlook gives its share of the samples."""
-    logs = np.array([each.log_chance(trials, ground.cells) for each in ground.outlooks])
-    chances = np.exp(logs - logs.max())
-    shares = zip(ground.outlooks, rng.multinomial(count, chances / chances.sum()), strict=True)
-    parts = [_drawn(ground, outlook, trials, int(share), rng) for outlook, share in shares if share]
+    logs = [each.log_chance(trials, ground.cells) for each in ground.outlooks]
+    by_share = zip(ground.outlooks, shares(logs, count, rng), strict=True)
+    parts = [_drawn(ground, outlook, trials, share, rng) for outlook, share in by_share if share]
     times, sizes, runs = zip(*parts, strict=True)
     return np.vstack(times), np.vstack(sizes), np.vstack(runs)
 
@@ -241,13 +234,8 @@ def _drawn(
 
 def _seen(points: Sequence[Point], alone: Sequence[Point]) -> Seen:
     every = [*points, *alone]
-    return Seen(
-        np.array([at for at, *_ in every], dtype=np.intp),
-        np.array([value for _, value, *_ in every], dtype=float),
-        np.array([sd for _, _, sd, _ in every], dtype=float),
-        np.array([bound for *_, bound in every], dtype=int),
-        np.arange(len(every)) >= len(points),
-    )
+    at, values, sd, bound = np.array(every, dtype=float).reshape(-1, 4).T
+    return Seen(at.astype(np.intp), values, sd, bound.astype(int), np.arange(len(every)) >= len(points))
 
 
 def _ran_and_failed(trials: Trials) -> tuple[list[int], list[int]]:

@@ -1,19 +1,19 @@
-"""What each configuration may do, as samples of a belief, and the protocol of what gives such samples.
+"""What each configuration may do, as samples of a belief, and the signature of what draws them.
 
 Symbols   S    samples          N    configurations of the space, in its order
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
+from mlcd.planners.serve.known_models import Knowledge
 from mlcd.planners.serve.nouns import Figure
 
 
@@ -29,9 +29,11 @@ class Draws:
     outside: float = 0.0
 
 
-class Belief(Protocol):
-    """A belief about every configuration of a space, as samples that agree with what was measured."""
+Belief = Callable[[Knowledge, Job, Space, History, int, np.random.Generator], Draws]
+"""Draws so many samples of what each configuration does, by what seen models tell and by all that was measured."""
 
-    def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
-        """So many samples of what each configuration does."""
-        ...
+
+def shares(log_chances: Sequence[float] | Floats, count: int, rng: np.random.Generator) -> list[int]:
+    """How many of so many samples each of some beliefs gives: drawn by their chances, up to a constant."""
+    chances = np.exp(np.array(log_chances) - max(log_chances))
+    return [int(share) for share in rng.multinomial(count, chances / chances.sum())]

@@ -94,11 +94,8 @@ def _device_time(knowledge: Knowledge, service: ServingTask, m: Measurement, usu
 def _waited(knowledge: Knowledge, m: Measurement, usual: Ratio) -> bool:
     """Whether the device waited for the host, whose rate is unknown: it answered faster than requests came."""
     by_latency = _by_latency(m, usual)
-    return (
-        bool(knowledge.anatomy.host)
-        and by_latency is not None
-        and by_latency * m.rate < NEAR * batch_of(m.configuration)
-    )
+    answered_faster = by_latency is not None and by_latency * m.rate < NEAR * batch_of(m.configuration)
+    return answered_faster and bool(knowledge.anatomy.host)
 
 
 def _by_latency(m: Measurement, usual: Ratio) -> float | None:

@@ -39,7 +39,7 @@ from mlcd.planners.serve.beliefs.load_points import (
     tried_points,
 )
 from mlcd.planners.serve.beliefs.mixed_effects import STRANGE, SURE, WIDER, Group, Shown, Trusted, trusted
-from mlcd.planners.serve.known_models import KEPT, Knowledge, Same
+from mlcd.planners.serve.known_models import KEPT, Anatomy, Knowledge, Same
 from mlcd.planners.serve.nouns import Figure, knobs_of, service_of
 
 USD_PER_VCPU_HOUR = 0.05
@@ -163,45 +163,40 @@ class Lore:
         return weights
 
 
-@dataclass(frozen=True)
-class InstancesBelief:
-    """Draws of what an unseen model does on whole machines, from the seen ones and from its own trials."""
+def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
+    """Samples of requests a second, and of every figure that has a cap."""
+    anatomy = knowledge.anatomy
+    types = instance_types(*machines_and_resources(knowledge, space))
+    lore = _lore(Same(knowledge), types)
+    where = places(anatomy, (knobs_of(each) for each in space.configurations))
+    features, points = lore.features(where), tried_points(anatomy, space, history)
 
-    knowledge: Knowledge
+    def drawn(figure: Figure | None) -> Floats:
+        shown = lore.shown(points, figure)
+        return lore.regression(figure).given(shown).draw(features, shown, count, rng)
 
-    def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
-        """Samples of requests a second, and of every figure that has a cap."""
-        anatomy = self.knowledge.anatomy
-        types = instance_types(*machines_and_resources(self.knowledge, space))
-        lore = _lore(Same(self.knowledge), types)
-        where = places(anatomy, (knobs_of(each) for each in space.configurations))
-        features, points = lore.features(where), tried_points(anatomy, space, history)
+    per_batch, runs = drawn(None), _runs(anatomy, where, history, count, rng)
+    runs[:, points.at[points.at >= 0]] = True
+    figures = dict.fromkeys(cap.figure for cap in service_of(job).caps)
+    return Draws(
+        np.where(runs, np.exp(per_batch) * where.loads, 0.0),
+        {figure: np.where(runs, np.exp(drawn(figure) - per_batch), np.inf) for figure in figures},
+    )
 
-        def drawn(figure: Figure | None) -> Floats:
-            shown = lore.shown(points, figure)
-            return lore.regression(figure).given(shown).draw(features, shown, count, rng)
 
-        per_batch, runs = drawn(None), self._runs(where, history, count, rng)
-        runs[:, points.at[points.at >= 0]] = True
-        figures = dict.fromkeys(cap.figure for cap in service_of(job).caps)
-        return Draws(
-            np.where(runs, np.exp(per_batch) * where.loads, 0.0),
-            {figure: np.where(runs, np.exp(drawn(figure) - per_batch), np.inf) for figure in figures},
-        )
-
-    def _runs(self, where: Places, history: History, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Where it runs: not at the load that it failed at, nor above, on the same type; below, perhaps."""
-        runs = np.ones((count, len(where.loads)), dtype=bool)
-        ran = {machine_and_load(self.knowledge.anatomy, knobs_of(m.configuration)) for m in history.good}
-        for m in history.measurements:
-            if not m.ok and not m.outcome.is_bad_luck:
-                name, load = machine_and_load(self.knowledge.anatomy, knobs_of(m.configuration))
-                same_type = np.array([machine == name for machine in where.machines])
-                sure = max((other for machine, other in ran if machine == name and other < load), default=0.0)
-                runs[:, same_type & (where.loads >= load)] = False
-                perhaps = same_type & (where.loads < load) & (where.loads > sure)
-                runs[:, perhaps] &= rng.random((count, 1)) >= AT_NO_LOAD
-        return runs
+def _runs(anatomy: Anatomy, where: Places, history: History, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Where it runs: not at the load that it failed at, nor above, on the same type; below, perhaps."""
+    runs = np.ones((count, len(where.loads)), dtype=bool)
+    ran = {machine_and_load(anatomy, knobs_of(m.configuration)) for m in history.good}
+    for m in history.measurements:
+        if not m.ok and not m.outcome.is_bad_luck:
+            name, load = machine_and_load(anatomy, knobs_of(m.configuration))
+            same_type = np.array([machine == name for machine in where.machines])
+            sure = max((other for machine, other in ran if machine == name and other < load), default=0.0)
+            runs[:, same_type & (where.loads >= load)] = False
+            perhaps = same_type & (where.loads < load) & (where.loads > sure)
+            runs[:, perhaps] &= rng.random((count, 1)) >= AT_NO_LOAD
+    return runs
 
 
 @lru_cache(KEPT)

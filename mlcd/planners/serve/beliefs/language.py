@@ -27,7 +27,7 @@ from scipy.special import ndtri
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.planners.serve.beliefs.draws import Draws
+from mlcd.planners.serve.beliefs.draws import Draws, shares
 from mlcd.planners.serve.beliefs.language_fit import Fit, Machine, Tried, machines, tried_by_seen, tried_in
 from mlcd.planners.serve.beliefs.language_fit import learn as learn_fit
 from mlcd.planners.serve.beliefs.load_points import (
@@ -215,8 +215,7 @@ class Supposition:
         shown, seen_as = self._shown(figure), self._seen_as(where, figure)
         belief = self.lore.regression(figure).given(shown)
         off = belief.draw(self.lore.features(seen_as, self.weights_gb), shown, count, rng)
-        drawn: Floats = np.exp(off + self.lore.physics(seen_as, figure, self.weights_gb))
-        return drawn
+        return np.exp(off + self.lore.physics(seen_as, figure, self.weights_gb))
 
     @cached_property
     def _fit(self) -> tuple[Fit, float]:
@@ -231,39 +230,34 @@ class Supposition:
         return where if figure is None else replace(where, loads=where.loads / self.crowd)
 
 
-@dataclass(frozen=True)
-class LanguageBelief:
-    """Draws of what an unseen language model does, from the seen ones and from its own trials."""
+def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
+    """Samples of tokens a second, and of every figure that has a cap."""
+    service, anatomy = service_of(job), knowledge.anatomy
+    fleet = tuple(machines(*machines_and_resources(knowledge, space)).values())
+    lore = _lore(Same(knowledge), fleet)
+    points, tried = tried_points(anatomy, space, history), tried_in(anatomy, history, lore.by_name)
+    where = places(anatomy, (knobs_of(each) for each in space.configurations))
+    outside, figures = _outside(knowledge, where), tuple(dict.fromkeys(cap.figure for cap in service.caps))
+    supposed = [
+        Supposition(lore, gb, crowd, chance * share, figures, points, tried)
+        for gb, chance in lore.supposed_gb(service.model)
+        for crowd, share in (_crowds(outside) if figures else _crowds(0.0))
+    ]
+    parts = []
+    for each, share in zip(supposed, shares([each.log_chance for each in supposed], count, rng), strict=True):
+        runs = each.runs(where, share, rng)
+        rate = np.where(runs, each.draw(None, where, share, rng), 0.0)
+        parts.append((rate, [np.where(runs, each.draw(f, where, share, rng), np.inf) for f in figures]))
+    rates = np.vstack([rate for rate, _ in parts])
+    return Draws(rates, {f: np.vstack([drawn[i] for _, drawn in parts]) for i, f in enumerate(figures)}, outside)
 
-    knowledge: Knowledge
 
-    def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
-        """Samples of tokens a second, and of every figure that has a cap."""
-        service, anatomy = service_of(job), self.knowledge.anatomy
-        fleet = tuple(machines(*machines_and_resources(self.knowledge, space)).values())
-        lore = _lore(Same(self.knowledge), fleet)
-        points, tried = tried_points(anatomy, space, history), tried_in(anatomy, history, lore.by_name)
-        where = places(anatomy, (knobs_of(each) for each in space.configurations))
-        outside, figures = self._outside(where), tuple(dict.fromkeys(cap.figure for cap in service.caps))
-        supposed = [
-            Supposition(lore, gb, crowd, chance * share, figures, points, tried)
-            for gb, chance in lore.supposed_gb(service.model)
-            for crowd, share in (_crowds(outside) if figures else _crowds(0.0))
-        ]
-        parts = []
-        for each, share in zip(supposed, _shares(supposed, count, rng), strict=True):
-            runs = each.runs(where, share, rng)
-            rate = np.where(runs, each.draw(None, where, share, rng), 0.0)
-            parts.append((rate, [np.where(runs, each.draw(f, where, share, rng), np.inf) for f in figures]))
-        rates = np.vstack([rate for rate, _ in parts])
-        return Draws(rates, {f: np.vstack([drawn[i] for _, drawn in parts]) for i, f in enumerate(figures)}, outside)
-
-    def _outside(self, where: Places) -> float:
-        """The share of these on machines that no seen model ran on, or with more users than any of them had."""
-        known, anatomy = seen_on(Same(self.knowledge)), self.knowledge.anatomy
-        users = [machine_and_load(anatomy, at)[1] for model in self.knowledge.models for at in model.cells]
-        new = np.array([name not in known for name in where.machines])
-        return float(np.mean(new | (where.loads > max(users, default=0.0))))
+def _outside(knowledge: Knowledge, where: Places) -> float:
+    """The share of these on machines that no seen model ran on, or with more users than any of them had."""
+    known, anatomy = seen_on(Same(knowledge)), knowledge.anatomy
+    users = [machine_and_load(anatomy, at)[1] for model in knowledge.models for at in model.cells]
+    new = np.array([name not in known for name in where.machines])
+    return float(np.mean(new | (where.loads > max(users, default=0.0))))
 
 
 @lru_cache(KEPT)
@@ -276,12 +270,3 @@ def _crowds(outside: float) -> list[tuple[float, float]]:
     """k, and the chance of it, where so much of the space is outside what was seen."""
     chances = [(k, outside * chance + (1 - outside) * (k == 1)) for k, chance in CROWDS]
     return [(k, chance) for k, chance in chances if chance > 0]
-
-
-def _shares(supposed: list[Supposition], count: int, rng: np.random.Generator) -> list[int]:
-    """How many of the samples each supposition gets: by the chance of what the trials showed under it."""
-    if len(supposed) == 1:
-        return [count]
-    logs = np.array([each.log_chance for each in supposed])
-    chances = np.exp(logs - logs.max())
-    return [int(each) for each in rng.multinomial(count, chances / chances.sum())]

@@ -44,22 +44,17 @@ def machines(names: Mapping[str, float], resources: Mapping[str, Mapping[str, fl
 
     What nobody tells of one is what its price would buy of the others; its number of GPUs is read from its name.
     """
-    usual_gb = _usual(names, resources, "memory_gb", GB_FOR_A_DOLLAR)
-    usual_gb_s = _usual(names, resources, "bandwidth_gb_s", GB_S_FOR_A_DOLLAR)
-    by_name = {}
-    for name, usd in names.items():
-        known = resources.get(name, {})
-        count, kind = counted(name)
-        count = int(known.get("count", count))
-        each_gb_s = known.get("bandwidth_gb_s")
-        by_name[name] = Machine(
-            name,
-            kind,
-            count,
-            known.get("memory_gb", usual_gb * usd),
-            each_gb_s * count if each_gb_s is not None else usual_gb_s * usd,
+    told = {name: resources.get(name, {}) for name in names}
+    counts = {name: int(told[name].get("count", counted(name)[0])) for name in names}
+    gb = {name: each["memory_gb"] for name, each in told.items() if "memory_gb" in each}
+    gb_s = {name: each["bandwidth_gb_s"] * counts[name] for name, each in told.items() if "bandwidth_gb_s" in each}
+    usual_gb, usual_gb_s = _for_a_dollar(gb, names, GB_FOR_A_DOLLAR), _for_a_dollar(gb_s, names, GB_S_FOR_A_DOLLAR)
+    return {
+        name: Machine(
+            name, counted(name)[1], counts[name], gb.get(name, usual_gb * usd), gb_s.get(name, usual_gb_s * usd)
         )
-    return by_name
+        for name, usd in names.items()
+    }
 
 
 def counted(name: str) -> tuple[int, str]:
@@ -68,16 +63,9 @@ def counted(name: str) -> tuple[int, str]:
     return (int(match[1]), match[2]) if match else (1, name)
 
 
-def _usual(
-    names: Mapping[str, float], resources: Mapping[str, Mapping[str, float]], number: str, otherwise: float
-) -> float:
+def _for_a_dollar(told: Mapping[str, float], usd: Mapping[str, float], otherwise: float) -> float:
     """How much of it a dollar an hour buys, in the middle of the machines that tell."""
-    bought = []
-    for name, usd in names.items():
-        known = resources.get(name, {})
-        if number in known:
-            together = known.get("count", counted(name)[0]) if number == "bandwidth_gb_s" else 1.0
-            bought.append(known[number] * together / usd)
+    bought = [amount / usd[name] for name, amount in told.items()]
     return float(np.exp(np.mean(np.log(bought)))) if bought else otherwise
 
 
@@ -160,8 +148,7 @@ class Fit:
     def _can(self, machine: Machine, weights_gb: float) -> Floats:
         """Which of the grid's models could run there, failures of the GPU type (q) aside."""
         room = (_room(machine, weights_gb) > NEEDS)[:, None]
-        can: Floats = (room & np.array([machine.count == 1, True])).astype(float)
-        return can
+        return np.asarray((room & np.array([machine.count == 1, True])).astype(float))
 
     def _likelihood(self, tried: Tried, weights_gb: float) -> Floats:
         can = self._can(tried.machine, weights_gb)
@@ -171,8 +158,7 @@ class Fit:
             chance = 1 - (_room(tried.machine, weights_gb) > NEEDS)[:, None] * np.ones(2) * (1 - self.ceiling)
         else:
             chance = 1 - can * (1 - self._odd(tried.machine)) * (1 - self.ceiling)
-        possible: Floats = np.clip(chance, 1e-6, 1.0)  # nothing is impossible: the facts of a model may be wrong
-        return possible
+        return np.clip(chance, 1e-6, 1.0)  # nothing is impossible: the facts of a model may be wrong
 
 
 def prior() -> Fit:

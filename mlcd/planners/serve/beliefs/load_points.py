@@ -87,8 +87,7 @@ def _points(where: Places, cells: Sequence[Cell], error: Floats, at: NDArray[np.
 
 def _logs(numbers: Sequence[float]) -> Floats:
     """Of each number, which counts as `LEAST` at the least."""
-    logs: Floats = np.log(np.maximum(np.array(numbers, dtype=float), LEAST))
-    return logs
+    return np.asarray(np.log(np.maximum(np.array(numbers, dtype=float), LEAST)))
 
 
 def rows(points: LoadPoints, features: Floats, values: Floats) -> Shown:

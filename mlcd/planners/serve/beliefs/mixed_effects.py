@@ -34,7 +34,10 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from mlcd.core.configuration import Floats
+from mlcd.planners.serve.beliefs.draws import shares
 
+SeenRows = Sequence[tuple[Floats, Floats]]
+"""Features and values of each seen model."""
 ROUNDS = 30
 """Of expectation maximisation. Few models say little of variances; more rounds move them by less than that."""
 FAITH = 1.0
@@ -118,8 +121,7 @@ class Weights:
     @cached_property
     def _root(self) -> Floats:
         size, turn = np.linalg.eigh(self.covariance)
-        root: Floats = turn * np.sqrt(np.clip(size, 0.0, None))
-        return root
+        return np.asarray(turn * np.sqrt(np.clip(size, 0.0, None)))
 
 
 @dataclass(frozen=True)
@@ -131,9 +133,7 @@ class _Variances:
     noise: float
 
 
-def learn(
-    seen: Sequence[tuple[Floats, Floats]], groups: Sequence[Group], of: NDArray[np.intp], noise: float
-) -> Weights:
+def learn(seen: SeenRows, groups: Sequence[Group], of: NDArray[np.intp], noise: float) -> Weights:
     """A new model's weights after the features and values of the seen ones. `of`: the group of each feature.
 
     `noise`: a first guess at the standard deviation of the rest.
@@ -143,50 +143,35 @@ def learn(
     trusts = [np.ones(len(values)) for _, values in seen]
     for _ in range(ROUNDS if seen else 0):
         now, trusts = _improved(seen, trusts, of, first, now)
-    sums = [_sums(*each, now.noise) for each in zip(seen, trusts, strict=True)]
-    mean, covariance = _shared_weights(sums, _spreads(sums, now, of), now, of)
+    _, mean, covariance = _posterior(seen, trusts, of, now)
     return Weights(mean, covariance + np.diag(now.own[of]), now.noise)
 
 
-def _sums(seen: tuple[Floats, Floats], trust: Floats, noise: float) -> tuple[Floats, Floats]:
-    """b and S of one model."""
-    features, values = seen
-    weighed = features.T * (trust / noise)
-    return weighed @ values, weighed @ features
-
-
-def _spreads(sums: Sequence[tuple[Floats, Floats]], now: _Variances, of: NDArray[np.intp]) -> list[Floats]:
-    """The covariance of each model's own weights, were w known."""
-    prior = np.diag(1 / now.own[of])
-    return [np.linalg.inv(prior + s).astype(float, copy=False) for _, s in sums]
-
-
-def _shared_weights(
-    sums: Sequence[tuple[Floats, Floats]], spreads: Sequence[Floats], now: _Variances, of: NDArray[np.intp]
-) -> tuple[Floats, Floats]:
-    """Mean and covariance of w, every model's own weights left open."""
-    precision, pull = np.diag(1 / now.shared[of]), np.zeros(len(of))
-    for (b, s), spread in zip(sums, spreads, strict=True):
-        open_to_own = s @ spread
-        precision += s - open_to_own @ s
-        pull += b - open_to_own @ b
+def _posterior(
+    seen: SeenRows, trusts: Sequence[Floats], of: NDArray[np.intp], now: _Variances
+) -> tuple[list[tuple[Floats, Floats, Floats]], Floats, Floats]:
+    """Of each model b, S and the covariance of its own weights, were w known; mean and covariance of w itself."""
+    own, precision, pull = np.diag(1 / now.own[of]), np.diag(1 / now.shared[of]), np.zeros(len(of))
+    models = []
+    for (features, values), trust in zip(seen, trusts, strict=True):
+        weighed = features.T * (trust / now.noise)
+        b, s = weighed @ values, weighed @ features
+        spread = np.linalg.inv(own + s).astype(float, copy=False)
+        left_open = s @ spread  # its own weights are not known
+        precision += s - left_open @ s
+        pull += b - left_open @ b
+        models.append((b, s, spread))
     covariance = np.linalg.inv(precision)
-    return covariance @ pull, (covariance + covariance.T) / 2
+    return models, covariance @ pull, (covariance + covariance.T) / 2
 
 
 def _improved(
-    seen: Sequence[tuple[Floats, Floats]],
-    trusts: Sequence[Floats],
-    of: NDArray[np.intp],
-    first: _Variances,
-    now: _Variances,
+    seen: SeenRows, trusts: Sequence[Floats], of: NDArray[np.intp], first: _Variances, now: _Variances
 ) -> tuple[_Variances, list[Floats]]:
     """One round: the expected squares of all weights, and of the rest, are the next variances and trusts."""
-    sums = [_sums(each, trust, now.noise) for each, trust in zip(seen, trusts, strict=True)]
-    spreads = _spreads(sums, now, of)
-    mean, covariance = _shared_weights(sums, spreads, now, of)
+    models, mean, covariance = _posterior(seen, trusts, of, now)
     own_squares, rest, rows, fresh = np.zeros(len(of)), 0.0, 0, []
-    for (features, values), trust, (b, s), spread in zip(seen, trusts, sums, spreads, strict=True):
+    for (features, values), trust, (b, s, spread) in zip(seen, trusts, models, strict=True):
         pulled = spread @ s
         deviation = spread @ (b - s @ mean)
         own_squares += deviation**2 + np.diag(spread) + _squares(pulled, covariance)
@@ -206,8 +191,7 @@ def _improved(
 
 def _squares(rows: Floats, covariance: Floats) -> Floats:
     """The variance of each row times weights of that covariance."""
-    squares: Floats = np.sum((rows @ covariance) * rows, axis=1)
-    return squares
+    return np.asarray(np.sum((rows @ covariance) * rows, axis=1))
 
 
 def student(off: Floats, covariance: Floats) -> float:
@@ -219,8 +203,7 @@ def student(off: Floats, covariance: Floats) -> float:
 
 def _trust(squares: Floats, variance: Floats | float) -> Floats:
     """The expected precision of each row, in units of its usual one, after its deviation."""
-    trust: Floats = (TAIL + 1) / (TAIL + squares / variance)
-    return trust
+    return (TAIL + 1) / (TAIL + squares / variance)
 
 
 Chances = tuple[tuple[float, float], ...]
@@ -258,18 +241,13 @@ class Trusted:
 
     def draw(self, features: Floats, shown: Shown, count: int, rng: np.random.Generator) -> Floats:
         """Values that the model may show at each row of features; count x rows, a belief's share of the rows each."""
-        chances = np.exp(self.log_chances - np.logaddexp.reduce(self.log_chances))
-        shares = rng.multinomial(count, chances / chances.sum())
-        drawn = [
-            each.draw(features, shown, int(share), rng)
-            for each, share in zip(self.beliefs, shares, strict=True)
-            if share
-        ]
+        by_share = zip(self.beliefs, shares(self.log_chances, count, rng), strict=True)
+        drawn = [each.draw(features, shown, share, rng) for each, share in by_share if share]
         return np.vstack(drawn) if drawn else np.empty((0, len(features)))
 
 
 def trusted(
-    seen: Sequence[tuple[Floats, Floats]],
+    seen: SeenRows,
     groups: Sequence[Group],
     of: NDArray[np.intp],
     noise: float,
@@ -301,7 +279,7 @@ def sound(rest: float, usual: float) -> float:
     return float(np.exp(-0.5 * excess**2))
 
 
-def _where_untold(learnt: Weights, seen: Sequence[tuple[Floats, Floats]], guess: Floats) -> Weights:
+def _where_untold(learnt: Weights, seen: SeenRows, guess: Floats) -> Weights:
     """A feature that no seen model has, such as an accelerator, keeps its guess: none of them spoke against it."""
     has_feature = np.any([np.any(features != 0, axis=0) for features, _ in seen], axis=0) if seen else False
     return replace(learnt, mean=np.where(has_feature, learnt.mean, guess))

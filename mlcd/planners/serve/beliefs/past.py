@@ -253,7 +253,7 @@ def _split(
         np.zeros(count, dtype=int),
         np.arange(count) >= len(at),
     )
-    samples = [prior(field, cells).means(len(values)) for field in fields]
+    samples = [prior(field, cells).sample(len(values), None) for field in fields]
     explained = bent(samples, law, work, seen, steps=SPLIT_STEPS)
     return np.stack([each.at(np.arange(len(cells))) for each in explained], axis=1)
 

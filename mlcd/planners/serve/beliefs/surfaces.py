@@ -127,15 +127,14 @@ class Prior:
             total += sd**2 * (groups[at][:, None] == groups[at])
         return np.asarray(total)
 
-    def sample(self, count: int, rng: np.random.Generator) -> Samples:
-        """So many samples of the field."""
-        noises = [sd * rng.standard_normal((count, _count(groups))) for sd, groups in self.noises]
-        return Samples(self, rng.standard_normal((count, self.phi.shape[1])), noises)
+    def sample(self, count: int, rng: np.random.Generator | None) -> Samples:
+        """So many samples of the field; without an `rng`, so many times its mean."""
 
-    def means(self, count: int) -> Samples:
-        """The mean, so many times over."""
-        noises = [np.zeros((count, _count(groups))) for _, groups in self.noises]
-        return Samples(self, np.zeros((count, self.phi.shape[1])), noises)
+        def normal(columns: int) -> Floats:
+            return np.zeros((count, columns)) if rng is None else rng.standard_normal((count, columns))
+
+        noises = [sd * normal(int(groups.max(initial=-1)) + 1) for sd, groups in self.noises]
+        return Samples(self, normal(self.phi.shape[1]), noises)
 
 
 @dataclass(frozen=True)
@@ -164,10 +163,6 @@ class Samples:
         return Samples(self.prior, self.beta + push @ self.prior.phi[at], noises)
 
 
-def _count(groups: Indices) -> int:
-    return int(groups.max(initial=-1)) + 1
-
-
 def prior(field: Field, cells: Cells, spread: Spread | None = None, more: Sequence[Floats] = ()) -> Prior:
     """A field before any model was seen; or with another spread, and more columns to its basis."""
     phi = np.hstack([*more, basis(cells, spread or field.spread)])
@@ -193,41 +188,32 @@ class Law(NamedTuple):
     slopes: Callable[[Fields, Floats, Floats], Floats]
 
 
-def _device_value(z: Fields, work: Floats) -> Floats:
-    return np.asarray(np.logaddexp(z[1], z[2] + work))
+def _sum_value(z: Fields, work: Floats) -> Floats:
+    return np.asarray(np.logaddexp(z[-2], z[-1] + work))
 
 
-def _device_slopes(z: Fields, work: Floats, value: Floats) -> Floats:
-    share = np.exp(z[1] - value)
-    return np.stack([np.zeros_like(share), share, 1 - share], axis=1)
+def _sum_slopes(z: Fields, work: Floats, value: Floats) -> Floats:
+    share = np.exp(z[-2] - value)
+    no_part = [np.zeros_like(share)] * (len(z) - 2)
+    return np.stack([*no_part, share, 1 - share], axis=1)
 
 
 def _batch_value(z: Fields, work: Floats) -> Floats:
-    return np.asarray(np.logaddexp(SHARPNESS * z[0], SHARPNESS * _device_value(z, work)) / SHARPNESS)
+    return np.asarray(np.logaddexp(SHARPNESS * z[0], SHARPNESS * _sum_value(z, work)) / SHARPNESS)
 
 
 def _batch_slopes(z: Fields, work: Floats, value: Floats) -> Floats:
     share = np.exp(SHARPNESS * (z[0] - value))
-    slopes = (1 - share)[:, None, :] * _device_slopes(z, work, _device_value(z, work))
+    slopes = (1 - share)[:, None, :] * _sum_slopes(z, work, _sum_value(z, work))
     slopes[:, 0] = share
     return np.asarray(slopes)
 
 
-def _memory_value(z: Fields, log_batch: Floats) -> Floats:
-    return np.asarray(np.logaddexp(z[0], z[1] + log_batch))
-
-
-def _memory_slopes(z: Fields, log_batch: Floats, value: Floats) -> Floats:
-    share = np.exp(z[0] - value)
-    return np.stack([share, 1 - share], axis=1)
-
-
-DEVICE_TIME = Law(_device_value, _device_slopes)
-"""What a profile tells: the device alone. The host's floor, the first field, plays no part."""
+DEVICE_TIME = MEMORY_HELD = Law(_sum_value, _sum_slopes)
+"""What an empty batch takes, and each unit of work, by the last two fields. Of time it is what a profile tells: the
+device alone; the host's floor, the first field, plays no part. Of memory the work is the log batch."""
 BATCH_TIME = Law(_batch_value, _batch_slopes)
 """What a trial tells: the slower of host and device."""
-MEMORY_HELD = Law(_memory_value, _memory_slopes)
-"""What a model holds, and each request; the log batch is its work."""
 
 
 @dataclass(frozen=True)

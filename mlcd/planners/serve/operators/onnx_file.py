@@ -16,14 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mlcd.core.errors import MissingExtra, UserError
-from mlcd.planners.serve.operators.onnx_graph import (
-    attends,
-    external_files,
-    missing_data,
-    number_type,
-    table_rows,
-    weights,
-)
+from mlcd.planners.serve.operators import onnx_graph
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
@@ -140,11 +133,11 @@ def open_model(path: Path | str) -> OnnxModel:
     path = Path(path)
     _check_file(path)
     graph = _parsed(path).graph
-    missing = missing_data(graph, path.parent)
+    missing = onnx_graph.missing_data(graph, path.parent)
     if missing is not None:
         name, why = missing
         raise UserError(f"{path}: its weights are in '{name}', which {why}; put the whole file beside the model")
-    rows, given = table_rows(graph), {tensor.name for tensor in graph.initializer}
+    rows, given = onnx_graph.table_rows(graph), {tensor.name for tensor in graph.initializer}
     true_inputs = [each for each in graph.input if each.name not in given]  # old files also list weights as inputs
     inputs = tuple(_tensor(path, each, rows) for each in true_inputs)
     if not inputs:
@@ -152,7 +145,7 @@ def open_model(path: Path | str) -> OnnxModel:
     for each in true_inputs:
         if not each.type.tensor_type.HasField("shape"):
             raise UserError(f"{path}: its input '{each.name}' has no shape; export it with one")
-    parameters, kinds = weights(graph)
+    parameters, kinds = onnx_graph.weights(graph)
     kind = max(kinds, key=lambda name: kinds[name], default="float32")
     return OnnxModel(
         path=path,
@@ -162,14 +155,14 @@ def open_model(path: Path | str) -> OnnxModel:
         parameters=parameters,
         operators=Counter(node.op_type for node in graph.node),
         precision=_PRECISIONS.get(kind, "fp32"),
-        attends=attends(graph),
+        attends=onnx_graph.attends(graph),
     )
 
 
 def files_of(path: Path) -> dict[str, Path]:
     """The file of a model and those of its weights, each by its path beside the model."""
     _check_file(path)
-    names = (path.name, *sorted(external_files(_parsed(path).graph)))
+    names = (path.name, *sorted(onnx_graph.external_files(_parsed(path).graph)))
     return {name: path.parent / name for name in names}
 
 
@@ -220,5 +213,5 @@ def _tensor(path: Path, value: Any, rows: Mapping[str, int]) -> Tensor:
         axis.dim_value if axis.dim_value > 0 else axis.dim_param or f"{value.name}.{place}"
         for place, axis in enumerate(value.type.tensor_type.shape.dim)
     )
-    dtype = number_type(value.type.tensor_type.elem_type).name
+    dtype = onnx_graph.number_type(value.type.tensor_type.elem_type).name
     return Tensor(value.name, dtype, shape, rows.get(value.name))

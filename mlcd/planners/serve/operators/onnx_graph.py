@@ -45,24 +45,27 @@ def tensors(graph: Any) -> Iterator[Any]:
                 yield from (*([attribute.t] if attribute.HasField("t") else ()), *attribute.tensors)
 
 
+def _external(graph: Any) -> Iterator[tuple[Any, dict[str, str]]]:
+    """The tensors that are kept in other files, each with where it is kept."""
+    for tensor in tensors(graph):
+        if tensor.data_location == _EXTERNAL:
+            yield tensor, {entry.key: entry.value for entry in tensor.external_data}
+
+
 def external_files(graph: Any) -> set[str]:
     """The files beside the model that hold some of its weights."""
-    external = [tensor for tensor in tensors(graph) if tensor.data_location == _EXTERNAL]
-    return {entry.value for tensor in external for entry in tensor.external_data if entry.key == "location"}
+    return {where["location"] for _, where in _external(graph) if "location" in where}
 
 
 def missing_data(graph: Any, folder: Path) -> tuple[str, str] | None:
     """The first external file of weights that is missing or too short, and what is wrong with it."""
-    for tensor in tensors(graph):
-        if tensor.data_location != _EXTERNAL:
-            continue
-        external = {entry.key: entry.value for entry in tensor.external_data}
-        name = external.get("location", "")
+    for tensor, where in _external(graph):
+        name = where.get("location", "")
         file = folder / name
         if not name or not file.is_file():
             return name, "does not exist"
-        length = int(external.get("length", int(prod(tensor.dims) * item_bytes(tensor.data_type))))
-        needed = int(external.get("offset", 0)) + length
+        length = int(where.get("length", int(prod(tensor.dims) * item_bytes(tensor.data_type))))
+        needed = int(where.get("offset", 0)) + length
         if file.stat().st_size < needed:
             return name, f"is cut short: {file.stat().st_size:,} bytes, and at least {needed:,} are needed"
     return None
