@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum
 
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
@@ -20,37 +20,22 @@ from mlcd.reports.serve.words import decision_sentence
 LANGUAGE = {Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95}
 
 
-class Part(StrEnum):
-    """What a knob sets."""
+class Part(Enum):
+    """What a knob sets, and the names of such knobs."""
 
-    BATCH = "batch"
-    WAIT = "wait"
-    THREADS = "threads"
-    CORES = "cores"
-    MEMORY = "memory"
-    PRECISION = "precision"
-    SHARE = "share"
-    GPUS = "gpus"
-    INSTANCES = "instances"
-    LOAD = "load"
-    OTHER = "other"
+    BATCH = ("batch",)
+    WAIT = ("max_wait_ms",)
+    THREADS = ("threads",)
+    CORES = ("cores", "cpu_cores")
+    MEMORY = ("memory_gb",)
+    PRECISION = ("precision",)
+    SHARE = ("sm_share",)
+    GPUS = ("gpus", "n_gpus")
+    INSTANCES = ("instances",)
+    LOAD = ("users", "concurrency")
+    OTHER = ()
 
 
-PARTS = {
-    "batch": Part.BATCH,
-    "max_wait_ms": Part.WAIT,
-    "threads": Part.THREADS,
-    "cores": Part.CORES,
-    "cpu_cores": Part.CORES,
-    "memory_gb": Part.MEMORY,
-    "precision": Part.PRECISION,
-    "sm_share": Part.SHARE,
-    "gpus": Part.GPUS,
-    "n_gpus": Part.GPUS,
-    "instances": Part.INSTANCES,
-    "users": Part.LOAD,
-    "concurrency": Part.LOAD,
-}
 OWN: Mapping[str, Knob] = {"threads": 1, "batch": 1, "max_wait_ms": 5.0}
 """How MLCD's own server is set where no knob says so: what was measured is deployed. A test compares them."""
 
@@ -145,7 +130,7 @@ SINGLE = frozenset(Part) - {Part.OTHER, Part.LOAD, Part.PRECISION}
 
 def part_of(name: str) -> Part:
     """What a knob of this name sets."""
-    return PARTS.get(name, Part.OTHER)
+    return next((part for part in Part if name in part.value), Part.OTHER)
 
 
 def holds(part: Part, value: Knob) -> float | None:
