@@ -126,9 +126,9 @@ def clean(older: float | None, cloud: bool, output: str) -> None:
         return
     results, _ = consoles()
     for each in cleaned:
-        results.print(f"{each.what}: {each.outcome}", highlight=False, markup=False)
+        results.print(f"{each.what}: {each.outcome}", markup=False)
     if not cleaned:
-        results.print("Nothing was left behind.", highlight=False)
+        results.print("Nothing was left behind.")
 
 
 def _local_logs(run: str, number: int | None, process: int, follow: bool) -> Iterator[str]:

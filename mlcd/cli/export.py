@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from mlcd.cli.options import FILE, cannot_write, open_ledger, output, print_json, run_name, write_file
+from mlcd.cli.options import FILE, open_ledger, output, print_json, run_name, write_file, writing
 from mlcd.core.errors import UserError, WrongState
 from mlcd.core.ledger import Account
 from mlcd.core.planner import planner_of
@@ -124,19 +124,15 @@ def _copy_model(deployment: Deployment, to: Path) -> str:
     if not deployment.path or not source.is_file():
         return f"Put the model's file at {to}" + (f": {source} does not exist." if deployment.path else ".")
     _make(to)
-    try:
+    with writing(to, "--to-dir"):
         shutil.copyfile(source, to)
         weights = source.with_name(f"{source.name}.data")
         if weights.is_file():
             shutil.copyfile(weights, to.with_name(weights.name))
-    except OSError as error:
-        raise cannot_write(to, error, "--to-dir") from error
     return f"Copied {source} to {to}."
 
 
 def _make(path: Path) -> None:
     """Make the folder of this file."""
-    try:
+    with writing(path.parent, "--to-dir"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(path.parent, error, "--to-dir") from error

@@ -84,7 +84,7 @@ def agree(words: str, yes: bool) -> None:
 def print_note(words: str, console: Console) -> None:
     """Print a note: limits of the machines, how long it may take, what the cloud charges."""
     if words:
-        console.print(f"  -  {words}", style="yellow", highlight=False, markup=False)
+        console.print(f"  -  {words}", style="yellow", markup=False)
 
 
 def print_detached(run: str, output: str, by: str, **facts: object) -> int:
@@ -152,13 +152,13 @@ def print_end(
         show_outcome(results, account)
         decided = decision is not None and decision.configuration is not None
         if decided and not planner.launches:
-            results.print(planner.next_step.format(run=name), highlight=False, markup=False)
+            results.print(planner.next_step.format(run=name), markup=False)
         elif decided and not launched:
-            results.print(f"Not run. Run it with: mlcd launch {name}", highlight=False)
+            results.print(f"Not run. Run it with: mlcd launch {name}")
         if account.status == "failed" and account.history.saved_samples:
-            results.print(f"Go on from what is saved: {how_to_raise(name, account)}", highlight=False)
+            results.print(f"Go on from what is saved: {how_to_raise(name, account)}")
         curve = f", mlcd curves {name}" if decision is not None and decision.curve else ""
-        results.print(f"More: mlcd show {name}, mlcd report {name}{curve}", style="dim", highlight=False)
+        results.print(f"More: mlcd show {name}, mlcd report {name}{curve}", style="dim")
     if decision is not None and decision.configuration is None:
         return INFEASIBLE
     return UNFINISHED if account.ended is not None and not account.ended.finished else 0

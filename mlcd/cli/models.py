@@ -50,9 +50,9 @@ def models(ctx: click.Context, output: str) -> None:
     if stored:
         results.print(_models_table(stored))
     elif not broken:
-        results.print("No model yet. A run of mlcd scale leaves one behind.", highlight=False)
+        results.print("No model yet. A run of mlcd scale leaves one behind.")
     for each in broken:
-        progress.print(f"mlcd: {each.because}", highlight=False, markup=False, soft_wrap=True)
+        progress.print(f"mlcd: {each.because}", markup=False, soft_wrap=True)
 
 
 @models.command()
@@ -194,7 +194,7 @@ def _print_facts(results: Console, name: str, stored: StoredModel) -> None:
         "Written by": f"MLCD {stored.version}, format {stored.format}",
     }
     for fact, words in facts.items():
-        results.print(f"{fact:<11}{words}", highlight=False, markup=False, soft_wrap=True)
+        results.print(f"{fact:<11}{words}", markup=False, soft_wrap=True)
     results.print()
 
 

@@ -139,7 +139,7 @@ def begin_remote(server: Server, submission: Submission, how: How) -> int:
         submission,
         launch,
         partial(agree, yes=how.yes),
-        lambda words: progress.print(escape(words), highlight=False),
+        lambda words: progress.print(escape(words)),
     )
     run = RemoteRun(server, name, how.output, launches=launch)
     return run.left() if how.detach else _see_through(run, how)
