@@ -132,7 +132,6 @@ def clean(older: float | None, cloud: bool, output: str) -> None:
 
 
 def _local_logs(run: str, number: int | None, process: int, follow: bool) -> Iterator[str]:
-    """The log of a launch on this machine."""
     ledger = open_ledger()
     name = ledger.find(run)
     stored = launches_here()
@@ -173,5 +172,4 @@ def _leave_queue(ledger: Ledger, run: str) -> None:
 
 
 def _audit(ledger: Ledger, action: str, about: str, detail: str) -> None:
-    """Write to the audit log, as a service does."""
     Audit(ledger.database, lambda: datetime.now(UTC)).write(command_line_user(), action, about, detail=detail)

@@ -152,7 +152,6 @@ def _document(stored: StoredModel) -> Row:
 
 
 def _models_table(stored: dict[str, StoredModel]) -> Table:
-    """A row for each model."""
     columns = ("NAME", "LEARNED (UTC)", "CLOUD", "ARCHITECTURE", "DATA", "OPTIMISER", "MACHINES", "TARGET")
     table = plain_table(columns, ["EPOCHS"])
     for name, one in stored.items():
@@ -173,7 +172,6 @@ def _models_table(stored: dict[str, StoredModel]) -> Table:
 
 
 def _print_facts(results: Console, name: str, stored: StoredModel) -> None:
-    """Print where a model was learned, a line for each fact."""
     identity, job = stored.identity, stored.identity.fingerprint
     details = [job.architecture or "an unknown architecture", f"on {job.data or 'unknown data'}"]
     details += [f"by {job.optimizer}"] if job.optimizer else []

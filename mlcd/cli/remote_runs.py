@@ -116,7 +116,6 @@ class RemoteRun(AnyRun):
         return print_detached(self.name, self.output, f"with {self.server.url}", server=self.server.url)
 
     def _wait_for_release(self) -> None:
-        """Wait until the worker that has decided releases the run."""
         for _ in range(round(RELEASE_TIMEOUT_S / POLL_S)):
             self.ledger.newer(self.name)
             if not self.ledger.is_driven(self.name):
@@ -177,7 +176,6 @@ def launch_remote(server: Server, run: str, how: How) -> int:
 
 
 def _see_through(run: RemoteRun, how: How) -> int:
-    """Follow the run from where it stands to its end."""
     return run.end(
         launched=run.see_through(
             not how.decide_only,

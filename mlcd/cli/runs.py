@@ -176,7 +176,6 @@ def _spent_by_provenance(accounts: Iterable[Account]) -> dict[str, float]:
 
 
 def _cells(name: str, started_at: datetime, account: Account, status: str) -> tuple[str, ...]:
-    """A run's row."""
     job, decision, history = account.job, account.decision, account.history
     return (
         name,

@@ -76,7 +76,7 @@ def sentences(story: Story) -> tuple[str, str]:
     certificate = f"; {certificate_words(decision, f'within {within}')}" if within else ""
     if story.account.ended is not None:
         used = f"{format_duration(history.elapsed_s)} and {format_usd(history.spent_usd)} in total"
-        if story.status is Status.FINISHED:
+        if story.account.status is Status.FINISHED:
             return f"{sentence}: finished, {used}{certificate}.", ""
         return f"{sentence}: the job did not finish, {used}.", f"{story.account.ended.because}."
     if decision.forecast is not None:
@@ -84,12 +84,12 @@ def sentences(story: Story) -> tuple[str, str]:
     stopped = f"The final run was stopped. Go on with: mlcd resume {story.run}"
     now = {Status.RUNNING: "The job itself is running.", Status.STOPPED: stopped}
     fallback = fallback_words(decision) if within else ""
-    return f"{sentence}{certificate}{fallback}.", now.get(story.status, "")
+    return f"{sentence}{certificate}{fallback}.", now.get(story.account.status, "")
 
 
 def undecided(story: Story, doing: str, tried: str, best: str = "") -> tuple[str, str]:
     """Where a run stands that has no decision yet. `best`: the best so far, in words."""
-    stopped = story.status is Status.STOPPED
+    stopped = story.account.status is Status.STOPPED
     sentence = f"{'Stopped' if stopped else f'Still {doing}'} after {tried}"
     sentence += f", {format_usd(story.account.history.spent_usd)} spent" + (f"; best so far {best}" if best else "")
     now = "This page shows the run as it stood; make it again later."

@@ -179,7 +179,6 @@ def line(words: str) -> str:
 
 
 def _source(service: ServingTask, account: Account) -> str:
-    """Where the figures come from."""
     if service.endpoint is not None:
         return line(f"{account.provenance}, of the server at {service.endpoint.url}")
     return f"{account.provenance}, of MLCD's own server" if service.path else str(account.provenance)

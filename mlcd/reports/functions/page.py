@@ -60,7 +60,7 @@ def sentences(story: Story) -> tuple[str, str]:
     if ended is None:
         stopped = f"The run was stopped. Go on with: mlcd resume {story.run}"
         now = {Status.RUNNING: "The run is under way.", Status.STOPPED: stopped}
-        return _sentence(decision_sentence(decision, story.job)), now.get(story.status, "")
+        return _sentence(decision_sentence(decision, story.job)), now.get(story.account.status, "")
     used = f"{format_duration(history.elapsed_s)} and {format_usd(history.spent_usd)} in total"
     outcome = f"{ended.because}; {used}" if ended.finished else f"it did not finish: {ended.because}; {used}"
     target = story.job.target
