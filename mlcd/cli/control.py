@@ -119,7 +119,9 @@ def clean(older: float | None, cloud: bool, output: str) -> None:
     mlcd clean
     """
     ledger = open_ledger()
-    cleaned = [*control.clean(ledger), *(_swept(ledger) if cloud else ())]
+    cleaned = list(control.clean(ledger))
+    if cloud:  # machines that SkyPilot does not know any more
+        cleaned += [Cleaned(str(each.machine), each.outcome) for each in sweep(home(), ledger.driven(), AWS)]
     cleaned += _old(ledger, older) if older is not None else ()
     if output == "json":
         print_json({"cleaned": [asdict(each) for each in cleaned]})
@@ -149,11 +151,6 @@ def _local_logs(run: str, number: int | None, process: int, follow: bool) -> Ite
 def _request(server: Server, action: Action, run: str, **more: bool) -> str:
     """Ask a server to stop or end a run, started or not; return its words."""
     return request_action(server, action, RemoteLedger(server).find(run) if run == "last" else run, **more)
-
-
-def _swept(ledger: Ledger) -> list[Cleaned]:
-    """Terminate machines that SkyPilot does not know any more."""
-    return [Cleaned(str(each.machine), each.outcome) for each in sweep(home(), ledger.driven(), AWS)]
 
 
 def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:

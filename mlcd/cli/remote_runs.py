@@ -133,13 +133,7 @@ def begin_remote(server: Server, submission: Submission, how: How) -> int:
     how.confirm_detached()
     launch = how.unasked and is_launched(submission.kind)
     _, progress = consoles()
-    name = submit(
-        server,
-        submission,
-        launch,
-        partial(agree, yes=how.yes),
-        lambda words: progress.print(escape(words)),
-    )
+    name = submit(server, submission, launch, partial(agree, yes=how.yes), lambda words: progress.print(escape(words)))
     run = RemoteRun(server, name, how.output, launches=launch)
     return run.left() if how.detach else _see_through(run, how)
 

@@ -1,4 +1,4 @@
-"""The top of a run's page: the answer in a sentence, the key figures, and the sum that makes it safe.
+"""The top of a run's page: the answer in a sentence, and the key figures.
 
 Here of jobs on machines; of others in `mlcd.reports.functions` and `mlcd.reports.serve`.
 """
@@ -9,20 +9,11 @@ from collections.abc import Callable
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.decision import Decision, Forecast
-from mlcd.core.forecasts import keeps_limits
 from mlcd.core.job import Goal
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.reports.story import Story
-from mlcd.reports.words import (
-    all_the_work_words,
-    certificate_words,
-    fallback_words,
-    limits_words,
-    relaxation_words,
-    slow_rate_words,
-    where_words,
-)
+from mlcd.reports.words import all_the_work_words, certificate_words, fallback_words, limits_words, relaxation_words
 
 Card = tuple[str, str, str]
 """A key figure: its name, its value, and a note on it."""
@@ -54,13 +45,6 @@ def limit_cards(story: Story) -> list[Card]:
         left = left_words(goal.deadline_s - history.elapsed_s, format_duration)
         shown.append(("Deadline", format_duration(goal.deadline_s), left))
     return shown
-
-
-def reserve_note(story: Story, ahead: Forecast) -> str:
-    """What the reserve's equations say, in a sentence."""
-    verb = "stays within" if keeps_limits(story.goal, story.search, ahead) else "does not stay within"
-    rate = "the slow end of the measured rate" if story.decision is None else slow_rate_words(story.decision)
-    return f"What the search took, plus finishing{where_words(ahead)} at {rate}, {verb} the limit."
 
 
 def sentences(story: Story) -> tuple[str, str]:

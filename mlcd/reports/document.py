@@ -19,19 +19,10 @@ from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Planned, al
 from mlcd.planners.scale.nouns import ScalingTask, batch_of, noise_of
 from mlcd.planners.serve.nouns import ServingTask, eased, knobs_of
 from mlcd.reports.functions.document import allocated, functions_job, functions_run, plans_of
-from mlcd.reports.run_document import (
-    NotBegun,
-    OtherLaunch,
-    OtherRun,
-    RunDocument,
-    ScaleRun,
-    ServeRun,
-    TrainRun,
-    TuneRun,
-)
+from mlcd.reports.run_document import NotBegun, OtherLaunch, OtherRun, RunDocument, ScaleRun, TrainRun
 from mlcd.reports.run_document.core import CurvePoint, LaunchResult, RunDecision, RunForecast, RunRelaxation, RunTarget
-from mlcd.reports.run_document.serve import ServeDecision
-from mlcd.reports.run_document.tune import TuneDecision
+from mlcd.reports.run_document.serve import ServeDecision, ServeRun
+from mlcd.reports.run_document.tune import TuneDecision, TuneRun
 from mlcd.reports.serve.document import caps_of, load_test, served_job, trials_of
 from mlcd.reports.story import Story, Tried
 

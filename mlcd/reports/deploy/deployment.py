@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -42,15 +42,12 @@ OWN: Mapping[str, Knob] = {"threads": 1, "batch": 1, "max_wait_ms": 5.0}
 
 @dataclass(frozen=True, slots=True)
 class PlacedKnob:
-    """A knob, and where it went in a target's files; `where` is empty for one that is not in them, and `note` says
-    what to do instead. `own`: it was no knob, but how the trials' server is set by itself.
-    """
+    """A knob, and where it went in a target's files; without a `where` it is not in them: `note` says what to do."""
 
     name: str
     value: Knob
     where: str = ""
     note: str = ""
-    own: bool = False
 
     def __str__(self) -> str:
         name = self.name if re.fullmatch(r"[\w.-]+", self.name, re.ASCII) else json.dumps(self.name)
@@ -108,20 +105,20 @@ class Deployment:
         name = self.name_of(Part.PRECISION)
         return name is None or self.settings[name] == "fp32"
 
-    def placed(self, where: Callable[[Part], str], notes: Mapping[Part, str]) -> tuple[PlacedKnob, ...]:
-        """Where each knob went. `where`: a target's field for a part, '' if it has none; `notes`: what to do then."""
-        return tuple(self._placed(name, value, where, notes) for name, value in self.settings.items())
+    def placed(self, fields: Mapping[Part, str], notes: Mapping[Part, str]) -> tuple[PlacedKnob, ...]:
+        """Where each knob went. `fields`: those of a target, by part; `notes`: what to do where it has none."""
+        return tuple(self._placed(name, value, fields, notes) for name, value in self.settings.items())
 
-    def _placed(self, name: str, value: Knob, where: Callable[[Part], str], notes: Mapping[Part, str]) -> PlacedKnob:
-        part, own = part_of(name), name not in dict(self.knobs)
-        note = "no knob of this run: so the server of its trials was set" if own else ""
+    def _placed(self, name: str, value: Knob, fields: Mapping[Part, str], notes: Mapping[Part, str]) -> PlacedKnob:
+        part = part_of(name)
+        note = "" if name in dict(self.knobs) else "no knob of this run: so the server of its trials was set"
         if part is Part.PRECISION and value == "fp32":
-            return PlacedKnob(name, value, "the model's file, as it is", note, own)
+            return PlacedKnob(name, value, "the model's file, as it is", note)
         if self.name_of(part) != name and part in SINGLE:
             return PlacedKnob(name, value, note=f"{self.name_of(part)} is the knob that sets this")
-        if holds(part, value) is None or not where(part):
+        if holds(part, value) is None or part not in fields:
             return PlacedKnob(name, value, note=notes.get(part, "nothing here is set by it; set it where it belongs"))
-        return PlacedKnob(name, value, where(part), note, own)
+        return PlacedKnob(name, value, fields[part], note)
 
 
 SINGLE = frozenset(Part) - {Part.OTHER, Part.LOAD, Part.PRECISION}

@@ -1,8 +1,7 @@
-"""The page of a run on functions: the answer in a sentence, the key figures, the sum that makes it safe, the tables."""
+"""The page of a run on functions: the answer in a sentence, the key figures, the tables."""
 
 from __future__ import annotations
 
-from mlcd.core.decision import Forecast
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.functions.nouns import on_functions, plan_of
@@ -26,14 +25,6 @@ def cards(story: Story) -> list[Card]:
         whose = f"trial {last.trial}, " if on_functions(story.job).tuning is not None else ""
         found.append(("Best loss" if whose else "Loss", f"{last.loss:.4g}", f"{whose}after epoch {last.number}"))
     return [*found, *limit_cards(story)]
-
-
-def reserve_note(story: Story, ahead: Forecast) -> str:
-    """What the reserve's equations say, in a sentence."""
-    goal, gone = story.goal, story.search
-    holds = goal.allows(gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
-    verb = "stays within" if holds else "does not stay within"
-    return f"What calibrating took, plus the plan at the slow end of the calibration's spread, {verb} the limit."
 
 
 def _planned_cards(story: Story) -> list[Card]:

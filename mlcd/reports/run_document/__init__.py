@@ -15,7 +15,7 @@ from mlcd.reports.run_document.core import LaunchResult, RunCore, RunDecision, S
 from mlcd.reports.run_document.serve import ServeRun
 from mlcd.reports.run_document.tune import TuneRun
 
-__all__ = ["NotBegun", "OtherRun", "RunDocument", "ScaleRun", "ServeRun", "TrainRun", "TuneRun"]
+__all__ = ["NotBegun", "OtherRun", "RunDocument", "ScaleRun", "TrainRun"]
 
 
 class OtherLaunch(LaunchResult):
