@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from mlcd.cli.options import consoles, print_answer, print_json
+from mlcd.core.decision import Decision
 from mlcd.core.errors import Interrupted, UserError
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Decided, Line, Started
@@ -44,13 +45,17 @@ class How:
         if asks and not agreed("Run what is decided, without asking again?"):
             raise Interrupted("nothing was started; to stop at the decision: --detach --decide-only")
 
+    def agrees(self, decision: Decision) -> bool:
+        """Whether the decision may be run: the user is asked, unless there is nothing to ask."""
+        return self.yes or decision.done or agreed("Run it?")
+
 
 def can_ask() -> bool:
     """Whether there is a terminal to ask the user on."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def agreed(question: str = "Run it?") -> bool:
+def agreed(question: str) -> bool:
     """Ask the user; True without a terminal."""
     return not can_ask() or click.confirm(question, default=True, err=True)
 

@@ -17,7 +17,6 @@ from mlcd.cli.messages import (
     How,
     agree,
     agree_to_limits,
-    agreed,
     detached_error,
     print_detached,
     print_end,
@@ -170,13 +169,8 @@ def launch_remote(server: Server, run: str, how: How) -> int:
 
 
 def _see_through(run: RemoteRun, how: How) -> int:
-    return run.end(
-        launched=run.see_through(
-            not how.decide_only,
-            lambda purpose: nullcontext(lambda: False),
-            lambda decision: how.yes or decision.done or agreed(),
-        )
-    )
+    launched = run.see_through(not how.decide_only, lambda purpose: nullcontext(lambda: False), how.agrees)
+    return run.end(launched=launched)
 
 
 def _is_decided(account: Account) -> bool:

@@ -15,16 +15,7 @@ import numpy as np
 
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.functions.nouns import (
-    Allocation,
-    Epoch,
-    Planned,
-    Stage,
-    StagePlan,
-    allocation_of,
-    evidence_of,
-    on_functions,
-)
+from mlcd.planners.functions.nouns import Allocation, Epoch, Planned, Stage, allocation_of, evidence_of, on_functions
 from mlcd.reports.functions.words import best_epoch, chosen_plan, stage_number
 
 MOST_POINTS = 12
@@ -36,9 +27,8 @@ MOST_ROWS = 15
 class StageRow:
     """One stage as it went: its launches together.
 
-    `kept`: the trials that go on, None while that is not known. `epochs`: every epoch of every trial that was reported,
-    `trials`: how many have reported any. `allocation`: what each trial was given, last: a stage that broke may have
-    been planned again. `best`: the best of the trials at the stage's end.
+    `kept`: the trials that go on, None while that is not known. `allocation`: what each trial was given, last: a stage
+    that broke may have been planned again. `trials`: how many have reported any epoch. `best`: the best at its end.
     """
 
     number: int
@@ -46,7 +36,6 @@ class StageRow:
     planned: Planned | None
     launches: tuple[Measurement, ...]
     kept: int | None
-    epochs: tuple[Epoch, ...]
     allocation: Allocation | None
     trials: int
     best: Epoch | None
@@ -92,14 +81,15 @@ def stage_rows(account: Account) -> tuple[StageRow, ...]:
     task = on_functions(account.job)
     stages = task.tuning.stages if task.tuning is not None else ()
     plan = chosen_plan(account.decision) if account.decision is not None else None
+    planned = dict(enumerate(plan.stages, 1)) if plan is not None else {}
     of_stage: dict[int, list[Measurement]] = {}
     for number, launch in zip(_numbers(account), account.history.runs, strict=True):
         of_stage.setdefault(number, []).append(launch)
-    return tuple(_stage_row(stages, number, of_stage[number], plan) for number in sorted(of_stage))
+    return tuple(_stage_row(stages, number, of_stage[number], planned.get(number)) for number in sorted(of_stage))
 
 
 def _stage_row(
-    stages: Sequence[Stage], number: int, launches: Sequence[Measurement], plan: StagePlan | None
+    stages: Sequence[Stage], number: int, launches: Sequence[Measurement], planned: Planned | None
 ) -> StageRow:
     stage, kept = stages[number - 1], stages[number].trials if number < len(stages) else 1
     epochs = tuple(epoch for launch in launches for epoch in evidence_of(launch).epochs)
@@ -107,10 +97,9 @@ def _stage_row(
     return StageRow(
         number,
         stage,
-        plan.stages[number - 1] if plan is not None and number <= len(plan.stages) else None,
+        planned,
         tuple(launches),
         kept if len(ended) >= stage.trials else None,
-        epochs,
         allocation_of(launches[-1].configuration),
         trials=len({epoch.trial for epoch in epochs}),
         best=best_epoch(epochs) if epochs else None,

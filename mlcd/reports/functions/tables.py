@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -13,16 +14,7 @@ from mlcd.core.ledger import Account
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan, on_functions, plan_of
 from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, brief, epoch_rows, folded, marks, stage_rows
-from mlcd.reports.functions.words import (
-    basis_words,
-    chosen_plan,
-    compared_methods,
-    fine_usd,
-    gap_words,
-    plan_name,
-    short_s,
-    source_words,
-)
+from mlcd.reports.functions.words import basis_words, chosen_plan, compared_methods, plan_name, short_s, source_words
 from mlcd.reports.terminal import Columns, Row, rich_table
 
 CANNOT = "no plan within the limits"
@@ -137,6 +129,23 @@ def _folded_cells(rows: Sequence[EpochRow]) -> list[str]:
     where = f"{counted(len(epochs), 'epoch')} on the same"
     cells = [f"{first.number}-{last.number}", where, f"{last.loss:.4g}", *(f"~{short_s(part)}" for part in parts)]
     return [*cells, *_took(seconds, usd), ""]
+
+
+def fine_usd(usd: float) -> str:
+    """'$0.00123': three digits, of what one trial or one epoch costs."""
+    if usd <= 0 or usd >= 1:
+        return format_usd(usd)
+    return f"${usd:.{2 - math.floor(math.log10(usd))}f}"
+
+
+def gap_words(number: float, chosen: float) -> str:
+    """'+204 %', '-3.1 %', 'same': against what was chosen."""
+    if chosen <= 0:
+        return ""
+    percent = 100 * (number / chosen - 1)
+    if abs(percent) < 0.05:
+        return "same"
+    return f"{percent:+,.0f} %" if abs(percent) >= 9.95 else f"{percent:+.1f} %"
 
 
 def _allocated(allocation: Allocation) -> list[str]:
