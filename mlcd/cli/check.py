@@ -69,9 +69,9 @@ def check(backend: str | None, output: str) -> int:
         console, _ = consoles()
         for c in results:
             mark = "[green]✔[/green]" if c.ok else "[yellow]-[/yellow]"
-            console.print(f"{mark} [bold]{c.what}[/bold]  {escape(c.found)}", highlight=False)
+            console.print(f"{mark} [bold]{c.what}[/bold]  {escape(c.found)}")
             if c.to_do:
-                console.print(f"    {c.to_do}", style="dim", highlight=False, markup=False)
+                console.print(f"    {c.to_do}", style="dim", markup=False)
     return 0 if all(c.ok for c in results if c.needed) else 1
 
 

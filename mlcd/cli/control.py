@@ -119,20 +119,21 @@ def clean(older: float | None, cloud: bool, output: str) -> None:
     mlcd clean
     """
     ledger = open_ledger()
-    cleaned = [*control.clean(ledger), *(_swept(ledger) if cloud else ())]
+    cleaned = list(control.clean(ledger))
+    if cloud:  # machines that SkyPilot does not know any more
+        cleaned += [Cleaned(str(each.machine), each.outcome) for each in sweep(home(), ledger.driven(), AWS)]
     cleaned += _old(ledger, older) if older is not None else ()
     if output == "json":
         print_json({"cleaned": [asdict(each) for each in cleaned]})
         return
     results, _ = consoles()
     for each in cleaned:
-        results.print(f"{each.what}: {each.outcome}", highlight=False, markup=False)
+        results.print(f"{each.what}: {each.outcome}", markup=False)
     if not cleaned:
-        results.print("Nothing was left behind.", highlight=False)
+        results.print("Nothing was left behind.")
 
 
 def _local_logs(run: str, number: int | None, process: int, follow: bool) -> Iterator[str]:
-    """The log of a launch on this machine."""
     ledger = open_ledger()
     name = ledger.find(run)
     stored = launches_here()
@@ -152,11 +153,6 @@ def _request(server: Server, action: Action, run: str, **more: bool) -> str:
     return request_action(server, action, RemoteLedger(server).find(run) if run == "last" else run, **more)
 
 
-def _swept(ledger: Ledger) -> list[Cleaned]:
-    """Terminate machines that SkyPilot does not know any more."""
-    return [Cleaned(str(each.machine), each.outcome) for each in sweep(home(), ledger.driven(), AWS)]
-
-
 def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:
     """Delete old logs and models; return what was deleted."""
     dropped = list(drop_old(ledger, home(), datetime.now(UTC) - timedelta(seconds=older_s)))
@@ -173,5 +169,4 @@ def _leave_queue(ledger: Ledger, run: str) -> None:
 
 
 def _audit(ledger: Ledger, action: str, about: str, detail: str) -> None:
-    """Write to the audit log, as a service does."""
     Audit(ledger.database, lambda: datetime.now(UTC)).write(command_line_user(), action, about, detail=detail)

@@ -9,16 +9,7 @@ from typing import Any
 
 import click
 
-from mlcd.cli.messages import (
-    EntryPrinter,
-    How,
-    agree_to_limits,
-    agree_to_rent,
-    agreed,
-    print_detached,
-    print_end,
-    print_note,
-)
+from mlcd.cli.messages import EntryPrinter, How, agree_to_limits, agree_to_rent, print_detached, print_end, print_note
 from mlcd.cli.options import detached, open_ledger, output, run_name, run_options, with_options
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.reconcile import bill_note
@@ -160,7 +151,7 @@ def see_through(run: Run, live: Live, how: How) -> int:
 
     def agree(decision: Decision) -> bool:
         nonlocal may_launch
-        may_launch = how.yes or decision.done or agreed()
+        may_launch = how.agrees(decision)
         return may_launch
 
     with survive_hangup(run.name, lambda: may_launch):

@@ -8,20 +8,13 @@ from pathlib import Path
 
 import click
 
-from mlcd.cli.options import FILE, cannot_write, open_ledger, output, print_json, run_name, write_file
-from mlcd.core.errors import UserError, WrongState
+from mlcd.cli.options import FILE, open_ledger, output, print_json, run_name, write_file, writing
+from mlcd.core.errors import UserError
 from mlcd.core.ledger import Account
-from mlcd.core.planner import planner_of
 from mlcd.reports.deploy.deployment import Deployment, Export, deployment_of
 from mlcd.reports.deploy.lambda_ import lambda_configuration
 from mlcd.reports.deploy.targets import TARGETS
 from mlcd.reports.skypilot import task_of, task_text
-
-NO_TASK = {
-    "serve": "serves a model: export it with --to kserve, triton or compose",
-    "functions": "is on functions: export it with --to lambda",
-}
-"""By planner: why the decision is no SkyPilot task, and what it is instead."""
 
 
 @click.command()
@@ -64,8 +57,6 @@ def export(run: str, target: str, file: Path | None, folder: Path | None, output
         document, then = lambda_configuration(name, account), ""
         text = json.dumps(document, indent=2) + "\n"
     else:
-        if (instead := NO_TASK.get(planner_of(account.job).name)) is not None:
-            raise WrongState(f"run '{name}' {instead}")
         document, text, then = task_of(name, account), task_text(name, account), f"; run it with: sky launch {file}"
     if file is not None:
         write_file(file, text, "--file")
@@ -124,19 +115,15 @@ def _copy_model(deployment: Deployment, to: Path) -> str:
     if not deployment.path or not source.is_file():
         return f"Put the model's file at {to}" + (f": {source} does not exist." if deployment.path else ".")
     _make(to)
-    try:
+    with writing(to, "--to-dir"):
         shutil.copyfile(source, to)
         weights = source.with_name(f"{source.name}.data")
         if weights.is_file():
             shutil.copyfile(weights, to.with_name(weights.name))
-    except OSError as error:
-        raise cannot_write(to, error, "--to-dir") from error
     return f"Copied {source} to {to}."
 
 
 def _make(path: Path) -> None:
     """Make the folder of this file."""
-    try:
+    with writing(path.parent, "--to-dir"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(path.parent, error, "--to-dir") from error

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from mlcd.cli.options import consoles, print_answer, print_json
+from mlcd.core.decision import Decision
 from mlcd.core.errors import Interrupted, UserError
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Decided, Line, Started
@@ -44,13 +45,17 @@ class How:
         if asks and not agreed("Run what is decided, without asking again?"):
             raise Interrupted("nothing was started; to stop at the decision: --detach --decide-only")
 
+    def agrees(self, decision: Decision) -> bool:
+        """Whether the decision may be run: the user is asked, unless there is nothing to ask."""
+        return self.yes or decision.done or agreed("Run it?")
+
 
 def can_ask() -> bool:
     """Whether there is a terminal to ask the user on."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def agreed(question: str = "Run it?") -> bool:
+def agreed(question: str) -> bool:
     """Ask the user; True without a terminal."""
     return not can_ask() or click.confirm(question, default=True, err=True)
 
@@ -84,7 +89,7 @@ def agree(words: str, yes: bool) -> None:
 def print_note(words: str, console: Console) -> None:
     """Print a note: limits of the machines, how long it may take, what the cloud charges."""
     if words:
-        console.print(f"  -  {words}", style="yellow", highlight=False, markup=False)
+        console.print(f"  -  {words}", style="yellow", markup=False)
 
 
 def print_detached(run: str, output: str, by: str, **facts: object) -> int:
@@ -152,13 +157,13 @@ def print_end(
         show_outcome(results, account)
         decided = decision is not None and decision.configuration is not None
         if decided and not planner.launches:
-            results.print(planner.next_step.format(run=name), highlight=False, markup=False)
+            results.print(planner.next_step.format(run=name), markup=False)
         elif decided and not launched:
-            results.print(f"Not run. Run it with: mlcd launch {name}", highlight=False)
+            results.print(f"Not run. Run it with: mlcd launch {name}")
         if account.status == "failed" and account.history.saved_samples:
-            results.print(f"Go on from what is saved: {how_to_raise(name, account)}", highlight=False)
+            results.print(f"Go on from what is saved: {how_to_raise(name, account)}")
         curve = f", mlcd curves {name}" if decision is not None and decision.curve else ""
-        results.print(f"More: mlcd show {name}, mlcd report {name}{curve}", style="dim", highlight=False)
+        results.print(f"More: mlcd show {name}, mlcd report {name}{curve}", style="dim")
     if decision is not None and decision.configuration is None:
         return INFEASIBLE
     return UNFINISHED if account.ended is not None and not account.ended.finished else 0

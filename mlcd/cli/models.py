@@ -50,9 +50,9 @@ def models(ctx: click.Context, output: str) -> None:
     if stored:
         results.print(_models_table(stored))
     elif not broken:
-        results.print("No model yet. A run of mlcd scale leaves one behind.", highlight=False)
+        results.print("No model yet. A run of mlcd scale leaves one behind.")
     for each in broken:
-        progress.print(f"mlcd: {each.because}", highlight=False, markup=False, soft_wrap=True)
+        progress.print(f"mlcd: {each.because}", markup=False, soft_wrap=True)
 
 
 @models.command()
@@ -152,7 +152,6 @@ def _document(stored: StoredModel) -> Row:
 
 
 def _models_table(stored: dict[str, StoredModel]) -> Table:
-    """A row for each model."""
     columns = ("NAME", "LEARNED (UTC)", "CLOUD", "ARCHITECTURE", "DATA", "OPTIMISER", "MACHINES", "TARGET")
     table = plain_table(columns, ["EPOCHS"])
     for name, one in stored.items():
@@ -173,7 +172,6 @@ def _models_table(stored: dict[str, StoredModel]) -> Table:
 
 
 def _print_facts(results: Console, name: str, stored: StoredModel) -> None:
-    """Print where a model was learned, a line for each fact."""
     identity, job = stored.identity, stored.identity.fingerprint
     details = [job.architecture or "an unknown architecture", f"on {job.data or 'unknown data'}"]
     details += [f"by {job.optimizer}"] if job.optimizer else []
@@ -194,7 +192,7 @@ def _print_facts(results: Console, name: str, stored: StoredModel) -> None:
         "Written by": f"MLCD {stored.version}, format {stored.format}",
     }
     for fact, words in facts.items():
-        results.print(f"{fact:<11}{words}", highlight=False, markup=False, soft_wrap=True)
+        results.print(f"{fact:<11}{words}", markup=False, soft_wrap=True)
     results.print()
 
 

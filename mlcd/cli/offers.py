@@ -51,7 +51,6 @@ def offers(min_memory: float | None, output: str, **filters: Any) -> None:
 
 
 def _table(rows: Sequence[CatalogRow]) -> Table:
-    """A row for each offer."""
     table = plain_table(("INFRA", "INSTANCE"), ("vCPUS", "MEM(GB)"))
     table.add_column("GPUS", no_wrap=True)
     for column in ("NET(Gbps)", "$/H", "SPOT $/H"):

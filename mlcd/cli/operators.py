@@ -68,7 +68,6 @@ def operators(model_path: Path, batch: int | None, shapes: Mapping[str, int], th
         f"{model_path.name}: {count} parameters, {model.weights_mb:,.1f} MB of weights; a pass "
         f"of {profile.batch} takes {1_000 * profile.seconds:,.3g} ms on one core. "
         f"Key operators: {', '.join(key) or 'none'}.",
-        highlight=False,
         markup=False,
         soft_wrap=True,
     )

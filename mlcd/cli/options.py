@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -101,20 +102,22 @@ def print_answer(output: str, words: str, document: Any) -> None:
 
 def write_file(path: Path, text: str, option: str) -> None:
     """Write a file that was named by this option."""
-    try:
+    with writing(path, option):
         path.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def writing(path: Path, option: str) -> Iterator[None]:
+    """While a file or folder is written that was named by this option: its errors are sentences."""
+    try:
+        yield
     except OSError as error:
-        raise cannot_write(path, error, option) from error
-
-
-def cannot_write(path: Path, error: OSError, option: str) -> UserError:
-    """The error of a file or folder that was named by this option."""
-    return UserError(f"{path}: cannot be written: {error.strerror}; choose another with {option}")
+        raise UserError(f"{path}: cannot be written: {error.strerror}; choose another with {option}") from error
 
 
 def consoles() -> tuple[Console, Console]:
     """The consoles for results (stdout) and for progress (stderr)."""
     from mlcd.cli.console import WholeTableConsole
 
-    width = None if sys.stdout.isatty() else 160
-    return WholeTableConsole(width=width), WholeTableConsole(stderr=True, width=None if sys.stderr.isatty() else 160)
+    out, err = (None if stream.isatty() else 160 for stream in (sys.stdout, sys.stderr))
+    return WholeTableConsole(width=out, highlight=False), WholeTableConsole(width=err, highlight=False, stderr=True)

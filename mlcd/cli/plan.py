@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from mlcd.cli.messages import INFEASIBLE
 from mlcd.cli.options import consoles, job_file, output, print_json, with_options
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.planners import read_job
+from mlcd.cli.remote_runs import submission_of_file
 from mlcd.cli.server import chosen_server
 from mlcd.core.home import open_ledger
 from mlcd.core.job import Goal, Job
@@ -32,13 +32,14 @@ from mlcd.planners.functions.prepare import PlanAhead, plan_ahead
 from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.modeling.outlook import Outlook, outlook
 from mlcd.reports.functions.document import plan_document
-from mlcd.reports.functions.tables import say_decision, show_plan
+from mlcd.reports.functions.tables import show_plan
+from mlcd.reports.functions.words import decision_sentence
+from mlcd.reports.terminal import say_decision
 from mlcd.reports.words import goal_words
 from mlcd.service.remote.requests import Preview, preview
 
 MUCH = 0.1
 """The share of a limit above which the first probes get a warning."""
-Write = Callable[..., None]
 Shown = tuple[dict[str, Any], Callable[[Console], None]]
 """A preview: as a document, and what prints it."""
 
@@ -57,7 +58,9 @@ def plan(job_path: Path, output: str, **chosen: Any) -> int:
     """
     job = load_job(job_path)
     kind = next((name for name in job.blocks if name in added_names()), None) or _kind(job, chosen)
-    job, remote, code = read_job(kind, job_path, chosen), _remote_preview(kind, job_path, chosen), 0
+    job, code, server = read_job(kind, job_path, chosen), 0, chosen_server()
+    # The server refuses now what it would refuse later.
+    remote = preview(server, submission_of_file(kind, job_path, chosen)) if server is not None else None
     if remote is not None and job.on.startswith("recorded:") and kind not in added_names():
         document, show = _only_remote(job, remote)
     elif isinstance(job.ask, FunctionsTask):
@@ -87,7 +90,7 @@ def _kind(job: Job, chosen: Mapping[str, Any]) -> str:
 def _only_remote(job: Job, remote: Preview) -> Shown:
     """On a recording that only the server has: what the server says."""
     words = f"{job.name}  {remote.goal_words}"
-    return {"job": job.name, "on": job.on}, lambda results: results.print(words, highlight=False, markup=False)
+    return {"job": job.name, "on": job.on}, lambda results: results.print(words, markup=False)
 
 
 def _by_added_planner(first: Started) -> Shown:
@@ -96,12 +99,11 @@ def _by_added_planner(first: Started) -> Shown:
     expected = planner_of(job).expectation(job, first.space)
 
     def show(results: Console) -> None:
-        write = partial(results.print, highlight=False, markup=False)
-        write(f"{job.name}  {goal_words(job.goal, job.target)}")
-        write(f"{counted(len(first.space), 'configuration')} on {job.on}")
-        _print_first_probes(write, first, probes)
+        results.print(f"{job.name}  {goal_words(job.goal, job.target)}", markup=False)
+        results.print(f"{counted(len(first.space), 'configuration')} on {job.on}", markup=False)
+        _print_first_probes(results, first, probes)
         if expected:
-            write(expected)
+            results.print(expected, markup=False)
 
     return _probes_document(first, probes) | {"configurations": len(first.space), "expectation": expected}, show
 
@@ -111,7 +113,7 @@ def _on_functions(planned: PlanAhead) -> Shown:
 
     def show(results: Console) -> None:
         show_plan(results, planned.job, planned.decision, planned.boundary)
-        say_decision(results, planned.job, planned.decision)
+        say_decision(results, planned.decision, decision_sentence(planned.decision, planned.job))
 
     return plan_document(planned.job, planned.decision, planned.boundary), show
 
@@ -121,10 +123,9 @@ def _on_machines(first: Started) -> Shown:
     expected, probes = outlook(first.job, first.space), first_probes(first)
 
     def show(results: Console) -> None:
-        write = partial(results.print, highlight=False)
-        _print_space(write, first, expected)
-        _print_first_probes(write, first, probes)
-        _print_outlook(write, first.job.goal, expected)
+        _print_space(results, first, expected)
+        _print_first_probes(results, first, probes)
+        _print_outlook(results, first.job.goal, expected)
 
     return _probes_document(first, probes) | asdict(expected) | {
         "smallest": [str(configuration) for configuration in expected.smallest],
@@ -152,50 +153,42 @@ def _probes_document(first: Started, probes: tuple[Probe, ...] | Finish) -> dict
     }
 
 
-def _print_space(write: Write, first: Started, expected: Outlook) -> None:
+def _print_space(results: Console, first: Started, expected: Outlook) -> None:
     job = first.job
-    write(f"[bold]{escape(job.name)}[/bold]  {goal_words(job.goal)}, {format_count(job.work_samples)} samples")
+    results.print(f"[bold]{escape(job.name)}[/bold]  {goal_words(job.goal)}, {format_count(job.work_samples)} samples")
     low, high = min(c.usd_per_hour for c in expected.smallest), max(c.usd_per_hour for c in expected.smallest)
     size = f"{counted(expected.configurations, 'configuration')} of {counted(expected.types, 'type')}"
     price = f"{format_usd(low)} to {format_usd(high)} an hour at their smallest size"
-    write(f"Space ({first.provenance}): {size}, {price}")
+    results.print(f"Space ({first.provenance}): {size}, {price}")
 
 
-def _print_first_probes(write: Write, first: Started, probes: tuple[Probe, ...] | Finish) -> None:
+def _print_first_probes(results: Console, first: Started, probes: tuple[Probe, ...] | Finish) -> None:
     """The first probes, their prices and reasons; and the cost limit of a probe."""
     if isinstance(probes, Finish):
-        write(f"Nothing would be probed: {probes.because}", markup=False)
+        results.print(f"Nothing would be probed: {probes.because}", markup=False)
         return
     for probe in probes:
         seconds, usd = first.space.worst_probe(probe.configuration)
         price = f"at most {format_usd(usd)} and {format_duration(seconds)}"
-        write(f"First: {probe.configuration}, {price}: {probe.because}", markup=False)
+        results.print(f"First: {probe.configuration}, {price}: {probe.because}", markup=False)
     if (most := first.job.search.max_probe_usd) is not None:
-        write(f"No probe costs more than {format_usd(most)} (max_probe)")
+        results.print(f"No probe costs more than {format_usd(most)} (max_probe)")
     if rents(first.job.on):
-        write(traffic_words(first.job))
+        results.print(traffic_words(first.job), markup=False)
 
 
-def _print_outlook(write: Write, goal: Goal, expected: Outlook) -> None:
+def _print_outlook(results: Console, goal: Goal, expected: Outlook) -> None:
     one_each = f"at most {format_usd(expected.smallest_usd)} and {format_duration(expected.smallest_s)}"
-    write(f"One probe of each type, at its smallest size, would take {one_each}; HeterBO begins so")
+    results.print(f"One probe of each type, at its smallest size, would take {one_each}; HeterBO begins so")
     budget, deadline = goal.budget_usd, goal.deadline_s
     if (budget and expected.smallest_usd > MUCH * budget) or (deadline and expected.smallest_s > MUCH * deadline):
-        write("  [yellow]that is much of the limit: fewer types (`--instances`) leave more to run the job[/yellow]")
+        words = "  that is much of the limit: fewer types (`--instances`) leave more to run the job"
+        results.print(words, style="yellow")
     if expected.best is not None and expected.modelled is not None:
         seconds, usd = expected.modelled
         took = f"{format_duration(seconds)} and {format_usd(usd)}"
-        write(f"Modelled from published rates, not measured: {took} on {expected.best}")
-    write(f"Within the limit: [bold]{expected.chance}[/bold]; {expected.because}")
-
-
-def _remote_preview(kind: str, job_path: Path, chosen: Mapping[str, Any]) -> Preview | None:
-    """The chosen server's preview; it refuses now what it would refuse later."""
-    if (server := chosen_server()) is None:
-        return None
-    from mlcd.cli.remote_runs import submission_of_file
-
-    return preview(server, submission_of_file(kind, job_path, chosen))
+        results.print(f"Modelled from published rates, not measured: {took} on {expected.best}")
+    results.print(f"Within the limit: [bold]{expected.chance}[/bold]; {expected.because}")
 
 
 def _print_remote_note(results: Console, remote: Preview | None) -> None:
@@ -206,7 +199,7 @@ def _print_remote_note(results: Console, remote: Preview | None) -> None:
         space = f", {counted(remote.configurations or 0, 'configuration')} of {types}" if known else ""
         left = f"; you have {format_usd(remote.left_usd)} left" if remote.left_usd is not None else ""
         fits = remote.left_usd is None or (remote.budget_usd is not None and remote.budget_usd <= remote.left_usd)
-        results.print(f"On the server: {remote.on}{space}{left}", highlight=False, markup=False)
+        results.print(f"On the server: {remote.on}{space}{left}", markup=False)
         if not fits:
             results.print("  [yellow]it would be refused: state a budget that is not more, or ask an admin[/yellow]")
     results.print("Nothing was spent.", style="dim")

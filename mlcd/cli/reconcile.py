@@ -34,7 +34,7 @@ def show_reconciled(ledger: Ledger, run: str, bill: Path | None, output: str) ->
         return
     results = consoles()[0]
     results.print(_table(rows))
-    results.print(f"The cloud's side: {source}.", highlight=False)
+    results.print(f"The cloud's side: {source}.")
 
 
 def reconciled(lines: Sequence[Line], backend: TellsBills, bill: Path | None) -> list[Reconciled]:

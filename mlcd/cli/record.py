@@ -13,7 +13,7 @@ import click
 
 from mlcd.cli.drive import Live
 from mlcd.cli.messages import agree_to_rent, print_note
-from mlcd.cli.options import job_file, open_ledger, output, print_answer, with_options
+from mlcd.cli.options import confirmed, job_file, open_ledger, output, print_answer, with_options
 from mlcd.cli.planner_options import options_of
 from mlcd.clouds.recording import recording_of, save_recording
 from mlcd.core.backend import Purpose
@@ -33,7 +33,7 @@ OPTIONS = [name for name in words_of("train") if name not in (*ONLY_ON_FUNCTIONS
 @job_file
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder of the recording.")
 @with_options(options_of("train", *OPTIONS))
-@click.option("-y", "--yes", is_flag=True, help="Spend real money without asking.")
+@confirmed
 @output
 def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> None:
     """Probe every configuration, and write a recording of it.

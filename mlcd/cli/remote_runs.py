@@ -17,7 +17,6 @@ from mlcd.cli.messages import (
     How,
     agree,
     agree_to_limits,
-    agreed,
     detached_error,
     print_detached,
     print_end,
@@ -116,7 +115,6 @@ class RemoteRun(AnyRun):
         return print_detached(self.name, self.output, f"with {self.server.url}", server=self.server.url)
 
     def _wait_for_release(self) -> None:
-        """Wait until the worker that has decided releases the run."""
         for _ in range(round(RELEASE_TIMEOUT_S / POLL_S)):
             self.ledger.newer(self.name)
             if not self.ledger.is_driven(self.name):
@@ -134,13 +132,7 @@ def begin_remote(server: Server, submission: Submission, how: How) -> int:
     how.confirm_detached()
     launch = how.unasked and is_launched(submission.kind)
     _, progress = consoles()
-    name = submit(
-        server,
-        submission,
-        launch,
-        partial(agree, yes=how.yes),
-        lambda words: progress.print(escape(words), highlight=False),
-    )
+    name = submit(server, submission, launch, partial(agree, yes=how.yes), lambda words: progress.print(escape(words)))
     run = RemoteRun(server, name, how.output, launches=launch)
     return run.left() if how.detach else _see_through(run, how)
 
@@ -177,14 +169,8 @@ def launch_remote(server: Server, run: str, how: How) -> int:
 
 
 def _see_through(run: RemoteRun, how: How) -> int:
-    """Follow the run from where it stands to its end."""
-    return run.end(
-        launched=run.see_through(
-            not how.decide_only,
-            lambda purpose: nullcontext(lambda: False),
-            lambda decision: how.yes or decision.done or agreed(),
-        )
-    )
+    launched = run.see_through(not how.decide_only, lambda purpose: nullcontext(lambda: False), how.agrees)
+    return run.end(launched=launched)
 
 
 def _is_decided(account: Account) -> bool:

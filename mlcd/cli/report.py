@@ -57,6 +57,6 @@ def curves(run: str, html: Path | None, output: str) -> None:
     table = curve_table(curve)
     results.print(rich_table(table.columns, table.rows, chosen=table.chosen))
     for note in notes(curve):
-        results.print(note, style="dim", highlight=False)
+        results.print(note, style="dim")
     if html is not None:
-        progress.print(f"Wrote {html}; open it in a browser.", highlight=False, markup=False)
+        progress.print(f"Wrote {html}; open it in a browser.", markup=False)

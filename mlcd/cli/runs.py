@@ -93,7 +93,7 @@ def show(run: str, output: str) -> None:
     show_additions(results, planner_of(account.job).tell(account))
     show_additions(results, gpu_usage(lines[0].run))
     show_outcome(results, account)
-    results.print(f"Status: {_status(ledger, run, account)}", highlight=False)
+    results.print(f"Status: {_status(ledger, run, account)}")
 
 
 @click.command()
@@ -150,7 +150,7 @@ def _print_runs(
     """Print a row for each run; those without lines are damaged."""
     results, _ = consoles()
     if not names:
-        results.print("No run yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL", highlight=False)
+        results.print("No run yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL")
         return
     totals = _spent_by_provenance(accounts.values())
     table = plain_table(("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"), (), show_footer=True, footer_style="bold")
@@ -176,7 +176,6 @@ def _spent_by_provenance(accounts: Iterable[Account]) -> dict[str, float]:
 
 
 def _cells(name: str, started_at: datetime, account: Account, status: str) -> tuple[str, ...]:
-    """A run's row."""
     job, decision, history = account.job, account.decision, account.history
     return (
         name,

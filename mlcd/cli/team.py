@@ -91,7 +91,7 @@ def list_(database: str | None, output: str) -> None:
         return
     results, _ = consoles()
     if not rows:
-        results.print("No member yet. Add one: mlcd team add NAME --role admin", highlight=False)
+        results.print("No member yet. Add one: mlcd team add NAME --role admin")
         return
     table = plain_table(["NAME", "ROLE", "TEAM"], ["SPENT", "BUDGET", "TEAM'S", "LEFT"])
     for member, use, left_usd in rows:

@@ -1,4 +1,4 @@
-"""The top of a run's page: the answer in a sentence, the key figures, and the sum that makes it safe.
+"""The top of a run's page: the answer in a sentence, and the key figures.
 
 Here of jobs on machines; of others in `mlcd.reports.functions` and `mlcd.reports.serve`.
 """
@@ -9,20 +9,11 @@ from collections.abc import Callable
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.decision import Decision, Forecast
-from mlcd.core.forecasts import keeps_limits
 from mlcd.core.job import Goal
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.reports.story import Story
-from mlcd.reports.words import (
-    all_the_work_words,
-    certificate_words,
-    fallback_words,
-    limits_words,
-    relaxation_words,
-    slow_rate_words,
-    where_words,
-)
+from mlcd.reports.words import all_the_work_words, certificate_words, fallback_words, limits_words, relaxation_words
 
 Card = tuple[str, str, str]
 """A key figure: its name, its value, and a note on it."""
@@ -30,7 +21,6 @@ Card = tuple[str, str, str]
 
 def cards(story: Story) -> list[Card]:
     """The key figures in words."""
-    history, goal = story.account.history, story.goal
     probing = sum(probe.measurement.usd for probe in story.probes)
     probing_s = sum(probe.measurement.seconds for probe in story.probes)
     total_s, total_usd, word = _totals(story)
@@ -42,46 +32,52 @@ def cards(story: Story) -> list[Card]:
         ("Spent on probing", format_usd(probing), share),
         ("Probes", str(len(story.probes)), f"{len(story.probes) - failed} ok, {failed} failed"),
     ]
+    return [*shown, *(limit_cards(story) or [("Limits", "none", "no budget, no deadline")])]
+
+
+def limit_cards(story: Story) -> list[Card]:
+    """The budget and the deadline, those that there are, and what is left of each."""
+    goal, history, shown = story.goal, story.account.history, []
     if goal.budget_usd is not None:
         left = left_words(goal.budget_usd - history.spent_usd, format_usd)
         shown.append(("Budget", format_usd(goal.budget_usd), left))
     if goal.deadline_s is not None:
         left = left_words(goal.deadline_s - history.elapsed_s, format_duration)
         shown.append(("Deadline", format_duration(goal.deadline_s), left))
-    return shown if goal.limited else [*shown, ("Limits", "none", "no budget, no deadline")]
-
-
-def reserve_note(story: Story, ahead: Forecast) -> str:
-    """What the reserve's equations say, in a sentence."""
-    verb = "stays within" if keeps_limits(story.goal, story.search, ahead) else "does not stay within"
-    rate = "the slow end of the measured rate" if story.decision is None else slow_rate_words(story.decision)
-    return f"What the search took, plus finishing{where_words(ahead)} at {rate}, {verb} the limit."
+    return shown
 
 
 def sentences(story: Story) -> tuple[str, str]:
     """The answer, and what needs saying after it."""
-    decision, history, resume = story.decision, story.account.history, f"Go on with: mlcd resume {story.run}"
+    decision, history = story.decision, story.account.history
     if decision is None:
-        stopped = story.status is Status.STOPPED
-        sentence = f"{'Stopped' if stopped else 'Still searching'} after {counted(len(story.probes), 'probe')}"
-        sentence += f", {format_usd(history.spent_usd)} spent"
-        if (best := story.best) is not None:
-            sentence += f"; best so far {best.measurement.configuration}: {_total_words(story, story.ahead(best))}"
-        return sentence + ".", resume if stopped else "This page shows the run as it stood; make it again later."
+        best = story.best
+        found = "" if best is None else f"{best.measurement.configuration}: {_total_words(story, story.ahead(best))}"
+        return undecided(story, "searching", counted(len(story.probes), "probe"), found)
     if decision.configuration is None:
         return _infeasible(decision, story.goal)
     within, sentence = limits_words(story.goal), str(decision.configuration)
     certificate = f"; {certificate_words(decision, f'within {within}')}" if within else ""
     if story.account.ended is not None:
         used = f"{format_duration(history.elapsed_s)} and {format_usd(history.spent_usd)} in total"
-        if story.status is Status.FINISHED:
+        if story.account.status is Status.FINISHED:
             return f"{sentence}: finished, {used}{certificate}.", ""
         return f"{sentence}: the job did not finish, {used}.", f"{story.account.ended.because}."
     if decision.forecast is not None:
         sentence += f": {_total_words(story, decision.forecast)}"
-    now = {Status.RUNNING: "The job itself is running.", Status.STOPPED: f"The final run was stopped. {resume}"}
+    stopped = f"The final run was stopped. Go on with: mlcd resume {story.run}"
+    now = {Status.RUNNING: "The job itself is running.", Status.STOPPED: stopped}
     fallback = fallback_words(decision) if within else ""
-    return f"{sentence}{certificate}{fallback}.", now.get(story.status, "")
+    return f"{sentence}{certificate}{fallback}.", now.get(story.account.status, "")
+
+
+def undecided(story: Story, doing: str, tried: str, best: str = "") -> tuple[str, str]:
+    """Where a run stands that has no decision yet. `best`: the best so far, in words."""
+    stopped = story.account.status is Status.STOPPED
+    sentence = f"{'Stopped' if stopped else f'Still {doing}'} after {tried}"
+    sentence += f", {format_usd(story.account.history.spent_usd)} spent" + (f"; best so far {best}" if best else "")
+    now = "This page shows the run as it stood; make it again later."
+    return f"{sentence}.", f"Go on with: mlcd resume {story.run}" if stopped else now
 
 
 def _total_words(story: Story, ahead: Forecast) -> str:

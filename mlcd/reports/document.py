@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from mlcd.core.additions import Additions
 from mlcd.core.configuration import Configuration
 from mlcd.core.decision import Decision, Forecast
 from mlcd.core.history import History
@@ -18,20 +19,10 @@ from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Planned, al
 from mlcd.planners.scale.nouns import ScalingTask, batch_of, noise_of
 from mlcd.planners.serve.nouns import ServingTask, eased, knobs_of
 from mlcd.reports.functions.document import allocated, functions_job, functions_run, plans_of
-from mlcd.reports.run_document import (
-    Additions,
-    NotBegun,
-    OtherLaunch,
-    OtherRun,
-    RunDocument,
-    ScaleRun,
-    ServeRun,
-    TrainRun,
-    TuneRun,
-)
+from mlcd.reports.run_document import NotBegun, OtherLaunch, OtherRun, RunDocument, ScaleRun, TrainRun
 from mlcd.reports.run_document.core import CurvePoint, LaunchResult, RunDecision, RunForecast, RunRelaxation, RunTarget
-from mlcd.reports.run_document.serve import ServeDecision
-from mlcd.reports.run_document.tune import TuneDecision
+from mlcd.reports.run_document.serve import ServeDecision, ServeRun
+from mlcd.reports.run_document.tune import TuneDecision, TuneRun
 from mlcd.reports.serve.document import caps_of, load_test, served_job, trials_of
 from mlcd.reports.story import Story, Tried
 
@@ -104,11 +95,10 @@ def forecast_of(ahead: Forecast | None) -> Fields | None:
 
 
 def _core(story: Story, additions: Additions) -> Fields:
-    """What every run has."""
     begun, job, history, decision = story.started, story.job, story.account.history, story.decision
     return {
         "run": story.run,
-        "status": str(story.status),
+        "status": str(story.account.status),
         "started_at": story.lines[0].written_at.isoformat(),
         "job": job.name,
         "goal": job.goal,
@@ -134,9 +124,7 @@ def _core(story: Story, additions: Additions) -> Fields:
 
 
 def _trained(story: Story) -> Fields:
-    """Of a job on machines."""
     ended, runs = story.account.ended, story.account.history.runs
-
     return {
         **_probing(story),
         "work_samples": story.job.work_samples,

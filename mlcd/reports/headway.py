@@ -141,7 +141,6 @@ class Gauge:
 
 
 def _outlook(share: float | None, left_s: float | None, unit: str) -> str:
-    """How it will go on."""
     if share is None:
         return "probing" if unit == "samples/s" else "under load"
     if share > 1:

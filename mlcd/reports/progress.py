@@ -52,7 +52,7 @@ class ProgressLine:
         reached = int(TENTHS * share) if share < 1 else TENTHS + int((share - 1) / BEYOND)
         if self._printed.get(headway.label, 0) < reached != TENTHS:  # at its end there is an entry that says so
             self._printed[headway.label] = reached
-            self.console.print(f"     {headway.words}", style="dim", highlight=False, markup=False)
+            self.console.print(f"     {headway.words}", style="dim", markup=False)
 
     def close(self) -> None:
         """Take the line away."""

@@ -93,7 +93,6 @@ def command(story: Story) -> str:
 
 
 def _asked(service: ServingTask) -> list[str]:
-    """What is asked of a server."""
     words = ["--knobs", "KNOBS.yaml"] if service.table is not None else []
     for cap in service.caps:
         name = str(cap.figure).replace("_", "-")

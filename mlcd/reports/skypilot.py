@@ -8,13 +8,19 @@ import yaml
 
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
+from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.scale.nouns import batch_of
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.words import decision_words
 
 
 def task_of(run: str, account: Account) -> dict[str, Any]:
     """The task: everything the user wrote, with the resources and the node count that were chosen."""
-    decision = account.decision
+    decision, ask = account.decision, account.job.ask
+    if isinstance(ask, ServingTask):
+        raise WrongState(f"run '{run}' serves a model: export it with --to kserve, triton or compose")
+    if isinstance(ask, FunctionsTask):
+        raise WrongState(f"run '{run}' is on functions: export it with --to lambda")
     if decision is None or decision.configuration is None:
         raise WrongState(f"run '{run}' has chosen no configuration; there is nothing to export")
     configuration = decision.configuration

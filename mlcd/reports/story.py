@@ -13,7 +13,7 @@ from mlcd.core.forecasts import forecasts, objective, remaining
 from mlcd.core.guarantee import choices
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
-from mlcd.core.ledger import Account, Line, Reserved, Settled, Started, Status
+from mlcd.core.ledger import Account, Line, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement
 from mlcd.planners.scale.nouns import batch_of
 from mlcd.reports.reserves import reserves
@@ -27,11 +27,6 @@ class Tried:
     measurement: Measurement
     because: str
     after: History
-
-    @property
-    def type_name(self) -> str:
-        """The instance type that was probed and, where it may vary, the batch: what is drawn alike."""
-        return series(self.measurement.configuration)
 
 
 @dataclass(frozen=True)
@@ -79,11 +74,6 @@ class Story:
     def goal(self) -> Goal:
         """What the job's owner wants."""
         return self.job.goal
-
-    @property
-    def status(self) -> Status:
-        """Where the run stands."""
-        return self.account.status
 
     @property
     def decision(self) -> Decision | None:
@@ -172,6 +162,6 @@ def finishes(job: Job, space: Space, history: History, decision: Decision | None
 
 
 def series(configuration: Configuration) -> str:
-    """What all sizes of a configuration have in common."""
+    """What all sizes of a configuration have in common: the instance type and, where it may vary, the batch."""
     name, batch = configuration.offer.name, batch_of(configuration)
     return name if batch is None else f"{name}, batch {batch}"

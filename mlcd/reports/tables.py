@@ -11,10 +11,9 @@ from mlcd.core.measurement import Z
 from mlcd.core.units import format_duration, format_rate, format_usd
 from mlcd.planners.scale.nouns import Noise, noise_of
 from mlcd.reports.story import Story, Tried
-from mlcd.reports.terminal import Columns
+from mlcd.reports.terminal import Columns, Row
 from mlcd.reports.words import last_metric, noise_words, outcome_words
 
-Cells = Sequence[str]
 _MEASURED = (
     ("#", "num"), ("Configuration", ""), ("GPUs", ""), ("$/h", "num"), ("Samples/s", "num"), ("±", "num"),
     ("Forecast time", "num"), ("Forecast cost", "num"), ("Probe time", "num"), ("Probe cost", "num"),
@@ -28,8 +27,8 @@ class Table:
 
     title: str
     columns: Columns
-    rows: Sequence[Cells]
-    total: Cells = ()
+    rows: Sequence[Row]
+    total: Row = ()
     note: str = ""
     chosen: Sequence[int] = ()
     folded: bool = True
@@ -90,12 +89,12 @@ def _noise(probe: Tried) -> str:
     return noise_words(noise) if noise is not None else "–"
 
 
-def _compared(name: str, foreseen: float | None, real: float, words: Callable[[float], str]) -> Cells:
+def _compared(name: str, foreseen: float | None, real: float, words: Callable[[float], str]) -> Row:
     difference = f"{100 * (real / foreseen - 1):+.1f} %" if foreseen else "–"
     return [name, "–" if foreseen is None else words(foreseen), words(real), difference.replace("-", "−")]
 
 
-def _judged(target: Target, metric: float | None) -> Cells:
+def _judged(target: Target, metric: float | None) -> Row:
     verdict = "never reported" if metric is None else "reached" if target.reached(metric) else "not reached"
     asked = f"{'≥' if target.at_least else '≤'} {target.value:g}"
     return [target.metric, asked, "–" if metric is None else f"{metric:.4g}", verdict]

@@ -1,4 +1,4 @@
-"""Tables in a terminal, all printed alike; and what a planner adds to a run: its facts and its tables."""
+"""Tables and decisions in a terminal, all printed alike; and what a planner adds to a run: its facts and its tables."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from mlcd.core.backend import Provenance
+from mlcd.core.decision import Decision
 from mlcd.core.units import format_duration, format_usd
 
 if TYPE_CHECKING:
@@ -16,20 +18,32 @@ if TYPE_CHECKING:
 
 Columns = Sequence[tuple[str, str]]
 """Names, and of what kind the cells are: 'num' stands at the right, 'mark' in the middle, 'wrap' may be broken."""
+Row = Sequence[str]
 JUSTIFY: dict[str, Literal["left", "right", "center"]] = {"num": "right", "mark": "center"}
 
 
 def rich_table(
-    columns: Columns, rows: Iterable[Sequence[str]], total: Sequence[str] = (), chosen: Collection[int] = ()
+    columns: Columns, rows: Iterable[Row], total: Row = (), chosen: Collection[int] = (), more: int = 0
 ) -> RichTable:
-    """A table of words. `total`: the row below all; `chosen`: the rows of what was chosen, counted from 0."""
+    """A table of words. `total`: the row below all; `chosen`: rows, counted from 0; `more`: rows that are left out."""
     table = RichTable(box=None, pad_edge=False, header_style="bold dim", show_footer=bool(total), footer_style="bold")
     for i, (name, kind) in enumerate(columns):
         justify, footer = JUSTIFY.get(kind, "left"), escape(total[i]) if total else ""
         table.add_column(escape(name.upper()), justify=justify, no_wrap=kind != "wrap", footer=footer)
     for i, cells in enumerate(rows):
         table.add_row(*map(escape, cells), style="bold green" if i in chosen else None)
+    if more:
+        table.add_row(f"and {more} more", style="dim")
     return table
+
+
+def say_decision(
+    console: Console, decision: Decision, sentence: str, provenance: Provenance = Provenance.LIVE, wraps: bool = False
+) -> None:
+    """A decision in a sentence. `wraps`: at the console's width, not where the terminal does."""
+    label = f" ({provenance})" if provenance is not Provenance.LIVE else ""
+    style = "bold green" if decision.configuration is not None else "bold yellow"
+    console.print(f"Decision{label}: {sentence}", style=style, markup=False, soft_wrap=not wraps)
 
 
 def show_additions(console: Console, additions: Additions | None) -> None:
@@ -38,7 +52,7 @@ def show_additions(console: Console, additions: Additions | None) -> None:
         return
     for fact in additions.facts:
         hint = f"  [dim]{escape(fact.hint)}[/dim]" if fact.hint else ""
-        console.print(f"{escape(fact.label)}: {escape(fact.value)}{hint}", highlight=False)
+        console.print(f"{escape(fact.label)}: {escape(fact.value)}{hint}")
     kinds = {"left": "", "right": "num", "center": "mark"}
     for table in additions.tables:
         units = [column.unit for column in table.columns]

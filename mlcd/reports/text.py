@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.backend import Launch, Purpose
 from mlcd.core.decision import Decision, Forecast
 from mlcd.core.forecasts import objective, remaining
 from mlcd.core.job import Goal
@@ -20,9 +20,11 @@ from mlcd.core.units import counted, format_count, format_duration, format_rate,
 from mlcd.planners.functions.nouns import FunctionsTask, allocation_of, on_functions
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.entries import ledger_rows
-from mlcd.reports.functions.words import work_words, workload_words
+from mlcd.reports.functions.tables import show_plan, show_run
+from mlcd.reports.functions.words import decision_sentence, work_words, workload_words
+from mlcd.reports.serve.terminal import first_words, show_service
 from mlcd.reports.story import finishes
-from mlcd.reports.terminal import rich_table
+from mlcd.reports.terminal import rich_table, say_decision
 from mlcd.reports.words import (
     all_the_work_words,
     counted_on_words,
@@ -110,7 +112,7 @@ class Narrator:
             self._say(f"{words}  [dim]{escape(because)}[/dim]")
 
     def _say(self, markup: str) -> None:
-        self._console.print(markup, highlight=False, soft_wrap=True)
+        self._console.print(markup, soft_wrap=True)
 
     def _spent(self) -> str:
         goal, history = self._account.job.goal, self._account.history
@@ -123,8 +125,6 @@ def _begins(started: Started) -> str:
     """How a run begins: 'simulated, net-value, fastest within $100.00: 1.3M samples, 84 configurations of 7 types'."""
     job, space = started.job, started.space
     if isinstance(job.ask, ServingTask):
-        from mlcd.reports.serve.terminal import first_words
-
         return first_words(started)
     goal = goal_words(job.goal, job.target)
     if isinstance(job.ask, FunctionsTask):
@@ -142,55 +142,41 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
 
     `goal` is the run's own, or that of a what-if.
     """
-    history = account.searched
+    history, provenance = account.searched, account.provenance
     if isinstance(account.job.ask, ServingTask):
-        from mlcd.reports.serve.terminal import show_service
-
         show_service(console, account, decision, goal)
         return
     if isinstance(account.job.ask, FunctionsTask):
-        _show_functions(console, account, decision, goal)
+        job = replace(account.job, goal=goal)
+        show_plan(console, job, decision, provenance=provenance)
+        _show_reserve(console, account, decision, goal)
+        say_decision(console, decision, decision_sentence(decision, job), provenance)
         return
     if history.measurements:
         console.print()
         if history.good:
             console.print(_measured_table(account, decision, goal))
         for note in filter(None, (_failures(history.measurements), _left_out(decision, history.good))):
-            console.print(note, style="dim", highlight=False, markup=False)
+            console.print(note, style="dim", markup=False)
     console.print()
     if not account.history.runs:
         _show_warnings(console, account)
-    for line in reserve_words(decision, goal, history):
-        console.print(f"Reserve: {line}", highlight=False)
+    _show_reserve(console, account, decision, goal)
     if words := counted_on_words(decision, history):
-        console.print(f"Counted on: {words}", highlight=False)
-    style = "bold green" if decision.configuration is not None else "bold yellow"
-    console.print(
-        f"Decision{_label(account)}: {decision_words(decision, goal)}", style=style, highlight=False, markup=False
-    )
+        console.print(f"Counted on: {words}")
+    say_decision(console, decision, decision_words(decision, goal), provenance, wraps=True)
     if decision.curve:
-        console.print(f"Curve: {curve_words(decision)}", highlight=False, markup=False)
+        console.print(f"Curve: {curve_words(decision)}", markup=False)
 
 
 def _show_warnings(console: Console, account: Account) -> None:
-    """What the user was warned of."""
     for warning in account.warnings:
-        console.print(f"Warning: {warning}", style="yellow", highlight=False, markup=False)
+        console.print(f"Warning: {warning}", style="yellow", markup=False)
 
 
-def _show_functions(console: Console, account: Account, decision: Decision, goal: Goal) -> None:
-    """The plan beside others, what it rests on, the reserve, and the decision in a sentence."""
-    from mlcd.reports.functions.tables import say_decision, show_plan
-
-    job = replace(account.job, goal=goal)
-    show_plan(console, job, decision, provenance=account.provenance)
+def _show_reserve(console: Console, account: Account, decision: Decision, goal: Goal) -> None:
     for line in reserve_words(decision, goal, account.searched):
-        console.print(f"Reserve: {line}", highlight=False)
-    say_decision(console, job, decision, _label(account))
-
-
-def _label(account: Account) -> str:
-    return f" ({account.provenance})" if account.provenance is not Provenance.LIVE else ""
+        console.print(f"Reserve: {line}")
 
 
 def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
@@ -201,10 +187,7 @@ def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
     shown = [m for i, m in enumerate(ranked) if i < MOST_ROWS or m.configuration == decision.configuration]
     chosen = [i for i, m in enumerate(shown) if m.configuration == decision.configuration]
     rows = [_measured_row(m, ahead_of[m.configuration], "✔" if i in chosen else "") for i, m in enumerate(shown)]
-    table = rich_table(_MEASURED, rows, chosen=chosen)
-    if len(ranked) > len(shown):
-        table.add_row(f"and {len(ranked) - len(shown)} more", style="dim")
-    return table
+    return rich_table(_MEASURED, rows, chosen=chosen, more=len(ranked) - len(shown))
 
 
 def _measured_row(m: Measurement, ahead: Forecast, mark: str) -> list[str]:
@@ -221,8 +204,6 @@ def show_outcome(console: Console, account: Account) -> None:
     if decision is not None and decision.done:
         _show_total(console, account)
     if isinstance(account.job.ask, FunctionsTask):
-        from mlcd.reports.functions.tables import show_run
-
         show_run(console, account)
     if decision is None or not runs or (decision.forecast is None and not decision.curve):
         return
@@ -237,9 +218,9 @@ def show_outcome(console: Console, account: Account) -> None:
         forecast = f"forecast {format_duration(foreseen.seconds)} ({_off(seconds, foreseen.seconds)}) "
         forecast += f"and {format_usd(foreseen.usd)} ({_off(usd, foreseen.usd)})"
     took = f"{format_duration(seconds)} and {format_usd(usd)}"
-    console.print(f"Final run: {ended}. {took}; {forecast}", highlight=False, markup=False)
+    console.print(f"Final run: {ended}. {took}; {forecast}", markup=False)
     if job.target is not None:
-        console.print(f"Target: {reached_words(job.target, last_metric(runs))}", highlight=False, markup=False)
+        console.print(f"Target: {reached_words(job.target, last_metric(runs))}", markup=False)
     _show_warnings(console, account)
     _show_total(console, account)
 
@@ -247,7 +228,7 @@ def show_outcome(console: Console, account: Account) -> None:
 def _show_total(console: Console, account: Account) -> None:
     history, job = account.history, account.job
     total = f"Total with probes: {format_usd(history.spent_usd)} and {format_duration(history.elapsed_s)}"
-    console.print(f"{total}  ({goal_words(job.goal, job.target)})", highlight=False, markup=False)
+    console.print(f"{total}  ({goal_words(job.goal, job.target)})", markup=False)
 
 
 def _off(actual: float, foreseen: float) -> str:

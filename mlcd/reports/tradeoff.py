@@ -96,10 +96,10 @@ def _points(story: Story) -> list[TradeoffPoint]:
 def _probes(story: Story) -> list[TradeoffPoint]:
     points = []
     for probe in story.good:
-        ahead, label = story.ahead(probe), str(probe.measurement.configuration)
+        ahead, place = story.ahead(probe), probe.measurement.configuration
         totals = (*story.total(ahead), *story.worst(ahead))
-        chosen = probe is story.chosen
-        points.append(TradeoffPoint(label, probe.type_name, *totals, story.certified(probe), chosen, measured=True))
+        marks = (story.certified(probe), probe is story.chosen)
+        points.append(TradeoffPoint(str(place), series(place), *totals, *marks, measured=True))
     return points
 
 
@@ -149,7 +149,6 @@ def _ranking(story: Story) -> list[Ranked]:
 
 
 def _marked(points: list[TradeoffPoint]) -> list[TradeoffPoint]:
-    """Mark the boundary and its knee."""
     if not points:
         return []
     seconds, usd = np.array([p.seconds for p in points]), np.array([p.usd for p in points])

@@ -74,7 +74,7 @@ def exit_code(*arguments: str) -> object:
 def test_an_entry_is_written_above_the_line_that_changes(home: Path) -> None:
     ledger, written = open_ledger(), StringIO()
     book = ledger.begin("digits", VirtualClock(), LIVE)
-    printer = EntryPrinter(True, progress=Console(file=written, force_terminal=True))
+    printer = EntryPrinter(True, progress=Console(file=written, force_terminal=True, highlight=False))
     with closing(printer.progress_line) as line:
         line.show(from_json(standing(0.31))[0])
         printer(*ledger.lines(book.run))

@@ -16,12 +16,12 @@ from mlcd_fixtures.serving_runs import language_lines, serving_lines
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
-from mlcd.core.additions import Axis, Column, Fact, Figure, LimitLine, Point, Series, Table
+from mlcd.core.additions import Additions, Axis, Column, Fact, Figure, LimitLine, Point, Series, Table
 from mlcd.core.ledger import Ledger, Line
 from mlcd.core.runs.run import start
 from mlcd.planners.form.jobs import of_text
 from mlcd.reports.document import document_of, run_document
-from mlcd.reports.run_document import Additions, OtherRun, RunDocument, run_schema
+from mlcd.reports.run_document import OtherRun, RunDocument, run_schema
 from mlcd.reports.story import Story
 from mlcd.reports.terminal import show_additions
 from mlcd.reports.view.view import view_of

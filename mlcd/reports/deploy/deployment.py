@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum
 
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
@@ -20,52 +20,34 @@ from mlcd.reports.serve.words import decision_sentence
 LANGUAGE = {Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95}
 
 
-class Part(StrEnum):
-    """What a knob sets."""
+class Part(Enum):
+    """What a knob sets, and the names of such knobs."""
 
-    BATCH = "batch"
-    WAIT = "wait"
-    THREADS = "threads"
-    CORES = "cores"
-    MEMORY = "memory"
-    PRECISION = "precision"
-    SHARE = "share"
-    GPUS = "gpus"
-    INSTANCES = "instances"
-    LOAD = "load"
-    OTHER = "other"
+    BATCH = ("batch",)
+    WAIT = ("max_wait_ms",)
+    THREADS = ("threads",)
+    CORES = ("cores", "cpu_cores")
+    MEMORY = ("memory_gb",)
+    PRECISION = ("precision",)
+    SHARE = ("sm_share",)
+    GPUS = ("gpus", "n_gpus")
+    INSTANCES = ("instances",)
+    LOAD = ("users", "concurrency")
+    OTHER = ()
 
 
-PARTS = {
-    "batch": Part.BATCH,
-    "max_wait_ms": Part.WAIT,
-    "threads": Part.THREADS,
-    "cores": Part.CORES,
-    "cpu_cores": Part.CORES,
-    "memory_gb": Part.MEMORY,
-    "precision": Part.PRECISION,
-    "sm_share": Part.SHARE,
-    "gpus": Part.GPUS,
-    "n_gpus": Part.GPUS,
-    "instances": Part.INSTANCES,
-    "users": Part.LOAD,
-    "concurrency": Part.LOAD,
-}
 OWN: Mapping[str, Knob] = {"threads": 1, "batch": 1, "max_wait_ms": 5.0}
 """How MLCD's own server is set where no knob says so: what was measured is deployed. A test compares them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedKnob:
-    """A knob, and where it went in a target's files; `where` is empty for one that is not in them, and `note` says
-    what to do instead. `own`: it was no knob, but how the trials' server is set by itself.
-    """
+    """A knob, and where it went in a target's files; without a `where` it is not in them: `note` says what to do."""
 
     name: str
     value: Knob
     where: str = ""
     note: str = ""
-    own: bool = False
 
     def __str__(self) -> str:
         name = self.name if re.fullmatch(r"[\w.-]+", self.name, re.ASCII) else json.dumps(self.name)
@@ -123,20 +105,20 @@ class Deployment:
         name = self.name_of(Part.PRECISION)
         return name is None or self.settings[name] == "fp32"
 
-    def placed(self, where: Callable[[Part], str], notes: Mapping[Part, str]) -> tuple[PlacedKnob, ...]:
-        """Where each knob went. `where`: a target's field for a part, '' if it has none; `notes`: what to do then."""
-        return tuple(self._placed(name, value, where, notes) for name, value in self.settings.items())
+    def placed(self, fields: Mapping[Part, str], notes: Mapping[Part, str]) -> tuple[PlacedKnob, ...]:
+        """Where each knob went. `fields`: those of a target, by part; `notes`: what to do where it has none."""
+        return tuple(self._placed(name, value, fields, notes) for name, value in self.settings.items())
 
-    def _placed(self, name: str, value: Knob, where: Callable[[Part], str], notes: Mapping[Part, str]) -> PlacedKnob:
-        part, own = part_of(name), name not in dict(self.knobs)
-        note = "no knob of this run: so the server of its trials was set" if own else ""
+    def _placed(self, name: str, value: Knob, fields: Mapping[Part, str], notes: Mapping[Part, str]) -> PlacedKnob:
+        part = part_of(name)
+        note = "" if name in dict(self.knobs) else "no knob of this run: so the server of its trials was set"
         if part is Part.PRECISION and value == "fp32":
-            return PlacedKnob(name, value, "the model's file, as it is", note, own)
+            return PlacedKnob(name, value, "the model's file, as it is", note)
         if self.name_of(part) != name and part in SINGLE:
             return PlacedKnob(name, value, note=f"{self.name_of(part)} is the knob that sets this")
-        if holds(part, value) is None or not where(part):
+        if holds(part, value) is None or part not in fields:
             return PlacedKnob(name, value, note=notes.get(part, "nothing here is set by it; set it where it belongs"))
-        return PlacedKnob(name, value, where(part), note, own)
+        return PlacedKnob(name, value, fields[part], note)
 
 
 SINGLE = frozenset(Part) - {Part.OTHER, Part.LOAD, Part.PRECISION}
@@ -145,7 +127,7 @@ SINGLE = frozenset(Part) - {Part.OTHER, Part.LOAD, Part.PRECISION}
 
 def part_of(name: str) -> Part:
     """What a knob of this name sets."""
-    return PARTS.get(name, Part.OTHER)
+    return next((part for part in Part if name in part.value), Part.OTHER)
 
 
 def holds(part: Part, value: Knob) -> float | None:
@@ -194,7 +176,6 @@ def line(words: str) -> str:
 
 
 def _source(service: ServingTask, account: Account) -> str:
-    """Where the figures come from."""
     if service.endpoint is not None:
         return line(f"{account.provenance}, of the server at {service.endpoint.url}")
     return f"{account.provenance}, of MLCD's own server" if service.path else str(account.provenance)

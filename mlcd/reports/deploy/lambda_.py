@@ -11,6 +11,8 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from mlcd.core.backend import Provenance
@@ -21,6 +23,7 @@ from mlcd.planners.functions.workload import LONGEST_CALL_S
 from mlcd.reports.functions.document import prices_of
 from mlcd.reports.functions.rows import epoch_rows
 from mlcd.reports.functions.words import basis_words, chosen_plan
+from mlcd.reports.run_document.tune import RunWorkload
 
 PATIENCE = 3
 """Times the expected length of an epoch that its functions may take before Lambda ends them."""
@@ -63,7 +66,7 @@ def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
         "numbers": _run_words(account) if ran else basis_words(plan_of(decision).calibration, account.provenance),
         "region": tariff.region if tariff is not None else "",
         "method": plan.method,
-        "workload": _workload(task),
+        "workload": RunWorkload.model_validate(task.workload).model_dump(),
         "functions": _functions(described),
         "segments": described,
         "expected": {"seconds": sum(each.seconds for each in segments), "usd": sum(each.usd for each in segments)},
@@ -72,7 +75,6 @@ def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
 
 
 def _run_words(account: Account) -> str:
-    """Where the times and costs of a run come from."""
     if account.provenance is not Provenance.LIVE:
         return f"as the {account.provenance} run went, not measured"
     if account.job.on == "functions":
@@ -92,17 +94,12 @@ def _ran(account: Account) -> list[_Segment]:
     """Of a training run that has ended: the allocations as the scheduler chose them, epochs alike together."""
     if account.ended is None or (isinstance(account.job.ask, FunctionsTask) and account.job.ask.tuning is not None):
         return []
-    segments: list[_Segment] = []
-    for row in epoch_rows(account):
-        if row.epoch is None or row.allocation is None:
-            continue
-        segment = _Segment(Stage(1, 1), row.epoch.number, row.allocation, row.epoch.seconds, row.epoch.usd)
-        if segments and segments[-1].allocation == segment.allocation:
-            last = segments.pop()
-            epochs = Stage(1, last.stage.epochs + 1)
-            seconds, usd = last.seconds + segment.seconds, last.usd + segment.usd
-            segment = _Segment(epochs, last.first_epoch, last.allocation, seconds, usd)
-        segments.append(segment)
+    done = [(r.allocation, r.epoch) for r in epoch_rows(account) if r.allocation is not None and r.epoch is not None]
+    segments = []
+    for allocation, together in groupby(done, key=itemgetter(0)):
+        epochs = [epoch for _, epoch in together]
+        seconds, usd = sum(each.seconds for each in epochs), sum(each.usd for each in epochs)
+        segments.append(_Segment(Stage(1, len(epochs)), epochs[0].number, allocation, seconds, usd))
     return segments
 
 
@@ -155,12 +152,6 @@ def _storage(run: str, task: FunctionsTask, kind: str) -> dict[str, Any]:
         "aggregates": rate is not None and rate.aggregates,
         "largest_object_mb": largest,
     }
-
-
-def _workload(task: FunctionsTask) -> dict[str, Any]:
-    work = task.workload
-    facts = {"model": work.model, "data": work.data, "samples": work.samples, "batch": work.batch}
-    return {**facts, "learning_rate": work.learning_rate, "data_mb": work.data_mb, "model_mb": work.model_mb}
 
 
 def _function_name(run: str, memory_mb: int) -> str:

@@ -20,11 +20,10 @@ from typing import Any
 
 import yaml
 
-from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
-from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.deploy.deployment import MODEL, Deployment, Export, Part, PlacedKnob, deployment_of, header, readme
+from mlcd.reports.deploy.lambda_ import lambda_configuration
+from mlcd.reports.skypilot import task_text
 
 REPOSITORY = "model_repository"
 CONFIG = {
@@ -59,31 +58,22 @@ IMAGE = "${TRITON_IMAGE:?name a Triton server image, such as tritonserver:TAG}"
 
 def exported(run: str, account: Account, to: str) -> dict[str, Any]:
     """The files, which of them is the main one, and what they cannot say."""
+    notes: list[str] = []
     if to == "skypilot":
-        from mlcd.reports.skypilot import task_text
-
-        if isinstance(account.job.ask, ServingTask | FunctionsTask):
-            other = "kserve, triton or compose" if isinstance(account.job.ask, ServingTask) else "lambda"
-            raise WrongState(f"run '{run}' is no task for machines: export it to {other}")
-        return _document(run, to, "task.yaml", {"task.yaml": task_text(run, account)})
-    if to == "lambda":
-        from mlcd.reports.deploy.lambda_ import lambda_configuration
-
+        main, files = "task.yaml", {"task.yaml": task_text(run, account)}
+    elif to == "lambda":
         text = json.dumps(lambda_configuration(run, account), indent=2) + "\n"
-        return _document(run, to, "lambda.json", {"lambda.json": text})
-    made = TARGETS[to](deployment_of(run, account))
-    notes = [f"not in the files: {knob.name} = {knob.value}: {knob.note}" for knob in made.missing]
-    return _document(run, to, made.main, dict(made.files), notes)
-
-
-def _document(run: str, to: str, main: str, files: dict[str, str], notes: list[str] | None = None) -> dict[str, Any]:
-    return {"run": run, "to": to, "main": main, "files": files, "notes": notes or []}
+        main, files = "lambda.json", {"lambda.json": text}
+    else:
+        made = TARGETS[to](deployment_of(run, account))
+        main, files = made.main, dict(made.files)
+        notes = [f"not in the files: {knob.name} = {knob.value}: {knob.note}" for knob in made.missing]
+    return {"run": run, "to": to, "main": main, "files": files, "notes": notes}
 
 
 def triton(deployment: Deployment) -> Export:
     """The model repository."""
-    fields = _config_fields(deployment)
-    placed = deployment.placed(lambda part: fields.get(part, ""), NOTES)
+    placed = deployment.placed(_config_fields(deployment), NOTES)
     at = f"{deployment.name}/config.pbtxt"
     start = "tritonserver --model-repository=DIR"
     files = {at: _config(deployment, placed), "README.md": readme(deployment, placed, deployment.name, start)}
@@ -156,7 +146,7 @@ def _with_repository(
 ) -> Export:
     """A YAML file with fields of its own, and a Triton repository beside it. `more`: what its README says besides."""
     in_config = {part: f"config.pbtxt: {field}" for part, field in _config_fields(deployment).items()}
-    placed = deployment.placed(lambda part: in_config.get(part) or fields.get(part, ""), NOTES)
+    placed = deployment.placed({**fields, **in_config}, NOTES)
     folder = f"{REPOSITORY}/{deployment.name}"
     body: str = yaml.safe_dump(document, sort_keys=False, width=1_000)
     files = {

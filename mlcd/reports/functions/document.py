@@ -120,7 +120,6 @@ def allocated(allocation: Allocation | None) -> Fields:
 
 
 def _plan(plan: StagePlan, is_chosen: bool, decision: Decision) -> Fields:
-    """The plan of one method, stage by stage."""
     calibration = plan_of(decision).calibration
     modelled = calibration is None or calibration.modelled
     return taken(

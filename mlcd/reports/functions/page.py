@@ -1,14 +1,13 @@
-"""The page of a run on functions: the answer in a sentence, the key figures, the sum that makes it safe, the tables."""
+"""The page of a run on functions: the answer in a sentence, the key figures, the tables."""
 
 from __future__ import annotations
 
-from mlcd.core.decision import Forecast
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.functions.nouns import on_functions, plan_of
-from mlcd.reports.answer import Card, left_words
+from mlcd.reports.answer import Card, limit_cards, undecided
 from mlcd.reports.functions import tables as cells
-from mlcd.reports.functions.rows import best_path, best_trial, epoch_rows, folded, stage_rows
+from mlcd.reports.functions.rows import best_path, best_trial
 from mlcd.reports.functions.words import basis_words, chosen_plan, decision_sentence, source_words
 from mlcd.reports.story import Story
 from mlcd.reports.tables import Table
@@ -17,8 +16,7 @@ from mlcd.reports.words import last_metric, reached_words
 
 def cards(story: Story) -> list[Card]:
     """The key figures in words."""
-    history, goal = story.account.history, story.goal
-    probing = sum(m.usd for m in history.measurements)
+    probing = sum(m.usd for m in story.account.history.measurements)
     calibrating = f"{counted(len(story.probes), 'probe')}, {format_duration(story.search.elapsed_s)}"
     found = [*_planned_cards(story), ("Calibration", format_usd(probing), calibrating)]
     if path := best_path(story.account):
@@ -26,21 +24,7 @@ def cards(story: Story) -> list[Card]:
         assert last is not None, "a path is made of epochs"
         whose = f"trial {last.trial}, " if on_functions(story.job).tuning is not None else ""
         found.append(("Best loss" if whose else "Loss", f"{last.loss:.4g}", f"{whose}after epoch {last.number}"))
-    if goal.budget_usd is not None:
-        left = left_words(goal.budget_usd - history.spent_usd, format_usd)
-        found.append(("Budget", format_usd(goal.budget_usd), left))
-    if goal.deadline_s is not None:
-        left = left_words(goal.deadline_s - history.elapsed_s, format_duration)
-        found.append(("Deadline", format_duration(goal.deadline_s), left))
-    return found
-
-
-def reserve_note(story: Story, ahead: Forecast) -> str:
-    """What the reserve's equations say, in a sentence."""
-    goal, gone = story.goal, story.search
-    holds = goal.allows(gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
-    verb = "stays within" if holds else "does not stay within"
-    return f"What calibrating took, plus the plan at the slow end of the calibration's spread, {verb} the limit."
+    return [*found, *limit_cards(story)]
 
 
 def _planned_cards(story: Story) -> list[Card]:
@@ -62,15 +46,12 @@ def _planned_cards(story: Story) -> list[Card]:
 def sentences(story: Story) -> tuple[str, str]:
     """The answer, and what needs saying after it."""
     decision, ended, history = story.decision, story.account.ended, story.account.history
-    resume = f"Go on with: mlcd resume {story.run}"
-    stopped = story.status is Status.STOPPED
     if decision is None:
-        state = "stopped" if stopped else "still calibrating"
-        words = f"{state} after {counted(len(story.probes), 'probe')}, {format_usd(history.spent_usd)} spent"
-        return _sentence(words), resume if stopped else "This page shows the run as it stood; make it again later."
+        return undecided(story, "calibrating", counted(len(story.probes), "probe"))
     if ended is None:
-        now = {Status.RUNNING: "The run is under way.", Status.STOPPED: f"The run was stopped. {resume}"}
-        return _sentence(decision_sentence(decision, story.job)), now.get(story.status, "")
+        stopped = f"The run was stopped. Go on with: mlcd resume {story.run}"
+        now = {Status.RUNNING: "The run is under way.", Status.STOPPED: stopped}
+        return _sentence(decision_sentence(decision, story.job)), now.get(story.account.status, "")
     used = f"{format_duration(history.elapsed_s)} and {format_usd(history.spent_usd)} in total"
     outcome = f"{ended.because}; {used}" if ended.finished else f"it did not finish: {ended.because}; {used}"
     target = story.job.target
@@ -85,17 +66,12 @@ def _sentence(words: str) -> str:
 
 def ran(story: Story) -> list[Table]:
     """What was run, stage by stage or epoch by epoch; of the stages also the best trial, epoch by epoch."""
-    if on_functions(story.job).tuning is None:
-        epochs = epoch_rows(story.account)
-        rows = [cells.epoch_cells(*each) for each in folded(epochs)]
-        return [Table("Every epoch that was run", cells.EPOCHS, rows, cells.rows_total(epochs))] if epochs else []
-    stages = stage_rows(story.account)
-    if not stages:
-        return []
-    path = [cells.epoch_cells(each) for each in best_path(story.account)]
-    best = [Table("The best trial, epoch by epoch", cells.EPOCHS, path)] if path else []
-    rows = [cells.stage_cells(each) for each in stages]
-    return [Table("Every stage that was run", cells.STAGES, rows, cells.rows_total(stages)), *best]
+    what, columns, rows, total = cells.run_cells(story.account)
+    tables = [Table(f"Every {what} that was run", columns, rows, total)] if rows else []
+    if on_functions(story.job).tuning is not None and (path := best_path(story.account)):
+        best = [cells.epoch_cells(each) for each in path]
+        tables.append(Table("The best trial, epoch by epoch", cells.EPOCHS, best))
+    return tables
 
 
 def plans(story: Story) -> list[Table]:

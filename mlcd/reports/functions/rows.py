@@ -7,23 +7,15 @@ shown in brief: a dozen points from the fastest to the cheapest, with the knee a
 from __future__ import annotations
 
 import math
-from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+import numpy as np
+
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.functions.nouns import (
-    Allocation,
-    Epoch,
-    Planned,
-    Stage,
-    StagePlan,
-    allocation_of,
-    evidence_of,
-    on_functions,
-)
+from mlcd.planners.functions.nouns import Allocation, Epoch, Planned, Stage, allocation_of, evidence_of, on_functions
 from mlcd.reports.functions.words import best_epoch, chosen_plan, stage_number
 
 MOST_POINTS = 12
@@ -35,9 +27,8 @@ MOST_ROWS = 15
 class StageRow:
     """One stage as it went: its launches together.
 
-    `kept`: the trials that go on, None while that is not known. `epochs`: every epoch of every trial that was reported,
-    `trials`: how many have reported any. `allocation`: what each trial was given, last: a stage that broke may have
-    been planned again. `best`: the best of the trials at the stage's end.
+    `kept`: the trials that go on, None while that is not known. `allocation`: what each trial was given, last: a stage
+    that broke may have been planned again. `trials`: how many have reported any epoch. `best`: the best at its end.
     """
 
     number: int
@@ -45,7 +36,6 @@ class StageRow:
     planned: Planned | None
     launches: tuple[Measurement, ...]
     kept: int | None
-    epochs: tuple[Epoch, ...]
     allocation: Allocation | None
     trials: int
     best: Epoch | None
@@ -91,14 +81,15 @@ def stage_rows(account: Account) -> tuple[StageRow, ...]:
     task = on_functions(account.job)
     stages = task.tuning.stages if task.tuning is not None else ()
     plan = chosen_plan(account.decision) if account.decision is not None else None
+    planned = dict(enumerate(plan.stages, 1)) if plan is not None else {}
     of_stage: dict[int, list[Measurement]] = {}
     for number, launch in zip(_numbers(account), account.history.runs, strict=True):
         of_stage.setdefault(number, []).append(launch)
-    return tuple(_stage_row(stages, number, of_stage[number], plan) for number in sorted(of_stage))
+    return tuple(_stage_row(stages, number, of_stage[number], planned.get(number)) for number in sorted(of_stage))
 
 
 def _stage_row(
-    stages: Sequence[Stage], number: int, launches: Sequence[Measurement], plan: StagePlan | None
+    stages: Sequence[Stage], number: int, launches: Sequence[Measurement], planned: Planned | None
 ) -> StageRow:
     stage, kept = stages[number - 1], stages[number].trials if number < len(stages) else 1
     epochs = tuple(epoch for launch in launches for epoch in evidence_of(launch).epochs)
@@ -106,10 +97,9 @@ def _stage_row(
     return StageRow(
         number,
         stage,
-        plan.stages[number - 1] if plan is not None and number <= len(plan.stages) else None,
+        planned,
         tuple(launches),
         kept if len(ended) >= stage.trials else None,
-        epochs,
         allocation_of(launches[-1].configuration),
         trials=len({epoch.trial for epoch in epochs}),
         best=best_epoch(epochs) if epochs else None,
@@ -147,11 +137,8 @@ def best_trial(account: Account) -> Trial | None:
     if tuning is None or not path or path[-1].epoch is None:
         return None
     last = path[-1].epoch
-    return (
-        None
-        if not math.isfinite(last.loss)
-        else Trial(last.trial, last.loss, tuning.drawn(last.trial, account.job.search.seed))
-    )
+    drawn = tuning.drawn(last.trial, account.job.search.seed)
+    return Trial(last.trial, last.loss, drawn) if math.isfinite(last.loss) else None
 
 
 def folded(rows: Sequence[EpochRow], most: int = MOST_ROWS) -> list[tuple[EpochRow, ...]]:
@@ -192,14 +179,10 @@ def knee(points: Sequence[Planned]) -> Planned | None:
     along = ordered(points)
     if len(along) < 3:
         return None
-    (x0, y0), (x1, y1) = _logs(along[0]), _logs(along[-1])
-
-    def below(point: Planned) -> float:
-        x, y = _logs(point)
-        return (x1 - x0) * (y0 - y) - (x0 - x) * (y1 - y0)
-
-    found = max(along[1:-1], key=below)
-    return found if below(found) > 0 else None
+    x, y = np.log([p.seconds for p in along]), np.log([max(p.usd, 1e-12) for p in along])
+    below = (x[-1] - x[0]) * (y[0] - y) - (x[0] - x) * (y[-1] - y[0])
+    farthest = 1 + int(below[1:-1].argmax())
+    return along[farthest] if below[farthest] > 0 else None
 
 
 def brief(points: Sequence[Planned], most: int = MOST_POINTS) -> list[Planned]:
@@ -207,16 +190,10 @@ def brief(points: Sequence[Planned], most: int = MOST_POINTS) -> list[Planned]:
     along = ordered(points)
     if len(along) <= most:
         return along
-    bend = knee(along)
-    kept = {0, len(along) - 1, *([along.index(bend)] if bend is not None else [])}
-    times = [p.seconds for p in along]
-    step = (times[-1] / times[0]) ** (1 / (most - 2))
-    for i in range(1, most - 2):
-        wanted = times[0] * step**i
-        above = bisect(times, wanted)
-        near = (above - 1, min(above, len(times) - 1))
-        kept.add(near[0] if wanted - times[near[0]] < times[near[1]] - wanted else near[1])
-    return [along[j] for j in sorted(kept)]
+    times, bend = np.array([p.seconds for p in along]), knee(along)
+    kept = {int(np.abs(times - wanted).argmin()) for wanted in np.geomspace(times[0], times[-1], most - 1)}
+    kept |= {along.index(bend)} if bend is not None else set()
+    return [along[i] for i in sorted(kept)]
 
 
 def marks(points: Sequence[Planned]) -> dict[Allocation, str]:
@@ -226,7 +203,3 @@ def marks(points: Sequence[Planned]) -> dict[Allocation, str]:
     if len(along) > 1:
         found |= {along[0].allocation: "fastest", along[-1].allocation: "cheapest"}
     return found
-
-
-def _logs(point: Planned) -> tuple[float, float]:
-    return math.log(point.seconds), math.log(max(point.usd, 1e-12))

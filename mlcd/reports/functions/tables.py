@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from mlcd.core.backend import Provenance
 from mlcd.core.decision import Decision
@@ -15,22 +14,9 @@ from mlcd.core.ledger import Account
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan, on_functions, plan_of
 from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, brief, epoch_rows, folded, marks, stage_rows
-from mlcd.reports.functions.words import (
-    basis_words,
-    chosen_plan,
-    compared_methods,
-    decision_sentence,
-    fine_usd,
-    gap_words,
-    plan_name,
-    short_s,
-    source_words,
-)
+from mlcd.reports.functions.words import basis_words, chosen_plan, compared_methods, plan_name, short_s, source_words
+from mlcd.reports.terminal import Columns, Row, rich_table
 
-Columns = Sequence[tuple[str, str]]
-"""Names, and 'num' for what stands on the right."""
-Row = Sequence[str]
-Rows = Sequence[Row]
 CANNOT = "no plan within the limits"
 MOST_SIZES = 8
 """Memory sizes of a calibration that are shown."""
@@ -62,8 +48,17 @@ def comparison_cells(plans: Sequence[StagePlan], chosen: StagePlan | None) -> li
     return [_compared(method, made.get(method), chosen) for method in dict.fromkeys([*compared_methods(), *made])]
 
 
-def stage_cells(row: StageRow) -> list[str]:
-    """A stage as it went, beside its plan."""
+def run_cells(account: Account) -> tuple[str, Columns, list[list[str]], list[str]]:
+    """What was run, 'stage' by stage or 'epoch' by epoch: the columns, the rows, and what all took together."""
+    if on_functions(account.job).tuning is not None:
+        stages = stage_rows(account)
+        return "stage", STAGES, [_stage_cells(row) for row in stages], _stages_total(stages)
+    epochs = epoch_rows(account)
+    took = _took(sum(row.seconds for row in epochs), sum(row.usd for row in epochs))
+    return "epoch", EPOCHS, [epoch_cells(*rows) for rows in folded(epochs)], ["", "total", *[""] * 5, *took, ""]
+
+
+def _stage_cells(row: StageRow) -> list[str]:
     planned, best = row.planned, row.best
     trials = f"{row.trials:,}" if row.trials == row.stage.trials else f"{row.trials:,} of {row.stage.trials:,}"
     return [
@@ -93,14 +88,11 @@ def epoch_cells(*rows: EpochRow) -> list[str]:
     return [*cells, short_s(row.seconds), fine_usd(row.usd), str(epoch.retries or "")]
 
 
-def rows_total(rows: Sequence[StageRow] | Sequence[EpochRow]) -> list[str]:
-    """What all rows took together."""
-    seconds, usd = sum(row.seconds for row in rows), sum(row.usd for row in rows)
-    if rows and isinstance(rows[0], StageRow):
-        planned = [row.planned for row in rows if isinstance(row, StageRow) and row.planned is not None]
-        foreseen = _took(sum(p.seconds for p in planned), sum(p.usd for p in planned)) if planned else ["-", "-"]
-        return ["", "", "", "", "total", foreseen[0], format_duration(seconds), foreseen[1], format_usd(usd), ""]
-    return ["", "total", "", "", "", "", "", *_took(seconds, usd), ""]
+def _stages_total(rows: Sequence[StageRow]) -> list[str]:
+    planned = [row.planned for row in rows if row.planned is not None]
+    foreseen = _took(sum(p.seconds for p in planned), sum(p.usd for p in planned)) if planned else ["-", "-"]
+    time, cost = _took(sum(row.seconds for row in rows), sum(row.usd for row in rows))
+    return ["", "", "", "", "total", foreseen[0], time, foreseen[1], cost, ""]
 
 
 def calibration_cells(calibration: Calibration) -> list[list[str]]:
@@ -139,6 +131,23 @@ def _folded_cells(rows: Sequence[EpochRow]) -> list[str]:
     return [*cells, *_took(seconds, usd), ""]
 
 
+def fine_usd(usd: float) -> str:
+    """'$0.00123': three digits, of what one trial or one epoch costs."""
+    if usd <= 0 or usd >= 1:
+        return format_usd(usd)
+    return f"${usd:.{2 - math.floor(math.log10(usd))}f}"
+
+
+def gap_words(number: float, chosen: float) -> str:
+    """'+204 %', '-3.1 %', 'same': against what was chosen."""
+    if chosen <= 0:
+        return ""
+    percent = 100 * (number / chosen - 1)
+    if abs(percent) < 0.05:
+        return "same"
+    return f"{percent:+,.0f} %" if abs(percent) >= 9.95 else f"{percent:+.1f} %"
+
+
 def _allocated(allocation: Allocation) -> list[str]:
     return [f"{allocation.functions:,}", f"{allocation.memory_mb:,} MB", allocation.storage]
 
@@ -164,7 +173,7 @@ def show_plan(
             [*_allocated(p.allocation), short_s(p.seconds), fine_usd(p.usd), named.get(p.allocation, "")] for p in shown
         ]
         chosen = [i for i, point in enumerate(shown) if point.allocation in used]
-        _show(console, f"Boundary, one epoch ({basis}): {len(boundary):,} points", BOUNDARY, rows, bold=chosen)
+        _show(console, f"Boundary, one epoch ({basis}): {len(boundary):,} points", BOUNDARY, rows, chosen=chosen)
     if plan is not None:
         rows = []
         for number, each in enumerate(plan.stages, 1):
@@ -175,7 +184,7 @@ def show_plan(
     if plans:
         rows = comparison_cells(plans, plan)
         chosen = [i for i, row in enumerate(rows) if row[-1]]
-        _show(console, f"Beside other plans ({basis})", COMPARISON, rows, bold=chosen)
+        _show(console, f"Beside other plans ({basis})", COMPARISON, rows, chosen=chosen)
     if calibration is not None:
         title = f"Calibration: {source_words(calibration, provenance)}"
         _show(console, title, CALIBRATION, calibration_cells(calibration))
@@ -183,42 +192,24 @@ def show_plan(
     console.print()
     if tariff is not None:
         source = " ".join(part for part in (tariff.cloud, tariff.region, tariff.date, tariff.source) if part)
-        console.print(f"Prices: {source}", style="dim", highlight=False, markup=False, soft_wrap=True)
-
-
-def say_decision(console: Console, job: Job, decision: Decision, label: str = "") -> None:
-    """The decision in a sentence."""
-    style = "bold green" if decision.configuration is not None else "bold yellow"
-    sentence = f"Decision{label}: {decision_sentence(decision, job)}"
-    console.print(sentence, style=style, highlight=False, markup=False, soft_wrap=True)
+        console.print(f"Prices: {source}", style="dim", markup=False, soft_wrap=True)
 
 
 def show_run(console: Console, account: Account) -> None:
     """What was run: a row for each stage, or for each epoch, many alike together; nothing where nothing was."""
     basis = "measured" if account.provenance is Provenance.LIVE else account.provenance
-    if on_functions(account.job).tuning is not None:
-        stages, title, columns = stage_rows(account), "Stages", STAGES
-        rows, total = [stage_cells(each) for each in stages], rows_total(stages)
-    else:
-        epochs, title, columns = epoch_rows(account), "Epochs", EPOCHS
-        rows, total = [epoch_cells(*each) for each in folded(epochs)], rows_total(epochs)
+    what, columns, rows, total = run_cells(account)
     if rows:
-        _show(console, f"{title} ({basis})", columns, rows, total)
+        _show(console, f"{what.capitalize()}s ({basis})", columns, rows, total)
         console.print()
     if (best := best_trial(account)) is not None:
         so_far = " so far" if account.ended is None else ""
-        console.print(f"Best{so_far}: {best}", highlight=False, markup=False)
+        console.print(f"Best{so_far}: {best}", markup=False)
 
 
 def _show(
-    console: Console, title: str, columns: Columns, rows: Rows, total: Row = (), bold: Sequence[int] = ()
+    console: Console, title: str, columns: Columns, rows: Sequence[Row], total: Row = (), chosen: Sequence[int] = ()
 ) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=bool(total), footer_style="bold")
-    for i, (name, kind) in enumerate(columns):
-        footer = escape(total[i]) if total else ""
-        table.add_column(escape(name.upper()), justify="right" if kind else "left", no_wrap=True, footer=footer)
-    for i, row in enumerate(rows):
-        table.add_row(*(escape(cell) for cell in row), style="bold green" if i in bold else None)
     console.print()
-    console.print(title, style="bold", highlight=False, markup=False, soft_wrap=True)
-    console.print(table)
+    console.print(title, style="bold", markup=False, soft_wrap=True)
+    console.print(rich_table(columns, rows, total, chosen))

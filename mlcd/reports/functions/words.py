@@ -196,23 +196,6 @@ def short_s(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 9.95 else format_duration(seconds)
 
 
-def fine_usd(usd: float) -> str:
-    """'$0.00123': three digits, of what one trial or one epoch costs."""
-    if usd <= 0 or usd >= 1:
-        return format_usd(usd)
-    return f"${usd:.{2 - math.floor(math.log10(usd))}f}"
-
-
-def gap_words(number: float, chosen: float) -> str:
-    """'+204 %', '-3.1 %', 'same': against what was chosen."""
-    if chosen <= 0:
-        return ""
-    percent = 100 * (number / chosen - 1)
-    if abs(percent) < 0.05:
-        return "same"
-    return f"{percent:+,.0f} %" if abs(percent) >= 9.95 else f"{percent:+.1f} %"
-
-
 def _measured(provenance: Provenance) -> str:
     return "measured" if provenance is Provenance.LIVE else f"{provenance}, not measured"
 

@@ -10,13 +10,12 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter
 
-from mlcd.core.additions import Additions
 from mlcd.core.part import Part
 from mlcd.reports.run_document.core import LaunchResult, RunCore, RunDecision, ScaleRun, TrainRun
 from mlcd.reports.run_document.serve import ServeRun
 from mlcd.reports.run_document.tune import TuneRun
 
-__all__ = ["Additions", "NotBegun", "OtherRun", "RunDocument", "ScaleRun", "ServeRun", "TrainRun", "TuneRun"]
+__all__ = ["NotBegun", "OtherRun", "RunDocument", "ScaleRun", "TrainRun"]
 
 
 class OtherLaunch(LaunchResult):

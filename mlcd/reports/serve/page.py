@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-from mlcd.core.ledger import Status
 from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import format_duration, format_rate, format_usd
 from mlcd.planners.serve.nouns import Figure, ServingTask, served_by, service_of
 from mlcd.planners.serve.promise import best
-from mlcd.reports.answer import Card, left_words
+from mlcd.reports.answer import Card, left_words, undecided
 from mlcd.reports.serve import words
 from mlcd.reports.serve.words import SHORT, UNITS, format_price, format_s
 from mlcd.reports.story import Story, Tried
@@ -33,13 +32,9 @@ def sentences(story: Story) -> tuple[str, str]:
         if decision.configuration is not None:  # a knob's name stays as it is
             return f"{sentence}.", _meaning(story)
         return f"{sentence[:1].upper()}{sentence[1:]}.", ""
-    stopped = story.status is Status.STOPPED
-    sentence = f"{'Stopped' if stopped else 'Still searching'} after {words.trials_words(story.search)}"
-    sentence += f", {format_usd(story.account.history.spent_usd)} spent"
-    if (measured := found_trial(story)) is not None:
-        sentence += f"; best so far {measured.configuration}: {words.promise_words(measured, service_of(story.job))}"
-    resume = f"Go on with: mlcd resume {story.run}"
-    return f"{sentence}.", resume if stopped else "This page shows the run as it stood; make it again later."
+    m = found_trial(story)
+    found = f"{m.configuration}: {words.promise_words(m, service_of(story.job))}" if m is not None else ""
+    return undecided(story, "searching", words.trials_words(story.search), found)
 
 
 def _meaning(story: Story) -> str:

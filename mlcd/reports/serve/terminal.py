@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from mlcd.core.backend import Provenance
 from mlcd.core.configuration import Configuration
 from mlcd.core.decision import Decision
 from mlcd.core.job import Goal, Job
@@ -17,6 +15,7 @@ from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_usd
 from mlcd.planners.serve.nouns import Figure, service_of
 from mlcd.reports.serve import words
+from mlcd.reports.terminal import rich_table, say_decision
 
 MOST_ROWS = 15
 
@@ -39,12 +38,9 @@ def show_service(console: Console, account: Account, decision: Decision, goal: G
         console.print()
         console.print(_trials(job, history.good, decision.configuration))
     console.print()
-    label = f" ({account.provenance})" if account.provenance is not Provenance.LIVE else ""
-    style = "bold green" if decision.configuration is not None else "bold yellow"
-    sentence = words.decision_sentence(decision, job, history)
-    console.print(f"Decision{label}: {sentence}", style=style, highlight=False, markup=False, soft_wrap=True)
+    say_decision(console, decision, words.decision_sentence(decision, job, history), account.provenance)
     spent = f"{words.trials_words(history)}, {format_usd(history.spent_usd)} spent"
-    console.print(f"{spent}  ({words.asked_words(goal, service_of(job))})", highlight=False, markup=False)
+    console.print(f"{spent}  ({words.asked_words(goal, service_of(job))})", markup=False)
 
 
 def _trials(job: Job, measurements: tuple[Measurement, ...], chosen: Configuration | None) -> Table:
@@ -53,19 +49,13 @@ def _trials(job: Job, measurements: tuple[Measurement, ...], chosen: Configurati
     knobs = words.knob_names(m.configuration for m in measurements)
     wanted = {figure for m in measurements for figure in words.promised(service, m)}
     figures = [figure for figure in Figure if figure in wanted]
-    table = Table(box=None, pad_edge=False, header_style="bold dim")
-    rate = words.SHORT[service.counted].upper()
-    names = [name.upper() for name in knobs]
-    numbers = ["$/H", rate, f"{rate} PER $/H", f"$/M {service.counted.upper()}", *(f.upper() for f in figures)]
-    for name in (*names, *numbers, "MEMORY"):
-        table.add_column(escape(name), justify="right", no_wrap=True)
-    for name in ("KEEPS", "CHOSEN"):
-        table.add_column(name, justify="center", no_wrap=True)
-    for m in shown:
-        picked = m.configuration == chosen
-        numbers = [f"{m.configuration.usd_per_hour:,.3g}", *words.number_cells(m, figures, "-")]
-        cells = [*words.knob_cells(m, knobs, "-"), *numbers, words.certified(job, m), "✔" if picked else ""]
-        table.add_row(*(escape(cell) for cell in cells), style="bold green" if picked else None)
-    if len(order) > len(shown):
-        table.add_row(f"and {len(order) - len(shown)} more", style="dim")
-    return table
+    rate = words.SHORT[service.counted]
+    numbers = [*knobs, "$/h", rate, f"{rate} per $/h", f"$/M {service.counted}", *figures, "Memory"]
+    columns = [*((name, "num") for name in numbers), ("Keeps", "mark"), ("Chosen", "mark")]
+    picked = [i for i, m in enumerate(shown) if m.configuration == chosen]
+    rows = []
+    for i, m in enumerate(shown):
+        cells = [*words.knob_cells(m, knobs, "-"), f"{m.configuration.usd_per_hour:,.3g}"]
+        marks = [words.certified(job, m), "✔" if i in picked else ""]
+        rows.append([*cells, *words.number_cells(m, figures, "-"), *marks])
+    return rich_table(columns, rows, chosen=picked, more=len(order) - len(shown))

@@ -11,8 +11,7 @@ from mlcd.core.job import Goal, Job
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask, service_of
 from mlcd.planners.serve.promise import certifies
-from mlcd.reports import answer as trained
-from mlcd.reports.functions import page as functions_page
+from mlcd.reports.answer import where_it_ends
 from mlcd.reports.serve import page as serve_page
 from mlcd.reports.serve.words import certificate_words, promise_words
 from mlcd.reports.story import Story
@@ -22,32 +21,38 @@ from mlcd.reports.words import slow_rate_words, where_words
 
 def certificate(story: Story) -> Certificate | None:
     """That of the choice, or of the best so far; None where there is nothing to say yet."""
-    job, decision = story.job, story.decision
-    if isinstance(job.ask, ServingTask):
+    decision, goal, gone = story.decision, story.goal, story.search
+    if isinstance(story.job.ask, ServingTask):
         return _of_server(story)
-    if isinstance(job.ask, FunctionsTask):
+    if isinstance(story.job.ask, FunctionsTask):
         if decision is None or decision.forecast is None:
             return None
-        note = functions_page.reserve_note(story, decision.forecast)
-        return _reserve("The reserve of the plan", note, story.goal, story.search, decision.forecast, decision)
-    if (end := trained.where_it_ends(story)) is None:
-        return None
-    place, ahead = end
-    if decision is None:
-        holds = keeps_limits(story.goal, story.search, ahead)
-        decision = Decision(place, "the best so far", certified=holds, confidence=story.goal.confidence)
-    note = trained.reserve_note(story, ahead)
-    return _reserve(f"The reserve on {place}", note, story.goal, story.search, ahead, decision)
+        headline, ahead = "The reserve of the plan", decision.forecast
+        total = "What calibrating took, plus the plan at the slow end of the calibration's spread"
+    else:
+        if (end := where_it_ends(story)) is None:
+            return None
+        place, ahead = end
+        headline, total = f"The reserve on {place}", _sum_words(ahead, decision)
+        if decision is None:
+            holds = keeps_limits(goal, gone, ahead)
+            decision = Decision(place, "the best so far", certified=holds, confidence=goal.confidence)
+    verb = "stays within" if keeps_limits(goal, gone, ahead) else "does not stay within"
+    return _reserve(headline, f"{total}, {verb} the limit.", goal, gone, ahead, decision)
 
 
 def what_if_certificate(job: Job, gone: History, decision: Decision) -> dict[str, Any] | None:
     """The same of a decision that was made again under another goal, as JSON has it."""
-    if isinstance(job.ask, ServingTask) or decision.forecast is None:
+    ahead = decision.forecast
+    if isinstance(job.ask, ServingTask) or ahead is None:
         return None
-    finishing = f"finishing{where_words(decision.forecast)}"
-    note = f"What the search took, plus {finishing} at {slow_rate_words(decision)}, against the limit."
-    headline = f"The reserve on {decision.configuration}"
-    return _reserve(headline, note, job.goal, gone, decision.forecast, decision).model_dump()
+    headline, note = f"The reserve on {decision.configuration}", f"{_sum_words(ahead, decision)}, against the limit."
+    return _reserve(headline, note, job.goal, gone, ahead, decision).model_dump()
+
+
+def _sum_words(ahead: Forecast, decision: Decision | None) -> str:
+    rate = "the slow end of the measured rate" if decision is None else slow_rate_words(decision)
+    return f"What the search took, plus finishing{where_words(ahead)} at {rate}"
 
 
 def _reserve(headline: str, note: str, goal: Goal, gone: History, ahead: Forecast, of: Decision) -> Certificate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlcd.core.additions import Additions
 from mlcd.core.backend import Purpose
 from mlcd.core.ledger import Account, Line, Reserved, Settled, Status
 from mlcd.core.part import taken
@@ -16,9 +17,9 @@ from mlcd.planners.serve.promise import certifies
 from mlcd.reports import answer as trained
 from mlcd.reports.document import document_of, forecast_of
 from mlcd.reports.functions import page as functions_page
-from mlcd.reports.run_document import Additions, NotBegun
+from mlcd.reports.run_document import NotBegun
 from mlcd.reports.serve import page as serve_page
-from mlcd.reports.story import Story, Tried
+from mlcd.reports.story import Story, Tried, series
 from mlcd.reports.view.certificate import certificate
 from mlcd.reports.view.page import PathStep, RunPage, SpendPoint, UnderWay
 from mlcd.reports.view.summary import QUEUED, Summary, summary_of
@@ -109,7 +110,7 @@ def _step(story: Story, probe: Tried) -> Fields:
         **taken(PathStep, m, **dict(zip(("rate", "low", "high"), rate, strict=True))),
         "number": probe.number,
         "because": probe.because,
-        "series": probe.type_name,
+        "series": series(configuration),
         "label": str(configuration),
         "batch": batch_of(configuration),
         "certified": certified,
@@ -133,7 +134,6 @@ def _spending(story: Story) -> Fields:
 
 
 def _under_way(story: Story) -> list[Fields]:
-    """Launches that are reserved and not settled."""
     since = {line.entry.launch.label: line.elapsed_s for line in story.lines if isinstance(line.entry, Reserved)}
     launches = [(reserved, reserved.launch) for reserved in story.account.open]
     return [
@@ -165,7 +165,6 @@ def _next_words(story: Story, driven: bool) -> str:
 
 
 def _actions(account: Account, driven: bool) -> list[str]:
-    """What can be done now: launch, resume, stop, down."""
     if driven:
         return ["stop", "down"]
     actions = ["launch"] if account.status is Status.DECIDED and planner_of(account.job).launches else []
