@@ -34,7 +34,8 @@ from mlcd.planners.modeling.outlook import Outlook, outlook
 from mlcd.reports.functions.document import plan_document
 from mlcd.reports.functions.tables import say_decision, show_plan
 from mlcd.reports.words import goal_words
-from mlcd.service.remote.requests import Preview, preview
+from mlcd.service.remote.requests import preview
+from mlcd.service.workers.submitted import Foreseen
 
 MUCH = 0.1
 """The share of a limit above which the first probes get a warning."""
@@ -84,7 +85,7 @@ def _kind(job: Job, chosen: Mapping[str, Any]) -> str:
     return "tune" if is_on_functions(job, chosen) and chosen.get("target_loss") is None and trials else "train"
 
 
-def _only_remote(job: Job, remote: Preview) -> Shown:
+def _only_remote(job: Job, remote: Foreseen) -> Shown:
     """On a recording that only the server has: what the server says."""
     words = f"{job.name}  {remote.goal_words}"
     return {"job": job.name, "on": job.on}, lambda results: results.print(words, highlight=False, markup=False)
@@ -189,7 +190,7 @@ def _print_outlook(write: Write, goal: Goal, expected: Outlook) -> None:
     write(f"Within the limit: [bold]{expected.chance}[/bold]; {expected.because}")
 
 
-def _remote_preview(kind: str, job_path: Path, chosen: Mapping[str, Any]) -> Preview | None:
+def _remote_preview(kind: str, job_path: Path, chosen: Mapping[str, Any]) -> Foreseen | None:
     """The chosen server's preview; it refuses now what it would refuse later."""
     if (server := chosen_server()) is None:
         return None
@@ -198,7 +199,7 @@ def _remote_preview(kind: str, job_path: Path, chosen: Mapping[str, Any]) -> Pre
     return preview(server, submission_of_file(kind, job_path, chosen))
 
 
-def _print_remote_note(results: Console, remote: Preview | None) -> None:
+def _print_remote_note(results: Console, remote: Foreseen | None) -> None:
     """Print the server's preview, if there is one, and that nothing was spent."""
     if remote is not None:
         types = counted(len(remote.types), "type")

@@ -15,7 +15,8 @@ import pytest
 from mlcd_fixtures.recorded_services import write_device
 
 from mlcd.core.ledger import Ledger
-from mlcd.service.team import Audit, Members, Role
+from mlcd.service.team.administration import Audit
+from mlcd.service.team.members import Members, Role
 
 CHAR_RNN = Path(__file__).parents[2] / "examples" / "recordings" / "char-rnn-local"
 

@@ -1,7 +1,5 @@
 """The runs of a server with the interface of a local ledger, so that reports work with both; and following a run."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator

@@ -11,8 +11,6 @@ month. So no month exceeds its budget: a dollar is claimed until it is settled, 
 A run on a simulated or recorded cloud costs nothing and does not count.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

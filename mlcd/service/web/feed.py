@@ -5,8 +5,6 @@ every run, and the entries of those in use; evicted entries are read from the le
 once. While the database is unreachable, it retries with a backoff, and requests get what is known so far.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

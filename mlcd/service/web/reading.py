@@ -5,8 +5,6 @@ is JSON, which the service checks again, never a pickle: a compromised child cou
 timeout. Messages use the sender's names: a path of the service is replaced by the name that was sent.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Heartbeat intervals and timeouts of workers and drivers, and how much of them one member may have."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

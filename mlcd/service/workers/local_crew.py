@@ -1,7 +1,5 @@
 """A crew: the processes that drive runs for a service or for `mlcd ui`. That of `mlcd ui`: child processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -3,8 +3,6 @@
 Not on SQLite: that is used by one person, on the machine with the files.
 """
 
-from __future__ import annotations
-
 import platform
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A process for each run: forked from a server that has everything imported; it ends with its parent."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Drives one run in its own process: start or resume it, and see it through."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext

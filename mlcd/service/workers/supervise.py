@@ -1,7 +1,5 @@
 """Keeps a number of workers running: one that dies is replaced."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

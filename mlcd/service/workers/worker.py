@@ -4,8 +4,6 @@ It writes a heartbeat. Other workers find the runs of a dead worker and resume t
 twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

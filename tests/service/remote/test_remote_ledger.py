@@ -16,17 +16,9 @@ from mlcd.core.errors import UnknownName, UserError, WrongState
 from mlcd.core.ledger import Ended, Ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.jobfile.read import load_job
-from mlcd.service.remote import (
-    RemoteLedger,
-    Server,
-    ServerLost,
-    Submission,
-    logs,
-    request_action,
-    submit,
-    watch,
-)
-from mlcd.service.remote.ledger import BACKOFF_S, Event, events
+from mlcd.service.remote.ledger import BACKOFF_S, Event, RemoteLedger, events, watch
+from mlcd.service.remote.requests import Submission, logs, request_action, submit
+from mlcd.service.remote.server import Server, ServerLost
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "resnet50.yaml"
 TOKEN = "mlcd_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"

@@ -13,8 +13,8 @@ from sqlalchemy import select
 
 from mlcd.core.database import Database, schema
 from mlcd.core.errors import UnknownName, UserError, WrongState
-from mlcd.service.team import Budget, Member, Members, Per, Role
-from mlcd.service.team.members import hashed, new_secret, without_secrets
+from mlcd.service.team.budget import Budget, Per
+from mlcd.service.team.members import Member, Members, Role, hashed, new_secret, without_secrets
 
 LETTERS = string.ascii_letters + string.digits + "-_"
 

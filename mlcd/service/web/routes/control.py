@@ -1,7 +1,5 @@
 """Control of a run: launch, resume, stop, take down. Only for its owner and admins."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -13,7 +11,8 @@ from mlcd.core.options import goal_again
 from mlcd.core.part import Part
 from mlcd.core.runs.machine import elsewhere
 from mlcd.planners.form.words import parsed
-from mlcd.service.team import Member, Role, recheck, release
+from mlcd.service.team.allowance import recheck, release
+from mlcd.service.team.members import Member, Role
 from mlcd.service.web.failures import Refusal, Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Runner, audited
 from mlcd.service.web.state import CurrentState, State

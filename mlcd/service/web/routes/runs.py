@@ -1,7 +1,5 @@
 """The list of runs, what they have spent, and each run in detail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """The gate before all routes: general checks, then authentication, then the body."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import ExitStack
 from functools import partial

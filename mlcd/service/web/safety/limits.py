@@ -3,8 +3,6 @@
 All counts are in memory.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter
