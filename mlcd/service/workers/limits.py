@@ -32,6 +32,7 @@ class Timing:
 
 
 TIMING = Timing()
+EXIT_TIMEOUT_S = 30.0  # how long a process may take for teardown after it was told to end
 
 
 @dataclass(frozen=True)

@@ -24,16 +24,7 @@ from mlcd.service.team.members import Member
 from mlcd.service.web.failures import Refusal, Sent, problems
 from mlcd.service.web.identity import Submitter, audited
 from mlcd.service.web.places import confined, internal_place, public_place
-from mlcd.service.web.reading import (
-    FACTS,
-    SPACE,
-    TEXT,
-    in_child_process,
-    job_of_recorded,
-    job_of_text,
-    job_of_upload,
-    preview_of,
-)
+from mlcd.service.web.reading import SPACE, TEXT, in_child_process, job_of_model, job_of_text, job_of_upload, preview_of
 from mlcd.service.web.routes.uploads import Uploads, profiled
 from mlcd.service.web.state import CurrentState, State
 from mlcd.service.workers.submitted import Foreseen, from_json, to_json
@@ -146,7 +137,7 @@ def _served(state: State, body: Asked) -> str:
     if kind == "recorded":
         if body.model is None or body.upload is not None:
             raise UserError(f"on '{on[:80]}': name a model of the recording in `model`, and no upload")
-        return in_child_process(body.model, TEXT, job_of_recorded, body.model, folder, body.options, body.knobs)
+        return in_child_process(body.model, TEXT, job_of_model, body.model, folder, body.options, body.knobs)
     if body.upload is None or body.model is not None:
         raise UserError("name an `upload`: send the model's file to /uploads first")
     uploads = Uploads(state.database, state.settings.home)
@@ -154,5 +145,4 @@ def _served(state: State, body: Asked) -> str:
     facts, shapes = upload.facts, dict(chosen.get("shapes") or {})
     if shapes or not facts.profiles:
         facts = profiled(facts, uploads.path(upload), upload.name, shapes)
-    known = FACTS.dump_json(facts).decode()
-    return in_child_process(upload.name, TEXT, job_of_upload, known, upload.word, body.options, body.knobs)
+    return in_child_process(upload.name, TEXT, job_of_upload, facts, upload.word, body.options, body.knobs)

@@ -108,8 +108,6 @@ class StreamLimit:
             yield
         finally:
             self._open[name] -= 1
-            if not self._open[name]:
-                del self._open[name]
 
 
 class MembershipCache:
