@@ -68,7 +68,7 @@ def a_team(home: Path) -> Iterator[Service]:
         tokens = {
             "ada": members.add("ada", Role.RUNNER),
             "vic": members.add("vic", Role.VIEWER),
-            "poor": members.add("poor", Role.RUNNER, budget_usd=1.0),
+            "poor": members.add("poor", Role.RUNNER, usd=1.0),
             "root": members.add("root", Role.ADMIN),
         }
         recordings = {"device": device, "char-rnn": CHAR_RNN}

@@ -69,15 +69,10 @@ class Members:
         self._database, self._now = database, now
 
     def add(
-        self,
-        name: str,
-        role: Role,
-        team: str | None = None,
-        budget_usd: float | None = None,
-        budget_per: Per = Per.TOTAL,
+        self, name: str, role: Role, team: str | None = None, usd: float | None = None, per: Per = Per.TOTAL
     ) -> str:
         """Add a member, new or returning with their earlier runs; return the token, which is shown only once."""
-        row = _checked({"role": role, "team": team, "budget_usd": budget_usd, "budget_per": budget_per})
+        row = _checked({"role": role, "team": team, "budget_usd": usd, "budget_per": per})
         check_name("member", name)
         token = new_secret()
         row |= {"token_hash": hashed(token), "created_at": _text(self._now()), "removed_at": None}

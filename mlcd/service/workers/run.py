@@ -19,7 +19,7 @@ from mlcd.service.workers.log import LOG
 from mlcd.service.workers.log_copies import logs_copied
 from mlcd.service.workers.progress_writer import ProgressWriter
 from mlcd.service.workers.stop_requests import BY_THE_USER, StopRequests
-from mlcd.service.workers.submitted import NEVER_BEGAN, from_json, waits
+from mlcd.service.workers.submitted import NEVER_BEGAN, asks_to_launch, from_json, waits
 from mlcd.service.workers.trust import check_trusted
 
 
@@ -103,9 +103,7 @@ def _drive(
         driven = start(job, ledger, on_entry, progress.report, run)
     else:
         driven = resume(run, ledger, on_entry, progress.report)
-        launch_requested = _was_launched(driven.book.account) or (
-            submission is not None and from_json(submission.asked)[1]
-        )
+        launch_requested = _was_launched(driven.book.account) or asks_to_launch(run, ledger)
         if driven.book.account.status in OVER:
             return
         check_trusted(driven.job)

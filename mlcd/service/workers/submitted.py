@@ -55,6 +55,12 @@ def from_json(text: str) -> tuple[Job, bool]:
     return submitted.job, submitted.launch
 
 
+def asks_to_launch(run: str, ledger: Ledger) -> bool:
+    """Whether a run was submitted with the request to launch its decision without asking again."""
+    submission = ledger.asked(run)
+    return submission is not None and from_json(submission.asked)[1]
+
+
 def waits(run: str, ledger: Ledger) -> bool:
     """Whether a run was submitted and has neither started nor been refused."""
     submission = ledger.asked(run)

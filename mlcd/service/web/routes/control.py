@@ -17,7 +17,7 @@ from mlcd.service.web.failures import Refusal, Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Runner, audited
 from mlcd.service.web.state import CurrentState, State
 from mlcd.service.workers.cleanup import give_up_machine
-from mlcd.service.workers.submitted import from_json, waits
+from mlcd.service.workers.submitted import asks_to_launch, waits
 
 router = APIRouter(prefix="/runs/{run}", tags=["control"], responses=problems(404, 409, 413, 415, 422))
 Named = Annotated[str, Path(description="A run's name; `last` is the newest.")]
@@ -142,7 +142,6 @@ def _check_not_driven(state: State, name: str) -> None:
 
 def _launches(state: State, name: str) -> bool:
     """Whether it was submitted with `launch`, or was launched before."""
-    submission = state.ledger.asked(name)
-    if submission is None:
+    if state.ledger.asked(name) is None:
         return bool(state.ledger.account(name).history.runs)
-    return from_json(submission.asked)[1]
+    return asks_to_launch(name, state.ledger)
