@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from mlcd.catalog.files import CatalogRow, known_accelerators, load_rows, write_rows
+from mlcd.catalog.files import OfferRow, known_accelerators, load_rows, write_rows
 from mlcd.core.errors import BackendError, CatalogError, MissingExtra
 
 PRICING_REGION = "us-east-1"
@@ -23,6 +23,8 @@ PRICING_REGION = "us-east-1"
 
 _FILTER_LIMIT = 200
 """Most values in one filter of an EC2 call."""
+Specs = Mapping[str, Any]
+"""The fields of a type's row that EC2 knows."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class RefreshSummary:
 
     path: Path
     region: str
-    repriced: tuple[CatalogRow, ...]
-    kept: tuple[CatalogRow, ...]
+    repriced: tuple[OfferRow, ...]
+    kept: tuple[OfferRow, ...]
 
     def __str__(self) -> str:
         """A line for new prices, and one for kept ones."""
@@ -42,16 +44,6 @@ class RefreshSummary:
             dated = ", ".join(f"{row.instance_type} ({row.price_date})" for row in self.kept)
             lines.append(f"no price was found for {len(self.kept)}, which keep their old one: {dated}")
         return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceSpecs:
-    """The specs of a type in DescribeInstanceTypes."""
-
-    vcpus: float
-    memory_gb: float
-    accelerators: int
-    network_gbps: float | None
 
 
 def refresh(
@@ -65,7 +57,7 @@ def refresh(
         specs = fetch_specs(ec2, types)
         prices = fetch_prices(pricing, region)
         spot = fetch_spot_prices(ec2, [name for name in types if name in specs], now)
-    updated = [_with_specs(row, specs.get(row.instance_type)) for row in rows]
+    updated = [_with_specs(row, specs.get(row.instance_type, {})) for row in rows]
     for i, row in enumerate(updated):
         if (usd := prices.get(row.instance_type)) is not None:
             updated[i] = _with_price(row, usd, spot.get(row.instance_type), region, now)
@@ -75,9 +67,9 @@ def refresh(
     return RefreshSummary(path, region, repriced, tuple(row for row in updated if row.instance_type not in prices))
 
 
-def fetch_specs(ec2: Any, types: Sequence[str]) -> dict[str, InstanceSpecs]:
+def fetch_specs(ec2: Any, types: Sequence[str]) -> dict[str, Specs]:
     """EC2's specs of those types that still exist."""
-    specs: dict[str, InstanceSpecs] = {}
+    specs: dict[str, Specs] = {}
     for start in range(0, len(types), _FILTER_LIMIT):
         # a filter, not a list of names: one retired name in a list fails the whole call
         wanted = [{"Name": "instance-type", "Values": list(types[start : start + _FILTER_LIMIT])}]
@@ -110,7 +102,7 @@ def _items(client: Any, call: str, key: str, **request: Any) -> Iterator[Any]:
         yield from page.get(key, [])
 
 
-def parse_instance_types(instance_types: Iterable[Mapping[str, Any]]) -> dict[str, InstanceSpecs]:
+def parse_instance_types(instance_types: Iterable[Mapping[str, Any]]) -> dict[str, Specs]:
     """Specs by instance type, from the `InstanceTypes` of DescribeInstanceTypes."""
     with _parsing("DescribeInstanceTypes"):
         return {described["InstanceType"]: _specs(described) for described in instance_types}
@@ -150,14 +142,14 @@ def _parsing(call: str) -> Iterator[None]:
         raise CatalogError(f"AWS {call} cannot be read ({error}); the catalog is unchanged") from None
 
 
-def _specs(described: Mapping[str, Any]) -> InstanceSpecs:
-    gpus = described.get("GpuInfo", {}).get("Gpus", [])
-    return InstanceSpecs(
-        vcpus=float(described["VCpuInfo"]["DefaultVCpus"]),
-        memory_gb=described["MemoryInfo"]["SizeInMiB"] / 1024,
-        accelerators=sum(gpu["Count"] for gpu in gpus),
-        network_gbps=_sustained_gbps(described.get("NetworkInfo", {})),
-    )
+def _specs(described: Mapping[str, Any]) -> Specs:
+    specs = {
+        "vcpus": float(described["VCpuInfo"]["DefaultVCpus"]),
+        "memory_gb": described["MemoryInfo"]["SizeInMiB"] / 1024,
+        "accelerators": sum(gpu["Count"] for gpu in described.get("GpuInfo", {}).get("Gpus", [])),
+        "network_gbps": _sustained_gbps(described.get("NetworkInfo", {})),
+    }
+    return {name: value for name, value in specs.items() if value}
 
 
 def _sustained_gbps(network: Mapping[str, Any]) -> float | None:
@@ -181,32 +173,25 @@ def _on_demand_usd_per_hour(product: Mapping[str, Any]) -> list[float]:
     return [usd for usd in prices if usd > 0]
 
 
-def _one_row_per_type(rows: Sequence[CatalogRow], region: str) -> list[CatalogRow]:
+def _one_row_per_type(rows: Sequence[OfferRow], region: str) -> list[OfferRow]:
     """For each type the row of this region, else its first: two rows would become duplicates."""
-    chosen: dict[str, CatalogRow] = {}
+    chosen: dict[str, OfferRow] = {}
     for row in rows:
         if row.instance_type not in chosen or row.region == region:
             chosen[row.instance_type] = row
     return list(chosen.values())
 
 
-def _with_specs(row: CatalogRow, specs: InstanceSpecs | None) -> CatalogRow:
+def _with_specs(row: OfferRow, specs: Specs) -> OfferRow:
     if row.accelerator in known_accelerators():
         tflops, memory_gb = known_accelerators()[row.accelerator]
         row = replace(row, tflops_per_accelerator=tflops, accelerator_memory_gb=memory_gb)
-    if specs is None:
-        return row
-    return replace(
-        row,
-        vcpus=specs.vcpus,
-        memory_gb=specs.memory_gb,
-        # a count without a name, or the reverse, could not be read back
-        accelerators=specs.accelerators if row.accelerator and specs.accelerators else row.accelerators,
-        network_gbps=specs.network_gbps or row.network_gbps,
-    )
+    if not row.accelerator:  # a count without a name could not be read back
+        specs = {**specs, "accelerators": 0}
+    return replace(row, **specs)
 
 
-def _with_price(row: CatalogRow, usd: float, spot: float | None, region: str, now: datetime) -> CatalogRow:
+def _with_price(row: OfferRow, usd: float, spot: float | None, region: str, now: datetime) -> OfferRow:
     if spot is None and row.region == region:
         spot = row.spot_usd_per_hour
     return replace(

@@ -11,6 +11,9 @@ from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
 
 from mlcd.core.configuration import Offer
 from mlcd.core.csv_table import Line, read_table
@@ -23,23 +26,27 @@ CLOUDS = tuple(MINIMUM_BILLED_S)
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogRow:
-    """An instance type with both of its prices and their provenance."""
+class OfferRow:
+    """An instance type with both of its prices, and where and when they were read."""
 
-    cloud: str
-    instance_type: str
-    region: str
-    vcpus: float
-    memory_gb: float
-    accelerator: str
-    accelerators: int
-    tflops_per_accelerator: float
-    accelerator_memory_gb: float
-    network_gbps: float
-    usd_per_hour: float
-    spot_usd_per_hour: float | None
-    price_date: str
-    source: str
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    cloud: Annotated[str, Field(description="The cloud that rents it.")]
+    instance_type: Annotated[str, Field(description="Its name there.")]
+    region: Annotated[str, Field(description="The region of the prices.")]
+    vcpus: Annotated[float, Field(description="Virtual CPUs.")]
+    memory_gb: Annotated[float, Field(description="Memory, in GB.")]
+    accelerator: Annotated[str, Field(description="The kind of its GPUs; empty where it has none.")]
+    accelerators: Annotated[int, Field(description="How many GPUs.")]
+    tflops_per_accelerator: Annotated[float, Field(description="Tera-operations a second of one GPU.")]
+    accelerator_memory_gb: Annotated[float, Field(description="Memory of one GPU, in GB.")]
+    network_gbps: Annotated[float, Field(description="Network, in Gbit/s.")]
+    usd_per_hour: Annotated[float, Field(description="Dollars an hour, on demand.")]
+    spot_usd_per_hour: Annotated[
+        float | None, Field(description="Dollars an hour, on spot; null where that is not known.")
+    ]
+    price_date: Annotated[str, Field(description="When the prices were read.")]
+    source: Annotated[str, Field(description="Where they were read.")]
 
     def price(self, *, spot: bool = False) -> float | None:
         """Dollars an hour on demand or on spot; None if no spot price is known."""
@@ -55,7 +62,7 @@ class CatalogRow:
         return Offer(**{**shared, **own})
 
 
-COLUMNS = tuple(field.name for field in fields(CatalogRow) if field.name != "cloud")
+COLUMNS = tuple(field.name for field in fields(OfferRow) if field.name != "cloud")
 """The columns of a catalog file, in the order they are written."""
 
 
@@ -72,7 +79,7 @@ def load_offers(
     return offers
 
 
-def load_rows(cloud: str, *, directory: Path | None = None) -> tuple[CatalogRow, ...]:
+def load_rows(cloud: str, *, directory: Path | None = None) -> tuple[OfferRow, ...]:
     """A cloud's catalog in file order: the refreshed file in `directory` if there is one, else the packaged one."""
     if cloud not in CLOUDS:
         raise UnknownName("cloud", cloud, CLOUDS)
@@ -85,9 +92,9 @@ def load_rows(cloud: str, *, directory: Path | None = None) -> tuple[CatalogRow,
     return parse_rows(packaged_text(f"{cloud}.csv"), cloud=cloud, name=f"mlcd/catalog/{cloud}.csv")
 
 
-def parse_rows(text: str, *, cloud: str, name: str) -> tuple[CatalogRow, ...]:
+def parse_rows(text: str, *, cloud: str, name: str) -> tuple[OfferRow, ...]:
     """The rows of a catalog file's text; `name`: for error messages."""
-    rows: list[CatalogRow] = []
+    rows: list[OfferRow] = []
     first_seen: dict[tuple[str, str], str] = {}
     for line in read_table(text, name=name, columns=COLUMNS, complain=CatalogError):
         row = _parse_row(line, cloud)
@@ -101,7 +108,7 @@ def parse_rows(text: str, *, cloud: str, name: str) -> tuple[CatalogRow, ...]:
     return tuple(rows)
 
 
-def write_rows(path: Path, rows: Iterable[CatalogRow]) -> None:
+def write_rows(path: Path, rows: Iterable[OfferRow]) -> None:
     """Write a catalog file atomically: a failure leaves the old file."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -121,14 +128,10 @@ def write_rows(path: Path, rows: Iterable[CatalogRow]) -> None:
 @cache
 def known_accelerators() -> dict[str, tuple[float, float]]:
     """By name, the dense fp32 TFLOPS without tensor cores and the GB of memory, which no cloud's API provides."""
-    facts = {}
-    for line in _packaged_table("accelerators.csv", "name", "tflops_fp32", "memory_gb", "source"):
-        line.text("source")  # each needs a source
-        facts[line.text("name")] = (
-            line.number("tflops_fp32", above_zero=True),
-            line.number("memory_gb", above_zero=True),
-        )
-    return facts
+    return {
+        line.text("name"): (line.number("tflops_fp32", above_zero=True), line.number("memory_gb", above_zero=True))
+        for line in _packaged_table("accelerators.csv", "name", "tflops_fp32", "memory_gb")
+    }
 
 
 @cache
@@ -137,11 +140,8 @@ def retired_types() -> dict[tuple[str, str], str]:
 
     Their rows stay in the catalog, for simulations and for the papers' figures.
     """
-    since = {}
-    for line in _packaged_table("retired.csv", "cloud", "instance_type", "since", "source"):
-        line.text("source")  # each needs a source
-        since[line.text("cloud"), line.text("instance_type")] = line.text("since")
-    return since
+    table = _packaged_table("retired.csv", "cloud", "instance_type", "since")
+    return {(line.text("cloud"), line.text("instance_type")): line.text("since") for line in table}
 
 
 def egress_usd_per_gb(cloud: str, region: str) -> float:
@@ -154,8 +154,7 @@ def egress_usd_per_gb(cloud: str, region: str) -> float:
 def _egress_prices() -> dict[tuple[str, str], float]:
     """By cloud and region."""
     dearest: dict[tuple[str, str], float] = {}
-    for line in _packaged_table("egress.csv", "cloud", "region", "to", "usd_per_gb", "price_date", "source"):
-        line.text("source")  # each needs a source
+    for line in _packaged_table("egress.csv", "cloud", "region", "to", "usd_per_gb", "price_date"):
         key = line.text("cloud"), line.text("region")
         dearest[key] = max(dearest.get(key, 0.0), line.number("usd_per_gb", above_zero=True))
     return dearest
@@ -163,7 +162,9 @@ def _egress_prices() -> dict[tuple[str, str], float]:
 
 def _packaged_table(file_name: str, *columns: str) -> Iterator[Line]:
     text, name = packaged_text(file_name), f"mlcd/catalog/{file_name}"
-    return read_table(text, name=name, columns=columns, complain=CatalogError)
+    for line in read_table(text, name=name, columns=(*columns, "source"), complain=CatalogError):
+        line.text("source")  # each needs one
+        yield line
 
 
 def packaged_text(file_name: str) -> str:
@@ -171,7 +172,7 @@ def packaged_text(file_name: str) -> str:
     return (resources.files("mlcd.catalog") / file_name).read_text(encoding="utf-8")
 
 
-def _parse_row(line: Line, cloud: str) -> CatalogRow:
+def _parse_row(line: Line, cloud: str) -> OfferRow:
     accelerators = line.count("accelerators")
     if not accelerators and line.cells["accelerator"]:
         raise line.error(f"accelerator '{line.cells['accelerator']}' but accelerators is 0; state how many")
@@ -179,7 +180,7 @@ def _parse_row(line: Line, cloud: str) -> CatalogRow:
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", price_date):
         raise line.error(f"price_date '{price_date}': expected a year and a month, such as 2026-08")
     has_spot = bool(line.cells["spot_usd_per_hour"])
-    return CatalogRow(
+    return OfferRow(
         cloud=cloud,
         instance_type=line.text("instance_type"),
         region=line.text("region"),

@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from mlcd.catalog.files import CatalogRow
+from mlcd.catalog.files import OfferRow
 from mlcd.core.errors import UnknownName, UserError
 
-_SORT_KEYS: dict[str, Callable[[CatalogRow, float], float]] = {
+_SORT_KEYS: dict[str, Callable[[OfferRow, float], float]] = {
     "price": lambda row, usd: usd,
     "memory": lambda row, usd: -row.memory_gb,
     "gpus": lambda row, usd: -row.accelerators,
@@ -19,7 +19,7 @@ SORT_ORDERS = tuple(_SORT_KEYS)
 
 
 def select(
-    rows: Iterable[CatalogRow],
+    rows: Iterable[OfferRow],
     *,
     gpu: str | None = None,
     max_price: float | None = None,
@@ -29,7 +29,7 @@ def select(
     instances: Sequence[str] = (),
     spot: bool = False,
     sort: str = "price",
-) -> list[CatalogRow]:
+) -> list[OfferRow]:
     """The rows that pass every filter, sorted. With `spot`, prices are spot prices, and rows without one are left out.
 
     `gpu` is a name or name:count; `instances` are patterns such as c5.*, of which one must match.
@@ -62,7 +62,7 @@ def select(
     return [row for row, _ in kept]
 
 
-def _matching(rows: list[CatalogRow], patterns: Sequence[str]) -> list[CatalogRow]:
+def _matching(rows: list[OfferRow], patterns: Sequence[str]) -> list[OfferRow]:
     names = {row.instance_type for row in rows}
     for pattern in patterns:
         if not any(_matches(name, pattern) for name in names):
@@ -87,7 +87,7 @@ def _nearest(pattern: str, names: set[str]) -> str:
     return f": did you mean '{by_lower[nearest]}'?"
 
 
-def _with_gpu(rows: list[CatalogRow], gpu: str, *, known: set[str]) -> list[CatalogRow]:
+def _with_gpu(rows: list[OfferRow], gpu: str, *, known: set[str]) -> list[OfferRow]:
     match = re.fullmatch(r"\s*([^:\s]+)\s*(?::\s*([1-9]\d*)\s*)?", gpu)
     if match is None:
         raise UserError(f"gpu '{gpu}': expected a name, or a name and a count, such as A100:8")

@@ -24,7 +24,7 @@ from mlcd.core.units import counted, format_usd
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.storages.local import available
 from mlcd.planners.functions.workload import STORAGES
-from mlcd.service.remote import Server
+from mlcd.service.remote.server import Server
 
 CORE = "numpy scipy scikit-learn pydantic pyyaml click rich sqlalchemy alembic fastapi uvicorn"
 EXTRAS = {

@@ -23,9 +23,11 @@ from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.ledger import Ledger
 from mlcd.core.units import parse_duration
-from mlcd.service.remote import Action, RemoteLedger, Server, request_action
-from mlcd.service.remote import logs as remote_logs
-from mlcd.service.team import Audit
+from mlcd.service.remote.ledger import RemoteLedger
+from mlcd.service.remote.requests import Action, request_action
+from mlcd.service.remote.requests import logs as remote_logs
+from mlcd.service.remote.server import Server
+from mlcd.service.team.administration import Audit
 from mlcd.service.workers.cleanup import drop_old, give_up_machine
 from mlcd.service.workers.queue import Queue
 

@@ -12,8 +12,7 @@ import click
 from mlcd.cli.options import output, print_answer
 from mlcd.cli.server import tokens
 from mlcd.core.errors import UserError
-from mlcd.service.remote import Server
-from mlcd.service.remote.server import LOOPBACK
+from mlcd.service.remote.server import LOOPBACK, Server
 from mlcd.service.remote.tokens import address
 
 

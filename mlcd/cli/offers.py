@@ -10,7 +10,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from mlcd.catalog import CLOUDS, CatalogRow, load_rows, select
+from mlcd.catalog import CLOUDS, OfferRow, load_rows, select
 from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, output, parsed_by, print_answer, print_json
 from mlcd.cli.server import chosen_server
@@ -50,7 +50,7 @@ def offers(min_memory: float | None, output: str, **filters: Any) -> None:
     results.print(f"{count}; list prices of the date given. Sources: mlcd offers -o json", style="dim")
 
 
-def _table(rows: Sequence[CatalogRow]) -> Table:
+def _table(rows: Sequence[OfferRow]) -> Table:
     table = plain_table(("INFRA", "INSTANCE"), ("vCPUS", "MEM(GB)"))
     table.add_column("GPUS", no_wrap=True)
     for column in ("NET(Gbps)", "$/H", "SPOT $/H"):
@@ -71,13 +71,13 @@ def _table(rows: Sequence[CatalogRow]) -> Table:
     return table
 
 
-def _rows() -> list[CatalogRow]:
+def _rows() -> list[OfferRow]:
     """The whole catalog, of this machine or of the chosen server."""
     if (server := chosen_server()) is None:
         return [row for name in CLOUDS for row in load_rows(name, directory=home() / "catalog")]
     answer = server.get("/offers", limit=MOST_OFFERS)
     with server.reading():
-        return [CatalogRow(**each) for each in answer["offers"]]
+        return [OfferRow(**each) for each in answer["offers"]]
 
 
 @click.group()

@@ -77,7 +77,7 @@ def with_options(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
 def open_ledger() -> Ledger:
     """The ledger of this machine, or of the chosen server; closed when the command ends."""
     if (server := chosen_server()) is not None:
-        from mlcd.service.remote import RemoteLedger
+        from mlcd.service.remote.ledger import RemoteLedger
 
         return cast("Ledger", RemoteLedger(server))  # has all methods that commands use; read-only
     from mlcd.core.home import open_ledger as open_own_ledger

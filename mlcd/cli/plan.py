@@ -36,7 +36,8 @@ from mlcd.reports.functions.tables import show_plan
 from mlcd.reports.functions.words import decision_sentence
 from mlcd.reports.terminal import say_decision
 from mlcd.reports.words import goal_words
-from mlcd.service.remote.requests import Preview, preview
+from mlcd.service.remote.requests import preview
+from mlcd.service.workers.submitted import Foreseen
 
 MUCH = 0.1
 """The share of a limit above which the first probes get a warning."""
@@ -87,7 +88,7 @@ def _kind(job: Job, chosen: Mapping[str, Any]) -> str:
     return "tune" if is_on_functions(job, chosen) and chosen.get("target_loss") is None and trials else "train"
 
 
-def _only_remote(job: Job, remote: Preview) -> Shown:
+def _only_remote(job: Job, remote: Foreseen) -> Shown:
     """On a recording that only the server has: what the server says."""
     words = f"{job.name}  {remote.goal_words}"
     return {"job": job.name, "on": job.on}, lambda results: results.print(words, markup=False)
@@ -191,7 +192,7 @@ def _print_outlook(results: Console, goal: Goal, expected: Outlook) -> None:
     results.print(f"Within the limit: [bold]{expected.chance}[/bold]; {expected.because}")
 
 
-def _print_remote_note(results: Console, remote: Preview | None) -> None:
+def _print_remote_note(results: Console, remote: Foreseen | None) -> None:
     """Print the server's preview, if there is one, and that nothing was spent."""
     if remote is not None:
         types = counted(len(remote.types), "type")

@@ -150,7 +150,7 @@ def serve(model: str, knobs: Path | None, yes: bool, output: str, **chosen: Any)
     table = load_knobs(knobs) if knobs is not None else None
     if (server := chosen_server()) is not None:
         from mlcd.cli.remote_runs import begin_remote
-        from mlcd.service.remote import Submission
+        from mlcd.service.remote.requests import Submission
 
         text = knobs.read_text(encoding="utf-8") if knobs is not None else None
         return begin_remote(server, Submission("serve", typed_options(chosen), model=model, knobs=text), how)

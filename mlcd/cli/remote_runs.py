@@ -34,7 +34,9 @@ from mlcd.core.runs.run import AnyRun, Stop
 from mlcd.planners.form.jobs import is_launched
 from mlcd.planners.form.words import parsed
 from mlcd.reports.headway import from_json
-from mlcd.service.remote import RemoteLedger, Server, Submission, request_action, submit, watch
+from mlcd.service.remote.ledger import RemoteLedger, watch
+from mlcd.service.remote.requests import Submission, request_action, submit
+from mlcd.service.remote.server import Server
 
 RELEASE_TIMEOUT_S, POLL_S = 20.0, 0.2
 """Timeout and polling interval until a worker that has decided releases the run's lock."""

@@ -11,7 +11,8 @@ import click
 from mlcd.core.errors import UserError
 
 if TYPE_CHECKING:
-    from mlcd.service.remote import Server, Tokens
+    from mlcd.service.remote.server import Server
+    from mlcd.service.remote.tokens import Tokens
 
 LOCAL_ONLY = {
     "bench": "measures on this machine",
@@ -55,8 +56,7 @@ def chosen_server() -> Server | None:
     if not url:
         return None
     if _OPEN not in ctx.meta:
-        from mlcd.service.remote import Server
-        from mlcd.service.remote.server import FROM_ENVIRONMENT
+        from mlcd.service.remote.server import FROM_ENVIRONMENT, Server
 
         token, stored = os.environ.get(FROM_ENVIRONMENT), tokens()
         ctx.meta[_OPEN] = Server(url, token) if token else Server(url, stored.get(url), f"the token in {stored.path}")
@@ -68,7 +68,7 @@ def chosen_server() -> Server | None:
 def tokens() -> Tokens:
     """The tokens stored on this machine."""
     from mlcd.core.home import home
-    from mlcd.service.remote import Tokens
+    from mlcd.service.remote.tokens import Tokens
 
     return Tokens(home() / "servers.json")
 

@@ -19,7 +19,8 @@ from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.home import home, private_home, url_in
 from mlcd.core.ledger import Ledger
 from mlcd.core.units import parse_duration
-from mlcd.service.team import Audit, Members, Role
+from mlcd.service.team.administration import Audit
+from mlcd.service.team.members import Members, Role
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.state import PLACES, Settings, State

@@ -20,9 +20,12 @@ from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Ledger
 from mlcd.core.options import NO_LIMIT
 from mlcd.core.units import format_usd, parse_usd
-from mlcd.service.remote import Server
+from mlcd.service.remote.server import Server
 from mlcd.service.remote.team import RemoteTeam
-from mlcd.service.team import Budget, Member, Per, Role, Team, Used
+from mlcd.service.team.administration import Team
+from mlcd.service.team.allowance import Used
+from mlcd.service.team.budget import Budget, Per
+from mlcd.service.team.members import Member, Role
 
 
 def _parse_limit(text: str) -> float | str:

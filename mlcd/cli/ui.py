@@ -19,7 +19,7 @@ from mlcd.core.home import home as home_folder
 from mlcd.core.ledger import Ledger
 from mlcd.core.units import counted
 from mlcd.planners.form.jobs import of_text
-from mlcd.service.team import Audit
+from mlcd.service.team.administration import Audit
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.state import Settings, State

@@ -35,7 +35,7 @@ def attach(run: str, output: str) -> int:
     """
     if (server := chosen_server()) is not None:
         from mlcd.cli.remote_runs import RemoteRun
-        from mlcd.service.remote import RemoteLedger
+        from mlcd.service.remote.ledger import RemoteLedger
 
         followed = RemoteRun(server, RemoteLedger(server).find(run) if run == "last" else run, output)
         followed.follow(lambda account, idle: idle)

@@ -8,8 +8,6 @@ The distance of two jobs is a sum: 1 for another architecture, the decades betwe
 model within distance 1 is used unchanged; if there is none, the caller averages all of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ One person's are files, a team's are rows of its database, for all workers. The 
 planner parses it with `learned`, so that this package does not depend on any kind of model.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -17,7 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import delete, insert, select
@@ -46,10 +44,10 @@ class Identity:
     parameters: float | None = None
     dataset_samples: float | None = None
 
-    @staticmethod
-    def of(job: Job) -> Identity:
+    @classmethod
+    def of(cls, job: Job) -> Self:
         """The identity of this job."""
-        return Identity(job.name, job.fingerprint, job.hints.parameters, job.dataset_samples)
+        return cls(job.name, job.fingerprint, job.hints.parameters, job.dataset_samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +61,10 @@ class Machine:
     region: str = ""
     spot: bool = False
 
-    @staticmethod
-    def of(offer: Offer) -> Machine:
+    @classmethod
+    def of(cls, offer: Offer) -> Self:
         """The stored part of an offer."""
-        return Machine(offer.name, offer.usd_per_hour, offer.workers, offer.cloud, offer.region, offer.spot)
+        return cls(offer.name, offer.usd_per_hour, offer.workers, offer.cloud, offer.region, offer.spot)
 
 
 @dataclass(frozen=True, slots=True)

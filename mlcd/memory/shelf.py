@@ -4,8 +4,6 @@ What a record is, its planner says. Knowledge bases are folders of measurements:
 come with MLCD.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

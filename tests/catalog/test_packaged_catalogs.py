@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from mlcd.catalog import CLOUDS, CatalogRow, load_offers, load_rows, retired_types
+from mlcd.catalog import CLOUDS, OfferRow, load_offers, load_rows, retired_types
 from mlcd.catalog.files import known_accelerators
 
 FAMILIES = {"c4", "c5", "c5n", "m5", "r5", "p2", "p3", "p4d", "p5", "g4dn", "g5", "g6"}
@@ -30,7 +30,7 @@ def test_each_cloud_has_a_choice_of_types(cloud: str, least: int) -> None:
 
 
 @pytest.mark.parametrize("row", ALL_ROWS, ids=lambda row: f"{row.cloud}-{row.instance_type}")
-def test_a_row_is_priced_dated_and_sourced(row: CatalogRow) -> None:
+def test_a_row_is_priced_dated_and_sourced(row: OfferRow) -> None:
     assert row.usd_per_hour > 0
     assert row.spot_usd_per_hour is None or 0 < row.spot_usd_per_hour <= row.usd_per_hour
     assert re.fullmatch(r"20\d\d-\d\d", row.price_date)
@@ -38,7 +38,7 @@ def test_a_row_is_priced_dated_and_sourced(row: CatalogRow) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ALL_ROWS if row.accelerators], ids=lambda row: row.instance_type)
-def test_an_accelerators_rate_and_memory_are_those_of_the_accelerator_file(row: CatalogRow) -> None:
+def test_an_accelerators_rate_and_memory_are_those_of_the_accelerator_file(row: OfferRow) -> None:
     tflops, memory_gb = known_accelerators()[row.accelerator]
     assert row.tflops_per_accelerator == tflops > 0
     assert row.accelerator_memory_gb == memory_gb > 0

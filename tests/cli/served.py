@@ -15,7 +15,8 @@ import pytest
 from mlcd_fixtures.recorded_services import write_device
 
 from mlcd.core.ledger import Ledger
-from mlcd.service.team import Audit, Members, Role
+from mlcd.service.team.administration import Audit
+from mlcd.service.team.members import Members, Role
 
 CHAR_RNN = Path(__file__).parents[2] / "examples" / "recordings" / "char-rnn-local"
 
@@ -67,7 +68,7 @@ def a_team(home: Path) -> Iterator[Service]:
         tokens = {
             "ada": members.add("ada", Role.RUNNER),
             "vic": members.add("vic", Role.VIEWER),
-            "poor": members.add("poor", Role.RUNNER, budget_usd=1.0),
+            "poor": members.add("poor", Role.RUNNER, usd=1.0),
             "root": members.add("root", Role.ADMIN),
         }
         recordings = {"device": device, "char-rnn": CHAR_RNN}

@@ -30,7 +30,8 @@ from mlcd.core.measurement import Sample
 from mlcd.core.runs.run import start
 from mlcd.planners.jobfile.read import load_job
 from mlcd.reports.headway import Headway, from_json, to_json
-from mlcd.service.remote import RemoteLedger, Server, watch
+from mlcd.service.remote.ledger import RemoteLedger, watch
+from mlcd.service.remote.server import Server
 
 pytestmark = pytest.mark.live
 

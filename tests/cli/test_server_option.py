@@ -17,7 +17,9 @@ from served import ALONE, Service, a_team
 from mlcd.cli.server import LOCAL_ONLY
 from mlcd.core.clock import VirtualClock
 from mlcd.core.ledger import Stopped
-from mlcd.service.remote import RemoteLedger, Server, Submission, submit, watch
+from mlcd.service.remote.ledger import RemoteLedger, watch
+from mlcd.service.remote.requests import Submission, submit
+from mlcd.service.remote.server import Server
 from mlcd.service.workers.submitted import to_json
 
 pytestmark = pytest.mark.live

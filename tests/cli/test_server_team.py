@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from served import Service, a_team, one_person
 
-from mlcd.service.remote import Server
+from mlcd.service.remote.server import Server
 from mlcd.service.remote.team import RemoteTeam
-from mlcd.service.team import Audit
+from mlcd.service.team.administration import Audit
 
 pytestmark = pytest.mark.live
 

@@ -15,7 +15,9 @@ import pytest
 from mlcd.cli.team import team as team_group
 from mlcd.core.database import open_database
 from mlcd.core.ledger import Ledger
-from mlcd.service.team import Per, Role, remaining_budget, submit
+from mlcd.service.team.allowance import remaining_budget, submit
+from mlcd.service.team.budget import Per
+from mlcd.service.team.members import Role
 
 
 @pytest.fixture(params=["this machine's", "postgresql", "sqlite's URL"])
@@ -134,7 +136,7 @@ def test_the_words_of_the_command_line_are_the_words_there_are(option: str, kind
 
 def test_a_budget_of_the_command_line_is_kept_by_submissions(mlcd: Any, home: Path):
     from mlcd.core.job import Goal, Job
-    from mlcd.service.team import Member
+    from mlcd.service.team.members import Member
 
     mlcd("team", "add", "ada", "--budget", 10)
     job = Job("resnet", 1.0, Goal(budget_usd=4.0))

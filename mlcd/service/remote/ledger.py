@@ -1,7 +1,5 @@
 """The runs of a server with the interface of a local ledger, so that reports work with both; and following a run."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -24,8 +22,6 @@ IDLE_POLL_S, MOST_IDLE_POLLS = 2.0, 300  # of a run that is idle although it sho
 class RemoteLedger:
     """A read-only ledger on a server. A run is fetched once, and its new entries by `newer`."""
 
-    path = None
-
     def __init__(self, server: Server, page: int = PAGE) -> None:
         """`page`: how many entries or runs are fetched at once."""
         self.server = server
@@ -33,23 +29,16 @@ class RemoteLedger:
         self._lines: dict[str, list[Line]] = {}
         self._driven: dict[str, bool] = {}
 
-    def close(self) -> None:
-        """Close the connection."""
-        self.server.close()
-
-    def summaries(self) -> list[dict[str, Any]]:
-        """All runs as the server lists them, the oldest first, including queued ones."""
+    def runs(self) -> list[str]:
+        """The runs that have started, oldest first."""
         summaries: list[dict[str, Any]] = []
         with self.server.reading():
             while page := self.server.get("/runs", order="started", limit=self._page, offset=len(summaries))["runs"]:
                 summaries += page
                 if len(page) < self._page:
                     break
-            return sorted(summaries, key=lambda each: str(each["started_at"]))
-
-    def runs(self) -> list[str]:
-        """The runs that have started, oldest first."""
-        return [str(each["run"]) for each in self.summaries() if each["status"] not in NOT_STARTED]
+            started = [each for each in summaries if each["status"] not in NOT_STARTED]
+            return [str(each["run"]) for each in sorted(started, key=lambda each: str(each["started_at"]))]
 
     def find(self, run: str) -> str:
         """The run of that name; 'last' is the newest."""
@@ -72,23 +61,10 @@ class RemoteLedger:
         """The account of a run."""
         return self._replayed(self._fetched(self.find(run)))
 
-    def accounts(self, name: str, most: int) -> Iterator[Account]:
-        """The accounts of runs of jobs with this name, the newest first."""
-        begun = [each for each in self.summaries() if each["status"] not in NOT_STARTED and each["job"] == name]
-        yield from (self.account(str(each["run"])) for each in reversed(begun[-most:]))
-
-    def owners(self) -> dict[str, tuple[str | None, str | None]]:
-        """The owner of each run, and the owner's team."""
-        return {str(each["run"]): (each["owner"], each["team"]) for each in self.summaries()}
-
     def is_driven(self, run: str) -> bool:
         """Whether a worker was driving this run when it was last fetched."""
         self._fetched(run)
         return self._driven[run]
-
-    def driver(self, run: str) -> int | None:
-        """0 if a worker drives this run: its process is on another machine."""
-        return 0 if self.is_driven(run) else None
 
     def check_accepted(self, run: str) -> None:
         """Raise `UserError` with the reason if the run was refused, as for a local run."""

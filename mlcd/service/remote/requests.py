@@ -1,7 +1,5 @@
 """Requests to a server: preview a run, submit it, launch, resume, stop or end it, and read its logs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -10,6 +8,7 @@ from typing import Any, Literal
 
 from mlcd.core.errors import UserError
 from mlcd.service.remote.server import NotAgreed, Server, run_path
+from mlcd.service.workers.submitted import Foreseen
 
 POLL_S = 0.5  # polling interval of a log that is followed
 Tell = Callable[[str], None]
@@ -47,24 +46,11 @@ class Submission:
         return {**body, "upload": _text(server, server.upload(path), "upload")}
 
 
-@dataclass(frozen=True)
-class Preview:
-    """A server's preview. `configurations`: None if not known before the run; `left_usd`: None for no limit."""
-
-    job: str
-    goal_words: str
-    on: str
-    configurations: int | None
-    types: list[str]
-    budget_usd: float | None
-    left_usd: float | None
-
-
-def preview(server: Server, submission: Submission) -> Preview:
+def preview(server: Server, submission: Submission) -> Foreseen:
     """A preview of `submit`; nothing is reserved, but errors are the same."""
     answer = server.post("/checks", submission.body(server, launch=False))
     with server.reading():
-        return Preview(**{each.name: answer[each.name] for each in fields(Preview)})
+        return Foreseen(**{each.name: answer[each.name] for each in fields(Foreseen)})
 
 
 def submit(

@@ -1,6 +1,4 @@
-"""Administration of a service's team over the API, with the interface of `mlcd.service.team.Team`."""
-
-from __future__ import annotations
+"""Administration of a service's team over the API, with the interface of `mlcd.service.team.administration.Team`."""
 
 import math
 from datetime import datetime
@@ -8,8 +6,10 @@ from typing import Any
 
 from mlcd.core.errors import UnknownName
 from mlcd.service.remote.server import Server, path_of
-from mlcd.service.team import AuditEntry, Budget, Member, Per, Role, Used
-from mlcd.service.team.members import check_name
+from mlcd.service.team.administration import AuditedAction
+from mlcd.service.team.allowance import Used
+from mlcd.service.team.budget import Budget, Per
+from mlcd.service.team.members import Member, Role, check_name
 
 PAGE = 1_000
 
@@ -64,9 +64,9 @@ class RemoteTeam:
         with self._server.reading():
             return _budget(answer)
 
-    def audit(self, most: int, before: int | None = None) -> list[AuditEntry]:
+    def audit(self, most: int, before: int | None = None) -> list[AuditedAction]:
         """The audit log, the newest first; `before`: only entries before this number."""
-        entries: list[AuditEntry] = []
+        entries: list[AuditedAction] = []
         while len(entries) < most:
             limit = min(self._page, most - len(entries))
             answer = self._server.get("/audit", before=entries[-1].seq if entries else before, limit=limit)
@@ -98,6 +98,6 @@ def _used(data: Any) -> Used:
     return Used(data["spent_usd"], math.inf if data["claimed_usd"] is None else data["claimed_usd"])
 
 
-def _entry(data: Any) -> AuditEntry:
+def _entry(data: Any) -> AuditedAction:
     words = (str(data[name]) for name in ("who", "action", "about", "outcome", "detail"))
-    return AuditEntry(int(data["seq"]), datetime.fromisoformat(data["at"]), *words)
+    return AuditedAction(int(data["seq"]), datetime.fromisoformat(data["at"]), *words)

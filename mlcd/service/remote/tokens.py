@@ -1,7 +1,5 @@
 """The user's tokens of servers, in a file that only this user can read."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

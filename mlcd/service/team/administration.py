@@ -4,13 +4,12 @@ The log is an append-only table beside the ledger: who did what, and whether it 
 callers pass names and outcomes, and anything that looks like a token is masked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import ConfigDict, Field
 from sqlalchemy import insert, select
 
 from mlcd.core.database import Database, schema
@@ -23,16 +22,18 @@ MOST_LETTERS = 500  # longest text: some of it comes from requests
 
 
 @dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """One action, done or refused."""
+class AuditedAction:
+    """One thing that somebody did, or was refused."""
 
-    seq: int
-    at: datetime
-    who: str
-    action: str
-    about: str
-    outcome: str
-    detail: str
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    seq: Annotated[int, Field(description="Its number.")]
+    at: Annotated[datetime, Field(description="When.")]
+    who: Annotated[str, Field(description="A member, or the address of somebody who is none.")]
+    action: Annotated[str, Field(description="What was done.")]
+    about: Annotated[str, Field(description="To what.")]
+    outcome: Annotated[str, Field(description="ok, or refused.")]
+    detail: Annotated[str, Field(description="More of it, or why it was refused.")]
 
 
 class Audit:
@@ -48,15 +49,15 @@ class Audit:
         with self._database.write() as connection:
             connection.execute(insert(schema.audit).values(at=self._now().astimezone(UTC).isoformat(), **row))
 
-    def entries(self, most: int = 200, before: int | None = None) -> list[AuditEntry]:
+    def entries(self, most: int = 200, before: int | None = None) -> list[AuditedAction]:
         """The newest first; `before`: only entries before this number."""
         columns = schema.audit.c
-        query = select(*(columns[each.name] for each in fields(AuditEntry))).order_by(columns.seq.desc()).limit(most)
+        query = select(*(columns[each.name] for each in fields(AuditedAction))).order_by(columns.seq.desc()).limit(most)
         if before is not None:
             query = query.where(columns.seq < before)
         with self._database.read() as connection:
             rows = connection.execute(query).all()
-        return [AuditEntry(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows]
+        return [AuditedAction(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows]
 
 
 class Team:
@@ -105,7 +106,7 @@ class Team:
         self._audit.write(self._who, "team budget", team, detail=str(budget))
         return budget
 
-    def audit(self, most: int, before: int | None = None) -> list[AuditEntry]:
+    def audit(self, most: int, before: int | None = None) -> list[AuditedAction]:
         """The audit log, the newest first; `before`: only entries before this number."""
         return self._audit.entries(most, before)
 

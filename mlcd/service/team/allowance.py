@@ -11,8 +11,7 @@ month. So no month exceeds its budget: a dollar is claimed until it is settled, 
 A run on a simulated or recorded cloud costs nothing and does not count.
 """
 
-from __future__ import annotations
-
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,15 +28,7 @@ from mlcd.core.ledger import Account, Ledger, LimitsChanged, Resumed, Stopped
 from mlcd.core.ledger.going_on import entry_to_go_on
 from mlcd.core.ledger.submissions import HAS_BEGUN
 from mlcd.core.units import format_usd
-from mlcd.service.team.budget import (
-    NO_LIMIT,
-    Budget,
-    BudgetState,
-    budget_state,
-    budget_states,
-    catch_up,
-    change_submission,
-)
+from mlcd.service.team.budget import NO_LIMIT, Budget, BudgetState, budget_state, budget_states, catch_up
 from mlcd.service.team.members import Member, budget_of, find_member
 
 SLACK_USD = 1e-6  # tolerance for float sums: three runs of $0.10 fit into $0.30
@@ -159,7 +150,7 @@ def recheck(
         launches = state.launches if launch is None else launch
         limits = entry.goal if isinstance(entry, LimitsChanged) else None
         if launches != state.launches or limits is not None:
-            change_submission(connection, name, launch, limits)
+            _change_submission(connection, name, launch, limits)
         if isinstance(entry, LimitsChanged):
             if ledger.is_driven(name):
                 raise WrongState(f"run '{name}' is being driven; stop it before its limits change: mlcd stop {name}")
@@ -170,6 +161,20 @@ def recheck(
             _check_remaining(name, state, None, remaining)
             entry = entry or Resumed(f"{member.name if member is not None else owner} went on")
         ledger.append(name, _clock(connection, name), [entry])
+
+
+def _change_submission(connection: Connection, run: str, launch: bool | None, goal: Goal | None) -> None:
+    """Store in the submission whether the run will be launched when it is decided, and new limits; None: as before.
+
+    A run of the command line has no submission: there the user decides at each resume.
+    """
+    this_run = schema.runs.c.name == run
+    text = connection.execute(select(schema.runs.c.asked).where(this_run)).scalar_one()
+    if text is not None:
+        changed = json.loads(text) | ({} if launch is None else {"launch": launch})
+        if goal is not None:
+            changed["job"]["goal"] |= {"budget_usd": goal.budget_usd, "deadline_s": goal.deadline_s}
+        connection.execute(update(schema.runs).where(this_run).values(asked=json.dumps(changed)))
 
 
 def release(ledger: Ledger, run: str, because: str) -> None:

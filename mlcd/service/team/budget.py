@@ -6,22 +6,19 @@ are read. That is correct because the ledger is append-only and its numbers are 
 never change, and none is inserted later. A test compares this with a full replay after every step.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Connection, func, select, update
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from mlcd.core.database import Database, schema
 from mlcd.core.errors import LedgerCorrupt
-from mlcd.core.job import Goal
 from mlcd.core.planner import planner_named
 from mlcd.core.units import format_usd
 
@@ -68,32 +65,6 @@ NO_LIMIT = Budget()
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetState:
-    """The state of a run for its owner's budget. `final`: it can never spend again.
-
-    `launches`: it will be launched when it is decided. `budget_usd`: its own limit, None if it has none. For a run that
-    is over, these may be missing.
-    """
-
-    facts: Facts
-    can_spend: bool
-    final: bool
-    launches: bool
-    budget_usd: float | None
-
-    @property
-    def claims_usd(self) -> float:
-        """What it can still spend: the rest of its own budget while it can spend, else nothing."""
-        if not self.can_spend:
-            return 0.0
-        return math.inf if self.budget_usd is None else max(0.0, self.budget_usd - self.facts.spent_usd)
-
-    def spent_since(self, month: str) -> float:
-        """What was settled in this month or later (some clocks are ahead); '' for all."""
-        return math.fsum(usd for each, usd in self.facts.months.items() if each >= month)
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """A run's entries, reduced to money. `months`: what was settled in each. `open`: launches that are not settled.
 
@@ -109,7 +80,7 @@ class Facts:
     stopped: bool = False
     ended: bool = False
 
-    def after(self, kind: str, month: str, usd: float | None, instance_type: str | None) -> Facts:
+    def after(self, kind: str, month: str, usd: float | None, instance_type: str | None) -> Self:
         """The facts after one more entry, written in that month."""
         match kind:
             case "reserved":
@@ -150,6 +121,32 @@ class Facts:
         return None if self.feasible else False
 
 
+@dataclass(frozen=True, slots=True)
+class BudgetState:
+    """The state of a run for its owner's budget. `final`: it can never spend again.
+
+    `launches`: it will be launched when it is decided. `budget_usd`: its own limit, None if it has none. For a run that
+    is over, these may be missing.
+    """
+
+    facts: Facts
+    can_spend: bool
+    final: bool
+    launches: bool
+    budget_usd: float | None
+
+    @property
+    def claims_usd(self) -> float:
+        """What it can still spend: the rest of its own budget while it can spend, else nothing."""
+        if not self.can_spend:
+            return 0.0
+        return math.inf if self.budget_usd is None else max(0.0, self.budget_usd - self.facts.spent_usd)
+
+    def spent_since(self, month: str) -> float:
+        """What was settled in this month or later (some clocks are ahead); '' for all."""
+        return math.fsum(usd for each, usd in self.facts.months.items() if each >= month)
+
+
 class _Submission(NamedTuple):
     """The relevant part of a submission."""
 
@@ -184,20 +181,6 @@ def budget_state(connection: Connection, database: Database, run: str) -> Budget
     refused = connection.execute(select(schema.runs.c.refused).where(schema.runs.c.name == run)).scalar_one()
     _, states = _read(connection, database)
     return _budget_state(states.get(run), refused, _submissions(connection, [run]).get(run))
-
-
-def change_submission(connection: Connection, run: str, launch: bool | None, goal: Goal | None) -> None:
-    """Store in the submission whether the run will be launched when it is decided, and new limits; None: as before.
-
-    A run of the command line has no submission: there the user decides at each resume.
-    """
-    this_run = schema.runs.c.name == run
-    text = connection.execute(select(schema.runs.c.asked).where(this_run)).scalar_one()
-    if text is not None:
-        changed = json.loads(text) | ({} if launch is None else {"launch": launch})
-        if goal is not None:
-            changed["job"]["goal"] |= {"budget_usd": goal.budget_usd, "deadline_s": goal.deadline_s}
-        connection.execute(update(schema.runs).where(this_run).values(asked=json.dumps(changed)))
 
 
 def _read(connection: Connection, database: Database) -> tuple[int, Mapping[str, Facts]]:

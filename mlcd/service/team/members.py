@@ -4,8 +4,6 @@ Only hashes of tokens and sessions are stored. A plain SHA-256 is enough: slow, 
 people choose and others can guess; these are 256 random bits from the operating system.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re
@@ -14,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import Connection, Table, delete, insert, select, update
 
@@ -38,7 +36,7 @@ class Role(StrEnum):
     RUNNER = "runner"
     ADMIN = "admin"
 
-    def may(self, other: Role) -> bool:
+    def may(self, other: Self) -> bool:
         """Whether this role includes the other one."""
         order = list(Role)
         return order.index(self) >= order.index(other)
@@ -71,15 +69,10 @@ class Members:
         self._database, self._now = database, now
 
     def add(
-        self,
-        name: str,
-        role: Role,
-        team: str | None = None,
-        budget_usd: float | None = None,
-        budget_per: Per = Per.TOTAL,
+        self, name: str, role: Role, team: str | None = None, usd: float | None = None, per: Per = Per.TOTAL
     ) -> str:
         """Add a member, new or returning with their earlier runs; return the token, which is shown only once."""
-        row = _checked({"role": role, "team": team, "budget_usd": budget_usd, "budget_per": budget_per})
+        row = _checked({"role": role, "team": team, "budget_usd": usd, "budget_per": per})
         check_name("member", name)
         token = new_secret()
         row |= {"token_hash": hashed(token), "created_at": _text(self._now()), "removed_at": None}

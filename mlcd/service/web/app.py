@@ -1,7 +1,5 @@
 """The FastAPI app: the API under /api/v1, the pages everywhere else."""
 
-from __future__ import annotations
-
 import errno
 import logging
 from collections.abc import AsyncIterator
@@ -60,7 +58,8 @@ def create_app(state: State) -> FastAPI:
         async with state.feed.running():
             yield
 
-    app = _routed(_App, lifespan)
+    app = _routed(lifespan)
+    app.openapi = api_document  # type: ignore[method-assign]  # as FastAPI documents it
     app.state.mlcd, app.state.views = state, Views(state.feed)
     app.state.rates, app.state.concurrency = RateLimits(state.settings.limits), ConcurrencyLimits()
     app.router.default = pages()
@@ -75,17 +74,31 @@ def create_app(state: State) -> FastAPI:
 
 @cache
 def api_document() -> dict[str, Any]:
-    """What every service says of its API: OpenAPI. Made when it is first asked for, since it takes a while."""
-    return describe(_routed(FastAPI))
+    """What every service says of its API: what FastAPI makes of the routes, and what a code generator needs beside.
+
+    Made when it is first asked for, since it takes a while. The framework's own shape of a malformed request (422) is
+    left out: here that is a 400, as every route says.
+    """
+    document = _routed().openapi()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            if "HTTPValidationError" in str(operation["responses"].get("422")):
+                del operation["responses"]["422"]
+            if (method.upper(), path) in OPEN:
+                operation["security"] = []
+    schemas = document["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    for schema in schemas.values():
+        for each in schema.get("properties", {}).values():
+            each.pop("title", None)  # 'Spent Usd' says no more than the property's name
+    document["components"]["securitySchemes"] = SCHEMES
+    document["security"] = [{name: []} for name in SCHEMES]
+    return document
 
 
-class _App(FastAPI):
-    def openapi(self) -> dict[str, Any]:
-        return api_document()
-
-
-def _routed(kind: type[FastAPI], lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
-    app = kind(
+def _routed(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
+    app = FastAPI(
         title="MLCD",
         version=VERSION,
         description="Finds the right cloud configuration for a machine-learning job within budget and deadline.",
@@ -140,26 +153,3 @@ async def _disk_full(request: Request, error: Exception) -> Response:
 async def _internal_error(request: Request, error: Exception) -> Response:
     _LOG.error("%s %r: %r", request.method, request.url.path, error)  # the server logs the stack trace
     return Refusal(500, "an internal error of the service; see its log").response()
-
-
-def describe(app: FastAPI) -> dict[str, Any]:
-    """The app's OpenAPI document: what FastAPI makes of the routes, and what a code generator needs beside that.
-
-    The framework's own shape of a malformed request (422) is left out: here that is a 400, as every route says.
-    """
-    document = app.openapi()
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            if "HTTPValidationError" in str(operation["responses"].get("422")):
-                del operation["responses"]["422"]
-            if (method.upper(), path) in OPEN:
-                operation["security"] = []
-    schemas = document["components"]["schemas"]
-    for name in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(name, None)
-    for schema in schemas.values():
-        for each in schema.get("properties", {}).values():
-            each.pop("title", None)  # 'Spent Usd' says no more than the property's name
-    document["components"]["securitySchemes"] = SCHEMES
-    document["security"] = [{name: []} for name in SCHEMES]
-    return document

@@ -1,7 +1,5 @@
 """What all routes share: the base of request bodies, and errors: every error response is {"error": one line}."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -58,7 +56,7 @@ class Refusal(MlcdError):
         super().__init__(line)
         self.status, self.headers, self.extra = status, dict(headers or {}), dict(extra or {})
 
-    def response(self) -> JSONResponse:
+    def response(self) -> "JSONResponse":
         """The response, in one line."""
         from starlette.responses import JSONResponse  # not above: the children that read files import this module
 

@@ -5,8 +5,6 @@ every run, and the entries of those in use; evicted entries are read from the le
 once. While the database is unreachable, it retries with a backoff, and requests get what is known so far.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -146,7 +144,7 @@ class Feed:
             return True
         if brief.summary is None or brief.summary.status != Status.DECIDED or not is_launched(brief.summary.kind):
             return False
-        due = await self._in_thread(_launch_requested, self._ledger, brief.run)
+        due = await self._in_thread(submitted.asks_to_launch, brief.run, self._ledger)
         brief.expected_until_s = time.monotonic() + LAUNCH_POLL_S if due else 0.0
         return due
 
@@ -292,9 +290,3 @@ def _waiting_summaries(ledger: Ledger) -> list[Summary]:
         job, at = submitted.from_json(each.asked)[0], each.created_at.isoformat()
         summaries.append(waiting_summary(each.run, at, job, each.refused, each.owner, each.team))
     return summaries
-
-
-def _launch_requested(ledger: Ledger, run: str) -> bool:
-    """Whether the decision of this run will be launched without asking the user."""
-    submission = ledger.asked(run)
-    return submission is not None and submitted.from_json(submission.asked)[1]

@@ -3,8 +3,6 @@
 The gate authenticates before any route, so that no route can forget it; a route asks for a role.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from mlcd.core.errors import LedgerError, MlcdError
-from mlcd.service.team import Member, Members, Role
+from mlcd.service.team.members import Member, Members, Role
 from mlcd.service.web.failures import Refusal, public_message
 from mlcd.service.web.safety.limits import ConcurrencyLimits, RateLimits
 from mlcd.service.web.safety.origin import COOKIE

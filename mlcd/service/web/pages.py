@@ -3,8 +3,6 @@
 Every path that is neither the API's nor a file gets index.html, whose router shows the page.
 """
 
-from __future__ import annotations
-
 import hashlib
 import mimetypes
 from collections.abc import Mapping

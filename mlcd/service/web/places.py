@@ -4,8 +4,6 @@ A request names places and recordings, never paths. Paths in a job file refer to
 this machine, in a service they are refused.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -5,8 +5,6 @@ is JSON, which the service checks again, never a pickle: a compromised child cou
 timeout. Messages use the sender's names: a path of the service is replaced by the name that was sent.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -172,15 +170,15 @@ def job_of_text(kind: str, text: str, words: Mapping[str, Any], name: str) -> st
     return _checked_json(job)
 
 
-def job_of_recorded(model: str, folder: str, words: Mapping[str, Any], knobs: str | None) -> str:
+def job_of_model(model: str, folder: str, words: Mapping[str, Any], knobs: str | None) -> str:
     """A job that serves a model of a recording."""
     facts, counted = recorded_model(model, Path(folder))
     return _checked_json(serving(facts, words, knobs, counted=counted))
 
 
-def job_of_upload(facts: str, upload: str, words: Mapping[str, Any], knobs: str | None) -> str:
+def job_of_upload(facts: ModelFacts, upload: str, words: Mapping[str, Any], knobs: str | None) -> str:
     """A job that serves an uploaded model."""
-    return _checked_json(serving(FACTS.validate_json(facts), words, knobs, upload))
+    return _checked_json(serving(facts, words, knobs, upload))
 
 
 def anatomy(path: str, name: str) -> str:

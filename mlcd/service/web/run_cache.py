@@ -1,7 +1,5 @@
 """What the feed caches: a small summary of every run, all entries of those in use, and the newest events of all."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from bisect import bisect_right
@@ -9,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import Self
 
 from mlcd.core.ledger import Account, Line, Status
 from mlcd.reports.entries import line_words
@@ -29,10 +28,10 @@ class LoadedRun:
     events: list[tuple[int, bytes]] = field(default_factory=list)
     reason: str = ""
 
-    @staticmethod
-    def of(lines: Sequence[Line]) -> LoadedRun:
+    @classmethod
+    def of(cls, lines: Sequence[Line]) -> Self:
         """From the ledger's lines."""
-        loaded = LoadedRun()
+        loaded = cls()
         for line in lines:
             loaded.add(line)
         return loaded

@@ -16,7 +16,8 @@ from mlcd.service.workers.limits import CAPS
 
 if TYPE_CHECKING:
     from mlcd.core.database import Database
-    from mlcd.service.team import Audit, Members
+    from mlcd.service.team.administration import Audit
+    from mlcd.service.team.members import Members
     from mlcd.service.workers.local_crew import Crew
 
 PLACES = ("simulated", "recorded", "local", "functions", "ray", "skypilot")  # the part of `on` before the colon

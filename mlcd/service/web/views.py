@@ -1,7 +1,5 @@
 """What is made of a whole run and asked for again and again: made once for each state of it, and cached as bytes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import OrderedDict

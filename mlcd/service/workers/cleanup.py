@@ -1,7 +1,5 @@
 """What is left behind: old logs and uploaded models, and launches on machines that are gone for good."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@
 end. Its messages go to `MLCD_HOME/detached/RUN.log`.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -4,8 +4,6 @@ A collector writes to the header of each object that it visits, and a written pa
 child would copy most of the 200 MB that all children can share.
 """
 
-from __future__ import annotations
-
 import gc
 
 from mlcd.service.workers.trust import keep_memory_private

@@ -4,8 +4,6 @@ A process that hangs in C code handles no signals, and none of its threads runs.
 the driver writes the time every second, and before each launch the driver writes a deadline.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -1,7 +1,5 @@
 """Heartbeat intervals and timeouts of workers and drivers, and how much of them one member may have."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 
@@ -34,6 +32,7 @@ class Timing:
 
 
 TIMING = Timing()
+EXIT_TIMEOUT_S = 30.0  # how long a process may take for teardown after it was told to end
 
 
 @dataclass(frozen=True)

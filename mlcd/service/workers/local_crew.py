@@ -1,7 +1,5 @@
 """A crew: the processes that drive runs for a service or for `mlcd ui`. That of `mlcd ui`: child processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -12,9 +10,9 @@ from typing import Protocol
 from mlcd.clouds import control
 from mlcd.core.errors import MlcdError, WrongState
 from mlcd.core.ledger import Ledger
-from mlcd.service.workers.limits import TIMING, Timing
+from mlcd.service.workers.limits import EXIT_TIMEOUT_S, TIMING, Timing
 from mlcd.service.workers.log import LOG
-from mlcd.service.workers.process import EXIT_TIMEOUT_S, Child, Errand, Outcome, send, wait_for_result, warm_up
+from mlcd.service.workers.process import Child, Errand, Outcome, send, wait_for_result, warm_up
 from mlcd.service.workers.stop_requests import BY_THE_USER
 from mlcd.service.workers.submitted import NEVER_BEGAN, refused, waits
 

@@ -1,7 +1,5 @@
 """The workers' log: one line of printable text for each message, whatever a job or a cloud has put into it."""
 
-from __future__ import annotations
-
 import logging
 import sys
 

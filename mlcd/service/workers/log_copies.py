@@ -3,8 +3,6 @@
 Not on SQLite: that is used by one person, on the machine with the files.
 """
 
-from __future__ import annotations
-
 import platform
 import threading
 from collections.abc import Iterator
@@ -66,7 +64,7 @@ class LogCopies:
 
 
 @contextmanager
-def logs_copied(run: str, ledger: Ledger, every_s: float = COPY_EVERY_S) -> Iterator[None]:
+def logs_copied(run: str, ledger: Ledger) -> Iterator[None]:
     """Copy the run's logs while the block runs, and the rest at its end. A run never fails because of this."""
     if ledger.database.dialect == "sqlite":
         yield
@@ -80,7 +78,7 @@ def logs_copied(run: str, ledger: Ledger, every_s: float = COPY_EVERY_S) -> Iter
             LOG.info("run '%s': its logs are not copied now: %s", run, error)
 
     def watch() -> None:
-        while not over.wait(every_s):
+        while not over.wait(COPY_EVERY_S):
             copy_new()
         copy_new()
 

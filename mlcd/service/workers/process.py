@@ -1,7 +1,5 @@
 """A process for each run: forked from a server that has everything imported; it ends with its parent."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -20,7 +18,7 @@ from mlcd.core.job import only_computed
 from mlcd.core.ledger import Ledger
 from mlcd.core.planner import built_in_names
 from mlcd.service.workers.heartbeat import COMPUTING, HangDetector, Heartbeat
-from mlcd.service.workers.limits import Caps, Timing
+from mlcd.service.workers.limits import EXIT_TIMEOUT_S, Caps, Timing
 from mlcd.service.workers.log import LOG, to_stderr
 from mlcd.service.workers.stop_requests import BY_THE_USER, StopRequests, interrupt_main
 from mlcd.service.workers.submitted import from_json
@@ -34,7 +32,6 @@ PRELOADED += [f"mlcd.clouds.places.{name}" for name in ("simulated", "recorded",
 PRELOADED += ["mlcd.service.workers.frozen"]
 AUTOGROUP = Path("/proc/self/autogroup")
 LOWER_PRIORITY = "MLCD_STEP_BACK"  # set to 0 where runs that only compute need not yield to others
-EXIT_TIMEOUT_S = 30.0  # how long a process may take for teardown after it was told to end
 
 
 class Errand(StrEnum):

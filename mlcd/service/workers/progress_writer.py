@@ -1,7 +1,5 @@
 """Writes the progress of running jobs to the database, for readers on other machines: only the newest report."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Procrastinate, the queue, in our database: its tables, our query of the next job, and retries while it restarts."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from importlib.resources import files

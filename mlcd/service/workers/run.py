@@ -1,9 +1,7 @@
 """Drives one run in its own process: start or resume it, and see it through."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 
 from mlcd.clouds.control import DIES_WITHIN_S
@@ -21,7 +19,7 @@ from mlcd.service.workers.log import LOG
 from mlcd.service.workers.log_copies import logs_copied
 from mlcd.service.workers.progress_writer import ProgressWriter
 from mlcd.service.workers.stop_requests import BY_THE_USER, StopRequests
-from mlcd.service.workers.submitted import NEVER_BEGAN, from_json, waits
+from mlcd.service.workers.submitted import NEVER_BEGAN, asks_to_launch, from_json, waits
 from mlcd.service.workers.trust import check_trusted
 
 
@@ -105,9 +103,7 @@ def _drive(
         driven = start(job, ledger, on_entry, progress.report, run)
     else:
         driven = resume(run, ledger, on_entry, progress.report)
-        launch_requested = _was_launched(driven.book.account) or (
-            submission is not None and from_json(submission.asked)[1]
-        )
+        launch_requested = _was_launched(driven.book.account) or asks_to_launch(run, ledger)
         if driven.book.account.status in OVER:
             return
         check_trusted(driven.job)
@@ -128,14 +124,14 @@ def _bind_to_deadline(driven: Run, heartbeat: Heartbeat) -> None:
         heartbeat.set_deadline(DEADLINE, deadline_s - clock.elapsed_s())
 
 
-def _capped(driven: Run, requests: StopRequests, caps: Caps | None, now: Callable[[], float] = time.monotonic) -> Stop:
+def _capped(driven: Run, requests: StopRequests, caps: Caps | None) -> Stop:
     """A function that tells whether to stop before the next step; `UserError` beyond the limits on computing."""
-    began_s = now()
+    began_s = time.monotonic()
 
     def stop() -> bool:
         if caps is not None and len(driven.book.account.history.measurements) >= caps.probes:
             raise UserError(f"it has made {caps.probes:,} probes, the most here: narrow its search and submit it again")
-        if caps is not None and now() - began_s >= caps.computing_s:
+        if caps is not None and time.monotonic() - began_s >= caps.computing_s:
             most = format_duration(caps.computing_s)
             raise UserError(f"it has computed for {most}, the most at a time: narrow its search, or resume it")
         return requests.stop()

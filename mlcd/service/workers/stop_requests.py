@@ -1,7 +1,5 @@
 """Requests to the process that drives a run: stop after this step, or end now."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

@@ -1,11 +1,10 @@
-"""A submission: JSON text that waits in the database until a worker takes it."""
-
-from __future__ import annotations
+"""A submission: JSON text that waits in the database until a worker takes it; and what it would be, before that."""
 
 import json
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
@@ -13,6 +12,21 @@ from mlcd.core.ledger import Ledger
 from mlcd.core.payload import upgraded
 
 NEVER_BEGAN = "stopped before it began"
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What a run would be; nothing is reserved."""
+
+    job: Annotated[str, Field(description="The job's name.")]
+    goal_words: Annotated[str, Field(description="All that is asked of it, in words.")]
+    configurations: Annotated[int | None, Field(description="How many there are; null where only trying tells.")]
+    types: Annotated[list[str], Field(description="The instance types among them.")]
+    on: Annotated[str, Field(description="Where it would run.")]
+    budget_usd: Annotated[float | None, Field(description="What it may spend; null for no limit.")]
+    left_usd: Annotated[
+        float | None, Field(description="Of its owner's budget; null where there is none, or it does not count there.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,12 @@ def from_json(text: str) -> tuple[Job, bool]:
     except ValueError as error:
         raise UserError("this version of MLCD cannot read the submission; submit it again") from error
     return submitted.job, submitted.launch
+
+
+def asks_to_launch(run: str, ledger: Ledger) -> bool:
+    """Whether a run was submitted with the request to launch its decision without asking again."""
+    submission = ledger.asked(run)
+    return submission is not None and from_json(submission.asked)[1]
 
 
 def waits(run: str, ledger: Ledger) -> bool:

@@ -1,34 +1,29 @@
 """Keeps a number of workers running: one that dies is replaced."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
 from mlcd.core.errors import MlcdError
-from mlcd.service.workers.limits import TIMING, Timing
-from mlcd.service.workers.log import LOG, to_stderr
-from mlcd.service.workers.process import EXIT_TIMEOUT_S
+from mlcd.service.workers.limits import EXIT_TIMEOUT_S, TIMING, Timing
+from mlcd.service.workers.log import LOG
 from mlcd.service.workers.worker import HURRY, work
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.5, 30.0
 POLL_S = 0.5
-Task = Callable[[str, int, Timing], None]
 SETTLED_S = 60.0  # the backoff is reset after a worker has run for so long: its start was not the problem
 
 
 class Supervisor:
-    """Starts workers as child processes, which end with this one. `task`: the function of each worker."""
+    """Starts workers as child processes, which end with this one."""
 
-    def __init__(self, url: str, workers: int, at_once: int, timing: Timing = TIMING, task: Task = work) -> None:
-        self._task, self._arguments, self._timing = task, (url, at_once, timing), timing
+    def __init__(self, url: str, workers: int, at_once: int, timing: Timing = TIMING) -> None:
+        self._arguments, self._timing = (url, at_once, timing), timing
         self._workers: dict[int, BaseProcess] = {}
         self._lock = threading.Lock()
         self._ending = threading.Event()
@@ -71,7 +66,9 @@ class Supervisor:
             with self._lock:
                 if self._ending.is_set():
                     return
-                worker = self._workers[number] = self._started()
+                worker = multiprocessing.get_context("spawn").Process(target=_worker_main, args=self._arguments)
+                worker.start()
+                self._workers[number] = worker
             began = time.monotonic()
             worker.join()
             if self._ending.is_set():
@@ -81,18 +78,12 @@ class Supervisor:
             self._ending.wait(backoff_s)
             backoff_s = min(2 * backoff_s, LONGEST_BACKOFF_S)
 
-    def _started(self) -> BaseProcess:
-        process = multiprocessing.get_context("spawn").Process(target=_worker_main, args=(self._task, *self._arguments))
-        process.start()
-        return process
 
-
-def _worker_main(task: Task, url: str, at_once: int, timing: Timing) -> None:
+def _worker_main(url: str, at_once: int, timing: Timing) -> None:
     """The main function of a worker process; an error is logged in one line."""
     os.setsid()  # a Ctrl-C in the terminal goes to the parent only
-    to_stderr()
     try:
-        task(url, at_once, timing)
+        work(url, at_once, timing)
     except MlcdError as error:
         LOG.error("a worker cannot work: %s", error)
         sys.exit(1)

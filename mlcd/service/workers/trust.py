@@ -4,8 +4,6 @@ A job that runs as the service's own user can do everything that the service can
 and make its owner an admin. So it is refused, unless the operator allows it (`--trust-runners`).
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ It writes a heartbeat. Other workers find the runs of a dead worker and resume t
 twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal
@@ -16,18 +14,9 @@ from typing import Any
 
 from mlcd.core.errors import MissingExtra
 from mlcd.core.ledger import Ledger
-from mlcd.service.workers.limits import CAPS, TIMING, Caps, Timing
+from mlcd.service.workers.limits import CAPS, EXIT_TIMEOUT_S, TIMING, Caps, Timing
 from mlcd.service.workers.log import LOG, to_stderr
-from mlcd.service.workers.process import (
-    EXIT_TIMEOUT_S,
-    Child,
-    Errand,
-    Outcome,
-    leave_with_parent,
-    send,
-    wait_for_result,
-    warm_up,
-)
+from mlcd.service.workers.process import Child, Errand, Outcome, leave_with_parent, send, wait_for_result, warm_up
 from mlcd.service.workers.queue import DRIVE, QUEUE, SWEEP
 from mlcd.service.workers.stop_requests import HAND_OVER
 from mlcd.service.workers.trust import keep_memory_private

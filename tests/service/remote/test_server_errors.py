@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 
 from mlcd.core.errors import MlcdError, UserError, WrongState
 from mlcd.core.version import VERSION
-from mlcd.service.remote import RemoteLedger, Server, ServerError, ServerLost, Tokens
+from mlcd.service.remote.ledger import RemoteLedger
+from mlcd.service.remote.server import Server, ServerError, ServerLost
 from mlcd.service.remote.team import RemoteTeam
-from mlcd.service.remote.tokens import address, checked
+from mlcd.service.remote.tokens import Tokens, address, checked
 from mlcd.service.web.failures import MEANING
 
 TOKEN = "mlcd_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"

@@ -18,7 +18,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.ledger import Decided, Ended, Entry, Ledger, Reserved, Settled, Started, Stopped, Voided
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.service.team import Members
+from mlcd.service.team.members import Members
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))
 PLACE = SPACE.configurations[0]

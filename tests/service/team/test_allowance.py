@@ -18,19 +18,10 @@ from mlcd.core.errors import LedgerCorrupt, UnknownName, UserError, WrongState
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Ledger, Started
 from mlcd.planners.serve.nouns import ModelFacts, ServingTask
-from mlcd.service.team import (
-    Budget,
-    Member,
-    Members,
-    OverBudget,
-    RemainingBudget,
-    Role,
-    budget,
-    recheck,
-    release,
-    remaining_budget,
-    submit,
-)
+from mlcd.service.team import budget
+from mlcd.service.team.allowance import OverBudget, RemainingBudget, recheck, release, remaining_budget, submit
+from mlcd.service.team.budget import Budget
+from mlcd.service.team.members import Member, Members, Role
 from mlcd.service.workers.submitted import from_json, to_json
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))

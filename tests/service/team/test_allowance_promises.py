@@ -20,19 +20,9 @@ from mlcd_fixtures.examples import SLOW
 from mlcd.core.errors import UserError, WrongState
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Ledger, Status
-from mlcd.service.team import (
-    Budget,
-    Member,
-    Members,
-    OverBudget,
-    Per,
-    Role,
-    recheck,
-    release,
-    remaining_budget,
-    submit,
-    used,
-)
+from mlcd.service.team.allowance import OverBudget, recheck, release, remaining_budget, submit, used
+from mlcd.service.team.budget import Budget, Per
+from mlcd.service.team.members import Member, Members, Role
 from mlcd.service.workers.submitted import to_json
 
 NUMBERS = itertools.count()

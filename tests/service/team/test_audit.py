@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from mlcd.core.database import Database
 from mlcd.core.errors import LedgerError
-from mlcd.service.team import Audit
+from mlcd.service.team.administration import Audit
 from mlcd.service.team.members import new_secret
 
 

@@ -13,8 +13,8 @@ from sqlalchemy import select
 
 from mlcd.core.database import Database, schema
 from mlcd.core.errors import UnknownName, UserError, WrongState
-from mlcd.service.team import Budget, Member, Members, Per, Role
-from mlcd.service.team.members import hashed, new_secret, without_secrets
+from mlcd.service.team.budget import Budget, Per
+from mlcd.service.team.members import Member, Members, Role, hashed, new_secret, without_secrets
 
 LETTERS = string.ascii_letters + string.digits + "-_"
 
@@ -98,7 +98,7 @@ def test_a_renewed_token_voids_the_old_one_and_the_sessions(members: Members):
 
 def test_a_removed_member_is_nobody_until_they_come_back(members: Members):
     members.add("root", Role.ADMIN)
-    token = members.add("ada", Role.RUNNER, budget_usd=5.0)
+    token = members.add("ada", Role.RUNNER, usd=5.0)
     ada = members.get("ada")
     session = members.open_session(ada)
     members.remove("ada")
@@ -201,7 +201,7 @@ def test_a_name_that_is_none_is_refused_and_found_nowhere(members: Members, name
 def test_a_budget_that_is_none_is_refused(members: Members, usd: float):
     members.add("ada", Role.RUNNER)
     for act in (
-        lambda: members.add("bob", Role.RUNNER, budget_usd=usd),
+        lambda: members.add("bob", Role.RUNNER, usd=usd),
         lambda: members.change("ada", budget_usd=usd),
         lambda: members.set_team_budget("vision", usd),
     ):

@@ -9,20 +9,9 @@ import pytest
 
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Ledger
-from mlcd.service.team import (
-    Budget,
-    Member,
-    Members,
-    OverBudget,
-    Per,
-    RemainingBudget,
-    Role,
-    Used,
-    recheck,
-    remaining_budget,
-    submit,
-    used,
-)
+from mlcd.service.team.allowance import OverBudget, RemainingBudget, Used, recheck, remaining_budget, submit, used
+from mlcd.service.team.budget import Budget, Per
+from mlcd.service.team.members import Member, Members, Role
 from mlcd.service.workers.submitted import to_json
 
 MONTHLY = Budget(50.0, Per.MONTH)

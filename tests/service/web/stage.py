@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from mlcd.core.ledger import Ledger
-from mlcd.service.team import SESSION_LASTS, Audit, Members, Role
+from mlcd.service.team.administration import Audit
+from mlcd.service.team.members import SESSION_LASTS, Members, Role
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.state import Limits, Settings, State

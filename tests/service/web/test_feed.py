@@ -24,7 +24,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.errors import LedgerError, UnknownName
 from mlcd.core.ledger import Asked, Book, Decided, Ended, Ledger, Line, Refused, Resumed, Started, Stopped
 from mlcd.reports.view.summary import summary_of
-from mlcd.service.team import Audit
+from mlcd.service.team.administration import Audit
 from mlcd.service.web import feed as feed_module
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed

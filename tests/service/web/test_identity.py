@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage import API, JOB, PLENTY, staged
 
-from mlcd.service.team import Per, Role
+from mlcd.service.team.budget import Per
+from mlcd.service.team.members import Role
 from mlcd.service.web.failures import Refusal
 from mlcd.service.web.safety import origin as peer
 from mlcd.service.web.safety.limits import RateLimits, network

@@ -24,7 +24,7 @@ from mlcd.core.job import Job, only_computed
 from mlcd.core.ledger import Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run import at_hand, start
-from mlcd.service.team import Per
+from mlcd.service.team.budget import Per
 from mlcd.service.web.places import confined, internal_place, public_place
 from mlcd.service.web.reading import TEXT, Limits, in_child_process
 from mlcd.service.web.state import PLACES, Settings

@@ -28,7 +28,7 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Decided, Ledger, Reserved, Settled, Started, Stopped
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.nouns import ModelFacts, ServingTask
-from mlcd.service.team import Audit
+from mlcd.service.team.administration import Audit
 from mlcd.service.workers.cleanup import drop_old
 from mlcd.service.workers.submitted import to_json
 

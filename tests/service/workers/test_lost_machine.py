@@ -25,7 +25,7 @@ from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ended, Ledger, Reserved, Settled, Started, Status
 from mlcd.core.runs.machine import claim, elsewhere
-from mlcd.service.team import Audit
+from mlcd.service.team.administration import Audit
 from mlcd.service.workers.cleanup import give_up_machine
 from mlcd.service.workers.queue import Queue
 from mlcd.service.workers.run import AlreadyDriven, see_through, take_down

@@ -1,7 +1,5 @@
 """Offers, what earlier runs have learned, models that were measured before, and example job files."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,7 +11,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
-from mlcd.catalog import CLOUDS, CatalogRow, load_rows, select
+from mlcd.catalog import CLOUDS, OfferRow, load_rows, select
 from mlcd.core.part import Part, taken
 from mlcd.memory.models import ModelShelf, learned_models
 from mlcd.planners.serve.known_models import SeenModel, knowledge_bases
@@ -25,25 +23,6 @@ router = APIRouter(tags=["catalog"])
 ModelName = Annotated[str, Path(description="The model's name.")]
 KINDS = {"train": "train", "scale": "scale", "tune": "tune", "functions": "train", "knobs": "serve"}
 """The kind of each example."""
-
-
-class OfferRow(Part):
-    """An instance type with both of its prices, and where and when they were read."""
-
-    cloud: str = Field(description="The cloud that rents it.")
-    instance_type: str = Field(description="Its name there.")
-    region: str = Field(description="The region of the prices.")
-    vcpus: float = Field(description="Virtual CPUs.")
-    memory_gb: float = Field(description="Memory, in GB.")
-    accelerator: str = Field(description="The kind of its GPUs; empty where it has none.")
-    accelerators: int = Field(description="How many GPUs.")
-    tflops_per_accelerator: float = Field(description="Tera-operations a second of one GPU.")
-    accelerator_memory_gb: float = Field(description="Memory of one GPU, in GB.")
-    network_gbps: float = Field(description="Network, in Gbit/s.")
-    usd_per_hour: float = Field(description="Dollars an hour, on demand.")
-    spot_usd_per_hour: float | None = Field(description="Dollars an hour, on spot; null where that is not known.")
-    price_date: str = Field(description="When the prices were read.")
-    source: str = Field(description="Where they were read.")
 
 
 class Offers(Part):
@@ -180,8 +159,7 @@ async def offers(
     selected = select(rows, gpu=gpu or None, max_price=max_price, cloud=cloud or None, sort=sort)
     selected = [row for row in selected if pattern in f"{row.instance_type} {row.accelerator}".lower()]
     dated = max((row.price_date for row in rows), default="")
-    first = [OfferRow.model_validate(row) for row in selected[:limit]]
-    return Offers(offers=first, total=len(selected), dated=dated)
+    return Offers(offers=selected[:limit], total=len(selected), dated=dated)
 
 
 @router.get("/models", summary="What elastic runs have learned", responses=problems())
@@ -214,7 +192,7 @@ async def examples(state: CurrentState, who: Viewer) -> Examples:
 
 
 @lru_cache(maxsize=2)
-def _rows(folder: Folder, changed: float) -> list[CatalogRow]:
+def _rows(folder: Folder, changed: float) -> list[OfferRow]:
     """All rows; read again after a price list was fetched."""
     return [row for name in CLOUDS for row in load_rows(name, directory=folder)]
 

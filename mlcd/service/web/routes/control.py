@@ -1,7 +1,5 @@
 """Control of a run: launch, resume, stop, take down. Only for its owner and admins."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -13,12 +11,13 @@ from mlcd.core.options import goal_again
 from mlcd.core.part import Part
 from mlcd.core.runs.machine import elsewhere
 from mlcd.planners.form.words import parsed
-from mlcd.service.team import Member, Role, recheck, release
+from mlcd.service.team.allowance import recheck, release
+from mlcd.service.team.members import Member, Role
 from mlcd.service.web.failures import Refusal, Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Runner, audited
 from mlcd.service.web.state import CurrentState, State
 from mlcd.service.workers.cleanup import give_up_machine
-from mlcd.service.workers.submitted import from_json, waits
+from mlcd.service.workers.submitted import asks_to_launch, waits
 
 router = APIRouter(prefix="/runs/{run}", tags=["control"], responses=problems(404, 409, 413, 415, 422))
 Named = Annotated[str, Path(description="A run's name; `last` is the newest.")]
@@ -143,7 +142,6 @@ def _check_not_driven(state: State, name: str) -> None:
 
 def _launches(state: State, name: str) -> bool:
     """Whether it was submitted with `launch`, or was launched before."""
-    submission = state.ledger.asked(name)
-    if submission is None:
+    if state.ledger.asked(name) is None:
         return bool(state.ledger.account(name).history.runs)
-    return from_json(submission.asked)[1]
+    return asks_to_launch(name, state.ledger)

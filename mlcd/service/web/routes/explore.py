@@ -1,7 +1,5 @@
 """Other goals, decided again from stored probes: what-if, and the trade-off between time and cost."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Annotated, Any, Literal

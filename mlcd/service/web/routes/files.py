@@ -1,7 +1,5 @@
 """Downloads: a run's report, its logs, and its decision as files for another tool."""
 
-from __future__ import annotations
-
 import asyncio
 from codecs import getincrementaldecoder
 from datetime import UTC, datetime, timedelta

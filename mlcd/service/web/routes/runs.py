@@ -1,7 +1,5 @@
 """The list of runs, what they have spent, and each run in detail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
@@ -229,15 +227,15 @@ async def entries(
 @router.get("/runs/{run}/ledger", summary="The ledger in words and sums", response_model=LedgerRows, responses=OF_RUN)
 async def ledger(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """Every entry with its amounts and the running total."""
-    return Response(await views.made("ledger", run, _ledger), media_type=JSON)
+    body = await views.made("ledger", run, lambda of: as_json({"run": of.run, "rows": ledger_rows(of.lines)}))
+    return Response(body, media_type=JSON)
 
 
 @router.get("/runs/{run}/tables", summary="The run as tables in words", response_model=RunTables, responses=OF_RUN)
 async def tables(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """What was measured, what is asked, the final run against its forecast, and how the run was made."""
-    return Response(
-        await views.made("tables", run, lambda snapshot: as_json(run_tables(snapshot.lines))), media_type=JSON
-    )
+    body = await views.made("tables", run, lambda snapshot: as_json(run_tables(snapshot.lines)))
+    return Response(body, media_type=JSON)
 
 
 @router.get("/spend", summary="What was spent, by person, team and month", responses=problems())
@@ -257,10 +255,6 @@ async def spend(state: CurrentState, who: Viewer) -> Spend:
 
 def _view(snapshot: Snapshot) -> bytes:
     return as_json(view_of(snapshot.lines, snapshot.driven, snapshot.boundary, snapshot.owner, snapshot.team))
-
-
-def _ledger(snapshot: Snapshot) -> bytes:
-    return as_json({"run": snapshot.run, "rows": ledger_rows(snapshot.lines)})
 
 
 def _by_name(run: str) -> tuple[str, int]:

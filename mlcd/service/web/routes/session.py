@@ -1,7 +1,5 @@
 """Whether the service is up; sign in with a token, sign out, and the current user."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Annotated, Literal
 
@@ -12,7 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from mlcd.core.errors import WrongState
 from mlcd.core.part import Part, taken
 from mlcd.core.version import VERSION
-from mlcd.service.team import SESSION_LASTS, Member, Role, remaining_budget
+from mlcd.service.team.allowance import remaining_budget
+from mlcd.service.team.members import SESSION_LASTS, Member, Role
 from mlcd.service.web.failures import Refusal, Sent, problems
 from mlcd.service.web.identity import LONGEST_SECRET, Viewer, address_of, rates_of
 from mlcd.service.web.safety.origin import COOKIE

@@ -5,10 +5,7 @@ Nothing of a request is parsed in this process: a child process reads the text a
 transaction with the check of its owner's budget (mlcd/service/team).
 """
 
-from __future__ import annotations
-
 import json
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -22,23 +19,15 @@ from mlcd.planners.form.jobs import kinds
 from mlcd.planners.form.words import parsed
 from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.words import goal_words
-from mlcd.service.team import Member, remaining_budget, submit
+from mlcd.service.team.allowance import remaining_budget, submit
+from mlcd.service.team.members import Member
 from mlcd.service.web.failures import Refusal, Sent, problems
 from mlcd.service.web.identity import Submitter, audited
 from mlcd.service.web.places import confined, internal_place, public_place
-from mlcd.service.web.reading import (
-    FACTS,
-    SPACE,
-    TEXT,
-    in_child_process,
-    job_of_recorded,
-    job_of_text,
-    job_of_upload,
-    preview_of,
-)
+from mlcd.service.web.reading import SPACE, TEXT, in_child_process, job_of_model, job_of_text, job_of_upload, preview_of
 from mlcd.service.web.routes.uploads import Uploads, profiled
 from mlcd.service.web.state import CurrentState, State
-from mlcd.service.workers.submitted import from_json, to_json
+from mlcd.service.workers.submitted import Foreseen, from_json, to_json
 
 router = APIRouter(tags=["submit"])
 LONGEST_NAME = 200
@@ -76,21 +65,6 @@ class Accepted(Part):
 
     run: str = Field(description="The run's name.")
     note: str = Field(default="", description="What keeps it waiting, if that is known; else empty.")
-
-
-@dataclass(frozen=True)
-class Foreseen:
-    """What a run would be; nothing is reserved."""
-
-    job: Annotated[str, Field(description="The job's name.")]
-    goal_words: Annotated[str, Field(description="All that is asked of it, in words.")]
-    configurations: Annotated[int | None, Field(description="How many there are; null where only trying tells.")]
-    types: Annotated[list[str], Field(description="The instance types among them.")]
-    on: Annotated[str, Field(description="Where it would run.")]
-    budget_usd: Annotated[float | None, Field(description="What it may spend; null for no limit.")]
-    left_usd: Annotated[
-        float | None, Field(description="Of its owner's budget; null where there is none, or it does not count there.")
-    ]
 
 
 @router.post("/runs", status_code=202, responses=problems(409, 413, 415, 422))
@@ -163,7 +137,7 @@ def _served(state: State, body: Asked) -> str:
     if kind == "recorded":
         if body.model is None or body.upload is not None:
             raise UserError(f"on '{on[:80]}': name a model of the recording in `model`, and no upload")
-        return in_child_process(body.model, TEXT, job_of_recorded, body.model, folder, body.options, body.knobs)
+        return in_child_process(body.model, TEXT, job_of_model, body.model, folder, body.options, body.knobs)
     if body.upload is None or body.model is not None:
         raise UserError("name an `upload`: send the model's file to /uploads first")
     uploads = Uploads(state.database, state.settings.home)
@@ -171,5 +145,4 @@ def _served(state: State, body: Asked) -> str:
     facts, shapes = upload.facts, dict(chosen.get("shapes") or {})
     if shapes or not facts.profiles:
         facts = profiled(facts, uploads.path(upload), upload.name, shapes)
-    known = FACTS.dump_json(facts).decode()
-    return in_child_process(upload.name, TEXT, job_of_upload, known, upload.word, body.options, body.knobs)
+    return in_child_process(upload.name, TEXT, job_of_upload, facts, upload.word, body.options, body.knobs)

@@ -1,9 +1,6 @@
 """Members, their roles and budgets, and the audit log: for admins."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
-from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
@@ -11,7 +8,10 @@ from pydantic import Field
 
 from mlcd.core.errors import WrongState
 from mlcd.core.part import Finite, Part, taken
-from mlcd.service.team import Budget, Member, Members, Per, Role, remaining_budget, used
+from mlcd.service.team.administration import AuditedAction
+from mlcd.service.team.allowance import remaining_budget, used
+from mlcd.service.team.budget import Budget, Per
+from mlcd.service.team.members import Member, Members, Role
 from mlcd.service.web.failures import Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Admin, audited
 from mlcd.service.web.state import CurrentState, State
@@ -95,18 +95,6 @@ class TeamsAnswer(Part):
     teams: list[TeamAnswer] = Field(description="By name.")
 
 
-class AuditedAction(Part):
-    """One thing that somebody did, or was refused."""
-
-    seq: int = Field(description="Its number.")
-    at: datetime = Field(description="When.")
-    who: str = Field(description="A member, or the address of somebody who is none.")
-    action: str = Field(description="What was done.")
-    about: str = Field(description="To what.")
-    outcome: str = Field(description="ok, or refused.")
-    detail: str = Field(description="More of it, or why it was refused.")
-
-
 class AuditAnswer(Part):
     """What was done."""
 
@@ -182,7 +170,7 @@ def read_audit(
     limit: Annotated[int, Query(ge=1, le=1_000, description="Entries at the most.")] = 200,
 ) -> AuditAnswer:
     """Actions and refusals, the newest first."""
-    return AuditAnswer(entries=[AuditedAction.model_validate(each) for each in state.audit.entries(limit, before)])
+    return AuditAnswer(entries=state.audit.entries(limit, before))
 
 
 def _members(state: State) -> Members:

@@ -29,7 +29,7 @@ from mlcd.core.database.schema import uploads as table
 from mlcd.core.errors import UnknownName, UserError, WrongState
 from mlcd.core.part import Part, taken
 from mlcd.planners.serve.nouns import UPLOAD, ModelFacts
-from mlcd.service.team import Member
+from mlcd.service.team.members import Member
 from mlcd.service.web.failures import Refusal, problems
 from mlcd.service.web.identity import Submitter, audited
 from mlcd.service.web.places import check_uploads

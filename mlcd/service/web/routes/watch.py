@@ -4,8 +4,6 @@ Each stream remembers the number of the last entry it sent. So there is no queue
 reads later. Progress has no number: a slow client gets only the newest.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress

@@ -4,8 +4,6 @@ Python's parser accepts more than the JSON standard: NaN, duplicate keys, half a
 here, so that no other code has to handle them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The gate before all routes: general checks, then authentication, then the body."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import ExitStack
 from functools import partial
@@ -47,7 +45,9 @@ class Gate:
     def __init__(self, app: ASGIApp, state: State, rates: RateLimits) -> None:
         self.app, self.state, self.settings, self.rates = app, state, state.settings, rates
         self.streams = StreamLimit(state.settings.limits.streams_each)
-        self.memberships = MembershipCache(self._is_still_member, state.settings.limits.known_for_s / 2)
+        self.memberships = MembershipCache(
+            lambda request: run_in_threadpool(is_still_member, state, request), state.settings.limits.known_for_s / 2
+        )
         self.https = (state.settings.public_url or "").startswith("https://")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,9 +72,6 @@ class Gate:
                 is_member = partial(self.memberships.is_still_member, request)
                 response = while_member(response, is_member, with_headers, self.settings.limits.known_for_s)
             await response
-
-    async def _is_still_member(self, request: Request) -> bool:
-        return await run_in_threadpool(is_still_member, self.state, request)
 
     async def _admit(self, request: Request, answered: ExitStack) -> Receive:
         """Check a request and return how to read its body; `answered`: closed when the response is complete."""

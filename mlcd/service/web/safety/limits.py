@@ -3,8 +3,6 @@
 All counts are in memory.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter
@@ -110,8 +108,6 @@ class StreamLimit:
             yield
         finally:
             self._open[name] -= 1
-            if not self._open[name]:
-                del self._open[name]
 
 
 class MembershipCache:

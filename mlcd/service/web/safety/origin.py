@@ -8,8 +8,6 @@ All users of a machine share loopback. The kernel knows who opened each connecti
 connections of other users are refused, like access to a file of mode 0600.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import struct
