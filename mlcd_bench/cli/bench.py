@@ -16,6 +16,7 @@ from mlcd_bench.cli.names import split_names
 from mlcd_bench.cli.paper import paper
 from mlcd_bench.cli.scale import scale
 from mlcd_bench.cli.serve import serve
+from mlcd_bench.cli.spot import spot
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,6 +41,7 @@ bench.add_command(paper)
 bench.add_command(scale)
 bench.add_command(serve)
 bench.add_command(functions)
+bench.add_command(spot)
 
 
 @bench.command()

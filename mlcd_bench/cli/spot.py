@@ -1,0 +1,160 @@
+"""mlcd bench spot: policies for spot machines, replayed on recorded markets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mlcd.cli.console import plain_table
+from mlcd.cli.options import consoles, output
+from mlcd_bench.cli.names import split_names
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mlcd_bench.spot import Market, Run
+
+RULES = (
+    "OVER: mean cost over the offline optimum, which knows the whole trace, of the same window. SPREAD: its standard "
+    "deviation. SAVED: against on-demand only. Every policy is under the guard. WINS, LOSSES: windows in which "
+    "pace is cheaper or dearer by more than 0.5 %; BEHIND: its mean over the other's, less one. Nothing is "
+    "random: there are no seeds."
+)
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--policy", default="all", show_default=True, help="pace, uniform-progress, greedy ...; with commas.")
+@click.option("--ratio", default="1.05,1.1,1.25,1.5,2", show_default=True, help="Deadline over work, with commas.")
+@click.option("--changeover", default="3,12,30", show_default=True, help="Minutes until a launch works, with commas.")
+@click.option(
+    "--window-h", default=48.0, show_default=True, type=click.FloatRange(0, min_open=True), help="The deadline, hours."
+)
+@click.option(
+    "--stride-h",
+    default=12.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Hours from one window's start to the next.",
+)
+@click.option(
+    "--history-h",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="Hours before a window that are known.",
+)
+@click.option("--set", "sets", default="all", show_default=True, help="Files of the folder, with commas.")
+@click.option(
+    "--need", default="all", show_default=True, help="Sets of `any` machine, of `all` machines, or both: all."
+)
+@click.option(
+    "--zones", default="together", show_default=True, help="together, each (by itself), or names with commas."
+)
+@output
+def spot(
+    folder: Path,
+    policy: str,
+    ratio: str,
+    changeover: str,
+    window_h: float,
+    stride_h: float,
+    history_h: float,
+    sets: str,
+    need: str,
+    zones: str,
+    output: str,
+) -> None:
+    """Policies for spot machines, on recorded markets.
+
+    DIR holds traces of what could be had by zone and tick, traces.csv and prices.csv.
+
+    \b
+    mlcd bench spot DIR --policy pace,uniform-progress
+    """
+    from mlcd.core.errors import UserError
+    from mlcd_bench.spot import POLICIES, Setting, contest, read_markets, starts
+
+    names = split_names("policy", policy, POLICIES)
+    setting = Setting(window_h, stride_h, history_h, _numbers("ratio", ratio), _numbers("changeover", changeover))
+    if min(setting.ratios) < 1:
+        raise UserError(f"--ratio {ratio}: each must be 1 or more, or the work does not fit before the deadline")
+    found, left_out = read_markets(folder)
+    wanted = split_names("set", sets, list(dict.fromkeys(market.set for market in found)))
+    needs = ("any", "all") if need == "all" else tuple(split_names("need", need, ("any", "all")))
+    markets = [
+        each for market in found if market.set in wanted and market.need in needs for each in _zones(market, zones)
+    ]
+    for market in markets:
+        if not starts(market, setting):
+            asked = f"{history_h:g} h of history and a window of {window_h:g} h"
+            left_out.append(f"{market.set}, {market.need}: {len(market.up) * market.tick_h:.0f} h do not hold {asked}")
+    for why in dict.fromkeys(left_out):
+        click.echo(f"left out: {why}", err=True)
+    runs = [run for market in markets for run in contest(market, names, setting)]
+    if not runs:
+        raise UserError(f"{folder}: nothing to play: no trace is long enough, or none was asked for")
+    if output == "json":
+        _print(runs)
+    else:
+        _show(consoles()[0], runs)
+
+
+def _zones(market: Market, zones: str) -> list[Market]:
+    """The market with all zones, with each by itself, or with those that are named and there."""
+    if zones == "together":
+        return [market]
+    if zones == "each":
+        return [market.only([zone]) for zone in market.zones]
+    named = [zone for zone in zones.split(",") if zone in market.zones]
+    return [market.only(named)] if named else []
+
+
+def _numbers(option: str, written: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(part) for part in written.split(","))
+    except ValueError:
+        raise click.BadParameter(f"'{written}': expected numbers, such as 3,12", param_hint=f"--{option}") from None
+    if any(not 0 <= number < 1e6 for number in found):
+        raise click.BadParameter(f"'{written}': each must be 0 or more", param_hint=f"--{option}")
+    return found
+
+
+def _print(runs: Sequence[Run]) -> None:
+    """The JSON, a run on each line: there may be thousands."""
+    lines = ",\n".join(json.dumps(run.document(), allow_nan=False) for run in runs)
+    click.echo('{"runs": [\n' + lines + "\n]}")
+
+
+def _show(console: Console, runs: Sequence[Run]) -> None:
+    from mlcd_bench.spot.summary import cells, duels
+
+    numbers = ("RATIO", "RUNS", "OVER", "SPREAD", "WORST", "MISSED", "SAVED")
+    table = plain_table(("SET", "NEED", "ZONES", "POLICY"), numbers)
+    for cell in cells(runs):
+        table.add_row(
+            cell.set,
+            cell.need,
+            cell.zones[0] if len(cell.zones) == 1 else str(len(cell.zones)),
+            cell.policy,
+            f"{cell.ratio:g}",
+            str(cell.runs),
+            f"{cell.mean:.3f}",
+            f"{cell.spread:.3f}",
+            f"{cell.worst:.2f}",
+            str(cell.missed),
+            f"{cell.saved:.0%}",
+        )
+    console.print(table)
+    if fights := list(duels(runs)):
+        console.print()
+        table = plain_table(("SET", "NEED", "AGAINST"), ("RATIO", "WINS", "LOSSES", "BEHIND"))
+        for duel in fights:
+            row = (f"{duel.ratio:g}", str(duel.wins), str(duel.losses), f"{duel.behind:+.1%}")
+            table.add_row(duel.set, duel.need, duel.other, *row)
+        console.print(table)
+    console.print(RULES, style="dim", highlight=False)

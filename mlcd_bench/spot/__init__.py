@@ -1,0 +1,21 @@
+"""Recorded spot markets, jobs that are played on them, the offline optimum, and the contest of policies."""
+
+from mlcd_bench.spot.contest import POLICIES, Run, Setting, contest, starts
+from mlcd_bench.spot.optimum import optima
+from mlcd_bench.spot.simulate import Played, Recorded, Weather, play
+from mlcd_bench.spot.traces import Market, read_markets
+
+__all__ = [
+    "POLICIES",
+    "Market",
+    "Played",
+    "Recorded",
+    "Run",
+    "Setting",
+    "Weather",
+    "contest",
+    "optima",
+    "play",
+    "read_markets",
+    "starts",
+]

@@ -1,0 +1,151 @@
+"""Policies on windows of recorded markets, each beside the offline optimum of the same window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from math import floor
+
+from mlcd.planners.train.market import (
+    Greedy,
+    Guarded,
+    OnDemandOnly,
+    Pace,
+    Policy,
+    Seen,
+    Terms,
+    UniformProgress,
+    from_history,
+)
+from mlcd_bench.spot.cost_to_go import CostToGo
+from mlcd_bench.spot.optimum import optima
+from mlcd_bench.spot.simulate import Recorded, play, whole_ticks
+from mlcd_bench.spot.traces import Market
+
+POLICIES = ("pace", "cost-to-go", "uniform-progress", "uniform-progress-single", "greedy", "on-demand")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is asked of each job."""
+
+    window_h: float = 48.0
+    """The deadline; a window of the trace is as long."""
+    stride_h: float = 12.0
+    """From the start of a window to the start of the next."""
+    history_h: float = 0.0
+    """How much of the trace before a window the policies know. No window starts before there is as much."""
+    ratios: tuple[float, ...] = (1.05, 1.1, 1.25, 1.5, 2.0)
+    """Deadline over work."""
+    changeovers_min: tuple[float, ...] = (3.0, 12.0, 30.0)
+    move_usd: tuple[tuple[float, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One policy on one window."""
+
+    set: str
+    zones: tuple[str, ...]
+    need: str
+    start_tick: int
+    deadline_h: float
+    ratio: float
+    changeover_min: float
+    policy: str
+    cost_usd: float
+    optimum_usd: float
+    on_demand_usd: float
+    finished_h: float | None
+    met: bool
+    timeline: tuple[tuple[int, str | None, str], ...]
+
+    @property
+    def over_optimum(self) -> float:
+        """How many times the optimum it cost."""
+        return self.cost_usd / self.optimum_usd
+
+    def document(self) -> dict[str, object]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+def starts(market: Market, setting: Setting) -> list[int]:
+    """Rows of the market at which windows start."""
+    length, before = floor(setting.window_h / market.tick_h + 1e-6), round(setting.history_h / market.tick_h)
+    stride = max(1, round(setting.stride_h / market.tick_h))
+    return list(range(before, len(market.up) - length + 1, stride))
+
+
+def policy_named(name: str, market: Market, start: int) -> Policy:
+    """The policy, under the guard."""
+    if name == "pace":
+        return Guarded(Pace())
+    if name == "cost-to-go":
+        return Guarded(CostToGo())
+    if name == "greedy":
+        return Guarded(Greedy())
+    if name == "on-demand":
+        return Guarded(OnDemandOnly())
+    if name == "uniform-progress":
+        return Guarded(UniformProgress())
+    cheapest = min(range(len(market.zones)), key=lambda i: float(market.spot_usd_h[start, i]))
+    return Guarded(UniformProgress(home=market.zones[cheapest]))
+
+
+def contest(market: Market, policies: Sequence[str], setting: Setting) -> Iterator[Run]:
+    """All runs on one market: by window, changeover, ratio and policy."""
+    for start in starts(market, setting):
+        for changeover_min in setting.changeovers_min:
+            yield from _window(market, policies, setting, start, changeover_min)
+
+
+def terms_of(market: Market, setting: Setting, ratio: float, changeover_min: float) -> Terms:
+    """The job: its work is a whole number of minutes."""
+    return Terms(
+        zones=market.zones,
+        deadline_h=setting.window_h,
+        work_h=round(setting.window_h / ratio * 60) / 60,
+        changeover_h=changeover_min / 60,
+        step_h=market.tick_h,
+        on_demand_usd_h=market.on_demand_usd_h,
+        move_usd=setting.move_usd,
+    )
+
+
+def history_of(market: Market, setting: Setting, start: int) -> Seen:
+    """What is known before a window."""
+    before = round(setting.history_h / market.tick_h)
+    if not before:
+        return Seen()
+    return from_history(market.zones, market.up[start - before : start].tolist(), market.tick_h)
+
+
+def _window(
+    market: Market, policies: Sequence[str], setting: Setting, start: int, changeover_min: float
+) -> Iterator[Run]:
+    jobs = [terms_of(market, setting, ratio, changeover_min) for ratio in setting.ratios]
+    length = whole_ticks(jobs[0])
+    up, prices = market.up[start : start + length], market.spot_usd_h[start : start + length]
+    best = optima(up, prices, jobs[0], [job.work_h for job in jobs])
+    weather, seen = Recorded(up, prices), history_of(market, setting, start)
+    for ratio, terms, optimum_usd in zip(setting.ratios, jobs, best, strict=True):
+        on_demand_usd = play(Guarded(OnDemandOnly()), weather, terms).cost_usd
+        for name in policies:
+            played = play(policy_named(name, market, start), weather, terms, seen)
+            yield Run(
+                market.set,
+                market.zones,
+                market.need,
+                market.first_tick + start,
+                setting.window_h,
+                ratio,
+                changeover_min,
+                name,
+                played.cost_usd,
+                optimum_usd,
+                on_demand_usd,
+                played.finished_h,
+                played.met,
+                played.timeline,
+            )

@@ -1,0 +1,120 @@
+"""Markets that are made to hurt, for tests and `benchmarks/spot_adversarial.py`: all drawn from a seed.
+
+The weather may look at the job. It takes machines away at the worst moment that it can find:
+
+- `checkpoint`: just before a checkpoint is due, so that as much work as possible is lost;
+- `changeover`: just before a launch begins to work;
+- `brink`: as soon as the job has no slack left beyond what the guard keeps;
+- `drought`: after a good hour, nothing for many hours, in all zones;
+- `chance`: at random, for comparison.
+
+Prices jump by factors of up to ten at random ticks, also above on-demand.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from mlcd.planners.train.market import Action, Kind, State, Terms
+
+MOODS = ("checkpoint", "changeover", "brink", "drought", "chance")
+
+
+@dataclass
+class Hostile:
+    """A market in one of the moods, over several zones."""
+
+    mood: str
+    seed: int
+    terms: Terms
+    prices: list[tuple[float, ...]] = field(default_factory=list)
+    _until: int = 0
+    """Tick until which nothing is to be had."""
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        usd = [0.3 * price for price in self.terms.on_demand_usd_h]
+        for _ in range(int(self.terms.deadline_h / self.terms.step_h) + 2):
+            if self._random.random() < 0.05:
+                usd = [price * self._random.choice((0.2, 0.5, 2.0, 10.0)) for price in usd]
+                usd = [min(max(price, 0.05), 30.0) for price in usd]
+            self.prices.append(tuple(usd))
+
+    def spot_usd_h(self, tick: int) -> tuple[float, ...]:
+        """Jumping."""
+        return self.prices[tick]
+
+    def is_up(self, tick: int, zone: int, state: State) -> bool:
+        """Whether it hurts more to say yes or no."""
+        if tick < self._until:
+            return False
+        held = state.held
+        mine = held is not None and held.is_spot and state.terms.zones[zone] == held.zone and held.since_h < state.now_h
+        if not mine or held is None:
+            return self._random.random() < 0.7
+        if self._hurts(state, held.changeover_left_h, held.since_h):
+            self._until = tick + self._random.choice((0, 1, 2, 30))
+            return False
+        return self._random.random() < 0.98
+
+    def _hurts(self, state: State, changeover_left_h: float, since_h: float) -> bool:
+        step = self.terms.step_h
+        if self.mood == "checkpoint":
+            return state.unsaved_h > 0 and state.unsaved_h + step > self.terms.checkpoint_h
+        if self.mood == "changeover":
+            return 0 < changeover_left_h <= step
+        if self.mood == "brink":
+            return state.slack_h < 2.5 * self.terms.changeover_h + self.terms.checkpoint_h + 2 * step
+        if self.mood == "drought":
+            return state.now_h - since_h >= 1.0
+        return self._random.random() < 0.2
+
+
+@dataclass
+class Reckless:
+    """A policy that does anything at all, also what makes no sense: only the guard keeps the deadline."""
+
+    seed: int
+    name: str = "reckless"
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+
+    def decide(self, state: State) -> Action:
+        """By chance; it likes to wait and to move."""
+        zones = [zone for zone in state.terms.zones if not state.refused(zone)]
+        kind = self._random.choice((Kind.WAIT, Kind.HOLD, Kind.SPOT, Kind.SPOT, Kind.ON_DEMAND))
+        if kind is Kind.SPOT and zones:
+            return Action(kind, self._random.choice(zones))
+        if kind is Kind.ON_DEMAND and self._random.random() < 0.2:
+            return Action(kind, self._random.choice(state.terms.zones))
+        return Action(kind if kind in (Kind.WAIT, Kind.HOLD) else Kind.WAIT)
+
+
+def hostile_terms(seed: int) -> Terms:
+    """A small job: one to three zones, twenty to eighty ticks, any changeover and checkpoint, sometimes a budget."""
+    draw = random.Random(seed)
+    zones = tuple(f"zone-{i}" for i in range(draw.randint(1, 3)))
+    step_h = draw.choice((1 / 12, 1 / 6, 0.25, 195 / 3600))
+    ticks = draw.randint(20, 80)
+    changeover_h = draw.choice((0.0, 0.05, 0.2, 0.5))
+    on_demand = tuple(draw.uniform(2.0, 4.0) for _ in zones)
+    least = changeover_h + step_h  # the last tick may be begun only
+    work_h = max(step_h, (ticks * step_h - least) / draw.choice((1.0, 1.02, 1.05, 1.1, 1.5, 2.0)))
+    needed = (work_h + changeover_h) / step_h + 1
+    budget = None if draw.random() < 0.5 else min(on_demand) * needed * step_h * draw.choice((1.0, 1.05, 1.5))
+    fees = None
+    if draw.random() < 0.3:
+        fees = tuple(tuple(0.0 if a == b else draw.uniform(0, 0.3) for b in zones) for a in zones)
+    return Terms(
+        zones=zones,
+        deadline_h=ticks * step_h,
+        work_h=work_h,
+        changeover_h=changeover_h,
+        step_h=step_h,
+        on_demand_usd_h=on_demand,
+        budget_usd=budget,
+        checkpoint_h=draw.choice((0.0, 0.0, 0.25, 1.0)),
+        move_usd=fees,
+    )

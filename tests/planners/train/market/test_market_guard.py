@@ -1,0 +1,113 @@
+"""Whatever the policy and the market do, the deadline is kept and the budget is not passed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlcd_fixtures.examples import THOROUGH
+from mlcd_fixtures.hostile_markets import MOODS, Hostile, Reckless, hostile_terms
+
+from mlcd.planners.train.market import (
+    Action,
+    Greedy,
+    Guarded,
+    Held,
+    Kind,
+    Pace,
+    Policy,
+    Seen,
+    State,
+    Terms,
+    UniformProgress,
+    fits_now,
+    is_safe,
+)
+from mlcd_bench.spot import play
+from mlcd_bench.spot.cost_to_go import CostToGo
+
+SEEDS = st.integers(0, 1_000_000)
+TERMS = Terms(("a", "b"), 10.0, 8.0, 0.5, 0.25, (3.0, 3.5))
+
+
+def state(work_left_h: float, now_h: float = 0.0, held: Held | None = None, terms: Terms = TERMS) -> State:
+    return State(terms, now_h, work_left_h, 0.0, 0.0, held, None, (1.0, 1.1), Seen())
+
+
+def is_kept(policy: Policy, mood: str, seed: int) -> bool:
+    terms = hostile_terms(seed)
+    played = play(Guarded(policy), Hostile(mood, seed, terms), terms)
+    within = terms.budget_usd is None or played.cost_usd <= terms.budget_usd * (1 + 1e-9)
+    return played.met and within
+
+
+@THOROUGH
+@given(SEEDS, st.sampled_from(MOODS))
+def test_a_reckless_policy_misses_no_deadline_and_passes_no_budget(seed: int, mood: str) -> None:
+    assert is_kept(Reckless(seed), mood, seed)
+
+
+@given(SEEDS, st.sampled_from(MOODS))
+def test_no_policy_of_ours_misses_a_deadline_or_passes_a_budget(seed: int, mood: str) -> None:
+    policies: tuple[Policy, ...] = (Pace(), CostToGo(), Greedy(), UniformProgress(), UniformProgress(home="zone-0"))
+    assert all(is_kept(policy, mood, seed) for policy in policies)
+
+
+def test_the_guard_changes_nothing_while_there_is_room() -> None:
+    wanted = Action(Kind.SPOT, "a", "cheap")
+
+    class Fixed:
+        name = "fixed"
+
+        def decide(self, state: State) -> Action:
+            return wanted
+
+    assert Guarded(Fixed()).decide(state(5.0)) == wanted
+    assert Guarded(Fixed()).decide(state(9.5)).kind is Kind.ON_DEMAND
+
+
+@pytest.mark.parametrize(
+    ("work_left_h", "allowed"),
+    [(9.0, True), (9.01, False)],  # 10 h = 0.5 h of launching in vain + 0.5 h of the fallback's + 9 h
+)
+def test_a_launch_needs_slack_for_itself_and_the_fallback(work_left_h: float, allowed: bool) -> None:
+    assert is_safe(state(work_left_h), Action(Kind.SPOT, "a")) is allowed
+
+
+@pytest.mark.parametrize(("work_left_h", "allowed"), [(9.25, True), (9.26, False)])
+def test_waiting_needs_slack_for_a_step_and_the_fallback(work_left_h: float, allowed: bool) -> None:
+    assert is_safe(state(work_left_h), Action(Kind.WAIT)) is allowed
+
+
+def test_holding_a_machine_that_works_needs_no_more_slack_than_the_fallback() -> None:
+    works = Held("a", True, 0.0, 0.0)
+    assert is_safe(state(9.5, held=works), Action(Kind.HOLD))
+    assert not is_safe(state(9.51, held=works), Action(Kind.HOLD))
+
+
+def test_work_that_no_checkpoint_holds_is_counted_as_lost() -> None:
+    works, terms = Held("a", True, 0.0, 0.0), replace(TERMS, checkpoint_h=1.0)
+    assert is_safe(state(8.5, held=works, terms=terms), Action(Kind.HOLD))
+    assert not is_safe(state(8.51, held=works, terms=terms), Action(Kind.HOLD))
+
+
+def test_the_budget_is_kept_as_the_deadline_is() -> None:
+    exact = replace(TERMS, budget_usd=(8.0 + 0.5) * 3.0)
+    assert fits_now(state(8.0, terms=exact))
+    assert is_safe(state(8.0, terms=exact), Action(Kind.WAIT))
+    assert not is_safe(state(8.0, terms=exact), Action(Kind.SPOT, "a"))  # half an hour of spot is not in it
+    enough = replace(exact, budget_usd=(8.0 + 0.5) * 3.0 + 0.5)
+    assert is_safe(state(8.0, terms=enough), Action(Kind.SPOT, "a"))
+
+
+def test_a_second_launch_on_demand_is_not_made() -> None:
+    class Restless:
+        name = "restless"
+
+        def decide(self, state: State) -> Action:
+            return Action(Kind.ON_DEMAND, "b")
+
+    held = Held("a", False, 0.0, 0.0)
+    assert Guarded(Restless()).decide(state(5.0, held=held)).kind is Kind.HOLD
