@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import signal
+import subprocess
 import time
 import zipfile
 from collections.abc import Callable
@@ -101,6 +102,30 @@ def spot_taken_back_in_the_run(stage: Stage) -> None:
     stage.take_back(stage.running()[-1]["id"])
     assert running.wait() == FEASIBLE, stage.said()
     assert "preempted" in stage.said() or "taken back" in stage.said(), stage.said()
+
+
+@scenario
+def spot_by_a_deadline(stage: Stage) -> None:
+    """spot or on demand by a deadline: a zone without spot machines, and two that take theirs back"""
+    stage.box.faults.write([Rule("no-capacity", zone="us-east-1a", market="spot")])
+    zones = "[us-east-1a, us-east-1b, us-east-1c]"
+    job = stage.job(work=40_000, spot="any", zones=zones, bucket="market-work", limit="deadline: 2h")
+    running = stage.start("train", job, "-y")
+    for _ in range(2):
+        _take_back_once_it_saves(stage, running)
+    assert running.wait() == FEASIBLE, stage.said()
+    assert {event["zone"] for event in stage.events("refused")} == {"us-east-1a"}
+    on_spot = [event for event in stage.events("started") if event["market"] == "spot"]
+    assert {event["zone"] for event in on_spot} == {"us-east-1b", "us-east-1c"}
+
+
+def _take_back_once_it_saves(stage: Stage, running: subprocess.Popen[str]) -> None:
+    """Take a spot machine back after the job has saved more there than it began with."""
+    stage.until(lambda: stage.running_on("spot"), during=running)
+    machine, before = stage.running_on("spot")[-1]["id"], stage.work_saved_in("market-work")
+    stage.until(lambda: stage.work_saved_in("market-work") > before, during=running)
+    stage.take_back(machine)
+    stage.until(lambda: machine not in {each["id"] for each in stage.running()}, during=running)
 
 
 @scenario

@@ -80,7 +80,8 @@ class Stage:
         nodes: str = "1..1",
         instances: str = "[m5.large]",
         limit: str = "budget: $2",
-        spot: bool = False,
+        spot: bool | str = False,
+        zones: str = "",
         hangs: bool = False,
         bucket: str | None = None,
         mount: str = "MOUNT",
@@ -90,7 +91,7 @@ class Stage:
         """A job of two parts: its file, and a program that sleeps and reports."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "job.py").write_text(PROGRAM)
-        path = self.folder / f"{name}.yaml"
+        path, where = self.folder / f"{name}.yaml", f", zones: {zones}" if zones else ""
         path.write_text(
             JOB.format(
                 name=name,
@@ -99,7 +100,7 @@ class Stage:
                 mounts=f"{{/checkpoints: {{name: {bucket}, mode: {mount}}}}}" if bucket else "{}",
                 work=work,
                 limit=limit,
-                search=f"{{instances: {instances}, nodes: {nodes}, method: {method}}}",
+                search=f"{{instances: {instances}, nodes: {nodes}, method: {method}{where}}}",
                 checkpoints=str(bucket is not None).lower(),
                 scale=f"scale: {scale}" if scale else "",
             )
@@ -177,6 +178,11 @@ class Stage:
         """The machines that run now, the newest last."""
         ended = {event["id"] for event in self.events("stopped", "terminated")}
         return [event for event in self.events("running") if event["id"] not in ended]
+
+    def running_on(self, market: str) -> list[Event]:
+        """The machines that run now on the spot market, or on demand."""
+        of_market = {event["id"] for event in self.events("started") if event["market"] == market}
+        return [event for event in self.running() if event["id"] in of_market]
 
     def most_clusters_at_once(self) -> int:
         """How many clusters had machines at the same time."""

@@ -22,7 +22,9 @@ from mlcd.clouds.virtual import gamma_factors, launch_rng, play
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.errors import NoCapacity
 from mlcd.core.job import Job
+from mlcd.core.market import Market
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 from mlcd.planners.modeling.physics import Model, device_gb, needed_gb, samples_per_s
 from mlcd.planners.scale.nouns import Noise, ScalingTask, batch_of
@@ -43,12 +45,17 @@ STABLE_AFTER_S = 60.0
 
 @dataclass(frozen=True)
 class Weather:
-    """Noise and failure rates of the simulated cloud."""
+    """Noise and failure rates of the simulated cloud.
+
+    `spot_up_h`, `spot_down_h`: how long the spot market of a zone has machines, and has none, in the mean.
+    """
 
     report_scatter: float = 0.06
     launch_failure: float = 0.02
     slow_machine: float = 0.02
     preemptions_per_node_hour: float = 0.02
+    spot_up_h: float = 8.0
+    spot_down_h: float = 3.0
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,8 @@ class Simulated:
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Simulate one launch."""
+        if launch.market is not None and launch.market.spot and self._lasts_s(launch.market) <= 0:
+            raise NoCapacity(f"{launch.market}: no machines are to be had")
         return play(self._events(job, launch), job, launch, self.clock)
 
     def reclaim(self, label: str) -> None:
@@ -91,7 +100,9 @@ class Simulated:
         startup_s = min(STARTUP_LIMIT_S, (75 + 12 * math.log2(nodes + 1)) * float(rng.lognormal(0, 0.15)))
         # Drawn for on-demand, too, so that both see the same random numbers.
         preempted_s = float(rng.exponential(3_600 / (self.weather.preemptions_per_node_hour * nodes)))
-        if not launch.configuration.offer.spot:
+        if launch.market is not None and launch.market.spot:
+            preempted_s = self._lasts_s(launch.market)
+        elif not launch.configuration.offer.spot:
             preempted_s = math.inf
         undisturbed = self._undisturbed(job, launch, rng, startup_s)
         for event in Learning(self.seed).with_tracker_data(undisturbed, job, launch, rng):
@@ -99,6 +110,16 @@ class Simulated:
                 yield Ended(preempted_s, Outcome.PREEMPTED, "the spot machines were taken back")
                 return
             yield event
+
+    def _lasts_s(self, market: Market) -> float:
+        """How long the spot market of a zone goes on to have machines; 0 if it has none now."""
+        rng = np.random.default_rng([self.seed, zlib.crc32(market.zone.encode())])
+        ends_s, has_machines = 0.0, bool(rng.random() < 0.5)
+        while ends_s <= self.clock.elapsed_s():
+            has_machines = not has_machines
+            mean_h = self.weather.spot_up_h if has_machines else self.weather.spot_down_h
+            ends_s += 3_600 * float(rng.exponential(mean_h))
+        return ends_s - self.clock.elapsed_s() if has_machines else 0.0
 
     def _undisturbed(self, job: Job, launch: Launch, rng: np.random.Generator, startup_s: float) -> Iterator[Event]:
         if rng.random() < self.weather.launch_failure:

@@ -54,7 +54,7 @@ class Point(Part):
     """A point of a series."""
 
     x: float | str = Field(description="Across: a number or, of bars, a name.")
-    y: Finite = Field(description="Up; null where it is not known.")
+    y: Finite = Field(description="Up; null where it is not known: a line has a gap there.")
     label: str = Field(default="", description="What a pointer at it reads.")
 
 

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Job
+from mlcd.core.market import Market
 from mlcd.core.measurement import Event, Measurement, Sample
 from mlcd.core.payload import Work
 from mlcd.core.strategy import Look, Watch
@@ -42,7 +43,8 @@ class Launch:
     it launched; launches of one round are up at the same time. `samples` is the work to do, beyond the
     `saved_samples` that a checkpoint holds already. `work`: what its planner wants done, where that is not simply the
     job. `most_usd`: where what is used is metered, nothing is begun that could bring it above this. `whole_s`: of a
-    probe that is given less time than a whole one, how long that is.
+    probe that is given less time than a whole one, how long that is. `market`: how the machines are rented, where that
+    was chosen.
     """
 
     label: str
@@ -56,12 +58,18 @@ class Launch:
     work: Work | None = None
     most_usd: float | None = None
     whole_s: float | None = None
+    market: Market | None = None
+
+    @property
+    def rented(self) -> Configuration:
+        """The machines as they are rented: with zone, spot and price of the market."""
+        return self.configuration.rented(self.market)
 
     def bill_usd(self, seconds: float) -> float:
         """What it comes to where nobody has metered it: the time that it was held, or the most that may be used."""
         if self.most_usd is None:
-            return self.configuration.usd(seconds)
-        return min(self.most_usd, self.configuration.worst_usd(seconds))
+            return self.rented.usd(seconds)
+        return min(self.most_usd, self.rented.worst_usd(seconds))
 
 
 class AlreadyGone(float):

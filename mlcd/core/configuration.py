@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mlcd.core.market import Market
 from mlcd.core.payload import Billing, Setting
 
 Floats = NDArray[np.float64]
@@ -24,7 +25,7 @@ class Offer:
     """An instance type at a price, with the published facts about it.
 
     `usd_per_launch`: what its cloud bills besides for each launch on it, whatever its length and its nodes, such as
-    traffic out of the region. Nobody measures it, so it is an upper bound.
+    traffic out of the region. Nobody measures it, so it is an upper bound. `zone`: empty for any of its region.
     """
 
     instance_type: str
@@ -41,14 +42,16 @@ class Offer:
     spot: bool = False
     minimum_billed_s: float = 0.0
     usd_per_launch: float = 0.0
+    zone: str = ""
 
     def __hash__(self) -> int:  # of what tells nearly all apart: it is asked for thousands of times in a step
         return hash((self.instance_type, self.region, self.spot))
 
     @property
     def name(self) -> str:
-        """The instance type; a spot offer says so."""
-        return f"{self.instance_type} (spot)" if self.spot else self.instance_type
+        """The instance type; a spot offer says so, and one of a zone where."""
+        terms = ", ".join(each for each in ("spot" if self.spot else "", self.zone) if each)
+        return f"{self.instance_type} ({terms})" if terms else self.instance_type
 
     @property
     def tflops(self) -> float:
@@ -87,6 +90,13 @@ class Configuration:
         machines = f"{self.nodes} x {self.offer.name}"
         return machines if self.setting is None else self.setting.words(machines, self.nodes)
 
+    def rented(self, market: Market | None) -> Configuration:
+        """The same machines on a market; as they are where none is named."""
+        if market is None:
+            return self
+        offer = replace(self.offer, spot=market.spot, zone=market.zone, region=market.region or self.offer.region)
+        return replace(self, offer=replace(offer, usd_per_hour=market.usd_per_hour))
+
     @property
     def workers(self) -> int:
         """Devices that compute, in all nodes together."""
@@ -124,12 +134,16 @@ class ProbeTime:
 
 @dataclass(frozen=True)
 class Choice:
-    """An offer, its node counts, and the ways to set it; `given`: the configurations, where they are no product."""
+    """An offer, its node counts, and the ways to set it; `given`: the configurations, where they are no product.
+
+    `markets`: where else its machines can be rented, and how, once it is decided which ones.
+    """
 
     offer: Offer
     nodes: tuple[int, ...] = (1,)
     settings: tuple[Setting, ...] = ()
     given: tuple[Configuration, ...] = ()
+    markets: tuple[Market, ...] = ()
 
     @property
     def configurations(self) -> tuple[Configuration, ...]:
@@ -157,6 +171,10 @@ class Space:
     def offers(self) -> tuple[Offer, ...]:
         """The offers, in order."""
         return tuple(choice.offer for choice in self.choices)
+
+    def markets(self, configuration: Configuration) -> tuple[Market, ...]:
+        """Where the machines of a configuration can be rented besides its own offer."""
+        return next((choice.markets for choice in self.choices if choice.offer == configuration.offer), ())
 
     @cached_property
     def configurations(self) -> tuple[Configuration, ...]:

@@ -21,9 +21,9 @@ from mlcd.core.guarantee import refusal
 from mlcd.core.history import History, Refusal
 from mlcd.core.job import Job
 from mlcd.core.launching import Closing, by_use, check_place, closed, cut_short, measured, reserve, saved_work
-from mlcd.core.ledger import Account, Book, Decided, Ended, Refused, Resumed, Settled, Stopped, Voided
+from mlcd.core.ledger import Account, Book, Decided, Ended, Refused, Resumed, Settled, Stopped, Voided, Waited
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.strategy import Apply, Finish, Probe, Round, Strategy
+from mlcd.core.strategy import Apply, Finish, Probe, Round, Strategy, Wait
 
 Guard = Callable[[Job, Space, History, Sequence[Configuration], float], str | None]
 """Why probing these at once is not allowed, for this share of a probe's time; or None."""
@@ -33,6 +33,8 @@ Stop = Callable[[], bool]
 Decide = Callable[[Job, Space, History, Finish], Decision]
 """What a search has come to, from what it has measured."""
 
+ASKED_EVERY_S = 10.0
+"""How often `stop` is asked while nothing is rented."""
 SAME_MISTAKES = 2
 """Probes that end with the same error of the job's own before the search is given up."""
 
@@ -75,6 +77,9 @@ def drive(
             return step
         if stop():
             raise _interrupted(book)
+        if isinstance(step, Wait):
+            _wait(step, book, stop)
+            continue
         if isinstance(step, Apply):
             step = _interruptible(with_alarm(step, left, history, book), job, stop)
             failed = _take([step], left, space, profiler, book, stop)
@@ -117,7 +122,7 @@ def first_probes(
         step = strategy.next_step(left, space, history)
         if isinstance(step, Finish):
             return step
-        if isinstance(step, Apply):
+        if isinstance(step, Apply | Wait):
             raise ValueError("a strategy that runs the job probes nothing")
         probes, refused = _permitted(step, left, space, history, guard)
         if refused is None:
@@ -232,6 +237,16 @@ def _take(
         [partial(measured, job, order, step, profiler, book.clock) for order, step in zip(orders, steps, strict=True)]
     )
     return _settle(results, book, stop)
+
+
+def _wait(step: Wait, book: Book, stop: Stop) -> None:
+    """Let the time pass; whether to end is asked every few seconds."""
+    book.write(Waited(step.seconds, step.because))
+    until_s = book.clock.elapsed_s() + step.seconds
+    while (left_s := until_s - book.clock.elapsed_s()) > 0:
+        book.clock.wait(min(left_s, ASKED_EVERY_S))
+        if stop():
+            raise _interrupted(book)
 
 
 def _settle(results: Sequence[Closing], book: Book, stop: Stop) -> list[BackendError]:

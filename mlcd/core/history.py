@@ -10,6 +10,7 @@ from typing import Any
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods, Spread, repeated_launches
+from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome
 
 MOST_BAD_LUCK = 1
@@ -24,6 +25,25 @@ class Refusal:
     because: str
 
 
+@dataclass(frozen=True, slots=True)
+class Rental:
+    """A launch on a market, in seconds since the run began: what it tells of that market.
+
+    `came`: whether there were machines; else they were asked for in vain.
+    """
+
+    market: Market
+    began_s: float
+    ended_s: float
+    came: bool
+    outcome: Outcome
+
+    @property
+    def taken_back(self) -> bool:
+        """Whether the cloud took the machines away."""
+        return self.came and self.outcome is Outcome.PREEMPTED
+
+
 @dataclass(frozen=True)
 class History:
     """Measurements and refusals in the order they came, and what is gone of the limits.
@@ -33,7 +53,7 @@ class History:
     that a search starts from, as plain data. `ended_runs`, `ended_probes`: so many of `runs` and of
     `measurements` are from before the user went on with a run that had ended, or changed its limits. `saved_before`:
     what the checkpoint held that the run began with. `seen_before`: how far launches of one configuration differed in
-    earlier runs at the same place.
+    earlier runs at the same place. `rentals`: the launches that were rented on a market.
     """
 
     measurements: tuple[Measurement, ...] = ()
@@ -47,6 +67,7 @@ class History:
     ended_probes: int = 0
     saved_before: float = 0.0
     seen_before: LogLikelihoods = NOTHING_SEEN
+    rentals: tuple[Rental, ...] = ()
 
     @property
     def current_runs(self) -> tuple[Measurement, ...]:

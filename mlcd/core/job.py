@@ -90,7 +90,8 @@ class Search:
     `max_probe_usd`: the most that one probe may cost. `max_hourly_usd`: the most that all machines which are up at once
     may cost an hour. None for no limit; a run that starts without a `max_probe_usd` is given one (see
     `Planner.probe_limit_usd`), unless it is infinite: that is how 'none' is kept until then. `max_probe_stated`: the
-    owner named it; else it follows a budget that is changed.
+    owner named it; else it follows a budget that is changed. `zones`: where spot machines may be rented; empty: in any
+    zone.
     """
 
     method: str = "net-value"
@@ -104,6 +105,7 @@ class Search:
     max_probe_usd: float | None = None
     max_probe_stated: bool = False
     max_hourly_usd: float | None = None
+    zones: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,17 +30,19 @@ FAILED_LAUNCHES = 2
 def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:
     """The launch that a step asks for, and the most seconds and dollars it can take."""
     account, configuration = book.account, step.configuration
+    market = step.market if isinstance(step, Apply) else None
+    rented = configuration.rented(market)
     bound_s: float | None
     if isinstance(step, Probe):
         purpose, samples, whole_s = Purpose.PROBE, job.work_samples, space.probe_time.seconds(configuration.nodes)
         bound_s = step.share * whole_s
     else:
         purpose, samples, whole_s = Purpose.RUN, step.samples, None
-        bounds = [lifetime_s(job.goal, book.history, configuration), step.most_s]
+        bounds = [lifetime_s(job.goal, book.history, rented), step.most_s]
         bound_s = min((bound for bound in bounds if bound is not None), default=None)
     foreseen = account.decision.forecast if account.decision is not None else None
     worst_s = bound_s if bound_s is not None else foreseen.worst_seconds if foreseen is not None else 0.0
-    worst_usd, most_usd = configuration.worst_usd(worst_s), None
+    worst_usd, most_usd = rented.worst_usd(worst_s), None
     if configuration.billing.metered:
         worst_usd = most_usd = min(worst_usd, left_usd(job.goal, account.history))
     order = Launch(
@@ -53,6 +55,7 @@ def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book)
         round=account.rounds,
         saved_samples=account.history.saved_samples,
         work=step.work,
+        market=market,
         most_usd=most_usd,
         whole_s=whole_s if isinstance(step, Probe) and step.share < 1 else None,
     )

@@ -10,6 +10,7 @@ from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Decision, Prediction
 from mlcd.core.history import History
 from mlcd.core.job import Job
+from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.payload import Work
 
@@ -46,7 +47,10 @@ Watch = Callable[[Measurement], Outcome | None]
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Run the job itself on this configuration, for the work that is left, and at most for `most_s`."""
+    """Run the job itself on this configuration, for the work that is left, and at most for `most_s`.
+
+    `market`: how its machines are rented, if that is a choice.
+    """
 
     configuration: Configuration
     because: str
@@ -54,6 +58,15 @@ class Apply:
     watch: Watch | None = None
     work: Work | None = None
     most_s: float | None = None
+    market: Market | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Rent nothing for so long: nothing that is to be had now is worth its price."""
+
+    seconds: float
+    because: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +86,7 @@ class Finish:
     decision: Decision | None = None
 
 
-Step = Probe | Round | Apply | Finish
+Step = Probe | Round | Apply | Wait | Finish
 
 
 class Strategy(Protocol):

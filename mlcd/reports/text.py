@@ -77,7 +77,7 @@ class Narrator:
             case Reserved(launch=launch) as entry:
                 self._at_once = len(self._account.open)
                 number = f"{launch.ordinal + 1:>3}" if launch.purpose is Purpose.PROBE else "run"
-                where = escape(str(launch.configuration))
+                where = escape(str(launch.rented))
                 self._say(f"{number}  [bold]{where}[/bold]  [dim]{escape(entry.because)}[/dim]")
             case Settled(measurement=m):
                 which = f"{m.configuration}: " if self._at_once > 1 else ""

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from mlcd.clouds.places.prices import infra, priced
+from mlcd.clouds.places.prices import infra, priced, with_markets
 from mlcd.clouds.simulated import STARTUP_LIMIT_S, Simulated
 from mlcd.core.clock import VirtualClock
 from mlcd.core.job import Job
@@ -15,8 +15,10 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     """The machines of the cloud that the job asks for, or of AWS."""
     if rest:
         raise unknown_place(f"simulated:{rest}")
-    offers = priced(job, (infra(job)[0] or "aws",))
+    clouds = (infra(job)[0] or "aws",)
+    offers = priced(job, clouds)
     clock = VirtualClock(elapsed_s)
     backend = Simulated(clock, job.search.seed)
     space = grid(offers, job.search.nodes, startup_limit_s=STARTUP_LIMIT_S)
-    return Cloud(narrow(space, job), backend, TrainingProfiler(backend), clock)
+    space = with_markets(narrow(space, job), job, clouds)
+    return Cloud(space, backend, TrainingProfiler(backend), clock)

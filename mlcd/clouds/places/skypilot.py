@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from mlcd.catalog import retired_types
 from mlcd.clouds.environment import check_environment
 from mlcd.clouds.live import live_profiler
-from mlcd.clouds.places.prices import infra, priced
+from mlcd.clouds.places.prices import infra, priced, with_markets
 from mlcd.clouds.skypilot.accounts import clouds_at_hand
 from mlcd.clouds.skypilot.backend import STARTUP_LIMIT_S, SkyPilot
 from mlcd.clouds.skypilot.extras import with_extras
@@ -38,7 +39,8 @@ def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Ta
     offers = tuple(with_extras(offer, job) for offer in priced(job, clouds))
     backend = SkyPilot(client, home(), clock, machines)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)
-    return Cloud(rentable(narrow(space, job)), backend, live_profiler(backend), clock, check=check_environment)
+    space = with_markets(rentable(narrow(space, job)), job, clouds, partial(with_extras, job=job))
+    return Cloud(space, backend, live_profiler(backend), clock, check=check_environment)
 
 
 def clouds_of(job: Job, named: str) -> tuple[str, ...]:

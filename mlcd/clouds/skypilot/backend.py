@@ -74,7 +74,7 @@ class SkyPilot(KeepsLaunches):
             raise
         except BackendError as error:
             failure = error
-        if failure is not None and not self._may_have_been_ordered(name, launch.configuration.offer):
+        if failure is not None and not self._may_have_been_ordered(name, launch.rented.offer):
             raise failure if isinstance(failure, NothingOrdered) else NothingOrdered(str(failure))
         if isinstance(failure, NoCapacity | NeverReached):  # some of the machines may have been up and billed
             yield Ended(self.clock.elapsed_s() - started_s, Outcome.LAUNCH_FAILED, str(failure))
@@ -83,7 +83,7 @@ class SkyPilot(KeepsLaunches):
 
     def files(self, job: Job, launch: Launch) -> dict[str, str]:
         """What every node gets in the folder that is shipped, by path."""
-        return shipped(job, launch.configuration.nodes, launch.configuration.offer.workers)
+        return shipped(job, launch.configuration.nodes, launch.rented.offer.workers)
 
     def reader(self, job: Job, offset_s: float | None) -> Reads:
         """Reads the job's output."""
@@ -162,7 +162,7 @@ class SkyPilot(KeepsLaunches):
 
     def billed_s(self, launch: Launch) -> float | None:
         """How long AWS says that a node was there; None on other clouds, and where AWS cannot be asked."""
-        offer, now = launch.configuration.offer, self.clock.now().timestamp()
+        offer, now = launch.rented.offer, self.clock.now().timestamp()
         machines: list[Machine] = []
         with suppress(BackendError):
             if offer.cloud == "aws" and self.client.rents_with_credentials_here():

@@ -308,10 +308,10 @@ class Follower:
         """Judged by all but the cloud, which cannot tell any more."""
         if SETUP_FAILED in self.output:  # the machines were there to say so
             return False
-        return self.launch.configuration.offer.spot or self.presence.is_one_silent
+        return self.launch.rented.offer.spot or self.presence.is_one_silent
 
     def _lost(self) -> Ended:
-        what = "taken back by the cloud" if self.launch.configuration.offer.spot else "no longer up"
+        what = "taken back by the cloud" if self.launch.rented.offer.spot else "no longer up"
         which = "its machines" if self.presence.nodes == 1 else "some or all of its machines"
         return self._ended_with_log(Outcome.PREEMPTED, f"{which} were {what}")
 

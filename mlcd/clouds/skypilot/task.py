@@ -149,7 +149,7 @@ def first_boot(launch: Launch, started_at: float) -> tuple[str, ...]:
     So a machine ends although MLCD and SkyPilot's server died before autostop was set, and its disk with it: AWS would
     only stop it, unless it is a spot machine. SkyPilot passes such commands on to AWS alone.
     """
-    offer = launch.configuration.offer
+    offer = launch.rented.offer
     if launch.lifetime_s is None or offer.cloud != "aws":
         return ()
     end = _shutdown(started_at + launch.lifetime_s)
@@ -184,7 +184,7 @@ def task_of(
         end = _shutdown(started_at + launch.lifetime_s)
         setup = (
             f"sudo {end} >/dev/null 2>&1 || true  # MLCD: should all else fail\n"
-            + (TERMINATE if launch.configuration.offer.cloud == "aws" else "")
+            + (TERMINATE if launch.rented.offer.cloud == "aws" else "")
             + setup
         )
     if job.checkpoints:
@@ -226,13 +226,13 @@ def has_cached_mount(job: Job) -> bool:
 
 
 def _resources(job: Job, launch: Launch, name: str) -> dict[str, Any]:
-    offer = launch.configuration.offer
+    offer = launch.rented.offer
     resources = {key: value for key, value in (job.task.get("resources") or {}).items() if key not in SET_BY_LAUNCH}
     machine, _, attached = offer.instance_type.partition("+")  # n1-standard-8+1xT4: on GCP, GPUs are ordered separately
     count, _, accelerator = attached.partition("x")
     return {
         **resources,
-        "infra": "/".join(part for part in (offer.cloud, offer.region) if part),
+        "infra": "/".join(part for part in (offer.cloud, offer.region, offer.zone) if part),
         "instance_type": machine,
         **({"accelerators": f"{accelerator}:{count}"} if attached else {}),
         "use_spot": offer.spot,

@@ -15,6 +15,7 @@ from mlcd.core.ledger.entries import (
     Stopped,
     Unreadable,
     Voided,
+    Waited,
     Warned,
 )
 from mlcd.core.ledger.store import Book, Ledger
@@ -22,5 +23,6 @@ from mlcd.core.ledger.submissions import Asked
 
 __all__ = [
     "Account", "Asked", "Book", "Decided", "Ended", "Entry", "Ledger", "LimitsChanged", "Line", "Refused",
-    "Reserved", "Resumed", "Settled", "Started", "Status", "Stopped", "Unreadable", "Voided", "Warned",
+    "Reserved", "Resumed", "Settled", "Started", "Status", "Stopped", "Unreadable", "Voided", "Waited",
+    "Warned",
 ]  # fmt: skip

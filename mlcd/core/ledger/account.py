@@ -10,10 +10,10 @@ import mlcd.core.ledger.entries as kinds
 from mlcd.core.backend import Provenance, Purpose
 from mlcd.core.configuration import Space
 from mlcd.core.decision import Decision
-from mlcd.core.history import History, Refusal
+from mlcd.core.history import History, Refusal, Rental
 from mlcd.core.job import Job
 from mlcd.core.launch_spread import NOTHING_SEEN
-from mlcd.core.measurement import Measurement
+from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.payload import Ask
 
 
@@ -131,6 +131,8 @@ class Account:
             case kinds.Refused():
                 refusals = (*history.refusals, Refusal(entry.configuration, entry.because))
                 return replace(now, history=replace(history, refusals=refusals))
+            case kinds.Waited():
+                return now
             case kinds.Warned():
                 return replace(now, warnings=(*self.warnings, entry.because))
             case kinds.Decided():
@@ -175,6 +177,11 @@ class Account:
             runs=self.history.runs if probe else (*self.history.runs, entry.measurement),
             spent_usd=self.history.spent_usd + entry.measurement.usd,
         )
+        if (market := entry.launch.market) is not None:
+            m, ended_s = entry.measurement, history.elapsed_s
+            came = m.outcome is not Outcome.LAUNCH_FAILED
+            rental = Rental(market, ended_s - m.seconds, ended_s, came, m.outcome)
+            history = replace(history, rentals=(*history.rentals, rental))
         rounds = self.rounds if left else self.rounds + 1
         return replace(self, history=history, open=left, launches=self.launches + 1, rounds=rounds)
 

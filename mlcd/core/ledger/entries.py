@@ -94,6 +94,15 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Waited:
+    """From here on nothing was rented for so long: nothing that could be had was worth its price."""
+
+    seconds: float
+    because: str
+    kind: Literal["waited"] = "waited"
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
     """What the user should know: the final run is too slow, or what the job reports is not what its `work` states."""
 
@@ -144,7 +153,20 @@ class LimitsChanged:
     kind: Literal["limits_changed"] = "limits_changed"
 
 
-Entry = Started | Reserved | Settled | Voided | Refused | Warned | Decided | Stopped | Resumed | Ended | LimitsChanged
+Entry = (
+    Started
+    | Reserved
+    | Settled
+    | Voided
+    | Refused
+    | Waited
+    | Warned
+    | Decided
+    | Stopped
+    | Resumed
+    | Ended
+    | LimitsChanged
+)
 
 
 # What is not a number, or has no end, is a value too; plain JSON has no word for it.

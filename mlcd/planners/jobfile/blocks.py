@@ -37,6 +37,13 @@ def _report(written: Any) -> str:
     return str(written)
 
 
+def _zones(written: Any) -> tuple[str, ...]:
+    names = [written] if isinstance(written, str) else written
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"'{written}': expected zones, such as [us-east-1a, us-east-1b]")
+    return tuple(names)
+
+
 class SearchBlock(Keys):
     """How to search, and where."""
 
@@ -49,6 +56,7 @@ class SearchBlock(Keys):
     earlier: Annotated[bool, BeforeValidator(units.parse_flag)] = DEFAULT.earlier
     max_probe: Annotated[float | None, BeforeValidator(_usd_or_unlimited)] = DEFAULT.max_probe_usd
     max_hourly: Usd = DEFAULT.max_hourly_usd
+    zones: Annotated[tuple[str, ...], BeforeValidator(_zones)] = DEFAULT.zones
 
     @property
     def settings(self) -> Search:

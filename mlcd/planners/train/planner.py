@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.errors import UnknownName
 from mlcd.core.history import History
 from mlcd.core.job import Job, Search
-from mlcd.core.ledger import Ledger, Started
+from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.options import new_job
 from mlcd.core.planner import Planner
@@ -25,6 +25,10 @@ from mlcd.memory.earlier import Kinship, known_from, nearest_models, seen_before
 from mlcd.memory.models import ModelShelf, learned_models
 from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.ready import check_goal, with_usual_place
+from mlcd.planners.train.space import spot_of
+
+if TYPE_CHECKING:
+    from mlcd.core.additions import Additions
 
 
 def _net_value(search: Search) -> Strategy:
@@ -91,10 +95,23 @@ class Train(Planner):
 
     def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run it to its end, and elsewhere if need be."""
+        assert decision.configuration is not None, "nothing was decided that could be run"
+        if spot_of(job) is None:
+            from mlcd.planners.train.market.pace import Pace
+            from mlcd.planners.train.on_market import RunOnMarket
+
+            return RunOnMarket(decision.configuration, Pace())
         from mlcd.planners.train.completion import RunToCompletion
 
-        assert decision.configuration is not None, "nothing was decided that could be run"
         return RunToCompletion(decision.configuration)
+
+    def tell(self, account: Account) -> Additions | None:
+        """Where the job was rented, if that was decided as it ran."""
+        if not account.history.rentals:
+            return None
+        from mlcd.planners.train.rentals import rentals_shown
+
+        return rentals_shown(account)
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
         """Where to look, and how far launches differ at this place."""

@@ -17,6 +17,10 @@ ASKED = ("instance_type", "accelerators", "cpus", "memory", "infra", "cloud")
 """Of `resources`, what a type has to have."""
 
 
+ANY = "any"
+"""Of `use_spot`: on demand or on the spot market, decided anew as the job runs."""
+
+
 def narrow(space: Space, job: Job) -> Space:
     """The part of a cloud's space that the job asks for: patterns, node range, resources, memory."""
     patterns = [pattern.lower() for pattern in job.search.instances]
@@ -39,6 +43,16 @@ def grid(offers: tuple[Offer, ...], nodes: tuple[int, int], **terms: Any) -> Spa
     """Every offer with every node count of the range."""
     counts = tuple(range(nodes[0], nodes[1] + 1))
     return Space(tuple(Choice(offer, counts) for offer in offers), **terms)
+
+
+def spot_of(job: Job) -> bool | None:
+    """What `use_spot` of the job's `resources` asks for: spot machines, on-demand ones, or None: whichever is best."""
+    written = (job.task.get("resources") or {}).get("use_spot")
+    if written == ANY:
+        return None
+    if written in (None, True, False):
+        return bool(written)
+    raise UserError(f"use_spot: '{written}': expected true, false or any")
 
 
 def _no_match(space: Space, patterns: tuple[str, ...]) -> str:

@@ -53,9 +53,13 @@ function marks(points: Placed[], { kind, series }: Described): Draw {
   return (group, at) => {
     series.forEach((_, index) => {
       const own = points.filter((point) => point.series === index);
-      const corners = own.map((point): [number, number] => [at.x(point.x), at.y(point.y)]);
-      if (kind === "lines") add(group, "path", { d: lineOf(corners), class: "thread strong", stroke: colour(index) });
-      for (const [x, y] of corners)
+      const corner = (point: Placed): [number, number] => [at.x(point.x), at.y(point.y)];
+      const pieces = kind === "lines" ? new Set(own.map(({ piece }) => piece)) : [];
+      for (const piece of pieces) {
+        const corners = own.filter((point) => point.piece === piece).map(corner);
+        add(group, "path", { d: lineOf(corners), class: "thread strong", stroke: colour(index) });
+      }
+      for (const [x, y] of own.map(corner))
         add(group, "path", {
           d: outline(index, own.length > CROWDED ? 2.2 : 4.4),
           transform: `translate(${x} ${y})`,

@@ -17,9 +17,10 @@ export function inWords(value: Cell, unit: string): string {
   return `${significant(value)}${unit && ` ${unit}`}`;
 }
 
-/** A mark, where its names and its logarithm have put it. */
+/** A mark, where its names and its logarithm have put it. A line joins the marks of one piece: between two is a gap. */
 export interface Placed {
   series: number;
+  piece: number;
   x: number;
   y: number;
   words: string;
@@ -35,15 +36,17 @@ export function namesOf({ series }: Figure): string[] | null {
 export function placed(figure: Figure): Placed[] {
   const names = namesOf(figure);
   const { x: across, y: up } = figure;
-  return figure.series.flatMap(({ name, points }, series) =>
-    points.flatMap((point) => {
+  return figure.series.flatMap(({ name, points }, series) => {
+    let piece = 0;
+    return points.flatMap((point) => {
       const x = names ? names.indexOf(String(point.x)) + 1 : Number(point.x);
+      if (point.y === null) piece += 1;
       if (point.y === null || (up.scale === "log" && point.y <= 0)) return [];
       if (!names && across.scale === "log" && x <= 0) return [];
       const values = `${inWords(point.x, across.unit)}: ${inWords(point.y, up.unit)}`;
-      return [{ series, x, y: point.y, words: [point.label || name, values].filter(Boolean).join("\n") }];
-    }),
-  );
+      return [{ series, piece, x, y: point.y, words: [point.label || name, values].filter(Boolean).join("\n") }];
+    });
+  });
 }
 
 export function axisOf({ label, unit, scale }: Scale, values: number[], most: number): Axis {

@@ -1397,7 +1397,7 @@ export interface components {
         Point: {
             /** @description Across: a number or, of bars, a name. */
             x: number | string;
-            /** @description Up; null where it is not known. */
+            /** @description Up; null where it is not known: a line has a gap there. */
             y: number | null;
             /**
              * @description What a pointer at it reads.

@@ -1,0 +1,168 @@
+"""A job that is run on markets: on time whatever the spot market does, within its budget, the same after a stop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcd.clouds.simulated import STARTUP_LIMIT_S, Simulated, Weather
+from mlcd.core.backend import Provenance
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.drive import launch, search
+from mlcd.core.errors import Interrupted
+from mlcd.core.job import Goal, Hints, Job, Objective
+from mlcd.core.ledger import Account, Book, Ledger, Started, Waited
+from mlcd.core.market import Market
+from mlcd.core.measurement import Outcome
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.market.greedy import Greedy
+from mlcd.planners.train.market.on_demand import OnDemandOnly
+from mlcd.planners.train.market.protocol import Policy
+from mlcd.planners.train.market.uniform_progress import UniformProgress
+from mlcd.planners.train.net_value import NetValue
+from mlcd.planners.train.on_market import LONGEST_PAUSE_S, RunOnMarket
+from mlcd.planners.train.planner import PLANNER
+
+OFFER = Offer("g5.xlarge", 3.0, 4, 16, "A10G", 1, 31.2, 24.0, 10.0, "aws", "us-east-1", minimum_billed_s=60.0)
+ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
+MARKETS = tuple(Market(zone, spot, 1.0 if spot else 3.0, "us-east-1") for zone in ZONES for spot in (True, False))
+SPACE = Space((Choice(OFFER, (2,), markets=MARKETS),), startup_limit_s=STARTUP_LIMIT_S)
+HINTS = Hints(parameters=25.6e6, flops_per_sample=12.3e9, global_batch=256)
+HOUR_S = 3_600.0
+
+
+def job(deadline_h: float | None, budget_usd: float | None = None, *, checkpoints: bool = True) -> Job:
+    goal = Goal(Objective.CHEAPEST, budget_usd, None if deadline_h is None else deadline_h * HOUR_S)
+    return Job("job", 20e6, goal, hints=HINTS, checkpoints=checkpoints)
+
+
+def begun(asked: Job, ledger: Ledger | None = None) -> Book:
+    clock = VirtualClock()
+    return (ledger or Ledger(None)).begin("job", clock, Started(asked, SPACE, "simulated", Provenance.SIMULATED, "0"))
+
+
+def run(asked: Job, policy: Policy, seed: int, weather: Weather, book: Book | None = None) -> Account:
+    """Search and run it; the account at the end."""
+    book = book or begun(asked)
+    assert isinstance(book.clock, VirtualClock)
+    profiler = TrainingProfiler(Simulated(book.clock, seed, weather))
+    if book.account.decision is None:
+        search(NetValue(seed), asked, SPACE, profiler, book)
+    decision = book.account.decision
+    assert decision is not None
+    if decision.configuration is not None:
+        launch(RunOnMarket(decision.configuration, policy), asked, SPACE, profiler, book)
+    return book.account
+
+
+POLICIES = [OnDemandOnly(), Greedy(), UniformProgress()]
+weathers = st.builds(
+    Weather, launch_failure=st.just(0.0), spot_up_h=st.floats(0.05, 20.0), spot_down_h=st.floats(0.05, 20.0)
+)
+
+
+@given(st.sampled_from(POLICIES), st.integers(0, 1_000), weathers, st.floats(1.0, 2.5), st.booleans(), st.booleans())
+def test_a_certified_job_is_on_time_and_within_its_budget(policy, seed, weather, ratio, checkpoints, has_budget):
+    on_demand = run(job(1_000.0), OnDemandOnly(), seed, weather)
+    decision = on_demand.decision
+    assert decision is not None
+    assert decision.forecast is not None
+    gone = on_demand.at_decision
+    assert gone is not None
+    deadline_h = ratio * (gone.elapsed_s + decision.forecast.worst_seconds) / HOUR_S
+    budget_usd = 1.1 * (gone.spent_usd + decision.forecast.worst_usd) if has_budget else None
+    asked = job(deadline_h, budget_usd, checkpoints=checkpoints)
+    account = run(asked, policy, seed, weather)
+    assert account.decision is not None
+    if account.decision.certified:
+        assert account.ended is not None
+        assert account.ended.finished
+        assert account.history.elapsed_s <= deadline_h * HOUR_S
+        assert budget_usd is None or account.history.spent_usd <= budget_usd
+
+
+def test_spot_machines_are_cheaper_than_on_demand_where_they_can_be_had():
+    calm = Weather(launch_failure=0.0, spot_up_h=1e6, spot_down_h=1e-6)
+    dear, cheap = (run(job(100.0), policy, 1, calm).history for policy in (OnDemandOnly(), UniformProgress()))
+    assert sum(m.usd for m in cheap.runs) == pytest.approx(sum(m.usd for m in dear.runs) / 3, rel=0.05)
+    assert {rental.market.spot for rental in cheap.rentals} == {True}
+
+
+def test_without_a_deadline_spot_machines_are_waited_for_but_not_for_ever():
+    none = Weather(launch_failure=0.0, spot_up_h=1e-6, spot_down_h=1e6)
+    history = run(job(None), Greedy(), 1, none).history
+    assert history.runs[-1].outcome is Outcome.OK
+    assert not history.rentals[-1].market.spot
+
+
+def test_a_zone_without_machines_is_asked_less_and_less_often():
+    none = Weather(launch_failure=0.0, spot_up_h=1e-6, spot_down_h=1e6)
+    rentals = [each for each in run(job(None), Greedy(), 1, none).history.rentals if each.market.zone == ZONES[0]]
+    pauses = [later.began_s - before.ended_s for before, later in pairwise(rentals)]
+    assert pauses[:3] == pytest.approx([300.0, 600.0, 1_200.0])
+    assert max(pauses) == pytest.approx(LONGEST_PAUSE_S)
+
+
+@pytest.mark.parametrize("stopped_after", [1, 3, 6])
+def test_a_run_that_is_stopped_goes_on_as_if_nothing_had_happened(stopped_after):
+    asked, weather, policy = job(40.0), Weather(launch_failure=0.0, spot_up_h=1.0, spot_down_h=2.0), UniformProgress()
+    undisturbed = run(asked, policy, 3, weather)
+    book = begun(asked)
+    profiler = TrainingProfiler(Simulated(book.clock, 3, weather))  # type: ignore[arg-type]
+    decision = search(NetValue(3), asked, SPACE, profiler, book)
+    assert decision.configuration is not None
+
+    def stop() -> bool:
+        return len(book.account.history.runs) >= stopped_after
+
+    with pytest.raises(Interrupted):
+        launch(RunOnMarket(decision.configuration, policy), asked, SPACE, profiler, book, stop=stop)
+    resumed = run(asked, policy, 3, weather, book)
+    assert resumed.history.rentals == undisturbed.history.rentals
+    assert resumed.history.spent_usd == pytest.approx(undisturbed.history.spent_usd)
+
+
+def test_waiting_is_in_the_ledger_with_its_reason():
+    ledger = Ledger(None)
+    book = begun(job(60.0), ledger)
+    run(job(60.0), UniformProgress(), 2, Weather(launch_failure=0.0, spot_up_h=1.0, spot_down_h=4.0), book)
+    waited = [line.entry for line in ledger.lines(book.run) if isinstance(line.entry, Waited)]
+    assert waited
+    assert all(entry.because for entry in waited)
+
+
+def test_what_is_spent_is_what_the_markets_cost():
+    asked = job(40.0)
+    account = run(asked, UniformProgress(), 5, Weather(launch_failure=0.0, spot_up_h=3.0, spot_down_h=2.0))
+    rents = {replace(rental.market, usd_per_hour=0.0) for rental in account.history.rentals}
+    assert len(rents) > 1
+    for rental, m in zip(account.history.rentals, account.history.runs, strict=True):
+        if rental.came:
+            assert m.usd == pytest.approx(2 * max(60.0, m.seconds) / HOUR_S * rental.market.usd_per_hour)
+        else:
+            assert m.usd == 0.0
+
+
+def test_a_run_tells_where_it_was_rented_and_what_that_saved():
+    account = run(job(40.0), UniformProgress(), 5, Weather(launch_failure=0.0, spot_up_h=3.0, spot_down_h=2.0))
+    shown = PLANNER.tell(account)
+    assert shown is not None
+    came = [rental for rental in account.history.rentals if rental.came]
+    (table,) = shown.tables
+    assert [row[2] for row in table.rows] == [str(rental.market) for rental in came]
+    assert sum(row[5] for row in table.rows) == len(account.history.rentals) - len(came)  # type: ignore[misc]
+    assert [fact.label for fact in shown.facts] == ["On spot machines", "Saved by spot machines"]
+    rented, left = shown.figures
+    assert {series.name for series in rented.series} == {str(rental.market) for rental in came}
+    assert left.series[0].points[-1].y == 0.0
+    most_left = left.series[1].points
+    assert (most_left[-1].x, most_left[-1].y) == (40.0 * HOUR_S, 0.0)
+
+
+def test_a_run_that_was_rented_on_no_market_tells_nothing_of_them():
+    assert PLANNER.tell(begun(job(40.0)).account) is None
