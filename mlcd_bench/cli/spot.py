@@ -50,7 +50,11 @@ RULES = (
 )
 @click.option("--set", "sets", default="all", show_default=True, help="Files of the folder, with commas.")
 @click.option(
-    "--need", default="all", show_default=True, help="Sets of `any` machine, of `all` machines, or both: all."
+    "--need",
+    default="both",
+    show_default=True,
+    type=click.Choice(("any", "all", "both")),
+    help="Where several machines are asked for: any of them, all, or both markets.",
 )
 @click.option(
     "--zones", default="together", show_default=True, help="together, each (by itself), or names with commas."
@@ -85,7 +89,7 @@ def spot(
         raise UserError(f"--ratio {ratio}: each must be 1 or more, or the work does not fit before the deadline")
     found, left_out = read_markets(folder)
     wanted = split_names("set", sets, list(dict.fromkeys(market.set for market in found)))
-    needs = ("any", "all") if need == "all" else tuple(split_names("need", need, ("any", "all")))
+    needs = ("any", "all") if need == "both" else (need,)
     markets = [
         each for market in found if market.set in wanted and market.need in needs for each in _zones(market, zones)
     ]
