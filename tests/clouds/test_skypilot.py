@@ -24,7 +24,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
-from mlcd_fixtures.skypilot import Fate, InMemory
+from mlcd_fixtures.skypilot import NOON, Fate, InMemory, Noon
 
 from mlcd.catalog import CLOUDS, retired_types
 from mlcd.cli.reconcile import bill_note, reconciled
@@ -53,7 +53,6 @@ from mlcd.clouds.skypilot.task import (
 )
 from mlcd.core import drive
 from mlcd.core.backend import Launch, Purpose
-from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.errors import (
     BackendError,
@@ -77,26 +76,12 @@ from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.planner import method
 from mlcd.testing.backends import BackendContract, OutageContract
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CPU = Offer("c5.xlarge", 0.17, 4, 8, cloud="aws", region="us-east-1", minimum_billed_s=60)
 SPOT = replace(CPU, usd_per_hour=0.07, spot=True)
 T4S = Offer("n1-standard-32+4xT4", 2.92, 32, 120, "T4", 4, 8.1, 16, 32, "gcp", "us-central1")
 JOB = Job("digits", 1e6, task={"run": "python train.py", "setup": "pip install torch"})
 BUCKET = {"file_mounts": {"/checkpoints": {"name": "my-bucket", "mode": "MOUNT"}}}
 needs_sky = pytest.mark.skipif(util.find_spec("sky") is None, reason="SkyPilot is not installed")
-
-
-class Noon(VirtualClock):
-    """A clock whose time of day goes with it too. Threads that follow a job get their turn while it waits."""
-
-    def now(self):
-        return NOON + timedelta(seconds=self.seconds)
-
-    def wait(self, seconds):
-        for thread in threading.enumerate():
-            if thread.daemon and thread is not threading.current_thread():
-                thread.join(0.001)
-        super().wait(seconds)
 
 
 def speed(task) -> float:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from mlcd_fixtures.skypilot import Fate, InMemory
+from mlcd_fixtures.skypilot import Fate, InMemory, Noon
 
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.skypilot.tagged import TaggedMachines
 from mlcd.core import drive
-from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Started
@@ -19,15 +17,7 @@ from mlcd.core.measurement import Outcome
 from mlcd.planners.scale.nouns import ScalingTask
 from mlcd.planners.train.planner import PLANNER
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ZONES = ("us-east-1a", "us-east-1b")
-
-
-class Noon(VirtualClock):
-    """A clock whose time of day goes with it too."""
-
-    def now(self):
-        return NOON + timedelta(seconds=self.seconds)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +29,7 @@ def home(tmp_path, monkeypatch) -> Path:
 def job(zones: tuple[str, ...] = ZONES, use_spot: object = "any") -> Job:
     return Job(
         "digits",
-        3e7,
+        3e6,
         Goal(Objective.CHEAPEST, deadline_s=24 * 3_600.0),
         search=Search(instances=("c5.xlarge",), nodes=(1, 1), parallel=1, zones=zones),
         checkpoints=True,
@@ -66,7 +56,7 @@ def ran(asked: Job, *fates: Fate):
 
 
 def test_a_run_goes_on_in_another_zone_when_its_spot_machines_are_taken_back():
-    account, orders = ran(job(), Fate(preempted_after_s=3_000.0))
+    account, orders = ran(job(), Fate(preempted_after_s=900.0))
     assert account.ended is not None
     assert account.ended.finished
     assert orders[0] == ("aws/us-east-1/us-east-1a", True)

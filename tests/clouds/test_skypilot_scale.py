@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from mlcd_fixtures.skypilot import Fate, InMemory
+from mlcd_fixtures.skypilot import Fate, InMemory, Noon
 
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.skypilot.backend import SkyPilot
@@ -18,7 +17,6 @@ from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.task import TEARDOWN_S
 from mlcd.core import drive
 from mlcd.core.backend import Launch, Purpose
-from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Goal, Job, Objective, Search, Target
 from mlcd.core.ledger import Ledger, Settled, Started
@@ -27,7 +25,6 @@ from mlcd.planners.scale.nouns import Batch, ScalingTask, scaling_space
 from mlcd.planners.scale.search import ScaleSearch
 from mlcd.planners.scale.steer import RunScaled
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CPU = Offer("c5.xlarge", 0.17, 4, 8, cloud="aws", region="us-east-1", minimum_billed_s=60)
 BUCKET = {"/checkpoints": {"name": "my-bucket", "mode": "MOUNT"}}
 JOB = Job(
@@ -39,13 +36,6 @@ JOB = Job(
     task={"run": "python train.py", "resources": {"infra": "aws"}, "file_mounts": BUCKET},
     ask=ScalingTask((1, 4), (64,)),
 )
-
-
-class Noon(VirtualClock):
-    """A clock whose time of day goes with it too."""
-
-    def now(self):
-        return NOON + timedelta(seconds=self.seconds)
 
 
 def speed(task) -> float:

@@ -6,22 +6,41 @@ it is torn down or goes by itself, whoever listens, and its bill is the cloud's 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 from math import inf
 from typing import Any
 
 from mlcd.clouds.skypilot.follow import NeverReached
 from mlcd.clouds.skypilot.sdk import no_access
-from mlcd.core.clock import Clock
+from mlcd.core.clock import Clock, VirtualClock
 from mlcd.core.errors import BackendError, NoCapacity
 
 REPORTS_EVERY_S = 5.0
 BEATS_EVERY_S = 10.0
 TOLD_AFTER_S = 20.0
 """How long it takes until a job hears that it is to leave."""
+
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+class Noon(VirtualClock):
+    """A clock whose time of day goes with it too. Threads that follow a job get their turn while it waits."""
+
+    def now(self) -> datetime:
+        """Noon, and what has passed since."""
+        return NOON + timedelta(seconds=self.seconds)
+
+    def wait(self, seconds: float) -> None:
+        """Move on."""
+        for thread in threading.enumerate():
+            if thread.daemon and thread is not threading.current_thread():
+                thread.join(0.001)
+        super().wait(seconds)
 
 
 @dataclass(frozen=True)

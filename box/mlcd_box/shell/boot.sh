@@ -21,8 +21,10 @@ install -m 755 "$folder/first_boot.sh" "$root/run/first_boot.sh"
 cat > "$root/run/init" <<'I'
 trap 'exit 0' TERM
 bash /run/first_boot.sh </dev/null >/var/log/cloud-init-output.log 2>&1 &
-# rclone, which SkyPilot mounts cached buckets with, takes the address of S3 from no variable of AWS's own.
+# rclone, which SkyPilot mounts cached buckets with, takes the address of S3 from no variable of AWS's own. It signs what it
+# uploads only over TLS, which S3 does not have here.
 where="AWS_ENDPOINT_URL=$AWS_ENDPOINT_URL RCLONE_S3_ENDPOINT=$AWS_ENDPOINT_URL RCLONE_S3_FORCE_PATH_STYLE=true"
+where="$where RCLONE_S3_USE_UNSIGNED_PAYLOAD=true"
 { sleep "$SSH_AFTER_S"; exec /usr/sbin/sshd -D -e -o UsePAM=yes -o PidFile=/run/sshd.pid -o "SetEnv=$where"; } &
 while :; do sleep 3600 & wait $!; done
 I

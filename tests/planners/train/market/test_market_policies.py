@@ -108,6 +108,7 @@ def test_cost_to_go_counts_the_fee_of_a_move() -> None:
     assert CostToGo().decide(state(seen, 1.0, 31.0, held, cheaper, priced)).kind is Kind.HOLD
 
 
+@pytest.mark.night  # research, and slow
 def test_cost_to_go_is_a_pure_function_of_the_state() -> None:
     used, up = CostToGo(), np.array([[i // 7 % 2 == 0, i // 5 % 3 == 0, i // 11 % 2 == 0] for i in range(300)])
     prices = np.tile([1.0, 0.9, 1.1], (300, 1))
@@ -170,3 +171,9 @@ def test_pace_moves_when_a_lower_price_pays_for_it() -> None:
     held = Held("c", True, 0.0, 0.0)
     assert Pace().decide(state(held=held, prices=(1.0, 1.0, 1.01))).kind is Kind.HOLD
     assert Pace().decide(state(held=held, prices=(1.0, 0.9, 2.9))).kind is Kind.SPOT
+
+
+def test_pace_counts_the_changeover_of_on_demand_too_and_waits_for_nothing_that_is_not_worth_it() -> None:
+    assert Pace().decide(state(work_left_h=0.1)).kind is Kind.SPOT  # either takes twelve minutes to start
+    assert Pace().decide(state(work_left_h=0.1, prices=(2.9, 3.1, 3.1))).kind is Kind.SPOT
+    assert Pace().decide(state(work_left_h=20.0, prices=(3.5, 3.5, 3.5))).kind is Kind.ON_DEMAND
