@@ -16,6 +16,13 @@ mlcd:
   search: {nodes: 2..4, instances: [g4dn.xlarge]}
 """
 EGRESS = TRAIN + "  egress: 20GB\n"
+MARKETS = (
+    TRAIN.replace("use_spot: true", "use_spot: any")
+    .replace("nodes: 2..4", "zones: [us-east-1a, us-east-1b], nodes: 3..4")
+    .replace("epochs: 9", "epochs: 60")
+    .replace("  budget: $60\n", "")
+    + "  checkpoints: true\n  deadline: 3d\n  goal: cheapest\n"
+)
 CHECKPOINTS = TRAIN + "  checkpoints: true\n"
 HINTS = TRAIN + "  memory: 12GB\n  communication: parameter-server\n  deadline: 2d\n  goal: cheapest\n"
 ON_TRIAL = TRAIN.replace(", use_spot: true", "").replace("nodes: 2..4", "earlier: false, nodes: 1..4")
@@ -159,6 +166,7 @@ HALVING = Order(
 TUNES = (TUNED, TUNING, CALIBRATING, TRAINED, TRAINING)
 
 SENDING = train("sending", job=EGRESS, killed=("probe", 2))
+RENTING = train("renting", job=MARKETS, killed=("run", 5))
 KILLED = (PROBING, RUNNING, SCALING, SERVING, TUNING)
 TEAM = (
     Order("team", ("team", "add", "ann", "--role", "runner", "--team", "blue", "--budget", "50")),
@@ -210,4 +218,5 @@ FORMATS = (
     ),
     Format("20-rare", "01c9ff7", (PROBING, ON_RECORDING, SCALED, SERVED, TUNED), rare=True),
     Format("21-egress", "96509c6", (SENDING, *KILLED)),
+    Format("22-markets", "ca95aff", (RENTING, *KILLED)),
 )
