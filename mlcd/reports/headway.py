@@ -118,14 +118,14 @@ class Gauge:
         self._reports.pop(label, None)
 
     def _on_machines(self, launch: Launch, rate: float, sample: Sample, unit: str) -> Headway:
-        usd, share, left_s = launch.configuration.usd(sample.elapsed_s), None, None
+        usd, share, left_s = launch.bill_usd(sample.elapsed_s), None, None
         if launch.purpose is Purpose.RUN and launch.samples > 0:
             share = sample.samples / launch.samples
             left_s = (launch.samples - sample.samples) / rate if rate > 0 and share <= 1 else None
             left_s = None if left_s is None or isinf(left_s) else left_s
         spent = f"{format_duration(sample.elapsed_s)}, {format_usd(usd)}"
-        words = f"{launch.configuration}  {format_rate(rate)} {unit}, {spent}  {_outlook(share, left_s, unit)}"
-        about = (launch.label, launch.purpose, str(launch.configuration), self._now(), sample.elapsed_s)
+        words = f"{launch.rented}  {format_rate(rate)} {unit}, {spent}  {_outlook(share, left_s, unit)}"
+        about = (launch.label, launch.purpose, str(launch.rented), self._now(), sample.elapsed_s)
         return Headway(*about, usd, words, share, rate if rate > 0 else None, unit, left_s)
 
     def _on_functions(self, task: FunctionsTask, launch: Launch, epochs: list[Epoch], sample: Sample) -> Headway:

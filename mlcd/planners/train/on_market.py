@@ -13,7 +13,6 @@ doubles with each refusal in a row.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf
 
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.forecasts import slow_rates
@@ -132,8 +131,9 @@ class RunOnMarket:
         zones = tuple(each.zone for each in markets if each.spot)
         on_demand = {each.zone: each for each in markets if not each.spot}
         prices = tuple(self.configuration.rented(on_demand.get(zone)).usd_per_hour for zone in zones)
-        deadline_s = job.goal.deadline_s if job.goal.deadline_s is not None else inf
-        deadline_h = min(deadline_s / HOUR_S, NO_DEADLINE * (work_h + changeover_h) + _begun_h(history))
+        deadline_h = NO_DEADLINE * (work_h + changeover_h) + _begun_h(history)
+        if job.goal.deadline_s is not None:
+            deadline_h = job.goal.deadline_s / HOUR_S
         checkpoint_h = min(work_h, SAVED_EVERY_S / HOUR_S) if job.checkpoints else work_h
         terms = Terms(
             zones, deadline_h, work_h, changeover_h, STEP_S / HOUR_S, prices, job.goal.budget_usd, checkpoint_h

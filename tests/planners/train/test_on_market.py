@@ -166,3 +166,10 @@ def test_a_run_tells_where_it_was_rented_and_what_that_saved():
 
 def test_a_run_that_was_rented_on_no_market_tells_nothing_of_them():
     assert PLANNER.tell(begun(job(40.0)).account) is None
+
+
+def test_all_of_a_late_deadline_is_used() -> None:
+    """A box had shown that a short job went on demand although there were hours left."""
+    down = Weather(launch_failure=0.0, spot_up_h=1e-6, spot_down_h=1e6)
+    history = run(job(30.0), Greedy(), 1, down).history
+    assert history.elapsed_s > 0.8 * 30.0 * HOUR_S
