@@ -20,7 +20,7 @@ from mlcd_fixtures.hostile_markets import MOODS, Hostile, Reckless, hostile_term
 from mlcd.planners.train.market import Greedy, Guarded, Pace, Policy, UniformProgress
 from mlcd_bench.spot import play
 
-POLICIES = ("reckless", "pace", "greedy", "uniform-progress")
+POLICIES = ("reckless", "cost-to-go", "greedy", "uniform-progress")
 
 
 def policy_of(seed: int, ours: int) -> Policy:

@@ -66,7 +66,7 @@ def published(markets: list[Market], part: str, stride_h: float) -> None:
     regions = [zone.rsplit("-", 1)[0] for zone in SIX]
     fees = tuple(tuple(50 * EGRESS_USD_GB * (a != b) for b in regions) for a in regions)
     setting = Setting(51.83, stride_h, 0.0, (1.05, 1.1, 1.3, 1.5, 2.0), (12.0,), fees)
-    runs = list(contest(part_of(market, part), ("pace", "uniform-progress"), setting))
+    runs = list(contest(part_of(market, part), ("cost-to-go", "pace", "uniform-progress"), setting))
     for cell in cells(runs):
         print(f"{cell.policy:18} {cell.ratio:<5} {cell.runs:4} runs  {cell.mean:.3f}  missed {cell.missed}")
 
@@ -74,7 +74,7 @@ def published(markets: list[Market], part: str, stride_h: float) -> None:
 def score(
     markets: list[Market], work_h: float, deadlines_h: tuple[float, ...], changeovers_h: tuple[float, ...]
 ) -> None:
-    for policy in ("pace", "cost-to-go", "uniform-progress", "greedy"):
+    for policy in ("cost-to-go", "pace", "uniform-progress", "greedy"):
         costs = []
         for deadline in deadlines_h:
             changeovers = tuple(60 * hours for hours in changeovers_h)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from math import floor
 
 from mlcd.planners.train.market import (
+    CostToGo,
     Greedy,
     Guarded,
     OnDemandOnly,
@@ -17,12 +18,11 @@ from mlcd.planners.train.market import (
     UniformProgress,
     from_history,
 )
-from mlcd_bench.spot.cost_to_go import CostToGo
 from mlcd_bench.spot.optimum import optima
 from mlcd_bench.spot.simulate import Recorded, play, whole_ticks
 from mlcd_bench.spot.traces import Market
 
-POLICIES = ("pace", "cost-to-go", "uniform-progress", "uniform-progress-single", "greedy", "on-demand")
+POLICIES = ("cost-to-go", "pace", "uniform-progress", "uniform-progress-single", "greedy", "on-demand")
 
 
 @dataclass(frozen=True)

@@ -97,10 +97,10 @@ class Train(Planner):
         """Run it to its end, and elsewhere if need be."""
         assert decision.configuration is not None, "nothing was decided that could be run"
         if spot_of(job) is None:
-            from mlcd.planners.train.market.pace import Pace
+            from mlcd.planners.train.market.cost_to_go import CostToGo
             from mlcd.planners.train.on_market import RunOnMarket
 
-            return RunOnMarket(decision.configuration, Pace())
+            return RunOnMarket(decision.configuration, CostToGo())
         from mlcd.planners.train.completion import RunToCompletion
 
         return RunToCompletion(decision.configuration)

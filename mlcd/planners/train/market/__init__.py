@@ -1,5 +1,6 @@
 """Where a job's machines are bought: spot or on demand, in which zone, hour by hour, so that the deadline is kept."""
 
+from mlcd.planners.train.market.cost_to_go import CostToGo
 from mlcd.planners.train.market.greedy import Greedy
 from mlcd.planners.train.market.guard import Guarded, fits_now, is_safe
 from mlcd.planners.train.market.on_demand import OnDemandOnly
@@ -10,6 +11,7 @@ from mlcd.planners.train.market.uniform_progress import UniformProgress
 
 __all__ = [
     "Action",
+    "CostToGo",
     "Greedy",
     "Guarded",
     "Held",

@@ -12,6 +12,7 @@ from mlcd_fixtures.hostile_markets import MOODS, Hostile, Reckless, hostile_term
 
 from mlcd.planners.train.market import (
     Action,
+    CostToGo,
     Greedy,
     Guarded,
     Held,
@@ -26,7 +27,6 @@ from mlcd.planners.train.market import (
     is_safe,
 )
 from mlcd_bench.spot import play
-from mlcd_bench.spot.cost_to_go import CostToGo
 
 SEEDS = st.integers(0, 1_000_000)
 TERMS = Terms(("a", "b"), 10.0, 8.0, 0.5, 0.25, (3.0, 3.5))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from mlcd.planners.train.market import (
+    CostToGo,
     Greedy,
     Guarded,
     Held,
@@ -20,10 +20,7 @@ from mlcd.planners.train.market import (
     UniformProgress,
     from_history,
 )
-from mlcd.planners.train.market.rates import Rates
 from mlcd_bench.spot import Recorded, play
-from mlcd_bench.spot.cost_to_go import CostToGo
-from mlcd_bench.spot.table import Market, Table, wait_or_go
 
 TICK_H = 1 / 6
 TERMS = Terms(("a", "b", "c"), 48.0, 32.0, 0.2, TICK_H, (3.0, 3.0, 3.2))
@@ -108,45 +105,12 @@ def test_cost_to_go_counts_the_fee_of_a_move() -> None:
     assert CostToGo().decide(state(seen, 1.0, 31.0, held, cheaper, priced)).kind is Kind.HOLD
 
 
-@pytest.mark.night  # research, and slow
 def test_cost_to_go_is_a_pure_function_of_the_state() -> None:
     used, up = CostToGo(), np.array([[i // 7 % 2 == 0, i // 5 % 3 == 0, i // 11 % 2 == 0] for i in range(300)])
     prices = np.tile([1.0, 0.9, 1.1], (300, 1))
     first = play(Guarded(used), Recorded(up, prices), TERMS)
     assert play(Guarded(used), Recorded(up, prices), TERMS) == first
     assert play(Guarded(CostToGo()), Recorded(up, prices), TERMS) == first
-
-
-def market(loss: float, back: float, changeover_h: float = 0.2) -> Market:
-    rates = Rates(np.full((1, 6), loss), np.full((1, 6), back))
-    return Market((1.0,), 3.0, changeover_h, TICK_H, rates, np.zeros((1, 1)))
-
-
-def test_the_table_of_a_zone_that_is_never_lost_is_its_price() -> None:
-    table = Table(market(1e-9, 1e-9), 30.0, 10.0)
-    assert float(table.value(table.launch[:, 1, 0], 30.0, 10.0)) == pytest.approx(30.2, rel=1e-6)
-    assert float(table.value(table.held[:, 0, 0], 12.0, 5.0)) == pytest.approx(12.0, rel=1e-6)
-
-
-def test_the_table_of_a_zone_that_never_comes_back_is_on_demand() -> None:
-    table = Table(market(1.0, 1e-9), 30.0, 10.0)
-    assert float(table.value(table.none, 30.0, 10.0)) == pytest.approx(3.0 * 30.2, rel=1e-6)
-    assert float(table.value(table.dear, 30.0, 0.0)) == pytest.approx(3.0 * 30, rel=1e-6)
-
-
-def test_costs_to_go_fall_with_slack_and_rise_with_work() -> None:
-    table = Table(market(0.5, 0.5), 30.0, 15.0)
-    usable = table.slacks >= 2 * 0.2 + TICK_H
-    for values in (table.none, table.dear, table.held[:, 0, 0]):
-        assert (np.diff(values[1:][:, usable], axis=1) <= 1e-6).all()
-        assert (np.diff(values[1:][:, usable], axis=0) >= -1e-6).all()
-
-
-def test_waiting_ends_where_it_costs_more_than_it_brings() -> None:
-    go = [10.0, 8.0, 7.9]
-    assert wait_or_go(go, [[1.0]] * 3, [[0.0]] * 3) == go
-    assert wait_or_go(go, [[1.0]] * 3, [[1.0]] * 3) == [10.0, 1.0, 1.0]
-    assert wait_or_go(go, [[1.0]] * 3, [[0.5]] * 3) == pytest.approx([10.0, 5.5, 3.25])
 
 
 def test_pace_takes_the_cheapest_zone_and_waits_while_there_is_time_for_it() -> None:

@@ -1,0 +1,108 @@
+"""The table of costs-to-go: closed forms, order, hours of the day, and what playing by it costs in the mean."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcd.planners.train.market import CostToGo, Guarded, Seen, State, Terms, from_history
+from mlcd.planners.train.market.availability import availability
+from mlcd.planners.train.market.cost_table import FRESH, SETTLED, CostTable
+from mlcd.planners.train.market.rates import DAY_H, Rates, learn
+from mlcd_bench.spot import Recorded, play
+
+TICK_H = 1 / 6
+TERMS = Terms(("a",), 40.0, 30.0, 0.5, TICK_H, (3.0,))
+
+
+def rates(loss: float, back: float, zones: int = 1) -> Rates:
+    same = np.ones((zones, DAY_H))
+    return Rates(np.full((zones, 6), loss), np.full((zones, 6), back), same, same)
+
+
+def table(loss: float, back: float, terms: Terms = TERMS) -> CostTable:
+    return CostTable(terms, (1.0,), rates(loss, back), Seen(), 0.0, terms.work_h)
+
+
+def test_a_zone_that_is_never_lost_costs_its_price() -> None:
+    steady = table(1e-9, 1e-9)
+    for kind in (FRESH, SETTLED):
+        assert float(steady.cost(steady.launch[:, kind, 0], 30.0, 10.0)) == pytest.approx(30.5, rel=1e-6)
+    assert float(steady.cost(steady.held[:, 0, 0], 12.0, 5.0)) == pytest.approx(12.0, rel=1e-6)
+
+
+def test_a_zone_that_never_comes_back_leaves_on_demand() -> None:
+    gone = table(1.0, 1e-9)
+    assert float(gone.cost(gone.nothing, 30.0, 10.0)) == pytest.approx(3.0 * 30.5, rel=1e-6)
+    assert float(gone.cost(gone.on_demand, 30.0, 0.0)) == pytest.approx(3.0 * 30, rel=1e-6)
+
+
+def test_what_the_guard_does_not_allow_is_never_worth_it() -> None:
+    made = table(0.5, 0.5)
+    assert float(made.cost(made.held[:, 0, 0], 30.0, 0.2)) >= made.never / 2  # no changeover to on-demand fits
+    assert float(made.cost(made.launch[:, FRESH, 0], 30.0, 0.7)) >= made.never / 2  # nor one there and one back
+
+
+@given(st.floats(0.05, 2.0), st.floats(0.05, 2.0))
+def test_costs_fall_with_slack_and_rise_with_work(loss: float, back: float) -> None:
+    made = table(loss, back, Terms(("a",), 12.0, 8.0, 0.5, 0.25, (3.0,)))
+    for values in (made.nothing, made.on_demand, made.held[:, 0, 0], made.launch[:, SETTLED, 0]):
+        by_slack = [float(made.cost(values, 6.0, slack)) for slack in (1.5, 2.0, 3.0, 4.0)]
+        by_work = [float(made.cost(values, work, 3.0)) for work in (2.0, 4.0, 6.0, 8.0)]
+        assert by_slack == sorted(by_slack, reverse=True)
+        assert by_work == sorted(by_work)
+
+
+def test_an_hour_of_the_day_in_which_machines_are_lost_is_learned() -> None:
+    looks = [[hour % DAY_H not in (14, 15, 16)] for hour in np.arange(0, 7 * DAY_H, 0.25).astype(int)]
+    seen = from_history(["a"], looks, 0.25)
+    ahead = availability(learn(seen, ["a"]), seen, ["a"], 0.0, DAY_H, 1.0)
+    assert ahead.up[0, 15] < 0.9 * ahead.up[0, 8]
+    assert ahead.lost[0, 2, 14] > 2 * ahead.lost[0, 2, 3]
+
+
+def test_a_zone_that_is_down_now_is_likely_to_be_down_in_an_hour_and_not_tomorrow() -> None:
+    seen = from_history(["a"], [[True]] * 200 + [[False]], 0.5)
+    ahead = availability(learn(seen, ["a"]), seen, ["a"], 0.0, 48, 0.5)
+    assert ahead.up[0, 0] < ahead.up[0, -1]
+
+
+def test_a_changeover_is_a_whole_number_of_ticks_or_less_than_one() -> None:
+    for changeover_h in (0.0, 0.05, 0.2, 0.5, 1.3):
+        made = table(0.5, 0.5, Terms(("a",), 40.0, 30.0, changeover_h, TICK_H, (3.0,)))
+        whole = changeover_h / made.tick_h
+        assert whole < 1 or whole == pytest.approx(round(whole))
+
+
+@pytest.mark.night  # some hundred jobs
+def test_playing_by_the_table_costs_in_the_mean_what_it_says() -> None:
+    """On a market that is as the table takes it to be: memoryless, with a long history."""
+    generator = np.random.default_rng(7)
+    step_h, loss, back, terms = 0.25, 0.3, 0.6, Terms(("a",), 24.0, 14.0, 0.25, 0.25, (3.0,))
+
+    def trace(ticks: int) -> list[list[bool]]:
+        up, found = True, []
+        for _ in range(ticks):
+            found.append([up])
+            if generator.random() < -np.expm1(-(loss if up else back) * step_h):
+                up = not up
+        return found
+
+    costs, said = [], []
+    for _ in range(150):
+        history = from_history(["a"], trace(2_000), step_h)
+        made = CostTable(terms, (1.0,), learn(history, ["a"]), history, 0.0, terms.work_h)
+        said.append(made.waiting_usd(history, ("a",), np.zeros(1), 0.0, terms.work_h, 10.0))
+        up = [[False], *trace(95)]  # at the start it is down, as the table's N has it
+        weather = Recorded(np.array(up), np.ones((96, 1)))
+        costs.append(play(Guarded(CostToGo()), weather, terms, history.looked("a", False, 0.0)).cost_usd)
+    assert fmean(costs) == pytest.approx(fmean(said), rel=0.1)
+
+
+def test_the_policy_asks_no_zone_that_it_would_not_take() -> None:
+    state = State(TERMS, 0.0, 30.0, 0.0, 0.0, None, None, (3.5,), Seen())
+    assert CostToGo().decide(state).kind in ("on_demand", "wait")
