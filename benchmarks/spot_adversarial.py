@@ -17,16 +17,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from mlcd_fixtures.hostile_markets import MOODS, Hostile, Reckless, hostile_terms
 
-from mlcd.planners.train.market import Greedy, Guarded, Pace, Policy, UniformProgress
+from mlcd.planners.train.market import CostToGo, Greedy, Guarded, Policy, UniformProgress
 from mlcd_bench.spot import play
-
-POLICIES = ("reckless", "cost-to-go", "greedy", "uniform-progress")
 
 
 def policy_of(seed: int, ours: int) -> Policy:
     """Ours in one of so many traces, the reckless one in half of the others."""
     if seed % ours == 0:
-        return Pace()
+        return CostToGo()
     others: tuple[Policy, ...] = (Reckless(seed), Reckless(seed), Greedy(), UniformProgress())
     return others[seed % 4]
 
