@@ -130,7 +130,7 @@ def known_accelerators() -> dict[str, tuple[float, float]]:
     """By name, the dense fp32 TFLOPS without tensor cores and the GB of memory, which no cloud's API provides."""
     return {
         line.text("name"): (line.number("tflops_fp32", above_zero=True), line.number("memory_gb", above_zero=True))
-        for line in _packaged_table("accelerators.csv", "name", "tflops_fp32", "memory_gb")
+        for line in packaged_table("accelerators.csv", "name", "tflops_fp32", "memory_gb")
     }
 
 
@@ -140,27 +140,12 @@ def retired_types() -> dict[tuple[str, str], str]:
 
     Their rows stay in the catalog, for simulations and for the papers' figures.
     """
-    table = _packaged_table("retired.csv", "cloud", "instance_type", "since")
+    table = packaged_table("retired.csv", "cloud", "instance_type", "since")
     return {(line.text("cloud"), line.text("instance_type")): line.text("since") for line in table}
 
 
-def egress_usd_per_gb(cloud: str, region: str) -> float:
-    """Dollars for a GB that leaves a region, to wherever that is dearest: `egress.csv`; `*` is any other region."""
-    prices = _egress_prices()
-    return prices.get((cloud, region)) or prices[cloud, "*"]
-
-
-@cache
-def _egress_prices() -> dict[tuple[str, str], float]:
-    """By cloud and region."""
-    dearest: dict[tuple[str, str], float] = {}
-    for line in _packaged_table("egress.csv", "cloud", "region", "to", "usd_per_gb", "price_date"):
-        key = line.text("cloud"), line.text("region")
-        dearest[key] = max(dearest.get(key, 0.0), line.number("usd_per_gb", above_zero=True))
-    return dearest
-
-
-def _packaged_table(file_name: str, *columns: str) -> Iterator[Line]:
+def packaged_table(file_name: str, *columns: str) -> Iterator[Line]:
+    """The lines of a packaged file with these columns. Each line says where its facts come from."""
     text, name = packaged_text(file_name), f"mlcd/catalog/{file_name}"
     for line in read_table(text, name=name, columns=(*columns, "source"), complain=CatalogError):
         line.text("source")  # each needs one

@@ -12,7 +12,8 @@ doubles with each refusal in a row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.forecasts import slow_rates
@@ -58,8 +59,14 @@ class RunOnMarket:
         market = self._market(space, action)
         if market is None:
             return Wait(STEP_S, action.because or "nothing that is to be had is worth its price")
-        watch = self._watch(job, space, history, market)
-        return Apply(self.configuration, f"{market}: {action.because}", job.work_samples, watch, market=market)
+        watch, because = self._watch(job, space, history, market), f"{market}: {action.because}"
+        fee_usd = state.terms.fee_usd(state.saved_in, market.zone)
+        return Apply(self.configuration, because, job.work_samples, watch, market=self._launched(market, fee_usd))
+
+    def _launched(self, market: Market, fee_usd: float) -> Market:
+        """The market with what one launch on it costs, so that the fee is reserved and booked with the launch."""
+        usd_per_launch = self.configuration.rented(market).offer.usd_per_launch + fee_usd
+        return replace(market, usd_per_launch=usd_per_launch, move_usd=())
 
     def _market(self, space: Space, action: Action) -> Market | None:
         """The market of an action; None: nothing is rented."""
@@ -105,7 +112,6 @@ class RunOnMarket:
             if market.spot:
                 seen = seen.looked(market.zone, True, began_h).looked(market.zone, True, began_h + up_h)
         unsaved = done - saved if job.checkpoints else done
-        rentals = [each for each in history.rentals if each.came]
         markets = {each.zone: each for each in space.markets(self.configuration) if each.spot}
         return State(
             terms,
@@ -114,7 +120,7 @@ class RunOnMarket:
             min(max(0.0, unsaved) / rate / HOUR_S, terms.checkpoint_h),
             history.spent_usd + (so_far.usd if so_far is not None else 0.0),
             held,
-            market.zone if market is not None else rentals[-1].market.zone if rentals else None,
+            market.zone if market is not None else self._saved_in(space, history),
             tuple(self.configuration.rented(markets[zone]).usd_per_hour for zone in terms.zones),
             seen,
         )
@@ -138,7 +144,22 @@ class RunOnMarket:
         terms = Terms(
             zones, deadline_h, work_h, changeover_h, STEP_S / HOUR_S, prices, job.goal.budget_usd, checkpoint_h
         )
-        return terms, rate
+        return replace(terms, move_usd=_move_usd([each for each in markets if each.spot])), rate
+
+    def _saved_in(self, space: Space, history: History) -> str | None:
+        """The zone of the last launch; before the first, one of the region where probes have saved work."""
+        came = [rental.market.zone for rental in history.rentals if rental.came]
+        if came or not history.saved_samples:
+            return came[-1] if came else None
+        probed = self.configuration.offer.region
+        return next((each.zone for each in space.markets(self.configuration) if each.region == probed), None)
+
+
+def _move_usd(markets: Sequence[Market]) -> tuple[tuple[float, ...], ...] | None:
+    """As `Terms` has it: what it costs to bring the checkpoint from the zone of each to that of each."""
+    if not any(each.move_usd for each in markets):
+        return None
+    return tuple(tuple(to.moved_from(origin.region) for to in markets) for origin in markets)
 
 
 def _begun_h(history: History) -> float:
