@@ -130,6 +130,23 @@ def test_zones_of_several_regions_are_markets_of_one_offer_each_at_its_own_price
     assert west_spot < spot < own < west
 
 
+def test_a_zone_has_its_own_spot_price_where_that_is_known_and_else_that_of_the_region(home):
+    prices = {"us-east-1a": 0.05, "us-east-1c": 0.06}
+    rows = [replace(row, spot_usd_by_zone=prices) for row in load_rows("aws") if row.instance_type == "c5.xlarge"]
+    write_rows(home / "catalog" / "aws.csv", rows)
+    (choice,) = space_of(job(("us-east-1a", "us-east-1c"))).choices
+    spot, on_demand = ([m.usd_per_hour for m in choice.markets if m.spot is spot] for spot in (True, False))
+    assert spot[1] - spot[0] == pytest.approx(0.01), "disk and address are the same"
+    assert on_demand == [choice.offer.usd_per_hour] * 2
+    (row,) = rows
+    assert row.price(spot=True, zone="us-east-1a") == 0.05
+    assert row.price(spot=True, zone="us-east-1b") == row.spot_usd_per_hour
+    with pytest.raises(
+        UserError, match="no prices are known of 'us-east-1f', only of zones in us-east-1; did you mean"
+    ):
+        space_of(job(("us-east-1f",)))
+
+
 def test_moving_a_checkpoint_between_regions_has_its_price(two_regions):
     (choice,) = space_of(job((*WEST, *ZONES), infra="aws", checkpoint_gb=50.0)).choices
     for market in choice.markets:
@@ -169,7 +186,7 @@ def test_several_regions_are_asked_for_in_full(two_regions, asked, says):
         (job(use_spot="maybe"), "use_spot: 'maybe': expected true, false or any"),
         (
             job(zones=("eu-west-1a",)),
-            r"zones: 'eu-west-1a' is in no region with known prices \(us-east-1\); .*mlcd catalog refresh aws",
+            "zones: no prices are known of 'eu-west-1a', only of zones in us-east-1; .*mlcd catalog refresh aws",
         ),
         (job(zones=("us-esat-1a",)), "did you mean 'us-east-1a'?"),
         (job(zones=("us-east-1",)), "did you mean 'us-east-1a'?"),

@@ -79,7 +79,7 @@ def _markets(
         move_usd = _move_usd(job, row.cloud, region, rows)
         for zone in zones[region]:
             for spot in (True, False):
-                offer = extras(row.offer(spot=spot))
+                offer = extras(row.offer(spot=spot, zone=zone))
                 yield Market(zone, spot, offer.usd_per_hour, region, offer.usd_per_launch, move_usd)
 
 
@@ -94,7 +94,10 @@ def _move_usd(job: Job, cloud: str, region: str, regions: Iterable[str]) -> tupl
 
 def _zones(job: Job, rows: Iterable[OfferRow]) -> Mapping[str, tuple[str, ...]]:
     """The zones that the job names, by their region."""
-    zones, asked = regions_of(job.search.zones, {row.region for row in rows}), infra(job)[1]
+    known: dict[str, set[str]] = {}
+    for row in rows:
+        known.setdefault(row.region, set()).update(row.spot_usd_by_zone)
+    zones, asked = regions_of(job.search.zones, known), infra(job)[1]
     if elsewhere := [zone for region, here in zones.items() for zone in here if asked not in ("", region)]:
         several = "name the cloud alone there, such as `infra: aws`, for zones of several regions"
         raise UserError(f"zones: '{elsewhere[0]}' is not in {asked}, which `infra` asks for; {several}")
