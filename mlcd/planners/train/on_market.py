@@ -23,6 +23,7 @@ from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Wait, Watch
 from mlcd.planners.ready import run_ended
+from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.market.guard import Guarded
 from mlcd.planners.train.market.protocol import Action, Held, Kind, Policy, State, Terms
 from mlcd.planners.train.market.seen import TOLERANCE_H, Seen
@@ -49,6 +50,8 @@ class RunOnMarket:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Rent, wait, or say how it ended. `job` is what is left of it."""
+        if not space.markets(self.configuration):  # no spot price of these machines is known
+            return RunToCompletion(self.configuration).next_step(job, space, history)
         last = history.current_runs[-1] if history.current_runs else None
         if last is not None and last.outcome is Outcome.OK:
             return run_ended(job, history, last)

@@ -111,6 +111,19 @@ def test_a_certified_budget_is_kept_whatever_moves_cost(policy, seed, weather, f
         assert account.ended.finished
 
 
+def test_machines_without_a_spot_price_are_run_on_demand():
+    """It had crashed."""
+    asked, here, clock = job(40.0), Space((Choice(OFFER, (2,)),), startup_limit_s=STARTUP_LIMIT_S), VirtualClock()
+    book = Ledger(None).begin("job", clock, Started(asked, here, "simulated", Provenance.SIMULATED, "0"))
+    profiler = TrainingProfiler(Simulated(clock, 1, CALM))
+    decision = search(NetValue(1), asked, here, profiler, book)
+    assert decision.configuration is not None
+    launch(RunOnMarket(decision.configuration, UniformProgress()), asked, here, profiler, book)
+    assert book.account.ended is not None
+    assert book.account.ended.finished
+    assert book.account.history.rentals == ()
+
+
 @pytest.mark.parametrize(("fee_usd", "moves"), [(1.0, True), (1_000.0, False)])
 def test_a_budget_that_is_too_small_for_a_move_keeps_the_job_where_it_is(fee_usd, moves):
     account, _ = run(job(100.0, 500.0), fee_usd, ToTheWest(), 1, CALM)
