@@ -12,8 +12,9 @@ doubles with each refusal in a row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.forecasts import slow_rates
@@ -63,13 +64,13 @@ class RunOnMarket:
         if market is None:
             return Wait(STEP_S, action.because or "nothing that is to be had is worth its price")
         watch, because = self._watch(job, space, history, market), f"{market}: {action.because}"
-        fee_usd = state.terms.fee_usd(state.saved_in, market.zone)
-        return Apply(self.configuration, because, job.work_samples, watch, market=self._launched(market, fee_usd))
+        saved_in = next((each.region for each in space.markets(self.configuration) if each.zone == state.saved_in), "")
+        launched = replace(market, usd_per_launch=self._launch_usd(market, saved_in), move_usd=())
+        return Apply(self.configuration, because, job.work_samples, watch, market=launched)
 
-    def _launched(self, market: Market, fee_usd: float) -> Market:
-        """The market with what one launch on it costs, so that the fee is reserved and booked with the launch."""
-        usd_per_launch = self.configuration.rented(market).offer.usd_per_launch + fee_usd
-        return replace(market, usd_per_launch=usd_per_launch, move_usd=())
+    def _launch_usd(self, market: Market, saved_in: str) -> float:
+        """What a launch costs besides its time, with the checkpoint in a region. It is booked with the launch."""
+        return self.configuration.rented(market).offer.usd_per_launch + market.moved_from(saved_in)
 
     def _market(self, space: Space, action: Action) -> Market | None:
         """The market of an action; None: nothing is rented."""
@@ -144,10 +145,20 @@ class RunOnMarket:
         if job.goal.deadline_s is not None:
             deadline_h = job.goal.deadline_s / HOUR_S
         checkpoint_h = min(work_h, SAVED_EVERY_S / HOUR_S) if job.checkpoints else work_h
-        terms = Terms(
-            zones, deadline_h, work_h, changeover_h, STEP_S / HOUR_S, prices, job.goal.budget_usd, checkpoint_h
-        )
-        return replace(terms, move_usd=_move_usd([each for each in markets if each.spot])), rate
+        terms = Terms(zones, deadline_h, work_h, changeover_h, STEP_S / HOUR_S, prices, None, checkpoint_h)
+        return self._with_fees(terms, job, space, history), rate
+
+    def _with_fees(self, terms: Terms, job: Job, space: Space, history: History) -> Terms:
+        """With the budget, and what launches cost besides their time, which is counted as the fee of a move.
+
+        With no checkpoint yet nothing is moved: what the first launch costs is taken off the budget until it is over.
+        """
+        markets = [each for each in space.markets(self.configuration) if each.spot]
+        fees = tuple(tuple(self._launch_usd(to, origin.region) for to in markets) for origin in markets)
+        budget_usd = job.goal.budget_usd
+        if budget_usd is not None and self._saved_in(space, history) is None:
+            budget_usd -= max(self._launch_usd(each, "") for each in markets)
+        return replace(terms, budget_usd=budget_usd, move_usd=fees if np.any(fees) else None)
 
     def _saved_in(self, space: Space, history: History) -> str | None:
         """The zone of the last launch; before the first, one of the region where probes have saved work."""
@@ -156,13 +167,6 @@ class RunOnMarket:
             return came[-1] if came else None
         probed = self.configuration.offer.region
         return next((each.zone for each in space.markets(self.configuration) if each.region == probed), None)
-
-
-def _move_usd(markets: Sequence[Market]) -> tuple[tuple[float, ...], ...] | None:
-    """As `Terms` has it: what it costs to bring the checkpoint from the zone of each to that of each."""
-    if not any(each.move_usd for each in markets):
-        return None
-    return tuple(tuple(to.moved_from(origin.region) for to in markets) for origin in markets)
 
 
 def _begun_h(history: History) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -18,6 +19,7 @@ from mlcd.core.ledger import Account, Ledger, Reserved, Started
 from mlcd.core.market import Market
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.market.greedy import Greedy
+from mlcd.planners.train.market.on_demand import OnDemandOnly
 from mlcd.planners.train.market.protocol import Action, Kind, Policy, State
 from mlcd.planners.train.market.uniform_progress import UniformProgress
 from mlcd.planners.train.net_value import NetValue
@@ -30,25 +32,32 @@ HOUR_S = 3_600.0
 CALM = Weather(launch_failure=0.0, spot_up_h=1e6, spot_down_h=1e-6)
 
 
-def space(fee_usd: float) -> Space:
-    """Two zones in each region. Spot costs less in the west, and on demand less in the east."""
+def space(fee_usd: float, sends_usd: float = 0.0) -> Space:
+    """Two zones in each region. Spot costs less in the west, and on demand less in the east.
+
+    `fee_usd`: of a move to the other region. `sends_usd`: of what each launch sends out of its region.
+    """
     prices = {EAST: (1.0, 3.0), WEST: (0.9, 3.3)}
     markets = tuple(
-        Market(f"{region}{letter}", spot, prices[region][not spot], region, 0.0, ((other, fee_usd),))
+        Market(f"{region}{letter}", spot, prices[region][not spot], region, sends_usd, ((other, fee_usd),))
         for region, other in ((EAST, WEST), (WEST, EAST))
         for letter in "ab"
         for spot in (True, False)
     )
-    return Space((Choice(OFFER, (2,), markets=markets),), startup_limit_s=STARTUP_LIMIT_S)
+    offer = replace(OFFER, usd_per_launch=sends_usd)
+    return Space((Choice(offer, (2,), markets=markets),), startup_limit_s=STARTUP_LIMIT_S)
 
 
-def job(deadline_h: float, budget_usd: float | None = None) -> Job:
-    return Job("job", 20e6, Goal(Objective.CHEAPEST, budget_usd, deadline_h * HOUR_S), hints=HINTS, checkpoints=True)
+def job(deadline_h: float, budget_usd: float | None = None, *, checkpoints: bool = True) -> Job:
+    goal = Goal(Objective.CHEAPEST, budget_usd, deadline_h * HOUR_S)
+    return Job("job", 20e6, goal, hints=HINTS, checkpoints=checkpoints)
 
 
-def run(asked: Job, fee_usd: float, policy: Policy, seed: int, weather: Weather) -> tuple[Account, list[Reserved]]:
+def run(
+    asked: Job, fee_usd: float, policy: Policy, seed: int, weather: Weather, sends_usd: float = 0.0
+) -> tuple[Account, list[Reserved]]:
     """The account at the end, and what was reserved."""
-    clock, ledger, here = VirtualClock(), Ledger(None), space(fee_usd)
+    clock, ledger, here = VirtualClock(), Ledger(None), space(fee_usd, sends_usd)
     book = ledger.begin("job", clock, Started(asked, here, "simulated", Provenance.SIMULATED, "0"))
     profiler = TrainingProfiler(Simulated(clock, seed, weather))
     decision = search(NetValue(seed), asked, here, profiler, book)
@@ -69,7 +78,7 @@ class ToTheWest:
 
 
 weathers = st.builds(
-    Weather, launch_failure=st.just(0.0), spot_up_h=st.floats(0.5, 20.0), spot_down_h=st.floats(0.5, 20.0)
+    Weather, launch_failure=st.just(0.0), spot_up_h=st.floats(0.3, 5.0), spot_down_h=st.floats(0.3, 5.0)
 )
 
 
@@ -94,16 +103,20 @@ def test_every_move_between_regions_is_reserved_and_booked_and_none_other(policy
     st.integers(0, 1_000),
     weathers,
     st.floats(0.0, 20.0),
+    st.floats(0.0, 5.0),
     st.floats(1.0, 1.5),
+    st.booleans(),
 )
-def test_a_certified_budget_is_kept_whatever_moves_cost(policy, seed, weather, fee_usd, ratio):
-    free, _ = run(job(1_000.0), fee_usd, policy, seed, weather)
+def test_a_certified_budget_is_kept_whatever_launches_and_moves_cost(
+    policy, seed, weather, fee_usd, sends_usd, ratio, checkpoints
+):
+    free, _ = run(job(1_000.0, checkpoints=checkpoints), fee_usd, OnDemandOnly(), seed, weather, sends_usd)
     decision, gone = free.decision, free.at_decision
     assert decision is not None
     assert decision.forecast is not None
     assert gone is not None
     budget_usd = ratio * (gone.spent_usd + decision.forecast.worst_usd)
-    account, _ = run(job(60.0, budget_usd), fee_usd, policy, seed, weather)
+    account, _ = run(job(60.0, budget_usd, checkpoints=checkpoints), fee_usd, policy, seed, weather, sends_usd)
     assert account.history.spent_usd <= budget_usd
     assert account.decision is not None
     if account.decision.certified:
