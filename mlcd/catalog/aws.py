@@ -1,7 +1,7 @@
 """Refreshes the AWS catalog: specs and spot prices from EC2, on-demand prices from the Price List API.
 
-The instance types stay those of the current catalog. A type without a current price keeps its old price, date and
-region.
+The instance types stay those of the current catalog, each in all regions that are asked for. A type without a current
+price keeps its old price, date and region.
 """
 
 import importlib
@@ -17,6 +17,7 @@ from typing import Any
 
 from mlcd.catalog.files import OfferRow, known_accelerators, load_rows, write_rows
 from mlcd.core.errors import BackendError, CatalogError, MissingExtra
+from mlcd.core.units import counted
 
 PRICING_REGION = "us-east-1"
 """The Price List API covers every region, but is served only from a few."""
@@ -32,14 +33,18 @@ class RefreshSummary:
     """Which rows have a new price, and which keep their old price and date."""
 
     path: Path
-    region: str
+    regions: tuple[str, ...]
     repriced: tuple[OfferRow, ...]
     kept: tuple[OfferRow, ...]
 
     def __str__(self) -> str:
-        """A line for new prices, and one for kept ones."""
-        total = len(self.repriced) + len(self.kept)
-        lines = [f"{len(self.repriced)} of {total} types have a price of today in {self.region}: {self.path}"]
+        """For each region a line for new prices and one for its zones; and one for kept prices."""
+        total, lines = len({row.instance_type for row in (*self.repriced, *self.kept)}), []
+        for region in self.regions:
+            new = [row for row in self.repriced if row.region == region]
+            lines.append(f"{len(new)} of {total} types have a price of today in {region}: {self.path}")
+            if zones := sorted({zone for row in new for zone in row.spot_usd_by_zone}):
+                lines.append(f"spot prices in {counted(len(zones), 'zone')}: {', '.join(zones)}")
         if self.kept:
             dated = ", ".join(f"{row.instance_type} ({row.price_date})" for row in self.kept)
             lines.append(f"no price was found for {len(self.kept)}, which keep their old one: {dated}")
@@ -47,11 +52,32 @@ class RefreshSummary:
 
 
 def refresh(
-    directory: Path, *, region: str = "us-east-1", ec2: Any = None, pricing: Any = None, now: datetime | None = None
+    directory: Path,
+    *,
+    regions: Iterable[str] = ("us-east-1",),
+    ec2: Any = None,
+    pricing: Any = None,
+    now: datetime | None = None,
 ) -> RefreshSummary:
     """Write `<directory>/aws.csv` with today's specs and prices; on any failure the old file stays unchanged."""
-    now = now or datetime.now(UTC)
-    rows = _one_row_per_type(load_rows("aws", directory=directory), region)
+    now, path, regions = now or datetime.now(UTC), directory / "aws.csv", tuple(dict.fromkeys(regions))
+    old = load_rows("aws", directory=directory)
+    fetched = {region: _fetched(_one_row_per_type(old, region), region, ec2, pricing, now) for region in regions}
+    priced = {row.instance_type for _, new in fetched.values() for row in new}
+    updated: dict[tuple[str, str], OfferRow] = {}
+    for region, (rows, _) in fetched.items():
+        for row in rows:  # an old price of another region is of no use beside a new one
+            if row.region == region or row.instance_type not in priced:
+                updated[row.instance_type, row.region] = row
+    write_rows(path, updated.values())
+    repriced = tuple(row for _, new in fetched.values() for row in new)
+    return RefreshSummary(path, regions, repriced, tuple(row for row in updated.values() if row not in repriced))
+
+
+def _fetched(
+    rows: Sequence[OfferRow], region: str, ec2: Any, pricing: Any, now: datetime
+) -> tuple[list[OfferRow], list[OfferRow]]:
+    """The rows with what AWS says of them in a region: all of them, and those that have a price of today."""
     types = [row.instance_type for row in rows]
     with _aws_errors(), _client("ec2", region, ec2) as ec2, _client("pricing", PRICING_REGION, pricing) as pricing:
         specs = fetch_specs(ec2, types)
@@ -60,11 +86,8 @@ def refresh(
     updated = [_with_specs(row, specs.get(row.instance_type, {})) for row in rows]
     for i, row in enumerate(updated):
         if (usd := prices.get(row.instance_type)) is not None:
-            updated[i] = _with_price(row, usd, spot.get(row.instance_type), region, now)
-    path = directory / "aws.csv"
-    write_rows(path, updated)
-    repriced = tuple(row for row in updated if row.instance_type in prices)
-    return RefreshSummary(path, region, repriced, tuple(row for row in updated if row.instance_type not in prices))
+            updated[i] = _with_price(row, usd, spot.get(row.instance_type, {}), region, now)
+    return updated, [row for row in updated if row.instance_type in prices]
 
 
 def fetch_specs(ec2: Any, types: Sequence[str]) -> dict[str, Specs]:
@@ -88,8 +111,8 @@ def fetch_prices(pricing: Any, region: str) -> dict[str, float]:
     return prices
 
 
-def fetch_spot_prices(ec2: Any, types: Sequence[str], now: datetime) -> dict[str, float]:
-    """Current spot prices of the types, as far as EC2 gives them."""
+def fetch_spot_prices(ec2: Any, types: Sequence[str], now: datetime) -> dict[str, dict[str, float]]:
+    """Current spot prices of the types by zone, as far as EC2 gives them."""
     if not types:
         return {}
     # a history that starts now is the price in force now, one entry for each zone
@@ -120,18 +143,18 @@ def parse_price_list(price_list: Iterable[str]) -> dict[str, float]:
     return prices
 
 
-def parse_spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Spot dollars an hour by instance type: the median over the zones of each zone's latest price."""
+def parse_spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Spot dollars an hour by instance type and zone: the latest of each."""
     latest: dict[tuple[str, str], tuple[Any, float]] = {}
     with _parsing("DescribeSpotPriceHistory"):
         for entry in history:
-            zone = entry["InstanceType"], entry["AvailabilityZone"]
-            if zone not in latest or latest[zone][0] < entry["Timestamp"]:
-                latest[zone] = entry["Timestamp"], float(entry["SpotPrice"])
-    by_type: dict[str, list[float]] = {}
-    for (instance_type, _), (_, usd) in latest.items():
-        by_type.setdefault(instance_type, []).append(usd)
-    return {instance_type: median(prices) for instance_type, prices in by_type.items()}
+            key = entry["InstanceType"], entry["AvailabilityZone"]
+            if key not in latest or latest[key][0] < entry["Timestamp"]:
+                latest[key] = entry["Timestamp"], float(entry["SpotPrice"])
+    by_type: dict[str, dict[str, float]] = {}
+    for (instance_type, zone), (_, usd) in latest.items():
+        by_type.setdefault(instance_type, {})[zone] = usd
+    return by_type
 
 
 @contextmanager
@@ -191,15 +214,19 @@ def _with_specs(row: OfferRow, specs: Specs) -> OfferRow:
     return replace(row, **specs)
 
 
-def _with_price(row: OfferRow, usd: float, spot: float | None, region: str, now: datetime) -> OfferRow:
-    if spot is None and row.region == region:
-        spot = row.spot_usd_per_hour
+def _with_price(row: OfferRow, usd: float, by_zone: Mapping[str, float], region: str, now: datetime) -> OfferRow:
+    """At these prices. A spot price of a region is the median of its zones."""
+    old = row.spot_usd_per_hour if row.region == region else None
+    if not by_zone and row.region == region:
+        by_zone = row.spot_usd_by_zone
+    # spot never costs more than on demand; a higher spot price is outdated
+    spot = median(by_zone.values()) if by_zone else old
     return replace(
         row,
         region=region,
         usd_per_hour=usd,
-        # spot never costs more than on demand; a higher spot price is outdated
         spot_usd_per_hour=spot if spot is not None and 0 < spot <= usd else None,
+        spot_usd_by_zone={zone: price for zone, price in by_zone.items() if 0 < price <= usd},
         price_date=f"{now:%Y-%m}",
         source="AWS Price List API and DescribeInstanceTypes, by mlcd catalog refresh",
     )

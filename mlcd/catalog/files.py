@@ -7,7 +7,7 @@ import csv
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -47,23 +47,29 @@ class OfferRow:
     ]
     price_date: Annotated[str, Field(description="When the prices were read.")]
     source: Annotated[str, Field(description="Where they were read.")]
+    spot_usd_by_zone: Annotated[
+        dict[str, float], Field(description="Dollars an hour, on spot, in each zone of which that is known.")
+    ] = field(default_factory=dict)
 
-    def price(self, *, spot: bool = False) -> float | None:
-        """Dollars an hour on demand or on spot; None if no spot price is known."""
-        return self.spot_usd_per_hour if spot else self.usd_per_hour
+    def price(self, *, spot: bool = False, zone: str = "") -> float | None:
+        """Dollars an hour on demand or on spot; None if no spot price is known. A zone may have its own spot price."""
+        return self.spot_usd_by_zone.get(zone, self.spot_usd_per_hour) if spot else self.usd_per_hour
 
-    def offer(self, *, spot: bool = False) -> Offer:
-        """What a search may rent: this type at its on-demand or its spot price."""
-        usd_per_hour = self.price(spot=spot)
+    def offer(self, *, spot: bool = False, zone: str = "") -> Offer:
+        """What a search may rent: this type at its on-demand or its spot price, in any zone or in this one."""
+        usd_per_hour = self.price(spot=spot, zone=zone)
         if usd_per_hour is None:
             raise CatalogError(f"{self.cloud} {self.instance_type}: no spot price is known; use it on demand")
-        shared = {field.name: getattr(self, field.name) for field in fields(Offer) if hasattr(self, field.name)}
-        own = {"usd_per_hour": usd_per_hour, "spot": spot, "minimum_billed_s": MINIMUM_BILLED_S[self.cloud]}
+        shared = {each.name: getattr(self, each.name) for each in fields(Offer) if hasattr(self, each.name)}
+        own = {"usd_per_hour": usd_per_hour, "spot": spot, "zone": zone}
+        own["minimum_billed_s"] = MINIMUM_BILLED_S[self.cloud]
         return Offer(**{**shared, **own})
 
 
-COLUMNS = tuple(field.name for field in fields(OfferRow) if field.name != "cloud")
+COLUMNS = tuple(each.name for each in fields(OfferRow) if each.name != "cloud")
 """The columns of a catalog file, in the order they are written."""
+NEEDED = COLUMNS[:-1]
+"""Those that a file must have: spot prices by zone came later."""
 
 
 def load_offers(
@@ -96,7 +102,7 @@ def parse_rows(text: str, *, cloud: str, name: str) -> tuple[OfferRow, ...]:
     """The rows of a catalog file's text; `name`: for error messages."""
     rows: list[OfferRow] = []
     first_seen: dict[tuple[str, str], str] = {}
-    for line in read_table(text, name=name, columns=COLUMNS, complain=CatalogError):
+    for line in read_table(text, name=name, columns=NEEDED, complain=CatalogError):
         row = _parse_row(line, cloud)
         key = row.instance_type, row.region
         if key in first_seen:
@@ -130,7 +136,7 @@ def known_accelerators() -> dict[str, tuple[float, float]]:
     """By name, the dense fp32 TFLOPS without tensor cores and the GB of memory, which no cloud's API provides."""
     return {
         line.text("name"): (line.number("tflops_fp32", above_zero=True), line.number("memory_gb", above_zero=True))
-        for line in _packaged_table("accelerators.csv", "name", "tflops_fp32", "memory_gb")
+        for line in packaged_table("accelerators.csv", "name", "tflops_fp32", "memory_gb")
     }
 
 
@@ -140,27 +146,12 @@ def retired_types() -> dict[tuple[str, str], str]:
 
     Their rows stay in the catalog, for simulations and for the papers' figures.
     """
-    table = _packaged_table("retired.csv", "cloud", "instance_type", "since")
+    table = packaged_table("retired.csv", "cloud", "instance_type", "since")
     return {(line.text("cloud"), line.text("instance_type")): line.text("since") for line in table}
 
 
-def egress_usd_per_gb(cloud: str, region: str) -> float:
-    """Dollars for a GB that leaves a region, to wherever that is dearest: `egress.csv`; `*` is any other region."""
-    prices = _egress_prices()
-    return prices.get((cloud, region)) or prices[cloud, "*"]
-
-
-@cache
-def _egress_prices() -> dict[tuple[str, str], float]:
-    """By cloud and region."""
-    dearest: dict[tuple[str, str], float] = {}
-    for line in _packaged_table("egress.csv", "cloud", "region", "to", "usd_per_gb", "price_date"):
-        key = line.text("cloud"), line.text("region")
-        dearest[key] = max(dearest.get(key, 0.0), line.number("usd_per_gb", above_zero=True))
-    return dearest
-
-
-def _packaged_table(file_name: str, *columns: str) -> Iterator[Line]:
+def packaged_table(file_name: str, *columns: str) -> Iterator[Line]:
+    """The lines of a packaged file with these columns. Each line says where its facts come from."""
     text, name = packaged_text(file_name), f"mlcd/catalog/{file_name}"
     for line in read_table(text, name=name, columns=(*columns, "source"), complain=CatalogError):
         line.text("source")  # each needs one
@@ -195,12 +186,22 @@ def _parse_row(line: Line, cloud: str) -> OfferRow:
         spot_usd_per_hour=line.number("spot_usd_per_hour", above_zero=True) if has_spot else None,
         price_date=price_date,
         source=line.text("source"),
+        spot_usd_by_zone=_by_zone(line),
     )
 
 
-def _cell(value: str | float | None) -> str:
+def _by_zone(line: Line) -> dict[str, float]:
+    """As it is written: 'us-east-1a=0.31 us-east-1b=0.29'; empty where none is known."""
+    column = "spot_usd_by_zone"
+    pairs = [pair.partition("=") for pair in line.cells.get(column, "").split()]
+    return {zone: replace(line, cells={column: usd}).number(column, above_zero=True) for zone, _, usd in pairs}
+
+
+def _cell(value: str | float | dict[str, float] | None) -> str:
     if value is None:
         return ""
+    if isinstance(value, dict):
+        return " ".join(f"{zone}={_cell(usd)}" for zone, usd in sorted(value.items()))
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 

@@ -45,30 +45,37 @@ def offers(min_memory: float | None, output: str, **filters: Any) -> None:
     if not rows:
         results.print("No offer passes these filters.")
         return
-    results.print(_table(rows))
+    results.print(_table(rows, by_zone=bool(filters["spot"])))
     count = counted(len(rows), "offer")
     results.print(f"{count}; list prices of the date given. Sources: mlcd offers -o json", style="dim")
 
 
-def _table(rows: Sequence[OfferRow]) -> Table:
+def _table(rows: Sequence[OfferRow], *, by_zone: bool) -> Table:
+    """`by_zone`: a line for each zone whose spot price is known, the cheapest first."""
     table = plain_table(("INFRA", "INSTANCE"), ("vCPUS", "MEM(GB)"))
     table.add_column("GPUS", no_wrap=True)
     for column in ("NET(Gbps)", "$/H", "SPOT $/H"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("PRICE OF", no_wrap=True)
-    for row in rows:
+    places = [(row, zone) for row in rows for zone in (_zones(row) if by_zone else ()) or ("",)]
+    for row, zone in places:
+        spot = row.price(spot=True, zone=zone)
         table.add_row(
-            f"{row.cloud}/{row.region}",
+            "/".join(part for part in (row.cloud, row.region, zone) if part),
             escape(row.instance_type),
             f"{row.vcpus:g}",
             f"{row.memory_gb:g}",
             f"{row.accelerator}:{row.accelerators}" if row.accelerators else "-",
             f"{row.network_gbps:g}",
             f"{row.usd_per_hour:,.3f}",
-            f"{row.spot_usd_per_hour:,.3f}" if row.spot_usd_per_hour is not None else "-",
+            f"{spot:,.3f}" if spot is not None else "-",
             row.price_date,
         )
     return table
+
+
+def _zones(row: OfferRow) -> list[str]:
+    return sorted(row.spot_usd_by_zone, key=lambda zone: (row.spot_usd_by_zone[zone], zone))
 
 
 def _rows() -> list[OfferRow]:
@@ -87,10 +94,10 @@ def catalog() -> None:
 
 @catalog.command()
 @click.argument("cloud", metavar="CLOUD", type=click.Choice(["aws"]))
-@click.option("--region", default="us-east-1", show_default=True, help="The region to take prices of.")
+@click.option("--region", "regions", multiple=True, help="A region to take prices of; repeatable. Else us-east-1.")
 @output
-def refresh(cloud: str, region: str, output: str) -> None:
-    """Fetch today's specs and prices.
+def refresh(cloud: str, regions: tuple[str, ...], output: str) -> None:
+    """Fetch today's specs and prices; spot prices by zone.
 
     CLOUD is aws; it needs credentials. The packaged list stays unchanged.
 
@@ -99,5 +106,5 @@ def refresh(cloud: str, region: str, output: str) -> None:
     """
     from mlcd.catalog.aws import refresh as refresh_aws
 
-    summary = refresh_aws(home() / "catalog", region=region)
+    summary = refresh_aws(home() / "catalog", regions=regions or ("us-east-1",))
     print_answer(output, str(summary), {"cloud": cloud, **asdict(summary), "path": str(summary.path)})

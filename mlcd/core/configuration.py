@@ -95,7 +95,8 @@ class Configuration:
         if market is None:
             return self
         offer = replace(self.offer, spot=market.spot, zone=market.zone, region=market.region or self.offer.region)
-        return replace(self, offer=replace(offer, usd_per_hour=market.usd_per_hour))
+        per_launch = offer.usd_per_launch if market.usd_per_launch is None else market.usd_per_launch
+        return replace(self, offer=replace(offer, usd_per_hour=market.usd_per_hour, usd_per_launch=per_launch))
 
     @property
     def workers(self) -> int:

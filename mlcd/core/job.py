@@ -165,7 +165,8 @@ class Job:
     `checkpoints`: the job saves its work as it goes and goes on from there, so that what a probe does counts.
     `dataset_samples`: how many make an epoch. `target`: the metric that ends the job before its work does. `report`: a
     pattern on the job's output that tells its progress, for a script without the tracker. `folder`: where the job file
-    lies. `egress_gb`: the most that each launch, all of its nodes together, sends out of its region.
+    lies. `egress_gb`: the most that each launch, all of its nodes together, sends out of its region. `checkpoint_gb`:
+    how large a checkpoint is, which is moved when the job goes on in another region; None: nobody said.
     """
 
     name: str
@@ -185,6 +186,7 @@ class Job:
     ask: Ask | None = None
     blocks: Mapping[str, Ask] = field(default_factory=dict)
     egress_gb: float = 0.0
+    checkpoint_gb: float | None = None
 
     def asking(self, ask: Ask | None) -> Job:
         """The job with this to be done, whatever its file says to other planners."""

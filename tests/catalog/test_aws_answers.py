@@ -84,13 +84,13 @@ def test_specs_that_lack_a_field_are_a_catalog_error() -> None:
         parse_instance_types([{"InstanceType": "c5.large"}])
 
 
-def test_a_spot_price_is_the_median_of_the_zones_latest() -> None:
+def test_a_spot_price_is_the_latest_of_its_zone() -> None:
     def entry(zone: str, hour: int, usd: str) -> dict[str, Any]:
         when = datetime(2026, 8, 1, hour, tzinfo=UTC)
         return {"InstanceType": "c5.large", "AvailabilityZone": zone, "Timestamp": when, "SpotPrice": usd}
 
     history = [entry("a", 2, "0.03"), entry("a", 1, "0.09"), entry("b", 1, "0.04"), entry("c", 1, "0.08")]
-    assert parse_spot_prices(history) == {"c5.large": 0.04}
+    assert parse_spot_prices(history) == {"c5.large": {"a": 0.03, "b": 0.04, "c": 0.08}}
 
 
 def test_a_spot_price_that_is_no_number_is_a_catalog_error() -> None:

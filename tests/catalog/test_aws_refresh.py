@@ -5,7 +5,7 @@ answers in the documented shape (moto does not implement GetProducts). Nothing h
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,10 +89,64 @@ def test_spot_prices_come_from_the_history(tmp_path: Path, ec2: Any, pricing: An
     assert by_type(load_rows("aws", directory=tmp_path))["c5.large"].spot_usd_per_hour == 0.00001
 
 
+class SpotMarket:
+    """EC2 of moto, with spot prices of our own: by zone and type."""
+
+    def __init__(self, ec2: Any, prices: dict[str, dict[str, str]]) -> None:
+        self.ec2, self.prices = ec2, prices
+
+    def get_paginator(self, call: str) -> Any:
+        return self if call == "describe_spot_price_history" else self.ec2.get_paginator(call)
+
+    def paginate(self, **asked: Any) -> Iterator[dict[str, Any]]:
+        for zone, prices in self.prices.items():
+            found = [(name, usd) for name, usd in prices.items() if name in asked["InstanceTypes"]]
+            yield {
+                "SpotPriceHistory": [
+                    {"InstanceType": name, "AvailabilityZone": zone, "Timestamp": NOW, "SpotPrice": usd}
+                    for name, usd in found
+                ]
+            }
+
+
+def test_spot_prices_are_kept_by_zone_and_a_region_has_their_median(tmp_path: Path, ec2: Any, pricing: Any) -> None:
+    prices = {
+        "us-east-1a": {"c5.large": "0.03", "m5.large": "0.02"},
+        "us-east-1b": {"c5.large": "0.05"},
+        "us-east-1c": {"c5.large": "0.06", "m5.large": "999"},
+    }
+    summary = refresh(tmp_path, ec2=SpotMarket(ec2, prices), pricing=pricing, now=NOW)
+    after = by_type(load_rows("aws", directory=tmp_path))
+    assert after["c5.large"].spot_usd_by_zone == {"us-east-1a": 0.03, "us-east-1b": 0.05, "us-east-1c": 0.06}
+    assert after["c5.large"].spot_usd_per_hour == 0.05
+    assert after["m5.large"].spot_usd_by_zone == {"us-east-1a": 0.02}, "more than on demand is no price"
+    assert after["c5.xlarge"].spot_usd_by_zone == {}
+    assert "spot prices in 3 zones: us-east-1a, us-east-1b, us-east-1c" in str(summary)
+
+
+def test_several_regions_are_beside_each_other_in_one_file(
+    tmp_path: Path, ec2: Any, make_client: MakeClient, pricing_server: Any, price_list_item: MakeItem
+) -> None:
+    """Each region is asked for anew: the server answers both with the same pages."""
+    pricing_server.pages = [[price_list_item(name, "9.0") for name in ("c5.large", "m5.large")]]
+    pricing = make_client("pricing", pricing_server.url)
+    summary = refresh(tmp_path, regions=["us-east-1", "us-west-2", "us-east-1"], ec2=ec2, pricing=pricing, now=NOW)
+    after = load_rows("aws", directory=tmp_path)
+    priced = [(row.instance_type, row.region) for row in after if row.price_date == "2027-03"]
+    assert priced == [(name, region) for region in ("us-east-1", "us-west-2") for name in ("c5.large", "m5.large")]
+    assert {row.region for row in after if row.price_date != "2027-03"} == {"us-east-1"}
+    assert len(after) == len(load_rows("aws")) + 2
+    assert f"2 of {len(after) - 2} types have a price of today in us-west-2" in str(summary)
+    refresh(tmp_path, regions=["us-west-2"], ec2=ec2, pricing=pricing, now=NOW)
+    assert {row.region for row in load_rows("aws", directory=tmp_path) if row.instance_type == "c5.large"} == {
+        "us-west-2"
+    }
+
+
 def test_only_linux_on_demand_prices_of_the_region_are_asked_for_page_by_page(
     tmp_path: Path, ec2: Any, pricing: Any, pricing_server: Any
 ) -> None:
-    refresh(tmp_path, region="eu-west-1", ec2=ec2, pricing=pricing, now=NOW)
+    refresh(tmp_path, regions=["eu-west-1"], ec2=ec2, pricing=pricing, now=NOW)
     first, second = pricing_server.requests
     asked = {given["Field"]: given["Value"] for given in first["Filters"]}
     assert (first["ServiceCode"], asked["regionCode"], asked["operatingSystem"]) == ("AmazonEC2", "eu-west-1", "Linux")
@@ -101,16 +155,16 @@ def test_only_linux_on_demand_prices_of_the_region_are_asked_for_page_by_page(
 
 
 def test_in_another_region_a_kept_price_keeps_the_region_it_was_seen_in(tmp_path: Path, ec2: Any, pricing: Any) -> None:
-    refresh(tmp_path, region="eu-west-1", ec2=ec2, pricing=pricing, now=NOW)
+    refresh(tmp_path, regions=["eu-west-1"], ec2=ec2, pricing=pricing, now=NOW)
     after = by_type(load_rows("aws", directory=tmp_path))
     assert after["c5.large"].region == "eu-west-1"
     assert after["p2.xlarge"].region == "us-east-1"
 
 
 def test_a_second_refresh_starts_from_the_first(tmp_path: Path, ec2: Any, pricing: Any) -> None:
-    refresh(tmp_path, region="eu-west-1", ec2=ec2, pricing=pricing, now=NOW)
+    refresh(tmp_path, regions=["eu-west-1"], ec2=ec2, pricing=pricing, now=NOW)
     once = (tmp_path / "aws.csv").read_text()
-    refresh(tmp_path, region="eu-west-1", ec2=ec2, pricing=pricing, now=NOW)
+    refresh(tmp_path, regions=["eu-west-1"], ec2=ec2, pricing=pricing, now=NOW)
     assert (tmp_path / "aws.csv").read_text() == once
 
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mlcd.catalog import load_offers, load_rows
-from mlcd.catalog.files import COLUMNS, parse_rows, write_rows
+from mlcd.catalog.files import COLUMNS, NEEDED, parse_rows, write_rows
 from mlcd.core.errors import CatalogError, UnknownName, UserError
 
 GOOD = {
@@ -26,7 +27,7 @@ GOOD = {
 
 
 def catalog(*changes: dict[str, str]) -> str:
-    lines = [",".join(COLUMNS), *(",".join({**GOOD, **change}.values()) for change in changes)]
+    lines = [",".join(NEEDED), *(",".join({**GOOD, **change}.values()) for change in changes)]
     return "\n".join(lines) + "\n"
 
 
@@ -35,6 +36,28 @@ def test_offers_of_several_clouds_come_in_the_order_asked() -> None:
     assert offers[0].cloud == "gcp"
     assert offers[-1].cloud == "aws"
     assert not any(offer.spot for offer in offers)
+
+
+BY_ZONE = {"us-east-1a": 0.91, "us-east-1b": 1.25}
+
+
+def test_spot_prices_by_zone_are_written_and_read_and_old_files_have_none(tmp_path: Path) -> None:
+    (old,) = parse_rows(catalog({}), cloud="aws", name="old.csv")
+    assert old.spot_usd_by_zone == {}
+    write_rows(tmp_path / "aws.csv", [replace(old, spot_usd_per_hour=1.0, spot_usd_by_zone=BY_ZONE)])
+    assert (tmp_path / "aws.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
+    (read,) = load_rows("aws", directory=tmp_path)
+    assert read.spot_usd_by_zone == BY_ZONE
+    assert read.offer(spot=True, zone="us-east-1b").usd_per_hour == 1.25
+    assert read.offer(spot=True, zone="us-east-1b").zone == "us-east-1b"
+    assert read.offer(spot=True, zone="us-east-1c").usd_per_hour == 1.0
+
+
+@pytest.mark.parametrize("cell", ["us-east-1a", "us-east-1a=free", "us-east-1a=-1", "us-east-1a=0"])
+def test_a_spot_price_of_a_zone_that_cannot_be_read_is_told_with_its_line(cell: str) -> None:
+    text = "\n".join([",".join(COLUMNS), ",".join([*GOOD.values(), cell])])
+    with pytest.raises(CatalogError, match=r"mine.csv:2: spot_usd_by_zone '.*': (expected a number|must be more)"):
+        parse_rows(text, cloud="aws", name="mine.csv")
 
 
 def test_spot_offers_are_only_those_with_a_known_spot_price() -> None:

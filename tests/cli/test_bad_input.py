@@ -43,6 +43,8 @@ def test_malformed_yaml_is_told_with_line_and_column(mlcd: Mlcd, tmp_path: Path)
         ("deadline: -3h", "", "deadline '-3h': a duration must be more than zero, such as 6h"),
         ("deadline: 6 parsecs", "", "deadline '6 parsecs': unknown unit 'parsecs'; expected a duration, such as 6h"),
         ("deadline: 6", "", "deadline '6': expected a duration, such as 6h, 90m or 1d 4h (a number alone has no unit)"),
+        ("checkpoint_size: 50", "", "checkpoint_size '50': expected an amount of data, such as 20GB"),
+        ("checkpoint_size: 50GB", "", "checkpoint_size: the job saves no checkpoints; add `checkpoints: true`"),
         ("memory: 9000TB", "", "no type here has 9e+06 GB for the model (`memory`); relax that, or"),
         ("on: clowd", "", "unknown backend 'clowd': known: functions, local, "),
         ("", "resources: {infra: azzure}\n", "unknown cloud 'azzure': did you mean 'azure'?"),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from mlcd.catalog import load_rows
+from mlcd.catalog.files import write_rows
 from mlcd.cli import COMMANDS
 from mlcd.core.units import format_usd
 from mlcd.core.version import VERSION
@@ -192,6 +195,25 @@ def test_export_is_the_users_task_on_the_chosen_resources(mlcd: Mlcd, write_job:
     assert Path("task.yaml").read_text() == answer.out
     assert mlcd("export", "last", "--to", "skypilot", "--file", "two.yaml", "-o", "json").document == task
     assert Path("two.yaml").read_text() == answer.out
+
+
+def test_spot_offers_are_shown_by_zone_where_prices_of_zones_are_known(mlcd: Mlcd, home: Path) -> None:
+    known = {"us-east-1a": 0.06, "us-east-1b": 0.05}
+    rows = [row for row in load_rows("aws") if row.instance_type in ("c5.xlarge", "c5.2xlarge")]
+    write_rows(
+        home / "catalog" / "aws.csv",
+        [replace(row, spot_usd_by_zone=known if row.instance_type == "c5.xlarge" else {}) for row in rows],
+    )
+    listed = mlcd("offers", "--spot", "--cloud", "aws").out.splitlines()
+    assert [line.split()[:2] for line in listed if "c5." in line] == [
+        ["aws/us-east-1/us-east-1b", "c5.xlarge"],
+        ["aws/us-east-1/us-east-1a", "c5.xlarge"],
+        ["aws/us-east-1", "c5.2xlarge"],
+    ]
+    assert [line.split()[-2] for line in listed if "c5.xlarge" in line] == ["0.050", "0.060"]
+    assert mlcd("offers", "--cloud", "aws").out.count("c5.xlarge") == 1
+    (offer, _) = mlcd("offers", "--spot", "--cloud", "aws", "-o", "json").document["offers"]
+    assert offer["spot_usd_by_zone"] == known
 
 
 def test_offers_are_filtered_and_sorted(mlcd: Mlcd) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlcd_fixtures.skypilot import Fate, InMemory, Noon
 
+from mlcd.catalog import load_rows
+from mlcd.catalog.files import write_rows
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.skypilot.tagged import TaggedMachines
 from mlcd.core import drive
+from mlcd.core.configuration import Space
 from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Started
@@ -26,7 +31,24 @@ def home(tmp_path, monkeypatch) -> Path:
     return tmp_path / "home"
 
 
-def job(zones: tuple[str, ...] = ZONES, use_spot: object = "any") -> Job:
+WEST = ("us-west-2a", "us-west-2b")
+"""Of a region that costs a tenth more on demand, and a hundredth less on spot."""
+
+
+@pytest.fixture
+def two_regions(home) -> None:
+    rows = [row for row in load_rows("aws") if row.spot_usd_per_hour is not None]
+    west = [
+        replace(
+            row, region="us-west-2", usd_per_hour=1.1 * row.usd_per_hour, spot_usd_per_hour=0.99 * row.spot_usd_per_hour
+        )
+        for row in rows
+        if row.spot_usd_per_hour is not None
+    ]
+    write_rows(home / "catalog" / "aws.csv", [*west, *rows])
+
+
+def job(zones: tuple[str, ...] = ZONES, use_spot: object = "any", infra: str = "aws/us-east-1", **more: Any) -> Job:
     return Job(
         "digits",
         3e6,
@@ -35,9 +57,10 @@ def job(zones: tuple[str, ...] = ZONES, use_spot: object = "any") -> Job:
         checkpoints=True,
         task={
             "run": "python train.py",
-            "resources": {"infra": "aws/us-east-1", "use_spot": use_spot},
+            "resources": {"infra": infra, "use_spot": use_spot},
             "file_mounts": {"/checkpoints": {"name": "my-bucket", "mode": "MOUNT"}},
         },
+        **more,
     )
 
 
@@ -83,22 +106,93 @@ def test_without_zones_skypilot_chooses_one_of_the_region():
 
 
 def test_markets_are_priced_with_disk_and_address():
-    place = skypilot_cloud(job(), "", InMemory(Noon(), lambda task: 1.0), Noon())
-    (choice,) = place.space.choices
+    (choice,) = space_of(job()).choices
     assert {market.zone for market in choice.markets} == set(ZONES)
     for market in choice.markets:
         assert market.usd_per_hour == choice.offer.usd_per_hour or market.spot
         assert 0 < market.usd_per_hour <= choice.offer.usd_per_hour
 
 
+def space_of(asked: Job) -> Space:
+    return skypilot_cloud(asked, "", InMemory(Noon(), lambda task: 1.0), Noon()).space
+
+
+def test_zones_of_several_regions_are_markets_of_one_offer_each_at_its_own_prices(two_regions):
+    (choice,) = space_of(job((*WEST, *ZONES), infra="aws", checkpoint_gb=50.0)).choices
+    assert choice.offer.region == "us-east-1", "where it costs least on demand"
+    assert [(market.zone, market.spot) for market in choice.markets] == [
+        (zone, spot) for zone in (*WEST, *ZONES) for spot in (True, False)
+    ]
+    (west_spot, west), (spot, own) = (
+        [m.usd_per_hour for m in choice.markets if m.zone == z] for z in (WEST[0], ZONES[0])
+    )
+    assert own == choice.offer.usd_per_hour
+    assert west_spot < spot < own < west
+
+
+def test_a_zone_has_its_own_spot_price_where_that_is_known_and_else_that_of_the_region(home):
+    prices = {"us-east-1a": 0.05, "us-east-1c": 0.06}
+    rows = [replace(row, spot_usd_by_zone=prices) for row in load_rows("aws") if row.instance_type == "c5.xlarge"]
+    write_rows(home / "catalog" / "aws.csv", rows)
+    (choice,) = space_of(job(("us-east-1a", "us-east-1c"))).choices
+    spot, on_demand = ([m.usd_per_hour for m in choice.markets if m.spot is spot] for spot in (True, False))
+    assert spot[1] - spot[0] == pytest.approx(0.01), "disk and address are the same"
+    assert on_demand == [choice.offer.usd_per_hour] * 2
+    (row,) = rows
+    assert row.price(spot=True, zone="us-east-1a") == 0.05
+    assert row.price(spot=True, zone="us-east-1b") == row.spot_usd_per_hour
+    with pytest.raises(
+        UserError, match="no prices are known of 'us-east-1f', only of zones in us-east-1; did you mean"
+    ):
+        space_of(job(("us-east-1f",)))
+
+
+def test_moving_a_checkpoint_between_regions_has_its_price(two_regions):
+    (choice,) = space_of(job((*WEST, *ZONES), infra="aws", checkpoint_gb=50.0)).choices
+    for market in choice.markets:
+        other = "us-west-2" if market.region == "us-east-1" else "us-east-1"
+        assert market.move_usd == ((other, pytest.approx(50 * 0.02)),)
+    (choice,) = space_of(job((*WEST, *ZONES), infra="aws", checkpoint_gb=0.0)).choices
+    assert all(market.moved_from(region) == 0 for market in choice.markets for region in ("us-west-2", "us-east-1"))
+
+
+def test_a_launch_in_another_region_goes_there_and_pays_for_the_checkpoint(two_regions):
+    """Probes save work in us-east-1; spot is cheapest in us-west-2, which takes its machines back."""
+    account, orders = ran(job((WEST[0], *ZONES), infra="aws", checkpoint_gb=50.0), Fate(preempted_after_s=700.0))
+    assert account.ended is not None
+    assert account.ended.finished
+    assert orders[:2] == [("aws/us-west-2/us-west-2a", True), ("aws/us-east-1/us-east-1a", True)]
+    assert [rental.market.usd_per_launch for rental in account.history.rentals[:2]] == pytest.approx([1.0, 1.0])
+    for rental, run in list(zip(account.history.rentals, account.history.runs, strict=True))[:2]:
+        of_time = rental.market.usd_per_hour * run.seconds / 3_600
+        assert run.usd == pytest.approx(of_time + (rental.market.usd_per_launch or 0.0), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (job(WEST), r"zones: 'us-west-2a' is not in us-east-1, which `infra` asks for; name the cloud alone"),
+        (job((*WEST, *ZONES), infra="aws"), r"moving a checkpoint costs; say its size: `checkpoint_size: 50GB`"),
+    ],
+)
+def test_several_regions_are_asked_for_in_full(two_regions, asked, says):
+    with pytest.raises(UserError, match=says):
+        space_of(asked)
+
+
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
         (job(use_spot="maybe"), "use_spot: 'maybe': expected true, false or any"),
-        (job(zones=("eu-west-1a",)), "use_spot: any: no spot price is known"),
+        (
+            job(zones=("eu-west-1a",)),
+            "zones: no prices are known of 'eu-west-1a', only of zones in us-east-1; .*mlcd catalog refresh aws",
+        ),
+        (job(zones=("us-esat-1a",)), "did you mean 'us-east-1a'?"),
+        (job(zones=("us-east-1",)), "did you mean 'us-east-1a'?"),
         (job().asking(ScalingTask((1, 4), (64,))), "use_spot: any is for `mlcd train`; for `mlcd scale` say true"),
     ],
 )
 def test_a_market_that_cannot_be_is_refused_in_a_line(asked, says):
     with pytest.raises(UserError, match=says):
-        skypilot_cloud(asked, "", InMemory(Noon(), lambda task: 1.0), Noon())
+        space_of(asked)

@@ -1,10 +1,18 @@
 """What the catalogs offer of what a job asks for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from mlcd.catalog import CLOUDS, load_offers, load_rows, unknown_gpu
-from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.catalog import (
+    CLOUDS,
+    OfferRow,
+    egress_between_usd_per_gb,
+    load_offers,
+    load_rows,
+    regions_of,
+    unknown_gpu,
+)
+from mlcd.core.configuration import Offer, Space
 from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.job import Job
@@ -20,13 +28,20 @@ def infra(job: Job) -> tuple[str, str]:
 
 
 def priced(job: Job, clouds: tuple[str, ...]) -> tuple[Offer, ...]:
-    """What the catalogs of these clouds offer, in the job's region if it has one."""
+    """What the catalogs of these clouds offer, in the job's region if it has one.
+
+    Where the job names zones, each type once, in the region where it costs least on demand: it is as fast everywhere.
+    """
     _check_gpus(job)
     spot = bool(spot_of(job))
     offers, region = load_offers(clouds, spot=spot, directory=home() / "catalog"), infra(job)[1]
     if region and region not in {offer.region for offer in offers}:
         place = f"{', '.join(clouds)}/{region}"
         raise UserError(f"no prices of {place}; for aws: mlcd catalog refresh aws --region {region}")
+    if spot_of(job) is None and job.search.zones:
+        rows = _rows(clouds)
+        zones = _zones(job, rows)
+        return tuple(row.offer() for row in _cheapest(row for row in rows if row.region in zones))
     return tuple(offer for offer in offers if region in ("", offer.region))
 
 
@@ -41,30 +56,75 @@ def with_markets(
         return space
     if job.ask is not None:
         raise UserError(f"use_spot: any is for `mlcd train`; for `mlcd {job.ask.planner}` say true or false")
-    on_spot = {_machine(each): extras(each) for each in load_offers(clouds, spot=True, directory=home() / "catalog")}
-    choices = tuple(_with_spot(each, on_spot.get(_machine(each.offer)), job.search.zones) for each in space.choices)
+    rows = _rows(clouds)
+    zones = _zones(job, rows)
+    on_spot = {_machine(row): row for row in rows if row.spot_usd_per_hour is not None}
+
+    def markets(offer: Offer) -> Iterator[Market]:
+        named = zones or {offer.region: ("",)}
+        sold = {region: on_spot.get((offer.cloud, offer.instance_type, region)) for region in named}
+        return _markets(job, {region: row for region, row in sold.items() if row is not None}, named, extras)
+
+    choices = tuple(replace(choice, markets=tuple(markets(choice.offer))) for choice in space.choices)
     if not any(choice.markets for choice in choices):
         raise UserError("use_spot: any: no spot price is known of these types and zones; see mlcd offers --spot")
     return replace(space, choices=choices)
 
 
-def _with_spot(choice: Choice, spot: Offer | None, zones: tuple[str, ...]) -> Choice:
-    """With a spot and an on-demand market in each of the zones; without zones, in the region as a whole."""
-    if spot is None:
-        return choice
-    region, prices = choice.offer.region, {True: spot.usd_per_hour, False: choice.offer.usd_per_hour}
-    here = [zone for zone in zones if zone.startswith(region)] if zones else [""]
-    markets = tuple(Market(zone, on_spot, usd, region) for zone in here for on_spot, usd in prices.items())
-    return replace(choice, markets=markets)
+def _markets(
+    job: Job, rows: Mapping[str, OfferRow], zones: Mapping[str, tuple[str, ...]], extras: Callable[[Offer], Offer]
+) -> Iterator[Market]:
+    """On spot and on demand in each of the zones. `rows`: of one type, by region; the zone '' is any of a region."""
+    for region, row in rows.items():
+        move_usd = _move_usd(job, row.cloud, region, rows)
+        for zone in zones[region]:
+            for spot in (True, False):
+                offer = extras(row.offer(spot=spot, zone=zone))
+                yield Market(zone, spot, offer.usd_per_hour, region, offer.usd_per_launch, move_usd)
 
 
-def _machine(offer: Offer) -> tuple[str, str, str]:
-    return offer.cloud, offer.instance_type, offer.region
+def _move_usd(job: Job, cloud: str, region: str, regions: Iterable[str]) -> tuple[tuple[str, float], ...]:
+    """What it costs to bring the job's checkpoint to a region from each of the others."""
+    others = [each for each in regions if each != region] if job.checkpoints else []
+    if others and job.checkpoint_gb is None:
+        raise UserError("zones of several regions: moving a checkpoint costs; say its size: `checkpoint_size: 50GB`")
+    gb = job.checkpoint_gb or 0.0
+    return tuple((each, gb * egress_between_usd_per_gb(cloud, each, region)) for each in others)
+
+
+def _zones(job: Job, rows: Iterable[OfferRow]) -> Mapping[str, tuple[str, ...]]:
+    """The zones that the job names, by their region."""
+    known: dict[str, set[str]] = {}
+    for row in rows:
+        known.setdefault(row.region, set()).update(row.spot_usd_by_zone)
+    zones, asked = regions_of(job.search.zones, known), infra(job)[1]
+    if elsewhere := [zone for region, here in zones.items() for zone in here if asked not in ("", region)]:
+        several = "name the cloud alone there, such as `infra: aws`, for zones of several regions"
+        raise UserError(f"zones: '{elsewhere[0]}' is not in {asked}, which `infra` asks for; {several}")
+    return zones
+
+
+def _cheapest(rows: Iterable[OfferRow]) -> Iterable[OfferRow]:
+    """Of each type the row of the region where it costs least on demand, among those that have a spot price, too."""
+    chosen: dict[tuple[str, str], OfferRow] = {}
+    for row in rows:
+        best = chosen.setdefault((row.cloud, row.instance_type), row)
+        if (row.spot_usd_per_hour is None, row.usd_per_hour) < (best.spot_usd_per_hour is None, best.usd_per_hour):
+            chosen[row.cloud, row.instance_type] = row
+    return chosen.values()
+
+
+def _machine(row: OfferRow) -> tuple[str, str, str]:
+    return row.cloud, row.instance_type, row.region
+
+
+def _rows(clouds: Iterable[str]) -> tuple[OfferRow, ...]:
+    return tuple(row for cloud in clouds for row in load_rows(cloud, directory=home() / "catalog"))
 
 
 def _check_gpus(job: Job) -> None:
     """Say which GPU no catalog has, if that is all the job asks for."""
     names = accelerators_of(job)
-    known = {row.accelerator for cloud in CLOUDS for row in load_rows(cloud, directory=home() / "catalog")} - {""}
+    known = {row.accelerator for row in _rows(CLOUDS)} - {""}
     if names and not {name.lower() for name in names} & {name.lower() for name in known}:
         raise unknown_gpu(names, known)

@@ -38,9 +38,14 @@ def traffic_words(job: Job) -> str:
     """Whether what leaves the cloud's region is in the limit and in the prices: nobody here can measure it."""
     if job.on.partition(":")[0] == FUNCTIONS:
         return "Not counted: traffic out of a region."
-    if not job.egress_gb:
-        return "Not counted: traffic out of a region, unless the job file says how much (egress)."
-    return f"Counted: {job.egress_gb:,.4g} GB of traffic out of the region for each launch (egress)."
+    counted = []
+    if job.egress_gb:
+        counted.append(f"{job.egress_gb:,.4g} GB of traffic out of the region for each launch (egress)")
+    if job.checkpoint_gb and job.search.zones:
+        counted.append(f"{job.checkpoint_gb:,.4g} GB for each move to another region (checkpoint_size)")
+    said = [f"Counted: {' and '.join(counted)}."] if counted else []
+    unsaid = "Not counted: traffic out of a region, unless the job file says how much (egress)."
+    return " ".join(said if job.egress_gb else [*said, unsaid])
 
 
 def _total_words(job: Job) -> str:

@@ -94,6 +94,7 @@ class Block(Keys):
     memory: Gigabytes = None
     egress: Annotated[float, BeforeValidator(units.parse_traffic)] = Job.egress_gb
     checkpoints: Annotated[bool, BeforeValidator(units.parse_flag)] = False
+    checkpoint_size: Annotated[float | None, BeforeValidator(units.parse_traffic)] = None
     report: Annotated[str, BeforeValidator(_report)] = ""
     search: SearchBlock = SearchBlock()
     fingerprint: FingerprintBlock = FingerprintBlock()
@@ -103,6 +104,12 @@ class Block(Keys):
     def _blocks_go_with_the_rest(self) -> Block:
         for block in self.planner_blocks.values():
             block.check(self.work)
+        return self
+
+    @model_validator(mode="after")
+    def _a_size_is_that_of_checkpoints(self) -> Block:
+        if self.checkpoint_size and not self.checkpoints:
+            raise ValueError("checkpoint_size: the job saves no checkpoints; add `checkpoints: true`, once it does")
         return self
 
     @model_validator(mode="after")
@@ -155,6 +162,7 @@ class Block(Keys):
             ask=next(iter(blocks.values()), None),
             blocks=blocks,
             egress_gb=self.egress,
+            checkpoint_gb=self.checkpoint_size,
         )
 
 

@@ -12,7 +12,9 @@ doubles with each refusal in a row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.forecasts import slow_rates
@@ -22,6 +24,7 @@ from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Wait, Watch
 from mlcd.planners.ready import run_ended
+from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.market.guard import Guarded
 from mlcd.planners.train.market.protocol import Action, Held, Kind, Policy, State, Terms
 from mlcd.planners.train.market.seen import TOLERANCE_H, Seen
@@ -48,6 +51,8 @@ class RunOnMarket:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Rent, wait, or say how it ended. `job` is what is left of it."""
+        if not space.markets(self.configuration):  # no spot price of these machines is known
+            return RunToCompletion(self.configuration).next_step(job, space, history)
         last = history.current_runs[-1] if history.current_runs else None
         if last is not None and last.outcome is Outcome.OK:
             return run_ended(job, history, last)
@@ -58,8 +63,14 @@ class RunOnMarket:
         market = self._market(space, action)
         if market is None:
             return Wait(STEP_S, action.because or "nothing that is to be had is worth its price")
-        watch = self._watch(job, space, history, market)
-        return Apply(self.configuration, f"{market}: {action.because}", job.work_samples, watch, market=market)
+        watch, because = self._watch(job, space, history, market), f"{market}: {action.because}"
+        saved_in = next((each.region for each in space.markets(self.configuration) if each.zone == state.saved_in), "")
+        launched = replace(market, usd_per_launch=self._launch_usd(market, saved_in), move_usd=())
+        return Apply(self.configuration, because, job.work_samples, watch, market=launched)
+
+    def _launch_usd(self, market: Market, saved_in: str) -> float:
+        """What a launch costs besides its time, with the checkpoint in a region. It is booked with the launch."""
+        return self.configuration.rented(market).offer.usd_per_launch + market.moved_from(saved_in)
 
     def _market(self, space: Space, action: Action) -> Market | None:
         """The market of an action; None: nothing is rented."""
@@ -105,7 +116,6 @@ class RunOnMarket:
             if market.spot:
                 seen = seen.looked(market.zone, True, began_h).looked(market.zone, True, began_h + up_h)
         unsaved = done - saved if job.checkpoints else done
-        rentals = [each for each in history.rentals if each.came]
         markets = {each.zone: each for each in space.markets(self.configuration) if each.spot}
         return State(
             terms,
@@ -114,7 +124,7 @@ class RunOnMarket:
             min(max(0.0, unsaved) / rate / HOUR_S, terms.checkpoint_h),
             history.spent_usd + (so_far.usd if so_far is not None else 0.0),
             held,
-            market.zone if market is not None else rentals[-1].market.zone if rentals else None,
+            market.zone if market is not None else self._saved_in(space, history),
             tuple(self.configuration.rented(markets[zone]).usd_per_hour for zone in terms.zones),
             seen,
         )
@@ -135,10 +145,28 @@ class RunOnMarket:
         if job.goal.deadline_s is not None:
             deadline_h = job.goal.deadline_s / HOUR_S
         checkpoint_h = min(work_h, SAVED_EVERY_S / HOUR_S) if job.checkpoints else work_h
-        terms = Terms(
-            zones, deadline_h, work_h, changeover_h, STEP_S / HOUR_S, prices, job.goal.budget_usd, checkpoint_h
-        )
-        return terms, rate
+        terms = Terms(zones, deadline_h, work_h, changeover_h, STEP_S / HOUR_S, prices, None, checkpoint_h)
+        return self._with_fees(terms, job, space, history), rate
+
+    def _with_fees(self, terms: Terms, job: Job, space: Space, history: History) -> Terms:
+        """With the budget, and what launches cost besides their time, which is counted as the fee of a move.
+
+        With no checkpoint yet nothing is moved: what the first launch costs is taken off the budget until it is over.
+        """
+        markets = [each for each in space.markets(self.configuration) if each.spot]
+        fees = tuple(tuple(self._launch_usd(to, origin.region) for to in markets) for origin in markets)
+        budget_usd = job.goal.budget_usd
+        if budget_usd is not None and self._saved_in(space, history) is None:
+            budget_usd -= max(self._launch_usd(each, "") for each in markets)
+        return replace(terms, budget_usd=budget_usd, move_usd=fees if np.any(fees) else None)
+
+    def _saved_in(self, space: Space, history: History) -> str | None:
+        """The zone of the last launch; before the first, one of the region where probes have saved work."""
+        came = [rental.market.zone for rental in history.rentals if rental.came]
+        if came or not history.saved_samples:
+            return came[-1] if came else None
+        probed = self.configuration.offer.region
+        return next((each.zone for each in space.markets(self.configuration) if each.region == probed), None)
 
 
 def _begun_h(history: History) -> float:

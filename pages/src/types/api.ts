@@ -1178,6 +1178,10 @@ export interface components {
             price_date: string;
             /** @description Where they were read. */
             source: string;
+            /** @description Dollars an hour, on spot, in each zone of which that is known. */
+            spot_usd_by_zone?: {
+                [key: string]: number;
+            };
         };
         /**
          * Offers

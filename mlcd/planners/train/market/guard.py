@@ -25,6 +25,7 @@ from math import ceil, floor
 
 from mlcd.planners.train.market.protocol import Action, Held, Kind, Policy, State
 
+STAYS = "moving would leave too little for going on demand later"
 ROUNDING = 1e-6
 """In steps. So much is forgiven, or a sum of floating-point hours would be a step too long."""
 
@@ -49,6 +50,8 @@ class Guarded:
             action = Action(Kind.HOLD, because=f"{action.zone} was tried a moment ago")
         if is_safe(state, action):
             return action
+        if action.kind is Kind.SPOT and state.on_spot and is_safe(state, stay := Action(Kind.HOLD, because=STAYS)):
+            return stay
         zone = state.terms.fallback_zone(state.saved_in)
         return self._on_demand(state, Action(Kind.ON_DEMAND, zone, "on demand from here on just fits"))
 

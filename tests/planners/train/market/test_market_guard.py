@@ -102,6 +102,23 @@ def test_the_budget_is_kept_as_the_deadline_is() -> None:
     assert is_safe(state(8.0, terms=enough), Action(Kind.SPOT, "a"))
 
 
+class ToB:
+    """Wants to be on spot in b."""
+
+    name = "to-b"
+
+    def decide(self, state: State) -> Action:
+        return Action(Kind.SPOT, "b")
+
+
+@pytest.mark.parametrize(("budget_usd", "kind"), [(100.0, Kind.SPOT), (36.0, Kind.HOLD), (24.0, Kind.ON_DEMAND)])
+def test_a_move_whose_fee_is_not_in_the_budget_is_not_made(budget_usd: float, kind: Kind) -> None:
+    terms = replace(TERMS, budget_usd=budget_usd, move_usd=((0.0, 20.0), (20.0, 0.0)))
+    there = replace(state(8.0, held=Held("a", True, 0.0, 0.0), terms=terms), saved_in="a")
+    assert Guarded(ToB()).decide(there).kind is kind
+    assert is_safe(there, Action(Kind.SPOT, "b")) is (kind is Kind.SPOT)
+
+
 def test_a_second_launch_on_demand_is_not_made() -> None:
     class Restless:
         name = "restless"
