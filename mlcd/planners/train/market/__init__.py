@@ -1,5 +1,6 @@
 """Where a job's machines are bought: spot or on demand, in which zone, hour by hour, so that the deadline is kept."""
 
+from mlcd.planners.train.market.fallback import Fallback, fallback
 from mlcd.planners.train.market.greedy import Greedy
 from mlcd.planners.train.market.guard import Guarded, fits_now, is_safe
 from mlcd.planners.train.market.on_demand import OnDemandOnly
@@ -10,6 +11,7 @@ from mlcd.planners.train.market.uniform_progress import UniformProgress
 
 __all__ = [
     "Action",
+    "Fallback",
     "Greedy",
     "Guarded",
     "Held",
@@ -22,6 +24,7 @@ __all__ = [
     "State",
     "Terms",
     "UniformProgress",
+    "fallback",
     "fits_now",
     "from_history",
     "is_safe",
