@@ -45,20 +45,25 @@ class Fallback:
     """Those that could be had lately."""
     wait_h: float = 0.0
     """Infinite where nobody can say."""
+    chance: float = 1.0
+    """That machines come within the wait."""
     watched_h: float = 0.0
     share: float = 1.0
     """Of the starts in the hours watched: how many had machines within the wait."""
 
 
-def fallback(seen: Seen, zones: Sequence[str], now_h: float = 0.0, confidence: float = 0.99) -> Fallback:
-    """The wait that is enough for this share of starts. `seen`: looks at on-demand machines."""
+def fallback(
+    seen: Seen, zones: Sequence[str], now_h: float = 0.0, confidence: float = 0.99, most_h: float = inf
+) -> Fallback:
+    """The wait that is enough for this share of starts, or `most_h`. `seen`: looks at on-demand machines."""
     named = tuple(zone for zone in zones if could_be_had(seen, zone, now_h))
+    if not named:
+        return Fallback((), most_h, 0.0, 0.0, 0.0)
     watched = _watched(seen, named)
     hours, down = sum(each.hours for each in watched), [each.hours for each in watched if not each.up]
-    if not named:
-        return Fallback((), inf, hours, 0.0)
-    wait_h = _wait_h(down, hours, len(named), 1 - confidence)
-    return Fallback(named, wait_h, hours, 1 - (_beyond(down, wait_h) / hours if hours else 0.0))
+    wait_h = min(most_h, _wait_h(down, hours, len(named), 1 - confidence))
+    chance = 1 - chance_of_longer(down, hours, len(named), wait_h)
+    return Fallback(named, wait_h, chance, hours, 1 - (_beyond(down, wait_h) / hours if hours else 0.0))
 
 
 def could_be_had(seen: Seen, zone: str, now_h: float) -> bool:
