@@ -82,8 +82,8 @@ def looks_of(lines: Sequence[Line]) -> Iterator[Look]:
         if not offer.region or nobody_saw:
             continue
         market = order.market or Market(offer.zone, offer.spot, offer.usd_per_hour, offer.region)
-        at = line.written_at - timedelta(seconds=m.seconds)
-        yield Look(at, started.job.on, offer.cloud, Rental.of(market, m, line.elapsed_s))
+        rental = Rental.of(market, m, line.elapsed_s)
+        yield Look(lines[0].written_at + timedelta(seconds=rental.began_s), started.job.on, offer.cloud, rental)
 
 
 def looks_in(ledger: Ledger) -> list[Look]:
