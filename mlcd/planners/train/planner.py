@@ -109,8 +109,8 @@ class Train(Planner):
         return RunToCompletion(decision.configuration)
 
     def tell(self, account: Account) -> Additions | None:
-        """Where the job was rented, if that was decided as it ran."""
-        if not account.history.rentals:
+        """Where the job was rented, if that was decided as it ran, and what its certificate counts on."""
+        if not account.history.rentals and not account.history.rentals_before:
             return None
         from mlcd.planners.train.rentals import rentals_shown
 

@@ -272,3 +272,39 @@ def test_a_machine_that_was_held_tells_of_the_whole_time() -> None:
     up, down = looks([held], 0.0, LONGEST_PAUSE_S).of(ZONES[0])
     assert (up.from_h, up.to_h) == (-10.0, -2.0)
     assert (down.up, down.sharp) == (False, True)
+
+
+def decided(asked: Job, earlier: tuple[Rental, ...]) -> Account:
+    book = begun(asked, before=earlier)
+    assert isinstance(book.clock, VirtualClock)
+    search(NetValue(1), asked, SPACE, TrainingProfiler(Simulated(book.clock, 1, NO_SPOT)), book)
+    return book.account
+
+
+def test_a_certificate_says_what_it_counts_on_where_on_demand_machines_were_refused() -> None:
+    always = [before(zone, True, ago_h / 4, spot=False) for ago_h in range(8 * 24) for zone in ZONES[1:]]
+    refused = [before(zone, False, 60.0, spot=False) for zone in ZONES]
+    shown = PLANNER.tell(decided(job(400.0, 1_000.0), (*refused, *always)))
+    assert shown is not None
+    (fact,) = shown.facts
+    assert fact.label == "Certified if"
+    assert fact.value.startswith("2 x g5.xlarge can be had on demand within ")
+    assert fact.value.endswith(" in one of 2 zones (us-east-1b, us-east-1c)")
+    seen, expected, budget = fact.hint.split("; ")
+    assert seen == "in the 2 d seen, 100 % of starts were"
+    assert (expected, budget) == ("99 % are expected to", "the budget holds regardless")
+
+
+def test_a_certificate_says_if_too_little_time_is_left_for_scarce_machines() -> None:
+    earlier = (before(ZONES[0], False, 2.0, spot=False), before(ZONES[1], True, 1.0, spot=False))
+    shown = PLANNER.tell(decided(job(40.0), earlier))
+    assert shown is not None
+    assert "starts were seen too seldom" in shown.facts[0].hint
+    assert "99 % would need a later deadline or more zones" in shown.facts[0].hint
+    none = PLANNER.tell(decided(job(40.0), earlier[:1]))
+    assert none is not None
+    assert none.facts[0].hint == "none had any when it was last asked"
+
+
+def test_a_certificate_says_nothing_of_machines_that_nobody_was_refused() -> None:
+    assert PLANNER.tell(decided(job(40.0), (before(ZONES[1], True, 1.0, spot=False),))) is None
