@@ -2,9 +2,9 @@
 
 No collection has asked for on-demand machines, so recorded spot markets stand for them: all nodes in one zone, or none.
 At several moments the time before is what was seen; a wait is stated that is to be enough for 99 % of starts; every
-tick after it, up to two days, is a start, and had machines in one of the zones within the wait, or not. Starts whose
-end is not in the trace do not count. The constants of `fallback.py` were chosen on the first half of each market; what
-is learned at a moment of the second half is everything before it.
+tick after it, up to two days, is a start, and had machines in one of the zones within the wait, or not. Starts so late
+that the trace ends before the wait does are left out, however they went. The constants of `fallback.py` were chosen on
+the first half of each market; what is learned at a moment of the second half is everything before it.
 
 Then what the reserve costs: `pace` on windows of all 16 H100, with so many hours kept for on-demand machines that in
 fact are there, as a share of on-demand only.
@@ -16,7 +16,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import isinf
+from math import floor
 from pathlib import Path
 from typing import Any
 
@@ -48,28 +48,29 @@ class Stated:
     """What was enough for 99 % of the starts seen, without anything added."""
     starts: int
     kept: int
+    usual_kept: int
+    """How many had machines within the usual wait."""
     worst_day: float
 
 
 def stated(market: Market, zones: Sequence[int], now: int, end: int) -> Stated | None:
-    """None where no wait can be stated, or no start has its end in the trace."""
+    """None where no wait can be stated, or the trace, up to `end`, is too short to see one."""
     names = [market.zones[z] for z in zones]
     seen = from_history(names, market.up[:now][:, zones].tolist(), market.tick_h)
     promise = fallback(seen, names)
-    if isinf(promise.wait_h):
+    if not promise.is_stated:
         return None
     counted = [zones[names.index(name)] for name in promise.zones]
     together = np.asarray(market.up[:end][:, counted].any(axis=1))
     before, after = together[:now], together[now:]
-    waits, left = waits_h(after, market.tick_h), np.arange(len(after), 0, -1) * market.tick_h
-    known = np.isfinite(waits) | (left > promise.wait_h)
-    if not known.any():
+    starts_then = min(round(AFTER_H / market.tick_h), floor((end - now) - promise.wait_h / market.tick_h))
+    if starts_then <= 0:
         return None
-    kept = waits[known] <= promise.wait_h + 1e-9
-    days = np.arange(len(after))[known] * market.tick_h // 24
+    waits = waits_h(after, market.tick_h)[:starts_then]
+    kept, days = waits <= promise.wait_h + 1e-9, np.arange(starts_then) * market.tick_h // 24
     worst = min(float(kept[days == day].mean()) for day in np.unique(days))
     usual = float(np.quantile(np.minimum(waits_h(before, market.tick_h), now * market.tick_h), 0.99))
-    return Stated(promise.wait_h, usual, len(kept), int(kept.sum()), worst)
+    return Stated(promise.wait_h, usual, len(kept), int(kept.sum()), int((waits <= usual + 1e-9).sum()), worst)
 
 
 def waits_h(up: Array, tick_h: float) -> Array:
@@ -79,26 +80,31 @@ def waits_h(up: Array, tick_h: float) -> Array:
 
 
 def moments(market: Market, half: int) -> Iterator[tuple[int, int]]:
-    """Where a wait is stated, and the end of the starts after it, of one half of the trace."""
+    """Where a wait is stated, and the end of what is looked at, of one half of the trace."""
     middle, last = len(market.up) // 2, len(market.up)
     first, end = (round(LEAST_H / market.tick_h), middle) if half == 1 else (middle, last)
     for now in range(first, end - round(EVERY_H / market.tick_h) + 1, round(EVERY_H / market.tick_h)):
-        yield now, min(end, now + round(AFTER_H / market.tick_h))
+        yield now, end
 
 
-def row(market: Market, zones: int, half: int) -> str:
-    """A line of the table: over all sets of so many zones."""
-    asked = [(s, *m) for s in combinations(range(len(market.zones)), zones) for m in moments(market, half)]
-    answers = [stated(market, *each) for each in asked]
-    found = [answer for answer in answers if answer is not None]
+def answers(market: Market, zones: int, half: int) -> list[Stated | None]:
+    """Of all sets of so many zones, at all moments."""
+    sets = combinations(range(len(market.zones)), zones)
+    return [stated(market, each, *moment) for each in sets for moment in moments(market, half)]
+
+
+def row(name: str, asked: Sequence[Stated | None]) -> str:
+    """A line of the table."""
+    found = [each for each in asked if each is not None]
     if not found:
-        return f"{zones:5}  {len(asked):6}       0"
-    asked_for, kept = sum(each.starts for each in found), sum(each.kept for each in found)
-    waits, usual = [each.wait_h for each in found], [each.usual_h for each in found]
-    good = float(np.mean([each.worst_day >= 0.97 for each in found]))
+        return f"{name:>5}  {len(asked):5}       0"
+    starts = sum(each.starts for each in found)
+    kept, usual_kept = (100 * sum(kept) / starts for kept in zip(*((e.kept, e.usual_kept) for e in found), strict=True))
+    waits, good = [each.wait_h for each in found], np.mean([each.worst_day >= 0.97 for each in found])
+    usual_h = np.median([each.usual_h for each in found])
     return (
-        f"{zones:5}  {len(asked):6}  {len(found):6}  {100 * kept / asked_for:6.2f} %  {np.median(waits):8.2f}  "
-        f"{np.mean(waits):8.2f}  {np.median(usual):8.2f}  {100 * good:6.0f} %"
+        f"{name:>5}  {len(asked):5}  {len(found):6}  {starts:8}  {kept:6.2f} %  {np.median(waits):6.2f}"
+        f"  {np.mean(waits):6.2f}    {100 * good:3.0f} %      {usual_kept:6.2f} %  {usual_h:6.2f}"
     )
 
 
@@ -141,12 +147,15 @@ def main() -> None:
     parser.add_argument("--half", type=int, choices=(1, 2), default=2)
     asked = parser.parse_args()
     found = dict(markets(asked.folder))
-    print("zones  stated  finite    within    wait, h: median, mean   99 % before   no day below 97 %")
+    print(
+        "zones  asked  stated    starts    within  wait, h: median, mean  no day < 97 %  without prior: within, median"
+    )
     for name, market in found.items():
         print(f"{name}: half {asked.half}")
-        for zones in ZONES:
-            if zones <= len(market.zones):
-                print(row(market, zones, asked.half), flush=True)
+        by_zones = {zones: answers(market, zones, asked.half) for zones in ZONES if zones <= len(market.zones)}
+        for zones, stated_waits in by_zones.items():
+            print(row(str(zones), stated_waits))
+        print(row("all", [each for stated_waits in by_zones.values() for each in stated_waits]), flush=True)
     print(f"h kept  cost over on-demand only at deadline / work = {', '.join(map(str, WINDOWS.ratios))}")
     price_of_a_reserve(found["h100x16, all"])
 

@@ -63,8 +63,11 @@ def _evidence(counted_on: Fallback, goal: Goal) -> str:
         hours, share = format_duration(counted_on.watched_h * HOUR_S), _percent(counted_on.share)
         said = [f"in the {hours} seen, {share} of starts were" if counted_on.watched_h >= LEAST_H else SELDOM]
         said.append(f"{_percent(counted_on.chance)} are expected to")
-        if counted_on.chance < goal.confidence - 1e-6:
-            said.append(f"{format_confidence(goal.confidence)} would need a later deadline or more zones")
+        if not counted_on.is_stated:
+            sure = format_confidence(goal.confidence)
+            said.append(
+                f"{sure} cannot be promised without a later deadline, more zones, or more launches to learn from"
+            )
     return "; ".join([*said, "the budget holds regardless"] if goal.budget_usd is not None else said)
 
 

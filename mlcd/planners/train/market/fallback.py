@@ -14,6 +14,7 @@ Symbols   T       hours watched: at least one of the zones was looked at
 
 The prior is the mean over the zones of recorded markets, in the first half of each (`benchmarks/spot_capacity.py`);
 several zones were short of machines together about as often as by chance. Only zones that could be had lately count.
+A wait that is longer than a tenth of T is not stated: it was seen out too seldom to know.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ PRIOR_H = 12.0
 MISSING = 0.5
 RETURN_H = 4.0
 RETURN_POWER = 0.8
+SEEN_OUT = 10.0
+"""The hours watched are to be so many times the wait."""
 LONGEST_H = 1_000.0
 """A wait that is longer cannot be told from one without an end."""
 
@@ -45,10 +48,12 @@ class Fallback:
     """Those that could be had lately."""
     wait_h: float = 0.0
     """Infinite where nobody can say."""
-    chance: float = 1.0
-    """That machines come within the wait."""
+    is_stated: bool = False
+    """Whether the wait is enough for the share of starts that was asked for. Else it is as long as it may be."""
+    chance: float = 0.0
+    """That machines come within the wait, as far as can be said."""
     watched_h: float = 0.0
-    share: float = 1.0
+    share: float = 0.0
     """Of the starts in the hours watched: how many had machines within the wait."""
 
 
@@ -58,12 +63,14 @@ def fallback(
     """The wait that is enough for this share of starts, or `most_h`. `seen`: looks at on-demand machines."""
     named = tuple(zone for zone in zones if could_be_had(seen, zone, now_h))
     if not named:
-        return Fallback((), most_h, 0.0, 0.0, 0.0)
+        return Fallback(wait_h=most_h)
     watched = _watched(seen, named)
     hours, down = sum(each.hours for each in watched), [each.hours for each in watched if not each.up]
-    wait_h = min(most_h, _wait_h(down, hours, len(named), 1 - confidence))
+    needed_h = _wait_h(down, hours, len(named), 1 - confidence)
+    is_stated = needed_h <= min(most_h, hours / SEEN_OUT)
+    wait_h = needed_h if is_stated else most_h
     chance = 1 - chance_of_longer(down, hours, len(named), wait_h)
-    return Fallback(named, wait_h, chance, hours, 1 - (_beyond(down, wait_h) / hours if hours else 0.0))
+    return Fallback(named, wait_h, is_stated, chance, hours, 1 - _beyond(down, wait_h) / hours if hours else 0.0)
 
 
 def could_be_had(seen: Seen, zone: str, now_h: float) -> bool:

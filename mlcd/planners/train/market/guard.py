@@ -59,8 +59,8 @@ class Guarded:
         """A second launch on demand would take another changeover, and a dear zone may pass the budget: neither."""
         if state.on_demand:
             return Action(Kind.HOLD, because=action.because)
-        if state.terms.fallback_wait_h > 0 and not _in_time(state, _steps_needed(state), 0):
-            return _whatever_works(state)
+        if not _in_time(state, _steps_needed(state), 0):
+            return _whatever_works(state, action)
         if (zone := _fallback_now(state, action.zone)) is not None:
             return Action(Kind.ON_DEMAND, zone, action.because)
         return Action(Kind.HOLD, because="no zone has on-demand machines; they are asked again")
@@ -152,23 +152,22 @@ def _can_pay(state: State, needed: int, origin: str | None, zone: str, before_us
 def _fallback_now(state: State, wanted: str | None) -> str | None:
     """Where on-demand is asked for now: as wanted, or in the cheapest zone; the next one where that has none."""
     zones, needed = state.terms.by_on_demand_cost(state.saved_in), _steps_needed(state, unsaved_h=state.unsaved_h)
-    payable = [zone for zone in zones if _can_pay(state, needed, state.saved_in, zone)]
-    if state.terms.fallback_wait_h == 0:  # the money for the first one was kept
-        payable = [zones[0], *payable]
+    payable = [zone for zone in zones if _can_pay(state, needed, state.saved_in, zone)] or zones[:1]
     if wanted is not None and state.terms.budget_usd is None:
         payable = [wanted, *payable]
     return next((zone for zone in payable if not state.refused_on_demand(zone)), None)
 
 
-def _whatever_works(state: State) -> Action:
-    """On-demand machines did not come within the wait. What works is kept, or taken, as long as there is money."""
-    cheap = [zone for zone in state.terms.zones if _can_pay_step(state, zone)]
-    if state.held is not None and state.held.zone in cheap:
+def _whatever_works(state: State, action: Action) -> Action:
+    """On demand would be late. Where it can be scarce, what works is kept, or taken, as long as there is money."""
+    zone, scarce = _fallback_now(state, action.zone), state.terms.fallback_zones is not None
+    cheap = [each for each in state.terms.zones if _can_pay_step(state, each)]
+    if scarce and state.held is not None and state.held.zone in cheap:
         return Action(Kind.HOLD, because="on demand would be late; what works is kept")
-    if (zone := _fallback_now(state, None)) is not None:
-        return Action(Kind.ON_DEMAND, zone, "on demand did not come in time; it is taken all the same")
-    if (zone := next((zone for zone in cheap if not state.refused(zone)), None)) is not None:
-        return Action(Kind.SPOT, zone, "no zone has on-demand machines; whatever works is taken")
+    if zone is not None and (not scarce or _can_pay(state, _steps_needed(state), state.saved_in, zone)):
+        return Action(Kind.ON_DEMAND, zone, action.because)
+    if scarce and (spot := next((each for each in cheap if not state.refused(each)), None)) is not None:
+        return Action(Kind.SPOT, spot, "no zone has on-demand machines; whatever works is taken")
     return Action(Kind.WAIT, because="no zone has machines")
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.planners.train.market import Seen, fallback, from_history
-from mlcd.planners.train.market.fallback import PRIOR_H, chance_of_longer
+from mlcd.planners.train.market.fallback import PRIOR_H, SEEN_OUT, chance_of_longer
 
 STEP_H = 0.25
 ZONES = ("a", "b", "c")
@@ -38,6 +38,10 @@ def test_the_wait_is_the_shortest_that_is_enough_over_the_zones_together(
     down, hours = stretches(table), (len(table) - 1) * STEP_H
     assert found.zones == ZONES
     assert found.watched_h == pytest.approx(hours)
+    assert found.is_stated is (chance_of_longer(down, hours, 3, hours / SEEN_OUT) <= 1 - share)
+    if not found.is_stated:
+        assert math.isinf(found.wait_h)
+        return
     assert chance_of_longer(down, hours, 3, found.wait_h) <= 1 - share + 1e-9
     if found.wait_h > 0:
         assert chance_of_longer(down, hours, 3, 0.999 * found.wait_h) > 1 - share
@@ -52,16 +56,19 @@ def test_a_surer_wait_is_longer(table: list[tuple[bool, bool, bool]]) -> None:
 
 
 def test_the_more_is_watched_without_a_refusal_the_shorter_is_the_wait() -> None:
-    days = [
-        fallback(from_history(("a", "b"), [(True, True)] * round(24 * n / STEP_H), STEP_H), ("a", "b")) for n in (1, 7)
-    ]
-    assert days[0].wait_h > days[1].wait_h > 0
-    assert days[1].share == 1.0
+    always = [from_history(ZONES, [(True, True, True)] * round(24 * days / STEP_H), STEP_H) for days in (3, 5)]
+    three, five = (fallback(seen, ZONES) for seen in always)
+    assert three.wait_h > five.wait_h > 0
+    assert five.share == 1.0
+    assert five.chance == pytest.approx(0.99, abs=1e-4)
 
 
 def test_two_days_do_not_say_much_of_one_zone() -> None:
     always = from_history(("a",), [(True,)] * round(48 / STEP_H), STEP_H)
-    assert fallback(always, ("a",)).wait_h > 24
+    assert math.isinf(fallback(always, ("a",)).wait_h)
+    most = fallback(always, ("a",), most_h=5.0)
+    assert (most.wait_h, most.is_stated) == (5.0, False)
+    assert 0.9 < most.chance < 0.99
 
 
 def test_a_zone_that_could_not_be_had_lately_does_not_count() -> None:

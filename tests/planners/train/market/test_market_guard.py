@@ -73,7 +73,8 @@ def test_a_deadline_is_kept_where_on_demand_machines_come_within_the_stated_wait
 def test_the_budget_is_kept_where_on_demand_machines_do_not_come(
     seed: int, mood: str, wait_h: float, reckless: bool
 ) -> None:
-    terms = replace(hostile_terms(seed), fallback_wait_h=wait_h)
+    terms = hostile_terms(seed)
+    terms = replace(terms, fallback_wait_h=wait_h, fallback_zones=terms.zones[:1])
     never = Scarce(mood, seed, terms, most=10_000)
     played = play(Guarded(Reckless(seed) if reckless else Pace()), never, terms)
     assert terms.budget_usd is None or played.cost_usd <= terms.budget_usd * (1 + 1e-9)
@@ -102,7 +103,10 @@ def test_the_fallback_is_asked_for_first_where_it_could_be_had_lately() -> None:
 
 
 def test_whatever_works_is_taken_once_the_wait_was_not_enough() -> None:
-    terms, none = replace(TERMS, fallback_wait_h=1.0), Seen().looked("a", False, 0.5).looked("b", False, 0.5)
+    terms, none = (
+        replace(TERMS, fallback_wait_h=1.0, fallback_zones=("a",)),
+        Seen().looked("a", False, 0.5).looked("b", False, 0.5),
+    )
     late = replace(state(9.4, 0.5, terms=terms), seen_on_demand=none)
     assert Guarded(OnDemandOnly()).decide(late).kind is Kind.SPOT
     working = replace(late, held=Held("a", True, 0.0, 0.0))
