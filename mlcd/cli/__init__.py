@@ -41,6 +41,7 @@ COMMANDS = {
     "plan": ("mlcd.cli.plan:plan", "Preview a search, at no cost."),
     "what-if": ("mlcd.cli.what_if:what_if", "Decide again from the stored probes, at no cost."),
     "offers": ("mlcd.cli.offers:offers", "The catalog: instance types and prices, filtered and sorted."),
+    "spot": ("mlcd.cli.spot:spot", "Where machines could be had, as all runs have seen it."),
     "operators": ("mlcd.cli.operators:operators", "The operators of an ONNX model, and their share of its time."),
     "runs": ("mlcd.cli.runs:runs", "All runs: goal, state, what they chose and what they cost."),
     "show": ("mlcd.cli.runs:show", "A run: its probes, its decision, its outcome."),

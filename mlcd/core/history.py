@@ -29,7 +29,8 @@ class Refusal:
 class Rental:
     """A launch on a market, in seconds since the run began: what it tells of that market.
 
-    `came`: whether there were machines; else they were asked for in vain.
+    `came`: whether there were machines; else they were asked for in vain. `startup_s`: 0 where nobody saw it. Those of
+    earlier runs are before 0.
     """
 
     market: Market
@@ -37,6 +38,30 @@ class Rental:
     ended_s: float
     came: bool
     outcome: Outcome
+    instance_type: str = ""
+    nodes: int = 0
+    startup_s: float = 0.0
+    usd: float = 0.0
+
+    @staticmethod
+    def of(market: Market, launched: Measurement, ended_s: float) -> Rental:
+        """What a launch that ended then has shown."""
+        return Rental(
+            market,
+            ended_s - launched.seconds,
+            ended_s,
+            launched.outcome is not Outcome.LAUNCH_FAILED,
+            launched.outcome,
+            launched.configuration.offer.instance_type,
+            launched.configuration.nodes,
+            launched.startup_s,
+            launched.usd,
+        )
+
+    @property
+    def refused(self) -> bool:
+        """Whether the cloud had no such machines: nothing came, and nothing is billed."""
+        return not self.came and self.usd == 0
 
     @property
     def taken_back(self) -> bool:
@@ -53,7 +78,8 @@ class History:
     that a search starts from, as plain data. `ended_runs`, `ended_probes`: so many of `runs` and of
     `measurements` are from before the user went on with a run that had ended, or changed its limits. `saved_before`:
     what the checkpoint held that the run began with. `seen_before`: how far launches of one configuration differed in
-    earlier runs at the same place. `rentals`: the launches that were rented on a market.
+    earlier runs at the same place. `rentals`: the launches that were rented on a market; `rentals_before`: those of
+    earlier runs.
     """
 
     measurements: tuple[Measurement, ...] = ()
@@ -68,6 +94,7 @@ class History:
     saved_before: float = 0.0
     seen_before: LogLikelihoods = NOTHING_SEEN
     rentals: tuple[Rental, ...] = ()
+    rentals_before: tuple[Rental, ...] = ()
 
     @property
     def current_runs(self) -> tuple[Measurement, ...]:

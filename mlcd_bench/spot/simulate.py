@@ -13,7 +13,8 @@ where these say it:
 4. Every launch, on spot or on demand, first takes the changeover time, billed, without work, also over several ticks;
    what is left of it is gone when the machine is lost or given back. The first launch takes it, too.
 5. A launch away from the checkpoint's zone pays the fee for moving it, at once. The first launch pays none.
-6. One machine is held at a time. On-demand is always to be had, at the price of its zone. Waiting costs nothing.
+6. One machine is held at a time. On-demand is always to be had, at the price of its zone, unless the weather says
+   otherwise; what is held is given back before it is tried. Waiting costs nothing.
 7. The deadline is counted in whole ticks: those that fit into it.
 """
 
@@ -23,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from math import floor
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,15 @@ class Weather(Protocol):
         ...
 
 
+@runtime_checkable
+class ScarceOnDemand(Protocol):
+    """Weather in which on-demand machines may be missing, too."""
+
+    def has_on_demand(self, tick: int, zone: int) -> bool:
+        """Whether on-demand machines are to be had in this tick."""
+        ...
+
+
 class Recorded:
     """The weather of a trace."""
 
@@ -94,7 +104,9 @@ def play(policy: Policy, weather: Weather, terms: Terms, seen: Seen | None = Non
     timeline: list[tuple[int, str | None, str]] = []
     for tick in range(whole_ticks(terms)):
         state = replace(state, now_h=tick * d, spot_usd_h=weather.spot_usd_h(tick))
-        state = _decided(policy, _after_losses(state, tick, weather), partial(weather.is_up, tick, state=state))
+        has_on_demand = partial(weather.has_on_demand, tick) if isinstance(weather, ScarceOnDemand) else always
+        is_up = partial(weather.is_up, tick, state=state)
+        state = _decided(policy, _after_losses(state, tick, weather), is_up, has_on_demand)
         held = state.held
         if held is None:
             timeline.append((tick, None, "wait"))
@@ -125,17 +137,26 @@ def _after_losses(state: State, tick: int, weather: Weather) -> State:
     )
 
 
-def _decided(policy: Policy, state: State, is_up: Callable[[int], bool]) -> State:
+def always(zone: int) -> bool:
+    """On-demand machines are there."""
+    return True
+
+
+def _decided(policy: Policy, state: State, is_up: Callable[[int], bool], has_on_demand: Callable[[int], bool]) -> State:
     """Rule 2: the policy's decision, asked again after every try in vain."""
-    for _ in range(len(state.terms.zones) + 2):
+    for _ in range(2 * len(state.terms.zones) + 2):
         action = policy.decide(state)
         if action.kind is Kind.HOLD:
             return state
         if action.kind is Kind.WAIT:
             return replace(state, held=None, unsaved_h=0.0)
-        if action.kind is Kind.ON_DEMAND:
-            return _launched(state, action)
         assert action.zone is not None
+        if action.kind is Kind.ON_DEMAND:
+            if has_on_demand(state.terms.zones.index(action.zone)):
+                return _launched(state, action)
+            tried = state.seen_on_demand.looked(action.zone, False, state.now_h)
+            state = replace(state, seen_on_demand=tried, held=None, unsaved_h=0.0)
+            continue
         if state.held is not None and state.held.is_spot and state.held.zone == action.zone:
             return state
         if is_up(state.terms.zones.index(action.zone)):

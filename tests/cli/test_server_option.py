@@ -137,6 +137,7 @@ READING = (
     ("offers", "--instances", "c5.*", "-o", "json"),
     ("models",),
     ("models", "-o", "json"),
+    ("spot", "history"),
 )
 
 

@@ -14,7 +14,7 @@ Prices jump by factors of up to ten at random ticks, also above on-demand.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mlcd.planners.train.market import Action, Kind, State, Terms
 
@@ -118,3 +118,38 @@ def hostile_terms(seed: int) -> Terms:
         checkpoint_h=draw.choice((0.0, 0.0, 0.25, 1.0)),
         move_usd=fees,
     )
+
+
+@dataclass
+class Scarce(Hostile):
+    """The same, with on-demand machines that may be missing: never for longer than `most` ticks in all zones at once.
+
+    They come back in one zone of the fallback only, mostly for one tick only.
+    """
+
+    most: int = 0
+
+    def has_on_demand(self, tick: int, zone: int) -> bool:
+        """Always in the last tick of so many, perhaps before."""
+        draw = random.Random(self.seed * 1_000_003 + tick // (self.most + 1))
+        named = self.terms.fallback_zones or self.terms.zones
+        there = draw.randint(0, self.most) if draw.random() < 0.5 else self.most
+        return tick % (self.most + 1) >= there and self.terms.zones[zone] == draw.choice(named)
+
+
+def scarce_terms(seed: int) -> tuple[Terms, int]:
+    """A small job with time for a wait, and the longest time, in ticks, for which `Scarce` may have no machines."""
+    draw, terms = random.Random(seed), hostile_terms(seed)
+    most = draw.randint(1, 8)
+    named = terms.zones[: draw.randint(1, len(terms.zones))]
+    budget = terms.budget_usd
+    if budget is not None:
+        budget *= max(terms.on_demand_usd_h) / min(terms.on_demand_usd_h)
+    scarce = replace(
+        terms,
+        deadline_h=terms.deadline_h + most * terms.step_h,
+        budget_usd=budget,
+        fallback_wait_h=most * terms.step_h,
+        fallback_zones=named,
+    )
+    return scarce, most

@@ -13,7 +13,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.history import History, Refusal, Rental
 from mlcd.core.job import Job
 from mlcd.core.launch_spread import NOTHING_SEEN
-from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.measurement import Measurement
 from mlcd.core.payload import Ask
 
 
@@ -116,6 +116,7 @@ class Account:
                 known = replace(history, known=entry.known, learned=entry.learned, saved_before=entry.saved_samples)
                 if len(entry.seen_before) == len(NOTHING_SEEN):  # or it was written by an MLCD that counted otherwise
                     known = replace(known, seen_before=entry.seen_before)
+                known = replace(known, rentals_before=entry.rentals_before)
                 return replace(now, started=entry, history=known)
             case kinds.Reserved():
                 if any(other.launch.round != entry.launch.round for other in self.open):
@@ -178,9 +179,7 @@ class Account:
             spent_usd=self.history.spent_usd + entry.measurement.usd,
         )
         if (market := entry.launch.market) is not None:
-            m, ended_s = entry.measurement, history.elapsed_s
-            came = m.outcome is not Outcome.LAUNCH_FAILED
-            rental = Rental(market, ended_s - m.seconds, ended_s, came, m.outcome)
+            rental = Rental.of(market, entry.measurement, history.elapsed_s)
             history = replace(history, rentals=(*history.rentals, rental))
         rounds = self.rounds if left else self.rounds + 1
         return replace(self, history=history, open=left, launches=self.launches + 1, rounds=rounds)

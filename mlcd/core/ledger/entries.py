@@ -20,6 +20,7 @@ from mlcd.core.clock import Clock
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.database.schema import entries as table
 from mlcd.core.decision import Decision
+from mlcd.core.history import Rental
 from mlcd.core.job import Goal, Job
 from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods
 from mlcd.core.measurement import Measurement
@@ -39,6 +40,7 @@ class Started:
     `learned`: the stored model that a search starts from, and `lesson`, whose it is. `begun_from`: the run
     whose checkpoint this one begins with, and `saved_samples`, what that holds: done, and paid for there.
     `seen_before`: how far launches of one configuration differed in earlier runs at the same place.
+    `rentals_before`: where and when their machines could be had.
     """
 
     job: Job
@@ -52,6 +54,7 @@ class Started:
     begun_from: str = ""
     saved_samples: float = 0.0
     seen_before: LogLikelihoods = NOTHING_SEEN
+    rentals_before: tuple[Rental, ...] = ()
     kind: Literal["started"] = "started"
 
 

@@ -117,14 +117,17 @@ class Ledger(Submissions):
             with suppress(LedgerCorrupt):
                 yield self.account(f"{stem(name)}-{number}")
 
-    def accounts_at(self, on: str, most: int, owner: str | None = None) -> Iterator[Account]:
-        """Where the runs at a place stand, the newest first, without damaged ones. `owner`: only this member's."""
+    def runs_at(self, on: str, most: int, owner: str | None = None) -> list[str]:
+        """The newest runs at a place, the newest first. `owner`: only this member's."""
         begun = select(table.c.run).where(table.c.kind == "started", table.c.because.endswith(on, autoescape=True))
         if owner is not None:
             begun = begun.where(table.c.run.in_(select(run_table.c.name).where(run_table.c.owner == owner)))
         with self.database.read() as connection:
-            names = connection.execute(begun.order_by(table.c.seq.desc()).limit(most)).scalars().all()
-        for name in names:
+            return list(connection.execute(begun.order_by(table.c.seq.desc()).limit(most)).scalars())
+
+    def accounts_at(self, on: str, most: int, owner: str | None = None) -> Iterator[Account]:
+        """Where the runs at a place stand, the newest first, without damaged ones. `owner`: only this member's."""
+        for name in self.runs_at(on, most, owner):
             with suppress(LedgerCorrupt):
                 if (account := self.account(name)).job.on == on:
                     yield account

@@ -7,7 +7,8 @@ most. A launch that it wants to leave ends as `switched`, with all that is saved
 
 The work left is counted at the slow end of the measured rate, as a certificate counts it, and a changeover at the
 longest start-up that was seen or is waited for. A zone that had no machines is not asked again at once: the pause
-doubles with each refusal in a row.
+doubles with each refusal in a row. On-demand machines are asked for again at every step, in all zones; where they were
+refused, now or in an earlier run, time is kept for the wait that was enough for most starts (`market/fallback.py`).
 """
 
 from __future__ import annotations
@@ -24,20 +25,17 @@ from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Wait, Watch
 from mlcd.planners.ready import run_ended
+from mlcd.planners.train.capacity import HOUR_S, LONGEST_PAUSE_S, STEP_S, fallback_of, looks, told
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.market.guard import Guarded
 from mlcd.planners.train.market.protocol import Action, Held, Kind, Policy, State, Terms
-from mlcd.planners.train.market.seen import TOLERANCE_H, Seen
+from mlcd.planners.train.market.seen import Seen
 
-STEP_S = 300.0
-"""The policy is asked so often."""
 SAVED_EVERY_S = 1_800.0
 """How much work a loss destroys at the most, where the job saves its work: nobody says how often it does."""
-LONGEST_PAUSE_S = 3_600.0
 NO_DEADLINE = 2.0
 """Without a deadline a job may take so many times what it takes on demand: spot machines are waited for, but not for
 ever."""
-HOUR_S = 3_600.0
 
 
 @dataclass(frozen=True)
@@ -109,17 +107,24 @@ class RunOnMarket:
         up_h = so_far.seconds / HOUR_S if so_far is not None else 0.0
         done = so_far.samples_done if so_far is not None else 0.0
         saved = max(0.0, so_far.saved_samples - history.saved_samples) if so_far is not None else 0.0
-        held, seen = None, _seen(self.before, history, began_h + up_h)
+        now_h = began_h + up_h
+        spot = told(self.configuration, space, history, spot=True)
+        held, seen = None, looks(spot, now_h, LONGEST_PAUSE_S, self.before)
         if market is not None and so_far is not None:
             starting_h = max(0.0, terms.changeover_h - up_h) if done == 0 else 0.0
             held = Held(market.zone, market.spot, began_h, starting_h)
             if market.spot:
-                seen = seen.looked(market.zone, True, began_h).looked(market.zone, True, began_h + up_h)
+                seen = seen.held(market.zone, began_h, now_h)
         unsaved = done - saved if job.checkpoints else done
         markets = {each.zone: each for each in space.markets(self.configuration) if each.spot}
+        on_demand = told(self.configuration, space, history, spot=False)
+        slack_h = terms.deadline_h - _begun_h(history) - terms.work_h - terms.changeover_h
+        counted_on = fallback_of(on_demand, terms.zones, now_h, job.goal.confidence, slack_h)
+        if counted_on is not None:
+            terms = replace(terms, fallback_wait_h=counted_on.wait_h, fallback_zones=counted_on.zones)
         return State(
             terms,
-            began_h + up_h,
+            now_h,
             max(0.0, job.work_samples - done) / rate / HOUR_S,
             min(max(0.0, unsaved) / rate / HOUR_S, terms.checkpoint_h),
             history.spent_usd + (so_far.usd if so_far is not None else 0.0),
@@ -127,6 +132,7 @@ class RunOnMarket:
             market.zone if market is not None else self._saved_in(space, history),
             tuple(self.configuration.rented(markets[zone]).usd_per_hour for zone in terms.zones),
             seen,
+            looks(on_demand, now_h, STEP_S),
         )
 
     def _terms(self, job: Job, space: Space, history: History) -> tuple[Terms, float]:
@@ -172,20 +178,3 @@ class RunOnMarket:
 def _begun_h(history: History) -> float:
     """When the job itself was first launched, or is about to be."""
     return min((each.began_s for each in history.rentals), default=history.elapsed_s) / HOUR_S
-
-
-def _seen(before: Seen, history: History, now_h: float) -> Seen:
-    """With what the launches of this run have shown of the spot market. A zone that is in its pause counts as empty."""
-    seen, pauses = before, dict[str, tuple[int, float]]()
-    for rental in history.rentals:
-        if rental.market.spot:
-            zone, ended_h = rental.market.zone, rental.ended_s / HOUR_S
-            seen = seen.looked(zone, rental.came, rental.began_s / HOUR_S)
-            if rental.came:
-                seen = seen.looked(zone, not rental.taken_back, ended_h)
-            refusals = 0 if rental.came else pauses.get(zone, (0, 0.0))[0] + 1
-            pauses[zone] = refusals, ended_h + min(LONGEST_PAUSE_S, STEP_S * 2 ** (refusals - 1)) / HOUR_S
-    for zone, (refusals, until_h) in pauses.items():
-        if refusals and now_h < until_h - TOLERANCE_H:
-            seen = seen.looked(zone, False, now_h)
-    return seen

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlcd.core import guarantee
+from mlcd.core.backend import Provenance
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
@@ -21,6 +23,7 @@ from mlcd.core.options import new_job
 from mlcd.core.planner import Planner
 from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Strategy
+from mlcd.memory.capacity import rentals_before
 from mlcd.memory.earlier import Kinship, known_from, nearest_models, seen_before
 from mlcd.memory.models import ModelShelf, learned_models
 from mlcd.planners.modeling.outlook import usual_probe_limit
@@ -106,21 +109,25 @@ class Train(Planner):
         return RunToCompletion(decision.configuration)
 
     def tell(self, account: Account) -> Additions | None:
-        """Where the job was rented, if that was decided as it ran."""
-        if not account.history.rentals:
+        """Where the job was rented, if that was decided as it ran, and what its certificate counts on."""
+        if not account.history.rentals and not account.history.rentals_before:
             return None
         from mlcd.planners.train.rentals import rentals_shown
 
         return rentals_shown(account)
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
-        """Where to look, and how far launches differ at this place."""
+        """Where to look, how far launches differ at this place, and where its machines could be had."""
         job = begun.job
         if not job.search.earlier:
             return begun
         shelf = learned_models(ledger.database)
         known = known_by_model(job, begun.space, known_from(ledger, job, begun.space), shelf)
-        return replace(begun, known=known, seen_before=seen_before(ledger, job, owner))
+        begun = replace(begun, known=known, seen_before=seen_before(ledger, job, owner))
+        if spot_of(job) is not None or begun.provenance is not Provenance.LIVE:  # a simulated market begins anew
+            return begun
+        types = {offer.instance_type for offer in begun.space.offers}
+        return replace(begun, rentals_before=rentals_before(ledger, job, types, datetime.now(UTC), owner))
 
 
 PLANNER = Train()

@@ -6,22 +6,74 @@ from collections.abc import Sequence
 
 from mlcd.core.additions import Additions, Axis, Cell, Column, Fact, Figure, LimitLine, Point, Series, Table
 from mlcd.core.history import Rental
+from mlcd.core.job import Goal
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement
-from mlcd.core.units import counted, format_usd
+from mlcd.core.units import counted, format_confidence, format_duration, format_usd
+from mlcd.planners.train.capacity import HOUR_S, fallback_of, told
+from mlcd.planners.train.market.fallback import Fallback
 
-HOUR_S = 3_600.0
+LEAST_H = 24.0
+"""Of watching, before a share of starts is told."""
+SELDOM = "starts were seen too seldom to count them"
 
 
 def rentals_shown(account: Account) -> Additions | None:
-    """None for a run that was rented on no market."""
+    """None for a run that was rented on no market, and counts on no scarce machines."""
     rentals, runs = account.history.rentals, account.history.runs
+    condition = _condition(account)
     if not rentals:
-        return None
+        return Additions(facts=condition) if condition else None
     launches = list(zip(rentals, runs[-len(rentals) :], strict=True))
     return Additions(
-        facts=_facts(account, launches), tables=[_table(launches)], figures=[_time_line(account), _work_left(account)]
+        facts=condition + _facts(account, launches),
+        tables=[_table(launches)],
+        figures=[_time_line(account), _work_left(account)],
     )
+
+
+def _condition(account: Account) -> list[Fact]:
+    """What a certificate counts on where on-demand machines were refused, in this run or before it."""
+    decision, goal = account.decision, account.job.goal
+    if decision is None or decision.configuration is None or decision.forecast is None or goal.deadline_s is None:
+        return []
+    ours, history = decision.configuration, account.history
+    zones = [market.zone for market in account.space.markets(ours) if not market.spot]
+    on_demand = told(ours, account.space, history, spot=False)
+    slack_h = (goal.deadline_s - account.searched.elapsed_s - decision.forecast.worst_seconds) / HOUR_S
+    counted_on = fallback_of(on_demand, zones, history.elapsed_s / HOUR_S, goal.confidence, slack_h)
+    if counted_on is None:
+        return []
+    where = f"one of {counted(len(counted_on.zones), 'zone')} ({', '.join(counted_on.zones)})"
+    within = f"within {format_duration(counted_on.wait_h * HOUR_S)}"
+    return [
+        Fact(
+            label="Certified if",
+            value=f"{ours} can be had on demand {within} in {where if counted_on.zones else 'any zone'}",
+            hint=_evidence(counted_on, goal),
+        )
+    ]
+
+
+def _evidence(counted_on: Fallback, goal: Goal) -> str:
+    """Why that is to be expected, or how far it is not."""
+    if not counted_on.zones:
+        said = ["none had any when it was last asked"]
+    else:
+        hours, share = format_duration(counted_on.watched_h * HOUR_S), _percent(counted_on.share)
+        said = [f"in the {hours} seen, {share} of starts were" if counted_on.watched_h >= LEAST_H else SELDOM]
+        said.append(f"{_percent(counted_on.chance)} are expected to")
+        if not counted_on.is_stated:
+            sure = format_confidence(goal.confidence)
+            said.append(
+                f"{sure} cannot be promised without a later deadline, more zones, or more launches to learn from"
+            )
+    return "; ".join([*said, "the budget holds regardless"] if goal.budget_usd is not None else said)
+
+
+def _percent(share: float) -> str:
+    """Rounded down: nothing is promised that is not so."""
+    return f"{int(100 * share + 1e-6)} %"
 
 
 def _facts(account: Account, launches: Sequence[tuple[Rental, Measurement]]) -> list[Fact]:

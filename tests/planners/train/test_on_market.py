@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.clouds.simulated import STARTUP_LIMIT_S, Simulated, Weather
-from mlcd.core.backend import Provenance
+from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.drive import launch, search
-from mlcd.core.errors import Interrupted
+from mlcd.core.errors import Interrupted, NoCapacity
+from mlcd.core.history import History, Rental
 from mlcd.core.job import Goal, Hints, Job, Objective
 from mlcd.core.ledger import Account, Book, Ledger, Started, Waited
 from mlcd.core.market import Market
 from mlcd.core.measurement import Outcome
 from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.capacity import LONGEST_PAUSE_S, STEP_S, looks, told
 from mlcd.planners.train.market.greedy import Greedy
 from mlcd.planners.train.market.on_demand import OnDemandOnly
+from mlcd.planners.train.market.pace import Pace
 from mlcd.planners.train.market.protocol import Policy
 from mlcd.planners.train.market.uniform_progress import UniformProgress
 from mlcd.planners.train.net_value import NetValue
-from mlcd.planners.train.on_market import LONGEST_PAUSE_S, RunOnMarket
+from mlcd.planners.train.on_market import RunOnMarket
 from mlcd.planners.train.planner import PLANNER
 
 OFFER = Offer("g5.xlarge", 3.0, 4, 16, "A10G", 1, 31.2, 24.0, 10.0, "aws", "us-east-1", minimum_billed_s=60.0)
@@ -41,16 +46,36 @@ def job(deadline_h: float | None, budget_usd: float | None = None, *, checkpoint
     return Job("job", 20e6, goal, hints=HINTS, checkpoints=checkpoints)
 
 
-def begun(asked: Job, ledger: Ledger | None = None) -> Book:
-    clock = VirtualClock()
-    return (ledger or Ledger(None)).begin("job", clock, Started(asked, SPACE, "simulated", Provenance.SIMULATED, "0"))
+def begun(asked: Job, ledger: Ledger | None = None, before: tuple[Rental, ...] = ()) -> Book:
+    first = Started(asked, SPACE, "simulated", Provenance.SIMULATED, "0", rentals_before=before)
+    return (ledger or Ledger(None)).begin("job", VirtualClock(), first)
 
 
-def run(asked: Job, policy: Policy, seed: int, weather: Weather, book: Book | None = None) -> Account:
+@dataclass(frozen=True)
+class WithoutOnDemand(Simulated):
+    """In these zones no on-demand machines can be had until so many hours after the beginning."""
+
+    missing: Mapping[str, float] = field(default_factory=dict)
+
+    def run(self, job: Job, launch: Launch) -> Events:
+        market = launch.market
+        if market and not market.spot and self.clock.elapsed_s() < self.missing.get(market.zone, 0.0) * HOUR_S:
+            raise NoCapacity(f"{market}: none left")
+        return super().run(job, launch)
+
+
+def run(
+    asked: Job,
+    policy: Policy,
+    seed: int,
+    weather: Weather,
+    book: Book | None = None,
+    missing: Mapping[str, float] = MappingProxyType({}),
+) -> Account:
     """Search and run it; the account at the end."""
     book = book or begun(asked)
     assert isinstance(book.clock, VirtualClock)
-    profiler = TrainingProfiler(Simulated(book.clock, seed, weather))
+    profiler = TrainingProfiler(WithoutOnDemand(book.clock, seed, weather, missing))
     if book.account.decision is None:
         search(NetValue(seed), asked, SPACE, profiler, book)
     decision = book.account.decision
@@ -173,3 +198,113 @@ def test_all_of_a_late_deadline_is_used() -> None:
     down = Weather(launch_failure=0.0, spot_up_h=1e-6, spot_down_h=1e6)
     history = run(job(30.0), Greedy(), 1, down).history
     assert history.elapsed_s > 0.8 * 30.0 * HOUR_S
+
+
+NO_SPOT = Weather(launch_failure=0.0, spot_up_h=1e-6, spot_down_h=1e6)
+
+
+def before(zone: str, came: bool, ago_h: float, nodes: int = 2, *, spot: bool = True) -> Rental:
+    """A launch of an earlier run."""
+    outcome, ended_s = Outcome.OK if came else Outcome.LAUNCH_FAILED, -ago_h * HOUR_S
+    return Rental(Market(zone, spot, 1.0, "us-east-1"), ended_s, ended_s, came, outcome, "g5.xlarge", nodes)
+
+
+def test_the_next_zone_is_asked_at_once_where_one_has_no_on_demand_machines() -> None:
+    history = run(job(100.0), OnDemandOnly(), 1, NO_SPOT, missing={ZONES[0]: 1e6}).history
+    refused, came = history.rentals
+    assert [each.market.zone for each in history.rentals] == [*ZONES[:2]]
+    assert refused.refused
+    assert came.began_s == pytest.approx(refused.ended_s)
+
+
+def test_on_demand_machines_that_no_zone_has_are_asked_for_at_every_step_until_they_come() -> None:
+    account = run(job(100.0), OnDemandOnly(), 1, NO_SPOT, missing=dict.fromkeys(ZONES, 3.0))
+    assert account.ended is not None
+    assert account.ended.finished
+    tries = sorted({each.began_s for each in account.history.rentals})
+    assert [later - early for early, later in pairwise(tries)] == pytest.approx([STEP_S] * (len(tries) - 1))
+    assert tries[-1] == pytest.approx(3.0 * HOUR_S, abs=STEP_S)
+
+
+@pytest.mark.parametrize("policy", [Greedy(), Pace()])
+def test_time_is_kept_for_on_demand_machines_that_an_earlier_run_was_refused(policy: Policy) -> None:
+    """Without it the job goes on demand at the last moment, finds none for hours, and is late."""
+    alone = run(job(1_000.0), OnDemandOnly(), 1, NO_SPOT)
+    assert alone.decision is not None
+    assert alone.decision.forecast is not None
+    asked = job((alone.searched.elapsed_s + alone.decision.forecast.worst_seconds) / HOUR_S + 10.0)
+    earlier = tuple(before(zone, zone != ZONES[0], 5.0, spot=False) for zone in ZONES)
+    missing = dict.fromkeys(ZONES, asked.goal.most_s / HOUR_S - alone.decision.forecast.worst_seconds / HOUR_S - 1.0)
+    late, kept = (run(asked, policy, 1, NO_SPOT, begun(asked, before=seen), missing) for seen in ((), earlier))
+    assert kept.ended is not None
+    assert kept.ended.finished
+    assert kept.history.elapsed_s <= asked.goal.most_s
+    assert any(each.refused for each in kept.history.rentals)  # it began to ask while there was time
+    first = [min(e.began_s for e in each.history.rentals if not e.market.spot) for each in (late, kept)]
+    assert first[1] < first[0] - 3 * HOUR_S
+
+
+def test_a_zone_that_refused_an_earlier_run_a_moment_ago_is_in_its_pause() -> None:
+    calm = Weather(launch_failure=0.0, spot_up_h=1e6, spot_down_h=1e-6)
+    asked = job(100.0)
+    seen = tuple(before(zone, False, ago_h) for zone in ZONES[:2] for ago_h in (1.0, 0.9, 0.7, 0.3, 0.0))
+    assert run(asked, Greedy(), 1, calm).history.rentals[0].market.zone == ZONES[0]
+    assert run(asked, Greedy(), 1, calm, begun(asked, before=seen)).history.rentals[0].market.zone == ZONES[2]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "came", "tells"),
+    [(1, True, False), (2, True, True), (4, True, True), (1, False, True), (2, False, True), (4, False, False)],
+)
+def test_more_nodes_that_came_and_fewer_that_did_not_tell_of_ours(nodes: int, came: bool, tells: bool) -> None:
+    history = History(rentals_before=(before(ZONES[0], came, 1.0, nodes),))
+    assert bool(told(SPACE.configurations[0], SPACE, history, spot=True)) is tells
+
+
+def test_what_no_zone_of_a_region_had_none_of_ours_had() -> None:
+    history = History(rentals_before=(before("", False, 1.0, spot=False), before("", True, 0.5, spot=False)))
+    rentals = told(SPACE.configurations[0], SPACE, history, spot=False)
+    assert [each.market.zone for each in rentals] == [*ZONES]
+
+
+def test_a_machine_that_was_held_tells_of_the_whole_time() -> None:
+    held = replace(before(ZONES[0], True, 2.0), began_s=-10.0 * HOUR_S, outcome=Outcome.PREEMPTED)
+    up, down = looks([held], 0.0, LONGEST_PAUSE_S).of(ZONES[0])
+    assert (up.from_h, up.to_h) == (-10.0, -2.0)
+    assert (down.up, down.sharp) == (False, True)
+
+
+def decided(asked: Job, earlier: tuple[Rental, ...]) -> Account:
+    book = begun(asked, before=earlier)
+    assert isinstance(book.clock, VirtualClock)
+    search(NetValue(1), asked, SPACE, TrainingProfiler(Simulated(book.clock, 1, NO_SPOT)), book)
+    return book.account
+
+
+def test_a_certificate_says_what_it_counts_on_where_on_demand_machines_were_refused() -> None:
+    always = [before(zone, True, ago_h / 4, spot=False) for ago_h in range(4 * 24 * 7) for zone in ZONES[1:]]
+    refused = [before(zone, False, 7 * 24.0 + 1, spot=False) for zone in ZONES]
+    shown = PLANNER.tell(decided(job(400.0, 1_000.0), (*refused, *always)))
+    assert shown is not None
+    (fact,) = shown.facts
+    assert fact.label == "Certified if"
+    assert fact.value.startswith("2 x g5.xlarge can be had on demand within ")
+    assert fact.value.endswith(" in one of 2 zones (us-east-1b, us-east-1c)")
+    seen, expected, budget = fact.hint.split("; ")
+    assert seen == "in the 7 d seen, 100 % of starts were"
+    assert (expected, budget) == ("99 % are expected to", "the budget holds regardless")
+
+
+def test_a_certificate_says_if_too_little_time_is_left_for_scarce_machines() -> None:
+    earlier = (before(ZONES[0], False, 2.0, spot=False), before(ZONES[1], True, 1.0, spot=False))
+    shown = PLANNER.tell(decided(job(40.0), earlier))
+    assert shown is not None
+    assert "starts were seen too seldom" in shown.facts[0].hint
+    assert "99 % cannot be promised" in shown.facts[0].hint
+    none = PLANNER.tell(decided(job(40.0), earlier[:1]))
+    assert none is not None
+    assert none.facts[0].hint == "none had any when it was last asked"
+
+
+def test_a_certificate_says_nothing_of_machines_that_nobody_was_refused() -> None:
+    assert PLANNER.tell(decided(job(40.0), (before(ZONES[1], True, 1.0, spot=False),))) is None

@@ -47,7 +47,7 @@ class CostToGo:
 
     def decide(self, state: State) -> Action:
         """The best zone that is worth asking; else on demand, if that is better than going on as it is."""
-        work_h, slack_h, terms = state.work_left_h, state.slack_h, state.terms
+        work_h, slack_h, terms = state.work_left_h, _slack_h(state), state.terms
         stays = Action(Kind.WAIT if state.held is None else Kind.HOLD)
         if state.held is not None and not may_leave(work_h, slack_h, terms.changeover_h):
             return Action(Kind.HOLD, because="slack is kept for changeovers")
@@ -78,7 +78,7 @@ class CostToGo:
 
     def _staying_usd(self, state: State, table: CostTable) -> float:
         """What it costs to go on as it is."""
-        held, work_h, slack_h = state.held, state.work_left_h, state.slack_h
+        held, work_h, slack_h = state.held, state.work_left_h, _slack_h(state)
         if held is None:
             if not may_wait(work_h, slack_h, state.terms.changeover_h):
                 return inf
@@ -99,7 +99,7 @@ class CostToGo:
 
     def _best_zone(self, state: State, table: CostTable, than: float) -> Action | None:
         """The zone that costs least, if that is less than this; it is asked for a machine."""
-        costs = table.cost(table.launch, state.work_left_h, state.slack_h)
+        costs = table.cost(table.launch, state.work_left_h, _slack_h(state))
         best, found = than, None
         for i, zone in enumerate(state.terms.zones):
             if state.refused(zone) or (state.held is not None and state.held.is_spot and state.held.zone == zone):
@@ -111,6 +111,11 @@ class CostToGo:
             if cost < best and is_safe(state, action):
                 best, found = cost, action
         return found
+
+
+def _slack_h(state: State) -> float:
+    """Slack, without the time that is kept for on-demand machines that may be missing."""
+    return state.slack_h - state.terms.fallback_wait_h
 
 
 def _settled(state: State, zone: str) -> float:

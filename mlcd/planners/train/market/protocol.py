@@ -9,7 +9,8 @@ All times are hours and all money is dollars. Work is in hours, too: how long it
 end of the measured rate. Whoever drives a policy asks it
 
 - at least every `step_h` while nothing is over, and at once when a machine was lost;
-- again, at the same moment, when a machine that it wanted to take could not be had (`Seen` then says so).
+- again, at the same moment, when a machine that it wanted to take could not be had (`Seen` then says so; on-demand
+  machines, too, may be missing).
 """
 
 from __future__ import annotations
@@ -72,6 +73,10 @@ class Terms:
     """How much work a loss can destroy: the longest time between two checkpoints. Zero: nothing is lost."""
     move_usd: tuple[tuple[float, ...], ...] | None = None
     """What it costs to bring the checkpoint from a zone (row) to a zone (column). None: nothing, everywhere."""
+    fallback_wait_h: float = 0.0
+    """How long on-demand machines may take to come to one of the fallback's zones. Zero: they are always there."""
+    fallback_zones: tuple[str, ...] | None = None
+    """Where on-demand machines are counted on. None: everywhere."""
 
     def fee_usd(self, origin: str | None, target: str) -> float:
         """What a launch in a zone costs besides its time, with the checkpoint in `origin`."""
@@ -80,12 +85,18 @@ class Terms:
         return self.move_usd[self.zones.index(origin)][self.zones.index(target)]
 
     def fallback_zone(self, origin: str | None) -> str:
-        """Where on-demand costs least, with the checkpoint in `origin`, for what is at most left of the job."""
+        """Where on-demand is asked for first."""
+        return self.by_on_demand_cost(origin)[0]
 
-        def cost(i: int) -> float:
-            return self.on_demand_usd_h[i] * self.work_h + self.fee_usd(origin, self.zones[i])
+    def by_on_demand_cost(self, origin: str | None) -> list[str]:
+        """All zones: those of the fallback first, then by what is at most left of the job, with the checkpoint in
+        `origin`."""
 
-        return self.zones[min(range(len(self.zones)), key=cost)]
+        def cost(zone: str) -> tuple[bool, float]:
+            usd = self.on_demand_price(zone) * self.work_h + self.fee_usd(origin, zone)
+            return self.fallback_zones is not None and zone not in self.fallback_zones, usd
+
+        return sorted(self.zones, key=cost)
 
     def on_demand_price(self, zone: str) -> float:
         """Dollars an hour."""
@@ -111,6 +122,8 @@ class State:
     """Today's prices, by zone."""
     seen: Seen = field(repr=False)
     """What was seen of each zone, in this run and before it."""
+    seen_on_demand: Seen = field(default_factory=Seen, repr=False)
+    """The same of machines on demand: mostly tries in vain."""
 
     @property
     def time_left_h(self) -> float:
@@ -139,6 +152,10 @@ class State:
     def refused(self, zone: str) -> bool:
         """Whether this zone was just tried in vain, or has just taken a machine away."""
         return self.seen.is_down_at(zone, self.now_h)
+
+    def refused_on_demand(self, zone: str) -> bool:
+        """Whether on-demand machines were just asked for in vain."""
+        return self.seen_on_demand.is_down_at(zone, self.now_h)
 
 
 class Policy(Protocol):

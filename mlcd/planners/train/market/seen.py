@@ -85,6 +85,12 @@ class Seen:
             after = (*before, Spell(up, at_h, at_h, near))
         return Seen({**self.spells, zone: after})
 
+    def held(self, zone: str, from_h: float, to_h: float) -> Seen:
+        """With a machine that was there all this time."""
+        after = self.looked(zone, True, from_h)
+        *before, last = after.spells[zone]
+        return Seen({**after.spells, zone: (*before, Spell(True, last.from_h, max(last.to_h, to_h), last.sharp))})
+
 
 def from_history(zones: Sequence[str], up: Sequence[Sequence[bool]], step_h: float, until_h: float = 0.0) -> Seen:
     """From a table of looks, a row for each step and a column for each zone; the last row is one step before

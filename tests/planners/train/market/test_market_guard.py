@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import THOROUGH
-from mlcd_fixtures.hostile_markets import MOODS, Hostile, Reckless, hostile_terms
+from mlcd_fixtures.hostile_markets import MOODS, Hostile, Reckless, Scarce, hostile_terms, scarce_terms
 
 from mlcd.planners.train.market import (
     Action,
@@ -17,6 +18,7 @@ from mlcd.planners.train.market import (
     Guarded,
     Held,
     Kind,
+    OnDemandOnly,
     Pace,
     Policy,
     Seen,
@@ -53,6 +55,62 @@ def test_a_reckless_policy_misses_no_deadline_and_passes_no_budget(seed: int, mo
 def test_no_policy_of_ours_misses_a_deadline_or_passes_a_budget(seed: int, mood: str) -> None:
     policies: tuple[Policy, ...] = (Pace(), CostToGo(), Greedy(), UniformProgress(), UniformProgress(home="zone-0"))
     assert all(is_kept(policy, mood, seed) for policy in policies)
+
+
+@THOROUGH
+@given(SEEDS, st.sampled_from(MOODS), st.sampled_from([None, Pace(), Greedy(), UniformProgress(), OnDemandOnly()]))
+def test_a_deadline_is_kept_where_on_demand_machines_come_within_the_stated_wait(
+    seed: int, mood: str, policy: Policy | None
+) -> None:
+    terms, most = scarce_terms(seed)
+    played = play(Guarded(policy or Reckless(seed)), Scarce(mood, seed, terms, most=most), terms)
+    assert played.met
+    assert terms.budget_usd is None or played.cost_usd <= terms.budget_usd * (1 + 1e-9)
+
+
+@THOROUGH
+@given(SEEDS, st.sampled_from(MOODS), st.sampled_from([0.0, 1.0, math.inf]), st.booleans())
+def test_the_budget_is_kept_where_on_demand_machines_do_not_come(
+    seed: int, mood: str, wait_h: float, reckless: bool
+) -> None:
+    terms = hostile_terms(seed)
+    terms = replace(terms, fallback_wait_h=wait_h, fallback_zones=terms.zones[:1])
+    never = Scarce(mood, seed, terms, most=10_000)
+    played = play(Guarded(Reckless(seed) if reckless else Pace()), never, terms)
+    assert terms.budget_usd is None or played.cost_usd <= terms.budget_usd * (1 + 1e-9)
+
+
+def test_the_wait_for_on_demand_machines_is_kept_like_a_changeover() -> None:
+    terms = replace(TERMS, fallback_wait_h=1.0)
+    assert is_safe(state(8.25, terms=terms), Action(Kind.WAIT))
+    assert not is_safe(state(8.26, terms=terms), Action(Kind.WAIT))
+    assert fits_now(state(9.5, terms=terms))  # once they are there, nothing is waited for
+
+
+def test_the_next_zone_is_asked_where_one_has_no_on_demand_machines() -> None:
+    asked = state(9.5)
+    first = Guarded(OnDemandOnly()).decide(asked)
+    assert (first.kind, first.zone) == (Kind.ON_DEMAND, "a")
+    refused = replace(asked, seen_on_demand=Seen().looked("a", False, 0.0))
+    assert Guarded(OnDemandOnly()).decide(refused).zone == "b"
+    both = replace(asked, seen_on_demand=refused.seen_on_demand.looked("b", False, 0.0))
+    assert Guarded(OnDemandOnly()).decide(both).kind is Kind.HOLD
+
+
+def test_the_fallback_is_asked_for_first_where_it_could_be_had_lately() -> None:
+    terms = replace(TERMS, fallback_wait_h=1.0, fallback_zones=("b",))
+    assert Guarded(OnDemandOnly()).decide(state(8.0, terms=terms)).zone == "b"
+
+
+def test_whatever_works_is_taken_once_the_wait_was_not_enough() -> None:
+    terms, none = (
+        replace(TERMS, fallback_wait_h=1.0, fallback_zones=("a",)),
+        Seen().looked("a", False, 0.5).looked("b", False, 0.5),
+    )
+    late = replace(state(9.4, 0.5, terms=terms), seen_on_demand=none)
+    assert Guarded(OnDemandOnly()).decide(late).kind is Kind.SPOT
+    working = replace(late, held=Held("a", True, 0.0, 0.0))
+    assert Guarded(OnDemandOnly()).decide(working).kind is Kind.HOLD
 
 
 def test_the_guard_changes_nothing_while_there_is_room() -> None:
