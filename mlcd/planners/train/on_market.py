@@ -3,7 +3,8 @@
 The search has decided which machines. Where and how they are rented is decided again and again by a policy (`market/`),
 under the hard rule of `market/guard.py`: what is left of the job can still be finished on demand, in time and within
 the budget. The policy is asked when nothing is rented and, while the job runs, with its reports, every `STEP_S` at the
-most. A launch that it wants to leave ends as `switched`, with all that is saved.
+most; a job that is silent is reported as stalled, and its work does not grow. A launch that it wants to leave ends as
+`switched`: the job is asked to save, and goes on from there. A job that hangs on a spot machine goes on demand.
 
 The work left is counted at the slow end of the measured rate, as a certificate counts it, and a changeover at the
 longest start-up that was seen or is waited for. A zone that had no machines is not asked again at once: the pause
@@ -23,6 +24,7 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Wait, Watch
 from mlcd.planners.ready import run_ended
 from mlcd.planners.train.market.guard import Guarded
+from mlcd.planners.train.market.on_demand import OnDemandOnly
 from mlcd.planners.train.market.protocol import Action, Held, Kind, Policy, State, Terms
 from mlcd.planners.train.market.seen import TOLERANCE_H, Seen
 
@@ -34,6 +36,8 @@ LONGEST_PAUSE_S = 3_600.0
 NO_DEADLINE = 2.0
 """Without a deadline a job may take so many times what it takes on demand: spot machines are waited for, but not for
 ever."""
+LEAVES_WITHIN_S = 120.0
+"""How long a job may take to save its work before it is moved."""
 HOUR_S = 3_600.0
 
 
@@ -51,10 +55,11 @@ class RunOnMarket:
         last = history.current_runs[-1] if history.current_runs else None
         if last is not None and last.outcome is Outcome.OK:
             return run_ended(job, history, last)
-        if last is not None and last.outcome is not Outcome.SWITCHED and not last.outcome.is_bad_luck:
+        hangs = last is not None and last.outcome is Outcome.TIMED_OUT and history.rentals[-1].market.spot
+        if last is not None and not (hangs or last.outcome is Outcome.SWITCHED or last.outcome.is_bad_luck):
             return Finish(f"the job ended: {last.ending}")
         state = self._state(job, space, history)
-        action = Guarded(self.policy).decide(state)
+        action = Guarded(OnDemandOnly() if hangs else self.policy).decide(state)
         market = self._market(space, action)
         if market is None:
             return Wait(STEP_S, action.because or "nothing that is to be had is worth its price")
@@ -126,7 +131,8 @@ class RunOnMarket:
         all_work = job.work_samples + history.saved_samples
         work_h = all_work / rate / HOUR_S
         starts = [run.startup_s for run in history.runs if run.ok]
-        changeover_h = max([space.startup_limit_s, measured.startup_s, *starts]) / HOUR_S
+        leaving_s = LEAVES_WITHIN_S if job.checkpoints else 0.0
+        changeover_h = (leaving_s + max([space.startup_limit_s, measured.startup_s, *starts])) / HOUR_S
         markets = space.markets(self.configuration)
         zones = tuple(each.zone for each in markets if each.spot)
         on_demand = {each.zone: each for each in markets if not each.spot}

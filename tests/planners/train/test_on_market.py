@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcd.clouds.live import STALLED_S
 from mlcd.clouds.simulated import STARTUP_LIMIT_S, Simulated, Weather
-from mlcd.core.backend import Provenance
+from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.drive import launch, search
@@ -18,7 +19,7 @@ from mlcd.core.errors import Interrupted
 from mlcd.core.job import Goal, Hints, Job, Objective
 from mlcd.core.ledger import Account, Book, Ledger, Started, Waited
 from mlcd.core.market import Market
-from mlcd.core.measurement import Outcome
+from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.market.greedy import Greedy
 from mlcd.planners.train.market.on_demand import OnDemandOnly
@@ -173,3 +174,56 @@ def test_all_of_a_late_deadline_is_used() -> None:
     down = Weather(launch_failure=0.0, spot_up_h=1e-6, spot_down_h=1e6)
     history = run(job(30.0), Greedy(), 1, down).history
     assert history.elapsed_s > 0.8 * 30.0 * HOUR_S
+
+
+@dataclass(frozen=True)
+class HangsOnSpot:
+    """A simulated cloud on whose spot machines the job hangs: it says so on and on, or is silent until it is ended."""
+
+    cloud: Simulated
+    after: int
+    silent: bool
+    provenance = Provenance.SIMULATED
+
+    def run(self, job: Job, launch: Launch) -> Events:
+        events = self.cloud.run(job, launch)
+        if launch.market is None or not launch.market.spot:
+            yield from events
+            return
+        reports = [event for event in islice(events, 1 + self.after) if isinstance(event, Sample)]
+        yield from reports
+        last, ends_s = reports[-1], launch.lifetime_s or 1e9
+        if self.silent:
+            ends_s = min(ends_s, last.elapsed_s + 600.0)
+        while last.elapsed_s + STALLED_S < ends_s:
+            self.cloud.clock.wait(STALLED_S)
+            last = replace(last, elapsed_s=last.elapsed_s + STALLED_S, stalled=True)
+            if (yield last):
+                return
+        self.cloud.clock.wait(ends_s - last.elapsed_s)
+        if self.silent:
+            yield Ended(ends_s, Outcome.TIMED_OUT, "no further report of progress")
+
+    def reclaim(self, label: str) -> None:
+        """A simulated machine dies with the process that simulates it."""
+
+
+@given(st.sampled_from(POLICIES), st.integers(0, 1_000), st.integers(0, 40), st.booleans(), st.floats(1.0, 2.5))
+def test_a_job_that_hangs_on_spot_machines_is_on_time(policy, seed, after, silent, ratio):
+    calm = Weather(launch_failure=0.0, spot_up_h=1e6, spot_down_h=1e-6)
+    book = begun(job(1_000.0))
+    on_demand = run(job(1_000.0), OnDemandOnly(), seed, calm, book)
+    assert on_demand.decision is not None
+    assert on_demand.decision.forecast is not None
+    assert on_demand.at_decision is not None
+    asked = job(ratio * (on_demand.at_decision.elapsed_s + on_demand.decision.forecast.worst_seconds) / HOUR_S)
+    book = begun(asked)
+    assert isinstance(book.clock, VirtualClock)
+    profiler = TrainingProfiler(HangsOnSpot(Simulated(book.clock, seed, calm), after, silent))
+    decision = search(NetValue(seed), asked, SPACE, profiler, book)
+    assert decision.configuration is not None
+    launch(RunOnMarket(decision.configuration, policy), asked, SPACE, profiler, book)
+    assert book.account.ended is not None
+    assert book.account.ended.finished
+    assert asked.goal.deadline_s is not None
+    assert book.account.history.elapsed_s <= asked.goal.deadline_s
