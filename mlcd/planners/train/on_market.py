@@ -3,12 +3,12 @@
 The search has decided which machines. Where and how they are rented is decided again and again by a policy (`market/`),
 under the hard rule of `market/guard.py`: what is left of the job can still be finished on demand, in time and within
 the budget. The policy is asked when nothing is rented and, while the job runs, with its reports, every `STEP_S` at the
-most; a job that is silent is reported as stalled, and its work does not grow. A launch that it wants to leave ends as
+most, also while the job is silent: no work is counted on before the next look. A launch that it wants to leave ends as
 `switched`: the job is asked to save, and goes on from there. A job that hangs on a spot machine goes on demand.
 
 The work left is counted at the slow end of the measured rate, as a certificate counts it, and a changeover at the
-longest start-up that was seen or is waited for. A zone that had no machines is not asked again at once: the pause
-doubles with each refusal in a row.
+longest start-up that was seen or is waited for. A zone that had no machines, or took them back, is not asked again at
+once: the pause doubles with each refusal in a row.
 """
 
 from __future__ import annotations
@@ -105,8 +105,9 @@ class RunOnMarket:
         saved = max(0.0, so_far.saved_samples - history.saved_samples) if so_far is not None else 0.0
         held, seen = None, _seen(self.before, history, began_h + up_h)
         if market is not None and so_far is not None:
-            starting_h = max(0.0, terms.changeover_h - up_h) if done == 0 else 0.0
-            held = Held(market.zone, market.spot, began_h, starting_h)
+            # Until it is asked again the job may do nothing: it may start slowly, or hang.
+            idle_h = max(terms.step_h, terms.changeover_h - up_h if done == 0 else 0.0)
+            held = Held(market.zone, market.spot, began_h, idle_h)
             if market.spot:
                 seen = seen.looked(market.zone, True, began_h).looked(market.zone, True, began_h + up_h)
         unsaved = done - saved if job.checkpoints else done
@@ -161,7 +162,8 @@ def _seen(before: Seen, history: History, now_h: float) -> Seen:
             seen = seen.looked(zone, rental.came, rental.began_s / HOUR_S)
             if rental.came:
                 seen = seen.looked(zone, not rental.taken_back, ended_h)
-            refusals = 0 if rental.came else pauses.get(zone, (0, 0.0))[0] + 1
+            in_vain = 0 if rental.came else pauses.get(zone, (0, 0.0))[0]
+            refusals = in_vain + (not rental.came or rental.taken_back)
             pauses[zone] = refusals, ended_h + min(LONGEST_PAUSE_S, STEP_S * 2 ** (refusals - 1)) / HOUR_S
     for zone, (refusals, until_h) in pauses.items():
         if refusals and now_h < until_h - TOLERANCE_H:

@@ -20,6 +20,7 @@ from mlcd.core.job import Goal, Hints, Job, Objective
 from mlcd.core.ledger import Account, Book, Ledger, Started, Waited
 from mlcd.core.market import Market
 from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.core.strategy import Apply, Wait
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.market.greedy import Greedy
 from mlcd.planners.train.market.on_demand import OnDemandOnly
@@ -190,9 +191,10 @@ class HangsOnSpot:
         if launch.market is None or not launch.market.spot:
             yield from events
             return
-        reports = [event for event in islice(events, 1 + self.after) if isinstance(event, Sample)]
-        yield from reports
-        last, ends_s = reports[-1], launch.lifetime_s or 1e9
+        last, ends_s = Sample(0.0, 0.0), launch.lifetime_s or 1e9
+        for last in islice(events, 1 + self.after):
+            if (yield last) or isinstance(last, Ended):
+                return
         if self.silent:
             ends_s = min(ends_s, last.elapsed_s + 600.0)
         while last.elapsed_s + STALLED_S < ends_s:
@@ -227,3 +229,24 @@ def test_a_job_that_hangs_on_spot_machines_is_on_time(policy, seed, after, silen
     assert book.account.ended.finished
     assert asked.goal.deadline_s is not None
     assert book.account.history.elapsed_s <= asked.goal.deadline_s
+
+
+def test_a_zone_that_has_just_taken_its_machines_back_is_not_asked_at_once() -> None:
+    """A box had shown it: between a loss and the next decision a moment passes on a real clock."""
+    asked, weather = job(40.0), Weather(launch_failure=0.0, spot_up_h=1.0, spot_down_h=2.0)
+    book = begun(asked)
+    assert isinstance(book.clock, VirtualClock)
+    profiler = TrainingProfiler(Simulated(book.clock, 3, weather))
+    decision = search(NetValue(3), asked, SPACE, profiler, book)
+    assert decision.configuration is not None
+    strategy = RunOnMarket(decision.configuration, Greedy())
+
+    def stop() -> bool:
+        return any(rental.taken_back for rental in book.account.history.rentals)
+
+    with pytest.raises(Interrupted):
+        launch(strategy, asked, SPACE, profiler, book, stop=stop)
+    history = book.account.history
+    zone = history.rentals[-1].market.zone
+    step = strategy.next_step(asked, SPACE, replace(history, elapsed_s=history.elapsed_s + 2.0))
+    assert isinstance(step, Wait) or (isinstance(step, Apply) and step.market and step.market.zone != zone)
