@@ -177,7 +177,11 @@ class Account:
             runs=self.history.runs if probe else (*self.history.runs, entry.measurement),
             spent_usd=self.history.spent_usd + entry.measurement.usd,
         )
-        if (market := entry.launch.market) is not None:
+        market, outcome = entry.launch.market, entry.measurement.outcome
+        if market is not None and probe and outcome in (Outcome.LAUNCH_FAILED, Outcome.PREEMPTED):
+            lost = (*history.lost_on_spot, entry.measurement.configuration)
+            history = replace(history, lost_on_spot=lost)
+        elif market is not None and not probe:
             m, ended_s = entry.measurement, history.elapsed_s
             came = m.outcome is not Outcome.LAUNCH_FAILED
             rental = Rental(market, ended_s - m.seconds, ended_s, came, m.outcome)
