@@ -29,7 +29,7 @@ from mlcd.planners.train.market.protocol import Action, Held, Kind, Policy, Stat
 from mlcd.planners.train.market.seen import TOLERANCE_H, Seen
 
 STEP_S = 300.0
-"""The policy is asked so often."""
+"""The policy is asked so often; more often where machines start sooner."""
 SAVED_EVERY_S = 1_800.0
 """How much work a loss destroys at the most, where the job saves its work: nobody says how often it does."""
 LONGEST_PAUSE_S = 3_600.0
@@ -37,7 +37,7 @@ NO_DEADLINE = 2.0
 """Without a deadline a job may take so many times what it takes on demand: spot machines are waited for, but not for
 ever."""
 LEAVES_WITHIN_S = 120.0
-"""How long a job may take to save its work before it is moved."""
+"""How long a job may take to save its work before it is moved; less where machines start sooner."""
 HOUR_S = 3_600.0
 
 
@@ -62,7 +62,7 @@ class RunOnMarket:
         action = Guarded(OnDemandOnly() if hangs else self.policy).decide(state)
         market = self._market(space, action)
         if market is None:
-            return Wait(STEP_S, action.because or "nothing that is to be had is worth its price")
+            return Wait(_step_s(space), action.because or "nothing that is to be had is worth its price")
         watch = self._watch(job, space, history, market)
         return Apply(self.configuration, f"{market}: {action.because}", job.work_samples, watch, market=market)
 
@@ -76,13 +76,13 @@ class RunOnMarket:
 
     def _watch(self, job: Job, space: Space, history: History, market: Market) -> Watch:
         """Whether to leave what is rented."""
-        asked = 0
+        asked, step_s = 0, _step_s(space)
 
         def watch(so_far: Measurement) -> Outcome | None:
             nonlocal asked
-            if so_far.seconds < asked * STEP_S or so_far.samples_done >= job.work_samples:
+            if so_far.seconds < asked * step_s or so_far.samples_done >= job.work_samples:
                 return None
-            asked = int(so_far.seconds // STEP_S) + 1
+            asked = int(so_far.seconds // step_s) + 1
             action = Guarded(self.policy).decide(self._state(job, space, history, market, so_far))
             wanted = self._market(space, action)
             return None if action.kind is Kind.HOLD or wanted == market else Outcome.SWITCHED
@@ -103,7 +103,7 @@ class RunOnMarket:
         up_h = so_far.seconds / HOUR_S if so_far is not None else 0.0
         done = so_far.samples_done if so_far is not None else 0.0
         saved = max(0.0, so_far.saved_samples - history.saved_samples) if so_far is not None else 0.0
-        held, seen = None, _seen(self.before, history, began_h + up_h)
+        held, seen = None, _seen(self.before, history, began_h + up_h, _step_s(space))
         if market is not None and so_far is not None:
             # Until it is asked again the job may do nothing: it may start slowly, or hang.
             idle_h = max(terms.step_h, terms.changeover_h - up_h if done == 0 else 0.0)
@@ -132,7 +132,7 @@ class RunOnMarket:
         all_work = job.work_samples + history.saved_samples
         work_h = all_work / rate / HOUR_S
         starts = [run.startup_s for run in history.runs if run.ok]
-        leaving_s = LEAVES_WITHIN_S if job.checkpoints else 0.0
+        leaving_s = min(LEAVES_WITHIN_S, space.startup_limit_s) if job.checkpoints else 0.0
         changeover_h = (leaving_s + max([space.startup_limit_s, measured.startup_s, *starts])) / HOUR_S
         markets = space.markets(self.configuration)
         zones = tuple(each.zone for each in markets if each.spot)
@@ -143,7 +143,7 @@ class RunOnMarket:
             deadline_h = job.goal.deadline_s / HOUR_S
         checkpoint_h = min(work_h, SAVED_EVERY_S / HOUR_S) if job.checkpoints else work_h
         terms = Terms(
-            zones, deadline_h, work_h, changeover_h, STEP_S / HOUR_S, prices, job.goal.budget_usd, checkpoint_h
+            zones, deadline_h, work_h, changeover_h, _step_s(space) / HOUR_S, prices, job.goal.budget_usd, checkpoint_h
         )
         return terms, rate
 
@@ -153,7 +153,12 @@ def _begun_h(history: History) -> float:
     return min((each.began_s for each in history.rentals), default=history.elapsed_s) / HOUR_S
 
 
-def _seen(before: Seen, history: History, now_h: float) -> Seen:
+def _step_s(space: Space) -> float:
+    """The longest time between two decisions."""
+    return min(STEP_S, space.startup_limit_s or STEP_S)
+
+
+def _seen(before: Seen, history: History, now_h: float, step_s: float) -> Seen:
     """With what the launches of this run have shown of the spot market. A zone that is in its pause counts as empty."""
     seen, pauses = before, dict[str, tuple[int, float]]()
     for rental in history.rentals:
@@ -164,7 +169,7 @@ def _seen(before: Seen, history: History, now_h: float) -> Seen:
                 seen = seen.looked(zone, not rental.taken_back, ended_h)
             in_vain = 0 if rental.came else pauses.get(zone, (0, 0.0))[0]
             refusals = in_vain + (not rental.came or rental.taken_back)
-            pauses[zone] = refusals, ended_h + min(LONGEST_PAUSE_S, STEP_S * 2 ** (refusals - 1)) / HOUR_S
+            pauses[zone] = refusals, ended_h + min(LONGEST_PAUSE_S, step_s * 2 ** (refusals - 1)) / HOUR_S
     for zone, (refusals, until_h) in pauses.items():
         if refusals and now_h < until_h - TOLERANCE_H:
             seen = seen.looked(zone, False, now_h)
