@@ -179,13 +179,19 @@ sleep 900 & wait
 
 @pytest.mark.night  # at each change: on nodes of this machine, test_drill.py
 def test_in_a_drill_nodes_are_taken_back(ray, job):
-    drill = Drill(("a",), up_s=30.0, down_s=1e-6)
-    drilled = replace(ray, clock=WallClock(datetime.now(UTC)), node_types=replace(ray.node_types, drill=drill))
-    on_spot = replace(order(ray, "drill-1", 1, None), market=Market("a", True, 0.1))
-    *_, ended = drilled.run(job(SAVES_WHEN_ENDED), on_spot)
+    market = Market("a", True, 0.1)
+    for lasts_s in LIFETIMES_S:
+        drill = Drill(("a",), up_s=lasts_s, seed=17)  # with this seed the zone has nodes for about the mean
+        drilled = replace(ray, clock=WallClock(datetime.now(UTC)), node_types=replace(ray.node_types, drill=drill))
+        on_spot = replace(order(ray, f"drill-{lasts_s:.0f}", 1, None), market=market)
+        *reports, ended = drilled.run(job(SAVES_WHEN_ENDED), on_spot)
+        if reports:
+            break
     assert isinstance(ended, Ended)
     assert (ended.outcome, ended.detail) == (Outcome.PREEMPTED, "the spot machines were taken back (drill)")
-    assert not processes_of("drill-1")
+    assert isinstance(reports[-1], Sample)
+    assert reports[-1].saved == 80
+    assert not processes_of(on_spot.label)
 
 
 @pytest.mark.night  # at each change: on nodes of this machine, test_local.py
