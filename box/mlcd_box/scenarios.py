@@ -99,6 +99,17 @@ def spot_taken_back_in_a_probe(stage: Stage) -> None:
 
 
 @scenario
+def cheap_probe_taken_back(stage: Stage) -> None:
+    """spot or on demand: a probe on a spot machine, taken back and repeated on demand"""
+    running = stage.start("train", stage.job(spot="any", zones=ZONES, work=8_000), "-y")
+    stage.until(lambda: stage.reports() >= 3, during=running)
+    stage.take_back(stage.running_on("spot")[0]["id"])
+    assert running.wait() == FEASIBLE, stage.said()
+    probes = [entry["launch"] for entry in stage.entries("play-1", "settled") if entry["launch"]["purpose"] == "probe"]
+    assert [probe["market"] is not None for probe in probes] == [True, False], probes
+
+
+@scenario
 def spot_taken_back_in_the_run(stage: Stage) -> None:
     """spot machines taken back in the final run, which goes on from its bucket"""
     job = stage.job(work=40_000, spot=True, bucket="saved-work")
