@@ -31,7 +31,7 @@ LIVE_NOISE = 0.02
 """Relative error that is assumed of a real probe at the least: minutes cannot see what hours bring."""
 LIVE_SETTLES_S = 60.0
 """Real rates wander: neighbours, caches, clocks. Ten seconds differed from the next ten by 8 % on a quiet machine."""
-STALLED_S = 60.0
+STALLED_S = 10.0
 """Whoever watches a run is told so often that nothing has been reported."""
 NEVER_REPORTED = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
 

@@ -2,8 +2,8 @@
 
 The search has decided which machines. Where and how they are rented is decided again and again by a policy (`market/`),
 under the hard rule of `market/guard.py`: what is left of the job can still be finished on demand, in time and within
-the budget. The policy is asked when nothing is rented and, while the job runs, with its reports, every `STEP_S` at the
-most, also while the job is silent: no work is counted on before the next look. A launch that it wants to leave ends as
+the budget. The policy is asked when nothing is rented and, while the job runs, with its reports, twice in a `STEP_S`,
+also while the job is silent: no work is counted on before the next look. A launch that it wants to leave ends as
 `switched`: the job is asked to save, and goes on from there. A job that hangs on a spot machine goes on demand.
 
 The work left is counted at the slow end of the measured rate, as a certificate counts it, and a changeover at the
@@ -76,13 +76,13 @@ class RunOnMarket:
 
     def _watch(self, job: Job, space: Space, history: History, market: Market) -> Watch:
         """Whether to leave what is rented."""
-        asked, step_s = 0, _step_s(space)
+        asked, every_s = 0, _step_s(space) / 2  # reports come late: half a step is left for that
 
         def watch(so_far: Measurement) -> Outcome | None:
             nonlocal asked
-            if so_far.seconds < asked * step_s or so_far.samples_done >= job.work_samples:
+            if so_far.seconds < asked * every_s or so_far.samples_done >= job.work_samples:
                 return None
-            asked = int(so_far.seconds // step_s) + 1
+            asked = int(so_far.seconds // every_s) + 1
             action = Guarded(self.policy).decide(self._state(job, space, history, market, so_far))
             wanted = self._market(space, action)
             return None if action.kind is Kind.HOLD or wanted == market else Outcome.SWITCHED

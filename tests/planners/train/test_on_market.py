@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.clouds.live import STALLED_S
 from mlcd.clouds.simulated import STARTUP_LIMIT_S, Simulated, Weather
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
@@ -36,6 +35,7 @@ MARKETS = tuple(Market(zone, spot, 1.0 if spot else 3.0, "us-east-1") for zone i
 SPACE = Space((Choice(OFFER, (2,), markets=MARKETS),), startup_limit_s=STARTUP_LIMIT_S)
 HINTS = Hints(parameters=25.6e6, flops_per_sample=12.3e9, global_batch=256)
 HOUR_S = 3_600.0
+SILENT_S = 60.0
 
 
 def job(deadline_h: float | None, budget_usd: float | None = None, *, checkpoints: bool = True) -> Job:
@@ -214,9 +214,9 @@ class HangsOnSpot:
                 return
         if self.silent:
             ends_s = min(ends_s, last.elapsed_s + 600.0)
-        while last.elapsed_s + STALLED_S < ends_s:
-            self.cloud.clock.wait(STALLED_S)
-            last = replace(last, elapsed_s=last.elapsed_s + STALLED_S, stalled=True)
+        while last.elapsed_s + SILENT_S < ends_s:
+            self.cloud.clock.wait(SILENT_S)
+            last = replace(last, elapsed_s=last.elapsed_s + SILENT_S, stalled=True)
             if (yield last):
                 return
         self.cloud.clock.wait(ends_s - last.elapsed_s)
