@@ -3,6 +3,7 @@
 FOLDER/home           SkyPilot's and MLCD's home in it
 FOLDER/events.jsonl   what has happened in its cloud (`events.py`)
 FOLDER/faults.json    what is to go wrong in it (`cloud/faults.py`)
+FOLDER/market.json    the trace that its spot market follows (`cloud/market.py`)
 FOLDER/machines/      a folder of each machine
 FOLDER/*.log          the cloud's and SkyPilot's own words
 """
@@ -28,6 +29,7 @@ from mlcd_box.cloud.__main__ import ENDPOINT
 from mlcd_box.cloud.faults import Faults
 from mlcd_box.cloud.functions.limits import remove_all
 from mlcd_box.cloud.functions.runtime import runtime
+from mlcd_box.cloud.market import Market
 from mlcd_box.events import read_events
 from mlcd_box.image import cache, image
 from mlcd_box.skypilot_home import furnish
@@ -58,6 +60,11 @@ class Box:
     def faults(self) -> Faults:
         """What is to go wrong in its cloud."""
         return Faults(self.folder / "faults.json")
+
+    @property
+    def market(self) -> Market:
+        """The trace that its spot market follows."""
+        return Market(self.folder / "market.json")
 
     def up(self) -> None:
         """Start it: the cloud, and SkyPilot's API server."""

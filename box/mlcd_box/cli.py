@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from mlcd_box.bill import Item
 from mlcd_box.boxes import Box, check_host
 from mlcd_box.cloud.faults import EFFECTS, Rule
 from mlcd_box.cloud.functions.runtime import runtime
+from mlcd_box.cloud.market import read_trace
 from mlcd_box.image import image
 
 GONE = "terminated"
@@ -99,6 +101,19 @@ def fail(
     """Let something go wrong from now on; `box fail nothing` ends all of it."""
     rule = Rule(effect, instance_type, zone, market, seconds, share, most)
     box.faults.write([] if effect == "nothing" else [*box.faults.rules(), rule])
+
+
+@main.command()
+@click.argument("trace", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--tick", default=10.0, show_default=True, help="Seconds that a tick of the trace takes in the box.")
+@click.option("--zones", default="", help="Other names for its first columns: us-east-1a,us-east-1b.")
+@click.option("--from", "first", default=0, show_default=True, help="The tick to begin with.")
+@click.option("--notice", default=120.0, show_default=True, help="Seconds between a notice and the end.")
+@click.pass_obj
+def market(box: Box, trace: Path, tick: float, zones: str, first: int, notice: float) -> None:
+    """Replay a recorded spot market from now on: TRACE has a line for each tick and a column for each zone."""
+    named = [zone for zone in zones.split(",") if zone]
+    box.market.replay(read_trace(trace, tick, notice, named, first), time.time())
 
 
 @main.command()

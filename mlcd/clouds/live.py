@@ -31,6 +31,8 @@ LIVE_NOISE = 0.02
 """Relative error that is assumed of a real probe at the least: minutes cannot see what hours bring."""
 LIVE_SETTLES_S = 60.0
 """Real rates wander: neighbours, caches, clocks. Ten seconds differed from the next ten by 8 % on a quiet machine."""
+STALLED_S = 10.0
+"""Whoever watches a run is told so often that nothing has been reported."""
 NEVER_REPORTED = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
 
 
@@ -114,11 +116,11 @@ class LiveJob:
         members = self._start()
         reader = Reader(self.job)
         last_report_s: float | None = None
-        last = Sample(0.0, 0.0)
+        last: Sample | None = None
         while True:
             statuses = [member.running.status() for member in members]  # before reading: no output is missed
             reports = reader.reports
-            samples = self._read(members, reader)
+            samples = self._read(members, reader) or stalled(self.launch, last, self._now_s())
             if reader.reports > reports:  # also a heartbeat: a report may contain no new sample
                 last_report_s = self._now_s()
             for sample in samples:
@@ -181,8 +183,10 @@ class LiveJob:
             return inf
         return stop_s - min(STOP_TIMEOUT_S / 2, STOP_SHARE * stop_s)
 
-    def _is_done(self, last: Sample) -> bool:
+    def _is_done(self, last: Sample | None) -> bool:
         """Whether the job's last sample says that all work is done."""
+        if last is None:
+            return self.launch.samples <= 0
         target = self.job.target
         reached = target is not None and last.metric is not None and target.reached(last.metric)
         return reached or last.samples >= self.launch.samples
@@ -210,6 +214,13 @@ class LiveJob:
 
     def _now_s(self) -> float:
         return self.clock.elapsed_s() - self.started_s
+
+
+def stalled(launch: Launch, last: Sample | None, now_s: float) -> list[Sample]:
+    """The last report of a run once more, where nothing has come for a while: a watch is asked with reports alone."""
+    if last is None or launch.purpose is not Purpose.RUN or now_s < last.elapsed_s + STALLED_S:
+        return []
+    return [replace(last, elapsed_s=now_s, stalled=True)]
 
 
 def live_profiler(backend: Backend) -> TrainingProfiler:

@@ -8,7 +8,7 @@ types:
   small: {cpus: 0.2, memory: 2GB, link: 100Mbit, usd_per_hour: 0.20}
   gpu: {cpus: 8, memory: 64GB, link: 10Gbit, usd_per_hour: 3.10, accelerators: V100:1, tflops: 15.7}
 
-`accelerators: 2` means two GPUs of any kind.
+`accelerators: 2` means two GPUs of any kind. `drill`: spot machines that come and go, see `drill.py`.
 
 Only on Ray:
 checkpoints: /shared    a folder that all nodes share, for jobs that save their work
@@ -27,6 +27,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from mlcd.clouds.drill import NO_DRILL, Drill
 from mlcd.core.configuration import Offer, ProbeTime
 from mlcd.core.errors import UserError
 from mlcd.core.units import parse_duration, parse_gb, parse_range, parse_usd
@@ -46,6 +47,7 @@ class NodeTypes:
     startup_s: float
     resources: Mapping[str, str] = field(default_factory=dict)
     checkpoints: str = ""
+    drill: Drill = NO_DRILL
 
     def bundle(self, offer: Offer) -> dict[str, float]:
         """What a job reserves of a Ray node: its custom resource, all CPUs and all accelerators, to have it alone."""
@@ -114,6 +116,16 @@ class _RayType(_Type):
     resource: Annotated[str, Field(min_length=1)] | None = None
 
 
+class _Drill(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    zones: Annotated[tuple[str, ...], Field(min_length=1)]
+    up: Duration = NO_DRILL.up_s
+    down: Duration = NO_DRILL.down_s
+    spot: Annotated[float, Field(gt=0, lt=1)] = NO_DRILL.price
+    seed: int = NO_DRILL.seed
+
+
 class _LocalFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -122,10 +134,14 @@ class _LocalFile(BaseModel):
     probe: Duration = 20.0
     probe_extra: Duration = 3.0
     startup: Duration = 40.0
+    drill: _Drill | None = None
 
     def node_types(self, cloud: str) -> NodeTypes:
         offers = tuple(each.offer(name, cloud) for name, each in self.types.items())
-        return NodeTypes(offers, self.nodes, ProbeTime(self.probe, self.probe_extra), self.startup)
+        asked = self.drill
+        drill = Drill(asked.zones, asked.up, asked.down, asked.spot, asked.seed) if asked is not None else NO_DRILL
+        probe_time = ProbeTime(self.probe, self.probe_extra)
+        return NodeTypes(offers, self.nodes, probe_time, self.startup, drill=drill)
 
 
 class _RayFile(_LocalFile):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mlcd.clouds.virtual import gamma_factors, launch_rng, play
+from mlcd.clouds.virtual import gamma_factors, launch_rng, play, spot_lasts_s
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer
@@ -113,13 +113,8 @@ class Simulated:
 
     def _lasts_s(self, market: Market) -> float:
         """How long the spot market of a zone goes on to have machines; 0 if it has none now."""
-        rng = np.random.default_rng([self.seed, zlib.crc32(market.zone.encode())])
-        ends_s, has_machines = 0.0, bool(rng.random() < 0.5)
-        while ends_s <= self.clock.elapsed_s():
-            has_machines = not has_machines
-            mean_h = self.weather.spot_up_h if has_machines else self.weather.spot_down_h
-            ends_s += 3_600 * float(rng.exponential(mean_h))
-        return ends_s - self.clock.elapsed_s() if has_machines else 0.0
+        up_s, down_s = 3_600 * self.weather.spot_up_h, 3_600 * self.weather.spot_down_h
+        return spot_lasts_s(self.seed, market.zone, self.clock.elapsed_s(), up_s, down_s)
 
     def _undisturbed(self, job: Job, launch: Launch, rng: np.random.Generator, startup_s: float) -> Iterator[Event]:
         if rng.random() < self.weather.launch_failure:

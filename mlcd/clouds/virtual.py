@@ -39,6 +39,19 @@ def launch_rng(seed: int, launch: Launch) -> np.random.Generator:
     return np.random.default_rng([seed, name, launch.configuration.nodes, launch.ordinal])
 
 
+def spot_lasts_s(seed: int, zone: str, now_s: float, up_s: float, down_s: float) -> float:
+    """How long the spot market of a zone goes on to have machines; 0 if it has none now.
+
+    `up_s`, `down_s`: how long it has some, and has none, in the mean.
+    """
+    rng = np.random.default_rng([seed, zlib.crc32(zone.encode())])
+    ends_s, has_machines = 0.0, bool(rng.random() < 0.5)
+    while ends_s <= now_s:
+        has_machines = not has_machines
+        ends_s += float(rng.exponential(up_s if has_machines else down_s))
+    return ends_s - now_s if has_machines else 0.0
+
+
 def gamma_factors(rng: np.random.Generator, scatter: float, size: int) -> Floats:
     """Independent positive factors with mean 1 and this relative scatter.
 

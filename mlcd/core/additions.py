@@ -48,6 +48,7 @@ class Axis(Part):
         default="", description="The unit of its numbers; `usd` and `s` are written as money and as time."
     )
     scale: Literal["linear", "log"] = Field(default="linear", description="How its numbers are spread.")
+    names: list[str] = Field(default=[], description="What stands at 1, 2, 3 ... in place of the numbers.")
 
 
 class Point(Part):

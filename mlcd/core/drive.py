@@ -13,20 +13,18 @@ from functools import partial
 from mlcd.core import guarantee
 from mlcd.core.alarm import warn_of_mismatch, with_alarm
 from mlcd.core.backend import AlreadyGone, Launch, Profiler, Purpose, RejoinsLaunches
-from mlcd.core.configuration import Configuration, Space
+from mlcd.core.configuration import Space
 from mlcd.core.decision import Decision
 from mlcd.core.errors import BackendError, Interrupted
 from mlcd.core.forecasts import remaining
-from mlcd.core.guarantee import refusal
+from mlcd.core.guarantee import Guard, refusal
 from mlcd.core.history import History, Refusal
 from mlcd.core.job import Job
 from mlcd.core.launching import Closing, by_use, check_place, closed, cut_short, measured, reserve, saved_work
 from mlcd.core.ledger import Account, Book, Decided, Ended, Refused, Resumed, Settled, Stopped, Voided, Waited
 from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.spot_probes import on_spot
 from mlcd.core.strategy import Apply, Finish, Probe, Round, Strategy, Wait
-
-Guard = Callable[[Job, Space, History, Sequence[Configuration], float], str | None]
-"""Why probing these at once is not allowed, for this share of a probe's time; or None."""
 
 Stop = Callable[[], bool]
 """Asked whether to end now."""
@@ -90,7 +88,7 @@ def drive(
         if refused is not None:
             book.write(Refused(probes[0].configuration, refused))
         else:
-            failed = _take(probes, left, space, profiler, book, stop)
+            failed = _take(on_spot(probes, left, space, history, guard), left, space, profiler, book, stop)
             outages = check_place(outages, failed, book, worked=len(failed) < len(probes))
 
 

@@ -12,7 +12,7 @@ Beside the sum, no probe may cost more than `max_probe`, and all machines that a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, inf
 
@@ -25,6 +25,9 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import format_duration, format_usd
+
+Guard = Callable[[Job, Space, History, Sequence[Configuration], float], str | None]
+"""Why probing these at once is not allowed, for this share of a probe's time; or None."""
 
 
 def safe(

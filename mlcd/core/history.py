@@ -78,8 +78,9 @@ class History:
     that a search starts from, as plain data. `ended_runs`, `ended_probes`: so many of `runs` and of
     `measurements` are from before the user went on with a run that had ended, or changed its limits. `saved_before`:
     what the checkpoint held that the run began with. `seen_before`: how far launches of one configuration differed in
-    earlier runs at the same place. `rentals`: the launches that were rented on a market; `rentals_before`: those of
-    earlier runs.
+    earlier runs at the same place. `rentals`: the launches of the job itself that were rented on a market;
+    `rentals_before`: those of earlier runs. `lost_on_spot`: what was probed on spot machines that were not to be had,
+    or were taken back.
     """
 
     measurements: tuple[Measurement, ...] = ()
@@ -95,6 +96,7 @@ class History:
     seen_before: LogLikelihoods = NOTHING_SEEN
     rentals: tuple[Rental, ...] = ()
     rentals_before: tuple[Rental, ...] = ()
+    lost_on_spot: tuple[Configuration, ...] = ()
 
     @property
     def current_runs(self) -> tuple[Measurement, ...]:
@@ -165,12 +167,14 @@ class History:
     def tried(self) -> frozenset[Configuration]:
         """Configurations with an answer: measured, refused, or met by bad luck more than once.
 
-        That MLCD itself was stopped or killed says nothing about a configuration, however often.
+        That MLCD itself was stopped or killed says nothing about a configuration, however often, and spot machines
+        that were lost say nothing about those on demand.
         """
         answered = {m.configuration for m in self.measurements if not m.outcome.is_bad_luck}
         failed = Counter(
             m.configuration for m in self.measurements if m.outcome.is_bad_luck and m.outcome is not Outcome.INTERRUPTED
         )
+        failed.subtract(self.lost_on_spot)
         unlucky = {configuration for configuration, times in failed.items() if times > MOST_BAD_LUCK}
         return frozenset(answered | unlucky | {refusal.configuration for refusal in self.refusals})
 

@@ -30,8 +30,7 @@ FAILED_LAUNCHES = 2
 def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:
     """The launch that a step asks for, and the most seconds and dollars it can take."""
     account, configuration = book.account, step.configuration
-    market = step.market if isinstance(step, Apply) else None
-    rented = configuration.rented(market)
+    rented = configuration.rented(step.market)
     bound_s: float | None
     if isinstance(step, Probe):
         purpose, samples, whole_s = Purpose.PROBE, job.work_samples, space.probe_time.seconds(configuration.nodes)
@@ -55,7 +54,7 @@ def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book)
         round=account.rounds,
         saved_samples=account.history.saved_samples,
         work=step.work,
-        market=market,
+        market=step.market,
         most_usd=most_usd,
         whole_s=whole_s if isinstance(step, Probe) and step.share < 1 else None,
     )

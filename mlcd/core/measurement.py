@@ -44,7 +44,7 @@ class Sample:
 
     `saved`: of these, the samples that a checkpoint holds. `metric`: the last value that the job has reported of what
     it is judged by; NaN is a value too. `evidence`: what its planner wants to know besides. `remark`: why its reports
-    can no longer be understood.
+    can no longer be understood. `stalled`: the report before, once more; the job runs, and nothing has come since.
     """
 
     elapsed_s: float
@@ -53,6 +53,7 @@ class Sample:
     metric: float | None = None
     evidence: Evidence | None = None
     remark: str = ""
+    stalled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

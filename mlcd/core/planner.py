@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
-from mlcd.core.drive import Guard, conclude, within_limits
+from mlcd.core.drive import conclude, within_limits
 from mlcd.core.errors import UnknownName, UserError
-from mlcd.core.guarantee import refusal
+from mlcd.core.guarantee import Guard, refusal
 from mlcd.core.history import History
 from mlcd.core.job import Job, Search
 from mlcd.core.ledger import Account, Ledger, Started

@@ -25,13 +25,17 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Measure this configuration for this share of a whole probe's time, the same in all of a round."""
+    """Measure this configuration for this share of a whole probe's time, the same in all of a round.
+
+    `market`: how its machines are rented. Not the strategy's to say: see `spot_probes.py`.
+    """
 
     configuration: Configuration
     because: str
     look: Look | None = None
     work: Work | None = None
     share: float = 1.0
+    market: Market | None = None
 
 
 @dataclass(frozen=True, slots=True)

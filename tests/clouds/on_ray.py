@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from mlcd_fixtures import scale_job
 
+from mlcd.clouds.drill import Drill
 from mlcd.clouds.local.teardown import processes_of
 from mlcd.clouds.ray import cluster
 from mlcd.clouds.ray.backend import Nodes, Ray, available
@@ -27,6 +28,7 @@ from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Reserved, Settled
+from mlcd.core.market import Market
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.runs.run import start as start_run
 from mlcd.planners.jobfile.read import load_job
@@ -173,6 +175,23 @@ trap 'echo @mlcd t=0.2 samples=80 saved=80; exit' TERM
 echo @mlcd t=0.1 samples=60 saved=0
 sleep 900 & wait
 """
+
+
+@pytest.mark.night  # at each change: on nodes of this machine, test_drill.py
+def test_in_a_drill_nodes_are_taken_back(ray, job):
+    market = Market("a", True, 0.1)
+    for lasts_s in LIFETIMES_S:
+        drill = Drill(("a",), up_s=lasts_s, seed=17)  # with this seed the zone has nodes for about the mean
+        drilled = replace(ray, clock=WallClock(datetime.now(UTC)), node_types=replace(ray.node_types, drill=drill))
+        on_spot = replace(order(ray, f"drill-{lasts_s:.0f}", 1, None), market=market)
+        *reports, ended = drilled.run(job(SAVES_WHEN_ENDED), on_spot)
+        if reports:
+            break
+    assert isinstance(ended, Ended)
+    assert (ended.outcome, ended.detail) == (Outcome.PREEMPTED, "the spot machines were taken back (drill)")
+    assert isinstance(reports[-1], Sample)
+    assert reports[-1].saved == 80
+    assert not processes_of(on_spot.label)
 
 
 @pytest.mark.night  # at each change: on nodes of this machine, test_local.py

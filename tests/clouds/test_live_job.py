@@ -51,3 +51,9 @@ def test_what_is_saved_while_the_machines_are_ended_counts_even_if_that_takes_lo
         assert isinstance(last, Sample)
         assert last.saved == 30.0
         assert last.elapsed_s <= 60.0
+
+
+def test_a_run_that_is_silent_is_told_of_again_and_again_with_its_last_report() -> None:
+    silent = [event for event in told(1.0, lifetime_s=200.0) if isinstance(event, Sample) and event.stalled]
+    assert [round(event.elapsed_s) for event in silent[:3]] == [11, 21, 31]
+    assert {event.samples for event in silent} == {10.0}

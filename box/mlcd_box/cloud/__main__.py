@@ -33,6 +33,7 @@ def main(box: Path, image: Path) -> None:
     from mlcd_box.cloud.functions.api import api, is_for_lambda
     from mlcd_box.cloud.functions.https import serve_by_name
     from mlcd_box.cloud.functions.services import services
+    from mlcd_box.cloud.market import Market
     from mlcd_box.cloud.metadata import ADDRESS, serve_metadata
     from mlcd_box.cloud.traffic import on_the_way
     from mlcd_box.events import EventLog
@@ -47,8 +48,10 @@ def main(box: Path, image: Path) -> None:
         *(f"ip addr add {address}/32 dev br0" for address in FUNCTIONS.values()),
     ):
         subprocess.run(command.split(), check=True)
-    ec2 = Ec2(box, image, ENDPOINT, EventLog(box / "events.jsonl"), Faults(box / "faults.json"))
+    faults, market = Faults(box / "faults.json"), Market(box / "market.json")
+    ec2 = Ec2(box, image, ENDPOINT, EventLog(box / "events.jsonl"), faults, market)
     ec2.install()
+    threading.Thread(target=ec2.keep_market, daemon=True).start()
     threading.Thread(target=serve_metadata(ec2).serve_forever, daemon=True).start()
     moto = on_the_way(DomainDispatcherApplication(create_backend_app), ec2.faults, ec2.events)
     of_region = services(box, ec2.events, ec2.faults)

@@ -24,8 +24,9 @@ from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ec2.models.instances import Instance, InstanceBackend, InstanceState, StateReason
 from moto.ec2.models.subnets import Subnet
 
-from mlcd_box.cloud.faults import Faults
+from mlcd_box.cloud.faults import Faults, no_capacity
 from mlcd_box.cloud.machine import Machine
+from mlcd_box.cloud.market import Market, Trace
 from mlcd_box.cloud.user_data import read_user_data
 from mlcd_box.events import EventLog
 from mlcd_box.offers import REGIONS, TYPES, usd_per_hour
@@ -33,6 +34,8 @@ from mlcd_box.offers import REGIONS, TYPES, usd_per_hour
 PENDING_S = STOPPING_S = SHUTTING_DOWN_S = 2.0
 NOTICE_S = 120.0
 """Between the notice to a spot machine and its end."""
+MARKET_S = 1.0
+"""How often a replayed market is looked at."""
 CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 TAKEN_BACK = StateReason("Server.SpotInstanceTermination: Spot instance termination", "Server.SpotInstanceTermination")
 
@@ -46,6 +49,12 @@ def all_instances() -> list[Instance]:
     """Of all regions, those that are gone included."""
     backends = [backend for account in ec2_backends.values() for backend in account.values()]
     return [each for backend in backends for kept in backend.reservations.values() for each in kept.instances]
+
+
+def _on_spot(zone: str) -> list[Instance]:
+    """The spot machines of a zone that are up, the oldest first."""
+    up = [each for each in all_instances() if each.state in ("pending", "running") and market_of(each) == "spot"]
+    return [each for each in up if each.placement.zone == zone]
 
 
 def all_volumes() -> list[Any]:
@@ -63,6 +72,7 @@ class Ec2:
     endpoint: str
     events: EventLog
     faults: Faults
+    market: Market
     machines: dict[str, Machine] = field(default_factory=dict)
     notices: dict[str, float] = field(default_factory=dict)
     """When a spot machine will be taken back, by its id."""
@@ -84,7 +94,7 @@ class Ec2:
         self._terminate, self._stop = terminate, stop
 
         def run_instances(backend: Any, image_id: Any, count: int, *arguments: Any, **options: Any) -> Any:
-            self._check(backend, options)
+            self._check(backend, count, options)
             reservation = run(backend, image_id, count, *arguments, **options)
             for instance in reservation.instances:
                 self._boot(instance)
@@ -126,11 +136,27 @@ class Ec2:
 
         _later(notice_s, take)
 
+    def keep_market(self) -> None:
+        """Give notice to the spot machines that the trace will take back, as long as the box is up."""
+        while True:
+            if (trace := self.market.trace()) is not None:
+                for instance in self._too_many(trace, time.time()):
+                    self.interrupt(instance, trace.notice_s)
+            time.sleep(MARKET_S)
+
+    def _too_many(self, trace: Trace, now_s: float) -> list[Instance]:
+        """The spot machines without a notice that will be too many in their zones; the newest go first."""
+        found: list[Instance] = []
+        for zone in trace.zones:
+            held = [each for each in _on_spot(zone) if each.id not in self.notices]
+            found += held[int(min(len(held), trace.has(zone, now_s + trace.notice_s))) :]
+        return found
+
     def lose(self, instance: Instance) -> None:
         """A machine breaks: it is off, as if somebody had pulled its plug."""
         self.machines[instance.id].kill()
 
-    def _check(self, backend: Any, options: dict[str, Any]) -> None:
+    def _check(self, backend: Any, count: int, options: dict[str, Any]) -> None:
         """Refuse what cannot be had."""
         nics = [nic["SubnetId"] for nic in options.get("nics", []) if "SubnetId" in nic]
         subnet = options.get("subnet_id") or (nics[0] if nics else None)
@@ -139,6 +165,9 @@ class Ec2:
         market = "spot" if options.get("instance_market_options") else "on-demand"
         type = options["instance_type"]
         refusal = self.faults.refusal(type, zone, market)
+        trace = self.market.trace() if market == "spot" else None
+        if trace is not None and trace.gives(zone, time.time()) < len(_on_spot(zone)) + count:
+            refusal = no_capacity(type, zone)
         if type not in TYPES:
             refusal = "Unsupported", f"Your requested instance type ({type}) is not supported in {zone}."
         if refusal is not None:

@@ -67,7 +67,7 @@ class Faults:
         """EC2's code and message, if such a machine cannot be had."""
         for rule in self.rules("no-capacity", "quota"):
             if rule.is_about(type, zone, market):
-                return _no_capacity(type, zone) if rule.effect == "no-capacity" else _over_quota(market)
+                return no_capacity(type, zone) if rule.effect == "no-capacity" else _over_quota(market)
         return None
 
     def is_throttled(self) -> bool:
@@ -86,7 +86,8 @@ class Faults:
         return NEVER_S if "no-ssh" in after else after.get("slow-boot", 0.0)
 
 
-def _no_capacity(type: str, zone: str) -> tuple[str, str]:
+def no_capacity(type: str, zone: str) -> tuple[str, str]:
+    """EC2's code and message where a zone has no such machine."""
     return "InsufficientInstanceCapacity", (
         f"We currently do not have sufficient {type} capacity in the Availability Zone you requested ({zone}). "
         "Our system will be working on provisioning additional capacity."

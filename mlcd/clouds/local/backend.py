@@ -15,6 +15,7 @@ from typing import IO
 
 import mlcd.clouds.local.teardown as teardown
 import mlcd_tracker
+from mlcd.clouds.drill import NO_DRILL, Drill
 from mlcd.clouds.environment import check_environment
 from mlcd.clouds.launches import MOST_READ, before_ordering
 from mlcd.clouds.live import LiveJob, Timeouts
@@ -45,9 +46,13 @@ class Local(OnThisMachine):
     startup_s: float = STARTUP_LIMIT_S
     isolated: bool = True
     hangs_after_s: float = REPORT_TIMEOUT_S
+    drill: Drill = NO_DRILL
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Bring the nodes up, run the job on them, tear them down."""
+        return self.drill.run(self._run, job, launch, self.clock.elapsed_s())
+
+    def _run(self, job: Job, launch: Launch) -> Events:
         started_s = self.clock.elapsed_s()
         check_environment(job)
         with before_ordering():

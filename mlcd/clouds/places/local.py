@@ -30,11 +30,11 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     """Node types of the file that is named, or the usual ones."""
     clock = WallClock(started_at or datetime.now(UTC))
     node_types = load_local_types(Path(rest) if rest else None)
-    backend = replace(local_backend(), clock=clock, startup_s=node_types.startup_s)
+    backend = replace(local_backend(), clock=clock, startup_s=node_types.startup_s, drill=node_types.drill)
     nodes = (max(job.search.nodes[0], node_types.nodes[0]), min(job.search.nodes[1], node_types.nodes[1]))
     space = grid(node_types.offers, nodes, probe_time=node_types.probe_time, startup_limit_s=node_types.startup_s)
     gpus = found_here() if any(offer.accelerators for offer in space.offers) else Found(())
-    space = narrow(within_gpus(space, gpus), job)
+    space = node_types.drill.with_markets(narrow(within_gpus(space, gpus), job), job)
     profiler = replace(live_profiler(backend), tight=LOCAL_TIGHT, window_s=LOCAL_WINDOW_S)
     lacks = "; ".join(filter(None, (what_nodes_lack(), what_probes_share(job, home()))))
     check = partial(_check, space=space, gpus=gpus, file=rest)

@@ -20,4 +20,5 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     node_types, choices = available(job, Path(rest) if rest else None)
     backend = Ray(node_types, home(), clock)
     space = Space(choices, node_types.probe_time, node_types.startup_s)
-    return Cloud(narrow(space, job), backend, live_profiler(backend), clock, check=check_environment)
+    space = node_types.drill.with_markets(narrow(space, job), job)
+    return Cloud(space, backend, live_profiler(backend), clock, check=check_environment)

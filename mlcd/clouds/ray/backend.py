@@ -42,6 +42,9 @@ class Ray(KeepsLaunches):
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Reserve the nodes, run the job on them, release them."""
+        return self.node_types.drill.run(self._run, job, launch, self.clock.elapsed_s())
+
+    def _run(self, job: Job, launch: Launch) -> Events:
         started_s = self.clock.elapsed_s()
         environment = self._environment(job, launch)
         with before_ordering():

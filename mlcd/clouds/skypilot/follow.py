@@ -14,7 +14,7 @@ from math import inf
 from pathlib import Path
 from typing import IO
 
-from mlcd.clouds.live import KEPT_OUTPUT, NEVER_REPORTED, Timeouts
+from mlcd.clouds.live import KEPT_OUTPUT, NEVER_REPORTED, Timeouts, stalled
 from mlcd.clouds.platforms import Reads, diagnose
 from mlcd.clouds.platforms.failures import last_lines
 from mlcd.clouds.skypilot.leave import Leaving
@@ -147,7 +147,7 @@ class Follower:
                 if self.reader.reports > reports:  # also a heartbeat: a report may contain no new sample
                     self.last_report_s = self._now_s()
                     self._store_offsets()
-                for sample in self._released(self.presence.known_until_s):
+                for sample in self._released(self.presence.known_until_s) or self._stalled():
                     if (yield sample):
                         self.leaving.request(self._now_s())
                 ended = self._ended(end)
@@ -222,6 +222,12 @@ class Follower:
         self.held = self.held[len(released) :]
         self.last = released[-1] if released else self.last
         return released
+
+    def _stalled(self) -> list[Sample]:
+        """The last sample once more, if nothing has come for a while."""
+        again = [] if self.held else stalled(self.launch, self.last, self._now_s())
+        self.last = again[-1] if again else self.last
+        return again
 
     def _ended(self, end: int | BackendError | None) -> Ended | None:
         """How it ended; None while it runs."""

@@ -13,7 +13,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.history import History, Refusal, Rental
 from mlcd.core.job import Job
 from mlcd.core.launch_spread import NOTHING_SEEN
-from mlcd.core.measurement import Measurement
+from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.payload import Ask
 
 
@@ -178,7 +178,11 @@ class Account:
             runs=self.history.runs if probe else (*self.history.runs, entry.measurement),
             spent_usd=self.history.spent_usd + entry.measurement.usd,
         )
-        if (market := entry.launch.market) is not None:
+        market, outcome = entry.launch.market, entry.measurement.outcome
+        if market is not None and probe and outcome in (Outcome.LAUNCH_FAILED, Outcome.PREEMPTED):
+            lost = (*history.lost_on_spot, entry.measurement.configuration)
+            history = replace(history, lost_on_spot=lost)
+        elif market is not None and not probe:
             rental = Rental.of(market, entry.measurement, history.elapsed_s)
             history = replace(history, rentals=(*history.rentals, rental))
         rounds = self.rounds if left else self.rounds + 1

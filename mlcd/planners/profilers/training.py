@@ -85,13 +85,14 @@ class TrainingProfiler:
                 if isinstance(event, Ended):
                     ended, by_itself = event, event.outcome is Outcome.OK
                     break
-                remark = remark or event.remark
-                self._keep(launch, seen, event)
-                self.progress(job, launch, event)
-                if (ended := _own_end(job, launch, event)) is not None:
-                    break
+                if not event.stalled:
+                    remark = remark or event.remark
+                    self._keep(launch, seen, event)
+                    self.progress(job, launch, event)
+                    if (ended := _own_end(job, launch, event)) is not None:
+                        break
                 if launch.purpose is Purpose.RUN:
-                    why = watch(self._lately(job, launch, seen)) if watch is not None else None
+                    why = watch(self._lately(job, launch, seen, event)) if watch is not None else None
                 elif look is not None and rates.is_due(look, launch, event):
                     glance, why = self._conclude(job, launch, seen, None, event.elapsed_s), None
                     if glance.ok:  # one look is enough, once there is something to see
@@ -101,7 +102,7 @@ class TrainingProfiler:
                     why = Outcome.OK if self._known(launch, seen) else None
                 if why is not None:
                     ended = Ended(event.elapsed_s, why)
-                    if isinstance(job.ask, ScalingTask):
+                    if isinstance(job.ask, ScalingTask) or (why is Outcome.SWITCHED and job.checkpoints):
                         ended = _hear_out(events, seen, ended)
                     break
         # Machines that nobody ended went on until they stopped by themselves.
@@ -148,9 +149,8 @@ class TrainingProfiler:
             return False
         return launch.lifetime_s is None or last.elapsed_s < launch.lifetime_s / 2
 
-    def _lately(self, job: Job, launch: Launch, seen: list[Sample]) -> Measurement:
-        """A run so far, with the rate of its last `window_s`; without one until that much has passed."""
-        now = seen[-1]
+    def _lately(self, job: Job, launch: Launch, seen: list[Sample], now: Sample) -> Measurement:
+        """A run so far, with the rate of its last `window_s`; without one in its first, and while it is stalled."""
         so_far = Measurement(
             launch.configuration,
             Outcome.OK,
@@ -162,7 +162,7 @@ class TrainingProfiler:
             metric=rates.last_metric(job, seen),
             evidence=now.evidence,
         )
-        if now.elapsed_s - seen[0].elapsed_s < self.window_s:
+        if now.stalled or now.elapsed_s - seen[0].elapsed_s < self.window_s:
             return so_far
         rate, error = self._recent_rate(launch, seen)
         return so_far if rate is None else replace(so_far, samples_per_s=rate, rel_error=error)
@@ -211,7 +211,8 @@ class TrainingProfiler:
             detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
             so_far = replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
         if so_far.outcome in (Outcome.SLOWED, Outcome.SWITCHED, Outcome.AT_THE_LIMIT) and seen:
-            lately = self._lately(job, launch, seen)  # should the limit be raised, this is what is known of its rate
+            # Should the limit be raised, this is what is known of its rate.
+            lately = self._lately(job, launch, seen, seen[-1])
             return replace(so_far, samples_per_s=lately.samples_per_s, rel_error=lately.rel_error)
         if so_far.outcome is not Outcome.OK:
             return so_far

@@ -10,8 +10,8 @@ from pathlib import Path
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
-from mlcd.core.drive import Guard
 from mlcd.core.errors import UnknownName
+from mlcd.core.guarantee import Guard
 from mlcd.core.history import History
 from mlcd.core.home import home
 from mlcd.core.job import Job, Search

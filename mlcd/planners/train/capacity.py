@@ -17,7 +17,7 @@ from mlcd.planners.train.market.seen import TOLERANCE_H, Seen
 
 HOUR_S = 3_600.0
 STEP_S = 300.0
-"""A policy is asked so often, and so long is the first pause of a zone that had no machines."""
+"""A policy is asked so often, more often where machines start sooner; and so long is a zone's first pause."""
 LONGEST_PAUSE_S = 3_600.0
 KEPT = 0.5
 """Of the slack that a run begins with, the most that is kept for the wait for on-demand machines. The rest is what spot
@@ -40,9 +40,11 @@ def told(configuration: Configuration, space: Space, history: History, *, spot: 
     return sorted(found, key=lambda rental: rental.began_s)
 
 
-def looks(rentals: Iterable[Rental], now_h: float, longest_pause_s: float, before: Seen = NOTHING) -> Seen:
+def looks(
+    rentals: Iterable[Rental], now_h: float, longest_pause_s: float, before: Seen = NOTHING, step_s: float = STEP_S
+) -> Seen:
     """What these launches have shown of their zones. A zone that is in its pause counts as empty: the first pause is a
-    step, and it doubles with each refusal in a row."""
+    step, also after machines were taken back, and it doubles with each refusal in a row."""
     seen, pauses = before, dict[str, tuple[int, float]]()
     for rental in rentals:
         zone, ended_h, last = rental.market.zone, rental.ended_s / HOUR_S, seen.last(rental.market.zone)
@@ -52,8 +54,9 @@ def looks(rentals: Iterable[Rental], now_h: float, longest_pause_s: float, befor
             seen = seen.looked(zone, False, max(began_h, ended_h)) if rental.taken_back else seen
         else:  # machines on demand stay, also where there are no more of them
             seen = seen.looked(zone, rental.came, began_h)
-        refusals = 0 if rental.came else pauses.get(zone, (0, 0.0))[0] + 1
-        pauses[zone] = refusals, ended_h + min(longest_pause_s, STEP_S * 2 ** (refusals - 1)) / HOUR_S
+        in_vain = 0 if rental.came else pauses.get(zone, (0, 0.0))[0]
+        refusals = in_vain + (not rental.came or rental.taken_back)
+        pauses[zone] = refusals, ended_h + min(longest_pause_s, step_s * 2 ** (refusals - 1)) / HOUR_S
     for zone, (refusals, until_h) in pauses.items():
         if refusals and now_h < until_h - TOLERANCE_H:
             seen = seen.looked(zone, False, now_h)

@@ -2,13 +2,15 @@
 
 The search has decided which machines. Where and how they are rented is decided again and again by a policy (`market/`),
 under the hard rule of `market/guard.py`: what is left of the job can still be finished on demand, in time and within
-the budget. The policy is asked when nothing is rented and, while the job runs, with its reports, every `STEP_S` at the
-most. A launch that it wants to leave ends as `switched`, with all that is saved.
+the budget. The policy is asked when nothing is rented and, while the job runs, with its reports, twice in a `STEP_S`,
+also while the job is silent: no work is counted on before the next look. A launch that it wants to leave ends as
+`switched`: the job is asked to save, and goes on from there. A job that hangs on a spot machine goes on demand.
 
 The work left is counted at the slow end of the measured rate, as a certificate counts it, and a changeover at the
-longest start-up that was seen or is waited for. A zone that had no machines is not asked again at once: the pause
-doubles with each refusal in a row. On-demand machines are asked for again at every step, in all zones; where they were
-refused, now or in an earlier run, time is kept for the wait that was enough for most starts (`market/fallback.py`).
+longest start-up that was seen or is waited for. A zone that had no machines, or took them back, is not asked again at
+once: the pause doubles with each refusal in a row. On-demand machines are asked for again at every step, in all zones;
+where they were refused, now or in an earlier run, time is kept for the wait that was enough for most starts
+(`market/fallback.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from mlcd.planners.ready import run_ended
 from mlcd.planners.train.capacity import HOUR_S, LONGEST_PAUSE_S, STEP_S, fallback_of, looks, told
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.market.guard import Guarded
+from mlcd.planners.train.market.on_demand import OnDemandOnly
 from mlcd.planners.train.market.protocol import Action, Held, Kind, Policy, State, Terms
 from mlcd.planners.train.market.seen import Seen
 
@@ -36,6 +39,8 @@ SAVED_EVERY_S = 1_800.0
 NO_DEADLINE = 2.0
 """Without a deadline a job may take so many times what it takes on demand: spot machines are waited for, but not for
 ever."""
+LEAVES_WITHIN_S = 120.0
+"""How long a job may take to save its work before it is moved; less where machines start sooner."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +59,14 @@ class RunOnMarket:
         last = history.current_runs[-1] if history.current_runs else None
         if last is not None and last.outcome is Outcome.OK:
             return run_ended(job, history, last)
-        if last is not None and last.outcome is not Outcome.SWITCHED and not last.outcome.is_bad_luck:
+        hangs = last is not None and last.outcome is Outcome.TIMED_OUT and history.rentals[-1].market.spot
+        if last is not None and not (hangs or last.outcome is Outcome.SWITCHED or last.outcome.is_bad_luck):
             return Finish(f"the job ended: {last.ending}")
         state = self._state(job, space, history)
-        action = Guarded(self.policy).decide(state)
+        action = Guarded(OnDemandOnly() if hangs else self.policy).decide(state)
         market = self._market(space, action)
         if market is None:
-            return Wait(STEP_S, action.because or "nothing that is to be had is worth its price")
+            return Wait(_step_s(space), action.because or "nothing that is to be had is worth its price")
         watch, because = self._watch(job, space, history, market), f"{market}: {action.because}"
         saved_in = next((each.region for each in space.markets(self.configuration) if each.zone == state.saved_in), "")
         launched = replace(market, usd_per_launch=self._launch_usd(market, saved_in), move_usd=())
@@ -80,13 +86,13 @@ class RunOnMarket:
 
     def _watch(self, job: Job, space: Space, history: History, market: Market) -> Watch:
         """Whether to leave what is rented."""
-        asked = 0
+        asked, every_s = 0, _step_s(space) / 2  # reports come late: half a step is left for that
 
         def watch(so_far: Measurement) -> Outcome | None:
             nonlocal asked
-            if so_far.seconds < asked * STEP_S or so_far.samples_done >= job.work_samples:
+            if so_far.seconds < asked * every_s or so_far.samples_done >= job.work_samples:
                 return None
-            asked = int(so_far.seconds // STEP_S) + 1
+            asked = int(so_far.seconds // every_s) + 1
             action = Guarded(self.policy).decide(self._state(job, space, history, market, so_far))
             wanted = self._market(space, action)
             return None if action.kind is Kind.HOLD or wanted == market else Outcome.SWITCHED
@@ -109,10 +115,11 @@ class RunOnMarket:
         saved = max(0.0, so_far.saved_samples - history.saved_samples) if so_far is not None else 0.0
         now_h = began_h + up_h
         spot = told(self.configuration, space, history, spot=True)
-        held, seen = None, looks(spot, now_h, LONGEST_PAUSE_S, self.before)
+        held, seen = None, looks(spot, now_h, LONGEST_PAUSE_S, self.before, _step_s(space))
         if market is not None and so_far is not None:
-            starting_h = max(0.0, terms.changeover_h - up_h) if done == 0 else 0.0
-            held = Held(market.zone, market.spot, began_h, starting_h)
+            # Until it is asked again the job may do nothing: it may start slowly, or hang.
+            idle_h = max(terms.step_h, terms.changeover_h - up_h if done == 0 else 0.0)
+            held = Held(market.zone, market.spot, began_h, idle_h)
             if market.spot:
                 seen = seen.held(market.zone, began_h, now_h)
         unsaved = done - saved if job.checkpoints else done
@@ -142,7 +149,8 @@ class RunOnMarket:
         all_work = job.work_samples + history.saved_samples
         work_h = all_work / rate / HOUR_S
         starts = [run.startup_s for run in history.runs if run.ok]
-        changeover_h = max([space.startup_limit_s, measured.startup_s, *starts]) / HOUR_S
+        leaving_s = min(LEAVES_WITHIN_S, space.startup_limit_s) if job.checkpoints else 0.0
+        changeover_h = (leaving_s + max([space.startup_limit_s, measured.startup_s, *starts])) / HOUR_S
         markets = space.markets(self.configuration)
         zones = tuple(each.zone for each in markets if each.spot)
         on_demand = {each.zone: each for each in markets if not each.spot}
@@ -151,7 +159,7 @@ class RunOnMarket:
         if job.goal.deadline_s is not None:
             deadline_h = job.goal.deadline_s / HOUR_S
         checkpoint_h = min(work_h, SAVED_EVERY_S / HOUR_S) if job.checkpoints else work_h
-        terms = Terms(zones, deadline_h, work_h, changeover_h, STEP_S / HOUR_S, prices, None, checkpoint_h)
+        terms = Terms(zones, deadline_h, work_h, changeover_h, _step_s(space) / HOUR_S, prices, None, checkpoint_h)
         return self._with_fees(terms, job, space, history), rate
 
     def _with_fees(self, terms: Terms, job: Job, space: Space, history: History) -> Terms:
@@ -178,3 +186,8 @@ class RunOnMarket:
 def _begun_h(history: History) -> float:
     """When the job itself was first launched, or is about to be."""
     return min((each.began_s for each in history.rentals), default=history.elapsed_s) / HOUR_S
+
+
+def _step_s(space: Space) -> float:
+    """The longest time between two decisions."""
+    return min(STEP_S, space.startup_limit_s or STEP_S)

@@ -16,6 +16,10 @@ from mlcd.planners.train.market.fallback import Fallback
 LEAST_H = 24.0
 """Of watching, before a share of starts is told."""
 SELDOM = "starts were seen too seldom to count them"
+NOTHING = "nothing rented"
+"""The row of the time in which nothing is rented."""
+A_WAIT_S = 60.0
+"""A shorter time between two launches is no waiting: a launch takes some seconds to end."""
 
 
 def rentals_shown(account: Account) -> Additions | None:
@@ -123,26 +127,35 @@ def _table(launches: Sequence[tuple[Rental, Measurement]]) -> Table:
 
 
 def _time_line(account: Account) -> Figure:
-    """A row for each market, and a bar for each time that machines were rented there."""
-    rentals = [rental for rental in account.history.rentals if rental.came]
-    series = []
-    for row, market in enumerate(sorted({str(rental.market) for rental in rentals}), 1):
-        points: list[Point] = []
-        for rental in rentals:
-            if str(rental.market) == market:
-                label = f"{market}, {rental.outcome}".replace("_", " ")
-                ends = (rental.began_s, rental.ended_s)
-                points += [Point(x=at, y=row, label=label) for at in ends] + [Point(x=ends[1], y=None)]
-        series.append(Series(name=market, points=points))
+    """A row for each market, a bar for each time that machines were rented there, and a row for the time between."""
+    rentals = account.history.rentals
+    rows = [NOTHING, *sorted({str(rental.market) for rental in rentals}, reverse=True)]
+    series = {name: list[Point]() for name in ("spot", "on demand", "waiting", "not to be had", "taken back")}
+    free_s = min((rental.began_s for rental in rentals), default=0.0)
+    for rental in rentals:
+        row, words = rows.index(str(rental.market)) + 1, f"{rental.market}, {rental.outcome}".replace("_", " ")
+        if not rental.came:
+            series["not to be had"] += [Point(x=rental.began_s, y=row, label=words), Point(x=rental.began_s, y=None)]
+            continue
+        if rental.began_s - free_s >= A_WAIT_S:
+            series["waiting"] += _bar(free_s, rental.began_s, 1, NOTHING)
+        series["spot" if rental.market.spot else "on demand"] += _bar(rental.began_s, rental.ended_s, row, words)
+        if rental.taken_back:
+            series["taken back"] += [Point(x=rental.ended_s, y=row, label=words), Point(x=rental.ended_s, y=None)]
+        free_s = rental.ended_s
     return Figure(
         title="When and where it was rented",
         kind="lines",
         x=Axis(label="time since the start", unit="s"),
-        y=Axis(label="market"),
-        series=series,
+        y=Axis(label="market", names=rows),
+        series=[Series(name=name, points=points) for name, points in series.items() if points],
         limits=_deadline(account),
-        note="Gaps: nothing was rented.",
     )
+
+
+def _bar(from_s: float, to_s: float, row: int, words: str) -> list[Point]:
+    """A line along a row, and a gap after it."""
+    return [*(Point(x=at_s, y=row, label=words) for at_s in (from_s, to_s)), Point(x=to_s, y=None)]
 
 
 def _work_left(account: Account) -> Figure:
@@ -152,13 +165,17 @@ def _work_left(account: Account) -> Figure:
     finished = account.ended is not None and account.ended.finished
     for rental, run in zip(history.rentals, runs, strict=True):
         points.append(Point(x=rental.began_s, y=1 - saved / whole))
+        done = min(whole, saved + run.samples_done)
         saved = whole if finished and run is runs[-1] else max(saved, run.saved_samples)
-        points.append(Point(x=rental.ended_s, y=1 - saved / whole, label=str(rental.market)))
+        points.append(Point(x=rental.ended_s, y=1 - max(done, saved) / whole, label=str(rental.market)))
+        if done > saved:  # up again
+            points.append(Point(x=rental.ended_s, y=1 - saved / whole, label="what no checkpoint held is lost"))
     series = [Series(name="work left", points=points)]
     forecast, deadline_s = account.decision.forecast if account.decision else None, account.job.goal.deadline_s
     if forecast is not None and deadline_s is not None:
-        ends = [Point(x=deadline_s - forecast.worst_seconds, y=1 - account.searched.saved_samples / whole)]
-        series.append(Series(name="on demand just fits", points=[*ends, Point(x=deadline_s, y=0.0)]))
+        latest_s, most = deadline_s - forecast.worst_seconds, 1 - account.searched.saved_samples / whole
+        ends = [Point(x=latest_s, y=most), Point(x=deadline_s - account.space.startup_limit_s, y=0.0)]
+        series.append(Series(name="on demand just fits", points=ends))
     return Figure(
         title="Work left",
         kind="lines",
@@ -166,7 +183,9 @@ def _work_left(account: Account) -> Figure:
         y=Axis(label="share of the work"),
         series=series,
         limits=_deadline(account),
-        note="Before the second line is met, the job goes on demand." if len(series) > 1 else "",
+        note="Before the second line is met, the job goes on demand. Work that is lost is left again."
+        if len(series) > 1
+        else "",
     )
 
 

@@ -5,10 +5,12 @@ import type { Figure as Described } from "../types";
 import { Figure } from "./Figure";
 import { colour, outline, seriesKeys, seriesOrder } from "./marks";
 import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
-import { axisOf, inWords, nameAxis, namesOf, type Placed, placed } from "./told";
+import { axisOf, inWords, nameAxis, namesOf, onAxis, type Placed, placed } from "./told";
 
 const CROWDED = 60;
 const WIDEST_BAR = 56;
+/** The width of a letter of a row's name, in pixels. */
+const LETTER = 5.6;
 
 export function AnyFigure({ figure }: { figure: Described }): JSX.Element {
   const { title, note, series, x, y } = figure;
@@ -23,7 +25,7 @@ export function AnyFigure({ figure }: { figure: Described }): JSX.Element {
       table={{
         head: [x.label, "Series", y.label, "More"],
         rows: series.flatMap(({ name, points }) =>
-          points.map((point) => [inWords(point.x, x.unit), name, inWords(point.y, y.unit), point.label]),
+          points.map((point) => [onAxis(point.x, x), name, onAxis(point.y, y), point.label]),
         ),
       }}
       draw={(width) => drawn(width, figure)}
@@ -36,16 +38,19 @@ function drawn(width: number, figure: Described): Drawn {
   const [points, names] = [placed(figure), namesOf(figure)];
   const on = (axis: "x" | "y"): number[] => figure.limits.flatMap((each) => (each.axis === axis ? [each.value] : []));
   const wide = width >= 560;
+  const rows = figure.y.names;
   const floor = figure.kind === "bars" && figure.y.scale === "linear" ? [0] : [];
   const [across, up] = [points.map((point) => point.x), points.map((point) => point.y)];
   return plotted(
     width,
     wide ? 320 : 280,
     names ? nameAxis(figure.x.label, names, wide ? 12 : 5) : axisOf(figure.x, [...across, ...on("x")], wide ? 8 : 4),
-    axisOf(figure.y, [...up, ...on("y"), ...floor], 5),
+    rows.length > 0
+      ? nameAxis(figure.y.label, rows, rows.length)
+      : axisOf(figure.y, [...up, ...on("y"), ...floor], 5),
     [figure.kind === "bars" ? bars(points, figure) : marks(points, figure), limits(figure)],
     points,
-    66,
+    Math.max(66, 20 + LETTER * Math.max(...rows.map((name) => name.length))),
   );
 }
 

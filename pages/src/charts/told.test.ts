@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import type { Figure } from "../types";
-import { axisOf, inWords, namesOf, placed } from "./told";
+import { axisOf, inWords, namesOf, onAxis, placed } from "./told";
 
-const axis = { label: "cost", unit: "usd", scale: "linear" as const };
+const axis = { label: "cost", unit: "usd", scale: "linear" as const, names: [] };
 const figure = (points: Figure["series"][number]["points"], scale: "linear" | "log" = "linear"): Figure => ({
   title: "A",
   kind: "points",
-  x: { label: "time", unit: "s", scale },
+  x: { label: "time", unit: "s", scale, names: [] },
   y: { ...axis, scale },
   series: [{ name: "one", points }],
   limits: [],
@@ -44,6 +44,11 @@ test("bars stand on the names of all series", () => {
     [1, 2],
   ]);
   expect(namesOf(figure([{ x: 1, y: 1, label: "" }]))).toBeNull();
+});
+
+test("an axis of names tells the name that stands there", () => {
+  const named = { ...axis, names: ["nothing", "spot"] };
+  expect([onAxis(2, named), onAxis(null, named), onAxis(2, axis)]).toEqual(["spot", "–", "$2.00"]);
 });
 
 test("an axis holds all its values", () => {

@@ -17,6 +17,11 @@ export function inWords(value: Cell, unit: string): string {
   return `${significant(value)}${unit && ` ${unit}`}`;
 }
 
+/** A value on an axis: by the name that stands there, if it has names. */
+export function onAxis(value: Cell, { names, unit }: Scale): string {
+  return typeof value === "number" && names.length > 0 ? (names[value - 1] ?? "") : inWords(value, unit);
+}
+
 /** A mark, where its names and its logarithm have put it. A line joins the marks of one piece: between two is a gap. */
 export interface Placed {
   series: number;
@@ -43,7 +48,7 @@ export function placed(figure: Figure): Placed[] {
       if (point.y === null) piece += 1;
       if (point.y === null || (up.scale === "log" && point.y <= 0)) return [];
       if (!names && across.scale === "log" && x <= 0) return [];
-      const values = `${inWords(point.x, across.unit)}: ${inWords(point.y, up.unit)}`;
+      const values = `${onAxis(point.x, across)}: ${onAxis(point.y, up)}`;
       return [{ series, piece, x, y: point.y, words: [point.label || name, values].filter(Boolean).join("\n") }];
     });
   });

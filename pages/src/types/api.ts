@@ -128,6 +128,11 @@ export interface components {
              * @enum {string}
              */
             scale: "linear" | "log";
+            /**
+             * @description What stands at 1, 2, 3 ... in place of the numbers.
+             * @default []
+             */
+            names: string[];
         };
         /**
          * BestTrial

@@ -71,9 +71,23 @@ def test_a_job_that_just_goes_is_billed_until_it_was_asked() -> None:
     assert seen.seconds == backend.asked_at
 
 
-def test_a_job_that_is_not_elastic_is_not_asked() -> None:
+def test_a_probe_of_a_job_that_is_not_elastic_is_not_asked() -> None:
     _, backend = measure(STEADY, job=replace(JOB, ask=None))
     assert backend.asked_at is None
+
+
+@pytest.mark.parametrize(("checkpoints", "asked_at"), [(True, 300.0), (False, None)])
+def test_a_job_that_saves_its_work_is_asked_to_before_it_is_moved(checkpoints: bool, asked_at: float | None) -> None:
+    farewell, job = [Ended(306.0, Outcome.OK)], replace(JOB, ask=None, checkpoints=checkpoints)
+    _, backend = measure(STEADY, farewell, purpose=Purpose.RUN, leave=Outcome.SWITCHED, job=job)
+    assert backend.asked_at == asked_at
+
+
+def test_a_watch_is_asked_in_silence_and_the_rate_is_that_of_the_reports() -> None:
+    silent: list[Event] = [replace(STEADY[9], elapsed_s=100.0 + i, stalled=True) for i in range(60, 300, 60)]
+    seen, _ = measure([*STEADY[:10], *silent, *STEADY[40:]], purpose=Purpose.RUN, leave=Outcome.SWITCHED)
+    assert seen.seconds == 340.0
+    assert seen.samples_done == 10_000.0
 
 
 @pytest.mark.parametrize("leave", [Outcome.SLOWED, Outcome.SWITCHED])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from types import MappingProxyType
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.clouds.simulated import STARTUP_LIMIT_S, Simulated, Weather
-from mlcd.core.backend import Events, Launch, Provenance
+from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.drive import launch, search
@@ -21,7 +21,8 @@ from mlcd.core.history import History, Rental
 from mlcd.core.job import Goal, Hints, Job, Objective
 from mlcd.core.ledger import Account, Book, Ledger, Started, Waited
 from mlcd.core.market import Market
-from mlcd.core.measurement import Outcome
+from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.core.strategy import Apply, Wait
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.capacity import LONGEST_PAUSE_S, STEP_S, looks, told
 from mlcd.planners.train.market.greedy import Greedy
@@ -39,6 +40,7 @@ MARKETS = tuple(Market(zone, spot, 1.0 if spot else 3.0, "us-east-1") for zone i
 SPACE = Space((Choice(OFFER, (2,), markets=MARKETS),), startup_limit_s=STARTUP_LIMIT_S)
 HINTS = Hints(parameters=25.6e6, flops_per_sample=12.3e9, global_batch=256)
 HOUR_S = 3_600.0
+SILENT_S = 60.0
 
 
 def job(deadline_h: float | None, budget_usd: float | None = None, *, checkpoints: bool = True) -> Job:
@@ -183,10 +185,27 @@ def test_a_run_tells_where_it_was_rented_and_what_that_saved():
     assert sum(row[5] for row in table.rows) == len(account.history.rentals) - len(came)  # type: ignore[misc]
     assert [fact.label for fact in shown.facts] == ["On spot machines", "Saved by spot machines"]
     rented, left = shown.figures
-    assert {series.name for series in rented.series} == {str(rental.market) for rental in came}
+    assert rented.y.names == ["nothing rented", *sorted({str(each.market) for each in account.history.rentals})[::-1]]
+    bars = [p for each in rented.series if each.name in ("spot", "on demand") for p in each.points if p.y is not None]
+    assert [rented.y.names[int(p.y) - 1] for p in sorted(bars, key=lambda p: p.x)[::2]] == [  # type: ignore[arg-type]
+        str(rental.market) for rental in came
+    ]
+    marked = {each.name: len(each.points) // 2 for each in rented.series}
+    assert marked["taken back"] == sum(rental.taken_back for rental in came)
+    assert marked.get("not to be had", 0) == len(account.history.rentals) - len(came)
     assert left.series[0].points[-1].y == 0.0
     most_left = left.series[1].points
-    assert (most_left[-1].x, most_left[-1].y) == (40.0 * HOUR_S, 0.0)
+    assert (most_left[-1].x, most_left[-1].y) == (40.0 * HOUR_S - STARTUP_LIMIT_S, 0.0)
+
+
+def test_work_that_no_checkpoint_held_is_left_again():
+    account = run(
+        job(60.0, checkpoints=False), Greedy(), 5, Weather(launch_failure=0.0, spot_up_h=1.0, spot_down_h=2.0)
+    )
+    shown = PLANNER.tell(account)
+    assert shown is not None
+    assert any(rental.taken_back for rental in account.history.rentals)
+    assert any("is lost" in point.label for point in shown.figures[1].series[0].points)
 
 
 def test_a_run_that_was_rented_on_no_market_tells_nothing_of_them():
@@ -308,3 +327,79 @@ def test_a_certificate_says_if_too_little_time_is_left_for_scarce_machines() -> 
 
 def test_a_certificate_says_nothing_of_machines_that_nobody_was_refused() -> None:
     assert PLANNER.tell(decided(job(40.0), (before(ZONES[1], True, 1.0, spot=False),))) is None
+
+
+@dataclass(frozen=True)
+class HangsOnSpot:
+    """A simulated cloud on whose spot machines the job hangs: it says so on and on, or is silent until it is ended."""
+
+    cloud: Simulated
+    after: int
+    silent: bool
+    provenance = Provenance.SIMULATED
+
+    def run(self, job: Job, launch: Launch) -> Events:
+        events = self.cloud.run(job, launch)
+        if launch.purpose is Purpose.PROBE or launch.market is None or not launch.market.spot:
+            yield from events
+            return
+        last, ends_s = Sample(0.0, 0.0), launch.lifetime_s or 1e9
+        for last in islice(events, 1 + self.after):
+            if (yield last) or isinstance(last, Ended):
+                return
+        if self.silent:
+            ends_s = min(ends_s, last.elapsed_s + 600.0)
+        while last.elapsed_s + SILENT_S < ends_s:
+            self.cloud.clock.wait(SILENT_S)
+            last = replace(last, elapsed_s=last.elapsed_s + SILENT_S, stalled=True)
+            if (yield last):
+                return
+        self.cloud.clock.wait(ends_s - last.elapsed_s)
+        if self.silent:
+            yield Ended(ends_s, Outcome.TIMED_OUT, "no further report of progress")
+
+    def reclaim(self, label: str) -> None:
+        """A simulated machine dies with the process that simulates it."""
+
+
+@given(st.sampled_from(POLICIES), st.integers(0, 1_000), st.integers(0, 40), st.booleans(), st.floats(1.0, 2.5))
+def test_a_job_that_hangs_on_spot_machines_is_on_time(policy, seed, after, silent, ratio):
+    calm = Weather(launch_failure=0.0, spot_up_h=1e6, spot_down_h=1e-6)
+    book = begun(job(1_000.0))
+    on_demand = run(job(1_000.0), OnDemandOnly(), seed, calm, book)
+    assert on_demand.decision is not None
+    assert on_demand.decision.forecast is not None
+    assert on_demand.at_decision is not None
+    asked = job(ratio * (on_demand.at_decision.elapsed_s + on_demand.decision.forecast.worst_seconds) / HOUR_S)
+    book = begun(asked)
+    assert isinstance(book.clock, VirtualClock)
+    profiler = TrainingProfiler(HangsOnSpot(Simulated(book.clock, seed, calm), after, silent))
+    decision = search(NetValue(seed), asked, SPACE, profiler, book)
+    if decision.configuration is None:  # a deadline without any slack is not certified again by another probe
+        return
+    launch(RunOnMarket(decision.configuration, policy), asked, SPACE, profiler, book)
+    assert book.account.ended is not None
+    assert book.account.ended.finished
+    assert asked.goal.deadline_s is not None
+    assert book.account.history.elapsed_s <= asked.goal.deadline_s
+
+
+def test_a_zone_that_has_just_taken_its_machines_back_is_not_asked_at_once() -> None:
+    """A box had shown it: between a loss and the next decision a moment passes on a real clock."""
+    asked, weather = job(40.0), Weather(launch_failure=0.0, spot_up_h=1.0, spot_down_h=2.0)
+    book = begun(asked)
+    assert isinstance(book.clock, VirtualClock)
+    profiler = TrainingProfiler(Simulated(book.clock, 3, weather))
+    decision = search(NetValue(3), asked, SPACE, profiler, book)
+    assert decision.configuration is not None
+    strategy = RunOnMarket(decision.configuration, Greedy())
+
+    def stop() -> bool:
+        return any(rental.taken_back for rental in book.account.history.rentals)
+
+    with pytest.raises(Interrupted):
+        launch(strategy, asked, SPACE, profiler, book, stop=stop)
+    history = book.account.history
+    zone = history.rentals[-1].market.zone
+    step = strategy.next_step(asked, SPACE, replace(history, elapsed_s=history.elapsed_s + 2.0))
+    assert isinstance(step, Wait) or (isinstance(step, Apply) and step.market and step.market.zone != zone)

@@ -1,0 +1,148 @@
+"""Preemption drills: spot machines that come and go on machines that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+import mlcd.clouds.local.teardown as teardown
+from mlcd.clouds.drill import Drill
+from mlcd.clouds.local.backend import Local
+from mlcd.clouds.node_types import load_local_types
+from mlcd.clouds.virtual import spot_lasts_s
+from mlcd.core.backend import Events, Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Choice, Configuration, Offer, Space
+from mlcd.core.errors import NoCapacity, UserError
+from mlcd.core.job import Job, Search
+from mlcd.core.market import Market
+from mlcd.core.measurement import Ended, Event, Outcome, Sample
+from mlcd.testing.backends import python_job
+
+NODE = Offer("test", 0.36, 0.3, 2.0, network_gbps=0.1, cloud="local")
+SPOT, ON_DEMAND = Market("a", True, 0.1), Market("a", False, 0.36)
+ANY = Job("job", 100.0, task={"resources": {"use_spot": "any"}})
+REPORTS = [Sample(float(i), 10.0 * i) for i in range(1, 100)]
+
+
+def drill(least_s: float, most_s: float, **terms: float) -> Drill:
+    """One whose first zone goes on to have machines for about so long, or for no time."""
+    for seed in range(10_000):
+        found = Drill(("a",), seed=seed, **terms)
+        if least_s <= spot_lasts_s(seed, "a", 0.0, found.up_s, found.down_s) <= most_s:
+            return found
+    raise AssertionError("no such seed")
+
+
+def order(market: Market | None, lifetime_s: float | None = None, label: str = "drill-1") -> Launch:
+    return Launch(label, Configuration(NODE, 1), Purpose.RUN, 1e6, lifetime_s, 0, market=market)
+
+
+class Machines:
+    """Machines that run for as long as they were ordered, and hear when the job is asked to leave."""
+
+    def __init__(self) -> None:
+        self.asked, self.torn_down = 0, False
+
+    def rent(self, job: Job, launch: Launch) -> Events:
+        try:
+            for report in REPORTS:
+                if launch.lifetime_s is not None and report.elapsed_s > launch.lifetime_s:
+                    return
+                self.asked += bool((yield report))
+            yield Ended(100.0, Outcome.OK)
+        finally:
+            self.torn_down = True
+
+
+def played(drill: Drill, launch: Launch) -> Sequence[Event]:
+    return list(drill.run(Machines().rent, ANY, launch, 0.0))
+
+
+def test_spot_machines_are_taken_back_when_their_zone_has_no_more() -> None:
+    *reports, ended = played(drill(20.0, 60.0), order(SPOT))
+    assert isinstance(ended, Ended)
+    assert ended.outcome is Outcome.PREEMPTED
+    assert 20 <= len(reports) <= 60
+
+
+@pytest.mark.parametrize(("market", "lifetime_s"), [(ON_DEMAND, None), (None, None)])
+def test_machines_on_demand_stay(market: Market | None, lifetime_s: float | None) -> None:
+    assert played(drill(20.0, 60.0), order(market, lifetime_s)) == [*REPORTS, Ended(100.0, Outcome.OK)]
+
+
+def test_at_the_end_of_its_own_lifetime_a_launch_is_not_taken_back() -> None:
+    assert played(drill(20.0, 60.0), order(SPOT, 10.0)) == REPORTS[:10]
+
+
+def test_a_zone_without_spot_machines_refuses() -> None:
+    with pytest.raises(NoCapacity, match="spot in a: no machines are to be had"):
+        played(drill(0.0, 0.0), order(SPOT))
+
+
+def test_a_job_can_be_asked_to_leave_and_closing_ends_the_machines() -> None:
+    machines = Machines()
+    events = drill(20.0, 60.0).run(machines.rent, ANY, order(SPOT), 0.0)
+    next(events)
+    events.send(True)
+    events.close()
+    assert (machines.asked, machines.torn_down) == (1, True)
+
+
+def test_each_zone_has_a_spot_and_an_on_demand_market_for_jobs_that_leave_it_open() -> None:
+    space, zones = Space((Choice(NODE, (1,)),)), Drill(("a", "b"), price=0.5)
+    markets = zones.with_markets(space, ANY).choices[0].markets
+    assert [(each.zone, each.spot, each.usd_per_hour) for each in markets] == [
+        ("a", True, 0.18), ("a", False, 0.36), ("b", True, 0.18), ("b", False, 0.36),
+    ]  # fmt: skip
+    named = zones.with_markets(space, replace(ANY, search=Search(zones=("b",))))
+    assert {each.zone for each in named.choices[0].markets} == {"b"}
+    assert zones.with_markets(space, Job("job", 100.0)) == space
+
+
+@pytest.mark.parametrize(
+    ("zones", "named", "told"),
+    [((), (), "there are no spot machines here"), (("a",), ("c",), "zones c: the drill has a")],
+)
+def test_what_a_drill_does_not_have_is_told(zones: tuple[str, ...], named: tuple[str, ...], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        Drill(zones).with_markets(Space((Choice(NODE, (1,)),)), replace(ANY, search=Search(zones=named)))
+
+
+def test_node_types_may_have_a_drill(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.yaml"
+    types = "types: {a: {cpus: 1, memory: 1GB, link: 1Gbit, usd_per_hour: 1}}\n"
+    file.write_text(f"{types}drill: {{zones: [x, y], up: 30s, down: 10s, spot: 0.25, seed: 3}}\n")
+    assert load_local_types(file).drill == Drill(("x", "y"), 30.0, 10.0, 0.25, 3)
+    file.write_text(f"{types}drill: {{zones: []}}\n")
+    with pytest.raises(UserError, match=r"drill\.zones"):
+        load_local_types(file)
+
+
+SAVES_WHEN_ENDED = """
+import signal, sys, time, mlcd_tracker
+def save(*_):
+    mlcd_tracker.saved()
+    sys.exit()
+signal.signal(signal.SIGTERM, save)
+while True:
+    time.sleep(0.02)
+    mlcd_tracker.step(10)
+"""
+
+
+@pytest.mark.live
+def test_a_real_job_is_killed_with_what_it_has_saved_and_nothing_is_left(tmp_path: Path) -> None:
+    backend = Local(tmp_path, WallClock(datetime.now(UTC)), isolated=False, drill=drill(6.0, 7.0))
+    label = f"drill{uuid4().hex[:8]}-1"
+    *_, last, ended = backend.run(python_job(SAVES_WHEN_ENDED), order(SPOT, 600.0, label))
+    assert isinstance(ended, Ended)
+    assert ended.outcome is Outcome.PREEMPTED
+    assert isinstance(last, Sample)
+    assert last.saved == last.samples > 0
+    assert teardown.processes_of(teardown.mark_of(backend.launches.folder(label))) == set()
