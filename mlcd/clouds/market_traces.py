@@ -48,6 +48,11 @@ class TracedMarket:
     spot_usd_h: NDArray[np.float64]
     on_demand_usd_h: tuple[float, ...]
 
+    @property
+    def name(self) -> str:
+        """What tells it from all others of its folder."""
+        return f"{self.set}, {self.machine}, {self.need} in {', '.join(self.zones)}"
+
     def only(self, zones: Sequence[str]) -> TracedMarket:
         """The same with some of the zones."""
         kept = [self.zones.index(zone) for zone in zones]

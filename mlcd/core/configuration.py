@@ -174,7 +174,8 @@ class Space:
 
     def markets(self, configuration: Configuration) -> tuple[Market, ...]:
         """Where the machines of a configuration can be rented besides its own offer."""
-        return next((choice.markets for choice in self.choices if choice.offer == configuration.offer), ())
+        markets = next((choice.markets for choice in self.choices if choice.offer == configuration.offer), ())
+        return tuple(each for each in markets if not each.nodes or configuration.nodes in each.nodes)
 
     @cached_property
     def configurations(self) -> tuple[Configuration, ...]:

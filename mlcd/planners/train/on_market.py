@@ -22,9 +22,10 @@ from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Wait, Watch
 from mlcd.planners.ready import run_ended
+from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.market.guard import Guarded
 from mlcd.planners.train.market.protocol import Action, Held, Kind, Policy, State, Terms
-from mlcd.planners.train.market.seen import TOLERANCE_H, Seen
+from mlcd.planners.train.market.seen import TOLERANCE_H, Seen, before_the_run
 
 STEP_S = 300.0
 """The policy is asked so often."""
@@ -48,6 +49,8 @@ class RunOnMarket:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Rent, wait, or say how it ended. `job` is what is left of it."""
+        if not space.markets(self.configuration):  # a type that is rented on demand alone
+            return RunToCompletion(self.configuration).next_step(job, space, history)
         last = history.current_runs[-1] if history.current_runs else None
         if last is not None and last.outcome is Outcome.OK:
             return run_ended(job, history, last)
@@ -55,19 +58,19 @@ class RunOnMarket:
             return Finish(f"the job ended: {last.ending}")
         state = self._state(job, space, history)
         action = Guarded(self.policy).decide(state)
-        market = self._market(space, action)
+        market = self._market(space, action, history.elapsed_s)
         if market is None:
             return Wait(STEP_S, action.because or "nothing that is to be had is worth its price")
         watch = self._watch(job, space, history, market)
         return Apply(self.configuration, f"{market}: {action.because}", job.work_samples, watch, market=market)
 
-    def _market(self, space: Space, action: Action) -> Market | None:
-        """The market of an action; None: nothing is rented."""
+    def _market(self, space: Space, action: Action, now_s: float) -> Market | None:
+        """The market of an action, as it is now; None: nothing is rented."""
         if action.kind in (Kind.HOLD, Kind.WAIT):
             return None
         spot = action.kind is Kind.SPOT
         offered = [each for each in space.markets(self.configuration) if each.spot is spot]
-        return next(each for each in offered if each.zone == action.zone)
+        return next(each.at(now_s) for each in offered if each.zone == action.zone)
 
     def _watch(self, job: Job, space: Space, history: History, market: Market) -> Watch:
         """Whether to leave what is rented."""
@@ -79,8 +82,8 @@ class RunOnMarket:
                 return None
             asked = int(so_far.seconds // STEP_S) + 1
             action = Guarded(self.policy).decide(self._state(job, space, history, market, so_far))
-            wanted = self._market(space, action)
-            return None if action.kind is Kind.HOLD or wanted == market else Outcome.SWITCHED
+            wanted = self._market(space, action, history.elapsed_s + so_far.seconds)
+            return None if action.kind is Kind.HOLD or market.is_same(wanted) else Outcome.SWITCHED
 
         return watch
 
@@ -98,15 +101,17 @@ class RunOnMarket:
         up_h = so_far.seconds / HOUR_S if so_far is not None else 0.0
         done = so_far.samples_done if so_far is not None else 0.0
         saved = max(0.0, so_far.saved_samples - history.saved_samples) if so_far is not None else 0.0
-        held, seen = None, _seen(self.before, history, began_h + up_h)
+        markets = {each.zone: each for each in space.markets(self.configuration) if each.spot}
+        prices = {zone: each.at(HOUR_S * (began_h + up_h)) for zone, each in markets.items()}
+        held, seen = None, _seen(before_the_run(markets.values(), self.before), history, began_h + up_h)
         if market is not None and so_far is not None:
             starting_h = max(0.0, terms.changeover_h - up_h) if done == 0 else 0.0
             held = Held(market.zone, market.spot, began_h, starting_h)
             if market.spot:
+                prices[market.zone] = market  # a launch keeps the price that it began with
                 seen = seen.looked(market.zone, True, began_h).looked(market.zone, True, began_h + up_h)
         unsaved = done - saved if job.checkpoints else done
         rentals = [each for each in history.rentals if each.came]
-        markets = {each.zone: each for each in space.markets(self.configuration) if each.spot}
         return State(
             terms,
             began_h + up_h,
@@ -115,7 +120,7 @@ class RunOnMarket:
             history.spent_usd + (so_far.usd if so_far is not None else 0.0),
             held,
             market.zone if market is not None else rentals[-1].market.zone if rentals else None,
-            tuple(self.configuration.rented(markets[zone]).usd_per_hour for zone in terms.zones),
+            tuple(self.configuration.rented(prices[zone]).usd_per_hour for zone in terms.zones),
             seen,
         )
 
