@@ -6,9 +6,10 @@ changeover: 6m          how long the machines of a launch take to come, and the 
 history: 7d             how much of the trace before the start is known to the run; by default nothing
 markets:                the first that fits a type and a number of nodes is theirs; others are rented on demand alone
   - {types: 'p3.*', nodes: 1..3, trace: v100x1}
-  - {types: 'p3.*', trace: v100x16, need: all, zones: [us-east-2b]}
+  - {types: 'p3.*', trace: v100x16, need: all, zones: [us-east-2b], from: 48h}
 
-`need`: whether one machine of those that were asked for (any) or all of them make a zone available. Prices are those of
+`need`: whether one machine of those that were asked for (any) or all of them make a zone available. `from`: what is
+before that time of the trace is left out, so that traces of other days can be laid side by side. Prices are those of
 the trace, to scale: the cheapest zone on demand there costs what the recording says.
 """
 
@@ -39,6 +40,7 @@ class _Rule(BaseModel):
     trace: str
     need: Literal["any", "all"] = "any"
     zones: tuple[str, ...] = ()
+    from_: Duration = Field(0.0, alias="from")
 
     def fits(self, configuration: Configuration) -> bool:
         named = fnmatchcase(configuration.offer.instance_type.lower(), self.types.lower())
@@ -106,4 +108,4 @@ def _traced(path: Path, rule: _Rule, traced: list[TracedMarket]) -> TracedMarket
     unknown = [zone for zone in rule.zones if zone not in market.zones]
     if unknown:
         raise UserError(f"{path}: zone '{unknown[0]}': {rule.trace} has {', '.join(market.zones)}")
-    return market.only(rule.zones) if rule.zones else market
+    return (market.only(rule.zones) if rule.zones else market).since(rule.from_ / 3_600)

@@ -65,6 +65,12 @@ class TracedMarket:
             on_demand_usd_h=on_demand,
         )
 
+    def since(self, start_h: float) -> TracedMarket:
+        """The same without what is before that time; its ticks count from there."""
+        ticks = round(start_h / self.tick_h)
+        later = self.between(max(0, ticks - self.first_tick), len(self.up))
+        return replace(later, first_tick=max(0, self.first_tick - ticks))
+
     def between(self, first: int, last: int) -> TracedMarket:
         """The same with some of the rows."""
         rows = slice(first, last)

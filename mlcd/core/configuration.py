@@ -10,12 +10,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.core.market import Market
+from mlcd.core.market import Market, OnSpot, share_on_spot
 from mlcd.core.payload import Billing, Setting
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+ALL = slice(None)
 CPU_TFLOPS_PER_VCPU = 0.05
 """A vCPU's dense fp32 rate, for comparing with accelerators: about half of a 3 GHz core with AVX-512."""
 
@@ -136,7 +137,8 @@ class ProbeTime:
 class Choice:
     """An offer, its node counts, and the ways to set it; `given`: the configurations, where they are no product.
 
-    `markets`: where else its machines can be rented, and how, once it is decided which ones.
+    `markets`: where else its machines can be rented, and how, once it is decided which ones. `on_spot`: what that is
+    expected to come to.
     """
 
     offer: Offer
@@ -144,6 +146,7 @@ class Choice:
     settings: tuple[Setting, ...] = ()
     given: tuple[Configuration, ...] = ()
     markets: tuple[Market, ...] = ()
+    on_spot: tuple[OnSpot, ...] = ()
 
     @property
     def configurations(self) -> tuple[Configuration, ...]:
@@ -216,6 +219,28 @@ class Space:
         """For each configuration, what a launch of so long costs. `seconds`: of each, also on several surfaces."""
         usd: Floats = seconds * self.usd_per_s + self.usd_per_launch
         return usd
+
+    def expected_usd(self, seconds: Floats, deadline_s: float | None, place: int | slice = ALL) -> Floats:
+        """The same where it is rented wherever that is cheapest. `place`: of this configuration alone."""
+        up, price = self._on_spot[:, place]
+        on_demand = seconds * self.usd_per_s[place] + self.usd_per_launch[place]
+        usd: Floats = on_demand * (1 - (1 - price) * share_on_spot(up, seconds, deadline_s))
+        return usd
+
+    @cached_property
+    def _on_spot(self) -> Floats:
+        """For each configuration, `up` and `price` of its spot markets; without one, none."""
+        found = np.array([np.zeros(len(self)), np.ones(len(self))])
+        for place, choice in enumerate(self.choices):
+            for each in choice.on_spot:
+                theirs = (self.offer_index == place) & (np.isin(self.nodes, each.nodes) | (not each.nodes))
+                found[:, theirs] = [[each.up], [each.price]]
+        return found
+
+    def on_spot(self, configuration: Configuration) -> OnSpot | None:
+        """What is expected of the spot markets of a configuration; None where it has none."""
+        expected = next((choice.on_spot for choice in self.choices if choice.offer == configuration.offer), ())
+        return next((each for each in expected if not each.nodes or configuration.nodes in each.nodes), None)
 
     @cached_property
     def probe_s(self) -> Floats:

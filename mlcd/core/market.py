@@ -1,14 +1,22 @@
 """Markets: the ways in which the same machines can be rented.
 
 A configuration says which machines, and so how fast the job is. A market says how they are rented: in which zone, on
-demand or on the spot market, at which price. The search is about configurations, at the price of its offer, which is
-on demand; only a launch has a market.
+demand or on the spot market, at which price. Limits are about configurations at the price of their offer, which is on
+demand; only a launch has a market. What a configuration is expected to cost on its markets (`OnSpot`) is what the
+cheapest one is chosen by, and never what a certificate rests on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+NO_DEADLINE = 2.0
+"""Without a deadline a job may take so many times what it takes on demand: spot machines are waited for, but not for
+ever."""
 Spell = tuple[float, float, bool]
 """From, to, in seconds since the run began (negative: before it), and whether there were machines all the time."""
 
@@ -41,3 +49,24 @@ class Market:
     def is_same(self, other: Market | None) -> bool:
         """Whether it is the same zone and way to pay, at whatever price."""
         return other is not None and (self.zone, self.spot) == (other.zone, other.spot)
+
+
+@dataclass(frozen=True, slots=True)
+class OnSpot:
+    """What is expected of the spot markets of a type.
+
+    `up`: the share of the time in which one of them has machines. `price`: what an hour of work costs there, with the
+    changeovers, as a share of an hour on demand. `nodes`: as of the markets.
+    """
+
+    up: float
+    price: float
+    nodes: tuple[int, ...] = ()
+
+
+def share_on_spot(up: Floats, seconds: Floats, deadline_s: float | None) -> Floats:
+    """Of work that takes so long: what is expected to be done on spot machines by the deadline, the rest on demand."""
+    if deadline_s is None:
+        return np.broadcast_to(np.minimum(1.0, NO_DEADLINE * up), np.shape(seconds))
+    share: Floats = np.minimum(1.0, up * deadline_s / np.maximum(seconds, 1e-9))
+    return share

@@ -120,6 +120,12 @@ def test_each_number_of_nodes_may_have_a_market_of_its_own(tmp_path):
     assert place.space.markets(two) == ()
 
 
+def test_traces_of_other_days_can_be_laid_side_by_side(tmp_path):
+    place = cloud(market_folder(tmp_path, [DOWN + UP + DOWN], rules="markets: [{trace: alone, from: 1h}]"))
+    *_, ended = place.backend.run(job(), order(place, "a"))
+    assert (ended.elapsed_s, ended.outcome) == (HOUR_S, Outcome.PREEMPTED)
+
+
 def test_zones_of_the_job_are_those_that_are_searched(tmp_path):
     asked = job(search=Search(zones=("b",)))
     place = cloud(market_folder(tmp_path, [UP, UP]), asked=asked)

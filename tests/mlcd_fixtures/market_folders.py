@@ -1,13 +1,19 @@
-"""Small folders for `--on market:DIR`."""
+"""Small folders for `--on market:DIR`, and spaces with markets."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlcd.clouds.recording import save_recording
+from mlcd.core.configuration import Choice, Space
+from mlcd.core.market import Market
+from mlcd.planners.train.market.expected import with_expectations
 from mlcd.testing.clouds import small_recording
 
 TICK_S = 600.0
@@ -44,3 +50,16 @@ def market_folder(
 def _write(path: Path, rows: list[list[Any]]) -> None:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows(rows)
+
+
+def on_markets(space: Space, rng: np.random.Generator) -> Space:
+    """The same space with spot markets of most types, at prices of their own."""
+
+    def rented(choice: Choice) -> Choice:
+        if rng.random() < 0.2:
+            return choice
+        usd = choice.offer.usd_per_hour
+        spot = [Market(zone, True, usd * float(rng.uniform(0.1, 1.2))) for zone in "ab"]
+        return replace(choice, markets=(*spot, Market("a", False, usd)))
+
+    return with_expectations(replace(space, choices=tuple(map(rented, space.choices))))

@@ -9,6 +9,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.core.market import Market
+from mlcd.planners.train.market.expected import with_expectations
 from mlcd.planners.train.space import accelerators_of, spot_of
 
 
@@ -45,7 +46,7 @@ def with_markets(
     choices = tuple(_with_spot(each, on_spot.get(_machine(each.offer)), job.search.zones) for each in space.choices)
     if not any(choice.markets for choice in choices):
         raise UserError("use_spot: any: no spot price is known of these types and zones; see mlcd offers --spot")
-    return replace(space, choices=choices)
+    return with_expectations(replace(space, choices=choices))
 
 
 def _with_spot(choice: Choice, spot: Offer | None, zones: tuple[str, ...]) -> Choice:

@@ -18,7 +18,7 @@ from mlcd.core.configuration import Configuration, Space
 from mlcd.core.forecasts import slow_rates
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.core.market import Market
+from mlcd.core.market import NO_DEADLINE, Market
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Wait, Watch
 from mlcd.planners.ready import run_ended
@@ -32,9 +32,6 @@ STEP_S = 300.0
 SAVED_EVERY_S = 1_800.0
 """How much work a loss destroys at the most, where the job saves its work: nobody says how often it does."""
 LONGEST_PAUSE_S = 3_600.0
-NO_DEADLINE = 2.0
-"""Without a deadline a job may take so many times what it takes on demand: spot machines are waited for, but not for
-ever."""
 HOUR_S = 3_600.0
 
 

@@ -94,7 +94,7 @@ class Prospect:
 
     def value(self, finish_s: Floats) -> Floats:
         """J: what finishing takes of the objective."""
-        return finish_s if self.fast else self.space.usd(finish_s)
+        return finish_s if self.fast else self.space.expected_usd(finish_s, self.job.goal.deadline_s)
 
     def price(self, usd: Floats | float, seconds: Floats | float) -> Floats | float:
         """q: what probes take of the objective. Where time is the objective, money that no budget limits counts too."""
