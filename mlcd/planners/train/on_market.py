@@ -22,8 +22,8 @@ from mlcd.core.market import NO_DEADLINE, Market
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Wait, Watch
 from mlcd.planners.ready import run_ended
-from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.market.guard import Guarded
+from mlcd.planners.train.market.leaving import Careful
 from mlcd.planners.train.market.protocol import Action, Held, Kind, Policy, State, Terms
 from mlcd.planners.train.market.seen import TOLERANCE_H, Seen, before_the_run
 
@@ -47,6 +47,8 @@ class RunOnMarket:
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Rent, wait, or say how it ended. `job` is what is left of it."""
         if not space.markets(self.configuration):  # a type that is rented on demand alone
+            from mlcd.planners.train.completion import RunToCompletion  # it needs SciPy, which is slow to import
+
             return RunToCompletion(self.configuration).next_step(job, space, history)
         last = history.current_runs[-1] if history.current_runs else None
         if last is not None and last.outcome is Outcome.OK:
@@ -78,7 +80,7 @@ class RunOnMarket:
             if so_far.seconds < asked * STEP_S or so_far.samples_done >= job.work_samples:
                 return None
             asked = int(so_far.seconds // STEP_S) + 1
-            action = Guarded(self.policy).decide(self._state(job, space, history, market, so_far))
+            action = Guarded(Careful(self.policy)).decide(self._state(job, space, history, market, so_far))
             wanted = self._market(space, action, history.elapsed_s + so_far.seconds)
             return None if action.kind is Kind.HOLD or market.is_same(wanted) else Outcome.SWITCHED
 
