@@ -220,21 +220,27 @@ class Space:
         usd: Floats = seconds * self.usd_per_s + self.usd_per_launch
         return usd
 
-    def expected_usd(self, seconds: Floats, deadline_s: float | None, place: int | slice = ALL) -> Floats:
+    def expected_usd(
+        self, seconds: Floats, worst_s: Floats, deadline_s: float | None, place: int | slice = ALL
+    ) -> Floats:
         """The same where it is rented wherever that is cheapest. `place`: of this configuration alone."""
-        up, price = self._on_spot[:, place]
+        expected = self._on_spot[:, place]
         on_demand = seconds * self.usd_per_s[place] + self.usd_per_launch[place]
-        usd: Floats = on_demand * (1 - (1 - price) * share_on_spot(up, seconds, deadline_s))
+        if not self._on_spot[0].any():
+            return on_demand
+        with np.errstate(invalid="ignore"):
+            share = np.nan_to_num(share_on_spot(expected, seconds, worst_s, deadline_s))
+        usd: Floats = on_demand * (1 - (1 - expected[1]) * share)
         return usd
 
     @cached_property
     def _on_spot(self) -> Floats:
-        """For each configuration, `up` and `price` of its spot markets; without one, none."""
-        found = np.array([np.zeros(len(self)), np.ones(len(self))])
+        """For each configuration, the numbers of `OnSpot`; without a spot market, that there is none."""
+        found = np.tile(np.array([[0.0], [1.0], [0.0], [0.0]]), len(self))
         for place, choice in enumerate(self.choices):
             for each in choice.on_spot:
                 theirs = (self.offer_index == place) & (np.isin(self.nodes, each.nodes) | (not each.nodes))
-                found[:, theirs] = [[each.up], [each.price]]
+                found[:, theirs] = [[each.up], [each.price], [each.slack], [each.slack_s]]
         return found
 
     def on_spot(self, configuration: Configuration) -> OnSpot | None:

@@ -118,17 +118,12 @@ def forecast_at(job: Job, space: Space, m: Measurement, slow_rate: float, target
     worst_s = max(space.startup_limit_s, m.startup_s) + job.work_samples / slow_rate
     if target is not None and not target.relative:
         seconds = min(target.seconds, worst_s)
-    usd, on_spot = expected_usd(job, space, m.configuration, seconds)
-    return Forecast(seconds, usd, worst_s, m.configuration.usd(worst_s), on_spot=on_spot)
-
-
-def expected_usd(job: Job, space: Space, configuration: Configuration, seconds: float) -> tuple[float, float]:
-    """What so long a run costs where it is rented wherever that is cheapest, and its share on spot machines."""
-    on_demand, expected = configuration.usd(seconds), space.on_spot(configuration)
-    if expected is None:
-        return on_demand, 0.0
-    share = float(share_on_spot(np.array(expected.up), np.array(seconds), job.goal.deadline_s))
-    return on_demand * (1 - (1 - expected.price) * share), share
+    usd, share = m.configuration.usd(seconds), 0.0
+    if (spot := space.on_spot(m.configuration)) is not None:
+        expected = np.array([spot.up, spot.price, spot.slack, spot.slack_s])
+        share = float(share_on_spot(expected, np.array(seconds), np.array(worst_s), job.goal.deadline_s))
+        usd *= 1 - (1 - spot.price) * share
+    return Forecast(seconds, usd, worst_s, m.configuration.usd(worst_s), on_spot=share)
 
 
 def best_measured(job: Job, space: Space, history: History, measurements: Sequence[Measurement]) -> Measurement:

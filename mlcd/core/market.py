@@ -56,17 +56,28 @@ class OnSpot:
     """What is expected of the spot markets of a type.
 
     `up`: the share of the time in which one of them has machines. `price`: what an hour of work costs there, with the
-    changeovers, as a share of an hour on demand. `nodes`: as of the markets.
+    changeovers, as a share of an hour on demand. `slack`, `slack_s`: how much time to spare it takes to go there, as a
+    share of the work left and in seconds; until then the job is on demand. `nodes`: as of the markets.
     """
 
     up: float
     price: float
+    slack: float = 0.0
+    slack_s: float = 0.0
     nodes: tuple[int, ...] = ()
 
 
-def share_on_spot(up: Floats, seconds: Floats, deadline_s: float | None) -> Floats:
-    """Of work that takes so long: what is expected to be done on spot machines by the deadline, the rest on demand."""
+def share_on_spot(expected: Floats, seconds: Floats, worst_s: Floats, deadline_s: float | None) -> Floats:
+    """Of work that takes so long: what is expected to be done on spot machines by the deadline, the rest on demand.
+
+    `expected`: `up`, `price`, `slack` and `slack_s`, by configuration. Time to spare is counted at the worst; each hour
+    on demand that takes no longer than expected adds to it.
+    """
+    up, _, slack, slack_s = expected
     if deadline_s is None:
         return np.broadcast_to(np.minimum(1.0, NO_DEADLINE * up), np.shape(seconds))
-    share: Floats = np.minimum(1.0, up * deadline_s / np.maximum(seconds, 1e-9))
+    seconds = np.maximum(seconds, 1e-9)
+    spared = worst_s / seconds - 1
+    first_s = (slack * worst_s + slack_s - (deadline_s - worst_s)) / np.maximum(spared + slack * (1 + spared), 1e-9)
+    share: Floats = np.minimum(1 - np.clip(first_s / seconds, 0.0, 1.0), up * deadline_s / seconds)
     return share

@@ -62,4 +62,4 @@ def on_markets(space: Space, rng: np.random.Generator) -> Space:
         spot = [Market(zone, True, usd * float(rng.uniform(0.1, 1.2))) for zone in "ab"]
         return replace(choice, markets=(*spot, Market("a", False, usd)))
 
-    return with_expectations(replace(space, choices=tuple(map(rented, space.choices))))
+    return with_expectations(replace(space, choices=tuple(map(rented, space.choices))), checkpoints=True)

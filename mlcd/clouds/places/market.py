@@ -43,7 +43,7 @@ def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s
         space = replace(space, choices=tuple(_with_markets(each, traces, folder, job) for each in space.choices))
         if not any(choice.markets for choice in space.choices):
             raise UserError("use_spot: any: these types and zones have no spot market here; see market.yaml")
-        space = with_expectations(space)
+        space = with_expectations(space, checkpoints=job.checkpoints)
     backend = OnTraces(recorded, traces)
     profiler = TrainingProfiler(backend, noise_floor=0.01, tight=None, warm_up=False)
     return Cloud(space, backend, profiler, clock)

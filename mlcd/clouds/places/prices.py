@@ -46,7 +46,7 @@ def with_markets(
     choices = tuple(_with_spot(each, on_spot.get(_machine(each.offer)), job.search.zones) for each in space.choices)
     if not any(choice.markets for choice in choices):
         raise UserError("use_spot: any: no spot price is known of these types and zones; see mlcd offers --spot")
-    return with_expectations(replace(space, choices=choices))
+    return with_expectations(replace(space, choices=choices), checkpoints=job.checkpoints)
 
 
 def _with_spot(choice: Choice, spot: Offer | None, zones: tuple[str, ...]) -> Choice:

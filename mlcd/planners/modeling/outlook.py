@@ -94,7 +94,7 @@ def _best(goal: Goal, space: Space, finish_s: Floats) -> int | None:
     if not np.isfinite(finish_s).any():
         return None
     usd = space.usd(finish_s)
-    value = finish_s if goal.objective is Objective.FASTEST else space.expected_usd(finish_s, goal.deadline_s)
+    value = finish_s if goal.objective is Objective.FASTEST else space.expected_usd(finish_s, finish_s, goal.deadline_s)
     inside = limits_allow(goal, usd, finish_s)
     return int(np.argmin(np.where(inside, value, np.inf) if inside.any() else value))
 

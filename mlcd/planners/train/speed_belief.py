@@ -122,7 +122,7 @@ def _worth_a_thought(job: Job, space: Space, history: History, finish_s: Floats)
     goal, usd = job.goal, space.usd(finish_s) + space.probe_usd
     value = finish_s + space.probe_s
     if goal.objective is not Objective.FASTEST:
-        value = space.expected_usd(finish_s, goal.deadline_s) + space.probe_usd
+        value = space.expected_usd(finish_s, finish_s, goal.deadline_s) + space.probe_usd
     if goal.budget_usd is None:
         return set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())
     need = share_of_limits(goal, history.spent_usd + usd, history.elapsed_s + space.probe_s + finish_s)

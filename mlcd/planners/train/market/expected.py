@@ -8,6 +8,9 @@ Symbols   p_z      spot price of zone z over the price on demand;   c   changeov
 
     up     =  1 - prod (1 - u_z)                                over the zones that are cheaper than on demand
     price  =  sum of u_z prod over cheaper y of (1 - u_y) e_z,  over up
+
+The guard lets a job go there with time to spare for a changeover there and one back, and for what a loss destroys; the
+policy asks for `LEAVE` of the work left besides.
 """
 
 from __future__ import annotations
@@ -19,26 +22,29 @@ import numpy as np
 
 from mlcd.core.configuration import Choice, Space
 from mlcd.core.market import Market, OnSpot
+from mlcd.planners.train.market.pace import LEAVE, MOVES
 from mlcd.planners.train.market.rates import learn
 from mlcd.planners.train.market.seen import Seen, before_the_run
+from mlcd.planners.train.on_market import SAVED_EVERY_S
 
 
-def with_expectations(space: Space) -> Space:
-    """With what each type that has spot markets is expected to cost there."""
-    changeover_h = space.startup_limit_s / 3_600
-    choices = [replace(each, on_spot=tuple(_on_spots(each, changeover_h))) for each in space.choices]
+def with_expectations(space: Space, *, checkpoints: bool) -> Space:
+    """With what each type that has spot markets is expected to cost there. `checkpoints`: whether work is saved."""
+    choices = [replace(each, on_spot=tuple(_on_spots(each, space, checkpoints))) for each in space.choices]
     return replace(space, choices=tuple(choices))
 
 
-def _on_spots(choice: Choice, changeover_h: float) -> Iterator[OnSpot]:
+def _on_spots(choice: Choice, space: Space, checkpoints: bool) -> Iterator[OnSpot]:
     """Of each group of node counts that has markets of its own."""
     groups: dict[tuple[int, ...], list[Market]] = {}
     for market in choice.markets:
         if market.spot:
             groups.setdefault(market.nodes, []).append(market)
+    slack, slack_s = (LEAVE, SAVED_EVERY_S) if checkpoints else (LEAVE + 1.0, 0.0)
+    slack_s += MOVES * space.startup_limit_s
     for nodes, spot in groups.items():
-        if (found := on_spot(spot, choice.offer.usd_per_hour, changeover_h)) is not None:
-            yield replace(found, nodes=nodes)
+        if (found := on_spot(spot, choice.offer.usd_per_hour, space.startup_limit_s / 3_600)) is not None:
+            yield replace(found, slack=slack, slack_s=slack_s, nodes=nodes)
 
 
 def on_spot(spot: Sequence[Market], on_demand_usd_h: float, changeover_h: float) -> OnSpot | None:

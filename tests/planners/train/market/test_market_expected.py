@@ -51,12 +51,22 @@ def test_a_market_that_is_dearer_than_on_demand_is_none():
     assert on_spot([spot("a", 4.0)], 4.0, 0.1) is None
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(1, 1e6), st.floats(1.01, 3), st.none() | st.floats(1, 1e6))
-def test_expected_costs_grow_with_time_and_are_never_above_those_on_demand(up, price, seconds, longer, deadline_s):
+shares, times_s = st.floats(0, 1), st.floats(1, 1e6)
+
+
+@given(shares, shares, st.floats(0, 2), times_s, st.floats(1.01, 3), st.none() | times_s)
+def test_expected_costs_grow_with_time_and_are_at_most_those_on_demand(up, price, slack, seconds, longer, deadline_s):
     times = np.array([seconds, longer * seconds])
-    costs = times * (1 - (1 - price) * share_on_spot(np.array(up), times, deadline_s))
+    share = share_on_spot(np.array([up, price, slack, 600.0]), times, 1.2 * times, deadline_s)
+    costs = times * (1 - (1 - price) * share)
     assert (costs <= times * (1 + 1e-12)).all()
     assert costs[1] >= costs[0] * (1 - 1e-12)
+
+
+def test_a_job_without_time_to_spare_is_expected_on_demand_first():
+    expected = np.array([1.0, 0.2, 0.05, 600.0])
+    shares = [float(share_on_spot(expected, np.array(3_600.0), np.array(4_000.0), d)) for d in (4_000, 5_000, 1e6)]
+    assert shares[0] < shares[1] <= shares[2] == 1.0
 
 
 @given(st.integers(0, 10_000))
