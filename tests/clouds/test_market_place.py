@@ -5,10 +5,14 @@ from __future__ import annotations
 import signal
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mlcd_fixtures.crashes import CHILDREN, die_after, see_through
+from mlcd_fixtures.examples import THOROUGH
 from mlcd_fixtures.market_folders import market_folder
 
 from mlcd.clouds.market_folder import load_market_folder
@@ -162,6 +166,30 @@ def test_a_type_without_a_market_is_run_on_demand(tmp_path):
     assert account.ended is not None
     assert account.ended.finished
     assert not account.history.rentals
+
+
+spells = st.lists(st.tuples(st.sampled_from("01"), st.integers(1, 30)), min_size=1, max_size=12)
+prices = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 119), st.floats(0.1, 6.0)), max_size=6)
+
+
+@THOROUGH
+@given(spells, spells, prices, st.floats(5.0, 20.0), st.none() | st.floats(8.0, 40.0), st.booleans())
+def test_whatever_the_market_does_a_certified_job_keeps_its_limits(one, other, changes, deadline_h, budget, saves):
+    """Also where spot machines become dearer than on demand."""
+    up = ["".join(state * ticks for state, ticks in zone).ljust(120, "0")[:120] for zone in (one, other)]
+    with TemporaryDirectory() as folder:
+        market_folder(Path(folder), up, prices=changes)
+        asked = job(deadline_h, on=f"market:{folder}", checkpoints=saves)
+        asked = replace(asked, goal=replace(asked.goal, budget_usd=budget))
+        run = start(asked, Ledger(None))
+        if run.search().configuration is None:
+            return
+        run.launch()
+    history, ended = run.book.account.history, run.book.account.ended
+    assert ended is not None
+    assert ended.finished
+    assert history.elapsed_s <= deadline_h * HOUR_S
+    assert budget is None or history.spent_usd <= budget
 
 
 @pytest.mark.parametrize("stopped_after", range(1, 7))
