@@ -263,3 +263,16 @@ def test_killed_after_any_entry_it_ends_as_if_it_had_not_been(tmp_path):
         assert child.exitcode == -signal.SIGKILL
         see_through(asked, home)
         assert story(home) == story(tmp_path / "whole")
+
+
+def test_a_user_trains_on_a_recorded_market_and_reads_where_it_was_rented(mlcd, tmp_path):
+    folder, file = market_folder(tmp_path / "folder", [UP * 40]), tmp_path / "job.yaml"
+    block = "mlcd: {work: 1M, goal: cheapest, deadline: 20h, checkpoints: true}"
+    file.write_text(f"name: small\nresources: {{use_spot: any}}\nrun: python train.py\n{block}\n")
+    done = mlcd("train", file, "--on", f"market:{folder}@1h", "-y")
+    assert done.code == 0
+    assert "expected, mostly on spot machines; certified" in " ".join(done.out.split())
+    assert "On spot machines: 100 % of the time" in done.out
+    refused = mlcd("train", file, "--on", f"market:{tmp_path}", "-y")
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+    assert "market.yaml" in refused.err
