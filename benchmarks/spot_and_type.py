@@ -1,6 +1,6 @@
 """Type, number of nodes and market together: total cost over an oracle that knows all speeds and the whole market.
 
-python benchmarks/spot_and_type.py [--part tune|report] [--window-h 48 24] [--history-h 0 112] [--recordings NAME...]
+python benchmarks/spot_and_type.py [--part tune|report] [--window-h 48 24] [--history-h 0 96] [--recordings NAME...]
 
 How recordings and markets are joined. Speeds and on-demand prices are those of ../shared/data/train, availability and
 spot prices (as a share of on-demand ones) those of ../shared/data/spot. The families of types of a recording, which is
