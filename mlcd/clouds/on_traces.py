@@ -53,9 +53,9 @@ class Trace:
         scale = on_demand_usd / min(self.market.on_demand_usd_h)
         for z, zone in enumerate(self.market.zones):
             now, *later = self._prices(z)
-            changes = tuple((since_s, usd * scale) for since_s, usd in later)
-            yield Market(zone, True, now[1] * scale, "", nodes, changes, self._before(z, history_s))
-            yield Market(zone, False, self.market.on_demand_usd_h[z] * scale, "", nodes)
+            changes, before = tuple((since_s, usd * scale) for since_s, usd in later), self._before(z, history_s)
+            yield Market(zone, True, now[1] * scale, nodes=nodes, changes=changes, before=before)
+            yield Market(zone, False, self.market.on_demand_usd_h[z] * scale, nodes=nodes)
 
     def _row(self, elapsed_s: float) -> int:
         return floor((self.start_s + elapsed_s) / self.tick_s + ROUNDING) - self.market.first_tick
