@@ -19,9 +19,9 @@ from statistics import fmean
 
 import numpy as np
 
+from mlcd.clouds.market_traces import read_series
 from mlcd_bench.spot import POLICIES, Market, Setting, contest, read_markets
 from mlcd_bench.spot.summary import cells, duels
-from mlcd_bench.spot.traces import read_series
 
 RATIOS = (1.05, 1.1, 1.25, 1.5, 2.0)
 SIX = ("us-central1-a", "us-west1-a", "europe-west1-c", "europe-west3-c", "asia-southeast1-b", "asia-south2-b")

@@ -126,7 +126,7 @@ def _on_machines(first: Started) -> Shown:
     def show(results: Console) -> None:
         _print_space(results, first, expected)
         _print_first_probes(results, first, probes)
-        _print_outlook(results, first.job.goal, expected)
+        _print_outlook(results, first.job.goal, expected, spot=any(c.markets for c in first.space.choices))
 
     return _probes_document(first, probes) | asdict(expected) | {
         "smallest": [str(configuration) for configuration in expected.smallest],
@@ -178,7 +178,8 @@ def _print_first_probes(results: Console, first: Started, probes: tuple[Probe, .
         results.print(traffic_words(first.job), markup=False)
 
 
-def _print_outlook(results: Console, goal: Goal, expected: Outlook) -> None:
+def _print_outlook(results: Console, goal: Goal, expected: Outlook, *, spot: bool) -> None:
+    """`spot`: whether the job may be rented on spot markets, too."""
     one_each = f"at most {format_usd(expected.smallest_usd)} and {format_duration(expected.smallest_s)}"
     results.print(f"One probe of each type, at its smallest size, would take {one_each}; HeterBO begins so")
     budget, deadline = goal.budget_usd, goal.deadline_s
@@ -187,7 +188,7 @@ def _print_outlook(results: Console, goal: Goal, expected: Outlook) -> None:
         results.print(words, style="yellow")
     if expected.best is not None and expected.modelled is not None:
         seconds, usd = expected.modelled
-        took = f"{format_duration(seconds)} and {format_usd(usd)}"
+        took = f"{format_duration(seconds)} and {format_usd(usd)}{' on demand' if spot else ''}"
         results.print(f"Modelled from published rates, not measured: {took} on {expected.best}")
     results.print(f"Within the limit: [bold]{expected.chance}[/bold]; {expected.because}")
 

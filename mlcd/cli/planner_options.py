@@ -21,7 +21,7 @@ HELP = {
     "confidence": ("SHARE", "Confidence of a certificate, such as 0.9; 99 %."),
     "max_probe": ("USD", "Dollars that one probe may cost, such as 20; 15 % of the budget; 'none'."),
     "max_hourly": ("USD", "Dollars an hour that may be rented at once, such as 50; 'none'."),
-    "on": ("BACKEND", "Where: simulated, recorded:DIR, local, ray:FILE, skypilot, functions."),
+    "on": ("BACKEND", "Where: simulated, recorded:DIR, market:DIR, local, ray:FILE, skypilot, functions."),
     "method": ("NAME", "How to search: net-value, heterbo ...; net-value."),
     "seed": ("INTEGER", "Seed of everything random; 0."),
     "nodes": ("RANGE", "How many nodes, such as 1..50."),

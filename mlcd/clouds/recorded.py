@@ -11,7 +11,7 @@ from math import sqrt
 
 import numpy as np
 
-from mlcd.clouds.recording import Point, Recording
+from mlcd.clouds.recording import Recording
 from mlcd.clouds.virtual import gamma_factors, launch_rng, play
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
@@ -26,21 +26,24 @@ REPORTS = 30
 
 @dataclass(frozen=True)
 class Recorded:
-    """Replays a recording. `noise` is the relative error of a whole probe's rate."""
+    """Replays a recording.
+
+    `noise`: the relative error of a whole probe's rate. `startup_s`: how long machines take to come, which is a part of
+    a probe's time. `report_every_s`: how often a run reports; None: so many times, however long it takes.
+    """
 
     recording: Recording
     clock: VirtualClock
     noise: float = 0.0
     seed: int = 0
+    startup_s: float = 0.0
+    report_every_s: float | None = None
 
     provenance = Provenance.RECORDED
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Replay one launch."""
-        point = self.recording.points.get(launch.configuration)
-        if point is None:
-            raise BackendError(f"{launch.configuration} is not in the recording '{self.recording.name}'")
-        return play(self._events(launch, point), job, launch, self.clock)
+        return play(self.events(launch), job, launch, self.clock)
 
     def reclaim(self, label: str) -> None:
         """Nothing to do: a recorded machine ends with this process."""
@@ -49,21 +52,30 @@ class Recorded:
         """The noise of each report of a probe, as a factor on the recorded progress."""
         return gamma_factors(rng, self.noise * sqrt(REPORTS), REPORTS)
 
-    def _events(self, launch: Launch, point: Point) -> Iterator[Event]:
+    def events(self, launch: Launch) -> Iterator[Event]:
+        """What would happen if nobody stopped it."""
+        point = self.recording.points.get(launch.configuration)
+        if point is None:
+            raise BackendError(f"{launch.configuration} is not in the recording '{self.recording.name}'")
         probe_s = self.recording.probe_time.seconds(launch.configuration.nodes)
         if point.samples_per_s is None:
             return iter([Ended(probe_s / 2, point.outcome, "as recorded")])
         if launch.purpose is Purpose.PROBE:
+            works_s = probe_s - self.startup_s
             shown = np.cumsum(self.factors(launch_rng(self.seed, launch))) / REPORTS
-            return _progress(probe_s, point.samples_per_s * probe_s * shown)
+            times_s = works_s * (np.arange(1, REPORTS + 1) / REPORTS)
+            return _progress(self.startup_s, times_s, point.samples_per_s * works_s * shown)
         needed_s = launch.samples / point.samples_per_s
-        lasts_s = needed_s if launch.lifetime_s is None else min(needed_s, launch.lifetime_s)
-        steady = _progress(lasts_s, point.samples_per_s * lasts_s * np.arange(1, REPORTS + 1) / REPORTS)
-        return chain(steady, [Ended(lasts_s, Outcome.OK)] if lasts_s >= needed_s else [])
+        works_s = needed_s if launch.lifetime_s is None else min(needed_s, launch.lifetime_s - self.startup_s)
+        times_s = works_s * (np.arange(1, REPORTS + 1) / REPORTS)
+        if self.report_every_s is not None:
+            times_s = np.append(np.arange(self.report_every_s, works_s, self.report_every_s), works_s)
+        ended = [Ended(self.startup_s + works_s, Outcome.OK)] if works_s >= needed_s else []
+        return chain(_progress(self.startup_s, times_s, point.samples_per_s * times_s), ended)
 
 
-def _progress(lasts_s: float, samples: Floats) -> Iterator[Event]:
-    """Evenly spaced reports; the last one is exactly at the end."""
-    yield Sample(0.0, 0.0)
-    for i, done in enumerate(samples, start=1):
-        yield Sample(lasts_s * (i / len(samples)), float(done))
+def _progress(up_s: float, times_s: Floats, samples: Floats) -> Iterator[Event]:
+    """Reports after the machines are up; the last one is exactly at the end."""
+    yield Sample(up_s, 0.0)
+    for time_s, done in zip(times_s, samples, strict=True):
+        yield Sample(up_s + float(time_s), float(done))

@@ -10,12 +10,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.core.market import Market
+from mlcd.core.market import Market, OnSpot, share_on_spot
 from mlcd.core.payload import Billing, Setting
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+ALL = slice(None)
 CPU_TFLOPS_PER_VCPU = 0.05
 """A vCPU's dense fp32 rate, for comparing with accelerators: about half of a 3 GHz core with AVX-512."""
 
@@ -137,7 +138,8 @@ class ProbeTime:
 class Choice:
     """An offer, its node counts, and the ways to set it; `given`: the configurations, where they are no product.
 
-    `markets`: where else its machines can be rented, and how, once it is decided which ones.
+    `markets`: where else its machines can be rented, and how, once it is decided which ones. `on_spot`: what that is
+    expected to come to.
     """
 
     offer: Offer
@@ -145,6 +147,7 @@ class Choice:
     settings: tuple[Setting, ...] = ()
     given: tuple[Configuration, ...] = ()
     markets: tuple[Market, ...] = ()
+    on_spot: tuple[OnSpot, ...] = ()
 
     @property
     def configurations(self) -> tuple[Configuration, ...]:
@@ -175,7 +178,8 @@ class Space:
 
     def markets(self, configuration: Configuration) -> tuple[Market, ...]:
         """Where the machines of a configuration can be rented besides its own offer."""
-        return next((choice.markets for choice in self.choices if choice.offer == configuration.offer), ())
+        markets = next((choice.markets for choice in self.choices if choice.offer == configuration.offer), ())
+        return tuple(each for each in markets if not each.nodes or configuration.nodes in each.nodes)
 
     @cached_property
     def configurations(self) -> tuple[Configuration, ...]:
@@ -216,6 +220,34 @@ class Space:
         """For each configuration, what a launch of so long costs. `seconds`: of each, also on several surfaces."""
         usd: Floats = seconds * self.usd_per_s + self.usd_per_launch
         return usd
+
+    def expected_usd(
+        self, seconds: Floats, worst_s: Floats, deadline_s: float | None, place: int | slice = ALL
+    ) -> Floats:
+        """The same where it is rented wherever that is cheapest. `place`: of this configuration alone."""
+        expected = self._on_spot[:, place]
+        on_demand = seconds * self.usd_per_s[place] + self.usd_per_launch[place]
+        if not self._on_spot[0].any():
+            return on_demand
+        with np.errstate(invalid="ignore"):
+            share = np.nan_to_num(share_on_spot(expected, seconds, worst_s, deadline_s))
+        usd: Floats = on_demand * (1 - (1 - expected[1]) * share)
+        return usd
+
+    @cached_property
+    def _on_spot(self) -> Floats:
+        """For each configuration, the numbers of `OnSpot`; without a spot market, that there is none."""
+        found = np.tile(np.array([[0.0], [1.0], [0.0], [0.0]]), len(self))
+        for place, choice in enumerate(self.choices):
+            for each in choice.on_spot:
+                theirs = (self.offer_index == place) & (np.isin(self.nodes, each.nodes) | (not each.nodes))
+                found[:, theirs] = [[each.up], [each.price], [each.slack], [each.slack_s]]
+        return found
+
+    def on_spot(self, configuration: Configuration) -> OnSpot | None:
+        """What is expected of the spot markets of a configuration; None where it has none."""
+        expected = next((choice.on_spot for choice in self.choices if choice.offer == configuration.offer), ())
+        return next((each for each in expected if not each.nodes or configuration.nodes in each.nodes), None)
 
     @cached_property
     def probe_s(self) -> Floats:

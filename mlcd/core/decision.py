@@ -12,7 +12,9 @@ from mlcd.core.payload import Easing, Plan
 class Forecast:
     """What the final run should take, and the most that it is counted on to take. Probes are not in it.
 
+    `seconds`: without waiting for spot machines. `usd`: wherever it is rented; the most is always counted on demand.
     `fallback`: where the job moves if the run is too slow; the worst is then a trial, and all of the job there.
+    `on_spot`: how much of the work is expected to be done on spot machines.
     """
 
     seconds: float
@@ -20,6 +22,7 @@ class Forecast:
     worst_seconds: float
     worst_usd: float
     fallback: Configuration | None = None
+    on_spot: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

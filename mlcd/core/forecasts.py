@@ -22,11 +22,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import exp
 
+import numpy as np
+
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Forecast, Prediction
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.launch_spread import Spread, by_configuration, mean_rate
+from mlcd.core.market import share_on_spot
 from mlcd.core.measurement import Measurement, Z
 
 Launches = dict[Configuration, list[Measurement]]
@@ -115,8 +118,12 @@ def forecast_at(job: Job, space: Space, m: Measurement, slow_rate: float, target
     worst_s = max(space.startup_limit_s, m.startup_s) + job.work_samples / slow_rate
     if target is not None and not target.relative:
         seconds = min(target.seconds, worst_s)
-    configuration = m.configuration
-    return Forecast(seconds, configuration.usd(seconds), worst_s, configuration.usd(worst_s))
+    usd, share = m.configuration.usd(seconds), 0.0
+    if (spot := space.on_spot(m.configuration)) is not None:
+        expected = np.array([spot.up, spot.price, spot.slack, spot.slack_s])
+        share = float(share_on_spot(expected, np.array(seconds), np.array(worst_s), job.goal.deadline_s))
+        usd *= 1 - (1 - spot.price) * share
+    return Forecast(seconds, usd, worst_s, m.configuration.usd(worst_s), on_spot=share)
 
 
 def best_measured(job: Job, space: Space, history: History, measurements: Sequence[Measurement]) -> Measurement:
@@ -180,9 +187,11 @@ def likely_rates(history: History) -> Callable[[Measurement], float]:
 
 
 def trials(job: Job, space: Space, history: History) -> list[Trial]:
-    """Of everything that has a rate."""
+    """Of everything that has a rate, but for what is rented on markets: no such run is moved to other machines."""
     likely_rate, possible = likely_rates(history), []
     for m in history.good:
+        if space.markets(m.configuration):
+            continue
         seconds = trial_s(max(space.startup_limit_s, m.startup_s))
         likely = forecast_at(job, space, m, likely_rate(m))
         possible.append(Trial(m.configuration, seconds, m.configuration.usd(seconds), likely))
@@ -213,4 +222,4 @@ def on_trial(
 def _with_fallback(trial: Trial, fallback: Configuration, ahead: Forecast) -> Forecast:
     seconds, usd, likely = trial.seconds + ahead.worst_seconds, trial.usd + ahead.worst_usd, trial.likely
     worst_s, worst_usd = max(seconds, likely.worst_seconds), max(usd, likely.worst_usd)
-    return Forecast(likely.seconds, likely.usd, worst_s, worst_usd, fallback)
+    return replace(likely, worst_seconds=worst_s, worst_usd=worst_usd, fallback=fallback)

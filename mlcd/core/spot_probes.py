@@ -40,7 +40,7 @@ def _market(space: Space, history: History, configuration: Configuration) -> Mar
     """The cheapest spot market of these machines; None: on demand, as after a loss."""
     if configuration in history.lost_on_spot:
         return None
-    offered = [each for each in space.markets(configuration) if each.spot]
+    offered = [each.at(history.elapsed_s) for each in space.markets(configuration) if each.spot]
     cheapest = min(offered, key=lambda each: each.usd_per_hour, default=None)
     is_cheaper = cheapest is not None and cheapest.usd_per_hour < configuration.offer.usd_per_hour
     return cheapest if is_cheaper else None

@@ -11,7 +11,7 @@ from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement
 from mlcd.core.strategy import Finish
 
-BY_PATH = ("recorded", "local", "ray")
+BY_PATH = ("recorded", "market", "local", "ray")
 """Places that are named by a file or a folder."""
 ONE_AT_A_TIME = ("local", "ray")
 """Places where launches would wait for, or slow down, each other's nodes."""

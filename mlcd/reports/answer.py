@@ -13,7 +13,14 @@ from mlcd.core.job import Goal
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.reports.story import Story
-from mlcd.reports.words import all_the_work_words, certificate_words, fallback_words, limits_words, relaxation_words
+from mlcd.reports.words import (
+    all_the_work_words,
+    certificate_words,
+    expected_words,
+    fallback_words,
+    limits_words,
+    relaxation_words,
+)
 
 Card = tuple[str, str, str]
 """A key figure: its name, its value, and a note on it."""
@@ -86,7 +93,7 @@ def _total_words(story: Story, ahead: Forecast) -> str:
     total, decision = f"{format_duration(seconds)} and {format_usd(usd)}", story.decision
     if decision is not None and decision.curve and decision.curve[0].relative:
         return f"{total} in total {all_the_work_words(decision)}"
-    return f"{total} expected in total"
+    return f"{total} in total {expected_words(ahead)}" if ahead.on_spot else f"{total} expected in total"
 
 
 def _infeasible(decision: Decision, goal: Goal) -> tuple[str, str]:
@@ -107,6 +114,7 @@ def _totals(story: Story) -> tuple[float, float, str]:
         return history.elapsed_s, history.spent_usd, "actual, probes included"
     if (end := where_it_ends(story)) is not None:
         word = "expected, probes included" if story.decision is not None else "expected on the best so far"
+        word += ", on spot machines where that is cheaper" if end[1].on_spot else ""
         return *story.total(end[1]), word
     return history.elapsed_s, history.spent_usd, "so far" if story.decision is None else "spent on the search"
 

@@ -36,11 +36,14 @@ class _Finish:
         self._job, self._space, self._left = job, space, job
         self._measured, self._spread = _Measured(), Spread()
         self._best, self._nearest = _Ranking(), _Ranking()
+        # What is expected on spot machines depends on the worst case, and so on what else was measured.
+        self._on_spot = any(choice.on_spot for choice in space.choices)
 
     def after(self, history: History) -> Forecast | None:
         goal, (changed, all_changed) = self._job.goal, self._measured.add(history)
         if all_changed:
             self._left, self._spread = remaining(self._job, history), history.spread
+        if all_changed or self._on_spot:
             changed = list(range(len(self._measured.good)))
         for number in changed:
             ahead = self._ahead(number)

@@ -12,7 +12,7 @@ from mlcd.core.units import format_duration, format_rate, format_usd
 from mlcd.planners.scale.nouns import Noise, noise_of
 from mlcd.reports.story import Story, Tried
 from mlcd.reports.terminal import Columns, Row
-from mlcd.reports.words import last_metric, noise_words, outcome_words
+from mlcd.reports.words import last_metric, noise_words, on_spot_words, outcome_words
 
 _MEASURED = (
     ("#", "num"), ("Configuration", ""), ("GPUs", ""), ("$/h", "num"), ("Samples/s", "num"), ("±", "num"),
@@ -66,7 +66,8 @@ def measured(story: Story) -> list[Table]:
     usd = sum(probe.measurement.usd for probe in shown)
     total = ["", "All probes", *[""] * 6, format_duration(seconds), format_usd(usd), *[""] * (3 if noisy else 2)]
     chosen = [i for i, probe in enumerate(shown) if probe is story.chosen]
-    return [Table("Everything measured, the best first", columns, rows, total, chosen=chosen)]
+    note = on_spot_words(story.ahead(good[0])) if good else ""
+    return [Table("Everything measured, the best first", columns, rows, total, note, chosen)]
 
 
 def _measured_row(story: Story, probe: Tried) -> list[str]:

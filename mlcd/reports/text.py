@@ -32,6 +32,7 @@ from mlcd.reports.words import (
     decision_words,
     goal_words,
     last_metric,
+    on_spot_words,
     outcome_words,
     reached_words,
     reserve_words,
@@ -156,7 +157,8 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
         console.print()
         if history.good:
             console.print(_measured_table(account, decision, goal))
-        for note in filter(None, (_failures(history.measurements), _left_out(decision, history.good))):
+        notes = _failures(history.measurements), _left_out(decision, history.good), on_spot_words(decision.forecast)
+        for note in filter(None, notes):
             console.print(note, style="dim", markup=False)
     console.print()
     if not account.history.runs:

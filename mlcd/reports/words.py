@@ -27,6 +27,9 @@ from mlcd.reports.functions.words import best_epoch
 from mlcd.reports.functions.words import result_words as functions_words
 from mlcd.reports.serve.words import asked_words, trial_words
 
+MOSTLY = 0.5
+"""Of the work."""
+
 
 def goal_words(goal: Goal, target: Target | None = None, ask: Ask | None = None) -> str:
     """'fastest within $100 and 6 h', 'cheapest, no limit', 'knee within $5, until accuracy >= 0.97'."""
@@ -68,7 +71,7 @@ def decision_words(decision: Decision, goal: Goal) -> str:
         return f"{binding}; needs {needs}" if needs else binding
     ahead = decision.forecast
     takes = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)}"
-    expected = f"{takes} expected"
+    expected = f"{takes} {expected_words(ahead)}"
     if decision.curve and decision.curve[0].relative:
         expected = f"{takes} {all_the_work_words(decision)}; how soon the target comes is not known yet"
     certificate = certificate_words(decision, goal_words(goal)) if goal.limited else "no limit to break"
@@ -76,6 +79,20 @@ def decision_words(decision: Decision, goal: Goal) -> str:
     if decision.configuration.offer.spot or (ahead.fallback is not None and ahead.fallback.offer.spot):
         certificate += ", unless spot machines are taken back: then it may stop at the limit, unfinished"
     return f"{decision.configuration}: {expected}; {certificate}"
+
+
+def expected_words(ahead: Forecast) -> str:
+    """'expected', or 'expected, mostly on spot machines' where that is what a price counts on."""
+    if ahead.on_spot <= 0:
+        return "expected"
+    return f"expected, {'mostly' if ahead.on_spot > MOSTLY else 'partly'} on spot machines"
+
+
+def on_spot_words(ahead: Forecast | None) -> str:
+    """What the costs of a table count on, where some of them are on spot machines; else ''."""
+    if ahead is None or ahead.on_spot <= 0:
+        return ""
+    return "Cost: expected on spot machines where they are cheaper and can be had. At most: on demand"
 
 
 def certificate_words(decision: Decision, limits: str) -> str:

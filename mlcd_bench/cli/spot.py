@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 RULES = (
     "OVER: mean cost over the offline optimum, which knows the whole trace, of the same window. SPREAD: its standard "
     "deviation. SAVED: against on-demand only. Every policy is under the guard. WINS, LOSSES: windows in which "
-    "pace is cheaper or dearer by more than 0.5 %; BEHIND: its mean over the other's, less one. Nothing is "
+    "cost-to-go is cheaper or dearer by more than 0.5 %; BEHIND: its mean over the other's, less one. Nothing is "
     "random: there are no seeds."
 )
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--policy", default="all", show_default=True, help="pace, uniform-progress, greedy ...; with commas.")
+@click.option("--policy", default="all", show_default=True, help="cost-to-go, pace, greedy ...; with commas.")
 @click.option("--ratio", default="1.05,1.1,1.25,1.5,2", show_default=True, help="Deadline over work, with commas.")
 @click.option("--changeover", default="3,12,30", show_default=True, help="Minutes until a launch works, with commas.")
 @click.option(
@@ -78,7 +78,7 @@ def spot(
     DIR holds traces of what could be had by zone and tick, traces.csv and prices.csv.
 
     \b
-    mlcd bench spot DIR --policy pace,uniform-progress
+    mlcd bench spot DIR --policy cost-to-go,uniform-progress
     """
     from mlcd.core.errors import UserError
     from mlcd_bench.spot import POLICIES, Setting, contest, read_markets, starts

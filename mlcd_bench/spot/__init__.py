@@ -1,9 +1,10 @@
 """Recorded spot markets, jobs that are played on them, the offline optimum, and the contest of policies."""
 
+from mlcd.clouds.market_traces import TracedMarket as Market
+from mlcd.clouds.market_traces import read_markets
 from mlcd_bench.spot.contest import POLICIES, Run, Setting, contest, starts
 from mlcd_bench.spot.optimum import optima
 from mlcd_bench.spot.simulate import Played, Recorded, Weather, play
-from mlcd_bench.spot.traces import Market, read_markets
 
 __all__ = [
     "POLICIES",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import floor
 
+from mlcd.clouds.market_traces import TracedMarket as Market
 from mlcd.planners.train.market import (
     CostToGo,
     Greedy,
@@ -20,7 +21,6 @@ from mlcd.planners.train.market import (
 )
 from mlcd_bench.spot.optimum import optima
 from mlcd_bench.spot.simulate import Recorded, play, whole_ticks
-from mlcd_bench.spot.traces import Market
 
 POLICIES = ("cost-to-go", "pace", "uniform-progress", "uniform-progress-single", "greedy", "on-demand")
 

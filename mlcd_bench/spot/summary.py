@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 
 from mlcd_bench.spot.contest import Run
 
-OURS = "pace"
+OURS = "cost-to-go"
 
 
 @dataclass(frozen=True)

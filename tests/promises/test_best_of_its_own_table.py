@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.functions import random_world as functions_world
+from mlcd_fixtures.market_folders import on_markets
 from mlcd_fixtures.scale_clouds import Kind, World
 
 from mlcd.core.drive import search
@@ -201,6 +202,18 @@ def test_train_chooses_the_best_of_its_table(method: str, seed: int, noise: floa
     recording = random_recording(rng)
     job = replace(job_on(recording, random_goal(rng, recording)), search=Search(method, seed=seed % 100))
     lines = searched(job, bounded_cloud(recording, noise, seed % 100))
+    check_answer(lines)
+    check_answer(asked_again(lines, replace(random_goal(rng, recording), objective=another)))
+
+
+@SOME
+@given(seeds, st.sampled_from([0.0, 0.03]), st.sampled_from([Objective.FASTEST, Objective.CHEAPEST]))
+def test_on_markets_it_does_by_what_that_is_expected_to_cost(seed: int, noise: float, another: Objective) -> None:
+    rng = np.random.default_rng(seed)
+    recording = random_recording(rng)
+    job = replace(job_on(recording, random_goal(rng, recording)), search=Search(seed=seed % 100))
+    cloud = bounded_cloud(recording, noise, seed % 100)
+    lines = searched(job, replace(cloud, space=on_markets(cloud.space, rng)))
     check_answer(lines)
     check_answer(asked_again(lines, replace(random_goal(rng, recording), objective=another)))
 

@@ -6,6 +6,7 @@
 FORMS = {
     "simulated": ("simulated",),
     "recorded": ("recorded:DIR",),
+    "market": ("market:DIR",),
     "local": ("local", "local:FILE"),
     "ray": ("ray:FILE",),
     "skypilot": ("skypilot", "skypilot:CLOUD"),

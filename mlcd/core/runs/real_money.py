@@ -11,7 +11,7 @@ from mlcd.core.runs.run import first_probes
 from mlcd.core.strategy import Finish
 from mlcd.core.units import counted, format_duration, format_usd
 
-OWN_PLACES = ("", "simulated", "recorded", "local", "ray")
+OWN_PLACES = ("", "simulated", "recorded", "market", "local", "ray")
 """Places that nobody sends a bill for. Of any other, one of another package among them, nobody here can know."""
 FUNCTIONS = "functions"
 OWN_FUNCTIONS = ("", "simulated", "localhost")

@@ -40,7 +40,7 @@ class Outlook:
 
     `smallest`: of every type its smallest size. `smallest_usd`, `smallest_s`: the most that probing all of them takes,
     which HeterBO pays before it learns anything, unless its limits stop it. `modelled` are the modelled seconds and
-    dollars of finishing on `best`, None where the job gives no hint to model from.
+    dollars of finishing on `best`, on demand; None where the job gives no hint to model from.
     """
 
     configurations: int
@@ -94,7 +94,7 @@ def _best(goal: Goal, space: Space, finish_s: Floats) -> int | None:
     if not np.isfinite(finish_s).any():
         return None
     usd = space.usd(finish_s)
-    value = finish_s if goal.objective is Objective.FASTEST else usd
+    value = finish_s if goal.objective is Objective.FASTEST else space.expected_usd(finish_s, finish_s, goal.deadline_s)
     inside = limits_allow(goal, usd, finish_s)
     return int(np.argmin(np.where(inside, value, np.inf) if inside.any() else value))
 

@@ -40,12 +40,9 @@ def told(configuration: Configuration, space: Space, history: History, *, spot: 
     return sorted(found, key=lambda rental: rental.began_s)
 
 
-def looks(
-    rentals: Iterable[Rental], now_h: float, longest_pause_s: float, before: Seen = NOTHING, step_s: float = STEP_S
-) -> Seen:
-    """What these launches have shown of their zones. A zone that is in its pause counts as empty: the first pause is a
-    step, also after machines were taken back, and it doubles with each refusal in a row."""
-    seen, pauses = before, dict[str, tuple[int, float]]()
+def looks(rentals: Iterable[Rental], before: Seen = NOTHING) -> Seen:
+    """What these launches have shown of their zones."""
+    seen = before
     for rental in rentals:
         zone, ended_h, last = rental.market.zone, rental.ended_s / HOUR_S, seen.last(rental.market.zone)
         began_h = max(rental.began_s / HOUR_S, last.to_h if last is not None else -inf)  # runs may overlap
@@ -54,12 +51,28 @@ def looks(
             seen = seen.looked(zone, False, max(began_h, ended_h)) if rental.taken_back else seen
         else:  # machines on demand stay, also where there are no more of them
             seen = seen.looked(zone, rental.came, began_h)
+    return seen
+
+
+def pausing(rentals: Iterable[Rental], now_h: float, longest_s: float, step_s: float = STEP_S) -> frozenset[str]:
+    """The zones that are not asked again yet. The first pause is a step, also after machines were taken back; it
+    doubles with each refusal in a row."""
+    pauses: dict[str, tuple[int, float]] = {}
+    for rental in rentals:
+        zone = rental.market.zone
         in_vain = 0 if rental.came else pauses.get(zone, (0, 0.0))[0]
         refusals = in_vain + (not rental.came or rental.taken_back)
-        pauses[zone] = refusals, ended_h + min(longest_pause_s, step_s * 2 ** (refusals - 1)) / HOUR_S
-    for zone, (refusals, until_h) in pauses.items():
-        if refusals and now_h < until_h - TOLERANCE_H:
-            seen = seen.looked(zone, False, now_h)
+        pauses[zone] = refusals, rental.ended_s + min(longest_s, step_s * 2 ** (refusals - 1))
+    return frozenset(
+        zone for zone, (refusals, until_s) in pauses.items() if refusals and now_h < until_s / HOUR_S - TOLERANCE_H
+    )
+
+
+def on_demand_looks(rentals: Sequence[Rental], now_h: float) -> Seen:
+    """What these launches have shown of on-demand machines, all zones of which are asked again after a step."""
+    seen = looks(rentals)
+    for zone in pausing(rentals, now_h, STEP_S):
+        seen = seen.looked(zone, False, now_h)
     return seen
 
 
@@ -69,4 +82,4 @@ def fallback_of(
     """What is counted on where on-demand machines were refused; None: they never were. `slack_h`: at the start."""
     if not any(rental.refused for rental in on_demand):
         return None
-    return fallback(looks(on_demand, now_h, STEP_S), zones, now_h, confidence, max(0.0, KEPT * slack_h))
+    return fallback(on_demand_looks(on_demand, now_h), zones, now_h, confidence, max(0.0, KEPT * slack_h))

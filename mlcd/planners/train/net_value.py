@@ -271,7 +271,7 @@ class _Choice(Repeats):
         if self._trials and self.may_be_tried(np.array(usd), np.array(s))[place]:
             likely_s = finish_s * np.exp(self.likely_margin(error, launches))
             certified = certified | self.kept(usd + once_usd + likely_s * per_s, s + likely_s)
-        value = finish_s if self.fast else once_usd + finish_s * per_s
+        value = finish_s if self.fast else self.space.expected_usd(finish_s, slow_s, self.job.goal.deadline_s, place)
         ends: Floats = np.minimum(self._best_left(usd, s), np.where(certified, value, np.inf))
         return ends
 

@@ -23,22 +23,28 @@ from mlcd.core.configuration import Configuration, Space
 from mlcd.core.forecasts import slow_rates
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.core.market import Market
+from mlcd.core.market import NO_DEADLINE, Market
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Wait, Watch
 from mlcd.planners.ready import run_ended
-from mlcd.planners.train.capacity import HOUR_S, LONGEST_PAUSE_S, STEP_S, fallback_of, looks, told
-from mlcd.planners.train.completion import RunToCompletion
+from mlcd.planners.train.capacity import (
+    HOUR_S,
+    LONGEST_PAUSE_S,
+    STEP_S,
+    fallback_of,
+    looks,
+    on_demand_looks,
+    pausing,
+    told,
+)
 from mlcd.planners.train.market.guard import Guarded
+from mlcd.planners.train.market.leaving import Careful
 from mlcd.planners.train.market.on_demand import OnDemandOnly
 from mlcd.planners.train.market.protocol import Action, Held, Kind, Policy, State, Terms
-from mlcd.planners.train.market.seen import Seen
+from mlcd.planners.train.market.seen import Seen, before_the_run
 
 SAVED_EVERY_S = 1_800.0
 """How much work a loss destroys at the most, where the job saves its work: nobody says how often it does."""
-NO_DEADLINE = 2.0
-"""Without a deadline a job may take so many times what it takes on demand: spot machines are waited for, but not for
-ever."""
 LEAVES_WITHIN_S = 120.0
 """How long a job may take to save its work before it is moved; less where machines start sooner."""
 
@@ -55,6 +61,8 @@ class RunOnMarket:
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Rent, wait, or say how it ended. `job` is what is left of it."""
         if not space.markets(self.configuration):  # no spot price of these machines is known
+            from mlcd.planners.train.completion import RunToCompletion  # it needs SciPy, which is slow to import
+
             return RunToCompletion(self.configuration).next_step(job, space, history)
         last = history.current_runs[-1] if history.current_runs else None
         if last is not None and last.outcome is Outcome.OK:
@@ -64,7 +72,7 @@ class RunOnMarket:
             return Finish(f"the job ended: {last.ending}")
         state = self._state(job, space, history)
         action = Guarded(OnDemandOnly() if hangs else self.policy).decide(state)
-        market = self._market(space, action)
+        market = self._market(space, action, history.elapsed_s)
         if market is None:
             return Wait(_step_s(space), action.because or "nothing that is to be had is worth its price")
         watch, because = self._watch(job, space, history, market), f"{market}: {action.because}"
@@ -76,13 +84,13 @@ class RunOnMarket:
         """What a launch costs besides its time, with the checkpoint in a region. It is booked with the launch."""
         return self.configuration.rented(market).offer.usd_per_launch + market.moved_from(saved_in)
 
-    def _market(self, space: Space, action: Action) -> Market | None:
-        """The market of an action; None: nothing is rented."""
+    def _market(self, space: Space, action: Action, now_s: float) -> Market | None:
+        """The market of an action, as it is now; None: nothing is rented."""
         if action.kind in (Kind.HOLD, Kind.WAIT):
             return None
         spot = action.kind is Kind.SPOT
         offered = [each for each in space.markets(self.configuration) if each.spot is spot]
-        return next(each for each in offered if each.zone == action.zone)
+        return next(each.at(now_s) for each in offered if each.zone == action.zone)
 
     def _watch(self, job: Job, space: Space, history: History, market: Market) -> Watch:
         """Whether to leave what is rented."""
@@ -93,9 +101,9 @@ class RunOnMarket:
             if so_far.seconds < asked * every_s or so_far.samples_done >= job.work_samples:
                 return None
             asked = int(so_far.seconds // every_s) + 1
-            action = Guarded(self.policy).decide(self._state(job, space, history, market, so_far))
-            wanted = self._market(space, action)
-            return None if action.kind is Kind.HOLD or wanted == market else Outcome.SWITCHED
+            action = Guarded(Careful(self.policy)).decide(self._state(job, space, history, market, so_far))
+            wanted = self._market(space, action, history.elapsed_s + so_far.seconds)
+            return None if action.kind is Kind.HOLD or market.is_same(wanted) else Outcome.SWITCHED
 
         return watch
 
@@ -114,16 +122,18 @@ class RunOnMarket:
         done = so_far.samples_done if so_far is not None else 0.0
         saved = max(0.0, so_far.saved_samples - history.saved_samples) if so_far is not None else 0.0
         now_h = began_h + up_h
+        markets = {each.zone: each for each in space.markets(self.configuration) if each.spot}
+        prices = {zone: each.at(HOUR_S * now_h) for zone, each in markets.items()}
         spot = told(self.configuration, space, history, spot=True)
-        held, seen = None, looks(spot, now_h, LONGEST_PAUSE_S, self.before, _step_s(space))
+        held, seen = None, looks(spot, before_the_run(markets.values(), self.before))
         if market is not None and so_far is not None:
             # Until it is asked again the job may do nothing: it may start slowly, or hang.
             idle_h = max(terms.step_h, terms.changeover_h - up_h if done == 0 else 0.0)
             held = Held(market.zone, market.spot, began_h, idle_h)
             if market.spot:
+                prices[market.zone] = market  # a launch keeps the price that it began with
                 seen = seen.held(market.zone, began_h, now_h)
         unsaved = done - saved if job.checkpoints else done
-        markets = {each.zone: each for each in space.markets(self.configuration) if each.spot}
         on_demand = told(self.configuration, space, history, spot=False)
         slack_h = terms.deadline_h - _begun_h(history) - terms.work_h - terms.changeover_h
         counted_on = fallback_of(on_demand, terms.zones, now_h, job.goal.confidence, slack_h)
@@ -137,9 +147,10 @@ class RunOnMarket:
             history.spent_usd + (so_far.usd if so_far is not None else 0.0),
             held,
             market.zone if market is not None else self._saved_in(space, history),
-            tuple(self.configuration.rented(markets[zone]).usd_per_hour for zone in terms.zones),
+            tuple(self.configuration.rented(prices[zone]).usd_per_hour for zone in terms.zones),
             seen,
-            looks(on_demand, now_h, STEP_S),
+            on_demand_looks(on_demand, now_h),
+            pausing(spot, now_h, LONGEST_PAUSE_S, _step_s(space)),
         )
 
     def _terms(self, job: Job, space: Space, history: History) -> tuple[Terms, float]:

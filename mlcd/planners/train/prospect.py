@@ -94,7 +94,10 @@ class Prospect:
 
     def value(self, finish_s: Floats) -> Floats:
         """J: what finishing takes of the objective."""
-        return finish_s if self.fast else self.space.usd(finish_s)
+        if self.fast:
+            return finish_s
+        worst_s = finish_s * np.exp(self._margins_of_one(1.0, 0, likely=False))
+        return self.space.expected_usd(finish_s, worst_s, self.job.goal.deadline_s)
 
     def price(self, usd: Floats | float, seconds: Floats | float) -> Floats | float:
         """q: what probes take of the objective. Where time is the objective, money that no budget limits counts too."""
@@ -193,7 +196,7 @@ class Prospect:
 
     def _margins(self, share: float, clusters: Counts | None, again: int = 0, *, likely: bool = False) -> Floats:
         """The margin of each configuration, probed for this share and `again` so often; `likely`: of a trial."""
-        margins = self._margins_of_one(share, again, likely)
+        margins = self._margins_of_one(share, again, likely=likely)
         several = np.flatnonzero(clusters > 1).tolist() if clusters is not None else []
         if clusters is None or not several:
             return margins
@@ -202,7 +205,7 @@ class Prospect:
             margins[place] = self._margin_at(place, share, again + int(clusters[place]), likely)
         return margins
 
-    def _margins_of_one(self, share: float, again: int, likely: bool) -> Floats:
+    def _margins_of_one(self, share: float, again: int, *, likely: bool) -> Floats:
         """The same where each is probed on one cluster. It is asked for again and again."""
         key = (share, again, likely)
         if key not in self._margins_seen:

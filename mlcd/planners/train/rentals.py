@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlcd.core.additions import Additions, Axis, Cell, Column, Fact, Figure, LimitLine, Point, Series, Table
+from mlcd.core.decision import Decision
 from mlcd.core.history import Rental
 from mlcd.core.job import Goal
 from mlcd.core.ledger import Account
@@ -94,7 +95,7 @@ def _facts(account: Account, launches: Sequence[tuple[Rental, Measurement]]) -> 
     ]
     decision = account.decision
     if account.ended is not None and account.ended.finished and decision is not None and decision.forecast is not None:
-        spent_usd, on_demand_usd = sum(m.usd for _, m in launches), decision.forecast.usd
+        spent_usd, on_demand_usd = sum(m.usd for _, m in launches), _on_demand_usd(decision)
         saved_usd = on_demand_usd - spent_usd
         facts.append(
             Fact(
@@ -104,6 +105,12 @@ def _facts(account: Account, launches: Sequence[tuple[Rental, Measurement]]) -> 
             )
         )
     return facts
+
+
+def _on_demand_usd(decision: Decision) -> float:
+    assert decision.configuration is not None
+    assert decision.forecast is not None
+    return decision.configuration.usd(decision.forecast.seconds)
 
 
 def _table(launches: Sequence[tuple[Rental, Measurement]]) -> Table:

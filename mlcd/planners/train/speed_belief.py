@@ -9,7 +9,7 @@ from math import hypot
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.core.configuration import Choice, Configuration, Floats, Space
+from mlcd.core.configuration import Configuration, Floats, Space
 from mlcd.core.guarantee import share_of_limits
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Hints, Job, Objective
@@ -110,7 +110,7 @@ def promising(job: Job, space: Space, history: History, seed: int, also: Configu
     nodes: dict[int, list[int]] = {}
     for i in sorted(kept):
         nodes.setdefault(int(space.offer_index[i]), []).append(space.configurations[i].nodes)
-    return replace(space, choices=tuple(Choice(space.choices[i].offer, tuple(n)) for i, n in nodes.items()))
+    return replace(space, choices=tuple(replace(space.choices[i], nodes=tuple(n)) for i, n in nodes.items()))
 
 
 def _worth_a_thought(job: Job, space: Space, history: History, finish_s: Floats) -> set[int]:
@@ -120,7 +120,9 @@ def _worth_a_thought(job: Job, space: Space, history: History, finish_s: Floats)
     what keeps them, as far as anything does.
     """
     goal, usd = job.goal, space.usd(finish_s) + space.probe_usd
-    value = finish_s + space.probe_s if goal.objective is Objective.FASTEST else usd
+    value = finish_s + space.probe_s
+    if goal.objective is not Objective.FASTEST:
+        value = space.expected_usd(finish_s, finish_s, goal.deadline_s) + space.probe_usd
     if goal.budget_usd is None:
         return set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())
     need = share_of_limits(goal, history.spent_usd + usd, history.elapsed_s + space.probe_s + finish_s)

@@ -68,6 +68,7 @@ class RunForecast(Part):
     worst_seconds: float = Field(description="Seconds that are counted on at the most.")
     worst_usd: float = Field(description="Dollars that are counted on at the most.")
     fallback: Place | None = Field(default=None, description="Where the job moves if it is too slow there.")
+    on_spot: float = Field(default=0.0, description="Share of the work that is expected to be done on spot machines.")
 
 
 class RunCap(Part):

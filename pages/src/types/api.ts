@@ -1579,6 +1579,11 @@ export interface components {
             worst_usd: number;
             /** @description Where the job moves if it is too slow there. */
             fallback: components["schemas"]["Machines"] | components["schemas"]["PricedFunctions"] | null;
+            /**
+             * @description Share of the work that is expected to be done on spot machines.
+             * @default 0
+             */
+            on_spot: number;
             /** @description Whether it can be chosen: the job ends within the limits there. */
             certifiable: boolean;
         };
@@ -1597,6 +1602,11 @@ export interface components {
             worst_usd: number;
             /** @description Where the job moves if it is too slow there. */
             fallback: components["schemas"]["Machines"] | components["schemas"]["PricedFunctions"] | null;
+            /**
+             * @description Share of the work that is expected to be done on spot machines.
+             * @default 0
+             */
+            on_spot: number;
         };
         /**
          * RunGoal

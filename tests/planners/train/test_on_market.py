@@ -288,7 +288,7 @@ def test_what_no_zone_of_a_region_had_none_of_ours_had() -> None:
 
 def test_a_machine_that_was_held_tells_of_the_whole_time() -> None:
     held = replace(before(ZONES[0], True, 2.0), began_s=-10.0 * HOUR_S, outcome=Outcome.PREEMPTED)
-    up, down = looks([held], 0.0, LONGEST_PAUSE_S).of(ZONES[0])
+    up, down = looks([held]).of(ZONES[0])
     assert (up.from_h, up.to_h) == (-10.0, -2.0)
     assert (down.up, down.sharp) == (False, True)
 

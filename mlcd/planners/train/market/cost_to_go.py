@@ -71,7 +71,8 @@ class CostToGo:
         known_h = floor(state.now_h / LEARN_EVERY_H + 1e-9) * LEARN_EVERY_H
         of = terms, state.spot_usd_h, known_h
         if kept.table is None or kept.of != of or not kept.table.holds(state.work_left_h):
-            seen, work_h = state.seen.until(known_h), state.work_left_h + state.unsaved_h + terms.checkpoint_h
+            # Just before that time: at the time itself more is seen from one decision to the next.
+            seen, work_h = state.seen.until(known_h - 1e-6), state.work_left_h + state.unsaved_h + terms.checkpoint_h
             kept.table = CostTable(terms, state.spot_usd_h, learn(seen, terms.zones), seen, known_h, work_h)
             kept.of = of
         return kept.table

@@ -124,6 +124,8 @@ class State:
     """What was seen of each zone, in this run and before it."""
     seen_on_demand: Seen = field(default_factory=Seen, repr=False)
     """The same of machines on demand: mostly tries in vain."""
+    paused: frozenset[str] = frozenset()
+    """Zones whose spot market was asked in vain lately, and is not asked again yet."""
 
     @property
     def time_left_h(self) -> float:
@@ -151,7 +153,7 @@ class State:
 
     def refused(self, zone: str) -> bool:
         """Whether this zone was just tried in vain, or has just taken a machine away."""
-        return self.seen.is_down_at(zone, self.now_h)
+        return zone in self.paused or self.seen.is_down_at(zone, self.now_h)
 
     def refused_on_demand(self, zone: str) -> bool:
         """Whether on-demand machines were just asked for in vain."""

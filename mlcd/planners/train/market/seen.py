@@ -7,9 +7,11 @@ job's start; history has negative ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+
+from mlcd.core.market import Market
 
 JOIN_H = 0.5
 """Two looks that are further apart say nothing about the time between them."""
@@ -90,6 +92,17 @@ class Seen:
         after = self.looked(zone, True, from_h)
         *before, last = after.spells[zone]
         return Seen({**after.spells, zone: (*before, Spell(True, last.from_h, max(last.to_h, to_h), last.sharp))})
+
+
+def before_the_run(markets: Iterable[Market], seen: Seen) -> Seen:
+    """With what the markets themselves tell of the time before the run."""
+    told = {each.zone: tuple(_spells(each)) for each in markets if each.before}
+    return Seen({**told, **seen.spells}) if told else seen
+
+
+def _spells(market: Market) -> Iterator[Spell]:
+    for i, (from_s, to_s, up) in enumerate(market.before):
+        yield Spell(up, from_s / 3_600, to_s / 3_600, i > 0)
 
 
 def from_history(zones: Sequence[str], up: Sequence[Sequence[bool]], step_h: float, until_h: float = 0.0) -> Seen:

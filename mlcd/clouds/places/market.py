@@ -1,0 +1,77 @@
+"""`--on market:DIR` and `market:DIR@TIME`: recorded speeds on a recorded spot market, replayed from that time on."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from mlcd.clouds.market_folder import MarketFolder, load_market_folder
+from mlcd.clouds.on_traces import OnTraces, Trace
+from mlcd.clouds.recorded import Recorded
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Configuration
+from mlcd.core.errors import UserError
+from mlcd.core.job import Job
+from mlcd.core.market import Market
+from mlcd.core.place import Cloud, unknown_place
+from mlcd.core.units import parse_duration
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.capacity import STEP_S
+from mlcd.planners.train.market.expected import with_expectations
+from mlcd.planners.train.space import narrow, spot_of
+
+
+def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
+    """The market in the folder that is named."""
+    if not rest:
+        raise unknown_place("market")
+    folder, start_s = _where(rest)
+    return market_cloud(load_market_folder(folder), job, start_s, elapsed_s)
+
+
+def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s: float = 0.0) -> Cloud:
+    """Its speeds and its market, from `start_s` of the trace on, as a cloud."""
+    if job.ask is not None:
+        raise UserError(f"market: is for `mlcd train`; for `mlcd {job.ask.planner}` there is recorded:DIR")
+    if spot_of(job):
+        raise UserError("use_spot: true: on market: say any, for whichever is better, or false, for on demand alone")
+    clock = VirtualClock(elapsed_s)
+    recorded = Recorded(folder.recording, clock, startup_s=folder.changeover_s, report_every_s=STEP_S)
+    traces = {each: Trace(market, start_s) for each, market in folder.markets.items()}
+    space = narrow(replace(folder.recording.space, startup_limit_s=folder.changeover_s), job)
+    if spot_of(job) is None:
+        space = replace(space, choices=tuple(_with_markets(each, traces, folder, job) for each in space.choices))
+        if not any(choice.markets for choice in space.choices):
+            raise UserError("use_spot: any: these types and zones have no spot market here; see market.yaml")
+        space = with_expectations(space, checkpoints=job.checkpoints)
+    backend = OnTraces(recorded, traces)
+    profiler = TrainingProfiler(backend, noise_floor=0.01, tight=None, warm_up=False)
+    return Cloud(space, backend, profiler, clock)
+
+
+def _with_markets(choice: Choice, traces: dict[Configuration, Trace], folder: MarketFolder, job: Job) -> Choice:
+    """With the markets of its numbers of nodes; where several have the same trace, once for all of them."""
+    same: dict[str, list[int]] = {}
+    for nodes in choice.nodes:
+        if (trace := traces.get(Configuration(choice.offer, nodes))) is not None:
+            same.setdefault(trace.market.name, []).append(nodes)
+    markets: list[Market] = []
+    for counts in same.values():
+        trace = traces[Configuration(choice.offer, counts[0])]
+        markets += _named(trace.markets(choice.offer.usd_per_hour, tuple(counts), folder.history_s), job.search.zones)
+    return replace(choice, markets=tuple(markets))
+
+
+def _named(markets: Iterable[Market], zones: tuple[str, ...]) -> list[Market]:
+    return [each for each in markets if not zones or each.zone in zones]
+
+
+def _where(rest: str) -> tuple[Path, float]:
+    """The folder, and how many seconds into the trace the run begins."""
+    folder, _, start = rest.rpartition("@")
+    if not folder or Path(rest).exists():
+        return Path(rest), 0.0
+    try:
+        return Path(folder), parse_duration(start)
+    except ValueError as error:
+        raise UserError(f"market:{rest}: after @, when in the trace the run begins: {error}") from None
