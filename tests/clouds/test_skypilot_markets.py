@@ -158,14 +158,21 @@ def test_moving_a_checkpoint_between_regions_has_its_price(two_regions):
 
 def test_a_launch_in_another_region_goes_there_and_pays_for_the_checkpoint(two_regions):
     """Probes save work in us-east-1; spot is cheapest in us-west-2, which takes its machines back."""
-    account, orders = ran(job((WEST[0], *ZONES), infra="aws", checkpoint_gb=50.0), Fate(preempted_after_s=700.0))
+    account, orders = ran(job((WEST[0], *ZONES), infra="aws", checkpoint_gb=0.001), Fate(preempted_after_s=700.0))
     assert account.ended is not None
     assert account.ended.finished
     assert orders[:2] == [("aws/us-west-2/us-west-2a", True), ("aws/us-east-1/us-east-1a", True)]
-    assert [rental.market.usd_per_launch for rental in account.history.rentals[:2]] == pytest.approx([1.0, 1.0])
+    assert [rental.market.usd_per_launch for rental in account.history.rentals[:2]] == pytest.approx([2e-5, 2e-5])
     for rental, run in list(zip(account.history.rentals, account.history.runs, strict=True))[:2]:
         of_time = rental.market.usd_per_hour * run.seconds / 3_600
         assert run.usd == pytest.approx(of_time + (rental.market.usd_per_launch or 0.0), rel=0.02)
+
+
+def test_a_job_stays_in_its_region_where_moving_its_checkpoint_costs_more_than_it_saves(two_regions):
+    account, orders = ran(job((WEST[0], *ZONES), infra="aws", checkpoint_gb=50.0), Fate(preempted_after_s=700.0))
+    assert account.ended is not None
+    assert account.ended.finished
+    assert not any("us-west-2" in where for where, _ in orders)
 
 
 @pytest.mark.parametrize(
