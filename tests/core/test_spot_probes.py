@@ -19,7 +19,7 @@ from mlcd.core.ledger import Account, Book, Ledger, Reserved, Settled, Started
 from mlcd.core.market import Market
 from mlcd.core.measurement import Outcome
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.train.market.pace import Pace
+from mlcd.planners.train.market.cost_to_go import CostToGo
 from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.on_market import RunOnMarket
 
@@ -122,7 +122,7 @@ def test_no_limit_is_passed_whatever_is_taken_back(weather, seed, budget_usd, de
     assert decision is not None
     if decision.configuration is not None:
         profiler = TrainingProfiler(Simulated(book.clock, seed, weather))  # type: ignore[arg-type]
-        launch(RunOnMarket(decision.configuration, Pace()), asked, SPACE, profiler, book)
+        launch(RunOnMarket(decision.configuration, CostToGo()), asked, SPACE, profiler, book)
     history, spent_usd = book.account.history, 0.0
     assert history.spent_usd <= asked.goal.most_usd * (1 + 1e-9)
     assert history.elapsed_s <= asked.goal.most_s * (1 + 1e-9)

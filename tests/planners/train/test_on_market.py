@@ -25,9 +25,9 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.strategy import Apply, Wait
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.capacity import LONGEST_PAUSE_S, STEP_S, looks, told
+from mlcd.planners.train.market.cost_to_go import CostToGo
 from mlcd.planners.train.market.greedy import Greedy
 from mlcd.planners.train.market.on_demand import OnDemandOnly
-from mlcd.planners.train.market.pace import Pace
 from mlcd.planners.train.market.protocol import Policy
 from mlcd.planners.train.market.uniform_progress import UniformProgress
 from mlcd.planners.train.net_value import NetValue
@@ -245,7 +245,7 @@ def test_on_demand_machines_that_no_zone_has_are_asked_for_at_every_step_until_t
     assert tries[-1] == pytest.approx(3.0 * HOUR_S, abs=STEP_S)
 
 
-@pytest.mark.parametrize("policy", [Greedy(), Pace()])
+@pytest.mark.parametrize("policy", [Greedy(), CostToGo()])
 def test_time_is_kept_for_on_demand_machines_that_an_earlier_run_was_refused(policy: Policy) -> None:
     """Without it the job goes on demand at the last moment, finds none for hours, and is late."""
     alone = run(job(1_000.0), OnDemandOnly(), 1, NO_SPOT)

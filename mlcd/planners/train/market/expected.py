@@ -25,7 +25,7 @@ from mlcd.core.market import Market, OnSpot
 from mlcd.planners.train.market.cost_table import LEAVE, MOVES
 from mlcd.planners.train.market.rates import learn
 from mlcd.planners.train.market.seen import Seen, before_the_run
-from mlcd.planners.train.on_market import SAVED_EVERY_S
+from mlcd.planners.train.market_state import SAVED_EVERY_S
 
 
 def with_expectations(space: Space, *, checkpoints: bool) -> Space:
