@@ -87,7 +87,7 @@ def run(
     return book.account
 
 
-POLICIES = [OnDemandOnly(), Greedy(), UniformProgress()]
+POLICIES = [CostToGo(), OnDemandOnly(), Greedy(), UniformProgress()]
 weathers = st.builds(
     Weather, launch_failure=st.just(0.0), spot_up_h=st.floats(0.05, 20.0), spot_down_h=st.floats(0.05, 20.0)
 )
