@@ -219,4 +219,5 @@ FORMATS = (
     Format("20-rare", "01c9ff7", (PROBING, ON_RECORDING, SCALED, SERVED, TUNED), rare=True),
     Format("21-egress", "96509c6", (SENDING, *KILLED)),
     Format("22-markets", "ca95aff", (RENTING, *KILLED)),
+    Format("23-probes-on-spot", "72360fa", (RENTING, *KILLED)),
 )
