@@ -72,9 +72,9 @@ class MarketState:
         terms, began_h, up_h = self.terms, self.history.elapsed_s / HOUR_S, so_far.seconds / HOUR_S
         done = so_far.samples_done
         saved = max(0.0, so_far.saved_samples - self.history.saved_samples) if self.job.checkpoints else 0.0
-        # Until it is asked again the job may do nothing: it may start slowly, or hang.
-        idle_h = max(terms.step_h, terms.changeover_h - up_h if done == 0 else 0.0)
-        held, spent_usd = Held(market.zone, market.spot, began_h, idle_h), self.history.spent_usd + so_far.usd
+        starting_h = max(0.0, terms.changeover_h - up_h) if done == 0 else 0.0
+        held = Held(market.zone, market.spot, began_h, starting_h, idle_h=terms.step_h)
+        spent_usd = self.history.spent_usd + so_far.usd
         left, unsaved = max(0.0, self.job.work_samples - done), max(0.0, done - saved)
         state = self._state(began_h + up_h, left, unsaved, spent_usd, held, market.zone)
         if not market.spot:

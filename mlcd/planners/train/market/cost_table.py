@@ -141,7 +141,8 @@ class CostTable:
             bad = self._prices[:, None] * self.tick_h * half + self._just_lost[t + half]
             self.launch[t, kind] = starts[:, None] * good + (1 - starts[:, None]) * bad
         self.launch[t][..., spare < 2 * (ticks - self._work_at_start) - 1e-9] = self.never
-        self.launch[t, ..., 0] = self.launch_on_demand[t, 0] = 0.0
+        self.launch[t, ..., 0] = self._prices * self.changeover_h  # for little work, too, a launch has to start
+        self.launch_on_demand[t, 0] = self._dear * self.changeover_h
 
     def _after_start(self, values: Array) -> Array:
         """With the work that the last tick of a changeover has."""

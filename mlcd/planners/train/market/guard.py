@@ -77,7 +77,7 @@ def is_safe(state: State, action: Action) -> bool:
     if held is not None and not held.is_spot:
         return True
     usd_h, fee = _price(state, action, held)
-    changeover = held.changeover_left_h if held is not None else 0.0
+    changeover = max(held.changeover_left_h, held.idle_h) if held is not None else 0.0
     terms = state.terms
     steps = 1 if held is None else ceil((changeover + terms.checkpoint_h) / terms.step_h) + 1
     return all(_fits(state, held, changeover, usd_h, fee, j) for j in range(1, steps + 1))

@@ -53,6 +53,8 @@ class Held:
     since_h: float
     changeover_left_h: float
     """How long it takes until they work: starting and restoring the checkpoint."""
+    idle_h: float = 0.0
+    """How long they may do nothing, at the worst: a job may hang, and nobody looks before."""
 
 
 @dataclass(frozen=True)

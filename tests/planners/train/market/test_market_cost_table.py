@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.planners.train.market import CostToGo, Guarded, Seen, State, Terms, from_history
+from mlcd.planners.train.market import CostToGo, Guarded, Held, Kind, Seen, State, Terms, from_history
 from mlcd.planners.train.market.availability import availability
 from mlcd.planners.train.market.cost_table import FRESH, SETTLED, CostTable
 from mlcd.planners.train.market.rates import DAY_H, Rates, learn
@@ -106,3 +106,18 @@ def test_playing_by_the_table_costs_in_the_mean_what_it_says() -> None:
 def test_the_policy_asks_no_zone_that_it_would_not_take() -> None:
     state = State(TERMS, 0.0, 30.0, 0.0, 0.0, None, None, (3.5,), Seen())
     assert CostToGo().decide(state).kind in ("on_demand", "wait")
+
+
+def test_a_launch_for_little_work_costs_its_start_too() -> None:
+    steady = table(1e-9, 1e-9)
+    assert float(steady.cost(steady.launch[:, SETTLED, 0], 0.01, 10.0)) == pytest.approx(0.51, rel=0.02)
+    assert float(steady.cost(steady.launch_on_demand, 0.01, 10.0)) == pytest.approx(3 * 0.51, rel=0.02)
+
+
+def test_machines_are_not_left_just_before_the_job_ends() -> None:
+    """A zone that is a little cheaper does not pay for a start."""
+    terms = Terms(("a", "b"), 48.0, 24.0, 0.1, 1 / 12, (4.0, 4.0))
+    seen = Seen().held("a", 0.0, 23.0)
+    for left_h in (0.3, 0.1, 0.02):
+        state = State(terms, 23.0, left_h, 0.0, 0.0, Held("a", True, 0.0, 0.0), "a", (1.0, 0.9), seen)
+        assert CostToGo().decide(state).kind is Kind.HOLD
