@@ -40,8 +40,10 @@ from mlcd.planners.train.market.seen import Seen
 
 Array = NDArray[np.float64]
 
-TICKS = 144
-"""From the start of a job to its deadline, at least; more where a changeover would be no whole number of them."""
+TICKS, TICKS_OF_FEW_ZONES = 144, 288
+"""From the start of a job to its deadline, at least; more where a changeover would be no whole number of them. With few
+zones a finer table costs little."""
+FEW_ZONES = 2
 WAIT = 0.1
 LEAVE = 0.05
 MOVES = 2.0
@@ -67,7 +69,8 @@ class CostTable:
     def __init__(
         self, terms: Terms, spot_usd_h: tuple[float, ...], rates: Rates, seen: Seen, now_h: float, work_h: float
     ):
-        longest_h = max(terms.step_h, terms.deadline_h / TICKS)
+        ticks = TICKS_OF_FEW_ZONES if len(terms.zones) <= FEW_ZONES else TICKS
+        longest_h = max(terms.step_h, terms.deadline_h / ticks)
         c = self.changeover_h = terms.changeover_h
         self.tick_h = c / ceil(c / longest_h - 1e-6) if c > longest_h else longest_h
         self.ticks = ceil((terms.deadline_h - now_h) / self.tick_h - 1e-6) + 1
