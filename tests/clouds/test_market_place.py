@@ -17,7 +17,7 @@ from mlcd_fixtures.market_folders import market_folder
 
 from mlcd.clouds.market_folder import load_market_folder
 from mlcd.clouds.on_traces import OnTraces
-from mlcd.clouds.places.market import market_cloud
+from mlcd.clouds.places.market import market_cloud, place
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration
@@ -106,6 +106,11 @@ def test_a_run_may_begin_anywhere_in_the_trace_and_know_what_was_before(tmp_path
     assert spot.before == ((-5_400.0, -4_200.0, True), (-3_600.0, -600.0, False))
     *_, ended = place.backend.run(job(), order(place, "a"))
     assert ended.elapsed_s == pytest.approx(HOUR_S)
+
+
+def test_the_beginning_of_a_trace_may_be_named_too(tmp_path):
+    folder = market_folder(tmp_path, [UP])
+    assert place(f"{folder}@0h", job(), 0.0, None).space == cloud(folder).space
 
 
 def test_prices_are_to_scale_and_a_launch_has_that_of_its_moment(tmp_path):

@@ -72,6 +72,6 @@ def _where(rest: str) -> tuple[Path, float]:
     if not folder or Path(rest).exists():
         return Path(rest), 0.0
     try:
-        return Path(folder), parse_duration(start)
+        return Path(folder), 0.0 if start in ("0", "0h") else parse_duration(start)
     except ValueError as error:
         raise UserError(f"market:{rest}: after @, when in the trace the run begins: {error}") from None
