@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from mlcd_fixtures.live_jobs import SAVES_WHEN_ENDED
 
 import mlcd.clouds.local.teardown as teardown
 from mlcd.clouds.drill import Drill
@@ -122,18 +123,6 @@ def test_node_types_may_have_a_drill(tmp_path: Path) -> None:
     file.write_text(f"{types}drill: {{zones: []}}\n")
     with pytest.raises(UserError, match=r"drill\.zones"):
         load_local_types(file)
-
-
-SAVES_WHEN_ENDED = """
-import signal, sys, time, mlcd_tracker
-def save(*_):
-    mlcd_tracker.saved()
-    sys.exit()
-signal.signal(signal.SIGTERM, save)
-while True:
-    time.sleep(0.02)
-    mlcd_tracker.step(10)
-"""
 
 
 @pytest.mark.live

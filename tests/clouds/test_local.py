@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from mlcd_fixtures.live_jobs import SAVES_WHEN_ENDED
 
 from mlcd.clouds.local import teardown
 from mlcd.clouds.local.backend import Local
@@ -28,18 +29,6 @@ isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes can
 RUN = f"contract{uuid4().hex[:8]}"
 """Another name in every process of the tests: nodes of one machine share its names."""
 NODE = Offer("test", 0.36, 0.3, 2.0, network_gbps=0.1, cloud="local")
-
-
-SAVES_WHEN_ENDED = """
-import signal, sys, time, mlcd_tracker
-def save(*_):
-    mlcd_tracker.saved()
-    sys.exit()
-signal.signal(signal.SIGTERM, save)
-while True:
-    time.sleep(0.02)
-    mlcd_tracker.step(10)
-"""
 
 
 class Nodes(LiveBackendContract):

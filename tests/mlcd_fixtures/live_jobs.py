@@ -54,3 +54,16 @@ def last_account(home: Path) -> Account:
         return ledger.account("last")
     finally:
         ledger.close()
+
+
+SAVES_WHEN_ENDED = """
+import signal, sys, time, mlcd_tracker
+def save(*_):
+    mlcd_tracker.saved()
+    sys.exit()
+signal.signal(signal.SIGTERM, save)
+while True:
+    time.sleep(0.02)
+    mlcd_tracker.step(10)
+"""
+"""A script that saves its work when it is asked to end, and never ends by itself."""

@@ -20,8 +20,8 @@ from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Wait, Watch
 from mlcd.planners.ready import run_ended
-from mlcd.planners.train.market.guard import Guarded
-from mlcd.planners.train.market.leaving import Careful
+from mlcd.planners.train.market.guard import guarded
+from mlcd.planners.train.market.leaving import careful
 from mlcd.planners.train.market.on_demand import OnDemandOnly
 from mlcd.planners.train.market.protocol import Action, Kind, Policy
 from mlcd.planners.train.market_state import MarketState
@@ -47,7 +47,8 @@ class RunOnMarket:
         if last is not None and not (hangs or last.outcome is Outcome.SWITCHED or last.outcome.is_bad_luck):
             return Finish(f"the job ended: {last.ending}")
         run = MarketState(self.configuration, job, space, history)
-        action = Guarded(OnDemandOnly() if hangs else self.policy).decide(run.now())
+        state, policy = run.now(), OnDemandOnly() if hangs else self.policy
+        action = guarded(state, policy.decide(state))
         market = self._market(space, action, history.elapsed_s)
         if market is None:
             return Wait(run.step_s, action.because or "nothing that is to be had is worth its price")
@@ -73,7 +74,8 @@ class RunOnMarket:
             if so_far.seconds < asked * every_s or so_far.samples_done >= run.job.work_samples:
                 return None
             asked = int(so_far.seconds // every_s) + 1
-            action = Guarded(Careful(self.policy)).decide(run.during(market, so_far))
+            state = run.during(market, so_far)
+            action = guarded(state, careful(state, self.policy.decide(state)))
             wanted = self._market(run.space, action, run.history.elapsed_s + so_far.seconds)
             return None if action.kind is Kind.HOLD or market.is_same(wanted) else Outcome.SWITCHED
 

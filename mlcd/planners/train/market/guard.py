@@ -47,26 +47,31 @@ class Guarded:
 
     def decide(self, state: State) -> Action:
         """The policy's action if the fallback still fits whatever happens to it; else the fallback."""
-        action = self.policy.decide(state)
-        if action.kind is Kind.ON_DEMAND:
-            return self._on_demand(state, action)
-        if action.kind is Kind.SPOT and action.zone is not None and state.refused(action.zone):
-            action = Action(Kind.HOLD, because=f"{action.zone} was tried a moment ago")
-        if is_safe(state, action):
-            return action
-        if action.kind is Kind.SPOT and state.on_spot and is_safe(state, stay := Action(Kind.HOLD, because=STAYS)):
-            return stay
-        return self._on_demand(state, Action(Kind.ON_DEMAND, None, "on demand from here on just fits"))
+        return guarded(state, self.policy.decide(state))
 
-    def _on_demand(self, state: State, action: Action) -> Action:
-        """A second launch on demand would take another changeover, and a dear zone may pass the budget: neither."""
-        if state.on_demand:
-            return Action(Kind.HOLD, because=action.because)
-        if not _in_time(state, _steps_needed(state), 0):
-            return _whatever_works(state, action)
-        if (zone := _fallback_now(state, action.zone)) is not None:
-            return Action(Kind.ON_DEMAND, zone, action.because)
-        return Action(Kind.HOLD, because="no zone has on-demand machines; they are asked again")
+
+def guarded(state: State, action: Action) -> Action:
+    """The action if the fallback still fits whatever happens to it; else the fallback."""
+    if action.kind is Kind.ON_DEMAND:
+        return _on_demand(state, action)
+    if action.kind is Kind.SPOT and action.zone is not None and state.refused(action.zone):
+        action = Action(Kind.HOLD, because=f"{action.zone} was tried a moment ago")
+    if is_safe(state, action):
+        return action
+    if action.kind is Kind.SPOT and state.on_spot and is_safe(state, stay := Action(Kind.HOLD, because=STAYS)):
+        return stay
+    return _on_demand(state, Action(Kind.ON_DEMAND, None, "on demand from here on just fits"))
+
+
+def _on_demand(state: State, action: Action) -> Action:
+    """A second launch on demand would take another changeover, and a dear zone may pass the budget: neither."""
+    if state.on_demand:
+        return Action(Kind.HOLD, because=action.because)
+    if not _in_time(state, _steps_needed(state), 0):
+        return _whatever_works(state, action)
+    if (zone := _fallback_now(state, action.zone)) is not None:
+        return Action(Kind.ON_DEMAND, zone, action.because)
+    return Action(Kind.HOLD, because="no zone has on-demand machines; they are asked again")
 
 
 def is_safe(state: State, action: Action) -> bool:

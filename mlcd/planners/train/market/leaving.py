@@ -13,34 +13,17 @@ Symbols   q, p     price of what is held, and of the zone;   c   changeover
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 
-import numpy as np
-
-from mlcd.planners.train.market.protocol import Action, Kind, Policy, State
-from mlcd.planners.train.market.rates import AGES_H, age_h, learn
+from mlcd.planners.train.market.protocol import Action, Kind, State
+from mlcd.planners.train.market.rates import age_h, class_of, learn
 
 
-@dataclass(frozen=True)
-class Careful:
-    """A policy that gives back what is held only for a zone that is likely enough to have machines."""
-
-    policy: Policy
-
-    @property
-    def name(self) -> str:
-        """That of the policy inside."""
-        return self.policy.name
-
-    def decide(self, state: State) -> Action:
-        """The policy's action, or to hold on."""
-        action = self.policy.decide(state)
-        if state.held is None or action.kind is not Kind.SPOT or action.zone is None:
-            return action
-        if is_worth_a_try(state, action.zone):
-            return action
-        return Action(Kind.HOLD, because=f"{action.zone} may have no machines yet")
+def careful(state: State, action: Action) -> Action:
+    """The action; but what is held is given back only for a zone that is likely enough to have machines."""
+    if state.held is None or action.kind is not Kind.SPOT or action.zone is None or is_worth_a_try(state, action.zone):
+        return action
+    return Action(Kind.HOLD, because=f"{action.zone} may have no machines yet")
 
 
 def is_worth_a_try(state: State, zone: str) -> bool:
@@ -53,6 +36,6 @@ def is_worth_a_try(state: State, zone: str) -> bool:
     if gain_per_h <= 0:
         return False
     z, rates = state.terms.zones.index(zone), learn(state.seen, state.terms.zones)
-    age = int(np.searchsorted(AGES_H, age_h(last, state.now_h), side="right")) - 1
+    age = class_of(age_h(last, state.now_h))
     pause_h = sqrt(2 * state.terms.changeover_h * own / (float(rates.back_per_h[z, age]) * gain_per_h))
     return state.now_h - last.to_h >= pause_h

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlcd.planners.train.market.leaving import Careful, is_worth_a_try
+from mlcd.planners.train.market.leaving import careful, is_worth_a_try
 from mlcd.planners.train.market.protocol import Action, Held, Kind, State, Terms
 from mlcd.planners.train.market.seen import Seen
 
 TERMS = Terms(("a", "b"), 48.0, 30.0, 0.2, 1 / 12, (4.0, 4.0))
+WANTS_B = Action(Kind.SPOT, "b")
 ON_DEMAND, ON_SPOT = Held("a", False, 0.0, 0.0), Held("a", True, 0.0, 0.0)
-
-
-class WantsB:
-    name = "wants b"
-
-    def decide(self, state: State) -> Action:
-        return Action(Kind.SPOT, "b")
 
 
 def state(held: Held | None, b_usd_h: float = 1.0, seen: Seen | None = None, now_h: float = 10.0) -> State:
@@ -43,8 +37,8 @@ def quick(held: Held, seen: Seen, now_h: float) -> State:
 
 
 def test_with_nothing_held_or_another_wish_the_policy_is_followed():
-    careful, refused = Careful(WantsB()), Seen().looked("b", False, 9.9)
-    assert careful.decide(state(None, seen=refused)) == Action(Kind.SPOT, "b")
-    held = careful.decide(state(ON_SPOT, seen=refused))
+    refused = Seen().looked("b", False, 9.9)
+    assert careful(state(None, seen=refused), WANTS_B) == WANTS_B
+    held = careful(state(ON_SPOT, seen=refused), WANTS_B)
     assert (held.kind, "may have no machines" in held.because) == (Kind.HOLD, True)
-    assert careful.decide(state(ON_SPOT, 2.0, refused, 40.0)).kind is Kind.HOLD  # a dearer one
+    assert careful(state(ON_SPOT, 2.0, refused, 40.0), WANTS_B).kind is Kind.HOLD  # a dearer one
