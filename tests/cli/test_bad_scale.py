@@ -111,3 +111,10 @@ def test_nothing_can_be_ranked_where_earlier_runs_are_not_to_be_asked(mlcd: Mlcd
     complaint = mlcd("scale", path, "--batch", "64..256", *TARGET, "--search", "none").complaint
     assert "earlier: false" in complaint
     assert "--search partial" in complaint
+
+
+def test_spot_or_on_demand_is_said_for_an_elastic_job(mlcd: Mlcd, job: WriteJob) -> None:
+    written = job()
+    written.write_text(f"resources: {{use_spot: any}}\n{written.read_text()}")
+    told = "use_spot: any is for `mlcd train`; for `mlcd scale` say true or false"
+    assert told in mlcd("scale", written, "--batch", "64").complaint

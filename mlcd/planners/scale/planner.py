@@ -95,6 +95,8 @@ class Scale(Planner):
         task = _scaling(job)
         rigid = replace(job, ask=None, search=replace(job.search, nodes=(1, task.workers[1])))
         place = cloud(job.on, rigid, elapsed_s, started_at)
+        if any(choice.markets for choice in place.space.choices):
+            raise UserError("use_spot: any is for `mlcd train`; for `mlcd scale` say true or false")
         assert isinstance(place.profiler, TrainingProfiler), "as at every place that rents machines"
         tight = place.profiler.tight * LOOSER if place.profiler.tight is not None else None
         return replace(place, space=scaling_space(place.space, job), profiler=replace(place.profiler, tight=tight))
