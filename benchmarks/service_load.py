@@ -42,7 +42,7 @@ from mlcd.core.database import open_database
 from mlcd.core.database.schema import entries
 from mlcd.core.errors import LedgerUnreachable
 from mlcd.core.ledger import Ledger, Status
-from mlcd.service.team import Members, Role
+from mlcd.service.team.members import Members, Role
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from mlcd_fixtures.postgres import PostgresServer

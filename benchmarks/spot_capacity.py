@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mlcd.clouds.market_traces import TracedMarket as Market
+from mlcd.clouds.market_traces import read_markets, read_series
 from mlcd.planners.train.market import Guarded, OnDemandOnly, Pace, fallback, from_history
 from mlcd_bench.spot import Recorded, Setting, play, starts
 from mlcd_bench.spot.contest import history_of, terms_of
-from mlcd_bench.spot.traces import Market, read_markets, read_series
 
 Array = npt.NDArray[Any]
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "spot"
