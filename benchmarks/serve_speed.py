@@ -23,18 +23,8 @@ from mlcd.core.strategy import Step
 from mlcd.core.version import VERSION
 from mlcd.planners.serve.grey_box import GreyBox
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import (
-    Cap,
-    Figure,
-    Knobs,
-    KnobTable,
-    ModelFacts,
-    Operator,
-    Profile,
-    Served,
-    ServingTask,
-    knobs_of,
-)
+from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
+from mlcd.planners.serve.nouns import Cap, Figure, Knobs, KnobTable, Served, ServingTask, knobs_of
 from mlcd.planners.serve.space import serving_space
 
 MODELS, TRIALS, REPEATS, TARGET_MS = 22, 30, 21, 200

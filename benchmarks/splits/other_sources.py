@@ -10,7 +10,8 @@ from pathlib import Path
 
 from mlcd.core.configuration import ProbeTime, Space
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Figure, Knob, KnobTable, ModelFacts, knobs_of
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Figure, Knob, KnobTable, knobs_of
 from mlcd.planners.serve.space import serving_space
 
 TRIAL = ProbeTime(120.0, 0.0)

@@ -12,7 +12,7 @@ import click
 from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, output, parsed_by, print_json, shapes
 from mlcd.core.units import parse_share
-from mlcd.planners.serve.nouns import Profile
+from mlcd.planners.serve.model_facts import Profile
 from mlcd.planners.serve.operators import key_operators, open_model, parts, profile_onnx
 from mlcd.planners.serve.operators.onnx_file import OnnxModel
 from mlcd.planners.serve.operators.onnx_profile import Part, family, kind_of_input

@@ -14,7 +14,8 @@ import numpy as np
 from mlcd.core.configuration import ProbeTime, Space
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, Knobs, KnobTable, ModelFacts, Operator, Profile, ServingTask
+from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
+from mlcd.planners.serve.nouns import Cap, Figure, Knobs, KnobTable, ServingTask
 from mlcd.planners.serve.space import serving_space
 
 UNSEEN = "unseen"

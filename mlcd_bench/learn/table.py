@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlcd.planners.serve.nouns import Profile
+from mlcd.planners.serve.model_facts import Profile
 
 Row = Mapping[str, object]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mlcd.core.errors import MissingExtra
-from mlcd.planners.serve.nouns import Operator, Profile
+from mlcd.planners.serve.model_facts import Operator, Profile
 from mlcd.planners.serve.operators.onnx_file import MB
 from mlcd.planners.serve.operators.onnx_profile import Pass, typical
 

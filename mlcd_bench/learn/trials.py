@@ -18,7 +18,8 @@ from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Figure, ModelFacts, ServerSettings, ServingTask, served_by
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Figure, ServerSettings, ServingTask, served_by
 from mlcd_bench.learn.cells_process import Batch, Stopped
 
 LONGEST_S = 10.0

@@ -24,7 +24,8 @@ from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 from mlcd.planners.functions.workloads import facts
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Endpoint, KnobTable, ModelFacts, ServingTask
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Endpoint, KnobTable, ServingTask
 from mlcd.planners.serve.space import serving_space
 from mlcd.testing.backends import OutageContract
 

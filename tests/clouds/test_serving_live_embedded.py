@@ -15,7 +15,8 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Arrivals, ModelFacts, ServingTask
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Arrivals, ServingTask
 
 pytestmark = pytest.mark.live
 
@@ -26,7 +27,8 @@ sys.path.insert(0, sys.argv[1])
 from serving_contract import TIMING, clock, launch
 from mlcd.clouds.serving.live import Embedded
 from mlcd.core.job import Job
-from mlcd.planners.serve.nouns import ModelFacts, ServingTask
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import ServingTask
 service = ServingTask(ModelFacts("m"), path=sys.argv[3], shapes={"sequence": 16})
 for event in Embedded(Path(sys.argv[2]), clock(), TIMING).run(Job("m", 1.0, ask=service), launch()):
     print(launch().label, flush=True)

@@ -19,7 +19,8 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Endpoint, ModelFacts, ServingTask
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Endpoint, ServingTask
 
 pytestmark = pytest.mark.live
 

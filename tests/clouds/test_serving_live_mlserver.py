@@ -11,7 +11,8 @@ from mlcd.clouds.serving.live import OpenInference
 from mlcd.core.job import Job
 from mlcd.core.measurement import Outcome
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Endpoint, ModelFacts, Served, ServingTask
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Endpoint, Served, ServingTask
 
 JOB = Job("sums", 1.0, ask=ServingTask(ModelFacts("sums"), shapes={"x.1": 4}))
 

@@ -28,7 +28,8 @@ from mlcd.core.home import home
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Settled, Started
 from mlcd.core.measurement import Ended, Outcome, Sample
-from mlcd.planners.serve.nouns import INSTANCE, KnobTable, ModelFacts, ServerSettings, ServingTask, Window, knobs_of
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import INSTANCE, KnobTable, ServerSettings, ServingTask, Window, knobs_of
 from mlcd.planners.serve.planner import PLANNER
 from mlcd.testing.backends import BackendContract
 

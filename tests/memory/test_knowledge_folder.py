@@ -13,7 +13,8 @@ from mlcd_fixtures.knowledge_folders import write_knowledge
 
 from mlcd.core.errors import RecordingError
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel, read_knowledge
-from mlcd.planners.serve.nouns import Figure, ModelFacts, Operator, Profile
+from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
+from mlcd.planners.serve.nouns import Figure
 
 CELL = ("precision", "batch")
 sizes = st.floats(0, 1e12, allow_subnormal=False)

@@ -15,7 +15,8 @@ from mlcd.core.ledger import Ledger, Line, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Look, Probe, Step, Watch
 from mlcd.planners.serve import promise
-from mlcd.planners.serve.nouns import Cap, Counted, Figure, KnobTable, ModelFacts, Served, ServingTask, knobs_of
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, KnobTable, Served, ServingTask, knobs_of
 from mlcd.planners.serve.space import serving_space
 
 TABLE = KnobTable(

@@ -12,7 +12,8 @@ from mlcd.core.job import Job
 from mlcd.core.planner import added_names, planner_named
 from mlcd.planners.form.words import parsed
 from mlcd.planners.functions.form import is_on_functions, trained, tuned
-from mlcd.planners.serve.nouns import Counted, ModelFacts
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Counted
 
 OF_A_FILE = ("train", "tune", "scale")
 """Kinds of ours that begin with a job file; `serve` begins with a model."""

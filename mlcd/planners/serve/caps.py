@@ -6,6 +6,8 @@ CAPS = {
     "latency_p99": ("p99", "99 of 100 answers come"),
     "ttft_p50": ("ttft_p50", "half of the first tokens come"),
     "ttft_p95": ("ttft_p95", "19 of 20 first tokens come"),
+    "tpot_p50": ("tpot_p50", "half of the answers take, for each token after the first,"),
+    "tpot_p95": ("tpot_p95", "19 of 20 answers take, for each token after the first,"),
     "itl_p50": ("itl_p50", "half of the next tokens come"),
     "itl_p95": ("itl_p95", "19 of 20 next tokens come"),
 }

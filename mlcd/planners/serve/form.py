@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.options import NO_LIMIT, new_goal, with_probe_limits
 from mlcd.planners.serve.caps import CAPS, METHOD, TRIALS, WHERE
-from mlcd.planners.serve.nouns import Arrivals, Cap, Counted, Figure, ModelFacts, ServingTask
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Arrivals, Cap, Counted, Figure, ServingTask
 
 if TYPE_CHECKING:
     from mlcd.planners.serve.space import KnobsFile

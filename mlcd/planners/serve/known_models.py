@@ -31,7 +31,8 @@ from mlcd.core.configuration import Configuration
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError
 from mlcd.memory.shelf import ABOUT, SHIPPED, Bases
-from mlcd.planners.serve.nouns import Figure, Knob, Knobs, ModelFacts, Operator, Profile, knobs_of
+from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
+from mlcd.planners.serve.nouns import Figure, Knob, Knobs, knobs_of
 
 KEPT = 64
 """Tables that are remembered: enough for leave-one-out over a few dozen models."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from math import exp, inf, log, sqrt
 from typing import ClassVar
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.decision import Relaxation
 from mlcd.core.job import Job
-from mlcd.core.measurement import Measurement
+from mlcd.core.measurement import SUREST, Measurement, Z
 from mlcd.core.payload import Ask, Easing, Evidence, Setting
+from mlcd.planners.serve.llm.nouns import LanguageModel, Stream
+from mlcd.planners.serve.model_facts import ModelFacts
 
 Knob = str | int | float
 """The value of something that may be set."""
@@ -58,7 +59,7 @@ class Figure(StrEnum):
     """What a load test tells besides its rate: quantiles, in seconds.
 
     `p50`, `p95`, `p99`: of the time from when a request was due to its whole answer. `ttft`: the time to the first
-    token of an answer; `itl`: between two tokens.
+    token of an answer; `tpot`: the mean time of each further token of an answer; `itl`: between two tokens.
     """
 
     P50 = "p50"
@@ -66,6 +67,8 @@ class Figure(StrEnum):
     P99 = "p99"
     TTFT_P50 = "ttft_p50"
     TTFT_P95 = "ttft_p95"
+    TPOT_P50 = "tpot_p50"
+    TPOT_P95 = "tpot_p95"
     ITL_P50 = "itl_p50"
     ITL_P95 = "itl_p95"
 
@@ -96,61 +99,6 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
-    """All calls of one kind of operator in one pass of a model: their time and memory on the device."""
-
-    name: str
-    calls: int
-    seconds: float
-    memory_mb: float = 0.0
-
-
-@dataclass(frozen=True)
-class Profile:
-    """One pass of a model at a batch, operator by operator."""
-
-    batch: int
-    operators: tuple[Operator, ...]
-    precision: str = "fp32"
-
-    @cached_property
-    def seconds(self) -> float:
-        """On the device, all operators together."""
-        return sum(operator.seconds for operator in self.operators)
-
-    @cached_property
-    def memory_mb(self) -> float:
-        """That the operators took, all together."""
-        return sum(operator.memory_mb for operator in self.operators)
-
-    @cached_property
-    def calls(self) -> int:
-        """How many operators one pass starts."""
-        return sum(operator.calls for operator in self.operators)
-
-    @cached_property
-    def shares(self) -> Mapping[str, float]:
-        """Of the time, by operator."""
-        return {each.name: each.seconds / (self.seconds or 1.0) for each in self.operators}
-
-
-@dataclass(frozen=True)
-class ModelFacts:
-    """What is known of a model before any trial.
-
-    `inputs`: the kind of its input ('image224', 'tokens128'), by which a host's work is known. `parameters` are
-    billions, as people name language models. `profiles`: passes of it, at one or two batches; none if nobody looked.
-    """
-
-    name: str
-    family: str = ""
-    inputs: str = ""
-    weights_mb: float | None = None
-    parameters: float | None = None
-    profiles: tuple[Profile, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Endpoint:
     """A server that speaks the Open Inference Protocol: where it answers, and the command that starts it, if any."""
 
@@ -167,7 +115,7 @@ class ServingTask(Ask):
     ones at `min_rate` and a little more. `path`: the model's file, or `upload:HASH`. `shapes`: the size of each axis
     that the model leaves open. `table`: what may vary; None where a recording says that. `trial_s`: how long a trial
     may take. `endpoint`: another server than our own. `knowledge`: which models seen before a search may learn from,
-    by name or folder.
+    by name or folder. `language`: of a language model, what is particular about that.
     """
 
     kind: ClassVar[str] = "serve.task"
@@ -184,6 +132,7 @@ class ServingTask(Ask):
     trial_s: float = 60.0
     endpoint: Endpoint | None = None
     knowledge: str = ""
+    language: LanguageModel | None = None
 
     @property
     def upload(self) -> str | None:
@@ -197,11 +146,54 @@ class ServingTask(Ask):
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """What a server did with so many requests in flight at once; figures as in `Served`."""
+
+    concurrency: int
+    rate: float
+    rel_error: float
+    figures: Mapping[Figure, float]
+    high: Mapping[Figure, float]
+
+    @property
+    def slow_rate(self) -> float:
+        """The slow end of its rate."""
+        return self.rate * exp(-Z * self.rel_error)
+
+    def pooled(self, other: Level) -> Level:
+        """Two load tests with equally many requests at once as one."""
+        weights = [1 / max(each.rel_error, SUREST) ** 2 for each in (self, other)]
+        rate = exp((weights[0] * log(self.rate) + weights[1] * log(other.rate)) / sum(weights))
+        figures, high = _pooled_figures((self.figures, self.high), (other.figures, other.high))
+        return Level(self.concurrency, rate, max(SUREST, 1 / sqrt(sum(weights))), figures, high)
+
+
+Figures = Mapping[Figure, float]
+
+
+def _pooled_figures(*tests: tuple[Figures, Figures]) -> tuple[Figures, Figures]:
+    """Figures and their upper ends of two load tests as one, of those that both have."""
+    figures, high = {}, {}
+    for figure in (figure for figure in tests[0][0] if figure in tests[1][0]):
+        pairs = [(middle[figure], top.get(figure, inf)) for middle, top in tests]
+        widths = [max(log(top / middle), 1e-9) for middle, top in pairs]
+        total = sum(1 / width**2 for width in widths)
+        if total == 0:  # neither has an upper end
+            figures[figure], high[figure] = sqrt(pairs[0][0] * pairs[1][0]), inf
+            continue
+        weighted = zip(pairs, widths, strict=True)
+        figures[figure] = exp(sum(log(middle) / width**2 for (middle, _), width in weighted) / total)
+        high[figure] = figures[figure] * exp(1 / sqrt(total))
+    return figures, high
+
+
+@dataclass(frozen=True, slots=True)
 class Served(Evidence):
     """What a load test showed besides its rate.
 
     `figures`: each as measured; `high`: the upper end of its interval, which certificates count on. `peak_gb`: the
-    most memory that the server held.
+    most memory that the server held. `levels`: of a language model, each number of requests at once that was tried;
+    rate and figures of the whole are then those of the best level at the caps of that time.
     """
 
     kind: ClassVar[str] = "serve.served"
@@ -210,23 +202,23 @@ class Served(Evidence):
     requests: int = 0
     failures: int = 0
     peak_gb: float | None = None
+    levels: tuple[Level, ...] = ()
 
     def pooled(self, other: Served) -> Served:
         """Two load tests of one configuration as one: logs averaged, the surer one counting more."""
-        figures, high = {}, {}
-        for figure in (figure for figure in self.figures if figure in other.figures):
-            pairs = [(each.figures[figure], each.high.get(figure, inf)) for each in (self, other)]
-            widths = [max(log(top / middle), 1e-9) for middle, top in pairs]
-            total = sum(1 / width**2 for width in widths)
-            if total == 0:  # neither has an upper end
-                figures[figure], high[figure] = sqrt(pairs[0][0] * pairs[1][0]), inf
-                continue
-            weighted = zip(pairs, widths, strict=True)
-            figures[figure] = exp(sum(log(middle) / width**2 for (middle, _), width in weighted) / total)
-            high[figure] = figures[figure] * exp(1 / sqrt(total))
+        figures, high = _pooled_figures((self.figures, self.high), (other.figures, other.high))
         peaks = [each.peak_gb for each in (self, other) if each.peak_gb is not None]
+        levels = {level.concurrency: level for level in self.levels}
+        for level in other.levels:
+            before = levels.get(level.concurrency)
+            levels[level.concurrency] = level if before is None else before.pooled(level)
         return Served(
-            figures, high, self.requests + other.requests, self.failures + other.failures, max(peaks, default=None)
+            figures,
+            high,
+            self.requests + other.requests,
+            self.failures + other.failures,
+            max(peaks, default=None),
+            tuple(levels[concurrency] for concurrency in sorted(levels)),
         )
 
 
@@ -235,7 +227,8 @@ class Window(Evidence):
     """What a load test has seen since it last reported.
 
     `latencies_s`: of each request that was answered well, from the moment it was due. `error`: why the first of the
-    failures failed. `stated`: figures of a recording that kept no single request.
+    failures failed. `stated`: figures of a recording that kept no single request. `streams`: of a language model, each
+    answer in place of its latency alone, with `concurrency` requests in flight.
     """
 
     kind: ClassVar[str] = "serve.window"
@@ -244,6 +237,8 @@ class Window(Evidence):
     error: str = ""
     peak_gb: float | None = None
     stated: Mapping[Figure, float] | None = None
+    streams: tuple[Stream, ...] = ()
+    concurrency: int = 0
 
 
 @dataclass(frozen=True, slots=True)

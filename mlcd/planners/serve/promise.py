@@ -8,7 +8,7 @@ the upper end of each figure keeps its cap, and the slow end of the rate what wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, prod
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement
 from mlcd.core.strategy import Finish
-from mlcd.planners.serve.nouns import Cap, EasedTask, ServingTask, served_by, service_of
+from mlcd.planners.serve.nouns import Cap, EasedTask, Figure, Level, ServingTask, served_by, service_of
 
 Number = TypeVar("Number", float, Floats)
 
@@ -35,26 +35,47 @@ def worth(job: Job, usd_per_hour: Number, rate: Number) -> Number:
             return rate / usd_per_hour
 
 
+def shown(job: Job, measurement: Measurement) -> Level:
+    """What a trial showed. Of a sweep, the level that is worth most: certified before measured, kept before missed."""
+    served = served_by(measurement)
+    alone = Level(0, measurement.rate, measurement.rel_error, served.figures, served.high)
+    service = service_of(job)
+
+    def rank(level: Level) -> tuple[bool, bool, float]:
+        kept = _keeps(service, level.figures, level.rate)
+        worth_ = worth(job, measurement.configuration.usd_per_hour, level.rate) if kept else -_excess(service, level)
+        return _keeps(service, level.high, level.slow_rate), kept, worth_
+
+    return max(served.levels, key=rank, default=alone)
+
+
 def value(job: Job, measurement: Measurement) -> float:
     """What a trial is worth: nothing where it failed, or broke what the service has to keep."""
-    price = measurement.configuration.usd_per_hour
-    return worth(job, price, measurement.rate) if keeps(job, measurement) else 0.0
+    if not keeps(job, measurement):
+        return 0.0
+    return worth(job, measurement.configuration.usd_per_hour, shown(job, measurement).rate)
 
 
 def keeps(job: Job, measurement: Measurement) -> bool:
     """Whether a trial showed all that is asked, as measured."""
-    service = service_of(job)
-    if not measurement.ok or any(figure_of(measurement, cap) > cap.at_most_s for cap in service.caps):
+    if not measurement.ok:
         return False
-    return service.min_rate is None or measurement.rate >= service.min_rate
+    level = shown(job, measurement)
+    return _keeps(service_of(job), level.figures, level.rate)
 
 
 def certifies(job: Job, measurement: Measurement) -> bool:
     """Whether a trial showed all that is asked, even at the unlucky end of what was measured."""
-    service, high = service_of(job), served_by(measurement).high
-    if not keeps(job, measurement) or any(high.get(cap.figure, inf) > cap.at_most_s for cap in service.caps):
+    if not keeps(job, measurement):
         return False
-    return service.min_rate is None or measurement.slow_samples_per_s >= service.min_rate
+    level = shown(job, measurement)
+    return _keeps(service_of(job), level.high, level.slow_rate)
+
+
+def _keeps(service: ServingTask, figures: Mapping[Figure, float], rate: float) -> bool:
+    if any(figures.get(cap.figure, inf) > cap.at_most_s for cap in service.caps):
+        return False
+    return service.min_rate is None or rate >= service.min_rate
 
 
 def figure_of(measurement: Measurement, cap: Cap) -> float:
@@ -102,19 +123,20 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
         none = "no trial" if tried == 1 else f"none of {tried} trials"
         nothing = why_nothing_was_measured(job, space, history, "trial")
         return Decision(None, because, binding=f"{none} could serve the model" if tried else nothing)
-    nearest = min(ran, key=lambda m: _excess(service, m))
-    broken = [cap for cap in service.caps if _over(nearest, cap) > 1]
-    short = service.min_rate is not None and nearest.rate < service.min_rate
+    nearest = min(ran, key=lambda m: _excess(service, shown(job, m)))
+    level = shown(job, nearest)
+    broken = [cap for cap in service.caps if _over(level, cap) > 1]
+    short = service.min_rate is not None and level.rate < service.min_rate
     missed = [*map(str, broken), *([f"{service.min_rate:g} {service.counted} a second"] if short else [])]
-    caps = tuple(Cap(cap.figure, figure_of(nearest, cap)) for cap in broken)
-    way = Relaxation(configuration=nearest.configuration, easing=EasedTask(caps, nearest.rate if short else None))
+    caps = tuple(Cap(cap.figure, level.figures.get(cap.figure, inf)) for cap in broken)
+    way = Relaxation(configuration=nearest.configuration, easing=EasedTask(caps, level.rate if short else None))
     return Decision(None, because, binding=", ".join(missed), relaxations=(way,))
 
 
-def _excess(service: ServingTask, m: Measurement) -> float:
-    """By how much a trial misses what is asked, every miss multiplied: 1 where it keeps all."""
-    return prod(max(1.0, _over(m, cap)) for cap in service.caps) * max(1.0, (service.min_rate or 0.0) / m.rate)
+def _excess(service: ServingTask, level: Level) -> float:
+    """By how much a level misses what is asked, every miss multiplied: 1 where it keeps all."""
+    return prod(max(1.0, _over(level, cap)) for cap in service.caps) * max(1.0, (service.min_rate or 0.0) / level.rate)
 
 
-def _over(m: Measurement, cap: Cap) -> float:
-    return figure_of(m, cap) / cap.at_most_s
+def _over(level: Level, cap: Cap) -> float:
+    return level.figures.get(cap.figure, inf) / cap.at_most_s

@@ -17,7 +17,8 @@ from mlcd.core.configuration import ProbeTime, Space
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError, UnknownName
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel, by_model, read_lines
-from mlcd.planners.serve.nouns import Counted, Figure, Knobs, KnobTable, ModelFacts, Operator, Profile
+from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
+from mlcd.planners.serve.nouns import Counted, Figure, Knobs, KnobTable
 from mlcd.planners.serve.space import serving_space
 
 TRIAL = ProbeTime(120.0, 0.0)

@@ -26,7 +26,7 @@ from mlcd.core.planner import planner_of
 from mlcd.planners.form.jobs import of_text, serving
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.form import recorded_model
-from mlcd.planners.serve.nouns import ModelFacts, Profile
+from mlcd.planners.serve.model_facts import ModelFacts, Profile
 from mlcd.planners.serve.operators import open_model, profile_onnx
 from mlcd.planners.serve.operators.onnx_file import LARGEST_FILE
 from mlcd.planners.serve.operators.onnx_graph import check_values

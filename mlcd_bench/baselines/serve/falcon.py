@@ -23,7 +23,8 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.known_models import KEPT, Knowledge
-from mlcd.planners.serve.nouns import Profile, service_of
+from mlcd.planners.serve.model_facts import Profile
+from mlcd.planners.serve.nouns import service_of
 from mlcd.planners.serve.operators.onnx_profile import KEY_SHARE, parts
 from mlcd_bench.baselines.serve.candidates import Mask, generator, over, untried
 from mlcd_bench.baselines.serve.falcon_trees import Tree, planted

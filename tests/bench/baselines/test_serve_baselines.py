@@ -16,7 +16,8 @@ from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Probe
 from mlcd.planners.serve.known_models import Cell, Kind, SeenModel
-from mlcd.planners.serve.nouns import Figure, KnobTable, ModelFacts, Served, knobs_of, service_of
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Figure, KnobTable, Served, knobs_of, service_of
 from mlcd.planners.serve.promise import value, worth
 from mlcd.planners.serve.space import serving_space
 from mlcd.testing.services import random_world

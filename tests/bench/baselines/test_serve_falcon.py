@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from mlcd.core.history import History
 from mlcd.core.strategy import Probe
 from mlcd.planners.serve.known_models import Kind
-from mlcd.planners.serve.nouns import KnobTable, ModelFacts, Operator, Profile, knobs_of
+from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
+from mlcd.planners.serve.nouns import KnobTable, knobs_of
 from mlcd.planners.serve.space import serving_space
 from mlcd.testing.services import random_world
 from mlcd.testing.serving import serve

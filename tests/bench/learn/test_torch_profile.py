@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlcd.planners.serve.nouns import Operator
+from mlcd.planners.serve.model_facts import Operator
 from mlcd.planners.serve.operators import key_operators, parts
 from mlcd_bench.learn.torch_profile import profile_torch, read_pass
 

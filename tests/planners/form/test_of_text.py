@@ -15,7 +15,8 @@ from mlcd.core.errors import JobFileError, UserError
 from mlcd.core.job import Job, Objective
 from mlcd.planners.form.jobs import OF_A_FILE, of_text, serving
 from mlcd.planners.serve.caps import CAPS
-from mlcd.planners.serve.nouns import Arrivals, Cap, Figure, ModelFacts, ServingTask
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Arrivals, Cap, Figure, ServingTask
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 MACHINES, FUNCTIONS = EXAMPLES / "resnet50.yaml", EXAMPLES / "functions" / "mobilenet.yaml"

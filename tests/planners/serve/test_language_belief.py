@@ -13,7 +13,8 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs import language
 from mlcd.planners.serve.beliefs.language_fit import Machine, Tried, counted, learn, machines, prior
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, KnobTable, ModelFacts, Served, ServingTask, knobs_of
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Cap, Figure, KnobTable, Served, ServingTask, knobs_of
 from mlcd.planners.serve.space import serving_space
 
 USERS = (1, 2, 4, 8, 16, 32, 64)

@@ -12,7 +12,8 @@ from mlcd_fixtures.recorded_services import write_device, write_instances, write
 from mlcd.core.configuration import Configuration
 from mlcd.core.errors import RecordingError
 from mlcd.planners.serve.known_models import Kind
-from mlcd.planners.serve.nouns import Counted, Figure, Operator, Profile, knobs_of
+from mlcd.planners.serve.model_facts import Operator, Profile
+from mlcd.planners.serve.nouns import Counted, Figure, knobs_of
 from mlcd.planners.serve.recordings import inputs_of, read_folder
 
 

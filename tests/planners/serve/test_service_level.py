@@ -13,17 +13,8 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish
-from mlcd.planners.serve.nouns import (
-    Cap,
-    Figure,
-    KnobTable,
-    ModelFacts,
-    Served,
-    ServerSettings,
-    ServingTask,
-    eased,
-    knobs_of,
-)
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Cap, Figure, KnobTable, Served, ServerSettings, ServingTask, eased, knobs_of
 from mlcd.planners.serve.promise import best, certifies, decide, keeps, refusal, value
 from mlcd.planners.serve.space import serving_space
 

@@ -31,16 +31,8 @@ from mlcd.planners.serve.beliefs.surfaces import (
     surface,
 )
 from mlcd.planners.serve.known_models import Cell, Kind, SeenModel
-from mlcd.planners.serve.nouns import (
-    Arrivals,
-    Figure,
-    ModelFacts,
-    Operator,
-    Profile,
-    Served,
-    ServingTask,
-    knobs_of,
-)
+from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
+from mlcd.planners.serve.nouns import Arrivals, Figure, Served, ServingTask, knobs_of
 from mlcd.testing.services import World, random_world
 
 CELLS = [

@@ -17,7 +17,8 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
 from mlcd.core.strategy import Look
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServingTask, Window
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, Window
 from mlcd.planners.serve.promise import certifies, keeps
 
 PLACE = Configuration(Offer("x", 3_600.0, 1, 1), 1)  # a dollar a second

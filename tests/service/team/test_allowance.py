@@ -17,7 +17,8 @@ from mlcd.core.database import Database, open_database
 from mlcd.core.errors import LedgerCorrupt, UnknownName, UserError, WrongState
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Ledger, Started
-from mlcd.planners.serve.nouns import ModelFacts, ServingTask
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.service.team import budget
 from mlcd.service.team.allowance import OverBudget, RemainingBudget, recheck, release, remaining_budget, submit
 from mlcd.service.team.budget import Budget

@@ -27,7 +27,8 @@ from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.ledger import Decided, Ledger, Reserved, Settled, Started, Stopped
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.serve.nouns import ModelFacts, ServingTask
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.service.team.administration import Audit
 from mlcd.service.workers.cleanup import drop_old
 from mlcd.service.workers.submitted import to_json

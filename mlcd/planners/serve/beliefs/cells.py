@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.serve.nouns import Knob, Knobs, Profile
+from mlcd.planners.serve.model_facts import Profile
+from mlcd.planners.serve.nouns import Knob, Knobs
 
 Indices = NDArray[np.intp]
 BATCH = "batch"

@@ -38,7 +38,8 @@ from mlcd.planners.serve.beliefs.mixed_effects import sound, student
 from mlcd.planners.serve.beliefs.past import Likeness, Past, likeness, past_of, profile_times
 from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, MEMORY_HELD, Law, Prior, Samples, Seen, bent, surface
 from mlcd.planners.serve.known_models import KEPT, Knowledge, Same
-from mlcd.planners.serve.nouns import Figure, ModelFacts, served_by, service_of
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Figure, served_by, service_of
 
 LIKE_SEEN, LIKE_NONE = 0.8, 0.12
 """Chances before the first trial: that the new model is like seen ones, or one of their kind and like none of them."""

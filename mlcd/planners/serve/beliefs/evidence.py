@@ -21,7 +21,8 @@ from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs.cells import BATCH, Cells
 from mlcd.planners.serve.known_models import Knowledge, number_of
-from mlcd.planners.serve.nouns import Arrivals, Figure, ModelFacts, ServingTask, served_by
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Arrivals, Figure, ServingTask, served_by
 
 NEAR = 0.97
 """A rate so close to what the host can prepare, or to what was sent, is no more than a lower bound on the device's."""

@@ -44,7 +44,8 @@ from mlcd.planners.serve.beliefs.load_points import (
 )
 from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown, Trusted, trusted
 from mlcd.planners.serve.known_models import KEPT, Knowledge, Same
-from mlcd.planners.serve.nouns import Figure, ModelFacts, knobs_of, service_of
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Figure, knobs_of, service_of
 
 SHARING = 0.7
 """Twice the users get 2^0.7 times the tokens, about, where nothing is short."""

@@ -40,7 +40,8 @@ from mlcd.planners.serve.beliefs.surfaces import (
     prior,
 )
 from mlcd.planners.serve.known_models import SeenModel
-from mlcd.planners.serve.nouns import Knobs, ModelFacts
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Knobs
 
 LENGTH = 0.35
 """l."""

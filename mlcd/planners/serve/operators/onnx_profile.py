@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mlcd.core.clock import Clock, WallClock
-from mlcd.planners.serve.nouns import ModelFacts, Operator, Profile
+from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
 from mlcd.planners.serve.operators.onnx_file import MB, OnnxModel, open_model
 from mlcd.planners.serve.operators.onnx_session import example_feed, open_session, runtime_errors
 

@@ -28,7 +28,8 @@ from mlcd.core.database.files import DIGEST, SentModels
 from mlcd.core.database.schema import uploads as table
 from mlcd.core.errors import UnknownName, UserError, WrongState
 from mlcd.core.part import Part, taken
-from mlcd.planners.serve.nouns import UPLOAD, ModelFacts
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import UPLOAD
 from mlcd.service.team.members import Member
 from mlcd.service.web.failures import Refusal, problems
 from mlcd.service.web.identity import Submitter, audited

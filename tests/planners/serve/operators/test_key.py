@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.planners.serve.nouns import Operator, Profile
+from mlcd.planners.serve.model_facts import Operator, Profile
 from mlcd.planners.serve.operators.onnx_profile import added, key_operators, parts, typical
 
 amounts = st.floats(0, 1e3, allow_nan=False)

@@ -8,7 +8,8 @@ import pytest
 
 from mlcd.clouds.load.oip import EXAMPLES, MOST_BYTES, from_file
 from mlcd.core.errors import UserError
-from mlcd.planners.serve.nouns import ModelFacts, ServingTask
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.operators.onnx_graph import LARGEST_VALUE, check_values
 
 onnx = pytest.importorskip("onnx", reason="pip install 'mlcd[serve]'")
