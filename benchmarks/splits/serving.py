@@ -32,7 +32,7 @@ from mlcd.core.configuration import Space
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.known_models import Knowledge, SeenModel, knowledge_bases, read_knowledge
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, ServingTask, knobs_of
-from mlcd_bench.serve import ServingFolder, play, read_folder
+from mlcd_bench.serve import Recording, play, read_folder
 from mlcd_bench.serve.problem import ServeProblem
 
 SEEDS = {"grey-box": 2, "portfolio": 1, "random": 10}
@@ -197,7 +197,7 @@ def _problem(
     return ServeProblem(recorded, seen, model, space, job)
 
 
-def _source(folder: ServingFolder) -> Source:
+def _source(folder: Recording) -> Source:
     return Source(folder.knowledge, {name: folder.space(name) for name in folder.models})
 
 

@@ -11,11 +11,12 @@ from typing import Self
 
 import numpy as np
 
-from mlcd.core.configuration import ProbeTime, Space
+from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.planners.serve.llm.nouns import Architecture, Prompts
 from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
-from mlcd.planners.serve.nouns import Cap, Figure, Knobs, KnobTable, ServingTask
+from mlcd.planners.serve.nouns import Cap, Figure, Knobs, KnobTable, ServerSettings, ServingTask
 from mlcd.planners.serve.space import serving_space
 
 UNSEEN = "unseen"
@@ -37,6 +38,10 @@ TYPES = {"small": (0.1, 1.0), "large": (0.6, 4.0), "gpu": (1.2, 20.0)}
 GPUS = {"1 x A": (1.0, 1, 24.0, 600.0), "2 x A": (2.0, 2, 48.0, 1_200.0), "1 x B": (4.0, 1, 80.0, 2_000.0)}
 """Dollars an hour, how many, GB, GB a second."""
 USERS = (1, 4, 16, 64)
+PROMPTS = Prompts(1_024, 256)
+SYSTEMS = {"L4": (0.8, 24.0, 300.0, 121.0), "H100": (6.9, 80.0, 3_350.0, 989.0)}
+"""Dollars an hour of one GPU, GB, GB a second, TFLOPS in bf16."""
+GPU_COUNTS, BYTES = (1, 2, 4), {"bf16": 2.0, "fp8": 1.0}
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,8 @@ class World:
 
 def random_world(kind: Kind, seed: int) -> World:
     """Four models that were seen and one that was not, all from the same process."""
-    make = {Kind.DEVICE: _device, Kind.INSTANCES: _instances, Kind.LANGUAGE: _language}[kind]
-    return make(np.random.default_rng([seed, list(Kind).index(kind)]))
+    makes = {Kind.DEVICE: _device, Kind.INSTANCES: _instances, Kind.LANGUAGE: _language, Kind.ENGINES: _engines}
+    return makes[kind](np.random.default_rng([seed, list(Kind).index(kind)]))
 
 
 def _models(make: Callable[[str], SeenModel]) -> tuple[SeenModel, ...]:
@@ -183,3 +188,41 @@ def _language(rng: np.random.Generator) -> World:
     anatomy = Anatomy(("gpus", "users"))
     knowledge = Knowledge(Kind.LANGUAGE, anatomy, _models(model), resources={"gpus": numbers}, source="made up")
     return World(knowledge, serving_space(table, TRIAL))
+
+
+def _engines(rng: np.random.Generator) -> World:
+    """A token takes the time to read the weights and the users' keys and values, and a little; prefill takes FLOPs."""
+
+    def model(name: str) -> SeenModel:
+        layers, hidden = int(rng.choice([16, 32, 64])), int(rng.choice([2_048, 4_096]))
+        billions, kv_gb = 12 * layers * hidden**2 / 1e9, 4 * layers * 1_024 * 1_280 / 1e9
+        host_s, busy = 10 ** rng.uniform(-3, -2), rng.uniform(0.3, 0.6)
+        cells: dict[Knobs, Cell] = {}
+        for (gpu, (_, memory_gb, gb_s, tflops)), gpus, (precision, bytes_), users in product(
+            SYSTEMS.items(), GPU_COUNTS, BYTES.items(), USERS
+        ):
+            if billions * bytes_ + users * kv_gb > 0.9 * memory_gb * gpus:
+                continue
+            tpot_s = float(host_s + (billions * bytes_ + users * kv_gb) / gb_s / gpus)
+            ttft_s = float(
+                host_s + 2 * billions * PROMPTS.input_tokens / (busy * 1e3 * tflops * gpus) * (1 + users / 2)
+            )
+            answer_s = ttft_s + (PROMPTS.output_tokens - 1) * tpot_s
+            figures = {Figure.TTFT_P50: ttft_s, Figure.TPOT_P50: tpot_s, Figure.P50: answer_s, Figure.P95: answer_s}
+            cells[_engine_knobs(gpu, gpus, precision, users)] = Cell(users * PROMPTS.output_tokens / answer_s, figures)
+        sizes = Architecture(billions, billions, layers, hidden, hidden // 128, 8, 128, 32_000, full_layers=layers)
+        return SeenModel(ModelFacts(name, parameters=billions, architecture=sizes, prompts=PROMPTS), cells)
+
+    choices = [
+        Choice(
+            Offer(f"{gpus} x {gpu}", gpus * SYSTEMS[gpu][0], 1.0, 1.0),
+            settings=tuple(ServerSettings(_engine_knobs(gpu, gpus, *rest)) for rest in product(BYTES, USERS)),
+        )
+        for gpu, gpus in product(SYSTEMS, GPU_COUNTS)
+    ]
+    anatomy = Anatomy(tuple(name for name, _ in _engine_knobs("", 1, "", 1)))
+    return World(Knowledge(Kind.ENGINES, anatomy, _models(model), source="made up"), Space(tuple(choices), TRIAL))
+
+
+def _engine_knobs(gpu: str, gpus: int, precision: str, users: int) -> Knobs:
+    return (("gpu", gpu), ("gpus", gpus), ("tp", gpus), ("precision", precision), ("concurrency", users))

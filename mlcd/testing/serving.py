@@ -19,6 +19,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger import Ledger, Line, Reserved, Started
 from mlcd.core.strategy import Probe, Step, Strategy
+from mlcd.planners.serve.grey_box import BELIEFS
 from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.nouns import Cap, Figure
@@ -27,7 +28,7 @@ from mlcd.testing.promises import check_books, check_repeatable
 from mlcd.testing.services import World, random_world
 
 NOISE = 0.03
-KINDS = pytest.mark.parametrize("kind", list(Kind))
+KINDS = pytest.mark.parametrize("kind", list(BELIEFS))
 IMPOSSIBLE = Cap(Figure.P95, 1e-7)
 
 

@@ -15,7 +15,7 @@ from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.known_models import Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Cap, Figure, ServingTask, serving_task
 from mlcd.planners.serve.promise import worth
-from mlcd.planners.serve.recordings import ServingFolder
+from mlcd.planners.serve.recordings import Recording
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class ServeProblem:
 
 
 def serve_problems(
-    folder: ServingFolder,
+    folder: Recording,
     unseen: Sequence[str],
     caps: Caps,
     trials: int,
@@ -90,7 +90,7 @@ def unprofiled(problem: ServeProblem) -> ServeProblem:
     return replace(problem, job=replace(problem.job, ask=blind))
 
 
-def _caps(folder: ServingFolder, model: SeenModel, space: Space, asked: Caps) -> tuple[Cap, ...]:
+def _caps(folder: Recording, model: SeenModel, space: Space, asked: Caps) -> tuple[Cap, ...]:
     caps = []
     if asked.latency_ms is not None:
         caps.append(Cap(Figure.P95, asked.latency_ms / 1_000))

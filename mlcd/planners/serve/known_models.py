@@ -52,11 +52,16 @@ class Same:
 
 
 class Kind(StrEnum):
-    """What the models were measured on: cuts of one device, whole machines of several types, or GPUs by the number."""
+    """What the models were measured on.
+
+    Cuts of one device, whole machines of several types, GPUs by the number, or deployments of language models: engine,
+    GPUs, parallelism and precision.
+    """
 
     DEVICE = "device"
     INSTANCES = "instances"
     LANGUAGE = "language"
+    ENGINES = "engines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +79,15 @@ class Anatomy:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a model does on a device: answers a second, latency figures in seconds, the memory it holds."""
+    """What a model does on a device: answers a second, latency figures in seconds, the memory it holds.
+
+    `row`: of the table that it was read from, counted from 1 without its header; 0 where that does not matter.
+    """
 
     rate: float
     figures: Mapping[Figure, float]
     peak_gb: float | None = None
+    row: int = 0
 
 
 @dataclass(frozen=True)

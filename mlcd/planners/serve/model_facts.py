@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from mlcd.planners.serve.llm.nouns import Architecture, Prompts
+
 
 @dataclass(frozen=True, slots=True)
 class Operator:
@@ -52,6 +54,7 @@ class ModelFacts:
 
     `inputs`: the kind of its input ('image224', 'tokens128'), by which a host's work is known. `parameters` are
     billions, as people name language models. `profiles`: passes of it, at one or two batches; none if nobody looked.
+    `architecture`: the sizes of a language model. `prompts`: the requests of a recording, which may have several kinds.
     """
 
     name: str
@@ -60,3 +63,15 @@ class ModelFacts:
     weights_mb: float | None = None
     parameters: float | None = None
     profiles: tuple[Profile, ...] = ()
+    architecture: Architecture | None = None
+    prompts: Prompts | None = None
+
+    @property
+    def title(self) -> str:
+        """The name, with the lengths of its requests where a recording has several: 'Llama-3.1-8B@1024/128'."""
+        return self.name if self.prompts is None else workload_title(self.name, self.prompts)
+
+
+def workload_title(model: str, prompts: Prompts) -> str:
+    """A model and the tokens in and out of its requests."""
+    return f"{model}@{prompts.input_tokens}/{prompts.output_tokens}"

@@ -3,6 +3,8 @@
 points.csv        one GPU, partitioned by multiprocessors: rate and memory by precision, share and batch; with host.csv
 latency.csv       whole machines: latency by instance type and batch; with price.csv
 load_tests.csv    language models: tokens a second and latencies by GPU type, count and users
+
+A points.csv of deployments of language models is another kind: `llm/recording.py`.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from pathlib import Path
+from typing import Protocol
 
 from mlcd.core.configuration import ProbeTime, Space
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError, UnknownName
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel, by_model, read_lines
+from mlcd.planners.serve.llm.recording import is_of_engines, read_engines
 from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
 from mlcd.planners.serve.nouns import Counted, Figure, Knobs, KnobTable
 from mlcd.planners.serve.space import serving_space
@@ -39,6 +43,32 @@ LANGUAGE_FIGURES |= {Figure.P50: "e2e_p50_ms", Figure.P95: "e2e_p95_ms"}
 LOAD_TESTS = ("model", "n_gpus", "gpu_type", "num_users", "throughput_tok_per_s", "price_usd_per_hour")
 PARAMETERS = ("model", "model_n_parameters")
 GPUS = ("gpu", "gpu_n_gpus", "gpu_memory_capacity_gb_total", "gpu_memory_bandwidth")
+
+
+class Recording(Protocol):
+    """What every kind of folder tells."""
+
+    @property
+    def name(self) -> str:
+        """Of the folder."""
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """All that was measured."""
+
+    @property
+    def counted(self) -> Counted:
+        """What its rates count."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models' names, in order."""
+
+    def model(self, name: str) -> SeenModel:
+        """The model of that name."""
+
+    def space(self, name: str) -> Space:
+        """What may be chosen for it."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +96,10 @@ class ServingFolder:
         return serving_space(self.tables[name], TRIAL)
 
 
-def read_folder(folder: Path) -> ServingFolder:
+def read_folder(folder: Path) -> Recording:
     """Read a folder of any kind."""
+    if (folder / "points.csv").is_file() and is_of_engines(folder):
+        return read_engines(folder)
     kinds = {"points.csv": _read_device, "latency.csv": _read_instances, "load_tests.csv": _read_language}
     for name, read in kinds.items():
         if (folder / name).is_file():

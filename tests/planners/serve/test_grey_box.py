@@ -158,7 +158,7 @@ def test_outside_what_was_seen_a_cap_is_taken_for_one_that_can_be_kept(monkeypat
     assert step.configuration == world.space.configurations[chosen]
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(BELIEFS))
 def test_each_kind_of_machines_has_its_belief(kind):
     world = random_world(kind, 0)
     drawn = BELIEFS[kind](world.seen, world.job(), world.space, History(), 16, np.random.default_rng(0))

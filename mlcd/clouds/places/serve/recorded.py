@@ -18,6 +18,6 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     """The trials of a folder."""
     if not rest:
         raise unknown_place("recorded", "serve")
-    folder, clock, name = read_folder(Path(rest)), VirtualClock(elapsed_s), service_of(job).model.name
+    folder, clock, name = read_folder(Path(rest)), VirtualClock(elapsed_s), service_of(job).model.title
     backend = RecordedService(folder.knowledge, folder.model(name), clock, seed=job.search.seed)
     return Cloud(folder.space(name), backend, ServingProfiler(backend, tight=None, warm_up=False), clock)

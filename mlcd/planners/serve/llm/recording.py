@@ -1,0 +1,167 @@
+"""A folder of measured deployments of language models.
+
+points.csv        one load test a row: model, lengths of its requests, deployment, requests at once, TTFT and TPOT
+models.csv        the sizes of each model
+systems.csv       the numbers of each GPU
+
+Requests of other lengths are another workload of a model. Each workload has its own deployments, and only what was
+measured can be chosen: the space is a list, not a product of knobs. Which statistic TTFT and TPOT are is not told; they
+are taken for medians.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
+from mlcd.core.csv_table import Line
+from mlcd.core.errors import RecordingError, UnknownName
+from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel, read_lines
+from mlcd.planners.serve.llm.gpus import numbers_of
+from mlcd.planners.serve.llm.nouns import Architecture, Engine, LanguageModel, Prompts
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Counted, Figure, Knob, Knobs, ServerSettings
+
+POINTS, MODELS, SYSTEMS = "points.csv", "models.csv", "systems.csv"
+CONCURRENCY = "concurrency"
+WORDS = ("engine", "precision", "mode")
+PARALLELISM = ("tp", "dp", "ep", "decode_workers", "prefill_workers", "prefill_tp", "prefill_dp", "prefill_ep")
+COUNTS = ("gpus", *PARALLELISM, CONCURRENCY)
+KNOBS = ("gpu", *WORDS, *COUNTS)
+"""Every knob of a recorded deployment, in order."""
+FIGURES = ("ttft_ms", "tpot_ms", "tokens_per_s_per_gpu", "usd_per_hour")
+COLUMNS = ("model", "isl", "osl", "system", *WORDS, *COUNTS, *FIGURES, "latest")
+SIZES = tuple(each.name for each in fields(Architecture))
+TRIAL = ProbeTime(600.0, 0.0)
+"""The duration of a recorded trial: loading the model is most of it."""
+
+
+@dataclass(frozen=True)
+class EngineFolder:
+    """A recording of engines. A model's workloads are seen models of equal name with other prompts.
+
+    `prices`: dollars an hour of each deployment, by the title of its workload and its knobs.
+    """
+
+    name: str
+    knowledge: Knowledge
+    prices: Mapping[str, Mapping[Knobs, float]]
+    counted: Counted = Counted.TOKENS
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models' names, in order."""
+        return tuple(dict.fromkeys(model.facts.name for model in self.knowledge.models))
+
+    def workloads(self, name: str) -> list[SeenModel]:
+        """A model with each kind of requests that it was measured with."""
+        found = [model for model in self.knowledge.models if model.facts.name == name]
+        if not found:
+            raise UnknownName("recorded model", name, self.models)
+        return found
+
+    def model(self, written: str) -> SeenModel:
+        """A workload by its title, as in 'Llama-3.1-8B@1024/128'; the name is enough of a model that has but one."""
+        titles = {model.facts.title: model for model in self.knowledge.models}
+        if written in titles:
+            return titles[written]
+        name = written.partition("@")[0]
+        found = self.workloads(name)
+        if written == name and len(found) == 1:
+            return found[0]
+        listed = ", ".join(model.facts.title for model in found)
+        raise RecordingError(f"{name} was measured with requests of several lengths: name one of {listed}")
+
+    def space(self, written: str) -> Space:
+        """The deployments of a workload that were measured, and no others."""
+        model = self.model(written)
+        prices = self.prices[model.facts.title]
+        settings: dict[Offer, list[ServerSettings]] = defaultdict(list)
+        for knobs in model.cells:
+            settings[_offer(dict(knobs), prices[knobs])].append(ServerSettings(knobs))
+        return Space(tuple(Choice(offer, settings=tuple(each)) for offer, each in settings.items()), TRIAL)
+
+
+def _offer(knobs: Mapping[str, Knob], usd_per_hour: float) -> Offer:
+    gpu, gpus = str(knobs["gpu"]), int(knobs["gpus"])
+    return Offer(f"{gpus} x {gpu}", usd_per_hour, vcpus=1.0, memory_gb=1.0, accelerator=gpu, accelerators=gpus)
+
+
+def language_model(facts: ModelFacts) -> LanguageModel | None:
+    """What is particular about serving a recorded model; None where it is no language model of known sizes."""
+    if facts.architecture is None or facts.prompts is None:
+        return None
+    return LanguageModel(Engine(), facts.architecture, facts.prompts)
+
+
+def is_of_engines(folder: Path) -> bool:
+    """Whether the points of a folder are deployments of language models."""
+    with (folder / POINTS).open(encoding="utf-8-sig", errors="replace") as file:
+        return {"isl", "osl", "tpot_ms"} <= {cell.strip() for cell in file.readline().split(",")}
+
+
+def read_engines(folder: Path) -> EngineFolder:
+    """Read such a folder; `RecordingError` says what is wrong, and where."""
+    sizes = {line.text("model"): _architecture(line) for line in _lines(folder / MODELS, ("model", *SIZES))}
+    systems = {line.text("system"): _system(line) for line in _lines(folder / SYSTEMS, ("system", "memory_gb"))}
+    facts: dict[str, ModelFacts] = {}
+    cells: dict[str, dict[Knobs, Cell]] = defaultdict(dict)
+    prices: dict[str, dict[Knobs, float]] = defaultdict(dict)
+    for row, line in enumerate(_lines(folder / POINTS, COLUMNS), start=1):
+        model, knobs = _facts(line, sizes), _knobs(line, systems)
+        if line.cells["latest"] != "1":
+            continue
+        if knobs in cells[model.title]:
+            raise line.error(f"{model.title} is already measured so; give one of the two rows latest 0")
+        facts[model.title] = model
+        cells[model.title][knobs] = _cell(line, row)
+        prices[model.title][knobs] = line.number("usd_per_hour", above_zero=True) * line.count("gpus")
+    models = tuple(SeenModel(model, cells[title]) for title, model in facts.items())
+    knowledge = Knowledge(Kind.ENGINES, Anatomy(KNOBS), models, resources={"gpu": systems}, source=str(folder))
+    return EngineFolder(folder.name, knowledge, prices)
+
+
+def _lines(path: Path, columns: tuple[str, ...]) -> list[Line]:
+    if not path.is_file():
+        raise RecordingError(f"{path}: no such file; the load tests beside it need it")
+    return read_lines(path, columns)
+
+
+def _architecture(line: Line) -> Architecture:
+    numbers = {name: line.count(name) for name in SIZES if not name.endswith("_b")}
+    return Architecture(line.number("params_b", above_zero=True), line.number("active_b", above_zero=True), **numbers)
+
+
+def _system(line: Line) -> dict[str, float]:
+    """The numbers of a GPU, under the names of `gpus.csv`."""
+    numbers = numbers_of(line)
+    if "bandwidth_tb_s" in line.cells:
+        numbers["bandwidth_gb_s"] = 1_000 * line.number("bandwidth_tb_s", above_zero=True)
+    return numbers
+
+
+def _facts(line: Line, sizes: Mapping[str, Architecture]) -> ModelFacts:
+    name = line.text("model")
+    if name not in sizes:
+        raise line.error(f"{name} has no sizes; add it to {MODELS}")
+    prompts = Prompts(line.count("isl"), line.count("osl"))
+    return ModelFacts(name, parameters=sizes[name].params_b, architecture=sizes[name], prompts=prompts)
+
+
+def _knobs(line: Line, systems: Mapping[str, Mapping[str, float]]) -> Knobs:
+    system = line.text("system")
+    if system not in systems:
+        raise line.error(f"{system} has no numbers; add it to {SYSTEMS}")
+    words = tuple((name, line.text(name)) for name in WORDS)
+    return (("gpu", system), *words, *((name, line.count(name)) for name in COUNTS))
+
+
+def _cell(line: Line, row: int) -> Cell:
+    figures = {
+        Figure.TTFT_P50: line.number("ttft_ms", above_zero=True) / 1_000,
+        Figure.TPOT_P50: line.number("tpot_ms", above_zero=True) / 1_000,
+    }
+    return Cell(line.number("tokens_per_s_per_gpu", above_zero=True) * line.count("gpus"), figures, row=row)
