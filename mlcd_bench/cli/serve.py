@@ -53,11 +53,14 @@ def _ms(ctx: click.Context, param: click.Parameter, parsed_by: str | None) -> fl
 )
 @click.option("--itl-ms", default=None, callback=_ms, help="The cap on p95 between two tokens; 'none'.")
 @click.option("--ttft-ms", default=None, callback=_ms, help="The cap on p95 to the first token; 'none'.")
-@click.option("--trials", default=10, show_default=True, type=click.IntRange(1), help="Trials of each run.")
+@click.option("--trials", default=None, type=click.IntRange(1), help="Trials of each run: 10; 6 of recorded engines.")
 @click.option("--method", default="grey-box", show_default=True, help="Methods with commas, or all.")
-@click.option("--seeds", default=10, show_default=True, type=click.IntRange(1), help="How many seeds: 0, 1, 2 ...")
+@click.option(
+    "--seeds", default=None, type=click.IntRange(1), help="How many seeds, 0, 1, 2 ...: 10; 3 of recorded engines."
+)
 @click.option("--noise", default=0.0, show_default=True, type=click.FloatRange(0, 0.5), help="Error of a trial's rate.")
 @click.option("--no-profiles", is_flag=True, help="Search without knowing the unseen model's operators.")
+@click.option("--sweeps", is_flag=True, help="Of recorded engines: a trial shows a deployment at every concurrency.")
 @click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
 @output
 def serve(
@@ -67,31 +70,46 @@ def serve(
     latency_factor: float | None,
     itl_ms: float | None,
     ttft_ms: float | None,
-    trials: int,
+    trials: int | None,
     method: str,
-    seeds: int,
+    seeds: int | None,
     noise: float,
     no_profiles: bool,
+    sweeps: bool,
     processes: int | None,
     output: str,
 ) -> None:
     """Searches for models never seen, against the best there is.
 
-    DIR holds recorded load tests: points.csv, latency.csv or load_tests.csv.
+    DIR holds recorded load tests: points.csv, latency.csv or load_tests.csv. Recorded engines (points.csv with TTFT and
+    TPOT) are searched under six caps of their own.
 
     \b
     mlcd bench serve DIR --latency-ms 30 --method all
     """
     from mlcd.core.errors import UserError
     from mlcd.planners.serve.planner import SERVE_METHODS
-    from mlcd_bench.serve import Caps, compete, read_folder, serve_problems, summary, unprofiled
+    from mlcd_bench.cli.serve_engines import Contest, hold
+    from mlcd_bench.serve import Caps, EngineFolder, compete, play, read_folder, serve_problems, summary, unprofiled
+    from mlcd_bench.serve.engines import ENGINES_ONLY
 
     if latency_ms is not None and latency_factor is not None:
         raise UserError("--latency-ms and --latency-factor both cap the latency; give one")
     read = read_folder(folder)
     names = split_names("model", unseen or "all", read.models)
-    methods = split_names("method", method, list(SERVE_METHODS))
+    processes = processes or os.cpu_count() or 1
     caps = Caps(latency_ms, latency_factor, itl_ms, ttft_ms)
+    if isinstance(read, EngineFolder):
+        if caps != Caps() or no_profiles or noise:
+            raise UserError(
+                "recorded engines have caps of their own, and no noise: leave out --...-ms, --noise and such"
+            )
+        hold(Contest(read, names, unseen is None, method, trials, seeds, sweeps), processes, output)
+        return
+    if sweeps:
+        raise UserError("--sweeps is for recorded engines: a points.csv with TTFT and TPOT")
+    trials, seeds = trials or 10, seeds or 10
+    methods = split_names("method", method, [each for each in SERVE_METHODS if each not in ENGINES_ONLY])
     problems = serve_problems(read, names, caps, trials, one_by_one=unseen is None)
     if no_profiles:
         problems = [unprofiled(problem) for problem in problems]
@@ -103,8 +121,9 @@ def serve(
                 methods,
                 range(seeds),
                 noise,
-                processes or os.cpu_count() or 1,
+                processes,
                 lambda done, of: status.update(f"{done} of {of} runs"),
+                play=play,
             )
         )
     if output == "json":

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mlcd.clouds.serving.recorded import RecordedService
+from mlcd.core.backend import Profiler
 from mlcd.core.clock import VirtualClock
 from mlcd.core.drive import search
 from mlcd.core.history import History
@@ -27,6 +28,12 @@ from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.nouns import knobs_of
 from mlcd.planners.serve.planner import serve_method
 from mlcd_bench.serve.problem import ServeProblem
+from mlcd_bench.serve.sweeps import RecordedSweeps
+
+ERROR = 0.01
+"""Relative error of a recorded trial that is replayed without noise."""
+Result = TypeVar("Result")
+Play = Callable[[ServeProblem, str, int, float], Result]
 
 
 @dataclass(frozen=True)
@@ -47,24 +54,34 @@ class ServeResult:
 
 def play(problem: ServeProblem, method: str, seed: int, noise: float) -> ServeResult:
     """Search for an unseen model, and count what that came to."""
-    job = replace(problem.job, search=replace(problem.job.search, method=method, seed=seed))
-    clock = VirtualClock()
-    backend = RecordedService(problem.recorded, problem.model, clock, noise, seed)
-    profiler = ServingProfiler(backend, 0.0 if noise else 0.01, tight=None, warm_up=False, stated_noise=noise)
-    ledger = Ledger(None)
-    book = ledger.begin(job.name, clock, Started(job, problem.space, "recorded", backend.provenance, VERSION))
-    strategy = serve_method(job.search, problem.knowledge)
-    search(strategy, job, problem.space, profiler, book, guard=promise.refusal, decide=promise.decide)
-    tried = book.account.history.measurements
-    ledger.close()
+    tried = trials_of(problem, method, seed, noise)
     return ServeResult(
         problem.model.facts.name,
         method,
         seed,
         problem.latency_ms,
         [_trial(problem, m, noise) for m in tried],
-        accuracy(problem, tried, job.search.trials or len(tried)),
+        accuracy(problem, tried, problem.job.search.trials or len(tried)),
     )
+
+
+def trials_of(problem: ServeProblem, method: str, seed: int, noise: float) -> Sequence[Measurement]:
+    """What a search tries, one after the other, and what each trial shows."""
+    job = replace(problem.job, search=replace(problem.job.search, method=method, seed=seed))
+    clock = VirtualClock()
+    backend = RecordedService(problem.recorded, problem.model, clock, noise, seed)
+    profiler: Profiler = ServingProfiler(
+        backend, 0.0 if noise else ERROR, tight=None, warm_up=False, stated_noise=noise
+    )
+    if problem.sweeps:
+        profiler = RecordedSweeps(problem.recorded, problem.model, clock)
+    ledger = Ledger(None)
+    book = ledger.begin(job.name, clock, Started(job, problem.space, "recorded", backend.provenance, VERSION))
+    strategy = serve_method(job.search, problem.knowledge)
+    search(strategy, job, problem.space, profiler, book, guard=promise.refusal, decide=promise.decide)
+    tried = book.account.history.measurements
+    ledger.close()
+    return tried
 
 
 def accuracy(problem: ServeProblem, tried: Sequence[Measurement], trials: int) -> list[float | None]:
@@ -93,18 +110,19 @@ def _trial(problem: ServeProblem, m: Measurement, noise: float) -> dict[str, Any
 
 _PROBLEMS: Sequence[ServeProblem] = ()
 _NOISE = 0.0
+_PLAY: Play[Any] = play
 """What a worker works on: given once to each, since a problem is large and there are many runs of it."""
 
 
-def _begin(problems: Sequence[ServeProblem], noise: float) -> None:
-    global _PROBLEMS, _NOISE
-    _PROBLEMS, _NOISE = problems, noise
+def _begin(problems: Sequence[ServeProblem], noise: float, play: Play[Result]) -> None:
+    global _PROBLEMS, _NOISE, _PLAY
+    _PROBLEMS, _NOISE, _PLAY = problems, noise, play
     threadpool_limits(1)
 
 
-def _work(task: tuple[int, str, int]) -> ServeResult:
+def _work(task: tuple[int, str, int]) -> Any:
     place, method, seed = task
-    return play(_PROBLEMS[place], method, seed, _NOISE)
+    return _PLAY(_PROBLEMS[place], method, seed, _NOISE)
 
 
 def compete(
@@ -114,8 +132,10 @@ def compete(
     noise: float,
     processes: int = 1,
     told: Callable[[int, int], None] = lambda done, of: None,
-) -> Iterator[ServeResult]:
-    """Every run in order: model, method, seed. Processes only make it faster."""
+    *,
+    play: Play[Result],
+) -> Iterator[Result]:
+    """Every run in order: model, method, seed. Processes only make it faster. `play`: makes a run of one of them."""
     tasks = list(product(range(len(problems)), methods, seeds))
     if processes == 1:
         with threadpool_limits(1):
@@ -124,7 +144,7 @@ def compete(
                 told(i, len(tasks))
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, _begin, (problems, noise)) as pool:
+    with ProcessPoolExecutor(processes, context, _begin, (problems, noise, play)) as pool:
         for i, result in enumerate(pool.map(_work, tasks, chunksize=4), start=1):
             yield result
             told(i, len(tasks))

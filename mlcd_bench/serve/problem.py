@@ -13,7 +13,7 @@ from functools import cached_property
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.known_models import Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, ServingTask, serving_task
+from mlcd.planners.serve.nouns import Cap, Figure, ServingTask, service_of
 from mlcd.planners.serve.promise import worth
 from mlcd.planners.serve.recordings import Recording
 
@@ -41,8 +41,13 @@ class ServeProblem:
     @property
     def latency_ms(self) -> float | None:
         """The cap on its latency, if there is one."""
-        caps = self.job.ask.caps if isinstance(self.job.ask, ServingTask) else ()
+        caps = service_of(self.job).caps
         return next((1_000 * cap.at_most_s for cap in caps if cap.figure is Figure.P95), None)
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether a trial shows a deployment with several numbers of requests at once."""
+        return any(cell.levels for cell in self.model.cells.values())
 
     @cached_property
     def truth(self) -> Mapping[Configuration, float]:
@@ -56,10 +61,8 @@ class ServeProblem:
 
     def _value(self, configuration: Configuration) -> float:
         done = self.recorded.composed(self.model, configuration)
-        caps = self.job.ask.caps if isinstance(self.job.ask, ServingTask) else ()
-        if done is None or any(done.figures.get(cap.figure, float("inf")) > cap.at_most_s for cap in caps):
-            return 0.0
-        return worth(self.job, configuration.usd_per_hour, done.rate)
+        kept = done.within(service_of(self.job).caps) if done is not None else None
+        return worth(self.job, configuration.usd_per_hour, kept.rate) if kept is not None else 0.0
 
 
 def serve_problems(
@@ -84,8 +87,7 @@ def serve_problems(
 
 def unprofiled(problem: ServeProblem) -> ServeProblem:
     """The same, of a model whose operators nobody has looked at."""
-    service = serving_task(problem.job)
-    assert service is not None
+    service = service_of(problem.job)
     blind = replace(service, model=replace(service.model, profiles=()))
     return replace(problem, job=replace(problem.job, ask=blind))
 

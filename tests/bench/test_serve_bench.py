@@ -11,6 +11,7 @@ from mlcd_fixtures.recorded_services import write_device, write_instances, write
 
 from mlcd.planners.serve.planner import SERVE_METHODS
 from mlcd_bench.serve import Caps, ServeProblem, play, read_folder, serve_problems, summary
+from mlcd_bench.serve.engines import ENGINES_ONLY
 
 Mlcd = Callable[..., Any]
 
@@ -73,7 +74,7 @@ def test_where_nothing_keeps_the_cap_there_is_no_accuracy(tmp_path: Path) -> Non
     assert summary([run])[0]["accuracy"] == []
 
 
-@pytest.mark.parametrize("method", SERVE_METHODS)
+@pytest.mark.parametrize("method", [each for each in SERVE_METHODS if each not in ENGINES_ONLY])
 @pytest.mark.parametrize("write", [write_device, write_instances, write_language])
 def test_every_method_plays_on_every_kind_of_recording(
     tmp_path: Path, method: str, write: Callable[[Path], Path]

@@ -32,7 +32,7 @@ from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError
 from mlcd.memory.shelf import ABOUT, SHIPPED, Bases
 from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
-from mlcd.planners.serve.nouns import Figure, Knob, Knobs, knobs_of
+from mlcd.planners.serve.nouns import Cap, Figure, Knob, Knobs, knobs_of
 
 KEPT = 64
 """Tables that are remembered: enough for leave-one-out over a few dozen models."""
@@ -82,12 +82,28 @@ class Cell:
     """What a model does on a device: answers a second, latency figures in seconds, the memory it holds.
 
     `row`: of the table that it was read from, counted from 1 without its header; 0 where that does not matter.
+    `levels`: of a deployment whose concurrency was swept, what it does with so many requests at once; the cell itself
+    is then the level with the largest rate.
     """
 
     rate: float
     figures: Mapping[Figure, float]
     peak_gb: float | None = None
     row: int = 0
+    levels: Mapping[int, Cell] = field(default_factory=dict)
+
+    def within(self, caps: Iterable[Cap]) -> Cell | None:
+        """What it does under these caps: of several levels the one with the largest rate; None where none keeps them.
+
+        A figure that is not known breaks its cap.
+        """
+        caps = tuple(caps)
+        kept = [
+            level
+            for level in (self.levels.values() or (self,))
+            if all(level.figures.get(cap.figure, math.inf) <= cap.at_most_s for cap in caps)
+        ]
+        return max(kept, key=lambda level: level.rate, default=None)
 
 
 @dataclass(frozen=True)

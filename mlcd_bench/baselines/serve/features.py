@@ -15,7 +15,7 @@ import numpy as np
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
-from mlcd.planners.serve.known_models import KEPT, Cell, Knowledge, Same, SeenModel
+from mlcd.planners.serve.known_models import KEPT, Knowledge, Same, SeenModel
 from mlcd.planners.serve.nouns import Cap, Knob, Knobs, knobs_of, service_of
 from mlcd.planners.serve.promise import value
 
@@ -146,16 +146,13 @@ def _rates(knowledge: Knowledge, model: SeenModel, space: Space, caps: tuple[Cap
     """`Knowledge.composed` for a whole space at once; 0 where the model does not run, or breaks a cap."""
     cells, place, allowed, cores = _anatomy(Same(knowledge, space))
     told = [model.cells.get(cell) for cell in cells]
-    rate = np.array([0.0 if cell is None or _breaks(cell, caps) else cell.rate for cell in told])[place]
+    kept = [cell.within(caps) if cell is not None else None for cell in told]
+    rate = np.array([0.0 if cell is None else cell.rate for cell in kept])[place]
     peak = np.array([0.0 if cell is None or cell.peak_gb is None else cell.peak_gb for cell in told])[place]
     hosts = knowledge.host_rates.get(model.facts.inputs, {})
     host = np.array([hosts.get(each, np.inf) for each in cores])
     rates: Floats = np.where(peak > allowed, 0.0, np.minimum(rate, host))
     return rates
-
-
-def _breaks(cell: Cell, caps: tuple[Cap, ...]) -> bool:
-    return any(cell.figures.get(cap.figure, np.inf) > cap.at_most_s for cap in caps)
 
 
 @lru_cache(KEPT)

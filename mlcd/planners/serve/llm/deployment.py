@@ -13,6 +13,8 @@ from mlcd.core.configuration import Configuration
 from mlcd.planners.serve.nouns import Knob, Knobs, knobs_of
 
 AGG, DISAGG = "agg", "disagg"
+SWEEP = "sweep"
+"""The knob that lists the requests at once which a trial tries, as in '1 4 16', where deployments differ in that."""
 WORDS = {"gpu": "", "engine": "", "precision": "bf16", "mode": AGG, "kv_cache": "auto", "eager": ""}
 COUNTS = (
     "gpus", "tp", "pp", "dp", "ep", "decode_workers", "prefill_workers", "prefill_tp", "prefill_dp", "prefill_ep",
@@ -26,7 +28,7 @@ class Deployment:
 
     `tp`, `pp`, `dp`, `ep`: tensor, pipeline, attention-data and expert parallelism of a worker. `batched_tokens`,
     `sequences`: the most in one step, 0 for the engine's own default. `concurrency`: 0 where a trial sweeps it.
-    `rest`: knobs that no law knows.
+    `sweep`: over which numbers, where the deployment says it. `rest`: knobs that no law knows.
     """
 
     gpu: str = ""
@@ -50,6 +52,7 @@ class Deployment:
     threads: int = 0
     kv_cache_gb: float = 0.0
     eager: str = ""
+    sweep: tuple[int, ...] = ()
     rest: Knobs = ()
 
     @property
@@ -81,9 +84,10 @@ def deployment(knobs: Knobs, engine: str = "") -> Deployment:
     if "kv_cache_gb" in set_:
         values["kv_cache_gb"] = float(set_["kv_cache_gb"])
     values["engine"] = values["engine"] or engine
-    known = {*WORDS, *COUNTS, "kv_cache_gb"}
+    known = {*WORDS, *COUNTS, "kv_cache_gb", SWEEP}
     rest = tuple((name, value) for name, value in knobs if name not in known)
-    return Deployment(**_parallelism(values), rest=rest)  # type: ignore[arg-type]
+    sweep = tuple(map(int, str(set_.get(SWEEP, "")).split()))
+    return Deployment(**_parallelism(values), sweep=sweep, rest=rest)  # type: ignore[arg-type]
 
 
 def _parallelism(values: Mapping[str, Knob]) -> dict[str, Knob]:

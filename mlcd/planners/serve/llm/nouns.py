@@ -16,6 +16,7 @@ class Architecture:
     of a feed-forward layer that is not made of experts; `expert_hidden`: of one expert. `full_layers` keep keys and
     values of all tokens, the others of the last `window` (0: a constant state, or none). `latent`: numbers that a token
     and layer keep where attention is latent (DeepSeek's MLA), instead of keys and values. `context`: the most tokens.
+    `expert_bits`: of an expert's weight, where the model is published so whatever the precision (gpt-oss); else 0.
     """
 
     params_b: float
@@ -36,6 +37,7 @@ class Architecture:
     full_layers: int = 0
     window: int = 0
     latent: int = 0
+    expert_bits: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

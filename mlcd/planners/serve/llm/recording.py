@@ -12,14 +12,17 @@ are taken for medians.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError, UnknownName
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel, read_lines
+from mlcd.planners.serve.llm.architecture import MXFP4_BITS
+from mlcd.planners.serve.llm.deployment import SWEEP
 from mlcd.planners.serve.llm.gpus import numbers_of
 from mlcd.planners.serve.llm.nouns import Architecture, Engine, LanguageModel, Prompts
 from mlcd.planners.serve.model_facts import ModelFacts
@@ -34,7 +37,9 @@ KNOBS = ("gpu", *WORDS, *COUNTS)
 """Every knob of a recorded deployment, in order."""
 FIGURES = ("ttft_ms", "tpot_ms", "tokens_per_s_per_gpu", "usd_per_hour")
 COLUMNS = ("model", "isl", "osl", "system", *WORDS, *COUNTS, *FIGURES, "latest")
-SIZES = tuple(each.name for each in fields(Architecture))
+SIZES = tuple(each.name for each in fields(Architecture) if each.name != "expert_bits")
+FOUR_BIT_MODELS = ("gpt-oss",)
+"""Models whose experts have 4 bits whatever the precision of a row says."""
 TRIAL = ProbeTime(600.0, 0.0)
 """The duration of a recorded trial: loading the model is most of it."""
 
@@ -80,9 +85,48 @@ class EngineFolder:
         model = self.model(written)
         prices = self.prices[model.facts.title]
         settings: dict[Offer, list[ServerSettings]] = defaultdict(list)
-        for knobs in model.cells:
-            settings[_offer(dict(knobs), prices[knobs])].append(ServerSettings(knobs))
+        for knobs, cell in model.cells.items():
+            settings[_offer(dict(knobs), prices[knobs])].append(_settings(knobs, cell))
         return Space(tuple(Choice(offer, settings=tuple(each)) for offer, each in settings.items()), TRIAL)
+
+    def swept(self) -> EngineFolder:
+        """The same with every number of requests at once that a deployment was measured with in one trial of it.
+
+        The knob `sweep` says which these are.
+        """
+        anatomy = Anatomy(tuple(name for name in KNOBS if name != CONCURRENCY))
+        models = tuple(SeenModel(model.facts, _swept(model.cells)) for model in self.knowledge.models)
+        prices = {
+            title: {_without(knobs, CONCURRENCY): usd for knobs, usd in each.items()}
+            for title, each in self.prices.items()
+        }
+        return replace(self, knowledge=replace(self.knowledge, anatomy=anatomy, models=models), prices=prices)
+
+
+def _swept(cells: Mapping[Knobs, Cell]) -> dict[Knobs, Cell]:
+    levels: dict[Knobs, dict[int, Cell]] = defaultdict(dict)
+    for knobs, cell in cells.items():
+        levels[_without(knobs, CONCURRENCY)][int(dict(knobs)[CONCURRENCY])] = cell
+    best = {knobs: max(each.values(), key=lambda cell: cell.rate) for knobs, each in levels.items()}
+    return {knobs: replace(best[knobs], levels=dict(sorted(each.items()))) for knobs, each in levels.items()}
+
+
+def load_tests(model: SeenModel) -> Iterator[tuple[Knobs, Cell]]:
+    """Every load test of a workload by its knobs, with the requests at once among them, also where it was swept."""
+    for knobs, cell in model.cells.items():
+        if not cell.levels:
+            yield knobs, cell
+        for concurrency, level in cell.levels.items():
+            yield (*knobs, (CONCURRENCY, concurrency)), level
+
+
+def _without(knobs: Knobs, name: str) -> Knobs:
+    return tuple(knob for knob in knobs if knob[0] != name)
+
+
+def _settings(knobs: Knobs, cell: Cell) -> ServerSettings:
+    sweep = ((SWEEP, " ".join(map(str, cell.levels))),) if cell.levels else ()
+    return ServerSettings((*knobs, *sweep))
 
 
 def _offer(knobs: Mapping[str, Knob], usd_per_hour: float) -> Offer:
@@ -131,8 +175,10 @@ def _lines(path: Path, columns: tuple[str, ...]) -> list[Line]:
 
 
 def _architecture(line: Line) -> Architecture:
-    numbers = {name: line.count(name) for name in SIZES if not name.endswith("_b")}
-    return Architecture(line.number("params_b", above_zero=True), line.number("active_b", above_zero=True), **numbers)
+    numbers: dict[str, Any] = {name: line.count(name) for name in SIZES if not name.endswith("_b")}
+    total, active = (line.number(name, above_zero=True) for name in ("params_b", "active_b"))
+    sizes = Architecture(total, active, **numbers)
+    return replace(sizes, expert_bits=MXFP4_BITS) if line.text("model").startswith(FOUR_BIT_MODELS) else sizes
 
 
 def _system(line: Line) -> dict[str, float]:

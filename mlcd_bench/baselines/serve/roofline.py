@@ -1,0 +1,90 @@
+"""The roofline alone: textbook times of prefill and decode, nothing fitted, nothing learned.
+
+Symbols   b    requests at once in a worker         W(b)   bytes of weights that a step of b tokens reads
+          K    bytes of keys and values of a request that is half answered
+          n    GPUs of a worker                     g      one GPU
+
+    TPOT = (W(b) + b K) / (n bandwidth_g)        TTFT = 2 active parameters x tokens in / (n peak_g)
+
+Williams, Waterman and Patterson, 'Roofline', CACM 2009.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.errors import UserError
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
+from mlcd.planners.serve.known_models import Cell, Knowledge
+from mlcd.planners.serve.llm.deployment import Deployment, deployment_of
+from mlcd.planners.serve.llm.gpus import Gpu, gpu_named
+from mlcd.planners.serve.llm.nouns import Architecture, LanguageModel
+from mlcd.planners.serve.llm.weights import kv_bytes, weight_bytes_read
+from mlcd.planners.serve.nouns import Figure, service_of
+from mlcd.planners.serve.promise import worth
+from mlcd_bench.baselines.serve.candidates import over, untried
+from mlcd_bench.baselines.serve.popular import best_then_cheapest
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """What the formula says is best, in order; it learns nothing from its trials."""
+
+    knowledge: Knowledge
+    seed: int = 0
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The best of what is left that should keep the caps; else the one that should come closest."""
+        open_ = untried(job, space, history)
+        if (end := over(job, history, open_)) is not None:
+            return end
+        cells = [forecast(self.knowledge, job, configuration) for configuration in space.configurations]
+        pick = best_then_cheapest(scores(job, space, cells), space, open_)
+        return Probe(space.configurations[pick], "the best that is left by the roofline")
+
+
+def scores(job: Job, space: Space, cells: Sequence[Cell]) -> Floats:
+    """What each configuration is worth by a forecast; where that breaks a cap, how far, below zero."""
+    caps = service_of(job).caps
+    found = []
+    for cell, usd_per_hour in zip(cells, space.usd_per_hour, strict=True):
+        kept = cell.within(caps)
+        if kept is not None:
+            found.append(worth(job, float(usd_per_hour), kept.rate))
+            continue
+        levels = cell.levels.values() or (cell,)
+        found.append(-min(max(level.figures[cap.figure] / cap.at_most_s for cap in caps) for level in levels))
+    return np.array(found)
+
+
+def forecast(knowledge: Knowledge, job: Job, configuration: Configuration) -> Cell:
+    """What a configuration should do, at its number of requests at once or at each of those that a trial sweeps."""
+    model = service_of(job).language
+    if model is None or model.architecture is None:
+        raise UserError(f"roofline needs the sizes of a language model, and those of {job.name} are not known")
+    deployment = deployment_of(configuration, model.engine.name)
+    gpu = gpu_named(deployment.gpu, knowledge.resources.get("gpu"))
+    if deployment.concurrency:
+        return _level(model, model.architecture, deployment, gpu, deployment.concurrency)
+    sweep = deployment.sweep or model.sweep
+    return Cell(0.0, {}, levels={at: _level(model, model.architecture, deployment, gpu, at) for at in sweep})
+
+
+def _level(model: LanguageModel, sizes: Architecture, deployment: Deployment, gpu: Gpu, concurrency: int) -> Cell:
+    prompts, gpus, users = model.prompts, deployment.worker_gpus, concurrency / deployment.decode_workers
+    half_answered = prompts.input_tokens + prompts.output_tokens / 2
+    read = weight_bytes_read(sizes, deployment.precision, users)
+    read += users * kv_bytes(sizes, deployment.kv_cache, half_answered)
+    tpot_s = read / (gpus * 1e9 * gpu.bandwidth_gb_s)
+    prefill_gpus = deployment.prefill_gpus if deployment.split else gpus
+    flops = 2e9 * sizes.active_b * prompts.input_tokens
+    ttft_s = flops / (prefill_gpus * 1e12 * gpu.tflops(deployment.precision))
+    answer_s = ttft_s + (prompts.output_tokens - 1) * tpot_s
+    figures = {Figure.TTFT_P50: ttft_s, Figure.TPOT_P50: tpot_s}
+    return Cell(concurrency * prompts.output_tokens / answer_s, figures)
