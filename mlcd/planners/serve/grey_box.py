@@ -31,11 +31,12 @@ from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.serve.beliefs import device, instances, language
 from mlcd.planners.serve.beliefs.draws import Belief, Draws
 from mlcd.planners.serve.known_models import Kind, Knowledge
+from mlcd.planners.serve.llm import belief as engines
 from mlcd.planners.serve.nouns import service_of
 from mlcd.planners.serve.promise import best, certifies, keeps, value, worth
 
 BELIEFS: Mapping[Kind, Belief] = {
-    Kind.DEVICE: device.draw, Kind.LANGUAGE: language.draw, Kind.INSTANCES: instances.draw
+    Kind.DEVICE: device.draw, Kind.LANGUAGE: language.draw, Kind.INSTANCES: instances.draw, Kind.ENGINES: engines.draw
 }  # fmt: skip
 SAMPLES, FEWEST_SAMPLES = 128, 32
 MOST_NUMBERS = 640_000

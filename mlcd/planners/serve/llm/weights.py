@@ -28,16 +28,21 @@ def weight_bytes(architecture: Architecture, precision: str) -> float:
     return (experts * expert_bits + embeddings * embedding_bits + rest * rest_bits) / 8
 
 
+def weight_parts(architecture: Architecture, precision: str) -> tuple[float, float]:
+    """Bytes of all experts, and of everything else that a step reads: of the embeddings the output layer."""
+    experts, embeddings, rest = _parts(architecture)
+    expert_bits, embedding_bits, rest_bits = _bits(architecture, precision)
+    return experts * expert_bits / 8, (embeddings / 2 * embedding_bits + rest * rest_bits) / 8
+
+
 def weight_bytes_read(architecture: Architecture, precision: str, tokens: float) -> float:
     """In one step of so many tokens, each of which chooses its experts by lot.
 
     Of the embeddings the output layer is read.
     """
-    experts, embeddings, rest = _parts(architecture)
-    expert_bits, embedding_bits, rest_bits = _bits(architecture, precision)
+    experts, rest = weight_parts(architecture, precision)
     idle = 1 - architecture.experts_per_token / architecture.experts if architecture.experts else 0.0
-    touched = experts * (1.0 - float(idle ** max(tokens, 1.0)))
-    return (touched * expert_bits + embeddings / 2 * embedding_bits + rest * rest_bits) / 8
+    return experts * (1.0 - float(idle ** max(tokens, 1.0))) + rest
 
 
 def kv_bytes(architecture: Architecture, kv_cache: str, tokens: float) -> float:

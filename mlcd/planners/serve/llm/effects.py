@@ -1,0 +1,171 @@
+"""By how much a deployment differs from the law: random effects in the log of TPOT and of TTFT.
+
+    log y = log law + shared effects + effects of this model + e        each effect ~ N(0, v), e ~ t4(0, noise)
+
+Shared effects are of an engine, of an engine with a GPU and a precision, of a kind of parallelism, and of the law's own
+terms: other models tell them. A new model has effects of its own: a level; one for each engine, and each engine with a
+GPU and precision; slopes over the requests at once and over the GPUs; and for each deployment a level, a slope and a
+smooth bend over the requests at once. Knobs that the law does not know have an effect for each of their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlcd.core.configuration import Floats
+from mlcd.planners.serve.llm.deployment import Deployment
+from mlcd.planners.serve.llm.law import GROUPS, TPOT_TERMS, LoadPoint
+
+MIDDLE_LOG_REQUESTS, MIDDLE_LOG_GPUS = 3.0, 1.0
+"""Slopes turn about 20 requests at once in a worker, and about 3 of its GPUs."""
+BEND_LENGTH = 1.0
+"""How far apart, in the log of the requests at once, two loads still bend alike."""
+NEW_KNOB_SD = 0.2
+"""How much a knob that the law does not know changes a time, by value."""
+OWN = ("model", "engine", "stack", "workload", "requests", "gpus", "deployment", "deployment_requests", "bend")
+"""Effects that a model has of its own. A stack is an engine on a GPU in a precision."""
+SHARED = ("all", "engines", "stacks", "parallelism", "terms")
+"""Effects that all models share."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows with the same id share one effect, times a feature of the row (1 where it is a level)."""
+
+    ids: NDArray[np.int_]
+    feature: Floats | None = None
+
+    def covariance(self, rows: NDArray[np.int_], columns: NDArray[np.int_]) -> Floats:
+        """Of an effect of variance 1, between rows and columns."""
+        same: Floats = (self.ids[rows][:, None] == self.ids[columns][None, :]).astype(float)
+        if self.feature is not None:
+            same *= self.feature[rows][:, None] * self.feature[columns][None, :]
+        return same
+
+    def drawn(self, count: int, rng: np.random.Generator) -> Floats:
+        """So many samples of an effect of variance 1, at every row."""
+        effects = rng.standard_normal((count, int(self.ids.max(initial=-1)) + 1))[:, self.ids]
+        return effects if self.feature is None else effects * self.feature
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Load points by what their effects depend on. `models`: a name for each, where several were seen."""
+
+    points: Sequence[LoadPoint]
+    models: Sequence[str]
+
+    @cached_property
+    def log_requests(self) -> Floats:
+        """Requests at once in a worker, from the middle."""
+        return np.log([point.per_worker for point in self.points]) - MIDDLE_LOG_REQUESTS
+
+    @cached_property
+    def own(self) -> Mapping[str, Group]:
+        """The effects of a model, but for the bend."""
+        at = [point.deployment for point in self.points]
+        workload = [(point.prompts.input_tokens, point.prompts.output_tokens) for point in self.points]
+        log_gpus = np.log([float(each.worker_gpus) for each in at]) - MIDDLE_LOG_GPUS
+        stacks = [(*stack_of(each), each.mode) for each in at]
+        return {
+            "model": Group(self._ids(self.models)),
+            "engine": Group(self._ids(self.models, [each.engine for each in at])),
+            "stack": Group(self._ids(self.models, stacks)),
+            "workload": Group(self._ids(self.models, workload)),
+            "requests": Group(self._ids(self.models), self.log_requests),
+            "gpus": Group(self._ids(self.models), log_gpus),
+            "deployment": Group(self.deployments),
+            "deployment_requests": Group(self.deployments, self.log_requests),
+        }
+
+    @cached_property
+    def deployments(self) -> NDArray[np.int_]:
+        """Which deployment of which model each row is of."""
+        return self._ids(self.models, [_without_load(point.deployment) for point in self.points])
+
+    @cached_property
+    def bends(self) -> NDArray[np.int_]:
+        """Which rows bend together: those of a deployment with equal prompts."""
+        workload = [(point.prompts.input_tokens, point.prompts.output_tokens) for point in self.points]
+        return self._ids(self.deployments.tolist(), workload)
+
+    @cached_property
+    def knobs(self) -> tuple[Group, ...]:
+        """An effect for each value of each knob that the law does not know."""
+        settings = [_unknown_knobs(point.deployment) for point in self.points]
+        names = dict.fromkeys(name for each in settings for name in each)
+        columns = ([each.get(name) for each in settings] for name in names)
+        return tuple(Group(self._ids(self.models, column)) for column in columns if len(set(column)) > 1)
+
+    def own_covariance(self, variances: Mapping[str, float], a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
+        """Of all that a model has of its own, between rows a and b."""
+        total = np.zeros((len(a), len(b)))
+        for name, group in self.own.items():
+            total += variances[name] * group.covariance(a, b)
+        for group in self.knobs:
+            total += NEW_KNOB_SD**2 * group.covariance(a, b)
+        return total + variances["bend"] * self.bend_covariance(a, b)
+
+    def bend_covariance(self, a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
+        """A smooth function of the requests at once, for each deployment another."""
+        apart = (self.log_requests[a][:, None] - self.log_requests[b][None, :]) / BEND_LENGTH
+        return np.asarray((self.bends[a][:, None] == self.bends[b][None, :]) * np.exp(-0.5 * apart**2))
+
+    def own_drawn(self, variances: Mapping[str, float], count: int, rng: np.random.Generator) -> Floats:
+        """Samples of all that a model has of its own, before any trial."""
+        total = np.zeros((count, len(self.points)))
+        for name, group in self.own.items():
+            total += np.sqrt(variances[name]) * group.drawn(count, rng)
+        for group in self.knobs:
+            total += NEW_KNOB_SD * group.drawn(count, rng)
+        loads, where = np.unique(self.log_requests, return_inverse=True)
+        alike = np.exp(-0.5 * ((loads[:, None] - loads[None, :]) / BEND_LENGTH) ** 2)
+        root = np.linalg.cholesky(alike + 1e-8 * np.eye(len(loads)))
+        curves = rng.standard_normal((count, int(self.bends.max(initial=-1)) + 1, len(loads))) @ root.T
+        return np.asarray(total + np.sqrt(variances["bend"]) * curves[:, self.bends, where])
+
+    @staticmethod
+    def _ids(*columns: Sequence[Hashable]) -> NDArray[np.int_]:
+        known: dict[Hashable, int] = {}
+        return np.array([known.setdefault(key, len(known)) for key in zip(*columns, strict=True)], dtype=int)
+
+
+def shared_names(point: LoadPoint) -> dict[str, str]:
+    """The shared effects that a load point has, each by the kind of effect: 'engines' -> 'engine vllm'."""
+    at = point.deployment
+    split = (at.tp, at.dp, at.ep, at.mode)
+    return {
+        "all": "all",
+        "engines": f"engine {at.engine}",
+        "stacks": "stack " + " ".join(stack_of(at)),
+        "parallelism": f"parallelism {at.engine} " + " ".join(map(str, split)),
+    }
+
+
+def term_shares(tpot_terms: Floats, coefficients: Floats) -> dict[str, Floats]:
+    """How much of the law's TPOT each group of terms makes: what an error of the group's coefficients would move."""
+    parts = tpot_terms * coefficients
+    parts /= parts.sum(axis=1, keepdims=True)
+    names = list(TPOT_TERMS)
+    return {f"terms {group}": parts[:, [names.index(each) for each in of]].sum(axis=1) for group, of in GROUPS.items()}
+
+
+def stack_of(at: Deployment) -> tuple[str, str, str]:
+    """Engine, GPU and precision."""
+    return at.engine, at.gpu, at.precision
+
+
+def _without_load(at: Deployment) -> tuple[Hashable, ...]:
+    workers = (at.decode_workers, at.prefill_workers, at.prefill_tp, at.prefill_dp, at.prefill_ep)
+    return (*stack_of(at), at.mode, at.tp, at.pp, at.dp, at.ep, *workers, at.threads, *_unknown_knobs(at).items())
+
+
+def _unknown_knobs(at: Deployment) -> dict[str, Hashable]:
+    known: dict[str, Hashable] = {"pp": at.pp, "kv_cache": at.kv_cache, "eager": at.eager}
+    known |= {"batched_tokens": at.batched_tokens, "sequences": at.sequences, "kv_cache_gb": at.kv_cache_gb}
+    return {**known, **dict(at.rest)}

@@ -1,0 +1,136 @@
+"""What is known of TPOT and TTFT before a model's first trial: the law's coefficients, and effects that models share.
+
+It ships as `prior.json`, with its sources, and is learned anew from a recording (`learning.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from mlcd.core.configuration import Floats
+from mlcd.planners.serve.llm.effects import Rows, shared_names, term_shares
+from mlcd.planners.serve.llm.law import Terms
+
+FILE = "prior.json"
+UNSEEN_SD = 1.0
+"""The level of a GPU, or of a CPU, that nobody was seen on: its datasheet alone is known."""
+UNSEEN_TERMS_SD = 0.5
+"""There, each group of the law's terms may err by as much besides."""
+
+
+@dataclass(frozen=True)
+class TimePrior:
+    """Of TPOT or of TTFT. `names`: the shared effects that were learned, with their mean and covariance.
+
+    `variances`: of each kind of effect, shared or a model's own. `noise`: the squared scale of what is left.
+    """
+
+    coefficients: Floats
+    names: tuple[str, ...]
+    mean: Floats
+    covariance: Floats
+    variances: Mapping[str, float]
+    noise: float
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Of both. `systems`: GPUs that models were seen on."""
+
+    tpot: TimePrior
+    ttft: TimePrior
+    systems: frozenset[str]
+
+
+@dataclass(frozen=True)
+class SharedEffects:
+    """The sum of the shared effects at load points: expected, and a matrix whose square is the covariance of points."""
+
+    middle: Floats
+    spread: Floats
+
+
+def shared_effects(prior: TimePrior, terms: Terms, rows: Rows, seen: frozenset[str], *, of_tpot: bool) -> SharedEffects:
+    """Those that were learned, and those of engines and GPUs that nobody was seen with."""
+    columns, kinds = shared_columns(terms, rows, prior.coefficients if of_tpot else None)
+    known = {name: i for i, name in enumerate(prior.names)}
+    matrix = np.zeros((len(rows.points), len(known)))
+    spread: list[Floats] = []
+    for name, column in columns.items():
+        if name in known:
+            matrix[:, known[name]] = column
+        else:
+            spread.append(np.sqrt(prior.variances[kinds[name]]) * column)
+    outside = np.array([point.gpu.name not in seen for point in rows.points], dtype=float)
+    if outside.any():
+        spread.append(UNSEEN_SD * outside)
+        spread += [UNSEEN_TERMS_SD * outside * column for name, column in columns.items() if kinds[name] == "terms"]
+    learned = matrix @ np.linalg.cholesky(prior.covariance + 1e-10 * np.eye(len(known)))
+    return SharedEffects(matrix @ prior.mean, np.column_stack([learned, *spread]))
+
+
+def shared_columns(
+    terms: Terms, rows: Rows, coefficients: Floats | None = None
+) -> tuple[dict[str, Floats], dict[str, str]]:
+    """The column of each shared effect, by its name, and the kind of each. Coefficients of TPOT: its terms err, too."""
+    columns: dict[str, Floats] = {}
+    kinds: dict[str, str] = {}
+    for i, point in enumerate(rows.points):
+        for kind, name in shared_names(point).items():
+            columns.setdefault(name, np.zeros(len(rows.points)))[i] = 1.0
+            kinds[name] = kind
+    if coefficients is not None:
+        for name, share in term_shares(terms.tpot, coefficients).items():
+            columns[name], kinds[name] = share, "terms"
+    return columns, kinds
+
+
+@cache
+def shipped_prior() -> Prior:
+    """The one that comes with MLCD."""
+    return read_prior(json.loads((resources.files(__package__) / FILE).read_text(encoding="utf-8")))
+
+
+def read_prior(written: Mapping[str, Any]) -> Prior:
+    """From what `written_prior` wrote."""
+    return Prior(_read(written["tpot"]), _read(written["ttft"]), frozenset(written["systems"]))
+
+
+def written_prior(prior: Prior, sources: str) -> dict[str, Any]:
+    """As JSON."""
+    return {
+        "sources": sources,
+        "systems": sorted(prior.systems),
+        "tpot": _write(prior.tpot),
+        "ttft": _write(prior.ttft),
+    }
+
+
+def _read(written: Mapping[str, Any]) -> TimePrior:
+    names = tuple(written["names"])
+    covariance = np.zeros((len(names), len(names)))
+    covariance[np.tril_indices(len(names))] = written["covariance"]
+    covariance = covariance + np.tril(covariance, -1).T
+    return TimePrior(
+        np.array(written["coefficients"]), names, np.array(written["mean"]), covariance, written["variances"],
+        float(written["noise"]),
+    )  # fmt: skip
+
+
+def _write(prior: TimePrior) -> dict[str, Any]:
+    lower = prior.covariance[np.tril_indices(len(prior.names))]
+    return {
+        "coefficients": [float(f"{value:.4g}") for value in prior.coefficients],
+        "variances": {name: float(f"{value:.3g}") for name, value in prior.variances.items()},
+        "noise": float(f"{prior.noise:.3g}"),
+        "names": list(prior.names),
+        "mean": [round(float(value), 4) for value in prior.mean],
+        "covariance": [round(float(value), 6) for value in lower],
+    }
