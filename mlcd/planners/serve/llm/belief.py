@@ -82,8 +82,8 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
     table = table_of(Same(knowledge, space), language_of(job))
     loads, levels = _measured(table, space, history)
     shown = [level.figures for level in levels]
-    tpot = _drawn(table, table.tpot, loads, [each[Figure.TPOT_P50] for each in shown], count, rng)
-    ttft = _drawn(table, table.ttft, loads, [each[Figure.TTFT_P50] for each in shown], count, rng)
+    tpot = drawn_times(table, table.tpot, loads, [each[Figure.TPOT_P50] for each in shown], count, rng)
+    ttft = drawn_times(table, table.ttft, loads, [each[Figure.TTFT_P50] for each in shown], count, rng)
     figures = _figures(table, tpot, ttft, levels, count, rng)
     rate = table.requests * table.terms.tokens_out / figures[Figure.P50]
     rate[:, loads] = [level.rate for level in levels]
@@ -179,7 +179,7 @@ def _measured(table: Table, space: Space, history: History) -> tuple[NDArray[np.
     return np.array(loads, dtype=int), levels
 
 
-def _drawn(
+def drawn_times(
     table: Table, times: Times, loads: NDArray[np.int_], shown: Sequence[float], count: int, rng: np.random.Generator
 ) -> Floats:
     """Samples of a time at every load point, in seconds; what was measured is as it was measured."""

@@ -1,0 +1,129 @@
+"""Learn the prior that ships with MLCD, and check it on models that it has not seen.
+
+    python benchmarks/llm_prior.py ../shared/data/serve/llm_silicon [--write]
+
+Prints, for each model left out, how far TPOT and TTFT are from what the others teach, how many of its load tests are
+inside their 80 % interval, and how well one test tells a doubling of the requests at once. `--write` then learns from
+all models and writes mlcd/planners/serve/llm/prior.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mlcd.core.configuration import Floats
+from mlcd.planners.serve.known_models import Same as SameObjects
+from mlcd.planners.serve.known_models import SeenModel
+from mlcd.planners.serve.llm import prior as shipped
+from mlcd.planners.serve.llm.belief import Table, drawn_times, table_of, tests_of
+from mlcd.planners.serve.llm.learning import learn
+from mlcd.planners.serve.llm.prior import FILE, written_prior
+from mlcd.planners.serve.llm.recording import EngineFolder, language_model, read_engines
+from mlcd.planners.serve.nouns import Figure
+
+SAMPLES, SEEDS = 200, 3
+TRIALS = (0, 1, 3, 5)
+"""Random trials before a look."""
+FEWEST_ROWS = 8
+"""Workloads with fewer load tests are left out."""
+SOURCES = (
+    "1,908 load tests of seven language models on six kinds of NVIDIA GPU by vLLM, SGLang and TensorRT-LLM: "
+    "silicon_sample.csv of github.com/ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, 2025-10 to 2026-04. "
+    "Only coefficients and effects are here; no load test can be read from them."
+)
+Looks = dict[tuple[str, int], list[float]]
+"""By what was measured and the number of trials before: one number for each workload and seed."""
+
+
+def main() -> None:
+    """Check on each model left out; write if asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    folder = read_engines(given.folder)
+    by_model: dict[str, tuple[Looks, Looks, Looks]] = {}
+    for name in folder.models:
+        by_model[name] = held, missed, doubled = look(folder, name)
+        cells = [
+            f"{kind} {n}: {np.mean(held[kind, n]):.2f}, {np.mean(missed[kind, n]):.0%}" for kind, n in sorted(held)
+        ]
+        twice = [f"{kind} {np.median(doubled[kind, 1]):.1%}" for kind in ("tpot", "ttft") if doubled[kind, 1]]
+        print(
+            f"{name:20} held, median error after trials: {'; '.join(cells)}; a doubling: {', '.join(twice)}", flush=True
+        )
+    for kind in ("tpot", "ttft"):
+        for n in TRIALS:
+            held_mean = np.mean([np.mean(looks[0][kind, n]) for looks in by_model.values()])
+            missed_mean = np.mean([np.mean(looks[1][kind, n]) for looks in by_model.values()])
+            print(f"{kind} after {n} trials: 80 % intervals hold {held_mean:.3f}, median error {missed_mean:.1%}")
+        every = [error for looks in by_model.values() for error in looks[2][kind, 1]]
+        print(f"{kind}: one test tells a doubling within {np.median(every):.1%} (median of {len(every)})")
+    print(f"seeds 0..{SEEDS - 1}, {SAMPLES} samples, numpy {np.__version__}")
+    if given.write:
+        path = Path(shipped.__file__).with_name(FILE)
+        made = written_prior(learn(tests_of(folder.knowledge)), SOURCES)
+        path.write_text(json.dumps(made) + "\n", encoding="utf-8")
+        print(f"wrote {path}: {path.stat().st_size:,} bytes")
+
+
+def look(folder: EngineFolder, name: str) -> tuple[Looks, Looks, Looks]:
+    """A model left out: shares inside the interval, median errors, and errors of a doubling told by one test."""
+    knowledge = folder.knowledge.without(name)
+    held, missed, doubled = (defaultdict[tuple[str, int], list[float]](list) for _ in range(3))
+    for model in folder.workloads(name):
+        if len(model.cells) < FEWEST_ROWS:
+            continue
+        language, space = language_model(model.facts), folder.space(model.facts.title)
+        assert language is not None
+        table = table_of(SameObjects(knowledge, space), language)
+        truth = _truth(model, [each.setting.knobs for each in space.configurations])  # type: ignore[union-attr]
+        for seed in range(SEEDS):
+            rng = np.random.default_rng(seed)
+            for n in TRIALS:
+                tried = rng.choice(len(space), n, replace=False)
+                left = np.setdiff1d(np.arange(len(space)), tried)
+                for kind, seconds in truth.items():
+                    samples = np.log(_samples(table, kind, tried, seconds, rng)[:, left])
+                    low, middle, high = np.quantile(samples, (0.1, 0.5, 0.9), axis=0)
+                    logs = np.log(seconds[left])
+                    held[kind, n].append(float(np.mean((low <= logs) & (logs <= high))))
+                    missed[kind, n].append(float(np.median(np.abs(np.expm1(middle - logs)))))
+        for kind, seconds in truth.items():
+            for one, two in _doublings(table):
+                rng = np.random.default_rng(0)
+                told = np.median(_samples(table, kind, np.array([one]), seconds, rng)[:, two])
+                doubled[kind, 1].append(float(abs(told / seconds[two] - 1)))
+    return held, missed, doubled
+
+
+def _samples(table: Table, kind: str, tried: Floats, seconds: Floats, rng: np.random.Generator) -> Floats:
+    times = table.tpot if kind == "tpot" else table.ttft
+    return drawn_times(table, times, np.asarray(tried, dtype=int), list(seconds[tried]), SAMPLES, rng)
+
+
+def _truth(model: SeenModel, knobs: Sequence[object]) -> dict[str, Floats]:
+    cells = [model.cells[each] for each in knobs]  # type: ignore[index]
+    return {
+        "tpot": np.array([cell.figures[Figure.TPOT_P50] for cell in cells]),
+        "ttft": np.array([cell.figures[Figure.TTFT_P50] for cell in cells]),
+    }
+
+
+def _doublings(table: Table) -> list[tuple[int, int]]:
+    """Rows of one deployment, of which the second has twice the requests at once."""
+    at = {
+        (int(d), p.concurrency): i
+        for i, (d, p) in enumerate(zip(table.rows.deployments, table.rows.points, strict=True))
+    }
+    return [(i, at[d, 2 * c]) for (d, c), i in at.items() if (d, 2 * c) in at]
+
+
+if __name__ == "__main__":
+    main()
