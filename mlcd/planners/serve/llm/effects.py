@@ -27,7 +27,10 @@ BEND_LENGTH = 1.0
 """How far apart, in the log of the requests at once, two loads still bend alike."""
 NEW_KNOB_SD = 0.2
 """How much a knob that the law does not know changes a time, by value."""
-OWN = ("model", "engine", "stack", "workload", "requests", "gpus", "deployment", "deployment_requests", "bend")
+OWN = (
+    "model", "engine", "gpu", "precision", "stack", "split", "workload", "requests", "gpus", "deployment",
+    "deployment_requests", "bend",
+)  # fmt: skip
 """Effects that a model has of its own. A stack is an engine on a GPU in a precision."""
 SHARED = ("all", "engines", "stacks", "parallelism", "terms")
 """Effects that all models share."""
@@ -75,7 +78,10 @@ class Rows:
         return {
             "model": Group(self._ids(self.models)),
             "engine": Group(self._ids(self.models, [each.engine for each in at])),
+            "gpu": Group(self._ids(self.models, [each.gpu for each in at])),
+            "precision": Group(self._ids(self.models, [each.precision for each in at])),
             "stack": Group(self._ids(self.models, stacks)),
+            "split": Group(self._ids(self.models, [(each.engine, *_split(each)) for each in at])),
             "workload": Group(self._ids(self.models, workload)),
             "requests": Group(self._ids(self.models), self.log_requests),
             "gpus": Group(self._ids(self.models), log_gpus),
@@ -138,12 +144,11 @@ class Rows:
 def shared_names(point: LoadPoint) -> dict[str, str]:
     """The shared effects that a load point has, each by the kind of effect: 'engines' -> 'engine vllm'."""
     at = point.deployment
-    split = (at.tp, at.dp, at.ep, at.mode)
     return {
         "all": "all",
         "engines": f"engine {at.engine}",
         "stacks": "stack " + " ".join(stack_of(at)),
-        "parallelism": f"parallelism {at.engine} " + " ".join(map(str, split)),
+        "parallelism": f"parallelism {at.engine} " + " ".join(map(str, _split(at))),
     }
 
 
@@ -153,6 +158,11 @@ def term_shares(tpot_terms: Floats, coefficients: Floats) -> dict[str, Floats]:
     parts /= parts.sum(axis=1, keepdims=True)
     names = list(TPOT_TERMS)
     return {f"terms {group}": parts[:, [names.index(each) for each in of]].sum(axis=1) for group, of in GROUPS.items()}
+
+
+def _split(at: Deployment) -> tuple[int, int, int, str]:
+    """How the work of a worker is split over its GPUs."""
+    return at.tp, at.dp, at.ep, at.mode
 
 
 def stack_of(at: Deployment) -> tuple[str, str, str]:
