@@ -116,6 +116,56 @@ def write_language(folder: Path) -> Path:
     return folder
 
 
+MODELS = {
+    "tiny": {"params_b": 8.0, "active_b": 8.0, "layers": 32, "hidden": 4096, "dense_hidden": 14336, "dense_layers": 32},
+    "small": {"params_b": 32.0, "active_b": 32.0, "layers": 64, "hidden": 5120, "dense_hidden": 25600},
+    "mixed": {"params_b": 30.5, "active_b": 3.3, "layers": 48, "hidden": 2048, "experts": 128, "experts_per_token": 8,
+              "expert_hidden": 768},
+}  # fmt: skip
+"""Sizes of language models; what is left out is 0 or usual."""
+
+
+def write_engines(folder: Path) -> Path:
+    """points.csv, models.csv and systems.csv of three language models, each with deployments of its own.
+
+    The first row is an older measurement of the second. tiny was measured with requests of two lengths.
+    """
+    usual = dict.fromkeys(("dense_hidden", "dense_layers", "experts", "experts_per_token", "shared_experts"), 0)
+    usual |= {"expert_hidden": 0, "window": 0, "latent": 0, "heads": 32, "kv_heads": 8, "head_dim": 128}
+    usual |= {"context": 32_768, "vocab": 128_256, "attention": "gqa", "note": ""}
+    sizes = [{"model": model, "full_layers": each["layers"], **usual, **each} for model, each in MODELS.items()]
+    systems = [
+        {"system": "l4", "memory_gb": 22.5, "bandwidth_tb_s": 0.3, "tflops_bf16": 121, "tflops_fp8": 242},
+        {"system": "h100_sxm", "memory_gb": 80, "bandwidth_tb_s": 3.35, "tflops_bf16": 989, "tflops_fp8": 1978},
+    ]
+    workloads = {"tiny": ((1024, 128), (2048, 512)), "small": ((1024, 128),), "mixed": ((1024, 128),)}
+    deployments = {"tiny": (("l4", 1), ("h100_sxm", 1)), "small": (("h100_sxm", 1), ("h100_sxm", 2)),
+                   "mixed": (("l4", 4), ("h100_sxm", 1), ("h100_sxm", 2))}  # fmt: skip
+    points: list[dict[str, Any]] = []
+    for model, lengths in workloads.items():
+        for isl, osl in lengths:
+            for system, gpus in deployments[model]:
+                for concurrency in (1, 8, 64):
+                    points.append(_engine_point(model, isl, osl, system, gpus, concurrency))
+    _write(folder / "points.csv", [{**points[0], "ttft_ms": 9_999.0, "latest": 0}, *points])
+    _write(folder / "models.csv", sizes)
+    _write(folder / "systems.csv", systems)
+    return folder
+
+
+def _engine_point(model: str, isl: int, osl: int, system: str, gpus: int, concurrency: int) -> dict[str, Any]:
+    """TPOT is the time to read the weights in 8 bits, and 1 % more for each request; TTFT grows with them."""
+    bandwidth, usd = {"l4": (0.3e12, 0.8), "h100_sxm": (3.35e12, 6.88)}[system]
+    tpot_s = 1e-3 + MODELS[model]["active_b"] * 1e9 / bandwidth / gpus * (1 + concurrency / 100)
+    ttft_s = 0.02 + isl * 1e-5 * concurrency / gpus
+    rate = concurrency * osl / (ttft_s + (osl - 1) * tpot_s) / gpus
+    knobs = {"precision": "fp8", "mode": "agg", "gpus": gpus, "tp": gpus, "dp": 1, "ep": 1, "decode_workers": 1}
+    prefill = {f"prefill_{name}": 0 for name in ("workers", "tp", "dp", "ep")}
+    figures = {"ttft_ms": 1e3 * ttft_s, "tpot_ms": 1e3 * tpot_s, "tokens_per_s_per_gpu": rate, "usd_per_hour": usd}
+    workload = {"model": model, "isl": isl, "osl": osl, "system": system, "engine": "vllm", "version": ""}
+    return {**workload, **knobs, **prefill, "concurrency": concurrency, **figures, "latest": 1}
+
+
 def _write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     listed = list(rows)

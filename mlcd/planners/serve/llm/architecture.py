@@ -28,10 +28,10 @@ NAMES = {
     "head_dim": ("head_dim", "kv_channels"),
     "vocab": ("vocab_size", "padded_vocab_size"),
     "context": ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length"),
-    "ffn": ("intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"),
+    "ffn": ("intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"),
     "experts": ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"),
-    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_k"),
-    "expert_hidden": ("moe_intermediate_size",),
+    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts"),
+    "expert_hidden": ("moe_intermediate_size", "intermediate_size"),
     "shared_experts": ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"),
     "shared_hidden": ("shared_expert_intermediate_size",),
     "dense_layers": ("first_k_dense_replace", "moe_layer_start_index"),
@@ -46,6 +46,8 @@ TIED = ("gpt2", "gemma", "gemma2", "gemma3", "gemma3_text", "gpt_bigcode", "bloo
 FOUR_BIT_EXPERTS = ("gpt_oss",)
 """Families that are published with experts in MXFP4."""
 MXFP4_BITS = 4.25
+UNLIKE = ("block_configs", "hybrid_override_pattern", "layers_block_type")
+"""Keys of models whose layers differ in ways that are not counted here."""
 
 
 def read_architecture(path: Path) -> Architecture:
@@ -68,6 +70,9 @@ def architecture_of(config: Mapping[str, Any], where: str = FILE) -> Architectur
     """From a config that was read; `where` names it in messages."""
     nested = next((config[key] for key in ("text_config", "llm_config", "language_config") if config.get(key)), None)
     sizes = Sizes({**config, **nested} if isinstance(nested, Mapping) else config, where)
+    for key in UNLIKE:
+        if sizes.config.get(key):
+            raise UserError(f"{where}: {key}: models whose layers differ so are not known; leave the config out")
     experts, moe_layers = sizes.number("experts", 0), sizes.moe_layers
     attention = sum(sizes.attention_parameters(kind) for kind in sizes.kinds)
     dense = (sizes.layers - moe_layers) * sizes.mlp_parameters(sizes.number("ffn", 4 * sizes.hidden))
@@ -99,8 +104,8 @@ def architecture_of(config: Mapping[str, Any], where: str = FILE) -> Architectur
 
 
 FULL, WINDOW, LINEAR = "full_attention", "sliding_attention", "linear_attention"
-KINDS = {"attention": FULL, "full": FULL, "chunked_attention": WINDOW, "global": FULL, "local": WINDOW}
-"""Other words for a kind of layer."""
+KINDS = {WINDOW: WINDOW, "local": WINDOW, LINEAR: LINEAR}
+"""Words for a kind of layer; all others see every token."""
 
 
 @dataclass(frozen=True)
@@ -162,17 +167,20 @@ class Sizes:
         """How many experts every token passes through."""
         if not self.number("experts", 0):
             return 0
-        shared_hidden = self.number("shared_hidden", 0)
-        return shared_hidden / self.expert_hidden if shared_hidden else self.number("shared_experts", 0)
+        shared_hidden, usual = self.number("shared_hidden", 0), int(self.family.startswith("llama4"))
+        return shared_hidden / self.expert_hidden if shared_hidden else self.number("shared_experts", usual)
 
     @property
     def moe_layers(self) -> int:
         """How many layers are made of experts."""
         if not self.number("experts", 0):
             return 0
-        step = int(self.config.get("decoder_sparse_step") or self.config.get("moe_layer_freq") or 1)
+        keys = ("decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step")
+        step = next((self.config[key] for key in keys if self.config.get(key)), 1)
+        if isinstance(step, list):  # of each layer, whether it has experts
+            return sum(map(bool, step))
         dense = {*(self.config.get("mlp_only_layers") or ()), *range(self.number("dense_layers", 0))}
-        return sum(i not in dense and (i + 1) % step == 0 for i in range(self.layers))
+        return sum(i not in dense and (i + 1) % int(step) == 0 for i in range(self.layers))
 
     @property
     def latent(self) -> int:
@@ -190,7 +198,7 @@ class Sizes:
         """The kind of attention of each layer: in full, in a window, or linear."""
         listed = self.config.get("layer_types")
         if isinstance(listed, list) and len(listed) == self.layers:
-            return [KINDS.get(str(kind), str(kind)) for kind in listed]
+            return [KINDS.get(str(kind), FULL) for kind in listed]
         linear = self.config.get("linear_attn_config")
         if isinstance(linear, Mapping) and linear.get("full_attn_layers"):  # Kimi counts layers from 1
             return [FULL if i + 1 in linear["full_attn_layers"] else LINEAR for i in range(self.layers)]

@@ -1,6 +1,7 @@
 """What a GPU can do by its datasheet: `gpus.csv`, in which each row names its source.
 
 Rates are dense (without sparsity), links are one way. A rate of 0 is one that the GPU does not have or nobody states.
+Memory is in GiB as the driver reports it, less than the name says where error correction takes a part of it (GDDR).
 """
 
 from __future__ import annotations
