@@ -28,6 +28,7 @@ from mlcd.planners.serve.llm.effects import Rows
 from mlcd.planners.serve.llm.gpus import Gpu, gpu_named
 from mlcd.planners.serve.llm.law import LoadPoint, Terms, terms_of
 from mlcd.planners.serve.llm.learning import DEGREES, LoadTest, learn
+from mlcd.planners.serve.llm.memory import chances_to_fit
 from mlcd.planners.serve.llm.nouns import LanguageModel
 from mlcd.planners.serve.llm.prior import Prior, SharedEffects, TimePrior, shared_effects, shipped_prior
 from mlcd.planners.serve.llm.recording import load_tests
@@ -87,7 +88,8 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
     figures = _figures(table, tpot, ttft, levels, count, rng)
     rate = table.requests * table.terms.tokens_out / figures[Figure.P50]
     rate[:, loads] = [level.rate for level in levels]
-    return _best_levels(table, rate, figures, service_of(job).caps, _runs(space, history), len(space))
+    runs = _runs(knowledge, language_of(job), space, history, count, rng)
+    return _best_levels(table, rate, figures, service_of(job).caps, runs, len(space))
 
 
 def language_of(job: Job) -> LanguageModel:
@@ -251,11 +253,17 @@ def _best_levels(
     )
 
 
-def _runs(space: Space, history: History) -> NDArray[np.bool_]:
-    """Which configurations may run: all but those that failed."""
-    runs = np.ones(len(space), bool)
+def _runs(
+    knowledge: Knowledge, language: LanguageModel, space: Space, history: History, count: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Which configurations run in each sample: by the memory model, unless a recording has only what ran."""
+    runs = np.ones((count, len(space)), bool)
+    if not knowledge.models and language.architecture is not None:
+        prompts, own = language.prompts, knowledge.resources.get("gpu")
+        context = prompts.input_tokens + prompts.output_tokens
+        runs &= rng.random((count, 1)) < chances_to_fit(language.architecture, space, history, context, own)
     good = {m.configuration for m in history.good}
     for m in history.measurements:
         if not m.ok and not m.outcome.is_bad_luck and m.configuration not in good and m.configuration in space.index:
-            runs[space.index[m.configuration]] = False
+            runs[:, space.index[m.configuration]] = False
     return runs

@@ -71,14 +71,14 @@ class Rows:
     @cached_property
     def own(self) -> Mapping[str, Group]:
         """The effects of a model, but for the bend."""
-        at = [point.deployment for point in self.points]
+        at, gpus = [point.deployment for point in self.points], [point.gpu.name for point in self.points]
         workload = [(point.prompts.input_tokens, point.prompts.output_tokens) for point in self.points]
         log_gpus = np.log([float(each.worker_gpus) for each in at]) - MIDDLE_LOG_GPUS
-        stacks = [(*stack_of(each), each.mode) for each in at]
+        stacks = [(*stack_of(point), point.deployment.mode) for point in self.points]
         return {
             "model": Group(self._ids(self.models)),
             "engine": Group(self._ids(self.models, [each.engine for each in at])),
-            "gpu": Group(self._ids(self.models, [each.gpu for each in at])),
+            "gpu": Group(self._ids(self.models, gpus)),
             "precision": Group(self._ids(self.models, [each.precision for each in at])),
             "stack": Group(self._ids(self.models, stacks)),
             "split": Group(self._ids(self.models, [(each.engine, *_split(each)) for each in at])),
@@ -92,7 +92,7 @@ class Rows:
     @cached_property
     def deployments(self) -> NDArray[np.int_]:
         """Which deployment of which model each row is of."""
-        return self._ids(self.models, [_without_load(point.deployment) for point in self.points])
+        return self._ids(self.models, [_without_load(point) for point in self.points])
 
     @cached_property
     def bends(self) -> NDArray[np.int_]:
@@ -147,7 +147,7 @@ def shared_names(point: LoadPoint) -> dict[str, str]:
     return {
         "all": "all",
         "engines": f"engine {at.engine}",
-        "stacks": "stack " + " ".join(stack_of(at)),
+        "stacks": "stack " + " ".join(stack_of(point)),
         "parallelism": f"parallelism {at.engine} " + " ".join(map(str, _split(at))),
     }
 
@@ -165,14 +165,15 @@ def _split(at: Deployment) -> tuple[int, int, int, str]:
     return at.tp, at.dp, at.ep, at.mode
 
 
-def stack_of(at: Deployment) -> tuple[str, str, str]:
+def stack_of(point: LoadPoint) -> tuple[str, str, str]:
     """Engine, GPU and precision."""
-    return at.engine, at.gpu, at.precision
+    return point.deployment.engine, point.gpu.name, point.deployment.precision
 
 
-def _without_load(at: Deployment) -> tuple[Hashable, ...]:
+def _without_load(point: LoadPoint) -> tuple[Hashable, ...]:
+    at = point.deployment
     workers = (at.decode_workers, at.prefill_workers, at.prefill_tp, at.prefill_dp, at.prefill_ep)
-    return (*stack_of(at), at.mode, at.tp, at.pp, at.dp, at.ep, *workers, at.threads, *_unknown_knobs(at).items())
+    return (*stack_of(point), at.mode, at.tp, at.pp, at.dp, at.ep, *workers, at.threads, *_unknown_knobs(at).items())
 
 
 def _unknown_knobs(at: Deployment) -> dict[str, Hashable]:

@@ -63,9 +63,9 @@ class Gpu:
 
 def gpu_named(name: str, own: Mapping[str, Mapping[str, float]] | None = None) -> Gpu:
     """The GPU of that name or alias. `own`: numbers by name that come first, such as those of a recording."""
-    if own and name in own:
-        return Gpu.of(name, own[name])
     found = known_gpus().get(_plain(name))
+    if own and name in own:
+        return Gpu.of(found.name if found else name, own[name])
     if found is None:
         raise UnknownName("GPU", name, [*(own or {}), *dict.fromkeys(gpu.name for gpu in known_gpus().values())])
     return found

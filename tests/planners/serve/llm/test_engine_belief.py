@@ -1,0 +1,225 @@
+"""The belief about deployments: it learns what a made world is made of, and agrees with its trials."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.errors import UserError
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish
+from mlcd.planners.serve.grey_box import GreyBox, worths_of
+from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge, Same
+from mlcd.planners.serve.llm.belief import draw, drawn_times, table_of
+from mlcd.planners.serve.llm.deployment import Deployment
+from mlcd.planners.serve.llm.effects import Rows
+from mlcd.planners.serve.llm.gpus import gpu_named
+from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, LoadPoint, terms_of
+from mlcd.planners.serve.llm.learning import LoadTest, learn
+from mlcd.planners.serve.llm.nouns import Architecture, Engine, LanguageModel, Prompts
+from mlcd.planners.serve.llm.prior import Prior, read_prior, shared_effects, shipped_prior, written_prior
+from mlcd.planners.serve.model_facts import ModelFacts
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, Level, Served, ServerSettings, ServingTask
+
+SMALL = Architecture(8.03, 8.03, 32, 4096, 32, 8, 128, 128256, 131072, 14336, 32, full_layers=32)
+LARGE = Architecture(70.6, 70.6, 80, 8192, 64, 8, 128, 128256, 131072, 28672, 80, full_layers=80)
+ENGINES = {"fast": 0.0, "slow": 0.4}
+PROMPTS = Prompts(1024, 256)
+NOTHING_SEEN = Knowledge(Kind.ENGINES, Anatomy(()), ())
+
+
+@cache
+def made_tests() -> tuple[LoadTest, ...]:
+    """Four models in a world of the law, where one engine takes 1.5 times as long as the other."""
+    rng = np.random.default_rng(0)
+    points, names, levels = [], [], []
+    middle = replace(SMALL, layers=48, params_b=12, active_b=12)
+    for k, sizes in enumerate((SMALL, LARGE, middle, replace(LARGE, layers=60))):
+        for engine, level in ENGINES.items():
+            for tp in (2, 4, 8):
+                for requests in (1, 4, 16, 64):
+                    at = Deployment(gpu="H100", gpus=tp, tp=tp, engine=engine)
+                    points.append(LoadPoint(sizes, at, gpu_named("H100"), PROMPTS, requests))
+                    names.append(f"model {k}")
+                    levels.append(level + 0.1 * k)
+    terms = terms_of(points)
+    tpot = terms.log_tpot(np.array(list(TPOT_TERMS.values()))) + levels
+    ttft = terms.log_ttft(np.array(list(TTFT_TERMS.values())), np.exp(tpot)) + levels
+    tpot, ttft = (np.exp(each + 0.02 * rng.standard_normal(len(points))) for each in (tpot, ttft))
+    return tuple(map(LoadTest, names, points, ttft.tolist(), tpot.tolist()))
+
+
+@cache
+def made_prior() -> Prior:
+    return learn(made_tests())
+
+
+def space(*knobs: dict[str, str | int]) -> Space:
+    settings = [ServerSettings(tuple(each.items())) for each in knobs]
+    gpus = [int(each.get("gpus", 1)) for each in knobs]
+    offers = [Offer(f"{n} x H100", 7.0 * n, vcpus=1, memory_gb=1) for n in gpus]
+    return Space(tuple(Choice(offer, settings=(setting,)) for offer, setting in zip(offers, settings, strict=True)))
+
+
+TENSOR = space(*({"gpu": "H100", "gpus": n, "tp": n, "precision": p} for n in (1, 2, 4, 8) for p in ("bf16", "fp8")))
+
+
+def job(*caps: Cap, sweep: tuple[int, ...] = (1, 4, 16, 64), sizes: Architecture | None = SMALL) -> Job:
+    language = LanguageModel(Engine("vllm"), sizes, PROMPTS, sweep)
+    task = ServingTask(ModelFacts("small"), caps, counted=Counted.TOKENS, language=language)
+    return Job("small", 0.0, Goal(Objective.PER_DOLLAR), ask=task, search=Search("grey-box", trials=6))
+
+
+def sweep_of(i: int, tpot_s: float = 0.02, ttft_s: float = 0.3) -> Measurement:
+    """A trial with times of 20 and 300 ms at one request at once, and half as much again for each fourfold load."""
+    levels = []
+    for k, requests in enumerate((1, 4, 16, 64)):
+        slower = 1.5**k
+        figures = {Figure.TPOT_P50: tpot_s * slower, Figure.TTFT_P50: ttft_s * slower}
+        rate = requests * 256 / (ttft_s * slower + 255 * tpot_s * slower)
+        levels.append(Level(requests, rate, 0.02, figures, figures))
+    best = levels[-1]
+    return Measurement(
+        TENSOR.configurations[i], Outcome.OK, 60.0, 0.1, best.rate, 0.02,
+        evidence=Served(best.figures, best.high, levels=tuple(levels)),
+    )  # fmt: skip
+
+
+def test_learning_finds_the_slow_engine():
+    prior = made_prior().tpot
+    effect = dict(zip(prior.names, prior.mean, strict=True))
+    shift = effect["engine slow"] - effect["engine fast"]
+    stacks = effect["stack slow H100 bf16"] - effect["stack fast H100 bf16"]
+    slow, fast = ([effect[f"parallelism {engine} {tp} 1 1 agg"] for tp in (2, 4, 8)] for engine in ("slow", "fast"))
+    splits = np.mean(slow) - np.mean(fast)
+    assert shift + stacks + splits == pytest.approx(0.4, abs=0.03)
+
+
+def test_a_model_left_out_is_told_by_the_others():
+    tests = made_tests()
+    prior = learn([test for test in tests if test.model != "model 1"])
+    left_out = [test for test in tests if test.model == "model 1"]
+    rows, terms = Rows([test.point for test in left_out], [""] * len(left_out)), terms_of([t.point for t in left_out])
+    effects = shared_effects(prior.tpot, terms, rows, prior.systems, of_tpot=True)
+    told = terms.log_tpot(prior.tpot.coefficients) + effects.middle
+    errors = told - np.log([test.tpot_s for test in left_out])
+    assert np.abs(errors).max() < 0.25
+    assert np.abs(errors - errors.mean()).max() < 0.1  # but for the model's own level
+
+
+def test_a_prior_is_the_same_after_it_was_written():
+    again = read_prior(written_prior(made_prior(), "made"))
+    assert again.systems == made_prior().systems
+    assert again.tpot.names == made_prior().tpot.names
+    np.testing.assert_allclose(again.ttft.covariance, made_prior().ttft.covariance, atol=1e-6)
+    np.testing.assert_allclose(again.tpot.coefficients, made_prior().tpot.coefficients, rtol=1e-3)
+
+
+def test_the_shipped_prior_expects_what_is_usual_of_a_known_model():
+    """Llama 8B in bf16 reads 15 GB a token: at least 4.5 ms on an H100; engines take 6 to 10 ms."""
+    table = table_of(Same(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
+    samples = drawn_times(table, table.tpot, np.array([], int), [], 400, np.random.default_rng(0))
+    one_gpu_one_request = np.median(samples[:, table.at[0, 1]])
+    assert 0.0045 < one_gpu_one_request < 0.012
+    assert shipped_prior().systems  # and it has seen GPUs
+
+
+def test_draws_agree_with_trials_where_they_were_made_and_come_nearer_elsewhere():
+    table = table_of(Same(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
+    rows = np.array([table.at[0, 1], table.at[0, 16]])
+    seconds = [0.02, 0.05]
+    before = np.log(drawn_times(table, table.tpot, np.array([], int), [], 400, np.random.default_rng(0)))
+    after = np.log(drawn_times(table, table.tpot, rows, seconds, 400, np.random.default_rng(0)))
+    np.testing.assert_allclose(np.exp(after[:, rows]), np.tile(seconds, (400, 1)))
+    between = table.at[0, 4]
+    assert after[:, between].std() < before[:, between].std() / 2
+    assert np.log(0.02) < np.median(after[:, between]) < np.log(0.05)
+
+
+def test_moved_samples_have_the_mean_of_the_closed_form():
+    """Matheron's rule against the Gaussian formula, without Student's tails on the trial itself."""
+    table = table_of(Same(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
+    times, rows = table.ttft, np.array([table.at[2, 4]])
+    middle, spread = times.law + times.shared.middle, times.shared.spread
+    every = np.arange(len(middle))
+    whole = spread @ spread.T + table.rows.own_covariance(times.prior.variances, every, every)
+    shown = float(np.exp(middle[rows[0]] + 0.1))  # near enough to be trusted in full
+    exact = middle + whole[:, rows[0]] / (whole[rows[0], rows[0]] + times.prior.noise) * 0.1
+    samples = np.log(drawn_times(table, times, rows, [shown], 6_000, np.random.default_rng(1)))
+    others = np.delete(every, rows)
+    np.testing.assert_allclose(np.median(samples, axis=0)[others], exact[others], atol=0.06)
+
+
+def test_a_configuration_is_worth_its_best_level_that_keeps_the_caps():
+    history = History((sweep_of(0),))
+    free = draw(NOTHING_SEEN, job(), TENSOR, history, 32, np.random.default_rng(0))
+    tight = draw(NOTHING_SEEN, job(Cap(Figure.TPOT_P50, 0.035)), TENSOR, history, 32, np.random.default_rng(0))
+    levels = history.measurements[0].evidence.levels  # type: ignore[union-attr]
+    assert free.rate[:, 0] == pytest.approx(levels[-1].rate)
+    assert tight.rate[:, 0] == pytest.approx(levels[1].rate)  # 30 ms with 4 requests at once, 45 ms with 16
+    assert (tight.figures[Figure.TPOT_P50][:, 0] <= 0.035).all()
+
+
+def test_what_failed_is_not_expected_to_run_and_bad_luck_says_nothing():
+    failed = Measurement(TENSOR.configurations[0], Outcome.FAILED, 60.0, 0.1)
+    unlucky = Measurement(TENSOR.configurations[1], Outcome.PREEMPTED, 60.0, 0.1)
+    rate = draw(NOTHING_SEEN, job(), TENSOR, History((failed, unlucky)), 16, np.random.default_rng(0)).rate
+    assert (rate[:, 0] == 0).all()
+    assert (rate[:, 1] > 0).all()
+
+
+def test_out_of_memory_excludes_what_needs_more_of_a_gpu():
+    with_fp8_on_one_gpu = Measurement(TENSOR.configurations[1], Outcome.OUT_OF_MEMORY, 60.0, 0.1)
+    rate = draw(NOTHING_SEEN, job(), TENSOR, History((with_fp8_on_one_gpu,)), 16, np.random.default_rng(0)).rate
+    assert (rate[:, [0, 1]] == 0).all()  # with bf16 it needs twice as much
+    assert (rate[:, -1] > 0).any()
+
+
+def test_a_processor_that_nobody_was_seen_on_is_outside_and_wide():
+    cpu = space(*({"threads": n, "precision": "bf16", "eager": e} for n in (1, 2) for e in ("eager", "compiled")))
+    draws = draw(NOTHING_SEEN, job(), cpu, History(), 200, np.random.default_rng(0))
+    on_gpu = draw(NOTHING_SEEN, job(), TENSOR, History(), 200, np.random.default_rng(0))
+    assert draws.outside == 1.0
+    assert on_gpu.outside == 0.0
+    assert np.log(draws.rate).std(axis=0).min() > 1.5 * np.log(on_gpu.rate).std(axis=0).max()
+
+
+def test_a_knob_that_the_law_does_not_know_is_learned_from_trials():
+    made = space(*({"gpu": "H100", "threads_per_worker": n, "graph": g} for n in (1, 2, 4) for g in ("on", "off")))
+    table = table_of(Same(NOTHING_SEEN, made), job().ask.language)  # type: ignore[union-attr]
+    rows = np.array([table.at[i, 16] for i in (0, 1, 2, 3)])
+    seconds = [0.010, 0.020, 0.010, 0.020]  # graphs off take twice as long
+    after = drawn_times(table, table.tpot, rows, seconds, 400, np.random.default_rng(0))
+    on, off = (float(np.median(after[:, table.at[i, 16]])) for i in (4, 5))
+    assert off / on > 1.4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_finds_a_good_deployment_of_a_made_world(seed: int):
+    """Each sample of the belief is a world; the search is played in it, and four trials of eight are enough."""
+    caps = (Cap(Figure.TPOT_P50, 0.03), Cap(Figure.TTFT_P50, 1.0))
+    asked, history = job(*caps, sweep=(16,)), History()
+    world = draw(NOTHING_SEEN, asked, TENSOR, history, 1, np.random.default_rng(seed))
+    worths = worths_of(asked, TENSOR, world)[0]
+    for _ in range(4):
+        step = GreyBox(NOTHING_SEEN, seed).next_step(asked, TENSOR, history)
+        if isinstance(step, Finish):
+            break
+        at = TENSOR.index[step.configuration]
+        figures = {figure: float(each[0, at]) for figure, each in world.figures.items()}
+        level = Level(16, float(world.rate[0, at]), 0.0, figures, figures)
+        evidence = Served(figures, figures, levels=(level,))
+        trial = Measurement(step.configuration, Outcome.OK, 60.0, 0.1, level.rate, evidence=evidence)
+        history = History((*history.measurements, trial))
+    assert max(worths[TENSOR.index[m.configuration]] for m in history.measurements) >= 0.8 * worths.max()
+
+
+def test_a_model_of_unknown_sizes_is_the_users_to_tell():
+    with pytest.raises(UserError, match=r"config\.json"):
+        draw(NOTHING_SEEN, job(sizes=None), TENSOR, History(), 4, np.random.default_rng(0))
