@@ -15,6 +15,7 @@ from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
 from mlcd.planners.serve.llm.nouns import Architecture, Prompts
+from mlcd.planners.serve.llm.recording import language_model
 from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
 from mlcd.planners.serve.nouns import Cap, Figure, Knobs, KnobTable, ServerSettings, ServingTask
 from mlcd.planners.serve.space import serving_space
@@ -85,7 +86,8 @@ class World:
         seed: int = 0,
     ) -> Job:
         """To serve the unseen model."""
-        service = ServingTask(self.unseen.facts, caps, min_rate)
+        facts = self.unseen.facts
+        service = ServingTask(facts, caps, min_rate, language=language_model(facts))
         search = Search(seed=seed, trials=trials)
         return Job(UNSEEN, 1.0, goal or Goal(Objective.PER_DOLLAR), search=search, ask=service)
 
