@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,42 @@ def test_what_is_not_installed_is_refused_with_what_to_install(mlcd: Mlcd, tmp_p
     answer = mlcd("bench", "serve", write_engines(tmp_path), "--method", "aiconfigurator")
     assert answer.code == 2
     assert answer.err.strip() == "mlcd: aiconfigurator is not installed: pip install 'mlcd[aiconfigurator]'"
+
+
+FAKE = """
+from types import SimpleNamespace
+
+def cli_estimate(model_path, system_name, *, batch_size, tp_size, **rest):
+    if model_path != "maker/tiny" or system_name == "l4":
+        raise RuntimeError("no data of that")
+    return SimpleNamespace(ttft=10.0, tpot=20.0 if batch_size == 8 else 400.0)
+"""
+"""In place of NVIDIA's package: it knows one model, on one kind of GPU."""
+
+
+@pytest.fixture
+def fake_aiconfigurator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if aiconfigurator.is_installed():
+        pytest.skip("aiconfigurator itself is installed here")
+    for file, text in {
+        "aiconfigurator/__init__.py": "",
+        "aiconfigurator/cli/__init__.py": "",
+        "aiconfigurator/cli/api.py": FAKE,
+        "aiconfigurator_core/__init__.py": "",
+        "aiconfigurator_core/model_configs/maker--tiny_config.json": "{}",
+    }.items():
+        (tmp_path / "packages" / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "packages" / file).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    yield
+    for name in [each for each in sys.modules if each.startswith("aiconfigurator")]:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("fake_aiconfigurator")
+def test_aiconfigurators_order_is_followed_and_what_it_does_not_know_comes_last(tmp_path: Path) -> None:
+    folder = read_engines(write_engines(tmp_path / "recorded"))
+    problem = engine_problems(folder, ["tiny"], 6, one_by_one=True)[0]
+    rows = [trial["row"] for trial in play_engines(problem, "aiconfigurator", 0, 0.0).trials]
+    assert rows[0] == 6, "the H100 with 8 requests at once: fastest by far"
+    assert set(rows[3:]) == {2, 3, 4}, "the L4, of which it has no data"

@@ -1,18 +1,37 @@
-"""NVIDIA's aiconfigurator: deployments in the order of its own estimates (`pip install 'mlcd[aiconfigurator]'`)."""
+"""NVIDIA's aiconfigurator: deployments in the order of its own estimates (`pip install 'mlcd[aiconfigurator]'`).
+
+It looks up times of kernels that were measured on each GPU, and composes them. It knows the models whose configs it
+ships; a model of a recording is one of these if it has the same name. What it cannot estimate comes last. An estimate
+takes a second or two, so each is made once.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
+from math import inf
 
-from mlcd.core.configuration import Space
+from mlcd.core.configuration import Configuration, Space
 from mlcd.core.errors import UserError
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.core.strategy import Step
-from mlcd.planners.serve.known_models import Knowledge
+from mlcd.core.strategy import Probe, Step
+from mlcd.planners.serve.known_models import Cell, Knowledge
+from mlcd.planners.serve.llm.deployment import Deployment, deployment_of
+from mlcd.planners.serve.llm.nouns import Architecture, Prompts
+from mlcd.planners.serve.nouns import Figure, service_of
+from mlcd_bench.baselines.serve.candidates import over, untried
+from mlcd_bench.baselines.serve.popular import best_then_cheapest
+from mlcd_bench.baselines.serve.roofline import scores
 
 NAME = "aiconfigurator"
+KEPT = 4_096
+MODES = {"bf16": "bfloat16", "fp8": "fp8", "fp4": "nvfp4"}
+EXPERT_MODES = {**MODES, "fp8": "fp8_block"}
+"""Its names of precisions, of dense models and of those with experts."""
+UNKNOWN = Cell(1e-9, {Figure.TTFT_P50: inf, Figure.TPOT_P50: inf})
+"""Of what it cannot estimate."""
 
 
 def is_installed() -> bool:
@@ -33,5 +52,94 @@ class Aiconfigurator:
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """Refused where it is not installed."""
-        raise not_installed()
+        """The best of what is left that should keep the caps; else the one that should come closest."""
+        if not is_installed():
+            raise not_installed()
+        open_ = untried(job, space, history)
+        if (end := over(job, history, open_)) is not None:
+            return end
+        cells = [_forecast(job, configuration) for configuration in space.configurations]
+        pick = best_then_cheapest(scores(job, space, cells), space, open_)
+        return Probe(space.configurations[pick], f"the best that is left by {NAME}")
+
+
+def _forecast(job: Job, configuration: Configuration) -> Cell:
+    task = service_of(job)
+    if task.language is None or task.language.architecture is None:
+        raise UserError(f"{NAME} needs the sizes of a language model, and those of {job.name} are not known")
+    sizes = task.language.architecture
+    deployment, prompts = deployment_of(configuration, task.language.engine.name), task.language.prompts
+    if deployment.concurrency:
+        return _level(task.model.name, sizes, deployment, prompts, deployment.concurrency)
+    sweep = deployment.sweep or task.language.sweep
+    return Cell(0.0, {}, levels={at: _level(task.model.name, sizes, deployment, prompts, at) for at in sweep})
+
+
+@lru_cache(KEPT)
+def _level(model: str, sizes: Architecture, deployment: Deployment, prompts: Prompts, concurrency: int) -> Cell:
+    """What it expects with so many requests at once in the whole deployment."""
+    from aiconfigurator.cli.api import cli_estimate  # type: ignore[import-not-found]
+
+    in_worker = max(1, round(concurrency / deployment.decode_workers / deployment.dp))
+    try:
+        found = cli_estimate(
+            _path(model),
+            deployment.gpu,
+            backend_name=deployment.engine,
+            isl=prompts.input_tokens,
+            osl=prompts.output_tokens,
+            database_mode="HYBRID",
+            **_precision(sizes, deployment.precision),
+            **(_split(deployment, in_worker) if deployment.split else _whole(deployment, in_worker)),
+        )
+    except Exception:  # whatever it is that it does not know, from a kernel to a precision
+        return UNKNOWN
+    ttft_s, tpot_s = float(found.ttft) / 1_000, float(found.tpot) / 1_000
+    answer_s = ttft_s + (prompts.output_tokens - 1) * tpot_s
+    return Cell(concurrency * prompts.output_tokens / answer_s, {Figure.TTFT_P50: ttft_s, Figure.TPOT_P50: tpot_s})
+
+
+def _precision(sizes: Architecture, precision: str) -> dict[str, object]:
+    """What it is told of precision: nothing of a model that is published in one of its own."""
+    if sizes.expert_bits:
+        return {}
+    if not sizes.experts:
+        return {"gemm_quant_mode": MODES.get(precision)}
+    return {"gemm_quant_mode": EXPERT_MODES.get(precision), "moe_quant_mode": EXPERT_MODES.get(precision)}
+
+
+def _whole(deployment: Deployment, batch: int) -> dict[str, object]:
+    return {
+        "batch_size": batch,
+        "tp_size": deployment.tp,
+        "pp_size": deployment.pp,
+        "attention_dp_size": deployment.dp,
+        "moe_ep_size": deployment.ep,
+    }
+
+
+def _split(deployment: Deployment, batch: int) -> dict[str, object]:
+    return {
+        "mode": "disagg",
+        "decode_batch_size": batch,
+        "decode_num_workers": deployment.decode_workers,
+        "decode_tp_size": deployment.tp,
+        "decode_attention_dp_size": deployment.dp,
+        "decode_moe_ep_size": deployment.ep,
+        "prefill_batch_size": 1,
+        "prefill_num_workers": deployment.prefill_workers,
+        "prefill_tp_size": deployment.prefill_tp,
+        "prefill_attention_dp_size": deployment.prefill_dp,
+        "prefill_moe_ep_size": deployment.prefill_ep,
+    }
+
+
+@lru_cache(KEPT)
+def _path(model: str) -> str:
+    """The full name of a model that it ships a config of."""
+    from importlib.resources import files
+
+    named = (each.name for each in (files(f"{NAME}_core") / "model_configs").iterdir())
+    paths = sorted(each.removesuffix("_config.json").replace("--", "/") for each in named)
+    own = model.lower()
+    return next((path for path in paths if path.partition("/")[2].lower().removeprefix("meta-") == own), model)
