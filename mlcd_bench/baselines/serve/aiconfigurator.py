@@ -7,6 +7,7 @@ takes a second or two, so each is made once.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -78,6 +79,8 @@ def _forecast(job: Job, configuration: Configuration) -> Cell:
 @lru_cache(KEPT)
 def _level(model: str, sizes: Architecture, deployment: Deployment, prompts: Prompts, concurrency: int) -> Cell:
     """What it expects with so many requests at once in the whole deployment."""
+    logging.getLogger(NAME).setLevel(logging.ERROR)  # it tells of each table that it reads
+    logging.getLogger(f"{NAME}_core").setLevel(logging.ERROR)
     from aiconfigurator.cli.api import cli_estimate  # type: ignore[import-not-found]
 
     in_worker = max(1, round(concurrency / deployment.decode_workers / deployment.dp))
