@@ -39,7 +39,14 @@ def serving_job(
     search = Search(chosen.get("method") or METHOD, seed=chosen.get("seed") or 0, trials=chosen.get("trials") or TRIALS)
     search = with_probe_limits(search, chosen)
     goal = new_goal(Goal(Objective.PER_DOLLAR), chosen)
-    return Job(facts.name, 0.0, goal, search=search, on=on, ask=service)
+    return Job(facts.name, 0.0, goal, search=search, on=on, ask=_with_recorded_sizes(service))
+
+
+def _with_recorded_sizes(service: ServingTask) -> ServingTask:
+    """With the sizes and the requests of a language model that a recording knows."""
+    from mlcd.planners.serve.llm.recording import language_model
+
+    return service if service.language is not None else replace(service, language=language_model(service.model))
 
 
 def recorded_model(model: str, folder: Path) -> tuple[ModelFacts, Counted]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlcd_fixtures.recorded_services import write_device, write_engines
@@ -62,6 +65,14 @@ def test_a_sweep_has_every_level_of_its_deployment(tmp_path: Path) -> None:
     assert cell.rate == max(level.rate for level in cell.levels.values())
     tests = [dict(load_tests(folder.model("small"))) for folder in (points, sweeps)]
     assert {frozenset(knobs) for knobs in tests[0]} == {frozenset(knobs) for knobs in tests[1]}
+
+
+def test_a_recorded_workload_is_served_under_caps_on_its_tokens(mlcd: Callable[..., Any], tmp_path: Path) -> None:
+    on = f"recorded:{write_engines(tmp_path / 'recorded')}"
+    words = ("--on", on, "--ttft-p50", "1s", "--tpot-p50", "30ms", "--trials", "6", "-o", "json")
+    chosen = mlcd("serve", "tiny@1024/128", *words).document["decision"]["configuration"]
+    assert {"h100_sxm", "64"} <= set(re.findall(r"\w+", str(chosen))), "an L4 is too slow with 64 at once"
+    assert mlcd("serve", "tiny", *words).code == 2
 
 
 @pytest.mark.parametrize(
