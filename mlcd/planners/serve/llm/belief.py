@@ -30,7 +30,14 @@ from mlcd.planners.serve.llm.law import LoadPoint, Terms, terms_of
 from mlcd.planners.serve.llm.learning import DEGREES, LoadTest, learn
 from mlcd.planners.serve.llm.memory import chances_to_fit
 from mlcd.planners.serve.llm.nouns import LanguageModel
-from mlcd.planners.serve.llm.prior import Prior, SharedEffects, TimePrior, shared_effects, shipped_prior
+from mlcd.planners.serve.llm.prior import (
+    Prior,
+    SharedEffects,
+    TimePrior,
+    shared_effects,
+    shipped_prior,
+    unlearned_prior,
+)
 from mlcd.planners.serve.llm.recording import load_tests
 from mlcd.planners.serve.nouns import Cap, Figure, Level, served_by, service_of
 
@@ -106,7 +113,7 @@ def language_of(job: Job) -> LanguageModel:
 def table_of(of: Same, language: LanguageModel) -> Table:
     """The load points of a space, with what is believed of each before any trial."""
     knowledge, space = of.things
-    prior = learned_prior(Same(knowledge)) if knowledge.models else shipped_prior()
+    prior = prior_of(knowledge)
     points, configuration = [], []
     for i, each in enumerate(space.configurations):
         for point in load_points(knowledge, each, language):
@@ -125,6 +132,13 @@ def table_of(of: Same, language: LanguageModel) -> Table:
         Times(ttft_law, shared_effects(prior.ttft, terms, rows, prior.systems, of_tpot=False), prior.ttft),
         float(np.mean([point.gpu.name not in prior.systems for point in points])),
     )
+
+
+def prior_of(knowledge: Knowledge) -> Prior:
+    """What its models teach; nothing, of a recording in which none was seen; without a recording, all that ships."""
+    if knowledge.models:
+        return learned_prior(Same(knowledge))
+    return unlearned_prior() if knowledge.source else shipped_prior()
 
 
 @lru_cache(maxsize=16)

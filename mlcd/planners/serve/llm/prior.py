@@ -15,14 +15,17 @@ from typing import Any
 import numpy as np
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.serve.llm.effects import Rows, shared_names, term_shares
-from mlcd.planners.serve.llm.law import Terms
+from mlcd.planners.serve.llm.effects import OWN, SHARED, Rows, shared_names, term_shares
+from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, Terms
 
 FILE = "prior.json"
 UNSEEN_SD = 1.0
 """The level of a GPU, or of a CPU, that nobody was seen on: its datasheet alone is known."""
 UNSEEN_TERMS_SD = 0.5
 """There, each group of the law's terms may err by as much besides."""
+
+UNLEARNED_SD, UNLEARNED_NOISE = 0.15, 0.05
+"""Of each kind of effect, and of what is left, where no model was seen."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,18 @@ def shared_columns(
         for name, share in term_shares(terms.tpot, coefficients).items():
             columns[name], kinds[name] = share, "terms"
     return columns, kinds
+
+
+@cache
+def unlearned_prior() -> Prior:
+    """Before any model was seen: the textbook, and wide effects."""
+    variances = dict.fromkeys((*SHARED, *OWN), UNLEARNED_SD**2)
+    none = np.zeros(0)
+
+    def of(terms: Mapping[str, float]) -> TimePrior:
+        return TimePrior(np.array(list(terms.values())), (), none, none.reshape(0, 0), variances, UNLEARNED_NOISE**2)
+
+    return Prior(of(TPOT_TERMS), of(TTFT_TERMS), frozenset())
 
 
 @cache

@@ -223,3 +223,11 @@ def test_the_search_finds_a_good_deployment_of_a_made_world(seed: int):
 def test_a_model_of_unknown_sizes_is_the_users_to_tell():
     with pytest.raises(UserError, match=r"config\.json"):
         draw(NOTHING_SEEN, job(sizes=None), TENSOR, History(), 4, np.random.default_rng(0))
+
+
+def test_a_recording_in_which_no_model_was_seen_teaches_nothing_and_is_not_filled_in_from_what_ships():
+    emptied = replace(NOTHING_SEEN, source="some recording")
+    draws = draw(emptied, job(), TENSOR, History(), 200, np.random.default_rng(0))
+    known = draw(NOTHING_SEEN, job(), TENSOR, History(), 200, np.random.default_rng(0))
+    assert draws.outside == 1.0
+    assert np.log(draws.rate[:, -1]).std() > 2 * np.log(known.rate[:, -1]).std()
