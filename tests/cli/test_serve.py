@@ -58,6 +58,24 @@ def test_what_if_answers_from_stored_trials(mlcd: Mlcd, recorded: str) -> None:
     assert loose.document["decision"]["configuration"] is not None
 
 
+def test_what_if_refuses_a_cap_on_what_no_trial_measured(mlcd: Mlcd, recorded: str) -> None:
+    mlcd("serve", "net_a", "--on", recorded, "--trials", "2", "--method", "random")
+    answer = mlcd("what-if", "last", "--ttft-p95", "200ms")
+    assert answer.code == 2
+    assert (
+        answer.err.strip()
+        == "mlcd: --ttft-p95: net_a can be held to --latency-p50, --latency-p95 and --latency-p99 only"
+    )
+
+
+def test_an_infeasible_run_is_not_told_to_raise_a_budget(mlcd: Mlcd, recorded: str) -> None:
+    mlcd("serve", "net_a", "--on", recorded, "--latency-p95", "0.1ms", "--trials", "1")
+    answer = mlcd("resume", "last")
+    assert answer.code == 2
+    assert "nothing that was tried keeps p95 <= 0.1 ms" in answer.err
+    assert "--budget" not in answer.err
+
+
 def test_caps_of_a_service_mean_nothing_to_a_training_run(mlcd: Mlcd, write_job: Callable[..., Path]) -> None:
     mlcd("train", write_job(), "-y")
     answer = mlcd("what-if", "last", "--latency-p95", "5ms")
@@ -91,6 +109,12 @@ def test_a_service_is_exported_and_not_launched(mlcd: Mlcd, recorded: str) -> No
             ["net_a", "--latency-p95", "20"],
             "'20': expected a latency, such as 30ms or 1.5s (a number alone has no unit)",
         ),
+        (
+            ["net_a", "--ttft-p95", "200ms"],
+            "--ttft-p95: net_a can be held to --latency-p50, --latency-p95 and --latency-p99 only",
+        ),
+        (["net_a", "--tpot-p50", "20ms"], "--tpot-p50: net_a can be held to"),
+        (["net_a", "--itl-p95", "20ms"], "--itl-p95: net_a can be held to"),
         (["net_a", "--min-rps", "0"], "min-rps"),
         (["net_a", "--method", "magic"], "magic"),
         (["net_a", "--knobs", "nowhere.yaml"], "nowhere.yaml: no such file"),
@@ -137,6 +161,19 @@ def test_knobs_that_contradict_the_machine_or_the_model_are_one_line(
     answer = mlcd("serve", tmp_path / "fixed.onnx", "--knobs", tmp_path / "knobs.yaml")
     assert answer.code == 2
     assert told in answer.err
+    assert mlcd("runs", "-o", "json").document["runs"] == []
+
+
+@pytest.mark.parametrize("figure", ["ttft", "tpot", "itl"])
+def test_an_onnx_model_cannot_be_held_to_times_of_tokens(mlcd: Mlcd, tmp_path: Path, figure: str) -> None:
+    pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
+    from mlcd_bench.learn.zoo import cnn
+
+    (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
+    answer = mlcd("serve", tmp_path / "net.onnx", f"--{figure}-p95", "20ms", "--trials", "1")
+    assert answer.code == 2
+    assert f"--{figure}-p95: net can be held to --latency-p50, --latency-p95 and --latency-p99 only" in answer.err
+    assert len(answer.err.strip().splitlines()) == 1
     assert mlcd("runs", "-o", "json").document["runs"] == []
 
 

@@ -48,6 +48,7 @@ from mlcd.reports.serve.words import (
 )
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
+from mlcd.reports.view.view import view_of
 
 TIGHT = replace(JOB, ask=replace(SERVICE, caps=(Cap(Figure.P95, 0.002),)))
 HALF_KEPT = replace(JOB, ask=replace(SERVICE, caps=(Cap(Figure.P95, 0.0127),)))
@@ -204,6 +205,18 @@ def test_where_nothing_keeps_the_cap_the_closest_is_named_with_its_figure() -> N
     said = decision_sentence(story.decision, story.job, story.search)
     assert said.startswith("none of 6 configurations tried keeps p95 <= 2 ms; the closest, ")
     assert said.endswith(f", has p95 {format_s(least)}")
+
+
+def unmeasured() -> list[Line]:
+    return serving_lines(replace(JOB, ask=replace(SERVICE, caps=(Cap(Figure.TTFT_P95, 0.002),))))
+
+
+@pytest.mark.parametrize("written", [serving_lines(TIGHT), unmeasured()], ids=["missed", "never measured"])
+def test_no_sentence_about_a_missed_cap_has_a_hole(written: list[Line]) -> None:
+    shown = json.dumps(view_of(written))
+    assert "needs  (on" not in shown
+    assert "inf ms" not in shown
+    assert "the closest, " in view_of(written)["next"]
 
 
 def test_a_choice_that_is_not_certain_says_how_bad_it_may_be() -> None:

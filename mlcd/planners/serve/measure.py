@@ -32,7 +32,7 @@ from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
 from mlcd.core.strategy import Look, Watch
 from mlcd.core.units import counted
 from mlcd.planners.profilers import rates
-from mlcd.planners.serve.nouns import Figure, Served, ServingTask, Window
+from mlcd.planners.serve.nouns import QUANTILES, Figure, Served, ServingTask, Window
 
 WRONG = float(ndtr(-Z))
 """The error probability a of one end of an interval: a one-sided Z-sigma bound."""
@@ -84,7 +84,6 @@ def _design_effect(windows: Sequence[Floats], threshold: float) -> float:
 
 MOST_FAILING = 0.01
 """Of its requests, that a server may fail and still count as serving."""
-QUANTILES = {Figure.P50: 0.50, Figure.P95: 0.95, Figure.P99: 0.99}
 
 
 @dataclass

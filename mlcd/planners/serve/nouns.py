@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import exp, inf, log, sqrt
+from math import exp, inf, isfinite, log, sqrt
 from typing import ClassVar
 
 from mlcd.core.configuration import Configuration
@@ -73,6 +73,10 @@ class Figure(StrEnum):
     ITL_P95 = "itl_p95"
 
 
+QUANTILES = {Figure.P50: 0.50, Figure.P95: 0.95, Figure.P99: 0.99}
+"""The figures of whole answers, which every load test measures."""
+
+
 class Counted(StrEnum):
     """What a rate counts."""
 
@@ -95,6 +99,8 @@ class Cap:
     at_most_s: float
 
     def __str__(self) -> str:
+        if not isfinite(self.at_most_s):  # of what comes closest
+            return f"{self.figure} was not measured"
         return f"{self.figure} <= {1_000 * self.at_most_s:g} ms"
 
 
@@ -282,6 +288,12 @@ def knobs_of(configuration: Configuration) -> Knobs:
 def served_by(measurement: Measurement) -> Served:
     """What a load test showed besides its rate; nothing where it was none, or failed."""
     return measurement.evidence if isinstance(measurement.evidence, Served) else Served({}, {})
+
+
+def figures_shown(measurement: Measurement) -> set[Figure]:
+    """The figures that a trial has measured, at any number of requests at once."""
+    served = served_by(measurement)
+    return {figure for figures in (served.figures, *(level.figures for level in served.levels)) for figure in figures}
 
 
 def eased(way: Relaxation) -> EasedTask:
