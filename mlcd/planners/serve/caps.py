@@ -30,5 +30,9 @@ def check_figures(model: str, asked: Iterable[str], measured: Iterable[str]) -> 
 
 
 SERVICE_NAMES = (*CAPS, "min_rps")
+SERVERS = ("mlserver", "triton", "kserve", "compose")
+"""Where an answer may be exported to, and tried on: see `targets`."""
+MIN_AGREEMENT = 0.99
+"""Of int8 with the model itself: MLPerf Inference asks quantised models for 99 % of the reference's accuracy."""
 METHOD, TRIALS, WHERE = "grey-box", 10, "local"
 """Defaults."""

@@ -95,6 +95,7 @@ class _Seen:
     failures: int = 0
     peak_gb: float | None = None
     error: str = ""
+    server: str = ""
 
     def add(self, sample: Sample) -> None:
         window = sample.evidence if isinstance(sample.evidence, Window) else Window()
@@ -102,6 +103,7 @@ class _Seen:
         self.latencies_s.append(np.array(window.latencies_s, dtype=float))
         self.failures += window.failures
         self.error = self.error or window.error
+        self.server = self.server or window.server
         if window.peak_gb is not None:
             self.peak_gb = max(self.peak_gb or 0.0, window.peak_gb)
 
@@ -211,7 +213,7 @@ class ServingProfiler:
 
     def _conclude(self, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
         reports, ended = seen.reports, ended or Ended(seconds, Outcome.OK)
-        served = Served({}, {}, seen.requests, seen.failures, seen.peak_gb)
+        served = Served({}, {}, seen.requests, seen.failures, seen.peak_gb, server=seen.server)
         so_far = Measurement(
             launch.configuration,
             ended.outcome,

@@ -10,7 +10,7 @@ from pathlib import Path
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
-from mlcd.core.errors import UnknownName
+from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.guarantee import Guard
 from mlcd.core.history import History
 from mlcd.core.home import home
@@ -61,6 +61,19 @@ def figures_of(job: Job) -> set[Figure]:
     return set(QUANTILES if service_of(job).language is None else Figure)
 
 
+def _check_target(job: Job) -> None:
+    """One line for a target that trials cannot run on."""
+    service, kind = service_of(job), job.on.partition(":")[0]
+    if not service.target:
+        return
+    if service.language is not None:
+        raise UserError("--target is for ONNX models; a language model's engine is named by --engine")
+    if service.endpoint is not None:
+        raise UserError("--target: the file of knobs names another server; leave out one of them")
+    if kind != "local":
+        raise UserError(f"--target: trials of {kind} do not run on {service.target}; use --on local, or leave it out")
+
+
 def _nothing_seen(table: KnobTable) -> Knowledge:
     cell = tuple(name for name in table.knobs if name != "memory_gb")
     memory = "memory_gb" if "memory_gb" in table.knobs else ""
@@ -101,13 +114,14 @@ class Serve(Planner):
     name = "serve"
     launches = False
     instead = "is a service: deploy it with mlcd export {run} --to triton"
-    next_step = "Deploy it: mlcd export {run} --to kserve|triton|compose"
-    exports = ("kserve", "triton", "compose")
+    next_step = "Deploy it: mlcd export {run} --to kserve|triton|mlserver|compose"
+    exports = ("kserve", "triton", "mlserver", "compose")
 
     def ready(self, job: Job, database: Database) -> Job:
         """With one trial after the other: two would slow each other down."""
         job = one_at_a_time(with_usual_place(job))
         service = service_of(job)
+        _check_target(job)
         check_figures(service.model.name, [cap.figure for cap in service.caps], figures_of(job))
         self.explore(job)
         return job
