@@ -174,6 +174,8 @@ def serve(
         raise UserError("--min-agreement is about --samples: give both")
     if samples is not None and (place == "recorded" or chosen_server() is not None):
         raise UserError("--samples: the model is compared on this machine; leave out --on recorded and --server")
+    if samples is not None and table is not None and "int8" not in table.table.knobs.get("precision", ()):
+        raise UserError("--samples compares int8 with the model itself; int8 is not among the knobs")
     if (server := chosen_server()) is not None:
         from mlcd.cli.remote_runs import begin_remote
         from mlcd.service.remote.requests import Submission

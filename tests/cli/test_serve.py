@@ -210,3 +210,54 @@ def test_a_server_that_a_command_starts_need_not_be_there_before(mlcd: Mlcd, tmp
     answer = mlcd("serve", tmp_path / "net.onnx", "--knobs", tmp_path / "knobs.yaml", "--trials", "1", "-o", "json")
     assert answer.code == 0, answer.err
     assert [trial["knobs"] for trial in answer.document["trials"]] == [{"batch": 2}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "tried"),
+    [
+        ([], "int8 was not checked: nobody compared its answers", {"int8"}),
+        (["--samples", "in.npz", "--min-agreement", "0.01"], "int8 was checked: same top class as fp32 on ", {"int8"}),
+        (["--samples", "in.npz", "--min-agreement", "1"], "int8 was not tried: same top class as fp32 on ", {"fp32"}),
+    ],
+)
+def test_an_answer_at_int8_says_what_is_known_of_its_answers(
+    mlcd: Mlcd, tmp_path: Path, asked: list[str], told: str, tried: set[str]
+) -> None:
+    pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
+    import numpy as np
+
+    from mlcd_bench.learn.zoo import cnn
+
+    (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
+    np.savez(tmp_path / "in.npz", image=np.random.default_rng(0).standard_normal((5000, 3, 8, 8), dtype=np.float32))
+    precisions = "int8, fp32" if "fp32" in tried else "int8"
+    knobs = f"knobs: {{precision: [{precisions}], batch: [1]}}\nprice: {{base: 0.04}}\ntrial: 10s\n"
+    (tmp_path / "knobs.yaml").write_text(knobs)
+    answer = mlcd("serve", "net.onnx", "--knobs", "knobs.yaml", "--trials", "1", *asked)
+    assert answer.code == 0, answer.err
+    assert told in answer.out
+    document = mlcd("show", "last", "-o", "json").document
+    assert {trial["knobs"]["precision"] for trial in document["trials"]} == tried
+    assert (document["decision"]["accuracy"] or told).startswith(told)
+    assert (document["agreement"] is not None) == bool(asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--min-agreement", "0.9"], "--min-agreement is about --samples: give both"),
+        (["--samples", "none.npz"], "none.npz: no such file or folder"),
+        (["--samples", "none.npz", "--knobs", "fp32.yaml"], "int8 is not among the knobs"),
+        (["--samples", "none.npz", "--on", "recorded:here"], "leave out --on recorded and --server"),
+    ],
+)
+def test_a_comparison_that_cannot_be_made_is_one_line(mlcd: Mlcd, tmp_path: Path, asked: list[str], told: str) -> None:
+    pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
+    from mlcd_bench.learn.zoo import cnn
+
+    (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
+    (tmp_path / "fp32.yaml").write_text("knobs: {precision: [fp32]}\nprice: {base: 0.04}\n")
+    answer = mlcd("serve", "net.onnx", *asked)
+    assert answer.code == 2
+    assert told in answer.err
+    assert len(answer.err.strip().splitlines()) == 1

@@ -61,7 +61,7 @@ def without_int8(table: KnobTable | None, agreement: Agreement) -> KnobTable:
     table = table or usual_knobs()
     left = tuple(each for each in table.knobs.get("precision", ()) if each != "int8")
     if not left:
-        raise UserError(f"knobs: precision: int8 alone, but it has {agreement}: less than --min-agreement")
+        raise UserError(f"knobs: precision: int8 alone, but {agreement}, less than --min-agreement asks for")
     return replace(table, knobs={**table.knobs, "precision": left})
 
 

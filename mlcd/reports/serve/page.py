@@ -40,8 +40,8 @@ def sentences(story: Story) -> tuple[str, str]:
 def _more(story: Story) -> str:
     """What certified means, and what is known of the answers at this precision."""
     service, place = service_of(story.job), story.decision.configuration if story.decision is not None else None
-    known = filter(None, (words.accuracy_words(service, place), words.left_out_words(service)))
-    return " ".join([_meaning(story), *(f"{each[:1].upper()}{each[1:]}." for each in known)]).strip()
+    known = words.accuracy_words(service, place) or words.compared_words(service)
+    return " ".join(filter(None, [_meaning(story), f"{known}." if known else ""]))
 
 
 def _meaning(story: Story) -> str:

@@ -40,7 +40,7 @@ def show_service(console: Console, account: Account, decision: Decision, goal: G
         console.print(_trials(job, history.good, decision.configuration))
     console.print()
     say_decision(console, decision, words.decision_sentence(decision, job, history), account.provenance)
-    for note in filter(None, (words.accuracy_words(service, decision.configuration), words.left_out_words(service))):
+    if note := words.accuracy_words(service, decision.configuration) or words.compared_words(service):
         console.print(note, markup=False, style="yellow", soft_wrap=True)
     spent = f"{words.trials_words(history)}, {format_usd(history.spent_usd)} spent"
     console.print(f"{spent}  ({words.asked_words(goal, service)})", markup=False)

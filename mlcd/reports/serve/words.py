@@ -121,19 +121,20 @@ def certificate_words(m: Measurement, job: Job, certified: bool) -> str:
 
 
 def accuracy_words(service: ServingTask, place: Configuration | None) -> str:
-    """What is known of the answers at the precision of a configuration: '' where the model was served as it is."""
+    """What is known of the answers at the precision of a configuration: '' where the model is served as it is."""
     if place is None or service.counted is not Counted.REQUESTS or dict(knobs_of(place)).get("precision") != "int8":
         return ""
+    unchecked = "int8 was not checked: nobody compared its answers with the model's own; do it with --samples"
+    return compared_words(service) or unchecked
+
+
+def compared_words(service: ServingTask) -> str:
+    """What a comparison of int8 with the model itself has shown; '' without one."""
     if service.agreement is None:
-        return "int8 was not checked: nobody compared its answers with the model's own; do it with --samples"
-    return f"int8 was checked: {service.agreement}"
-
-
-def left_out_words(service: ServingTask) -> str:
-    """Why int8 was not tried; '' where it was."""
-    if service.agreement is None or service.agreement.enough:
         return ""
-    return f"int8 was not tried: {service.agreement}, less than the {service.agreement.least:g} that is asked"
+    if service.agreement.enough:
+        return f"int8 was checked: {service.agreement}"
+    return f"int8 was not tried: {service.agreement}, and {service.agreement.least:g} is asked"
 
 
 def promised(service: ServingTask, m: Measurement) -> list[Figure]:
