@@ -285,7 +285,7 @@ def readme(deployment: Deployment, placed: tuple[PlacedKnob, ...], to: str, at: 
     parts = [
         f"# {deployment.name}, as MLCD chose it",
         f"Run {deployment.run}: {deployment.sentence}.",
-        "\n".join(f"- {note[:1].upper()}{note[1:]}." for note in deployment.notes(to)),
+        "\n".join(f"- {note}." for note in deployment.notes(to)),
         f"The figures are {deployment.source}. Another machine has its own: load it before you count on them.",
         model,
         *more,

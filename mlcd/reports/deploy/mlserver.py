@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mlcd.core.units import counted
 from mlcd.planners.serve.targets import mlserver as written
 from mlcd.reports.deploy.deployment import Deployment, Export, Part, header, readme
 
@@ -30,7 +31,7 @@ def mlserver(deployment: Deployment) -> Export:
     sizes = deployment.whole(Part.BATCH), deployment.number(Part.WAIT), deployment.whole(Part.THREADS)
     model_at = written.model_at(deployment.name)
     pinned = f"taskset -c 0-{int(cores) - 1} " if cores is not None else ""
-    needs = "It needs `pip install mlserver onnxruntime`" + (f", and {int(cores)} cores." if cores is not None else ".")
+    needs = "It needs `pip install mlserver onnxruntime`" + (f", and {counted(int(cores), 'core')}." if cores else ".")
     files = {
         main: f'#!/bin/sh\n{header(deployment, placed, to)}exec {pinned}mlserver start "$(dirname "$0")"\n',
         **written.files(deployment.name, *sizes),
