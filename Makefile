@@ -20,7 +20,7 @@ demo: .venv/installed
 	MLCD_HOME=.mlcd $(BIN)/mlcd train examples/resnet50.yaml -y
 	MLCD_HOME=.mlcd $(BIN)/mlcd report last --to report.html
 
-test: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed .venv-mlserver/installed box-for-root
+test: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed .venv-mlserver/installed-with-onnx box-for-root
 	$(MAKE) --no-print-directory check
 
 quick: .venv/installed-dev
@@ -41,7 +41,7 @@ tests:
 	$(BIN)/pytest
 
 # All of it, with many more examples of every property; some twenty minutes.
-night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed .venv-mlserver/installed box-for-root
+night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed .venv-mlserver/installed-with-onnx box-for-root
 	HYPOTHESIS_PROFILE=night $(BIN)/pytest -m "" --timeout 7200
 
 .venv/bin/python:
@@ -82,9 +82,9 @@ pages/node_modules/installed: pages/package.json pages/package-lock.json
 	-npm install --silent --no-audit --no-fund --prefix .npm dynalite@4 && touch $@
 
 # MLServer, in an environment of its own: its fastapi is not ours.
-.venv-mlserver/installed:
+.venv-mlserver/installed-with-onnx:
 	-$(PYTHON) -m venv .venv-mlserver && .venv-mlserver/bin/python -m pip install --quiet --disable-pip-version-check \
-	  'mlserver>=1.7,<2' && touch $@
+	  'mlserver>=1.7,<2' onnxruntime && touch $@
 
 # A cloud in a box: SkyPilot and Lithops for AWS in an environment of its own, for SkyPilot's protobuf is not ours.
 box: .venv-box/installed

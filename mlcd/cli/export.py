@@ -10,6 +10,7 @@ import click
 
 from mlcd.cli.options import FILE, open_ledger, output, print_json, run_name, write_file, writing
 from mlcd.core.errors import UserError
+from mlcd.core.home import home
 from mlcd.core.ledger import Account
 from mlcd.reports.deploy.deployment import Deployment, Export, deployment_of
 from mlcd.reports.deploy.lambda_ import lambda_configuration
@@ -37,7 +38,8 @@ from mlcd.reports.skypilot import task_of, task_text
 def export(run: str, target: str, file: Path | None, folder: Path | None, output: str) -> None:
     """The decision as files for another tool.
 
-    A training run goes --to skypilot, a serving run --to kserve, triton or compose, one on functions --to lambda.
+    A training run goes --to skypilot, a serving run --to kserve, triton, mlserver or compose, one on functions
+    --to lambda.
 
     \b
     mlcd export last --to skypilot --file task.yaml
@@ -80,6 +82,8 @@ def _deployment(name: str, account: Account, target: str, file: Path | None, fol
         model = _copy_model(deployment, folder / export.model_at)
     elif file is not None:
         write_file(file, export.files[export.main], "--file")
+    for note in export.notes:
+        click.echo(f"  -  {note}", err=True)
     for knob in export.missing:
         click.echo(f"  -  not in the files: {knob.name} = {knob.value}: {knob.note}", err=True)
     if output == "json":
@@ -103,6 +107,7 @@ def _document(name: str, target: str, deployment: Deployment, export: Export) ->
         "main": export.main,
         "model_at": export.model_at,
         "where": {knob.name: knob.where or None for knob in export.knobs},
+        "notes": list(export.notes),
         "not_expressed": [{"knob": knob.name, "value": knob.value, "note": knob.note} for knob in export.missing],
     }
 
@@ -111,6 +116,8 @@ def _copy_model(deployment: Deployment, to: Path) -> str:
     """Copy the model's file, and its separate weights if any, to where the server looks; or say how to do it."""
     source = Path(deployment.path)
     if not deployment.as_it_is:
+        if deployment.settings.get("precision") == "int8" and source.is_file():
+            return _copy_int8(source, to)
         return f"Put the model at the chosen precision at {to}: README.md says how."
     if not deployment.path or not source.is_file():
         return f"Put the model's file at {to}" + (f": {source} does not exist." if deployment.path else ".")
@@ -121,6 +128,20 @@ def _copy_model(deployment: Deployment, to: Path) -> str:
         if weights.is_file():
             shutil.copyfile(weights, to.with_name(weights.name))
     return f"Copied {source} to {to}."
+
+
+def _copy_int8(source: Path, to: Path) -> str:
+    """Copy the int8 model that the trials served; it is made again if it is no longer there."""
+    from mlcd.clouds.servers.quantise import at_precision
+
+    try:
+        quantised = at_precision(source, "int8", home() / "quantised")
+    except UserError as error:
+        return f"Put the int8 model at {to}: {error}."
+    _make(to)
+    with writing(to, "--to-dir"):
+        shutil.copyfile(quantised, to)
+    return f"Copied {source}, quantised to int8, to {to}."
 
 
 def _make(path: Path) -> None:

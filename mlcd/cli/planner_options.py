@@ -9,7 +9,7 @@ import click
 
 from mlcd.cli.options import parsed_by, shapes
 from mlcd.planners.form.words import GOALS, LEARNING_RATES, MOST_PARALLEL, SEARCHES, words_of
-from mlcd.planners.serve.caps import CAPS, METHOD, TRIALS, WHERE
+from mlcd.planners.serve.caps import CAPS, METHOD, SERVERS, TRIALS, WHERE
 
 if TYPE_CHECKING:
     from mlcd.core.planner import Planner
@@ -57,10 +57,15 @@ PARTICULAR = {
     ("serve", "on"): f"Where: local, recorded:DIR, skypilot:CLOUD; {WHERE}.",
     ("serve", "method"): f"How to search: grey-box, falcon ...; {METHOD}.",
     ("serve", "trials"): f"How many trials at the most; {TRIALS}.",
+    ("serve", "target"): "Where it will be deployed: trials run on its server, which is to be installed; our own.",
     ("what-if", "goal"): "What to look for; as in the run. A knee is for `mlcd scale`, per-dollar for `mlcd serve`.",
 }
 """Help that differs for one command."""
-CHOICES = {"search": SEARCHES, "learning_rate": LEARNING_RATES}
+CHOICES = {
+    ("scale", "search"): SEARCHES,
+    ("scale", "learning_rate"): LEARNING_RATES,
+    ("serve", "target"): SERVERS,
+}
 AS_TYPED = ("on", "method", "knowledge")
 """A shell may name a path, or what another package adds; a request may not."""
 
@@ -89,8 +94,8 @@ def _option(kind: str, name: str) -> Callable[[Any], Any]:
     if name == "goal":
         goals = GOALS.get(kind) or _added(kind).goals
         return click.option(flag, type=click.Choice(goals), help=text.format(usual=goals[0]))
-    if name in CHOICES:
-        return click.option(flag, type=click.Choice(CHOICES[name]), help=text)
+    if (kind, name) in CHOICES:
+        return click.option(flag, type=click.Choice(CHOICES[kind, name]), help=text)
     if name == "fresh":
         return click.option(flag, is_flag=True, help=text)
     if name == "instances":

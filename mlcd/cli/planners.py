@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 
-from mlcd.cli.options import confirmed, job_file, output, run_options, with_options
+from mlcd.cli.options import confirmed, job_file, output, parsed_by, run_options, with_options
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.server import chosen_server, typed_options
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
-from mlcd.planners.serve.caps import WHERE
+from mlcd.core.units import parse_share
+from mlcd.planners.serve.caps import MIN_AGREEMENT, WHERE
 
 HELP = {
     "train": """Probe, decide, show the decision, ask, and run the job.
@@ -128,8 +129,27 @@ train, tune, scale = map(command_of, HELP)
     type=click.Path(path_type=Path),
     help="What may vary, and its price; without it, what this machine has.",
 )
+@click.option(
+    "--samples",
+    type=click.Path(path_type=Path),
+    help="Compare int8 with the model itself on these inputs: .npz, a folder of .npy, JSON Lines.",
+)
+@click.option(
+    "--min-agreement",
+    metavar="SHARE",
+    callback=parsed_by(parse_share),
+    help=f"With less agreement than this on the samples, int8 is not tried; {MIN_AGREEMENT}.",
+)
 @with_options((*options_of("serve"), confirmed, output))
-def serve(model: str, knobs: Path | None, yes: bool, output: str, **chosen: Any) -> int:
+def serve(
+    model: str,
+    knobs: Path | None,
+    samples: Path | None,
+    min_agreement: float | None,
+    yes: bool,
+    output: str,
+    **chosen: Any,
+) -> int:
     """Find how to serve a model, by a few load tests.
 
     MODEL is an ONNX file; with --on recorded:DIR, the name of a model there.
@@ -137,6 +157,7 @@ def serve(model: str, knobs: Path | None, yes: bool, output: str, **chosen: Any)
     \b
     mlcd serve model.onnx --latency-p95 30ms --budget 5
     mlcd serve model.onnx --min-rps 200 --goal cheapest
+    mlcd serve model.onnx --target mlserver --samples inputs.npz
     mlcd serve model.onnx --knobs types.yaml --on skypilot:aws --budget 2
     """
     from mlcd.cli.drive import begin
@@ -148,15 +169,27 @@ def serve(model: str, knobs: Path | None, yes: bool, output: str, **chosen: Any)
 
     how = How(decide_only=True, yes=yes, detach=False, output=output)
     table = load_knobs(knobs) if knobs is not None else None
+    place, _, folder = (chosen.get("on") or WHERE).partition(":")
+    if samples is None and min_agreement is not None:
+        raise UserError("--min-agreement is about --samples: give both")
+    if samples is not None and (place == "recorded" or chosen_server() is not None):
+        raise UserError("--samples: the model is compared on this machine; leave out --on recorded and --server")
+    if samples is not None and table is not None and "int8" not in table.table.knobs.get("precision", ()):
+        raise UserError("--samples compares int8 with the model itself; int8 is not among the knobs")
     if (server := chosen_server()) is not None:
         from mlcd.cli.remote_runs import begin_remote
         from mlcd.service.remote.requests import Submission
 
         text = knobs.read_text(encoding="utf-8") if knobs is not None else None
         return begin_remote(server, Submission("serve", typed_options(chosen), model=model, knobs=text), how)
-    place, _, folder = (chosen.get("on") or WHERE).partition(":")
     if place == "recorded" and folder:
         facts, counted = recorded_model(model, Path(folder))
     else:
         facts, counted = facts_of(Path(model), chosen.get("shapes")), Counted.REQUESTS
-    return begin(serving_job(facts, counted, chosen, str(Path(model).resolve()), table), how)
+    agreement = None
+    if samples is not None:
+        from mlcd.clouds.servers.agreement import compared
+        from mlcd.core.home import home
+
+        agreement = compared(Path(model), samples, min_agreement or MIN_AGREEMENT, home() / "quantised")
+    return begin(serving_job(facts, counted, chosen, str(Path(model).resolve()), table, agreement), how)

@@ -24,6 +24,7 @@ from mlcd.reports.run_document.core import CurvePoint, LaunchResult, RunDecision
 from mlcd.reports.run_document.serve import ServeDecision, ServeRun
 from mlcd.reports.run_document.tune import TuneDecision, TuneRun
 from mlcd.reports.serve.document import caps_of, load_test, served_job, trials_of
+from mlcd.reports.serve.words import accuracy_words
 from mlcd.reports.story import Story, Tried
 
 Fields = dict[str, Any]
@@ -83,7 +84,9 @@ def decision_of(job: Job, decision: Decision, searched: History) -> RunDecision:
     match job.ask:
         case ServingTask():
             chosen = next((m for m in searched.good if m.configuration == decision.configuration), None)
-            return ServeDecision(**fields, measured=load_test(job, chosen) if chosen is not None else None)
+            measured = load_test(job, chosen) if chosen is not None else None
+            accuracy = accuracy_words(job.ask, decision.configuration) or None
+            return ServeDecision(**fields, measured=measured, accuracy=accuracy)
         case FunctionsTask():
             return TuneDecision(**fields, **plans_of(decision, job))
     return RunDecision(**fields)

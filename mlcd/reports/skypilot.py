@@ -18,7 +18,7 @@ def task_of(run: str, account: Account) -> dict[str, Any]:
     """The task: everything the user wrote, with the resources and the node count that were chosen."""
     decision, ask = account.decision, account.job.ask
     if isinstance(ask, ServingTask):
-        raise WrongState(f"run '{run}' serves a model: export it with --to kserve, triton or compose")
+        raise WrongState(f"run '{run}' serves a model: export it with --to kserve, triton, mlserver or compose")
     if isinstance(ask, FunctionsTask):
         raise WrongState(f"run '{run}' is on functions: export it with --to lambda")
     if decision is None or decision.configuration is None:

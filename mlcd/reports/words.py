@@ -55,6 +55,8 @@ def relaxation_words(way: Relaxation) -> str:
         return f"--confidence {way.confidence:g} (on {way.configuration}, within the limits as they are)"
     limits = [enough_usd(way.budget_usd)] if way.budget_usd is not None else []
     limits += [enough_duration(way.deadline_s)] if way.deadline_s is not None else []
+    if not limits:  # what else could be eased is for its planner to say
+        return ""
     where = f" (on {way.configuration})" if way.configuration is not None else ""
     return " and ".join(limits) + where
 
@@ -66,7 +68,7 @@ def decision_words(decision: Decision, goal: Goal) -> str:
     if decision.curve and decision.configuration is not None and decision.forecast is None:
         return f"{decision.configuration}: ranked best and not measured; no time is claimed, and nothing is certified"
     if decision.configuration is None or decision.forecast is None:
-        needs = ", or ".join(relaxation_words(way) for way in decision.relaxations)
+        needs = ", or ".join(filter(None, map(relaxation_words, decision.relaxations)))
         binding = f"cannot be certified: {decision.binding}" if decision.binding else "cannot be certified"
         return f"{binding}; needs {needs}" if needs else binding
     ahead = decision.forecast

@@ -35,7 +35,12 @@ def served(home: Path) -> Callable[..., str]:
 
 def test_each_target_prints_its_file_and_says_what_is_not_in_it(mlcd: Mlcd, served: Callable[..., str]) -> None:
     served()
-    for target, word in (("kserve", "InferenceService"), ("triton", "max_batch_size"), ("compose", "services:")):
+    for target, word in (
+        ("kserve", "InferenceService"),
+        ("triton", "max_batch_size"),
+        ("mlserver", "mlserver start"),
+        ("compose", "services:"),
+    ):
         answer = mlcd("export", "last", "--to", target)
         assert answer.code == 0
         assert word in answer.out
@@ -61,7 +66,11 @@ def test_a_folder_gets_all_files_and_the_model(mlcd: Mlcd, served: Callable[...,
     assert (folder / served_at / "1/model.onnx").read_bytes() == b"onnx"
     assert f"Copied {model}" in answer.out
     assert "docker compose up" in answer.out
-    assert answer.err == ""
+    assert [line.partition(":")[0] for line in answer.err.splitlines()] == [
+        "  -  NOT CERTIFIED on triton",
+        "  -  memory 1.5 GB is an allowance, triton was not measured",
+        "  -  not in the files",
+    ]
 
 
 def test_a_model_that_is_not_here_or_of_another_precision_is_told(mlcd: Mlcd, served: Callable[..., str]) -> None:
@@ -82,7 +91,8 @@ def test_the_document_has_the_files_and_the_knobs(mlcd: Mlcd, served: Callable[.
     assert (document["run"], document["to"]) == (run, "kserve")
     assert document["knobs"] == mlcd("show", "last", "-o", "json").document["decision"]["configuration"]["knobs"]
     assert yaml.safe_load(document["files"][document["main"]])["kind"] == "InferenceService"
-    assert [each["knob"] for each in document["not_expressed"]] == ["precision"]
+    assert [each["knob"] for each in document["not_expressed"]] == ["precision", "memory_gb"]
+    assert any("int8 was not checked" in note for note in document["notes"])
     assert document["where"]["batch"] == "config.pbtxt: max_batch_size"
 
 
@@ -91,9 +101,9 @@ def test_each_kind_of_run_refuses_the_others_targets(
 ) -> None:
     run = served()
     complaint = mlcd("export", run, "--to", "skypilot").complaint
-    assert f"run '{run}' serves a model: export it with --to kserve, triton or compose" in complaint
+    assert f"run '{run}' serves a model: export it with --to kserve, triton, mlserver or compose" in complaint
     mlcd("train", recorded_job("budget: $40"), "--decide-only")
-    for target in ("kserve", "triton", "compose"):
+    for target in ("kserve", "triton", "mlserver", "compose"):
         assert "trains a job: export it with --to skypilot" in mlcd("export", "last", "--to", target).complaint
 
 

@@ -58,6 +58,24 @@ def test_what_if_answers_from_stored_trials(mlcd: Mlcd, recorded: str) -> None:
     assert loose.document["decision"]["configuration"] is not None
 
 
+def test_what_if_refuses_a_cap_on_what_no_trial_measured(mlcd: Mlcd, recorded: str) -> None:
+    mlcd("serve", "net_a", "--on", recorded, "--trials", "2", "--method", "random")
+    answer = mlcd("what-if", "last", "--ttft-p95", "200ms")
+    assert answer.code == 2
+    assert (
+        answer.err.strip()
+        == "mlcd: --ttft-p95: net_a can be held to --latency-p50, --latency-p95 and --latency-p99 only"
+    )
+
+
+def test_an_infeasible_run_is_not_told_to_raise_a_budget(mlcd: Mlcd, recorded: str) -> None:
+    mlcd("serve", "net_a", "--on", recorded, "--latency-p95", "0.1ms", "--trials", "1")
+    answer = mlcd("resume", "last")
+    assert answer.code == 2
+    assert "nothing that was tried keeps p95 <= 0.1 ms" in answer.err
+    assert "--budget" not in answer.err
+
+
 def test_caps_of_a_service_mean_nothing_to_a_training_run(mlcd: Mlcd, write_job: Callable[..., Path]) -> None:
     mlcd("train", write_job(), "-y")
     answer = mlcd("what-if", "last", "--latency-p95", "5ms")
@@ -91,6 +109,12 @@ def test_a_service_is_exported_and_not_launched(mlcd: Mlcd, recorded: str) -> No
             ["net_a", "--latency-p95", "20"],
             "'20': expected a latency, such as 30ms or 1.5s (a number alone has no unit)",
         ),
+        (
+            ["net_a", "--ttft-p95", "200ms"],
+            "--ttft-p95: net_a can be held to --latency-p50, --latency-p95 and --latency-p99 only",
+        ),
+        (["net_a", "--tpot-p50", "20ms"], "--tpot-p50: net_a can be held to"),
+        (["net_a", "--itl-p95", "20ms"], "--itl-p95: net_a can be held to"),
         (["net_a", "--min-rps", "0"], "min-rps"),
         (["net_a", "--method", "magic"], "magic"),
         (["net_a", "--knobs", "nowhere.yaml"], "nowhere.yaml: no such file"),
@@ -140,6 +164,19 @@ def test_knobs_that_contradict_the_machine_or_the_model_are_one_line(
     assert mlcd("runs", "-o", "json").document["runs"] == []
 
 
+@pytest.mark.parametrize("figure", ["ttft", "tpot", "itl"])
+def test_an_onnx_model_cannot_be_held_to_times_of_tokens(mlcd: Mlcd, tmp_path: Path, figure: str) -> None:
+    pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
+    from mlcd_bench.learn.zoo import cnn
+
+    (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
+    answer = mlcd("serve", tmp_path / "net.onnx", f"--{figure}-p95", "20ms", "--trials", "1")
+    assert answer.code == 2
+    assert f"--{figure}-p95: net can be held to --latency-p50, --latency-p95 and --latency-p99 only" in answer.err
+    assert len(answer.err.strip().splitlines()) == 1
+    assert mlcd("runs", "-o", "json").document["runs"] == []
+
+
 def test_an_endpoint_that_is_down_is_one_line_before_anything_is_tried(mlcd: Mlcd, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
     from mlcd_bench.learn.zoo import cnn
@@ -173,3 +210,54 @@ def test_a_server_that_a_command_starts_need_not_be_there_before(mlcd: Mlcd, tmp
     answer = mlcd("serve", tmp_path / "net.onnx", "--knobs", tmp_path / "knobs.yaml", "--trials", "1", "-o", "json")
     assert answer.code == 0, answer.err
     assert [trial["knobs"] for trial in answer.document["trials"]] == [{"batch": 2}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "tried"),
+    [
+        ([], "int8 was not checked: nobody compared its answers", {"int8"}),
+        (["--samples", "in.npz", "--min-agreement", "0.01"], "int8 was checked: same top class as fp32 on ", {"int8"}),
+        (["--samples", "in.npz", "--min-agreement", "1"], "int8 was not tried: same top class as fp32 on ", {"fp32"}),
+    ],
+)
+def test_an_answer_at_int8_says_what_is_known_of_its_answers(
+    mlcd: Mlcd, tmp_path: Path, asked: list[str], told: str, tried: set[str]
+) -> None:
+    pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
+    import numpy as np
+
+    from mlcd_bench.learn.zoo import cnn
+
+    (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
+    np.savez(tmp_path / "in.npz", image=np.random.default_rng(0).standard_normal((5000, 3, 8, 8), dtype=np.float32))
+    precisions = "int8, fp32" if "fp32" in tried else "int8"
+    knobs = f"knobs: {{precision: [{precisions}], batch: [1]}}\nprice: {{base: 0.04}}\ntrial: 10s\n"
+    (tmp_path / "knobs.yaml").write_text(knobs)
+    answer = mlcd("serve", "net.onnx", "--knobs", "knobs.yaml", "--trials", "1", *asked)
+    assert answer.code == 0, answer.err
+    assert told in answer.out
+    document = mlcd("show", "last", "-o", "json").document
+    assert {trial["knobs"]["precision"] for trial in document["trials"]} == tried
+    assert (document["decision"]["accuracy"] or told).startswith(told)
+    assert (document["agreement"] is not None) == bool(asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--min-agreement", "0.9"], "--min-agreement is about --samples: give both"),
+        (["--samples", "none.npz"], "none.npz: no such file or folder"),
+        (["--samples", "none.npz", "--knobs", "fp32.yaml"], "int8 is not among the knobs"),
+        (["--samples", "none.npz", "--on", "recorded:here"], "leave out --on recorded and --server"),
+    ],
+)
+def test_a_comparison_that_cannot_be_made_is_one_line(mlcd: Mlcd, tmp_path: Path, asked: list[str], told: str) -> None:
+    pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
+    from mlcd_bench.learn.zoo import cnn
+
+    (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
+    (tmp_path / "fp32.yaml").write_text("knobs: {precision: [fp32]}\nprice: {base: 0.04}\n")
+    answer = mlcd("serve", "net.onnx", *asked)
+    assert answer.code == 2
+    assert told in answer.err
+    assert len(answer.err.strip().splitlines()) == 1

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".venv-mlserver"
-WANTED = "mlserver>=1.7,<2"
+WANTED = ("mlserver>=1.7,<2", "onnxruntime")
 SUMS = """
 from mlserver import MLModel
 from mlserver.codecs import NumpyCodec
@@ -39,14 +39,14 @@ def mlserver() -> Path:
     HOME.mkdir(exist_ok=True)
     with (HOME / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
-        if not (HOME / "installed").exists():
+        if not (HOME / "installed-with-onnx").exists():
             pip = [str(HOME / "bin" / "python"), "-m", "pip", "install", "--quiet", "--retries", "1", "--timeout", "10"]
-            for step in ([sys.executable, "-m", "venv", str(HOME)], [*pip, "--disable-pip-version-check", WANTED]):
+            for step in ([sys.executable, "-m", "venv", str(HOME)], [*pip, "--disable-pip-version-check", *WANTED]):
                 done = subprocess.run(step, capture_output=True, text=True, check=False)
                 if done.returncode:
                     why = (done.stderr or done.stdout).strip().splitlines()[-1:]
                     pytest.skip(f"MLServer cannot be installed in {HOME}: {' '.join(why)}")
-            (HOME / "installed").touch()
+            (HOME / "installed-with-onnx").touch()
     return command
 
 

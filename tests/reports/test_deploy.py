@@ -24,7 +24,9 @@ from mlcd.core.decision import Decision
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Decided, Ledger
+from mlcd.planners.serve.agreement import Agreement
 from mlcd.planners.serve.nouns import Endpoint, Knob, ServerSettings
+from mlcd.planners.serve.targets import MLSERVER
 from mlcd.reports.deploy.deployment import OWN, Deployment, Export, Part, deployment_of, holds, part_of, slug
 from mlcd.reports.deploy.targets import TARGETS
 from mlcd.reports.story import Story
@@ -187,7 +189,20 @@ def of_repository(export: Export) -> dict[Part, float]:
     return of_config(export.files[configs[0]])
 
 
-READERS = {"triton": of_triton, "kserve": of_kserve, "compose": of_compose}
+def of_mlserver(export: Export) -> dict[Part, float]:
+    settings = json.loads(export.files[export.model_at.replace("model.onnx", "model-settings.json")])
+    assert settings["parameters"]["uri"] == "./model.onnx"
+    found = {part: settings[name] for part, name in ((Part.BATCH, "max_batch_size"),) if name in settings}
+    if "max_batch_time" in settings:
+        found[Part.WAIT] = round(1_000 * settings["max_batch_time"], 9)
+    if "threads" in settings["parameters"]["extra"]:
+        found[Part.THREADS] = settings["parameters"]["extra"]["threads"]
+    if (pinned := re.search(r"(?m)^exec taskset -c 0-(\d+) mlserver", export.files[export.main])) is not None:
+        found[Part.CORES] = int(pinned[1]) + 1
+    return found
+
+
+READERS = {"triton": of_triton, "kserve": of_kserve, "compose": of_compose, "mlserver": of_mlserver}
 
 
 def left_out(text: str) -> dict[str, Knob]:
@@ -249,10 +264,45 @@ def test_a_server_of_so_many_threads_gets_so_many_cores() -> None:
         assert (both[Part.THREADS], both[Part.CORES]) == (2, 1.5)
 
 
-def test_memory_is_counted_as_the_trials_counted_it() -> None:
-    made = deployment({"memory_gb": 0.5})
+def test_memory_is_that_of_the_server_that_was_measured() -> None:
+    made = replace(deployment({"memory_gb": 0.5}), server="triton 2.50.0", peak_gb=0.42)
     assert "memory: 500M" in TARGETS["kserve"](made).files["inferenceservice.yaml"]
     assert "mem_limit: 500000000b" in TARGETS["compose"](made).files["docker-compose.yaml"]
+    free = replace(deployment({"batch": 2}), server="triton 2.50.0", peak_gb=0.42)
+    assert "memory: 530M" in TARGETS["kserve"](free).files["inferenceservice.yaml"]
+    assert any("1.25 times the 0.42 GB" in note for note in TARGETS["kserve"](free).notes)
+
+
+def test_memory_of_a_server_that_was_not_measured_is_an_allowance_and_says_so() -> None:
+    own = replace(deployment({"memory_gb": 0.5}), peak_gb=0.42)
+    export = TARGETS["kserve"](own)
+    assert "memory: 1500M" in export.files["inferenceservice.yaml"]
+    assert any("memory 1.5 GB is an allowance, triton was not measured" in note for note in export.notes)
+    assert [told.name for told in export.missing] == ["memory_gb"]
+    roomy = TARGETS["kserve"](replace(deployment({"memory_gb": 4}), peak_gb=0.42))
+    assert "memory: 4G" in roomy.files["inferenceservice.yaml"]  # it is paid for, and more than enough
+
+
+def test_what_is_certified_is_what_is_deployed() -> None:
+    made = replace(deployment({"batch": 2, "threads": 1}), server="mlserver 1.7.1", source="live, of mlserver")
+    same, other = TARGETS["mlserver"](made), TARGETS["triton"](made)
+    assert same.notes == ("measured on mlserver 1.7.1, with the settings of these files",)
+    assert MLSERVER.files("resnet50", 2, 5.0, 1).items() <= same.files.items()
+    assert "NOT CERTIFIED on triton: rate and latency were measured elsewhere (live, of mlserver)" in other.notes[0]
+    for export in (same, other):
+        assert all(f"- {note}." in export.files["README.md"] for note in export.notes)
+        assert f"# {export.notes[0]}\n" in export.files[export.main]
+
+
+def test_int8_is_exported_with_what_is_known_of_its_answers() -> None:
+    for agreement, words in (
+        (None, "int8 was not checked"),
+        (Agreement(0.996, 500, "top class", 0.99), "on 99.6 % of 500"),
+    ):
+        job = replace(JOB, ask=replace(SERVICE, agreement=agreement))
+        for target in TARGETS.values():
+            assert any(words in note for note in target(deployment({"precision": "int8"}, job)).notes)
+            assert not any("int8" in note for note in target(deployment({"precision": "fp32"}, job)).notes)
 
 
 def test_a_share_of_a_gpu_runs_on_a_gpu() -> None:
@@ -311,7 +361,7 @@ def test_the_files_say_what_was_promised_and_by_which_run() -> None:
     for target in TARGETS.values():
         export = target(deployment_of("resnet50-1", account))
         assert re.search(
-            r"^# Chosen by MLCD in run resnet50-1 .*a million requests; certified", export.files[export.main]
+            r"(?m)^# Chosen by MLCD in run resnet50-1 .*a million requests; certified", export.files[export.main]
         )
 
 

@@ -60,6 +60,11 @@ class OverHttp:
         except BackendError:
             return False
 
+    def server(self) -> str:
+        """Its name and version, as in 'mlserver 1.7.1'."""
+        document = self._document("/v2")
+        return f"{document.get('name', 'unknown')} {document.get('version', '')}".strip()
+
     def target(self, inputs: Tensors, binary: bool) -> Target:
         """A connection that repeats this request."""
         head = {"parameters": {"binary_data_output": True}} if binary else {}

@@ -43,7 +43,7 @@ class Embedded(Trials):
                 yield ended
                 return
             requests = targets(speak(_url(server) or "", NAME), samples, binary=True)
-            yield from trial.load(_pinned_to(cores, requests), arrivals)
+            yield from trial.load(pinned_to(cores, requests), arrivals)
 
     def _started(self, trial: Trial, job: Job, model: Path, settings: Settings) -> Server:
         cache = (self.home / "quantised").resolve()
@@ -64,7 +64,7 @@ def _url(server: Server) -> str | None:
     return match[1] if match else None
 
 
-def _pinned_to(cores: set[int], make_target: Callable[[], Target]) -> Callable[[], Target]:
+def pinned_to(cores: set[int], make_target: Callable[[], Target]) -> Callable[[], Target]:
     """Pin the load generator to cores that the server does not use. Targets are made in the generator's own thread."""
 
     def make() -> Target:

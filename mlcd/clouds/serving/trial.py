@@ -96,27 +96,27 @@ class Trial:
     def wait_until_ready(self, server: Server, is_ready: Callable[[], bool]) -> Ended | None:
         """Wait for a server; None when it is ready, or how it failed."""
         timeout_s = min(self.timing.startup_s, self._stop_s)
-        while self._now_s() <= timeout_s:
+        while self.now_s() <= timeout_s:
             if (status := server.popen.poll()) is not None:
-                return _ended(self._now_s(), status, server.output())
+                return _ended(self.now_s(), status, server.output())
             if is_ready():
                 return None
             self.clock.wait(POLL_S)
         detail = f"the server was not ready within {timeout_s:.0f} s"
-        return Ended(self._now_s(), Outcome.TIMED_OUT, detail, last_lines(server.output()))
+        return Ended(self.now_s(), Outcome.TIMED_OUT, detail, last_lines(server.output()))
 
     def load(self, make_target: Callable[[], Target], arrivals: Open | Closed) -> Events:
         """Load-test the server and yield the results, until it ends or the lifetime is over."""
         processes = teardown.processes_of(teardown.mark_of(self.folder))
-        ready_s = self._now_s()
+        ready_s = self.now_s()
         generated = generate(make_target, arrivals, every_s=self.timing.every_s, timeout_s=self.timing.timeout_s)
         with closing(generated) as reports:
             for report in reports:
-                if self._now_s() >= self._stop_s:
+                if self.now_s() >= self._stop_s:
                     return
                 for server in self.servers:
                     if (status := server.popen.poll()) is not None:
-                        yield _ended(self._now_s(), status, server.output())
+                        yield _ended(self.now_s(), status, server.output())
                         return
                 window = replace(report.window, peak_gb=peak_gb(processes))
                 yield Sample(ready_s + report.elapsed_s, float(report.answered), evidence=window)
@@ -131,7 +131,8 @@ class Trial:
         """When to stop, so that teardown ends within the lifetime."""
         return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.timing.teardown_s
 
-    def _now_s(self) -> float:
+    def now_s(self) -> float:
+        """Seconds since it was ordered."""
         return self.clock.elapsed_s() - self.started_s
 
 

@@ -33,6 +33,12 @@ def entry_to_go_on(
             words += f"; one probe may cost up to {format_usd(max_probe_usd)} now"
         return LimitsChanged(goal, words, max_probe_usd)
     if status is Status.INFEASIBLE:
+        if _asks_too_much(account):
+            binding = account.decision.binding if account.decision is not None else ""
+            raise WrongState(
+                f"run '{run}': nothing that was tried keeps {binding}; ask for less of it with mlcd what-if {run}, "
+                "or begin a new run"
+            )
         raise WrongState(f"run '{run}' cannot be certified within its limits; raise them: {how_to_raise(run, account)}")
     if status is Status.FAILED:
         _check_worth(run, account, elapsed_s)
@@ -82,6 +88,12 @@ def _check_worth(run: str, account: Account, elapsed_s: float) -> None:
         raise WrongState(
             f"run '{run}' ended at its limit, with {_saved_words(history)} kept; raise it: {how_to_raise(run, account)}"
         )
+
+
+def _asks_too_much(account: Account) -> bool:
+    """Whether no limit is what stands in the way, but what else is asked."""
+    ways = account.decision.relaxations if account.decision is not None else ()
+    return bool(ways) and all(way.easing and way.budget_usd is None and way.deadline_s is None for way in ways)
 
 
 def how_to_raise(run: str, account: Account) -> str:

@@ -17,7 +17,7 @@ from mlcd.core import units
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.job import parse_target
 from mlcd.core.options import NO_LIMIT
-from mlcd.planners.serve.caps import CAPS
+from mlcd.planners.serve.caps import CAPS, SERVERS
 
 Parser = Callable[[Any], Any]
 Parsers = dict[str, Parser]
@@ -130,6 +130,7 @@ _TABLES: dict[str, Parsers] = {
     "serve": _LIMITS | _PROBE_LIMITS | _SEARCH | _ASKED_OF_A_SERVICE | {
         "trials": whole(1),
         "knowledge": _name,
+        "target": partial(units.parse_one_of, known=SERVERS),
         "shape": _sizes,
     },
     "what-if": _LIMITS | _CONFIDENCE | _ASKED_OF_A_SERVICE,

@@ -1,5 +1,9 @@
 """The options of `mlcd serve`: caps on figures, and what is usual."""
 
+from collections.abc import Iterable
+
+from mlcd.core.errors import UserError
+
 CAPS = {
     "latency_p50": ("p50", "half of the answers come"),
     "latency_p95": ("p95", "19 of 20 answers come"),
@@ -12,6 +16,23 @@ CAPS = {
     "itl_p95": ("itl_p95", "19 of 20 next tokens come"),
 }
 """Options that cap a figure, the figure of each, and what it means."""
+
+
+def check_figures(model: str, asked: Iterable[str], measured: Iterable[str]) -> None:
+    """One line for a cap on a figure that no trial of the model measures."""
+    options = {figure: f"--{name.replace('_', '-')}" for name, (figure, _) in CAPS.items()}
+    can = set(measured)
+    for figure in asked:
+        if figure not in can:
+            *first, last = [option for each, option in options.items() if each in can] or ["no cap"]
+            known = f"{', '.join(first)} and {last}" if first else last
+            raise UserError(f"{options[figure]}: {model} can be held to {known} only")
+
+
 SERVICE_NAMES = (*CAPS, "min_rps")
+SERVERS = ("mlserver", "triton", "kserve", "compose")
+"""Where an answer may be exported to, and tried on: see `targets`."""
+MIN_AGREEMENT = 0.99
+"""Of int8 with the model itself: MLPerf Inference asks quantised models for 99 % of the reference's accuracy."""
 METHOD, TRIALS, WHERE = "grey-box", 10, "local"
 """Defaults."""

@@ -7,22 +7,32 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.options import NO_LIMIT, new_goal, with_probe_limits
+from mlcd.planners.serve.agreement import Agreement
 from mlcd.planners.serve.caps import CAPS, METHOD, TRIALS, WHERE
 from mlcd.planners.serve.model_facts import ModelFacts
-from mlcd.planners.serve.nouns import Arrivals, Cap, Counted, Figure, ServingTask
+from mlcd.planners.serve.nouns import Arrivals, Cap, Counted, Figure, KnobTable, ServingTask
 
 if TYPE_CHECKING:
     from mlcd.planners.serve.space import KnobsFile
 
 
 def serving_job(
-    facts: ModelFacts, counted: Counted, chosen: Mapping[str, Any], path: str = "", knobs: KnobsFile | None = None
+    facts: ModelFacts,
+    counted: Counted,
+    chosen: Mapping[str, Any],
+    path: str = "",
+    knobs: KnobsFile | None = None,
+    agreement: Agreement | None = None,
 ) -> Job:
-    """The job of serving this model. `path`: its file, where it is served for real. `knobs`: what may vary."""
+    """The job of serving this model. `path`: its file, where it is served for real. `knobs`: what may vary.
+    `agreement`: of int8 with the model itself; where that is too little, int8 is not among the knobs.
+    """
     rate = chosen.get("min_rps")
     on = chosen.get("on") or WHERE
+    table = knobs.table if knobs is not None else None
     service = ServingTask(
         facts,
         caps_of(chosen),
@@ -31,10 +41,12 @@ def serving_job(
         arrivals=Arrivals.OPEN if rate is not None else Arrivals.CLOSED,
         path="" if on.partition(":")[0] == "recorded" else path,
         shapes=chosen.get("shapes") or {},
-        table=knobs.table if knobs is not None else None,
+        table=table if agreement is None or agreement.enough else without_int8(table, agreement),
         trial_s=knobs.trial_s if knobs is not None else 60.0,
         endpoint=knobs.server if knobs is not None else None,
         knowledge=chosen.get("knowledge") or "",
+        target=chosen.get("target") or "",
+        agreement=agreement,
     )
     search = Search(chosen.get("method") or METHOD, seed=chosen.get("seed") or 0, trials=chosen.get("trials") or TRIALS)
     search = with_probe_limits(search, chosen)
@@ -47,6 +59,17 @@ def _with_recorded_sizes(service: ServingTask) -> ServingTask:
     from mlcd.planners.serve.llm.recording import language_model
 
     return service if service.language is not None else replace(service, language=language_model(service.model))
+
+
+def without_int8(table: KnobTable | None, agreement: Agreement) -> KnobTable:
+    """The knobs without int8; one line where nothing else is among them."""
+    from mlcd.planners.serve.space import usual_knobs
+
+    table = table or usual_knobs()
+    left = tuple(each for each in table.knobs.get("precision", ()) if each != "int8")
+    if not left:
+        raise UserError(f"knobs: precision: int8 alone, but {agreement}, less than --min-agreement asks for")
+    return replace(table, knobs={**table.knobs, "precision": left})
 
 
 def recorded_model(model: str, folder: Path) -> tuple[ModelFacts, Counted]:

@@ -62,7 +62,7 @@ class GreyBox:
         """The next trial, or the end of the search."""
         trials, most = len(history.measurements), job.search.trials
         if most is not None and trials >= most:
-            return Finish(f"all {most} trials are used")
+            return Finish(f"all {most} trials are used" if most > 1 else "the one trial is used")
         rng = np.random.default_rng([self.seed, job.search.seed, trials + len(history.refusals)])
         count = int(np.clip(MOST_NUMBERS // max(len(space), 1), FEWEST_SAMPLES, SAMPLES))
         draws = BELIEFS[self.knowledge.kind](self.knowledge, job, space, history, count, rng)

@@ -32,7 +32,7 @@ from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
 from mlcd.core.strategy import Look, Watch
 from mlcd.core.units import counted
 from mlcd.planners.profilers import rates
-from mlcd.planners.serve.nouns import Figure, Served, ServingTask, Window
+from mlcd.planners.serve.nouns import QUANTILES, Figure, Served, ServingTask, Window
 
 WRONG = float(ndtr(-Z))
 """The error probability a of one end of an interval: a one-sided Z-sigma bound."""
@@ -84,7 +84,6 @@ def _design_effect(windows: Sequence[Floats], threshold: float) -> float:
 
 MOST_FAILING = 0.01
 """Of its requests, that a server may fail and still count as serving."""
-QUANTILES = {Figure.P50: 0.50, Figure.P95: 0.95, Figure.P99: 0.99}
 
 
 @dataclass
@@ -96,6 +95,7 @@ class _Seen:
     failures: int = 0
     peak_gb: float | None = None
     error: str = ""
+    server: str = ""
 
     def add(self, sample: Sample) -> None:
         window = sample.evidence if isinstance(sample.evidence, Window) else Window()
@@ -103,6 +103,7 @@ class _Seen:
         self.latencies_s.append(np.array(window.latencies_s, dtype=float))
         self.failures += window.failures
         self.error = self.error or window.error
+        self.server = self.server or window.server
         if window.peak_gb is not None:
             self.peak_gb = max(self.peak_gb or 0.0, window.peak_gb)
 
@@ -212,7 +213,7 @@ class ServingProfiler:
 
     def _conclude(self, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
         reports, ended = seen.reports, ended or Ended(seconds, Outcome.OK)
-        served = Served({}, {}, seen.requests, seen.failures, seen.peak_gb)
+        served = Served({}, {}, seen.requests, seen.failures, seen.peak_gb, server=seen.server)
         so_far = Measurement(
             launch.configuration,
             ended.outcome,

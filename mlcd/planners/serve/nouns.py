@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import exp, inf, log, sqrt
+from math import exp, inf, isfinite, log, sqrt
 from typing import ClassVar
 
 from mlcd.core.configuration import Configuration
@@ -13,6 +13,7 @@ from mlcd.core.decision import Relaxation
 from mlcd.core.job import Job
 from mlcd.core.measurement import SUREST, Measurement, Z
 from mlcd.core.payload import Ask, Easing, Evidence, Setting
+from mlcd.planners.serve.agreement import Agreement
 from mlcd.planners.serve.llm.nouns import LanguageModel, Stream
 from mlcd.planners.serve.model_facts import ModelFacts
 
@@ -73,6 +74,10 @@ class Figure(StrEnum):
     ITL_P95 = "itl_p95"
 
 
+QUANTILES = {Figure.P50: 0.50, Figure.P95: 0.95, Figure.P99: 0.99}
+"""The figures of whole answers, which every load test measures."""
+
+
 class Counted(StrEnum):
     """What a rate counts."""
 
@@ -95,6 +100,8 @@ class Cap:
     at_most_s: float
 
     def __str__(self) -> str:
+        if not isfinite(self.at_most_s):  # of what comes closest
+            return f"{self.figure} was not measured"
         return f"{self.figure} <= {1_000 * self.at_most_s:g} ms"
 
 
@@ -115,7 +122,9 @@ class ServingTask(Ask):
     ones at `min_rate` and a little more. `path`: the model's file, or `upload:HASH`. `shapes`: the size of each axis
     that the model leaves open. `table`: what may vary; None where a recording says that. `trial_s`: how long a trial
     may take. `endpoint`: another server than our own. `knowledge`: which models seen before a search may learn from,
-    by name or folder. `language`: of a language model, what is particular about that.
+    by name or folder. `language`: of a language model, what is particular about that. `target`: where the answer will
+    be deployed, whose server its trials then run on; empty for our own. `agreement`: what a comparison of int8 with the
+    model itself showed; None where there was none.
     """
 
     kind: ClassVar[str] = "serve.task"
@@ -133,6 +142,8 @@ class ServingTask(Ask):
     endpoint: Endpoint | None = None
     knowledge: str = ""
     language: LanguageModel | None = None
+    target: str = ""
+    agreement: Agreement | None = None
 
     @property
     def upload(self) -> str | None:
@@ -193,7 +204,8 @@ class Served(Evidence):
 
     `figures`: each as measured; `high`: the upper end of its interval, which certificates count on. `peak_gb`: the
     most memory that the server held. `levels`: of a language model, each number of requests at once that was tried;
-    rate and figures of the whole are then those of the best level at the caps of that time.
+    rate and figures of the whole are then those of the best level at the caps of that time. `server`: what answered,
+    with its version, where that is known and not our own.
     """
 
     kind: ClassVar[str] = "serve.served"
@@ -203,6 +215,7 @@ class Served(Evidence):
     failures: int = 0
     peak_gb: float | None = None
     levels: tuple[Level, ...] = ()
+    server: str = ""
 
     def pooled(self, other: Served) -> Served:
         """Two load tests of one configuration as one: logs averaged, the surer one counting more."""
@@ -219,6 +232,7 @@ class Served(Evidence):
             self.failures + other.failures,
             max(peaks, default=None),
             tuple(levels[concurrency] for concurrency in sorted(levels)),
+            self.server if self.server == other.server else "",
         )
 
 
@@ -239,6 +253,7 @@ class Window(Evidence):
     stated: Mapping[Figure, float] | None = None
     streams: tuple[Stream, ...] = ()
     concurrency: int = 0
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +297,12 @@ def knobs_of(configuration: Configuration) -> Knobs:
 def served_by(measurement: Measurement) -> Served:
     """What a load test showed besides its rate; nothing where it was none, or failed."""
     return measurement.evidence if isinstance(measurement.evidence, Served) else Served({}, {})
+
+
+def figures_shown(measurement: Measurement) -> set[Figure]:
+    """The figures that a trial has measured, at any number of requests at once."""
+    served = served_by(measurement)
+    return {figure for figures in (served.figures, *(level.figures for level in served.levels)) for figure in figures}
 
 
 def eased(way: Relaxation) -> EasedTask:

@@ -10,7 +10,7 @@ from pathlib import Path
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
-from mlcd.core.errors import UnknownName
+from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.guarantee import Guard
 from mlcd.core.history import History
 from mlcd.core.home import home
@@ -21,10 +21,11 @@ from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Finish, Strategy
 from mlcd.planners.ready import one_at_a_time, with_usual_place
 from mlcd.planners.serve import promise
+from mlcd.planners.serve.caps import check_figures
 from mlcd.planners.serve.foresight import expected_trials
 from mlcd.planners.serve.grey_box import GreyBox
 from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge, knowledge_bases
-from mlcd.planners.serve.nouns import KnobTable, service_of
+from mlcd.planners.serve.nouns import QUANTILES, Figure, KnobTable, figures_shown, service_of
 from mlcd.planners.serve.recordings import read_folder
 from mlcd.planners.serve.space import usual_knobs
 
@@ -49,6 +50,28 @@ def knowledge_for(job: Job) -> Knowledge:
     if service.endpoint is not None and not service.knowledge:  # nothing is known of how another server behaves
         return _nothing_seen(table)
     return _fitted(knowledge_bases(home() / "knowledge").named(service.knowledge or "cpu"), table)
+
+
+def figures_of(job: Job) -> set[Figure]:
+    """What a trial of this job measures besides its rate."""
+    kind, _, rest = job.on.partition(":")
+    if kind == "recorded":
+        cells = read_folder(Path(rest)).model(service_of(job).model.name).cells
+        return {figure for cell in cells.values() for figure in cell.figures}
+    return set(QUANTILES if service_of(job).language is None else Figure)
+
+
+def _check_target(job: Job) -> None:
+    """One line for a target that trials cannot run on."""
+    service, kind = service_of(job), job.on.partition(":")[0]
+    if not service.target:
+        return
+    if service.language is not None:
+        raise UserError("--target is for ONNX models; a language model's engine is named by --engine")
+    if service.endpoint is not None:
+        raise UserError("--target: the file of knobs names another server; leave out one of them")
+    if kind != "local":
+        raise UserError(f"--target: trials of {kind} do not run on {service.target}; use --on local, or leave it out")
 
 
 def _nothing_seen(table: KnobTable) -> Knowledge:
@@ -91,12 +114,15 @@ class Serve(Planner):
     name = "serve"
     launches = False
     instead = "is a service: deploy it with mlcd export {run} --to triton"
-    next_step = "Deploy it: mlcd export {run} --to kserve|triton|compose"
-    exports = ("kserve", "triton", "compose")
+    next_step = "Deploy it: mlcd export {run} --to kserve|triton|mlserver|compose"
+    exports = ("kserve", "triton", "mlserver", "compose")
 
     def ready(self, job: Job, database: Database) -> Job:
         """With one trial after the other: two would slow each other down."""
         job = one_at_a_time(with_usual_place(job))
+        service = service_of(job)
+        _check_target(job)
+        check_figures(service.model.name, [cap.figure for cap in service.caps], figures_of(job))
         self.explore(job)
         return job
 
@@ -133,7 +159,10 @@ class Serve(Planner):
         return promise.decide(job, space, history, finish)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
-        """The best of the stored trials."""
+        """The best of the stored trials. A cap is refused where none of them measured its figure."""
+        service, measured = service_of(job), {figure for m in history.good for figure in figures_shown(m)}
+        if measured:
+            check_figures(service.model.name, [cap.figure for cap in service.caps], measured)
         return promise.decide(job, space, history, Finish("decided again from the stored trials"))
 
 

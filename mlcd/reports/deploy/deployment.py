@@ -15,7 +15,8 @@ from enum import Enum
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
 from mlcd.planners.serve.nouns import Counted, Figure, Knob, Knobs, ServingTask, knobs_of, served_by, service_of
-from mlcd.reports.serve.words import decision_sentence
+from mlcd.planners.serve.targets import TARGETS
+from mlcd.reports.serve.words import accuracy_words, decision_sentence
 
 LANGUAGE = {Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95}
 
@@ -36,6 +37,10 @@ class Part(Enum):
     OTHER = ()
 
 
+HEADROOM = 1.25
+"""Of the most memory that was measured: a load of a minute does not see all that fragments in a week."""
+SERVER_GB = 1.0
+"""Allowed for a server that was not measured: Triton with its backends holds some hundred MB before any model."""
 OWN: Mapping[str, Knob] = {"threads": 1, "batch": 1, "max_wait_ms": 5.0}
 """How MLCD's own server is set where no knob says so: what was measured is deployed. A test compares them."""
 
@@ -59,7 +64,11 @@ class PlacedKnob:
 
 @dataclass(frozen=True)
 class Deployment:
-    """The chosen configuration of a run. `name` is one that folders and clusters accept."""
+    """The chosen configuration of a run. `name` is one that folders and clusters accept.
+
+    `server`: what answered in its trials, 'mlserver 1.7.1', where that was one to deploy on. `peak_gb`: the most memory
+    that it held. `accuracy`: what is known of the answers, where the precision is not the model's own.
+    """
 
     run: str
     name: str
@@ -68,6 +77,9 @@ class Deployment:
     path: str
     knobs: Knobs
     own: Mapping[str, Knob] = field(default_factory=dict)
+    server: str = ""
+    peak_gb: float | None = None
+    accuracy: str = ""
 
     @property
     def settings(self) -> Mapping[str, Knob]:
@@ -99,14 +111,55 @@ class Deployment:
         """Whether it was served by a GPU, or a share of one."""
         return any(self.name_of(part) is not None for part in (Part.SHARE, Part.GPUS))
 
+    def measured_on(self, server: str) -> bool:
+        """Whether the trials ran on this server."""
+        return self.server.partition(" ")[0] == server
+
+    def notes(self, to: str) -> tuple[str, ...]:
+        """What has to be known of files for this tool: whether their figures are those of its server."""
+        server = TARGETS[to].server
+        if self.measured_on(server):
+            said = f"measured on {self.server}, with the settings of these files"
+        else:
+            said = (
+                f"NOT CERTIFIED on {server}: rate and latency were measured elsewhere ({self.source}); "
+                f"measure it with mlcd serve MODEL --target {to}"
+            )
+        return tuple(each for each in (said, self.memory(server)[1], self.accuracy) if each)
+
+    def memory(self, server: str) -> tuple[float | None, str]:
+        """GB of main memory that this server gets, and what has to be known of that where no knob says it."""
+        held, peak = self.number(Part.MEMORY), self.peak_gb
+        if self.on_gpu:
+            return None, ""
+        if self.measured_on(server):
+            if held is not None or peak is None:
+                return held, ""
+            gb = math.ceil(100 * HEADROOM * peak) / 100
+            return gb, f"memory {gb:g} GB: {HEADROOM:g} times the {peak:.3g} GB that {self.server} held at the most"
+        took = held if peak is None else peak
+        if took is None:
+            return None, ""
+        gb = math.ceil(10 * (SERVER_GB + took)) / 10
+        if held is not None and held >= gb:
+            return held, ""
+        return gb, (
+            f"memory {gb:g} GB is an allowance, {server} was not measured: {SERVER_GB:g} GB for the server itself, and "
+            f"the {took:.3g} GB of the trials' server"
+        )
+
     @property
     def as_it_is(self) -> bool:
         """Whether the model's own file was served, not one of another precision."""
         name = self.name_of(Part.PRECISION)
         return name is None or self.settings[name] == "fp32"
 
-    def placed(self, fields: Mapping[Part, str], notes: Mapping[Part, str]) -> tuple[PlacedKnob, ...]:
+    def placed(self, fields: Mapping[Part, str], notes: Mapping[Part, str], server: str) -> tuple[PlacedKnob, ...]:
         """Where each knob went. `fields`: those of a target, by part; `notes`: what to do where it has none."""
+        gb, differs = self.memory(server)
+        if differs:  # this server needs another amount than the one of the trials
+            fields = {part: field for part, field in fields.items() if part is not Part.MEMORY}
+            notes = {**notes, Part.MEMORY: f"the trials' server was held to it; {server} needs {gb:g} GB"}
         return tuple(self._placed(name, value, fields, notes) for name, value in self.settings.items())
 
     def _placed(self, name: str, value: Knob, fields: Mapping[Part, str], notes: Mapping[Part, str]) -> PlacedKnob:
@@ -153,6 +206,8 @@ def deployment_of(run: str, account: Account) -> Deployment:
     if _speaks(service, account):
         raise WrongState(f"run '{run}' serves a language model, not an ONNX file; see its knobs with: mlcd show {run}")
     own = OWN if service.endpoint is None and service.path else {}
+    m = next((m for m in account.searched.good if m.configuration == place), None)
+    served = served_by(m) if m is not None else None
     return Deployment(
         run,
         slug(service.model.name),
@@ -161,6 +216,9 @@ def deployment_of(run: str, account: Account) -> Deployment:
         service.file,
         knobs_of(place),
         {name: value for name, value in own.items() if part_of(name) not in {part_of(k) for k, _ in knobs_of(place)}},
+        served.server if served is not None else "",
+        served.peak_gb if served is not None else None,
+        accuracy_words(service, place),
     )
 
 
@@ -176,6 +234,8 @@ def line(words: str) -> str:
 
 
 def _source(service: ServingTask, account: Account) -> str:
+    if service.target:
+        return f"{account.provenance}, of {TARGETS[service.target].server}"
     if service.endpoint is not None:
         return line(f"{account.provenance}, of the server at {service.endpoint.url}")
     return f"{account.provenance}, of MLCD's own server" if service.path else str(account.provenance)
@@ -187,8 +247,6 @@ def _speaks(service: ServingTask, account: Account) -> bool:
     return service.counted is Counted.TOKENS or bool(figures & LANGUAGE)
 
 
-MODEL = "1/model.onnx"
-"""Where Triton looks for the first version of a model, in its folder."""
 QUANTISE = (
     "python -c \"from onnxruntime.quantization import *; quantize_dynamic('MODEL', '{}', weight_type=QuantType.QInt8)\""
 )
@@ -197,7 +255,7 @@ QUANTISE = (
 @dataclass(frozen=True)
 class Export:
     """`files`: by their path in the folder. `main`: the one to show alone. `model_at`: where the model's file goes.
-    `start`: the command that uses the folder.
+    `start`: the command that uses the folder. `notes`: what has to be known of it.
     """
 
     files: Mapping[str, str]
@@ -205,6 +263,7 @@ class Export:
     knobs: tuple[PlacedKnob, ...]
     model_at: str
     start: str
+    notes: tuple[str, ...] = ()
 
     @property
     def missing(self) -> tuple[PlacedKnob, ...]:
@@ -212,23 +271,22 @@ class Export:
         return tuple(each for each in self.knobs if not each.where)
 
 
-def header(deployment: Deployment, placed: tuple[PlacedKnob, ...]) -> str:
-    """Comments: what was chosen by which run, and where every knob went."""
+def header(deployment: Deployment, placed: tuple[PlacedKnob, ...], to: str) -> str:
+    """Comments: what was chosen by which run, what has to be known of it, and where every knob went."""
     chosen = f"Chosen by MLCD in run {deployment.run} ({deployment.source}): {deployment.sentence}"
-    return "".join(f"# {line}\n" for line in (chosen, *placed))
+    return "".join(f"# {line}\n" for line in (chosen, *deployment.notes(to), *placed))
 
 
-def readme(deployment: Deployment, placed: tuple[PlacedKnob, ...], folder: str, start: str, *more: str) -> str:
-    """How to use the folder, and what is not in it."""
-    at = f"{folder}/{MODEL}"
+def readme(deployment: Deployment, placed: tuple[PlacedKnob, ...], to: str, at: str, start: str, *more: str) -> str:
+    """How to use the folder, and what is not in it. `at`: where the model's file goes."""
     model = f"The model's file{'' if deployment.as_it_is else ', at the precision that was chosen,'} belongs at `{at}`."
     if "int8" in deployment.settings.values():
         model += f" MLCD's own server makes it with `{QUANTISE.format(at)}`."
     parts = [
         f"# {deployment.name}, as MLCD chose it",
         f"Run {deployment.run}: {deployment.sentence}.",
-        f"These figures are {deployment.source}. Another server, or another machine, has its own: load it before you "
-        "count on them. A limit on memory is that of the trial: a server that is ended for want of it needs more.",
+        "\n".join(f"- {note}." for note in deployment.notes(to)),
+        f"The figures are {deployment.source}. Another machine has its own: load it before you count on them.",
         model,
         *more,
         f"Start it with `{start}`.",

@@ -50,7 +50,9 @@ def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
     """The functions to create, and the segments to run on them, one after the other."""
     task, decision = account.job.ask, account.decision
     if not isinstance(task, FunctionsTask):
-        raise WrongState(f"run '{name}' is not on functions: export it with --to skypilot, kserve, triton or compose")
+        raise WrongState(
+            f"run '{name}' is not on functions: export it with --to skypilot, kserve, triton, mlserver or compose"
+        )
     plan = chosen_plan(decision) if decision is not None else None
     if decision is None or plan is None:
         why = f": {decision.binding or decision.because}" if decision is not None else " yet"

@@ -1,15 +1,7 @@
 """A decision as files for each tool that deploys it, by the tool's name: what the command line, API and report give.
 
-Triton Inference Server: a model repository with a `config.pbtxt` (ModelConfig of triton's model_config.proto).
-
-max_batch_size        batch          the most requests of one pass
-dynamic_batching      max_wait_ms    how long the first request of a batch waits for the others, in microseconds
-instance_group        instances      copies of the model, on the CPU or on each GPU
-intra_op_thread_count threads        of ONNX Runtime, which computes (a parameter of its backend)
-gpu_mem_limit         memory_gb      what it may hold of a GPU, in bytes, where one serves (the same)
-
-Inputs and outputs are left out: Triton reads them from the ONNX file. KServe and Docker Compose start Triton with that
-repository, held to the chosen size.
+The settings of a server are written as its trials write them (`mlcd/planners/serve/targets`). KServe and Docker Compose
+start Triton with its repository, held to the chosen size.
 """
 
 from __future__ import annotations
@@ -21,8 +13,10 @@ from typing import Any
 import yaml
 
 from mlcd.core.ledger import Account
-from mlcd.reports.deploy.deployment import MODEL, Deployment, Export, Part, PlacedKnob, deployment_of, header, readme
+from mlcd.planners.serve.targets.triton import MODEL, config
+from mlcd.reports.deploy.deployment import Deployment, Export, Part, PlacedKnob, deployment_of, header, readme
 from mlcd.reports.deploy.lambda_ import lambda_configuration
+from mlcd.reports.deploy.mlserver import mlserver
 from mlcd.reports.skypilot import task_text
 
 REPOSITORY = "model_repository"
@@ -67,17 +61,18 @@ def exported(run: str, account: Account, to: str) -> dict[str, Any]:
     else:
         made = TARGETS[to](deployment_of(run, account))
         main, files = made.main, dict(made.files)
-        notes = [f"not in the files: {knob.name} = {knob.value}: {knob.note}" for knob in made.missing]
+        notes = [*made.notes, *(f"not in the files: {knob.name} = {knob.value}: {knob.note}" for knob in made.missing)]
     return {"run": run, "to": to, "main": main, "files": files, "notes": notes}
 
 
 def triton(deployment: Deployment) -> Export:
     """The model repository."""
-    placed = deployment.placed(_config_fields(deployment), NOTES)
+    to, model_at = "triton", f"{deployment.name}/{MODEL}"
+    placed = deployment.placed(_config_fields(deployment), NOTES, to)
     at = f"{deployment.name}/config.pbtxt"
     start = "tritonserver --model-repository=DIR"
-    files = {at: _config(deployment, placed), "README.md": readme(deployment, placed, deployment.name, start)}
-    return Export(files, at, placed, f"{deployment.name}/{MODEL}", start)
+    files = {at: _config(deployment, placed, to), "README.md": readme(deployment, placed, to, model_at, start)}
+    return Export(files, at, placed, model_at, start, deployment.notes(to))
 
 
 def kserve(deployment: Deployment) -> Export:
@@ -106,7 +101,7 @@ def kserve(deployment: Deployment) -> Export:
     replicas = "One replica is what the trial measured; more of them answer more, each as much."
     top = f"# Upload {REPOSITORY}/ and write its address at storageUri.\n"
     start = f"kubectl apply -f {main}"
-    return _with_repository(deployment, KSERVE_FIELDS, main, service, start, upload, replicas, top=top)
+    return _with_repository(deployment, "kserve", KSERVE_FIELDS, main, service, start, upload, replicas, top=top)
 
 
 def compose(deployment: Deployment) -> Export:
@@ -118,7 +113,7 @@ def compose(deployment: Deployment) -> Export:
         "volumes": [f"./{REPOSITORY}:/models:ro"],
         "restart": "unless-stopped",
     }
-    cores, memory = deployment.cores, None if deployment.on_gpu else deployment.number(Part.MEMORY)
+    cores, memory = deployment.cores, deployment.memory("triton")[0]
     service |= {"cpus": cores} if cores is not None else {}
     service |= {"mem_limit": f"{round(1e9 * memory)}b"} if memory is not None else {}
     if deployment.on_gpu:
@@ -128,15 +123,21 @@ def compose(deployment: Deployment) -> Export:
         service["environment"] = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": f"{share!r}"}
     start = "TRITON_IMAGE=tritonserver:TAG docker compose up"
     document = {"services": {deployment.name: service}}
-    return _with_repository(deployment, COMPOSE_FIELDS, "docker-compose.yaml", document, start)
+    return _with_repository(deployment, "compose", COMPOSE_FIELDS, "docker-compose.yaml", document, start)
 
 
-TARGETS: Mapping[str, Callable[[Deployment], Export]] = {"kserve": kserve, "triton": triton, "compose": compose}
+TARGETS: Mapping[str, Callable[[Deployment], Export]] = {
+    "kserve": kserve,
+    "triton": triton,
+    "mlserver": mlserver,
+    "compose": compose,
+}
 """The tools that a serving run's decision is written for."""
 
 
 def _with_repository(
     deployment: Deployment,
+    to: str,
     fields: Mapping[Part, str],
     main: str,
     document: dict[str, Any],
@@ -146,15 +147,16 @@ def _with_repository(
 ) -> Export:
     """A YAML file with fields of its own, and a Triton repository beside it. `more`: what its README says besides."""
     in_config = {part: f"config.pbtxt: {field}" for part, field in _config_fields(deployment).items()}
-    placed = deployment.placed({**fields, **in_config}, NOTES)
+    placed = deployment.placed({**fields, **in_config}, NOTES, "triton")
     folder = f"{REPOSITORY}/{deployment.name}"
+    model_at = f"{folder}/{MODEL}"
     body: str = yaml.safe_dump(document, sort_keys=False, width=1_000)
     files = {
-        main: header(deployment, placed) + top + body,
-        f"{folder}/config.pbtxt": _config(deployment, placed),
-        "README.md": readme(deployment, placed, folder, start, *more),
+        main: header(deployment, placed, to) + top + body,
+        f"{folder}/config.pbtxt": _config(deployment, placed, to),
+        "README.md": readme(deployment, placed, to, model_at, start, *more),
     }
-    return Export(files, main, placed, f"{folder}/{MODEL}", start)
+    return Export(files, main, placed, model_at, start, deployment.notes(to))
 
 
 def _config_fields(deployment: Deployment) -> Mapping[Part, str]:
@@ -162,30 +164,17 @@ def _config_fields(deployment: Deployment) -> Mapping[Part, str]:
     return {**CONFIG, **({Part.MEMORY: "parameters gpu_mem_limit"} if deployment.on_gpu else {})}
 
 
-def _config(deployment: Deployment, placed: tuple[PlacedKnob, ...]) -> str:
+def _config(deployment: Deployment, placed: tuple[PlacedKnob, ...], to: str) -> str:
     """`config.pbtxt`, with where every knob went on top."""
-    batch, wait = deployment.whole(Part.BATCH), deployment.number(Part.WAIT)
-    threads, copies = deployment.whole(Part.THREADS), deployment.whole(Part.INSTANCES)
-    lines = [f'name: "{deployment.name}"', 'backend: "onnxruntime"']
-    lines += [f"max_batch_size: {batch}"] if batch is not None else []
-    if batch is not None or wait is not None:
-        lines.append("dynamic_batching {")
-        lines += [f"  preferred_batch_size: [ {batch} ]"] if batch is not None else []
-        lines += [f"  max_queue_delay_microseconds: {round(1_000 * wait)}"] if wait is not None else []
-        lines.append("}")
-    kind = "KIND_GPU" if deployment.on_gpu else "KIND_CPU"
-    lines.append(f"instance_group [ {{ count: {1 if copies is None else copies} kind: {kind} }} ]")
-    memory = deployment.number(Part.MEMORY) if deployment.on_gpu else None
-    numbers = {"intra_op_thread_count": threads, "gpu_mem_limit": None if memory is None else round(1e9 * memory)}
-    for key, number in numbers.items():
-        if number is not None:
-            lines.append(f'parameters {{ key: "{key}" value {{ string_value: "{number}" }} }}')
-    return header(deployment, placed) + "\n".join(lines) + "\n"
+    whole, on_gpu = deployment.whole, deployment.on_gpu
+    gpu_gb = deployment.number(Part.MEMORY) if on_gpu else None
+    sizes = whole(Part.BATCH), deployment.number(Part.WAIT), whole(Part.THREADS), whole(Part.INSTANCES)
+    return header(deployment, placed, to) + config(deployment.name, *sizes, on_gpu, gpu_gb)
 
 
 def _kubernetes_size(deployment: Deployment) -> dict[str, str]:
     """Cores, memory and GPUs as Kubernetes writes them."""
-    cores, memory = deployment.cores, None if deployment.on_gpu else deployment.number(Part.MEMORY)
+    cores, memory = deployment.cores, deployment.memory("triton")[0]
     size = {"cpu": f"{cores:.10g}" if cores == int(cores) else f"{round(1_000 * cores)}m"} if cores is not None else {}
     size |= {"memory": _kubernetes_bytes(memory)} if memory is not None else {}
     return size | ({"nvidia.com/gpu": str(deployment.whole(Part.GPUS) or 1)} if deployment.on_gpu else {})

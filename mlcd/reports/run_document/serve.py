@@ -49,6 +49,7 @@ class LoadTest(Part):
     seconds: float = Field(description="How long it took.")
     usd: float = Field(description="What it cost.")
     detail: str = Field(description="More of how it ended.")
+    server: str | None = Field(default=None, description="The server and its version; null for MLCD's own.")
 
 
 class RunTrial(LoadTest):
@@ -65,6 +66,18 @@ class ServeDecision(RunDecision):
     """What a search for a serving configuration ended with."""
 
     measured: LoadTest | None = Field(default=None, description="What all trials of it show together.")
+    accuracy: str | None = Field(
+        default=None, description="What is known of its answers; null where the model is served as it is."
+    )
+
+
+class RunAgreement(Part):
+    """How far int8 agrees with the model itself, on samples of the user's."""
+
+    share: float = Field(description="1 where every answer agrees.")
+    samples: int = Field(description="Samples that were compared.")
+    measure: str = Field(description="top class, cosine, or relative error (then the share is 1 minus it).")
+    least: float = Field(description="With less, int8 is not tried.")
 
 
 class ServeRun(RunCore):
@@ -78,6 +91,8 @@ class ServeRun(RunCore):
     unit: str = Field(description="The unit of a rate.")
     arrivals: str = Field(description="How trials send requests: open or closed.")
     most_trials: int | None = Field(description="Trials at the most.")
+    target: str | None = Field(default=None, description="Where it will be deployed, if trials ran on that server.")
+    agreement: RunAgreement | None = Field(default=None, description="Of int8; null where nothing was compared.")
     operators: list[OperatorShare] = Field(description="What a pass is made of, the longest first.")
     trials: list[RunTrial] = Field(description="Every trial, in order.")
     decision: ServeDecision | None = Field(description="What the search ended with; null while it goes on.")

@@ -10,7 +10,7 @@ from mlcd.core.part import taken
 from mlcd.planners.serve.nouns import Cap, Served, ServingTask, knobs_of, service_of
 from mlcd.planners.serve.promise import certifies, keeps, value
 from mlcd.reports.run_document.core import RunCap
-from mlcd.reports.run_document.serve import LoadTest, OperatorShare, RunTrial, ServedModel
+from mlcd.reports.run_document.serve import LoadTest, OperatorShare, RunAgreement, RunTrial, ServedModel
 from mlcd.reports.serve.words import UNITS, broken_words, usd_per_million
 from mlcd.reports.story import Story
 
@@ -26,6 +26,8 @@ def served_job(job: Job, service: ServingTask) -> dict[str, Any]:
         "unit": UNITS[service.counted],
         "arrivals": str(service.arrivals),
         "most_trials": job.search.trials,
+        "target": service.target or None,
+        "agreement": taken(RunAgreement, service.agreement) if service.agreement is not None else None,
         "operators": _operators(service),
     }
 
@@ -61,6 +63,7 @@ def _tested(job: Job, m: Measurement, judged: Measurement) -> dict[str, Any]:
         rate=m.samples_per_s,
         rel_error=m.rel_error if m.ok else None,
         **{name: getattr(served, name, None) for name in ("figures", "high", "peak_gb", "requests", "failures")},
+        server=served.server or None if served is not None else None,
         value=value(job, judged),
         keeps=keeps(job, judged),
         certified=certifies(job, judged),

@@ -30,11 +30,18 @@ def sentences(story: Story) -> tuple[str, str]:
     if decision is not None:
         sentence = words.decision_sentence(decision, story.job, story.search)
         if decision.configuration is not None:  # a knob's name stays as it is
-            return f"{sentence}.", _meaning(story)
+            return f"{sentence}.", _more(story)
         return f"{sentence[:1].upper()}{sentence[1:]}.", ""
     m = found_trial(story)
     found = f"{m.configuration}: {words.promise_words(m, service_of(story.job))}" if m is not None else ""
     return undecided(story, "searching", words.trials_words(story.search), found)
+
+
+def _more(story: Story) -> str:
+    """What certified means, and what is known of the answers at this precision."""
+    service, place = service_of(story.job), story.decision.configuration if story.decision is not None else None
+    known = words.accuracy_words(service, place) or words.compared_words(service)
+    return " ".join(filter(None, [_meaning(story), f"{known}." if known else ""]))
 
 
 def _meaning(story: Story) -> str:

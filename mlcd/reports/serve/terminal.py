@@ -34,13 +34,16 @@ def first_words(started: Started) -> str:
 def show_service(console: Console, account: Account, decision: Decision, goal: Goal) -> None:
     """The trials with the chosen one marked, and the decision in a sentence. `goal`: the run's own, or a what-if's."""
     job, history = replace(account.job, goal=goal), account.searched
+    service = service_of(job)
     if history.good:
         console.print()
         console.print(_trials(job, history.good, decision.configuration))
     console.print()
     say_decision(console, decision, words.decision_sentence(decision, job, history), account.provenance)
+    if note := words.accuracy_words(service, decision.configuration) or words.compared_words(service):
+        console.print(note, markup=False, style="yellow", soft_wrap=True)
     spent = f"{words.trials_words(history)}, {format_usd(history.spent_usd)} spent"
-    console.print(f"{spent}  ({words.asked_words(goal, service_of(job))})", markup=False)
+    console.print(f"{spent}  ({words.asked_words(goal, service)})", markup=False)
 
 
 def _trials(job: Job, measurements: tuple[Measurement, ...], chosen: Configuration | None) -> Table:

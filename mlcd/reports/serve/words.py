@@ -107,7 +107,8 @@ def certificate_words(m: Measurement, job: Job, certified: bool) -> str:
     if not kept_words(service):
         return "there was nothing to keep"
     if certified:
-        return "certified"
+        server = served_by(m).server
+        return f"certified on {server}" if server else "certified"
     missing = []
     for cap in service.caps:
         high = served_by(m).high.get(cap.figure, math.inf)
@@ -117,6 +118,23 @@ def certificate_words(m: Measurement, job: Job, certified: bool) -> str:
     if service.min_rate is not None and m.slow_samples_per_s < service.min_rate:
         missing.append(f"the rate may be {format_rate(m.slow_samples_per_s)} {UNITS[service.counted]}")
     return f"not certified: {' and '.join(missing)}" if missing else "not certified"
+
+
+def accuracy_words(service: ServingTask, place: Configuration | None) -> str:
+    """What is known of the answers at the precision of a configuration: '' where the model is served as it is."""
+    if place is None or service.counted is not Counted.REQUESTS or dict(knobs_of(place)).get("precision") != "int8":
+        return ""
+    unchecked = "int8 was not checked: nobody compared its answers with the model's own; do it with --samples"
+    return compared_words(service) or unchecked
+
+
+def compared_words(service: ServingTask) -> str:
+    """What a comparison of int8 with the model itself has shown; '' without one."""
+    if service.agreement is None:
+        return ""
+    if service.agreement.enough:
+        return f"int8 was checked: {service.agreement}"
+    return f"int8 was not tried: {service.agreement}, and {service.agreement.least:g} is asked"
 
 
 def promised(service: ServingTask, m: Measurement) -> list[Figure]:

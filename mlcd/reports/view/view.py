@@ -19,6 +19,7 @@ from mlcd.reports.document import document_of, forecast_of
 from mlcd.reports.functions import page as functions_page
 from mlcd.reports.run_document import NotBegun
 from mlcd.reports.serve import page as serve_page
+from mlcd.reports.serve.words import decision_sentence as service_sentence
 from mlcd.reports.story import Story, Tried, series
 from mlcd.reports.view.certificate import certificate
 from mlcd.reports.view.page import PathStep, RunPage, SpendPoint, UnderWay
@@ -160,7 +161,11 @@ def _next_words(story: Story, driven: bool) -> str:
     if account.status is Status.RUNNING and decision.configuration is not None:
         return "the job goes on with its next launch"
     launched = "launch it to run the job" if planner_of(story.job).launches else "export it to deploy it"
-    then = decision_words(decision, story.goal) if decision.configuration is None else launched
+    then = launched
+    if decision.configuration is None and isinstance(story.job.ask, ServingTask):
+        then = service_sentence(decision, story.job, story.search)
+    elif decision.configuration is None:
+        then = decision_words(decision, story.goal)
     return f"the search ended: {decision.because}; {then}"
 
 

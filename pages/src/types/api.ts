@@ -912,6 +912,8 @@ export interface components {
             usd: number;
             /** @description More of how it ended. */
             detail: string;
+            /** @description The server and its version; null for MLCD's own. */
+            server: string | null;
         };
         /**
          * Logs
@@ -1528,6 +1530,20 @@ export interface components {
             words: string;
         };
         /**
+         * RunAgreement
+         * @description How far int8 agrees with the model itself, on samples of the user's.
+         */
+        RunAgreement: {
+            /** @description 1 where every answer agrees. */
+            share: number;
+            /** @description Samples that were compared. */
+            samples: number;
+            /** @description top class, cosine, or relative error (then the share is 1 minus it). */
+            measure: string;
+            /** @description With less, int8 is not tried. */
+            least: number;
+        };
+        /**
          * RunCap
          * @description A latency that a server has to keep.
          */
@@ -1828,6 +1844,8 @@ export interface components {
             usd: number;
             /** @description More of how it ended. */
             detail: string;
+            /** @description The server and its version; null for MLCD's own. */
+            server: string | null;
             /** @description Its place in the order of trials, from 1 on. */
             number: number;
             /** @description The name of its configuration. */
@@ -2010,6 +2028,8 @@ export interface components {
             curve: components["schemas"]["CurvePoint"][];
             /** @description What all trials of it show together. */
             measured: components["schemas"]["LoadTest"] | null;
+            /** @description What is known of its answers; null where the model is served as it is. */
+            accuracy: string | null;
         };
         /**
          * ServeRun
@@ -2086,6 +2106,10 @@ export interface components {
             arrivals: string;
             /** @description Trials at the most. */
             most_trials: number | null;
+            /** @description Where it will be deployed, if trials ran on that server. */
+            target: string | null;
+            /** @description Of int8; null where nothing was compared. */
+            agreement: components["schemas"]["RunAgreement"] | null;
             /** @description What a pass is made of, the longest first. */
             operators: components["schemas"]["OperatorShare"][];
             /** @description Every trial, in order. */
@@ -2831,6 +2855,7 @@ export type Ranked = components['schemas']['Ranked'];
 export type RefusedFunctions = components['schemas']['RefusedFunctions'];
 export type RefusedMachines = components['schemas']['RefusedMachines'];
 export type RunAction = components['schemas']['RunAction'];
+export type RunAgreement = components['schemas']['RunAgreement'];
 export type RunCap = components['schemas']['RunCap'];
 export type RunDecision = components['schemas']['RunDecision'];
 export type RunFinish = components['schemas']['RunFinish'];

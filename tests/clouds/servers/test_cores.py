@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from mlcd.clouds.servers.settings import other_cores, server_cores
-from mlcd.clouds.serving.live import _pinned_to
+from mlcd.clouds.serving.live import pinned_to
 from mlcd.core.errors import UserError
 
 HERE = os.sched_getaffinity(0)
@@ -29,7 +29,7 @@ def test_more_threads_than_cores_are_a_mistake():
 def test_only_the_thread_of_the_load_is_moved():
     one = {min(HERE)}
     moved = []
-    make = _pinned_to(one, lambda: moved.append(os.sched_getaffinity(0)))  # type: ignore[arg-type, func-returns-value]
+    make = pinned_to(one, lambda: moved.append(os.sched_getaffinity(0)))  # type: ignore[arg-type, func-returns-value]
     thread = threading.Thread(target=make)
     thread.start()
     thread.join()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from mlcd.clouds.servers.settings import Settings
 from mlcd.clouds.serving.live import Embedded, OpenInference
+from mlcd.clouds.serving.on_target import OnTarget, check_target
 from mlcd.core.backend import Backend
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import ProbeTime
@@ -32,7 +33,9 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
         raise unknown_place(job.on, "serve")
     wall, service = WallClock(started_at or datetime.now(UTC)), service_of(job)
     endpoint = service.endpoint
-    live: Backend = OpenInference(home(), wall, endpoint=endpoint) if endpoint is not None else Embedded(home(), wall)
+    live: Backend = OnTarget(home(), wall) if service.target else Embedded(home(), wall)
+    if endpoint is not None:
+        live = OpenInference(home(), wall, endpoint=endpoint)
     trial = ProbeTime(service.trial_s, 0.0)
     space = serving_space(service.table or usual_knobs(), trial, startup_limit_s=STARTUP_LIMIT_S)
     profiler = ServingProfiler(live, noise_floor=LIVE_NOISE, tight=LIVE_TIGHT)
@@ -46,6 +49,8 @@ def check(job: Job) -> None:
         if not service.endpoint.command:  # else each trial starts it
             OpenInference(home(), WallClock(datetime.now(UTC)), endpoint=service.endpoint).check()
         return
+    if service.target:
+        check_target(service, job.folder)
     table, cores = service.table or usual_knobs(), os.cpu_count() or 1
     if INSTANCE in table.knobs:
         raise UserError(f"knobs: {INSTANCE}: machines are rented with --on skypilot:CLOUD, not on this one")

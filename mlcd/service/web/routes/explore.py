@@ -84,6 +84,8 @@ class Words(BaseModel):
     latency_p99: Word = Field(default=None, description="Of a service: the 99th percentile of the latency.")
     ttft_p50: Word = Field(default=None, description="Of a service: the median time to the first token.")
     ttft_p95: Word = Field(None, description="Of a service: the 95th percentile of the time to the first token.")
+    tpot_p50: Word = Field(None, description="Of a service: the median over answers of the time of each further token.")
+    tpot_p95: Word = Field(None, description="Of a service: the 95th percentile of the same.")
     itl_p50: Word = Field(default=None, description="Of a service: the median time between two tokens.")
     itl_p95: Word = Field(default=None, description="Of a service: the 95th percentile of the time between two tokens.")
     min_rps: Word = Field(default=None, description="Of a service: answers a second at the least.")

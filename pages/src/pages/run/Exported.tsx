@@ -12,7 +12,7 @@ import { answered, inReport } from "../../parts/report";
 const TOOLS: Record<string, string[]> = {
   train: ["skypilot"],
   scale: ["skypilot"],
-  serve: ["kserve", "triton", "compose"],
+  serve: ["kserve", "triton", "mlserver", "compose"],
   tune: ["lambda"],
   functions: ["lambda"],
 };
