@@ -56,7 +56,7 @@ def figures_of(job: Job) -> set[Figure]:
     """What a trial of this job measures besides its rate."""
     kind, _, rest = job.on.partition(":")
     if kind == "recorded":
-        cells = read_folder(Path(rest)).model(service_of(job).model.name).cells
+        cells = read_folder(Path(rest)).model(service_of(job).model.title).cells
         return {figure for cell in cells.values() for figure in cell.figures}
     return set(QUANTILES if service_of(job).language is None else Figure)
 
