@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
+from math import inf
 from typing import Any
 
 BAD = (
@@ -48,13 +49,17 @@ TEMPLATE_TOKENS = 5
 
 @dataclass(frozen=True)
 class Timing:
-    """See the top of this file. `bad`: what it does wrong. `stamps`: whether pieces tell when they were sent."""
+    """See the top of this file. `stall_at_s`: after the first request; no step ends for `stall_s` from then on.
+
+    `bad`: what it does wrong. `stamps`: whether pieces tell when they were sent."""
 
     step_s: float = 0.01
     sequence_s: float = 0.0
     prefill_s: float = 0.0
     sequences: int = 256
     tokens_per_piece: int = 1
+    stall_at_s: float = inf
+    stall_s: float = 0.0
     bad: str = ""
     stamps: bool = False
     model: str = "fake"
@@ -81,10 +86,12 @@ class Engine:
     stepping: bool = False
     prompt_tokens: int = 0
     generation_tokens: int = 0
-    requests: int = 0
+    first_s: float | None = None
+    connections: set[Connection] = field(default_factory=set)
 
     def add(self, sequence: Sequence) -> None:
-        self.requests += 1
+        if self.first_s is None:
+            self.first_s = asyncio.get_running_loop().time()
         self.waiting.append(sequence)
         if not self.stepping:
             self.stepping = True
@@ -99,6 +106,9 @@ class Engine:
             self.running.append(sequence)
         self.prompt_tokens += prefill
         ends_s = now_s + timing.step_s + timing.sequence_s * decoding + timing.prefill_s * prefill
+        stall_at_s = (self.first_s or 0.0) + timing.stall_at_s
+        if stall_at_s <= ends_s < stall_at_s + timing.stall_s:
+            ends_s = stall_at_s + timing.stall_s
         asyncio.get_running_loop().call_at(ends_s, self.end, ends_s)
 
     def end(self, ends_s: float) -> None:
@@ -162,9 +172,11 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
+        self.engine.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.gone = True
+        self.engine.connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
         self.data += data
@@ -263,9 +275,9 @@ class Connection(asyncio.Protocol):
         self.transport.write(head.encode() + body)
 
 
-async def serve(timing: Timing) -> asyncio.Server:
+async def serve(engine: Engine) -> asyncio.Server:
     """A server on a free port."""
-    engine, loop = Engine(timing), asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
     return await loop.create_server(lambda: Connection(engine), "127.0.0.1", 0, backlog=4_096)
 
 
@@ -276,22 +288,24 @@ def _url(server: asyncio.Server) -> str:
 @contextmanager
 def in_thread(timing: Timing) -> Iterator[str]:
     """Its address, for as long as it is needed; it runs in a thread of this process."""
-    loop = asyncio.new_event_loop()
+    loop, engine = asyncio.new_event_loop(), Engine(timing)
     thread = threading.Thread(target=loop.run_forever, name="openai_server", daemon=True)
     thread.start()
-    server = asyncio.run_coroutine_threadsafe(serve(timing), loop).result()
+    server = asyncio.run_coroutine_threadsafe(serve(engine), loop).result()
     try:
         yield _url(server)
     finally:
-        asyncio.run_coroutine_threadsafe(_stop(server), loop).result()
+        asyncio.run_coroutine_threadsafe(_stop(server, engine), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
 
 
-async def _stop(server: asyncio.Server) -> None:
+async def _stop(server: asyncio.Server, engine: Engine) -> None:
     server.close()
-    await asyncio.sleep(0)  # connections that were closed are told so
+    for connection in engine.connections:
+        connection.transport.abort()
+    await asyncio.sleep(0)  # they are closed after what is being done now
 
 
 @contextmanager
@@ -307,7 +321,7 @@ def in_process(timing: Timing, *before: str) -> Iterator[str]:
 
 
 async def main(timing: Timing) -> None:
-    async with await serve(timing) as server:
+    async with await serve(Engine(timing)) as server:
         print(_url(server), flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 

@@ -64,7 +64,7 @@ def reason(error: Exception) -> str:
 
 
 BLOCK = 1_024
-"""Gaps drawn at once."""
+"""Random numbers drawn at once."""
 
 
 @dataclass(frozen=True, slots=True)

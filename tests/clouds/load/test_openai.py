@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from itertools import islice
 
-import numpy as np
 import pytest
-from mlcd_fixtures.openai_server import TEMPLATE_TOKENS, Timing, in_process, in_thread
+from mlcd_fixtures.openai_server import TEMPLATE_TOKENS, Connection, Engine, Timing, in_process, in_thread
+from virtual_loop import MemoryLoop
+from virtual_loop import loaded as virtually_loaded
 
 from mlcd.clouds.load.generate import Arrivals, Closed, Open, Replay, Report, generate
-from mlcd.clouds.load.openai import KEY_VARIABLE, OpenAi, Pieces, RequestFailed
-from mlcd.clouds.load.prompts import Ask
+from mlcd.clouds.load.openai import KEY_VARIABLE, OpenAi, Pieces, RequestFailed, StreamTarget, Talk
+from mlcd.clouds.load.prompts import Ask, TokenIds, Words, asks, lengths_of
 from mlcd.core.errors import BackendError, UserError
 from mlcd.planners.serve.llm.levels import level_of
 from mlcd.planners.serve.llm.nouns import Prompts, Stream
@@ -23,12 +25,22 @@ pytestmark = pytest.mark.live
 SHORT = Prompts(input_tokens=20, output_tokens=8)
 
 
+def virtual(timing: Timing, arrivals: Arrivals, prompts: Prompts, seconds: float) -> list[Report]:
+    """The reports of a load on a server in memory, in virtual time."""
+    engine = Engine(timing)
+    talk = Talk(OpenAi("http://fake", "fake", prompts.chat), "fake", {})
+    write = Words(added=TEMPLATE_TOKENS) if prompts.chat else TokenIds()
+    requests = asks(write, lengths_of(prompts))
+    loop = partial(MemoryLoop, lambda: Connection(engine))
+    return virtually_loaded(lambda: StreamTarget(talk, requests), arrivals, seconds, timeout_s=60.0, loop=loop)
+
+
 def loaded(
     url: str, arrivals: Arrivals, prompts: Prompts = SHORT, until: Callable[[Report], bool] = bool
 ) -> list[Report]:
-    """The reports of a load, up to the first that is enough."""
+    """The reports of a load on a real server, up to the first that is enough."""
     reports = []
-    make = OpenAi(url, chat=prompts.chat, stall_s=0.2).targets(prompts)
+    make = OpenAi(url, chat=prompts.chat).targets(prompts)
     with closing(generate(make, arrivals, every_s=0.05)) as load:
         for report in load:
             reports.append(report)
@@ -55,37 +67,51 @@ def failing(bad: str) -> str:
 
 @pytest.mark.parametrize("chat", [True, False])
 def test_the_times_of_a_stream_are_those_of_the_server(chat: bool) -> None:
-    """One client: 20 tokens of prompt at 1 ms, and 5 ms for each step."""
-    with in_process(Timing(step_s=0.005, prefill_s=0.001)) as url:
-        seen = streams(loaded(url, Closed(1), Prompts(20, 8, chat=chat), answers(8)))
-    assert {(each.tokens, each.input_tokens, len(each.gaps_s)) for each in seen} == {(8, 20, 7)}
-    assert 0.0249 <= np.median([each.ttft_s for each in seen]) <= 0.035  # the machine may be busy
-    assert np.median([each.tpot_s or 0 for each in seen]) == pytest.approx(0.005, abs=0.001)
-    assert np.median([gap for each in seen for gap in each.gaps_s]) == pytest.approx(0.005, abs=0.001)
-    assert 0.0599 <= np.median([each.latency_s for each in seen]) <= 0.075
+    """20 tokens of prompt at 1 ms, and 5 ms for each step."""
+    seen = streams(virtual(Timing(step_s=0.005, prefill_s=0.001), Closed(1), Prompts(20, 8, chat=chat), 1.0))
+    assert len(seen) == 16
+    for each in seen:
+        assert (each.ttft_s, each.latency_s, each.tpot_s) == pytest.approx((0.025, 0.06, 0.005))
+        assert each.gaps_s == pytest.approx([0.005] * 7)
+        assert (each.tokens, each.input_tokens) == (8, 20)
 
 
 def test_a_level_has_the_rate_and_all_figures_of_the_server() -> None:
-    """Four clients whose steps take 4 ms and 0.5 ms more for each: 32 tokens at 6 ms or a little less."""
-    with in_process(Timing(step_s=0.004, sequence_s=0.0005)) as url:
-        reports = loaded(url, Closed(4), Prompts(4, 32), answers(32))
+    """Steps of 6 ms. A new request waits for the step that runs: its first token comes after two."""
+    reports = virtual(Timing(step_s=0.006), Closed(4), Prompts(10, 32), 5.0)
     windows = [report.window for report in reports]
     assert {window.concurrency for window in windows if window.streams} == {4}
     assert reports[-1].tokens == 32 * reports[-1].answered
     level = level_of(windows, 4)
     assert set(level.figures) == set(level.high) == set(Figure)
-    assert level.rate == pytest.approx(4 / 0.006, rel=0.2)
-    assert level.figures[Figure.TPOT_P50] == pytest.approx(0.006, rel=0.15)
+    assert level.rate == pytest.approx(4 * 32 / (33 * 0.006))
+    assert level.figures[Figure.TTFT_P95] == pytest.approx(0.012)
+    assert (level.figures[Figure.TPOT_P50], level.figures[Figure.ITL_P95]) == pytest.approx((0.006, 0.006))
+    assert level.figures[Figure.P99] == pytest.approx(33 * 0.006)
 
 
-def test_an_open_loop_charges_a_server_with_the_wait_for_a_connection() -> None:
+def test_a_stall_is_charged_with_all_requests_that_were_due_in_it() -> None:
+    """One request every 20 ms, no token from 1 s to 1.5 s: who came in it waited for its end."""
+    due_s = tuple(0.02 * number for number in range(100))
+    reports = virtual(Timing(step_s=0.001, stall_at_s=1.0, stall_s=0.5), Replay(due_s), Prompts(10, 2), 9.0)
+    seen = streams(reports)
+    assert len(seen) == 100
+    charged = sorted(stream.ttft_s for stream in seen)[-25:]
+    assert charged == pytest.approx(sorted(1.5 - at_s for at_s in due_s if 1.0 <= at_s < 1.5), abs=0.0015)
+
+
+def test_a_request_that_waits_for_a_connection_is_charged_with_the_wait() -> None:
     """Three requests at one moment, one connection: each waits for those before it, and that is in its TTFT."""
-    with in_process(Timing(step_s=0.01)) as url:
-        reports = loaded(url, Replay((0.0, 0.0, 0.0), most_outstanding=1), Prompts(4, 5), lambda report: False)
-    first, second, third = streams(reports)
-    assert (second.ttft_s, third.ttft_s) == pytest.approx((first.latency_s + 0.01, second.latency_s + 0.01), abs=0.01)
-    assert second.tpot_s == pytest.approx(0.01, abs=0.002)
+    reports = virtual(Timing(step_s=0.01), Replay((0.0, 0.0, 0.0), most_outstanding=1), Prompts(10, 5), 9.0)
+    assert [each.ttft_s for each in streams(reports)] == pytest.approx([0.01, 0.06, 0.11])
+    assert [each.tpot_s for each in streams(reports)] == pytest.approx([0.01] * 3)
     assert reports[-1].late == 2
+
+
+def test_a_server_that_is_full_shows_the_wait_in_its_first_token() -> None:
+    seen = streams(virtual(Timing(step_s=0.01, sequences=2), Closed(4), Prompts(10, 10), 5.0))[8:]
+    assert [each.ttft_s for each in seen] == pytest.approx([0.11] * len(seen))
+    assert [each.tpot_s for each in seen] == pytest.approx([0.01] * len(seen))
 
 
 def test_a_replay_ends_by_itself_and_keeps_the_lengths_of_its_trace() -> None:
@@ -98,7 +124,7 @@ def test_a_replay_ends_by_itself_and_keeps_the_lengths_of_its_trace() -> None:
 
 
 def test_a_piece_may_hold_several_tokens() -> None:
-    with in_thread(Timing(step_s=0.002, tokens_per_piece=3)) as url:
+    with in_process(Timing(step_s=0.002, tokens_per_piece=3)) as url:
         seen = streams(loaded(url, Open(50.0), SHORT, answers(3)))
     assert {(each.tokens, len(each.gaps_s)) for each in seen} == {(8, 2)}
 
