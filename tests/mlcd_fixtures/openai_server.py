@@ -303,9 +303,15 @@ def in_thread(timing: Timing) -> Iterator[str]:
 
 async def _stop(server: asyncio.Server, engine: Engine) -> None:
     server.close()
+    await _turns(5)  # of the loop: to accept what is being accepted
     for connection in engine.connections:
         connection.transport.abort()
-    await asyncio.sleep(0)  # they are closed after what is being done now
+    await _turns(2)  # to close them
+
+
+async def _turns(times: int) -> None:
+    for _ in range(times):
+        await asyncio.sleep(0)
 
 
 @contextmanager
