@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from math import inf
+from random import Random
 from typing import Any
 
 BAD = (
@@ -49,15 +50,20 @@ TEMPLATE_TOKENS = 5
 
 @dataclass(frozen=True)
 class Timing:
-    """See the top of this file. `stall_at_s`: after the first request; no step ends for `stall_s` from then on.
+    """See the top of this file.
 
-    `bad`: what it does wrong. `stamps`: whether pieces tell when they were sent."""
+    `spread`: if above 0, sequences do not share steps: each has a first token and a step of its own, log-normal around
+    `first_s` and `step_s`, and the n-th request has the same ones each time. `stall_at_s`: after the first request; no
+    step ends for `stall_s` from then on. `bad`: what it does wrong. `stamps`: whether pieces tell when they were sent.
+    """
 
     step_s: float = 0.01
+    first_s: float = 0.1
     sequence_s: float = 0.0
     prefill_s: float = 0.0
     sequences: int = 256
     tokens_per_piece: int = 1
+    spread: float = 0.0
     stall_at_s: float = inf
     stall_s: float = 0.0
     bad: str = ""
@@ -86,12 +92,16 @@ class Engine:
     stepping: bool = False
     prompt_tokens: int = 0
     generation_tokens: int = 0
-    first_s: float | None = None
+    started_s: float | None = None
+    alone: int = 0
     connections: set[Connection] = field(default_factory=set)
 
     def add(self, sequence: Sequence) -> None:
-        if self.first_s is None:
-            self.first_s = asyncio.get_running_loop().time()
+        if self.started_s is None:
+            self.started_s = asyncio.get_running_loop().time()
+        if self.timing.spread:
+            self.begin_alone(sequence)
+            return
         self.waiting.append(sequence)
         if not self.stepping:
             self.stepping = True
@@ -106,10 +116,28 @@ class Engine:
             self.running.append(sequence)
         self.prompt_tokens += prefill
         ends_s = now_s + timing.step_s + timing.sequence_s * decoding + timing.prefill_s * prefill
-        stall_at_s = (self.first_s or 0.0) + timing.stall_at_s
+        stall_at_s = (self.started_s or 0.0) + timing.stall_at_s
         if stall_at_s <= ends_s < stall_at_s + timing.stall_s:
             ends_s = stall_at_s + timing.stall_s
         asyncio.get_running_loop().call_at(ends_s, self.end, ends_s)
+
+    def begin_alone(self, sequence: Sequence) -> None:
+        """A sequence with times of its own. One token only is a question about the server, and has no number."""
+        draws = Random(self.alone)
+        self.alone += sequence.tokens > 1
+        first_s, step_s = (
+            each * draws.lognormvariate(0, self.timing.spread) for each in (self.timing.first_s, self.timing.step_s)
+        )
+        loop = asyncio.get_running_loop()
+
+        def token(at_s: float) -> None:
+            sequence.made += 1
+            self.generation_tokens += 1
+            if sequence.connection.token(sequence):
+                loop.call_at(at_s + step_s, token, at_s + step_s)
+
+        now_s = loop.time()
+        loop.call_at(now_s + first_s, token, now_s + first_s)
 
     def end(self, ends_s: float) -> None:
         left = []
@@ -209,6 +237,8 @@ class Connection(asyncio.Protocol):
     def complete(self, chat: bool, asked: dict[str, Any]) -> None:
         timing, bad = self.engine.timing, self.engine.timing.bad
         prompt = asked["messages"][-1]["content"] if chat else asked["prompt"]
+        if chat and isinstance(prompt, list):
+            prompt = " ".join(part["text"] for part in prompt)
         ids = isinstance(prompt, list)
         if asked["model"] != timing.model:
             message = f"The model `{asked['model']}` does not exist."
@@ -228,7 +258,9 @@ class Connection(asyncio.Protocol):
         else:
             self.usage = bool((asked.get("stream_options") or {}).get("include_usage")) and bad != "no_usage"
             tokens = len(prompt) if ids else len(prompt.split()) + TEMPLATE_TOKENS * chat
-            self.engine.add(Sequence(self, chat, tokens, int(asked["max_tokens"])))
+            self.engine.add(
+                Sequence(self, chat, tokens, int(asked.get("max_tokens") or asked["max_completion_tokens"]))
+            )
 
     def token(self, sequence: Sequence) -> bool:
         """Send one more piece; return whether there are more to come."""
