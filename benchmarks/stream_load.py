@@ -5,9 +5,9 @@
     .venv/bin/python benchmarks/stream_load.py --aiperf /tmp/venv-aiperf --guidellm /tmp/venv-guidellm
 
 The server is tests/mlcd_fixtures/openai_server.py, a process of its own. The n-th request of each tool has the same
-time to its first token and the same time per token, drawn from log-normal distributions: what differs is the measuring. The
-tools take turns, so that what else the machine does meets all. What we call TPOT, (last - first) / (tokens - 1) of an
-answer, is the 'inter token latency' of both tools.
+time to its first token and the same time per token, drawn from log-normal distributions: what differs is the measuring.
+The tools take turns, so that what else the machine does meets all. What we call TPOT, (last - first) / (tokens - 1) of
+an answer, is the 'inter token latency' of both tools.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +49,31 @@ def quantiles(ttft_ms: list[float], tpot_ms: list[float]) -> Figures:
     return {f"{name} p{q}": float(np.percentile(each, q)) for name, each in both.items() for q in (50, 95)}
 
 
+@dataclass
+class NumberedTarget(StreamTarget):
+    """Also keeps each stream by the number of its request."""
+
+    numbers: Iterator[int] = field(default_factory=count)
+    seen: dict[int, Stream] = field(default_factory=dict)
+
+    async def send(self) -> Stream:
+        number = next(self.numbers)
+        self.seen[number] = await super().send()
+        return self.seen[number]
+
+
 def ours(url: str, requests: int, seed: int) -> tuple[Figures, int]:
-    make, streams = OpenAi(url, "fake").targets(Prompts(INPUT_TOKENS, OUTPUT_TOKENS), seed), list[Stream]()
-    failures = 0
+    """Of the first requests, as the other tools count them. The first answers would be those of short ones."""
+    first = OpenAi(url, "fake").targets(Prompts(INPUT_TOKENS, OUTPUT_TOKENS), seed)()
+    assert isinstance(first, StreamTarget)
+    numbers, seen, failures = count(), dict[int, Stream](), 0
+    make = lambda: NumberedTarget(first.talk, first.requests, numbers, seen)  # noqa: E731
     with closing(generate(make, Closed(CLIENTS), every_s=0.05, timeout_s=60.0, warm_up=WARM_UP)) as reports:
         for report in reports:
-            streams += report.window.streams
             failures += report.window.failures
-            if len(streams) >= requests:
+            if all(number in seen for number in range(WARM_UP, WARM_UP + requests)) or failures:
                 break
-    streams = streams[:requests]
+    streams = [seen[number] for number in range(WARM_UP, WARM_UP + requests) if number in seen]
     return quantiles([1e3 * s.ttft_s for s in streams], [1e3 * (s.tpot_s or 0.0) for s in streams]), failures
 
 

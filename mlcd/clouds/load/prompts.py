@@ -132,11 +132,11 @@ class Words:
         return " ".join(map(WORDS.__getitem__, _items(words, shared, seed, 0, len(WORDS))))
 
     def calibrated(self, words: Sequence[int], tokens: Sequence[int]) -> Words:
-        """From prompts of so many words, and how many tokens a server counted in each."""
-        slope, added = np.polyfit(words, tokens, 1).tolist()
-        if slope <= 0:
+        """From two prompts of so many words, and how many tokens a server counted in each."""
+        if tokens[1] <= tokens[0]:
             raise ValueError("the server's count of a prompt's tokens does not grow with the prompt")
-        return replace(self, tokens_per_word=slope, added=added)
+        slope = (tokens[1] - tokens[0]) / (words[1] - words[0])
+        return replace(self, tokens_per_word=slope, added=tokens[0] - slope * words[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,8 @@ class CountedWords:
         tried: dict[int, int] = {}
         while number not in tried and number > 0:
             tried[number] = self.tokens_of(self.words.text(number, min(number, shared), seed))
-            number += wanted - tried[number]
+            missing = wanted - tried[number]
+            number += round(missing / self.words.tokens_per_word) or (missing > 0) - (missing < 0)
         nearest = min(tried, key=lambda each: abs(tried[each] - wanted))
         return self.words.text(nearest, min(nearest, shared), seed)
 
