@@ -32,7 +32,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from mlcd_fixtures.openai_server import Timing, in_process
 
 from mlcd.clouds.load.generate import Arrivals, Closed, Open, generate
-from mlcd.clouds.load.openai import OpenAi, Pieces, StreamTarget
+from mlcd.clouds.load.openai import OpenAi, StreamTarget
+from mlcd.clouds.load.pieces import Pieces
 from mlcd.clouds.load.prompts import WORDS
 from mlcd.planners.serve.llm.nouns import Prompts, Stream
 

@@ -12,9 +12,6 @@ should have been sent meanwhile ('coordinated omission': Tene 2013).
 from __future__ import annotations
 
 import asyncio
-import select
-import selectors
-import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
@@ -24,6 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
+from mlcd.clouds.load.precise_loop import precise_loop
 from mlcd.core.errors import BackendError
 from mlcd.planners.serve.llm.nouns import Stream
 from mlcd.planners.serve.nouns import Window
@@ -109,25 +107,6 @@ class Replay:
 
 
 Arrivals = Open | Replay | Closed
-
-
-def precise_loop() -> asyncio.AbstractEventLoop:
-    """A new event loop with precise timers.
-
-    epoll wakes up to a millisecond late, which would distort a small model's latency. select is precise, but slow with
-    many connections; waiting by select for epoll's own descriptor is precise and fast. Other systems have no epoll.
-    """
-    return asyncio.SelectorEventLoop(_Precise()) if sys.platform == "linux" else asyncio.new_event_loop()
-
-
-if sys.platform == "linux":
-
-    class _Precise(selectors.EpollSelector):
-        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-            if timeout is not None and timeout > 0:
-                select.select([self.fileno()], [], [], timeout)
-                timeout = 0
-            return super().select(timeout)
 
 
 MakeTarget = Callable[[], Target]

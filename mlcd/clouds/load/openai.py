@@ -1,8 +1,7 @@
 """A client of an OpenAI-compatible server of a language model: vLLM, SGLang, TensorRT-LLM, llama.cpp and others.
 
 Answers are streamed. What a stream shows is counted from when its request is sent: the time to the first piece with
-content (TTFT), the gaps between pieces (ITL), and the end. Tokens are the server's own count (`usage`), checked against
-the stream: a piece may hold several tokens, but there are never more pieces than tokens, nor more than was asked for.
+content (TTFT), the gaps between pieces (ITL), and the end.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any
 from urllib.parse import urlsplit
 
 from mlcd.clouds.load.generate import MakeTarget, RequestFailed
 from mlcd.clouds.load.http import Answer, Http, Request
+from mlcd.clouds.load.pieces import Pieces, error_text
 from mlcd.clouds.load.prompts import (
     FEWEST_TOKENS,
     Ask,
@@ -35,12 +33,8 @@ from mlcd.clouds.load.sse import EventConnection
 from mlcd.core.errors import BackendError, UserError
 from mlcd.planners.serve.llm.nouns import Prompts, Stream
 
-_decode = json.JSONDecoder().decode
-"""Twice as fast as json.loads on bytes."""
 KEY_VARIABLE = "MLCD_ENDPOINT_KEY"
 """The environment variable that holds the API key of an endpoint, if it wants one."""
-CONTENT = ("content", "text", "reasoning_content", "reasoning", "tool_calls")
-"""Where a piece of a stream may have its content."""
 REFUSED_FIELDS = (400, 422)
 """Statuses by which servers refuse a field of a request that they do not know."""
 FULL_LENGTH = {"ignore_eos": True}
@@ -178,7 +172,7 @@ class OpenAi:
 
     def _refusal(self, answer: Answer) -> str:
         """Why a server refused a request, in one line."""
-        text = " ".join(_error_text(answer.body).split())[:200]
+        text = " ".join(error_text(answer.body).split())[:200]
         match answer.status:
             case 401 | 403:
                 has_key = "Authorization" in self._headers
@@ -278,81 +272,3 @@ class StreamTarget:
     async def close(self) -> None:
         """Close the connection."""
         await self.connection.close()
-
-
-@dataclass
-class Pieces:
-    """The pieces of one answer, as they come. `times_s`: of those with content."""
-
-    times_s: list[float] = field(default_factory=list)
-    end_s: float = 0.0
-    usage: Mapping[str, Any] | None = None
-    ended: bool = False
-    events: int = 0
-
-    def on_event(self, data: bytes, now_s: float) -> None:
-        """Take in an event of the stream."""
-        self.events += 1
-        if data == b"[DONE]":
-            self.ended = True
-            return
-        try:
-            self.add(_decode(data.decode()), now_s)
-        except RequestFailed:
-            raise
-        except (ValueError, RecursionError):
-            raise RequestFailed(f"the stream has a piece that is not JSON: {_shown(data)}") from None
-        except (AttributeError, KeyError, IndexError, TypeError):
-            raise RequestFailed(f"the stream has a piece that is none of a completion: {_shown(data)}") from None
-
-    def add(self, piece: dict[str, Any], now_s: float) -> None:
-        """Take in a piece."""
-        if piece.get("error"):
-            raise RequestFailed(f"the server broke the stream off: {_error_text(piece)}")
-        if usage := piece.get("usage"):
-            self.usage = usage
-        if not (choices := piece["choices"]):
-            return
-        choice = choices[0]
-        delta = choice.get("delta") or choice
-        if any(map(delta.get, CONTENT)):
-            self.times_s.append(now_s)
-            self.end_s = now_s
-        if choice.get("finish_reason"):
-            self.ended, self.end_s = True, now_s
-
-    def stream(self, sent_s: float, most_tokens: int) -> Stream:
-        """The whole answer to a request for so many tokens; RequestFailed if it is not whole or does not add up."""
-        if self.events == 0:
-            raise RequestFailed("the answer is not a stream of server-sent events")
-        if not self.ended:
-            raise RequestFailed("the stream ended early: it has neither a finish_reason nor [DONE]")
-        if not self.times_s:
-            raise RequestFailed("the answer has no content")
-        tokens, input_tokens = self._count("completion_tokens"), self._count("prompt_tokens")
-        if len(self.times_s) > tokens:
-            raise RequestFailed(f"the server counts {tokens} tokens, but streamed {len(self.times_s)} pieces of text")
-        if tokens > most_tokens:
-            raise RequestFailed(f"the server counts {tokens} tokens, but was asked for {most_tokens} at most")
-        gaps_s = tuple(after - before for before, after in pairwise(self.times_s))
-        return Stream(self.times_s[0] - sent_s, self.end_s - sent_s, tokens, gaps_s, input_tokens)
-
-    def _count(self, name: str) -> int:
-        count = (self.usage or {}).get(name)
-        if not isinstance(count, int):
-            raise RequestFailed(f"the stream does not say its usage ({name}), which was asked for: tokens are unknown")
-        return count
-
-
-def _error_text(answer: bytes | Mapping[str, Any]) -> str:
-    """What an error says: its message where it is one of OpenAI's, vLLM's or FastAPI's, otherwise all of it."""
-    try:
-        document = json.loads(answer) if isinstance(answer, bytes) else answer
-        error = document.get("error") or document
-        return str(error if isinstance(error, str) else error.get("message") or error.get("detail") or error)
-    except (ValueError, AttributeError, RecursionError):
-        return answer[:300].decode(errors="replace") if isinstance(answer, bytes) else str(answer)
-
-
-def _shown(data: bytes) -> str:
-    return repr(data[:60].decode(errors="replace"))

@@ -13,8 +13,9 @@ from mlcd_fixtures.openai_server import TEMPLATE_TOKENS, Connection, Engine, Tim
 from virtual_loop import MemoryLoop
 from virtual_loop import loaded as virtually_loaded
 
-from mlcd.clouds.load.generate import Arrivals, Closed, Open, Replay, Report, generate
-from mlcd.clouds.load.openai import KEY_VARIABLE, OpenAi, Pieces, RequestFailed, StreamTarget, Talk
+from mlcd.clouds.load.generate import Arrivals, Closed, Open, Replay, Report, RequestFailed, generate
+from mlcd.clouds.load.openai import KEY_VARIABLE, OpenAi, StreamTarget, Talk
+from mlcd.clouds.load.pieces import Pieces
 from mlcd.clouds.load.prompts import Ask, TokenIds, Words, asks, lengths_of
 from mlcd.core.errors import BackendError, UserError
 from mlcd.planners.serve.llm.levels import level_of
