@@ -335,15 +335,11 @@ def in_thread(timing: Timing) -> Iterator[str]:
 
 async def _stop(server: asyncio.Server, engine: Engine) -> None:
     server.close()
-    await _turns(5)  # of the loop: to accept what is being accepted
+    if accepting := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(accepting)
     for connection in engine.connections:
         connection.transport.abort()
-    await _turns(2)  # to close them
-
-
-async def _turns(times: int) -> None:
-    for _ in range(times):
-        await asyncio.sleep(0)
+    await asyncio.sleep(0)  # they are closed after what is being done now
 
 
 @contextmanager
