@@ -1,7 +1,8 @@
 """Runs a load against a target and reports the results twice a second.
 
 Open loop: requests are sent at times that are fixed in advance and do not depend on the server, as with independent
-users. Closed loop: a fixed number of clients, each of which sends its next request when its last one is answered.
+users; the times are random, or those of a trace. Closed loop: a fixed number of clients, each of which sends its next
+request when its last one is answered.
 
 The load runs in its own thread and event loop; the caller iterates over the reports. Latencies count from the time a
 request was due: in an open loop that is fixed in advance, so a server that stalls is charged for all requests that
@@ -11,18 +12,18 @@ should have been sent meanwhile ('coordinated omission': Tene 2013).
 from __future__ import annotations
 
 import asyncio
-import select
-import selectors
-import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Protocol
 
 import numpy as np
 
+from mlcd.clouds.load.precise_loop import precise_loop
+from mlcd.core.errors import BackendError
+from mlcd.planners.serve.llm.nouns import Stream
 from mlcd.planners.serve.nouns import Window
 
 
@@ -33,10 +34,11 @@ class RequestFailed(Exception):
 class Target(Protocol):
     """One connection to a server. It is made in the load's event loop, and sends one request at a time."""
 
-    async def send(self) -> None:
+    async def send(self) -> Stream | None:
         """Send one request and read its whole response; raise if it is not correct.
 
-        It may be cancelled by a timeout: the next call must not read the rest of the old response.
+        Returns the times of a streamed answer, counted from this call. It may be cancelled by a timeout: the next call
+        must not read the rest of the old response.
         """
         ...
 
@@ -60,7 +62,7 @@ def reason(error: Exception) -> str:
 
 
 BLOCK = 1_024
-"""Gaps drawn at once."""
+"""Random numbers drawn at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,26 +94,19 @@ class Closed:
     pause_s: float = 0.1
 
 
-Arrivals = Open | Closed
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Arrivals of a trace, in seconds from the start and in order. The load ends when all are answered."""
+
+    times_s: tuple[float, ...]
+    most_outstanding: int = 4_096
+
+    def due_s(self) -> Iterator[float]:
+        """When each request is due, in seconds from the start."""
+        return iter(self.times_s)
 
 
-def precise_loop() -> asyncio.AbstractEventLoop:
-    """A new event loop with precise timers.
-
-    epoll wakes up to a millisecond late, which would distort a small model's latency. select is precise, but slow with
-    many connections; waiting by select for epoll's own descriptor is precise and fast. Other systems have no epoll.
-    """
-    return asyncio.SelectorEventLoop(_Precise()) if sys.platform == "linux" else asyncio.new_event_loop()
-
-
-if sys.platform == "linux":
-
-    class _Precise(selectors.EpollSelector):
-        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-            if timeout is not None and timeout > 0:
-                select.select([self.fileno()], [], [], timeout)
-                timeout = 0
-            return super().select(timeout)
+Arrivals = Open | Replay | Closed
 
 
 MakeTarget = Callable[[], Target]
@@ -121,13 +116,14 @@ MakeTarget = Callable[[], Target]
 class Report:
     """The state of a load, `elapsed_s` after its start: answers so far, and the window since the last report.
 
-    `late`: requests so far that were due while every connection was busy.
+    `late`: requests so far that were due while every connection was busy. `tokens`: of all streamed answers so far.
     """
 
     elapsed_s: float
     answered: int
     window: Window
     late: int = 0
+    tokens: int = 0
 
 
 @dataclass
@@ -135,23 +131,32 @@ class _Tally:
     """Results since the last report."""
 
     timeout_s: float
+    concurrency: int = 0
     answered: int = 0
     late: int = 0
+    tokens: int = 0
     latencies_s: list[float] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
     failures: int = 0
     error: str = ""
 
     async def send(self, target: Target, due_s: float) -> bool:
         """Send one request; return whether it succeeded."""
+        now_s = asyncio.get_running_loop().time
+        waited_s = now_s() - due_s
         try:
             async with asyncio.timeout(self.timeout_s):
-                await target.send()
+                stream = await target.send()
         except TimeoutError:
             why = f"no answer within {self.timeout_s:g} s"
         except Exception as error:  # any error of a server or a library is a failed request
             why = reason(error)
         else:
-            self.latencies_s.append(asyncio.get_running_loop().time() - due_s)
+            if stream is None:
+                self.latencies_s.append(now_s() - due_s)
+            else:
+                self.streams.append(_since_due(stream, waited_s))
+                self.tokens += stream.tokens
             self.answered += 1
             return True
         self.failures += 1
@@ -159,20 +164,41 @@ class _Tally:
         return False
 
     def report(self, elapsed_s: float) -> Report:
-        window = Window(tuple(self.latencies_s), self.failures, error=self.error)
-        self.latencies_s, self.failures, self.error = [], 0, ""
-        return Report(elapsed_s, self.answered, window, self.late)
+        concurrency = self.concurrency if self.streams else 0
+        window = Window(
+            tuple(self.latencies_s),
+            self.failures,
+            error=self.error,
+            streams=tuple(self.streams),
+            concurrency=concurrency,
+        )
+        self.latencies_s, self.streams, self.failures, self.error = [], [], 0, ""
+        return Report(elapsed_s, self.answered, window, self.late, self.tokens)
+
+
+def _since_due(stream: Stream, waited_s: float) -> Stream:
+    """A stream's times from when its request was due, which it waited after."""
+    return replace(stream, ttft_s=stream.ttft_s + waited_s, latency_s=stream.latency_s + waited_s)
 
 
 def generate(
-    make_target: MakeTarget, arrivals: Arrivals, *, every_s: float = 0.5, timeout_s: float = 10.0
+    make_target: MakeTarget,
+    arrivals: Arrivals,
+    *,
+    every_s: float = 0.5,
+    timeout_s: float = 10.0,
+    warm_up: int = 0,
 ) -> Generator[Report, None, None]:
-    """Load a target until the generator is closed. The first report is of the start. `timeout_s`: of a request."""
-    reports: SimpleQueue[Report | BaseException] = SimpleQueue()
+    """Load a target until the generator is closed, or a trace is over. The first report is of the start.
+
+    `timeout_s`: of a request. `warm_up`: requests that are sent before, in a closed loop as many at once as in the
+    load; they are in no report. BackendError if one of them fails.
+    """
+    reports: SimpleQueue[Report | BaseException | None] = SimpleQueue()
     loop, stop = precise_loop(), asyncio.Event()
 
     async def main() -> None:
-        loading = asyncio.create_task(load(make_target, arrivals, reports.put, every_s, timeout_s))
+        loading = asyncio.create_task(load(make_target, arrivals, reports.put, every_s, timeout_s, warm_up))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
         for task in (loading, stopping):
@@ -184,6 +210,7 @@ def generate(
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
                 runner.run(main())
+            reports.put(None)
         except BaseException as error:  # passed to the caller
             while isinstance(error, BaseExceptionGroup):  # of the task groups
                 error = error.exceptions[0]
@@ -194,7 +221,8 @@ def generate(
     try:
         while isinstance(report := reports.get(), Report):
             yield report
-        raise report
+        if report is not None:
+            raise report
     finally:
         with suppress(RuntimeError):  # the loop has already ended
             loop.call_soon_threadsafe(stop.set)
@@ -202,19 +230,49 @@ def generate(
 
 
 async def load(
-    make_target: MakeTarget, arrivals: Arrivals, on_report: Callable[[Report], object], every_s: float, timeout_s: float
+    make_target: MakeTarget,
+    arrivals: Arrivals,
+    on_report: Callable[[Report], object],
+    every_s: float,
+    timeout_s: float,
+    warm_up: int = 0,
 ) -> None:
-    """Load a target until cancelled; `on_report` gets the reports."""
-    tally = _Tally(timeout_s)
+    """Load a target until cancelled, or until a trace is over; `on_report` gets the reports."""
+    concurrency = arrivals.concurrency if isinstance(arrivals, Closed) else 0
+    await _warm_up(make_target, warm_up, max(1, concurrency), timeout_s)
+    tally = _Tally(timeout_s, concurrency)
     start_s = asyncio.get_running_loop().time()
     on_report(tally.report(0.0))
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_report(tally, start_s, on_report, every_s))
-        if isinstance(arrivals, Open):
-            tasks.create_task(_send_when_due(make_target, arrivals, tally, start_s))
-        else:
+        reporting = tasks.create_task(_report(tally, start_s, on_report, every_s))
+        if isinstance(arrivals, Closed):
             for _ in range(arrivals.concurrency):
                 tasks.create_task(_send_in_turn(make_target, arrivals, tally))
+        else:
+            await _send_when_due(make_target, arrivals, tally, start_s)
+            reporting.cancel()
+    on_report(tally.report(asyncio.get_running_loop().time() - start_s))
+
+
+async def _warm_up(make_target: MakeTarget, requests: int, at_once: int, timeout_s: float) -> None:
+    """Send requests that nobody counts; BackendError if one of them fails."""
+    left = requests
+
+    async def send() -> None:
+        nonlocal left
+        target = make_target()
+        try:
+            while left > 0:
+                left -= 1
+                tally = _Tally(timeout_s)
+                if not await tally.send(target, 0.0):
+                    raise BackendError(tally.error)
+        finally:
+            await target.close()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(min(at_once, requests)):
+            tasks.create_task(send())
 
 
 async def _report(tally: _Tally, start_s: float, on_report: Callable[[Report], object], every_s: float) -> None:
@@ -236,7 +294,7 @@ async def _send_in_turn(make_target: MakeTarget, arrivals: Closed, tally: _Tally
         await target.close()
 
 
-async def _send_when_due(make_target: MakeTarget, arrivals: Open, tally: _Tally, start_s: float) -> None:
+async def _send_when_due(make_target: MakeTarget, arrivals: Open | Replay, tally: _Tally, start_s: float) -> None:
     """The whole open loop. Connections are opened as they are needed."""
     loop = asyncio.get_running_loop()
     idle: asyncio.LifoQueue[Target] = asyncio.LifoQueue()

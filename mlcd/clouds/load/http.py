@@ -42,12 +42,20 @@ class Request:
     @cached_property
     def wire(self) -> bytes:
         """The bytes to send."""
+        return self.with_body(self.body)
+
+    def with_body(self, body: bytes) -> bytes:
+        """The bytes to send if its body were this one."""
+        return self._head + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+    @cached_property
+    def _head(self) -> bytes:
         parts = urlsplit(self.url)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         method = "POST" if self.body else "GET"
-        headers = {"Host": parts.netloc.rpartition("@")[2], "Content-Length": str(len(self.body)), **self.headers}
+        headers = {"Host": parts.netloc.rpartition("@")[2], **self.headers}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + self.body
+        return f"{method} {path} HTTP/1.1\r\n{lines}".encode("latin-1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ class Prompts:
     `spread`: the relative standard deviation of both lengths over the requests; 0: all are equally long.
     `shared_prefix`: tokens at their beginning that all requests have in common. `file`: the user's own prompts, as JSON
     Lines; they replace the lengths. `chat`: whether they go to /v1/chat/completions or to /v1/completions.
+    `tokenizer`: a folder or `tokenizer.json` that counts the tokens of a prompt; empty: the server's count tells them.
     """
 
     input_tokens: int = 512
@@ -55,6 +56,7 @@ class Prompts:
     shared_prefix: int = 0
     file: str = ""
     chat: bool = True
+    tokenizer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

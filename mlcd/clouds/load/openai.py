@@ -1,0 +1,274 @@
+"""A client of an OpenAI-compatible server of a language model: vLLM, SGLang, TensorRT-LLM, llama.cpp and others.
+
+Answers are streamed. What a stream shows is counted from when its request is sent: the time to the first piece with
+content (TTFT), the gaps between pieces (ITL), and the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from mlcd.clouds.load.generate import MakeTarget, RequestFailed
+from mlcd.clouds.load.http import Answer, Http, Request
+from mlcd.clouds.load.pieces import Pieces, error_text
+from mlcd.clouds.load.prompts import (
+    FEWEST_TOKENS,
+    Ask,
+    CountedWords,
+    Lengths,
+    TokenIds,
+    Words,
+    Write,
+    asks,
+    from_file,
+    lengths_of,
+    local_tokenizer,
+)
+from mlcd.clouds.load.sse import EventConnection
+from mlcd.core.errors import BackendError, UserError
+from mlcd.planners.serve.llm.nouns import Prompts, Stream
+
+KEY_VARIABLE = "MLCD_ENDPOINT_KEY"
+"""The environment variable that holds the API key of an endpoint, if it wants one."""
+REFUSED_FIELDS = (400, 422)
+"""Statuses by which servers refuse a field of a request that they do not know."""
+FULL_LENGTH = {"ignore_eos": True}
+"""Makes an answer as long as asked for, where the server takes it: vLLM, SGLang, llama.cpp, TensorRT-LLM."""
+CALIBRATION = (16, 144)
+"""Words of two prompts whose token counts tell those of all others."""
+
+
+@dataclass(frozen=True)
+class OpenAi:
+    """One model of a server. `model`: empty for the only one that it has. `key_variable`: see KEY_VARIABLE.
+
+    `timeout_s`: of a question about the server itself. `stall_s`: the longest silence while an answer is streamed.
+    """
+
+    url: str
+    model: str = ""
+    chat: bool = True
+    key_variable: str = KEY_VARIABLE
+    timeout_s: float = 5.0
+    stall_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        try:
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # the port is not a number
+            valid = False
+        if not valid:
+            raise UserError(f"'{self.url}': expected the address of a server, such as http://localhost:8000")
+        object.__setattr__(self, "url", self.url.rstrip("/").removesuffix("/v1"))
+
+    def is_ready(self) -> bool:
+        """Whether the server says that it is healthy; one without /health is, once it lists its models."""
+        try:
+            status = self._get("/health").status
+            return 200 <= (self._get("/v1/models").status if status == 404 else status) < 300
+        except BackendError:
+            return False
+
+    def models(self) -> tuple[str, ...]:
+        """The models that it serves. BackendError, on one line, if it does not answer correctly."""
+        answer = self._get("/v1/models")
+        if not 200 <= answer.status < 300:
+            raise BackendError(f"{self.url}/v1/models: {self._refusal(answer)}")
+        try:
+            return tuple(str(each["id"]) for each in json.loads(answer.body)["data"])
+        except (ValueError, KeyError, TypeError):
+            raise BackendError(
+                f"{self.url}/v1/models: the answer is not a list of models: is it OpenAI's API?"
+            ) from None
+
+    def targets(self, prompts: Prompts, seed: int = 0, vocab: int = 0, trace: Lengths | None = None) -> MakeTarget:
+        """A function that makes connections, for `generate`. Each request has the next of the prompts.
+
+        `vocab`: tokens that the model knows, if one knows. `trace`: lengths in place of those of `prompts`. A few short
+        requests find out first what the server takes. BackendError, on one line, if it does not answer them correctly.
+        """
+        tokens_of = local_tokenizer(prompts.tokenizer) if prompts.tokenizer else None
+        talk = self._first_words()
+        if prompts.file:
+            requests = from_file(prompts)
+        else:
+            write = self._write(talk, tokens_of, vocab)
+            requests = asks(write, trace or lengths_of(prompts, seed), prompts.shared_prefix, seed)
+        return lambda: StreamTarget(talk, requests)
+
+    def _first_words(self) -> Talk:
+        """How to ask for a whole answer: fields that a server refuses are left out."""
+        model = self.model or self._only_model()
+        for options in (FULL_LENGTH, {}):
+            talk = Talk(self, model, options)
+            try:
+                self._one(talk, Ask("Hello", 1))
+            except _Refused as error:
+                if error.status not in REFUSED_FIELDS or not options:
+                    raise BackendError(f"{self.url}: {error}{self._models_if_unknown(error, model)}") from None
+            else:
+                break
+        return talk
+
+    def _write(self, talk: Talk, tokens_of: Callable[[str], int] | None, vocab: int) -> Write:
+        """Writes prompts of so many tokens: as token ids where the server takes them, otherwise as words."""
+        if not self.chat:
+            ids = TokenIds(vocab or FEWEST_TOKENS)
+            try:
+                self._one(talk, Ask(ids(4, 0, 0), 1))
+            except _Refused as error:
+                if error.status not in REFUSED_FIELDS:
+                    raise BackendError(f"{self.url}: {error}") from None
+            else:
+                return ids
+        counted = [self._one(talk, Ask(Words().text(words, 0, words), 1)).input_tokens for words in CALIBRATION]
+        try:
+            words = Words().calibrated(CALIBRATION, counted)
+        except ValueError as error:
+            raise BackendError(f"{self.url}: {error}") from None
+        return words if tokens_of is None else CountedWords(words, tokens_of)
+
+    def _one(self, talk: Talk, ask: Ask) -> Stream:
+        """The answer to one request. BackendError on one line, or _Refused if it was refused."""
+
+        async def main() -> Stream:
+            target = StreamTarget(talk, iter([ask]))
+            try:
+                return await target.send()
+            finally:
+                await target.close()
+
+        try:
+            return asyncio.run(main())
+        except _Refused:
+            raise
+        except RequestFailed as error:
+            raise BackendError(f"{self.url}: {error}") from None
+
+    def _only_model(self) -> str:
+        models = self.models()
+        if len(models) != 1:
+            raise UserError(f"{self.url}: which of its models? It has: {', '.join(models) or 'none'}")
+        return models[0]
+
+    def _models_if_unknown(self, error: _Refused, model: str) -> str:
+        if error.status != 404:
+            return ""
+        try:
+            return f"; is '{model}' one of its models? It has: {', '.join(self.models()) or 'none'}"
+        except BackendError:
+            return ""
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        key = os.environ.get(self.key_variable, "")
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def _refusal(self, answer: Answer) -> str:
+        """Why a server refused a request, in one line."""
+        text = " ".join(error_text(answer.body).split())[:200]
+        match answer.status:
+            case 401 | 403:
+                has_key = "Authorization" in self._headers
+                why = f"the API key in {self.key_variable} is refused" if has_key else "it wants an API key"
+                return f"HTTP {answer.status}: {why}" + ("" if has_key else f": set {self.key_variable}")
+            case 429:
+                return "HTTP 429: too many requests" + (f": {text}" if text else "")
+            case _:
+                return f"HTTP {answer.status}" + (f": {text}" if text else "")
+
+    def _get(self, path: str) -> Answer:
+        async def main() -> Answer:
+            http = Http(Request(f"{self.url}{path}", headers=self._headers))
+            try:
+                async with asyncio.timeout(self.timeout_s):
+                    return await http.ask()
+            except TimeoutError:
+                raise BackendError(f"{self.url}: no answer within {self.timeout_s:g} s") from None
+            except RequestFailed as error:
+                raise BackendError(f"{self.url}: {error}") from None
+            finally:
+                await http.close()
+
+        return asyncio.run(main())
+
+
+class _Refused(RequestFailed):
+    """The server refused a request with this status."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+@dataclass
+class Talk:
+    """What all connections to a server share. `options`: fields of a request that it takes."""
+
+    server: OpenAi
+    model: str
+    options: Mapping[str, object]
+    in_flight: int = 0
+    request: Request = field(init=False)
+
+    def __post_init__(self) -> None:
+        path = "/v1/chat/completions" if self.server.chat else "/v1/completions"
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream", **self.server._headers}
+        self.request = Request(self.server.url + path, b"{}", headers)
+
+    def wire(self, ask: Ask) -> bytes:
+        """The bytes of a request."""
+        body = {
+            "model": self.model,
+            **ask.as_chat_or_text(self.server.chat),
+            "max_tokens": ask.output_tokens,
+            "temperature": 0,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **self.options,
+        }
+        if self.options:
+            body["min_tokens"] = ask.output_tokens
+        return self.request.with_body(json.dumps(body).encode())
+
+
+@dataclass
+class StreamTarget:
+    """A connection that sends one request after the other and reads the streams of their answers."""
+
+    talk: Talk
+    requests: Iterator[Ask]
+    connection: EventConnection = field(init=False)
+
+    def __post_init__(self) -> None:
+        host, port, secure = self.talk.request.endpoint
+        self.connection = EventConnection(host, port, secure, self.talk.server.stall_s)
+
+    async def send(self) -> Stream:
+        """Send the next request; raise unless its answer is whole and its tokens agree with its pieces."""
+        sent_s = asyncio.get_running_loop().time()
+        ask = next(self.requests)
+        pieces = self.pieces()
+        self.talk.in_flight += 1
+        try:
+            answer = await self.connection.ask(self.talk.wire(ask), pieces.on_event)
+            if not 200 <= answer.status < 300:
+                at_once = f" ({self.talk.in_flight} at once)" if answer.status == 429 else ""
+                raise _Refused(answer.status, self.talk.server._refusal(answer) + at_once)
+        finally:
+            self.talk.in_flight -= 1
+        return pieces.stream(sent_s, ask.output_tokens)
+
+    def pieces(self) -> Pieces:
+        """What collects the pieces of the next answer."""
+        return Pieces()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self.connection.close()

@@ -1,0 +1,107 @@
+"""What a load test of a language model shows with so many requests in flight at once.
+
+In a closed loop each of c clients waits for its answer before it asks again, so the rate follows from single answers:
+
+    rate = c x (sum of tokens) / (sum of latencies)
+
+Counting the tokens between two moments instead would depend on where in an answer these moments are. The error of this
+ratio is that between windows (Cochran, Sampling Techniques, 1977, section 6.3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from mlcd.core.configuration import Floats
+from mlcd.core.measurement import Z
+from mlcd.planners.serve.llm.nouns import Stream
+from mlcd.planners.serve.measure import WRONG, Interval, quantile
+from mlcd.planners.serve.nouns import Cap, Figure, Level, Window
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Figures of one kind: the values that a stream adds, and the quantiles of all of them."""
+
+    values: Callable[[Stream], Sequence[float]]
+    quantiles: dict[Figure, float]
+
+
+KINDS = (
+    _Kind(lambda stream: (stream.latency_s,), {Figure.P50: 0.50, Figure.P95: 0.95, Figure.P99: 0.99}),
+    _Kind(lambda stream: (stream.ttft_s,), {Figure.TTFT_P50: 0.50, Figure.TTFT_P95: 0.95}),
+    _Kind(
+        lambda stream: () if stream.tpot_s is None else (stream.tpot_s,),
+        {Figure.TPOT_P50: 0.50, Figure.TPOT_P95: 0.95},
+    ),
+    _Kind(lambda stream: stream.gaps_s, {Figure.ITL_P50: 0.50, Figure.ITL_P95: 0.95}),
+)
+
+
+def level_of(windows: Sequence[Window], concurrency: int, noise_floor: float = 0.01) -> Level:
+    """The rate in output tokens a second and all figures of a closed loop. ValueError if nothing was answered.
+
+    `noise_floor`: the smallest relative error, by which two launches of the same differ.
+    """
+    answered = [window.streams for window in steady(windows, concurrency) if window.streams]
+    if not answered:
+        raise ValueError("no answer was streamed")
+    tokens = np.array([sum(stream.tokens for stream in streams) for streams in answered], dtype=float)
+    busy_s = np.array([math.fsum(stream.latency_s for stream in streams) for streams in answered])
+    rate = concurrency * float(tokens.sum() / busy_s.sum())
+    figures = figures_of(answered, noise_floor)
+    return Level(
+        concurrency,
+        rate,
+        max(noise_floor, _ratio_error(tokens, busy_s)),
+        {figure: interval.at for figure, interval in figures.items()},
+        {figure: interval.high for figure, interval in figures.items()},
+    )
+
+
+def steady(windows: Sequence[Window], concurrency: int) -> Sequence[Window]:
+    """Without the first answers of all clients, which began at the same moment; all, where little else was answered."""
+    counts = np.cumsum([len(window.streams) for window in windows])
+    first = int(np.searchsorted(counts, concurrency)) + 1  # windows until each client has had an answer
+    return windows[first:] if first < len(windows) and counts[-1] - counts[first - 1] >= concurrency else windows
+
+
+def figures_of(answered: Sequence[Sequence[Stream]], noise_floor: float = 0.01) -> dict[Figure, Interval]:
+    """All figures of the streams of these windows, each with its interval."""
+    found: dict[Figure, Interval] = {}
+    for kind in KINDS:
+        values = [_values(kind, streams) for streams in answered]
+        if values := [each for each in values if len(each)]:
+            found |= {figure: quantile(values, q).widened(noise_floor) for figure, q in kind.quantiles.items()}
+    return found
+
+
+def goodput(streams: Iterable[Stream], caps: Sequence[Cap]) -> float:
+    """The share of answers that kept every cap; of a cap on gaps, an answer's own quantile of them counts."""
+    kept = [all(_own(stream, cap.figure) <= cap.at_most_s for cap in caps) for stream in streams]
+    return sum(kept) / len(kept) if kept else 0.0
+
+
+def _own(stream: Stream, figure: Figure) -> float:
+    kind = next(kind for kind in KINDS if figure in kind.quantiles)
+    values = kind.values(stream)
+    return float(np.quantile(values, kind.quantiles[figure], method="inverted_cdf")) if values else 0.0
+
+
+def _values(kind: _Kind, streams: Sequence[Stream]) -> Floats:
+    return np.array([value for stream in streams for value in kind.values(stream)], dtype=float)
+
+
+def _ratio_error(tokens: Floats, busy_s: Floats) -> float:
+    """An effective relative error of sum(tokens) / sum(busy_s): Z of them make Student's interval."""
+    n = len(tokens)
+    if n < 2:
+        return math.inf
+    off = tokens - busy_s * (tokens.sum() / busy_s.sum())
+    scatter = math.sqrt(n / (n - 1) * float(off @ off)) / float(tokens.sum())
+    return scatter * -float(stdtrit(n - 1, WRONG)) / Z
