@@ -1,14 +1,14 @@
 """The command line of an engine with its knobs set: trials start it, and exports write it, so both run the same.
 
-A knob becomes a flag or a variable of the environment. One that has neither (the precision of a checkpoint, the GPU)
-is in `notes`, with what to do.
+A knob becomes a flag or a variable of the environment; one that an engine's table does not know is the flag of the same
+name (`block_size` is `--block-size`). What says where an engine runs, or how it is loaded, is in `notes`.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -16,10 +16,26 @@ from mlcd.core.errors import UnknownName
 
 Setting = str | int | float
 Settings = Mapping[str, Setting]
+Flag = str | Mapping[str, str]
+"""A flag with `{}` for a knob's value; or the flags of each value."""
 
 WITH_FLAGS = ("vllm", "sglang", "trtllm", "llama.cpp")
 """The engines whose flags are known here."""
-GIB = 1 << 30
+STORED = "of the checkpoint: serve one that is stored so"
+PLACE = {
+    "gpu": "of the machine: start the engine on such a GPU",
+    "gpus": "of the machine: start the engine on that many GPUs",
+    "instance": "of the machine: start the engine on that type",
+    "mode": "of the whole deployment, not of one engine",
+    "decode_workers": "of the whole deployment: start that many engines for decoding",
+    "prefill_workers": "of the whole deployment: start that many engines for prefill",
+    "prefill_tp": "of the engines for prefill",
+    "prefill_dp": "of the engines for prefill",
+    "prefill_ep": "of the engines for prefill",
+    "concurrency": "of the load: let so many requests in at once",
+    "users": "of the load: let so many requests in at once",
+}
+"""Knobs that are of no engine's command line, and what to do with them."""
 
 
 @dataclass(frozen=True)
@@ -33,146 +49,169 @@ class CommandLine:
 
     def __str__(self) -> str:
         """As a shell reads it."""
-        variables = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
-        return " ".join((*variables, shlex.join(self.arguments)))
+        return " ".join((*_assigned(self.environment), shlex.join(self.arguments)))
 
 
 @dataclass(frozen=True)
-class _Flags:
-    """How an engine spells its knobs: `numbers` follow a flag, `words` are flags themselves; `notes`: of the others."""
+class _Engine:
+    """How an engine is started, and how it spells its knobs. `name`: the flag that names the model for clients."""
 
     start: str
-    numbers: Mapping[str, str]
-    words: Mapping[str, Mapping[Setting, str]]
+    name: str
+    flags: Mapping[str, Flag]
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
-NOTES = {
-    "precision": "is of the checkpoint: serve one that is stored so; the engine reads it from its config.json",
-    "gpu": "is the machine's: start the engine on such a GPU",
-    "gpus": "is the machine's: start the engine on that many GPUs",
-    "instance": "is the machine's: start the engine on that type",
-    "concurrency": "is of the load: let so many requests in at once",
-    "users": "is of the load: let so many requests in at once",
-}
-DTYPES: Mapping[Setting, str] = {
+_DTYPES = {
+    "auto": "",
     "bf16": "--dtype bfloat16",
     "fp16": "--dtype float16",
     "fp32": "--dtype float32",
     "fp8": "--quantization fp8",
-    "auto": "",
+    "int4": "",  # of a model that is stored so: its config.json says how
+    "fp4": "",
 }
-_ENGINES: Mapping[str, _Flags] = {
-    "vllm": _Flags(
-        "vllm serve {model} --served-model-name {name} --host {host} --port {port}",
+_ENGINES: Mapping[str, _Engine] = {
+    "vllm": _Engine(
+        "vllm serve {model} --host {host} --port {port}",
+        "--served-model-name",
         {
-            "tp": "--tensor-parallel-size",
-            "pp": "--pipeline-parallel-size",
-            "dp": "--data-parallel-size",
-            "batched_tokens": "--max-num-batched-tokens",
-            "sequences": "--max-num-seqs",
-            "context": "--max-model-len",
-        },
-        {
-            "precision": DTYPES,
+            "tp": "--tensor-parallel-size {}",
+            "pp": "--pipeline-parallel-size {}",
+            "dp": "--data-parallel-size {}",
+            "precision": _DTYPES,
             "kv_cache": {"auto": "", "fp8": "--kv-cache-dtype fp8"},
+            "batched_tokens": "--max-num-batched-tokens {}",
+            "sequences": "--max-num-seqs {}",
+            "context": "--max-model-len {}",
             "eager": {"eager": "--enforce-eager", "compiled": ""},
+            "kv_cache_gb": "--kv-cache-memory-bytes {}g",
+            "memory_share": "--gpu-memory-utilization {}",
         },
     ),
-    "sglang": _Flags(
-        "python -m sglang.launch_server --model-path {model} --served-model-name {name} --host {host} --port {port}"
-        " --enable-metrics",
+    "sglang": _Engine(
+        "python -m sglang.launch_server --model-path {model} --host {host} --port {port} --enable-metrics",
+        "--served-model-name",
         {
-            "tp": "--tp-size",
-            "pp": "--pp-size",
-            "dp": "--dp-size",
-            "ep": "--ep-size",
-            "batched_tokens": "--chunked-prefill-size",
-            "sequences": "--max-running-requests",
-            "context": "--context-length",
-        },
-        {
-            "precision": DTYPES,
+            "tp": "--tp-size {}",
+            "pp": "--pp-size {}",
+            "dp": "--dp-size {}",
+            "ep": "--ep-size {}",
+            "precision": _DTYPES,
             "kv_cache": {"auto": "", "fp8": "--kv-cache-dtype fp8_e4m3"},
+            "batched_tokens": "--chunked-prefill-size {}",
+            "sequences": "--max-running-requests {}",
+            "context": "--context-length {}",
             "eager": {"eager": "--disable-cuda-graph", "compiled": ""},
+            "memory_share": "--mem-fraction-static {}",
         },
     ),
-    "trtllm": _Flags(
+    "trtllm": _Engine(
         "trtllm-serve {model} --host {host} --port {port}",
+        "",
         {
-            "tp": "--tp_size",
-            "pp": "--pp_size",
-            "ep": "--ep_size",
-            "batched_tokens": "--max_num_tokens",
-            "sequences": "--max_batch_size",
-            "context": "--max_seq_len",
+            "tp": "--tp_size {}",
+            "pp": "--pp_size {}",
+            "ep": "--ep_size {}",
+            "batched_tokens": "--max_num_tokens {}",
+            "sequences": "--max_batch_size {}",
+            "context": "--max_seq_len {}",
+            "memory_share": "--kv_cache_free_gpu_memory_fraction {}",
         },
-        {"precision": {"auto": ""}, "kv_cache": {"auto": ""}},
         {
-            "kv_cache": "has no flag: write kv_cache_config: {dtype: fp8} into a file, and add --config FILE",
-            "dp": "has no flag: write enable_attention_dp: true into a file, and add --config FILE",
+            "precision": STORED,
+            "kv_cache": "no flag of its own: write kv_cache_config: {dtype: fp8} into a file, and add --config FILE",
+            "dp": "no flag of its own: write enable_attention_dp: true into a file, and add --config FILE",
         },
     ),
-    "llama.cpp": _Flags(
-        "llama-server --model {model} --alias {name} --host {host} --port {port} --metrics",
-        {"batched_tokens": "--batch-size", "sequences": "--parallel", "threads": "--threads"},
-        {"kv_cache": {"auto": "", "q8_0": "--cache-type-k q8_0 --cache-type-v q8_0"}, "precision": {}},
-        {"precision": "is of the GGUF file: serve one that is stored so"},
+    "llama.cpp": _Engine(
+        "llama-server --model {model} --host {host} --port {port} --metrics",
+        "--alias",
+        {
+            "batched_tokens": "--batch-size {}",
+            "sequences": "--parallel {}",
+            "threads": "--threads {}",
+            "kv_cache": {"auto": "", "fp8": "--cache-type-k q8_0 --cache-type-v q8_0"},
+            "gpu_layers": "--n-gpu-layers {}",
+        },
+        {"precision": "of the GGUF file: serve one that is stored so"},
     ),
 }
 
 
 def command_line(
-    engine: str, model: str, knobs: Settings, *, name: str = "", host: str = "0.0.0.0", port: int = 8000
+    engine: str,
+    model: str,
+    knobs: Settings,
+    *,
+    start: str = "",
+    name: str = "",
+    host: str = "0.0.0.0",
+    port: int = 8000,
+    cores: Sequence[int] | None = None,
 ) -> CommandLine:
-    """What starts a known engine with these knobs. `name`: the model's, for its clients; the model itself where empty.
+    """What starts an engine with these knobs.
 
-    `UnknownName` of an engine that has no flags here.
+    `start`: a command of the user's, with `{knob}`, `{model}`, `{host}` and `{port}`, in place of the engine's own;
+    knobs that it names are not added again, and an engine without a name gets no others. `name`: the model's, for its
+    clients. `cores`: those that it may use on a CPU, the first ones where None. `UnknownName` of an engine that has no
+    flags here, or of a value that it does not know.
     """
-    if engine not in _ENGINES:
+    if engine not in _ENGINES and not (start and not engine):
         raise UnknownName("engine", engine, WITH_FLAGS)
-    flags = _ENGINES[engine]
-    arguments = [part.format(model=model, name=name or model, host=host, port=port) for part in flags.start.split()]
+    known = _ENGINES.get(engine)
+    own = start or (known.start if known is not None else "")
+    named = set(re.findall(r"(?<!\$)\{(\w+)\}", own))
+    arguments = shlex.split(filled_in(own, {**knobs, "model": model, "host": host, "port": port}))
+    if name and known is not None and known.name and not start:
+        arguments += [known.name, name]
     environment, where, notes = dict[str, str](), dict[str, str](), dict[str, str]()
     for knob, value in knobs.items():
-        if (special := _special(engine, knob, knobs)) is not None:
-            added, variables = special
-        elif knob in flags.numbers:
-            added, variables = f"{flags.numbers[knob]} {_text(value)}", {}
-        elif value in flags.words.get(knob, {}):
-            added, variables = flags.words[knob][value], {}
-        else:
-            notes[knob] = flags.notes.get(knob) or NOTES.get(
-                knob, f"has no flag of {engine} that MLCD knows: set it yourself"
-            )
-            continue
-        arguments += added.split()
-        environment |= variables
-        where[knob] = (
-            added or ", ".join(f"{key}={shlex.quote(text)}" for key, text in variables.items()) or "the default"
-        )
+        if knob in named:
+            where[knob] = "the command"
+        elif (note := PLACE.get(knob) or _note(known, knob)) is not None:
+            notes[knob] = note
+        elif known is not None:
+            added, variables = _spelled(engine, known, knob, knobs, cores)
+            arguments += shlex.split(added)
+            environment |= variables
+            where[knob] = " ".join((*_assigned(variables), *([added] if added else []))) or f"the default ({value})"
     return CommandLine(tuple(arguments), environment, where, notes)
 
 
-def _special(engine: str, knob: str, knobs: Settings) -> tuple[str, dict[str, str]] | None:
-    """The flags and variables of a knob that is no plain number or word; None of one that is."""
+def _note(known: _Engine | None, knob: str) -> str | None:
+    return "not in the command: it does not name it" if known is None else known.notes.get(knob)
+
+
+def _spelled(
+    engine: str, known: _Engine, knob: str, knobs: Settings, cores: Sequence[int] | None
+) -> tuple[str, dict[str, str]]:
+    """The flags and the variables that set a knob."""
     value = knobs[knob]
     match engine, knob:
         case "vllm", "ep":  # its size is that of tensor and data parallelism together
             return "--enable-expert-parallel" if float(value) > 1 else "", {}
         case "vllm", "threads":
-            return "", {"VLLM_CPU_OMP_THREADS_BIND": _cores(int(value), _ranks(knobs))}
-        case "vllm", "kv_cache_gb":  # its variable takes whole GiB alone
-            if float(value).is_integer():
-                return "", {"VLLM_CPU_KVCACHE_SPACE": str(int(value))}
-            return f"--kv-cache-memory-bytes {round(float(value) * GIB)}", {}
-        case "llama.cpp", "context":  # of all sequences together
+            bound = ",".join(map(str, cores)) if cores is not None else _first_cores(int(value), knobs)
+            return "", {"OMP_NUM_THREADS": str(value), "VLLM_CPU_OMP_THREADS_BIND": bound}
+        case "llama.cpp", "context":  # its flag is of all sequences together
             return f"--ctx-size {int(value) * int(knobs.get('sequences', 1))}", {}
-        case "llama.cpp", "tp":
-            return "--split-mode row" if float(value) > 1 else "--split-mode none", {}
-        case "llama.cpp", "pp":
-            return "--split-mode layer" if float(value) > 1 else "", {}
-    return None
+        case "llama.cpp", "tp" | "pp" as split:
+            row = {"tp": "row", "pp": "layer"}[split]
+            return f"--split-mode {row}" if float(value) > 1 else "", {}
+    flag = known.flags.get(knob, f"--{knob.replace('_', '-')} {{}}")
+    if isinstance(flag, str):
+        return flag.format(shlex.quote(_text(value))), {}
+    if str(value) not in flag:
+        raise UnknownName(f"{knob} of {engine}", str(value), flag)
+    return flag[str(value)], {}
+
+
+def _first_cores(threads: int, knobs: Settings) -> str:
+    """The first cores, so many for each rank: '0-3|4-7'."""
+    ranks = prod(int(knobs.get(name, 1)) for name in ("tp", "pp", "dp"))
+    starts = range(0, threads * ranks, threads)
+    return "|".join(f"{start}-{start + threads - 1}" if threads > 1 else str(start) for start in starts)
 
 
 def _text(value: Setting) -> str:
@@ -180,27 +219,16 @@ def _text(value: Setting) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _ranks(knobs: Settings) -> int:
-    return prod(int(knobs.get(name, 1)) for name in ("tp", "pp", "dp"))
-
-
-def _cores(threads: int, ranks: int) -> str:
-    """The first cores, so many for each rank: '0-3|4-7'."""
-    starts = range(0, threads * ranks, threads)
-    return "|".join(f"{start}-{start + threads - 1}" if threads > 1 else str(start) for start in starts)
+def _assigned(variables: Mapping[str, str]) -> list[str]:
+    return [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
 
 
 def filled_in(command: str, values: Settings) -> str:
-    """A command of the user's with `{knob}` replaced by the knob's value; `UnknownName` where there is no such knob."""
+    """A command with its `{knob}`s filled in; `${NAME}` is the shell's own."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in values:
             raise UnknownName("knob in the command", match[1], values)
-        return shlex.quote(str(values[match[1]]))
+        return shlex.quote(_text(values[match[1]]))
 
-    return re.sub(r"(?<!\$)\{(\w+)\}", value, command)  # ${NAME} is a shell variable
-
-
-def named_in(command: str) -> set[str]:
-    """The knobs that a command of the user's names."""
-    return set(re.findall(r"(?<!\$)\{(\w+)\}", command))
+    return re.sub(r"(?<!\$)\{(\w+)\}", value, command)
