@@ -40,6 +40,7 @@ COMMANDS = {
     "resume": ("mlcd.cli.drive:resume", "Resume a run that was stopped or killed, or ended early."),
     "plan": ("mlcd.cli.plan:plan", "Preview a search, at no cost."),
     "what-if": ("mlcd.cli.what_if:what_if", "Decide again from the stored probes, at no cost."),
+    "replicas": ("mlcd.cli.replicas:replicas", "Replicas of a language model for your traffic, and their price."),
     "offers": ("mlcd.cli.offers:offers", "The catalog: instance types and prices, filtered and sorted."),
     "spot": ("mlcd.cli.spot:spot", "Where machines could be had, as all runs have seen it."),
     "operators": ("mlcd.cli.operators:operators", "The operators of an ONNX model, and their share of its time."),
