@@ -208,13 +208,14 @@ def _hours(counts: Sequence[int]) -> list[str]:
 
 def autoscaling(planned: Fleet) -> dict[str, float]:
     """Settings of tools that scale by requests at once, or by requests a second."""
-    takes = planned.option.replica
+    most = max(planned.counts)
+    rate, in_flight = planned.option.replica.target(most)
     return {
         "min_replicas": min(planned.counts),
-        "max_replicas": max(planned.counts),
-        "target_concurrency": max(1, floor(takes.in_flight)),
-        "most_concurrency": takes.places,
-        "target_qps_per_replica": float(f"{takes.rate:.3g}"),
+        "max_replicas": most,
+        "target_concurrency": max(1, floor(in_flight)),
+        "most_concurrency": planned.option.replica.places,
+        "target_qps_per_replica": float(f"{rate:.3g}"),
     }
 
 

@@ -136,7 +136,8 @@ def test_skyserve_probes_and_scales_by_requests_a_second() -> None:
         r"takes (\S+) requests a second .* \((\S+) were measured", made("skyserve").files["service.yaml"]
     )
     assert closed is not None
-    assert policy["target_qps_per_replica"] == float(closed[1]) < float(closed[2])
+    assert float(closed[1]) < float(closed[2])
+    assert policy["target_qps_per_replica"] == pytest.approx(float(closed[1]) * 5 / 6, rel=0.01)  # one may be lost
     assert task["resources"] == {"ports": 8000, "accelerators": "H100:2"}
     assert task["setup"] == "pip install 'vllm==0.32.0'\n"
     assert task["run"].strip() == VLLM_LINE

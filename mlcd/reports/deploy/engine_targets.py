@@ -104,7 +104,7 @@ def kserve(deployment: EngineDeployment) -> Export:
     predictor: dict[str, Any] = {"minReplicas": least, "maxReplicas": most}
     predictor |= {"containerConcurrency": deployment.admitted} if deployment.admitted is not None else {}
     if deployment.takes is not None:
-        predictor |= {"scaleMetric": "concurrency", "scaleTarget": max(1, floor(deployment.takes.in_flight))}
+        predictor |= {"scaleMetric": "concurrency", "scaleTarget": max(1, floor(deployment.takes.target(most)[1]))}
     service = {
         "apiVersion": "serving.kserve.io/v1beta1",
         "kind": "InferenceService",
@@ -128,7 +128,7 @@ def skyserve(deployment: EngineDeployment) -> Export:
         "replica_policy": {"min_replicas": least, "max_replicas": most},
     }
     if deployment.takes is not None:
-        service["replica_policy"]["target_qps_per_replica"] = _digits(deployment.takes.rate)
+        service["replica_policy"]["target_qps_per_replica"] = _digits(deployment.takes.target(most)[0])
     resources: dict[str, Any] = {"ports": PORT}
     resources |= {"accelerators": f"{_accelerator(deployment)}:{deployment.gpus}"} if deployment.gpus else {}
     resources |= {"cpus": f"{deployment.knobs['threads']}+"} if not deployment.gpus and _cores(deployment) else {}

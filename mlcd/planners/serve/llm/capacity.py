@@ -44,17 +44,29 @@ WITH_WAIT = frozenset({Figure.P50, Figure.P95, Figure.P99, Figure.TTFT_P50, Figu
 """Figures that a wait for admission is part of."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Replica:
-    """What one replica takes: `rate` requests a second of Poisson arrivals, at most `places` of them in at once.
-
-    `closed_rate`: what it answered in a closed loop with as many. `in_flight`: on average, at `rate`.
+    """What one replica takes: `rate` requests a second of Poisson arrivals. `closed_rate`: what it answered in a
+    closed loop with as many in flight as it has places.
     """
 
-    places: int
     rate: float
     closed_rate: float
-    in_flight: float
+    line: Line
+
+    @property
+    def places(self) -> int:
+        """Requests that are let in at once."""
+        return len(self.line.answers)
+
+    def target(self, most: int = 1) -> tuple[float, float]:
+        """For a tool that scales to `most` replicas: requests a second of each, and as many in flight on average.
+
+        A little less than it takes: at the busiest all of them run, and one may be lost.
+        """
+        rate = self.rate * (most - 1) / most if most > 1 else self.rate
+        seen = self.line.in_flight(rate)
+        return rate, float(seen @ np.minimum(np.arange(len(seen)), self.places))
 
 
 def replica(levels: Sequence[Level], caps: Sequence[Cap], output_tokens: float) -> Replica | None:
@@ -71,8 +83,7 @@ def _with_places(levels: Sequence[Level], top: Level, caps: Sequence[Cap], outpu
     for _ in range(50):
         middle = (least + most) / 2
         least, most = (middle, most) if line.holds(middle) else (least, middle)
-    in_flight = float(line.in_flight(least) @ np.minimum(np.arange(line.longest(least) + 1), top.concurrency))
-    return Replica(top.concurrency, least, top.rate / output_tokens, in_flight)
+    return Replica(least, top.rate / output_tokens, line)
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,11 @@ def test_a_replica_takes_less_than_a_closed_loop_showed() -> None:
     assert takes is not None
     assert takes.places == 32
     assert 0.5 * takes.closed_rate < takes.rate < takes.closed_rate
-    assert takes.in_flight < takes.places
+    rate, in_flight = takes.target()
+    assert rate == takes.rate
+    assert in_flight < takes.places
+    assert takes.target(4)[0] == 0.75 * rate
+    assert takes.target(4)[1] < 0.75 * in_flight  # fewer are in flight, and each for a shorter time
 
 
 def test_more_places_need_less_headroom() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from mlcd_fixtures.serving_runs import LANGUAGE
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.errors import UserError
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.serve.llm.capacity import Replica
+from mlcd.planners.serve.llm.capacity import Line, Replica
 from mlcd.planners.serve.llm.replicas import (
     MONTH_H,
     ApiPrice,
@@ -48,7 +49,13 @@ def level(concurrency: int, rate: float, ttft_s: float = 0.2, tpot_s: float = 0.
 
 
 def option(usd: float, rate: float, trial: int = 1, startup_s: float = 0.0) -> Option:
-    return Option(trial, place(usd), (), startup_s, Replica(8, rate, 1.2 * rate, 4.0))
+    return Option(
+        trial,
+        place(usd),
+        (),
+        startup_s,
+        Replica(rate, 1.2 * rate, Line(np.linspace(0.3 * rate, 1.2 * rate, 8), (), ())),
+    )
 
 
 def test_forty_a_second_three_times_as_many_at_noon() -> None:
