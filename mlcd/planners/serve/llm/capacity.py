@@ -119,7 +119,7 @@ class Line:
         seen = self.in_flight(rate)
         if seen[len(self.answers) :].sum() > MOST_WAITING:
             return False
-        return all(self._broken(i, rate, seen) <= 1 - _share(cap.figure) for i, cap in enumerate(self.caps))
+        return all(self._broken(i, rate, seen) <= 1 - share_within(cap.figure) for i, cap in enumerate(self.caps))
 
     def longest(self, rate: float) -> int:
         """The most requests in flight or in line that are looked at."""
@@ -153,10 +153,10 @@ class Line:
 
 def _above(highs: Floats, cap: Cap) -> Floats:
     """The share of requests above the cap, by the number in flight."""
-    tail = (1 - _share(cap.figure)) ** (cap.at_most_s / highs)
+    tail = (1 - share_within(cap.figure)) ** (cap.at_most_s / highs)
     return np.where(highs > cap.at_most_s, 1.0, tail)
 
 
-def _share(figure: Figure) -> float:
+def share_within(figure: Figure) -> float:
     """Of the requests that keep a cap on this figure: 0.95 of a p95."""
     return SHARES[figure.rpartition("_")[2]]
