@@ -36,6 +36,7 @@ COMMANDS = {
     "tune": ("mlcd.cli.planners:tune", "Search hyperparameters on functions, by halving."),
     "scale": ("mlcd.cli.planners:scale", "Find workers and batch while the job trains, and continue there."),
     "serve": ("mlcd.cli.planners:serve", "Find how to serve a model, by a few load tests."),
+    "deploy": ("mlcd.cli.hold:deploy", "Keep what `mlcd serve` chose for a language model running."),
     "launch": ("mlcd.cli.drive:launch", "Run the decision of a search."),
     "resume": ("mlcd.cli.drive:resume", "Resume a run that was stopped or killed, or ended early."),
     "plan": ("mlcd.cli.plan:plan", "Preview a search, at no cost."),

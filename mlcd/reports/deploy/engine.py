@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, inf, prod
+from math import prod
 
 from mlcd.core.errors import UserError, WrongState
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement
-from mlcd.planners.serve import promise
 from mlcd.planners.serve.llm.capacity import Replica, replica
-from mlcd.planners.serve.llm.flags import PLACE, WITH_FLAGS, CommandLine, command_line
+from mlcd.planners.serve.llm.flags import PLACE, WITH_FLAGS, CommandLine, admitting, command_line
 from mlcd.planners.serve.llm.nouns import LanguageModel
-from mlcd.planners.serve.llm.replicas import LOAD_KNOBS, levels_of
+from mlcd.planners.serve.llm.replicas import LOAD_KNOBS, admitted, chosen_trial, levels_of
 from mlcd.planners.serve.nouns import Knob, knobs_of, service_of
 from mlcd.reports.deploy.deployment import PlacedKnob, line, slug
 from mlcd.reports.serve.words import decision_sentence
@@ -96,14 +95,7 @@ class EngineDeployment:
 
     def with_admission(self) -> dict[str, Knob]:
         """The knobs, with a limit of requests at once among them."""
-        return {**self.knobs, **self._admission()}
-
-    def _admission(self) -> dict[str, Knob]:
-        """The engine's own limit of requests at once, of each data-parallel rank, where it is higher or not set."""
-        if self.admitted is None or not self.engine:
-            return {}
-        each = ceil(self.admitted / (int(self.knobs.get("dp", 1)) if self.engine == "vllm" else 1))
-        return {"sequences": each} if float(self.knobs.get("sequences", inf)) > each else {}
+        return admitting(self.engine, self.knobs, self.admitted)
 
     def placed(self, made: CommandLine, fields: Mapping[str, str]) -> tuple[PlacedKnob, ...]:
         """Where each knob went: into the command line, or a field of the target."""
@@ -111,7 +103,7 @@ class EngineDeployment:
         for name, value in self.knobs.items():
             where = fields.get(name) or made.where.get(name, "")
             note = "" if where else made.notes.get(name, PLACE.get(name, "set it where it belongs"))
-            if name == "sequences" and name in self._admission():
+            if name == "sequences" and self.with_admission()[name] != value:
                 note = f"no more than the {self.admitted} requests at once that were measured"
             placed.append(PlacedKnob(name, value, where, note))
         return tuple(placed)
@@ -136,11 +128,11 @@ def engine_deployment(
         raise WrongState(
             f"run '{run}' loaded an engine that ran already: MLCD does not know the command that started it"
         )
-    levels, shown = levels_of(m), promise.shown(job, m).concurrency
+    levels = levels_of(m)
     if concurrency is not None and concurrency not in (tried := [level.concurrency for level in levels]):
         raise UserError(f"--concurrency {concurrency}: it was measured with {', '.join(map(str, tried))} at once")
-    admitted = concurrency or shown or next((int(v) for k, v in knobs_of(m.configuration) if k in LOAD_KNOBS), None)
-    up_to = [level for level in levels if admitted is not None and level.concurrency <= admitted]
+    most = concurrency or admitted(job, m)
+    up_to = [level for level in levels if most is not None and level.concurrency <= most]
     tokens = language.prompts.output_tokens if not language.prompts.file else 0
     decision = account.decision
     chosen = decision is not None and decision.configuration == m.configuration
@@ -154,7 +146,7 @@ def engine_deployment(
         service.path or service.model.name,
         language,
         {name: value for name, value in knobs_of(m.configuration) if name not in LOAD_KNOBS},
-        admitted,
+        most,
         replica(up_to, service.caps, tokens) if tokens else None,
         m.startup_s,
         replicas,
@@ -177,10 +169,4 @@ def _trial(run: str, account: Account, trial: int | None) -> Measurement:
         if not 1 <= trial <= len(measurements) or not measurements[trial - 1].ok:
             raise UserError(f"--trial {trial}: run '{run}' has no such trial that ran; see: mlcd show {run}")
         return measurements[trial - 1]
-    decision = account.decision
-    if decision is None or decision.configuration is None:
-        raise WrongState(f"run '{run}' has chosen no configuration; there is nothing to export")
-    chosen = [m for m in measurements if m.ok and m.configuration == decision.configuration]
-    if not chosen:
-        raise WrongState(f"run '{run}' has never tried what it chose; there is nothing to export")
-    return chosen[-1]
+    return chosen_trial(run, account)

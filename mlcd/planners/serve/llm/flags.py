@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import ceil, prod
 
 from mlcd.core.errors import UnknownName
 
@@ -177,6 +177,15 @@ def command_line(
             environment |= variables
             where[knob] = " ".join((*_assigned(variables), *([added] if added else []))) or f"the default ({value})"
     return CommandLine(tuple(arguments), environment, where, notes)
+
+
+def admitting(engine: str, knobs: Settings, most: int | None) -> dict[str, Setting]:
+    """The knobs, with no more requests at once than `most`: the engine's own limit, of each data-parallel rank."""
+    limited = dict(knobs)
+    if most is not None and engine in _ENGINES:
+        each = ceil(most / (int(knobs.get("dp", 1)) if engine == "vllm" else 1))
+        limited["sequences"] = min(each, int(knobs.get("sequences", each)))
+    return limited
 
 
 def _note(known: _Engine | None, knob: str) -> str | None:

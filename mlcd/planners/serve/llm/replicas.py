@@ -13,8 +13,11 @@ from itertools import pairwise
 from math import ceil
 
 from mlcd.core.configuration import Configuration
+from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
+from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement
+from mlcd.planners.serve import promise
 from mlcd.planners.serve.llm.capacity import Replica, replica
 from mlcd.planners.serve.llm.traffic import Traffic
 from mlcd.planners.serve.nouns import Knobs, Level, knobs_of, served_by, service_of
@@ -125,6 +128,23 @@ def levels_of(m: Measurement) -> tuple[Level, ...]:
     if served.levels or stated is None:
         return served.levels
     return (Level(int(stated), m.rate, m.rel_error, served.figures, served.high),)
+
+
+def admitted(job: Job, m: Measurement) -> int | None:
+    """Requests at once of the level that is worth most to the job; None if nobody counted them."""
+    stated = next((int(value) for name, value in knobs_of(m.configuration) if name in LOAD_KNOBS), None)
+    return promise.shown(job, m).concurrency or stated
+
+
+def chosen_trial(run: str, account: Account) -> Measurement:
+    """The newest trial of what a run has chosen; WrongState if it has chosen nothing."""
+    decision = account.decision
+    if decision is None or decision.configuration is None:
+        raise WrongState(f"run '{run}' has chosen no configuration; there is nothing to deploy")
+    trials = [m for m in account.searched.measurements if m.ok and m.configuration == decision.configuration]
+    if not trials:
+        raise WrongState(f"run '{run}' has never tried what it chose; there is nothing to deploy")
+    return trials[-1]
 
 
 def _pooled(levels: Iterable[Level]) -> list[Level]:
