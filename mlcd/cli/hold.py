@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import click
 
+from mlcd.cli.messages import How
 from mlcd.cli.options import open_ledger, output, parsed_by, print_json, run_name
 from mlcd.cli.server import chosen_server
 from mlcd.core.errors import UserError, WrongState
+from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Decided, Ledger, LimitsChanged
 from mlcd.core.runs.run import decide_again, resume
 from mlcd.core.units import format_duration, format_usd, parse_usd
@@ -68,16 +70,31 @@ def deploy_run(
     click.echo(f"Look: mlcd logs -f {name}, mlcd ledger {name}. End it: mlcd down {name}")
 
 
+def begin_and_deploy(job: Job, how: How) -> int:
+    """`mlcd serve --deploy`: find the deployment, then keep it running; refused before anything is spent."""
+    from mlcd.cli.drive import begin
+
+    _check_place("--deploy: it", job)
+    code = begin(job, how)
+    if code == 0:
+        deploy_run("last", output=how.output)
+    return code
+
+
+def _check_place(what: str, job: Job) -> None:
+    task = serving_task(job)
+    if task is None or task.language is None:
+        raise WrongState(f"{what} serves no language model: deploy it with mlcd export")
+    engine = task.language.engine
+    if job.on != "local" or not (engine.name or engine.command):
+        raise WrongState(
+            f"{what} is not tried on an engine that MLCD starts on this machine: deploy it with mlcd export"
+        )
+
+
 def _check(name: str, account: Account) -> None:
     """One line for a run that cannot be deployed here."""
-    task = serving_task(account.job)
-    if task is None or task.language is None:
-        raise WrongState(f"run '{name}' serves no language model: deploy it with mlcd export")
-    engine = task.language.engine
-    if account.job.on != "local" or not (engine.name or engine.command):
-        raise WrongState(
-            f"run '{name}' was not tried on an engine of this machine: deploy it with mlcd export {name} --to compose"
-        )
+    _check_place(f"run '{name}'", account.job)
     if account.open:
         raise WrongState(f"run '{name}' has a launch open already: mlcd down {name} ends it")
     chosen_trial(name, account)

@@ -128,8 +128,9 @@ train, tune, scale = map(command_of, HELP)
     type=click.Path(path_type=Path),
     help="What may vary, and its price; without it, what this machine has.",
 )
+@click.option("--deploy", is_flag=True, help="Of a language model: keep what is chosen running, as `mlcd deploy` does.")
 @with_options((*options_of("serve"), confirmed, output))
-def serve(model: str, knobs: Path | None, yes: bool, output: str, **chosen: Any) -> int:
+def serve(model: str, knobs: Path | None, deploy: bool, yes: bool, output: str, **chosen: Any) -> int:
     """Find how to serve a model, by a few load tests.
 
     MODEL is an ONNX file; with --on recorded:DIR, the name of a model there.
@@ -140,6 +141,7 @@ def serve(model: str, knobs: Path | None, yes: bool, output: str, **chosen: Any)
     mlcd serve model.onnx --knobs types.yaml --on skypilot:aws --budget 2
     """
     from mlcd.cli.drive import begin
+    from mlcd.cli.hold import begin_and_deploy
     from mlcd.cli.messages import How
     from mlcd.planners.serve.form import recorded_model, serving_job
     from mlcd.planners.serve.nouns import Counted
@@ -159,4 +161,5 @@ def serve(model: str, knobs: Path | None, yes: bool, output: str, **chosen: Any)
         facts, counted = recorded_model(model, Path(folder))
     else:
         facts, counted = facts_of(Path(model), chosen.get("shapes")), Counted.REQUESTS
-    return begin(serving_job(facts, counted, chosen, str(Path(model).resolve()), table), how)
+    job = serving_job(facts, counted, chosen, str(Path(model).resolve()), table)
+    return begin_and_deploy(job, how) if deploy else begin(job, how)

@@ -13,8 +13,12 @@ from urllib.request import urlopen
 
 import pytest
 from mlcd_fixtures.engine_runs import CHAT, chat_job, chat_run
+from mlcd_fixtures.serving_runs import JOB as ONNX
 from mlcd_fixtures.serving_runs import serving_run
 
+from mlcd.cli.hold import begin_and_deploy
+from mlcd.cli.messages import How
+from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger
 
@@ -108,12 +112,17 @@ def test_an_engine_that_crashes_says_its_last_line(
 
 def test_what_cannot_be_deployed_is_one_line(mlcd: Mlcd, chat: Callable[..., str], home: Path) -> None:
     chat(replace(CHAT, on="recorded:somewhere"))
-    assert "was not tried on an engine of this machine" in mlcd("deploy", "last").complaint
+    assert "is not tried on an engine that MLCD starts on this machine" in mlcd("deploy", "last").complaint
     chat(chat_job({"gpus": (1,)}, name="", url="http://there:8000"))
-    assert "was not tried on an engine of this machine" in mlcd("deploy", "last").complaint
+    assert "is not tried on an engine that MLCD starts on this machine" in mlcd("deploy", "last").complaint
     chat()
     assert "is spent already" in mlcd("deploy", "last", "--budget", "0.01").complaint
     ledger = Ledger(home / "ledger.db")
     serving_run(ledger)
     ledger.close()
     assert "serves no language model" in mlcd("deploy", "last").complaint
+
+
+def test_serve_refuses_to_deploy_an_onnx_model_before_anything_is_spent(home: Path) -> None:
+    with pytest.raises(WrongState, match="--deploy: it serves no language model"):
+        begin_and_deploy(ONNX, How(decide_only=True, yes=True, detach=False, output="table"))
