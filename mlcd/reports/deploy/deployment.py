@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
 
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
@@ -213,23 +212,7 @@ class Export:
         return tuple(each for each in self.knobs if not each.where)
 
 
-class Chosen(Protocol):
-    """What was chosen by which run: the words on top of every file."""
-
-    @property
-    def run(self) -> str:
-        """The run's name."""
-
-    @property
-    def source(self) -> str:
-        """Where its numbers come from."""
-
-    @property
-    def sentence(self) -> str:
-        """What it promises."""
-
-
-def header(deployment: Chosen, placed: tuple[PlacedKnob, ...]) -> str:
+def header(deployment: Deployment, placed: tuple[PlacedKnob, ...]) -> str:
     """Comments: what was chosen by which run, and where every knob went."""
     chosen = f"Chosen by MLCD in run {deployment.run} ({deployment.source}): {deployment.sentence}"
     return "".join(f"# {line}\n" for line in (chosen, *placed))

@@ -22,7 +22,7 @@ import yaml
 
 from mlcd.core.errors import WrongState
 from mlcd.planners.serve.llm.flags import CommandLine, command_line
-from mlcd.reports.deploy.deployment import Export, PlacedKnob, header
+from mlcd.reports.deploy.deployment import Export, PlacedKnob
 from mlcd.reports.deploy.engine import PORT, EngineDeployment
 
 IMAGES = {"vllm": "vllm/vllm-openai:v{}", "sglang": "lmsysorg/sglang:v{}"}
@@ -229,7 +229,8 @@ def _export(
 ) -> Export:
     """`text`: the main file, from what stands on its top. `notes`: what to do before it can start."""
     placed, said = deployment.placed(made, fields), [*_measured(deployment), *filter(None, notes)]
-    top = header(deployment, placed) + "".join(f"# {note}\n" for note in said)
+    chosen = f"Chosen by MLCD in run {deployment.run} ({deployment.source}): {deployment.sentence}"
+    top = "".join(f"# {words}\n" for words in (chosen, *placed, *said))
     files = {main: text(top), "README.md": _readme(deployment, placed, said, start)}
     return Export(files, main, placed, "", start)
 

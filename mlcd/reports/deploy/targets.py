@@ -156,7 +156,7 @@ def compose(deployment: Deployment) -> Export:
 
 
 TARGETS: Mapping[str, Callable[[Deployment], Export]] = {"kserve": kserve, "triton": triton, "compose": compose}
-"""The tools that the decision for an ONNX model is written for."""
+"""The tools that a serving run's decision is written for."""
 
 
 def _with_repository(
