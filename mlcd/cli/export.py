@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import click
 
-from mlcd.cli.options import FILE, open_ledger, output, print_json, run_name, write_file, writing
+from mlcd.cli.options import FILE, open_ledger, output, parsed_by, print_json, run_name, write_file, writing
 from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.ledger import Account
+from mlcd.core.units import parse_range
+from mlcd.planners.serve.nouns import knobs_of, serving_task
 from mlcd.reports.deploy.deployment import Deployment, Export, deployment_of
+from mlcd.reports.deploy.engine import ONE_REPLICA, Replicas
+from mlcd.reports.deploy.engine_targets import ENGINE_TARGETS
 from mlcd.reports.deploy.lambda_ import lambda_configuration
-from mlcd.reports.deploy.targets import TARGETS
+from mlcd.reports.deploy.targets import TARGETS, made_for
 from mlcd.reports.skypilot import task_of, task_text
+
+SERVING = tuple(dict.fromkeys((*TARGETS, *ENGINE_TARGETS)))
+"""The tools that a serving run's decision is written for."""
 
 
 @click.command()
@@ -23,7 +31,7 @@ from mlcd.reports.skypilot import task_of, task_text
 @click.option(
     "--to",
     "target",
-    type=click.Choice(("skypilot", *TARGETS, "lambda")),
+    type=click.Choice(("skypilot", *SERVING, "lambda")),
     required=True,
     help="The tool that will run it.",
 )
@@ -34,24 +42,43 @@ from mlcd.reports.skypilot import task_of, task_text
     type=click.Path(path_type=Path, file_okay=False),
     help="Of a serving run: write all the files into this folder, and the model's beside them.",
 )
+@click.option("--trial", type=click.IntRange(1), help="Of a language model: another trial than the chosen one, from 1.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1),
+    help="Of a language model: requests at once that it lets in, of those measured; the best.",
+)
+@click.option(
+    "--replicas",
+    metavar="RANGE",
+    callback=parsed_by(parse_range),
+    help="Of a language model: how many, such as 2..6; `mlcd replicas` says how many. 1.",
+)
 @output
-def export(run: str, target: str, file: Path | None, folder: Path | None, output: str) -> None:
+def export(run: str, target: str, file: Path | None, folder: Path | None, output: str, **engine: Any) -> None:
     """The decision as files for another tool.
 
-    A training run goes --to skypilot, a serving run --to kserve, triton, mlserver or compose, one on functions
-    --to lambda.
+    A training run goes --to skypilot, one on functions --to lambda, an ONNX model --to kserve, triton, mlserver or
+    compose, a language model --to vllm, sglang, compose, kserve, skyserve or dynamo.
 
     \b
     mlcd export last --to skypilot --file task.yaml
     mlcd export last --to triton --to-dir deploy
+    mlcd export last --to skyserve --replicas 2..6
     """
     if file is not None and folder is not None:
         raise UserError("--file and --to-dir: choose one, a single file or a folder for all of them")
     ledger = open_ledger()
     name = ledger.find(run)
     account = ledger.account(name)
-    if target in TARGETS:
-        _deployment(name, account, target, file, folder, output)
+    task = serving_task(account.job)
+    unsuitable = [option for option, value in engine.items() if value is not None]
+    if unsuitable and (task is None or task.language is None):
+        raise UserError(f"--{unsuitable[0]} is for runs that serve a language model; '{name}' is not one")
+    if target in SERVING:
+        many = Replicas(*engine["replicas"]) if engine["replicas"] else ONE_REPLICA
+        made = made_for(name, account, target, engine["trial"], engine["concurrency"], many)
+        _deployment(name, account, target, made, file, folder, output)
         return
     if folder is not None:
         raise UserError(f"--to-dir: for {target} it is one file; name it with --file")
@@ -70,16 +97,16 @@ def export(run: str, target: str, file: Path | None, folder: Path | None, output
         click.echo(text, nl=False)
 
 
-def _deployment(name: str, account: Account, target: str, file: Path | None, folder: Path | None, output: str) -> None:
+def _deployment(
+    name: str, account: Account, target: str, export: Export, file: Path | None, folder: Path | None, output: str
+) -> None:
     """A serving run as files to deploy. Knobs that the target cannot express are also printed to stderr."""
-    deployment = deployment_of(name, account)
-    export = TARGETS[target](deployment)
     model = ""
     if folder is not None:
         for path, text in export.files.items():
             _make(folder / path)
             write_file(folder / path, text, "--to-dir")
-        model = _copy_model(deployment, folder / export.model_at)
+        model = _copy_model(deployment_of(name, account), folder / export.model_at) if export.model_at else ""
     elif file is not None:
         write_file(file, export.files[export.main], "--file")
     for note in export.notes:
@@ -87,7 +114,7 @@ def _deployment(name: str, account: Account, target: str, file: Path | None, fol
     for knob in export.missing:
         click.echo(f"  -  not in the files: {knob.name} = {knob.value}: {knob.note}", err=True)
     if output == "json":
-        print_json(_document(name, target, deployment, export))
+        print_json(_document(name, target, account, export))
     elif folder is not None:
         click.echo(f"Wrote {', '.join(str(folder / path) for path in export.files)}. {model}")
         click.echo(f"Start it there with: {export.start.replace('DIR', str(folder))}")
@@ -98,11 +125,13 @@ def _deployment(name: str, account: Account, target: str, file: Path | None, fol
         click.echo(export.files[export.main], nl=False)
 
 
-def _document(name: str, target: str, deployment: Deployment, export: Export) -> dict[str, object]:
+def _document(name: str, target: str, account: Account, export: Export) -> dict[str, object]:
+    own = {knob.name: knob.value for knob in export.knobs}
+    chosen = account.decision.configuration if account.decision is not None else None
     return {
         "run": name,
         "to": target,
-        "knobs": dict(deployment.knobs),
+        "knobs": own if not export.model_at or chosen is None else dict(knobs_of(chosen)),
         "files": dict(export.files),
         "main": export.main,
         "model_at": export.model_at,

@@ -140,12 +140,14 @@ train, tune, scale = map(command_of, HELP)
     callback=parsed_by(parse_share),
     help=f"With less agreement than this on the samples, int8 is not tried; {MIN_AGREEMENT}.",
 )
+@click.option("--deploy", is_flag=True, help="Of a language model: keep what is chosen running, as `mlcd deploy` does.")
 @with_options((*options_of("serve"), confirmed, output))
 def serve(
     model: str,
     knobs: Path | None,
     samples: Path | None,
     min_agreement: float | None,
+    deploy: bool,
     yes: bool,
     output: str,
     **chosen: Any,
@@ -161,6 +163,7 @@ def serve(
     mlcd serve model.onnx --knobs types.yaml --on skypilot:aws --budget 2
     """
     from mlcd.cli.drive import begin
+    from mlcd.cli.hold import begin_and_deploy
     from mlcd.cli.messages import How
     from mlcd.planners.serve.form import recorded_model, serving_job
     from mlcd.planners.serve.nouns import Counted
@@ -192,4 +195,5 @@ def serve(
         from mlcd.core.home import home
 
         agreement = compared(Path(model), samples, min_agreement or MIN_AGREEMENT, home() / "quantised")
-    return begin(serving_job(facts, counted, chosen, str(Path(model).resolve()), table, agreement), how)
+    job = serving_job(facts, counted, chosen, str(Path(model).resolve()), table, agreement)
+    return begin_and_deploy(job, how) if deploy else begin(job, how)

@@ -115,7 +115,7 @@ class Serve(Planner):
     launches = False
     instead = "is a service: deploy it with mlcd export {run} --to triton"
     next_step = "Deploy it: mlcd export {run} --to kserve|triton|mlserver|compose"
-    exports = ("kserve", "triton", "mlserver", "compose")
+    exports = ("kserve", "triton", "mlserver", "compose", "vllm", "sglang", "skyserve", "dynamo")
 
     def ready(self, job: Job, database: Database) -> Job:
         """With one trial after the other: two would slow each other down."""

@@ -12,9 +12,13 @@ from typing import Any
 
 import yaml
 
+from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
+from mlcd.planners.serve.nouns import serving_task
 from mlcd.planners.serve.targets.triton import MODEL, config
 from mlcd.reports.deploy.deployment import Deployment, Export, Part, PlacedKnob, deployment_of, header, readme
+from mlcd.reports.deploy.engine import ONE_REPLICA, Replicas, engine_deployment
+from mlcd.reports.deploy.engine_targets import ENGINE_TARGETS
 from mlcd.reports.deploy.lambda_ import lambda_configuration
 from mlcd.reports.deploy.mlserver import mlserver
 from mlcd.reports.skypilot import task_text
@@ -59,10 +63,30 @@ def exported(run: str, account: Account, to: str) -> dict[str, Any]:
         text = json.dumps(lambda_configuration(run, account), indent=2) + "\n"
         main, files = "lambda.json", {"lambda.json": text}
     else:
-        made = TARGETS[to](deployment_of(run, account))
+        made = made_for(run, account, to)
         main, files = made.main, dict(made.files)
         notes = [*made.notes, *(f"not in the files: {knob.name} = {knob.value}: {knob.note}" for knob in made.missing)]
     return {"run": run, "to": to, "main": main, "files": files, "notes": notes}
+
+
+def made_for(
+    run: str,
+    account: Account,
+    to: str,
+    trial: int | None = None,
+    concurrency: int | None = None,
+    replicas: Replicas = ONE_REPLICA,
+) -> Export:
+    """A serving run's files for a tool. The rest is of language models: see `engine_deployment`."""
+    service = serving_task(account.job)
+    if service is not None and service.language is not None:
+        if to not in ENGINE_TARGETS:
+            raise WrongState(f"run '{run}' serves a language model: export it with --to {', '.join(ENGINE_TARGETS)}")
+        return ENGINE_TARGETS[to](engine_deployment(run, account, trial, concurrency, replicas))
+    deployment = deployment_of(run, account)
+    if to not in TARGETS:
+        raise WrongState(f"run '{run}' serves an ONNX model: export it with --to {', '.join(TARGETS)}")
+    return TARGETS[to](deployment)
 
 
 def triton(deployment: Deployment) -> Export:

@@ -17,6 +17,7 @@ from mlcd.service.workers.log import to_stderr
 from mlcd.service.workers.run import see_through
 from mlcd.service.workers.stop_requests import StopRequests
 
+MODULE = "mlcd.service.workers.detached"
 POLL_S = 0.05
 LOCK_TIMEOUT_S = 30.0  # how long to wait for the lock of a driver that was told to end
 
@@ -30,7 +31,7 @@ def log_of(run: str) -> Path:
 
 def detach(run: str, ledger: Ledger, launch: bool) -> int:
     """Start a process that continues the run; its id, when it holds the run's lock. `launch`: without asking."""
-    process = _start(run, "launch" if launch else "search")
+    process = spawn(MODULE, run, "launch" if launch else "search")
     while not ledger.is_driven(run):
         ended, status = os.waitpid(process, os.WNOHANG)
         if ended and status:
@@ -44,12 +45,15 @@ def detach(run: str, ledger: Ledger, launch: bool) -> int:
 
 def hand_over(run: str, launch: bool) -> int:
     """Start a process that continues the run after this process has ended; return its process id at once."""
-    return _start(run, "launch" if launch else "search", "after")
+    return spawn(MODULE, run, "launch" if launch else "search", "after")
 
 
-def _start(run: str, *words: str) -> int:
-    """Not `Popen`, which warns about a child that outlives it. A new session gets no signals from the terminal."""
-    command = [sys.executable, "-m", "mlcd.service.workers.detached", run, *words]
+def spawn(module: str, run: str, *words: str) -> int:
+    """Start a process of a module that outlives this one, and writes to the run's log; its id.
+
+    Not `Popen`, which warns about a child that outlives it. A new session gets no signals from the terminal.
+    """
+    command = [sys.executable, "-m", module, run, *words]
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, str(log_of(run)), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),

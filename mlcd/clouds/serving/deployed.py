@@ -1,0 +1,251 @@
+"""A decision of `mlcd serve` that is kept running on this machine, as a launch of its run.
+
+It is in the ledger like every launch: its worst case is reserved before it starts, it ends when the budget is used up
+(but for what measuring it once more may cost), and what it cost is settled whichever way it ends. While it runs, its
+caps are watched (`hold`). When they are not held for good, the ledger says so. If no more requests came than it takes,
+the engine is slower than it was: it is ended, measured again, and what is then decided is deployed.
+"""
+
+from __future__ import annotations
+
+import shlex
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from mlcd.clouds.local.gpus import HeldGpus
+from mlcd.clouds.local.workspace import Workspace
+from mlcd.clouds.servers.settings import server_cores
+from mlcd.clouds.serving.histograms import Histograms, ask_histograms
+from mlcd.clouds.serving.hold import EVERY_S, NotHeld, hold, watched
+from mlcd.clouds.serving.trial import Timing, Trials
+from mlcd.core import drive
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.drive import Stop, never
+from mlcd.core.errors import UserError, WrongState
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.launching import closed
+from mlcd.core.ledger import Book, Reserved, Resumed, Stopped, Warned
+from mlcd.core.measurement import Ended, Measurement, Outcome
+from mlcd.core.planner import planner_of
+from mlcd.core.runs.run import Run
+from mlcd.core.strategy import Finish, Probe
+from mlcd.core.units import format_rate, format_usd
+from mlcd.planners.serve.llm.capacity import replica
+from mlcd.planners.serve.llm.flags import admitting, command_line
+from mlcd.planners.serve.llm.replicas import admitted, chosen_trial, levels_of
+from mlcd.planners.serve.nouns import Knob, knobs_of, service_of
+
+READY_TIMEOUT_S = 2.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """An engine that answers. `alive`: whether it still runs; `read`: what it has counted."""
+
+    url: str
+    alive: Callable[[], bool]
+    read: Callable[[], Histograms | None]
+
+
+Engine = Callable[[Job, Launch, Mapping[str, Knob]], AbstractContextManager[Running | Ended]]
+"""Starts an engine with these knobs; or tells how it failed. It is gone when the block is left."""
+Tell = Callable[[str], None]
+
+
+def deploy(run: Run, engine: Engine, tell: Tell, stop: Stop = never, every_s: float = EVERY_S) -> str:
+    """Keep the decision running until its budget is used up, the engine is gone or `stop` says so; why it ended."""
+    book, measures = run.book, 1
+    while True:
+        ended, again = _launched(run, engine, tell, stop, every_s, measure_again=measures > 0)
+        if not again:
+            break
+        measures -= 1
+        decision = drive.search(
+            OnceMore(ended.configuration, len(book.history.measurements)),
+            run.job,
+            run.cloud.space,
+            run.cloud.profiler,
+            book,
+            guard=planner_of(run.job).guard(run.job),
+            decide=planner_of(run.job).decide,
+            stop=stop,
+        )
+        tell(f"measured again: {decision.configuration or decision.binding}")
+        if decision.configuration is None or not decision.certified:
+            ended = replace(ended, detail="measured again, nothing keeps the caps with certainty")
+            break
+    book.write(Stopped(f"the deployment ended: {ended.detail}"))
+    return ended.detail
+
+
+@dataclass(frozen=True)
+class OnceMore:
+    """Tries one configuration again. `before`: the trials so far."""
+
+    configuration: Configuration
+    before: int
+
+    def next_step(self, job: Job, space: Space, history: History) -> Probe | Finish:
+        """A trial, unless it was made or refused."""
+        refused = [refusal.because for refusal in history.refusals if refusal.configuration == self.configuration]
+        if len(history.measurements) > self.before or refused:
+            return Finish(refused[-1] if refused else "measured again, since the caps were not held")
+        return Probe(self.configuration, because="its deployment does not hold the caps")
+
+
+def _launched(
+    run: Run, engine: Engine, tell: Tell, stop: Stop, every_s: float, measure_again: bool
+) -> tuple[Measurement, bool]:
+    """One launch of the decision, from its reserve to its settlement; and whether to measure again after it."""
+    book, again = run.book, False
+    m = chosen_trial(run.name, book.account)
+    order, worst_usd = _order(run, m)
+    if book.account.stopped:
+        book.write(Resumed("the user deploys it"))
+    book.write(Reserved(order, "deployed", worst_usd, order.lifetime_s or 0.0))
+    began_s = book.clock.elapsed_s()
+
+    def measure() -> Measurement:
+        nonlocal again
+        knobs = _knobs(run.job, m)
+        with engine(run.job, order, knobs) as started:
+            if isinstance(started, Ended):
+                return _ended(book, order, began_s, started.outcome, started.detail)
+            tell(f"ready: {started.url}")
+            until_s = inf if order.lifetime_s is None else began_s + order.lifetime_s
+            goes_on = replace(started, alive=lambda: started.alive() and not stop())
+            for said in _watched(run.job, goes_on, book, until_s, every_s, tell):
+                again = _warn(run, m, said, tell, measure_again)
+                if again:
+                    return _ended(book, order, began_s, Outcome.OK, "ended to be measured again")
+            lives = started.alive()
+        why = "the user stopped it" if stop() else "its budget is used up" if lives else "the engine is gone"
+        return _ended(book, order, began_s, Outcome.OK if lives else Outcome.FAILED, why)
+
+    entry, error = closed(run.job, order, run.cloud.profiler, measure, lambda: book.clock.elapsed_s() - began_s)
+    if entry is not None:
+        book.write(entry)
+    if error is not None:
+        raise error
+    return book.account.history.runs[-1], again
+
+
+def _order(run: Run, m: Measurement) -> tuple[Launch, float]:
+    """The launch, and the most that it can cost; WrongState where the budget leaves nothing for it."""
+    account, budget = run.book.account, run.job.goal.budget_usd
+    lifetime_s = None
+    if budget is not None:
+        left_usd = budget - account.history.spent_usd
+        again_usd = run.cloud.space.worst_probe(m.configuration)[1]
+        lifetime_s = max(0.0, left_usd - again_usd) / m.configuration.usd_per_hour * 3_600
+        if lifetime_s <= m.startup_s:
+            raise WrongState(
+                f"{format_usd(left_usd)} of its budget is left, and {format_usd(again_usd)} of that is reserved to "
+                f"measure it once more: raise it with mlcd deploy {run.name} --budget USD"
+            )
+    label = f"{run.name}-{account.orders + 1}"
+    order = Launch(label, m.configuration, Purpose.RUN, 0.0, lifetime_s, account.launches, account.rounds)
+    return order, m.configuration.worst_usd(lifetime_s or 0.0)
+
+
+def _knobs(job: Job, m: Measurement) -> dict[str, Knob]:
+    language = service_of(job).language
+    engine = language.engine.name if language is not None else ""
+    return admitting(engine, dict(knobs_of(m.configuration)), admitted(job, m))
+
+
+def _watched(job: Job, started: Running, book: Book, until_s: float, every_s: float, tell: Tell) -> Iterator[NotHeld]:
+    caps = service_of(job).caps
+    seen = watched(caps, started.read())
+    for cap in caps:
+        if cap not in seen:
+            tell(f"{cap}: the engine counts nothing that tells of it; nobody watches it")
+    return hold(seen, started.read, started.alive, book.clock, until_s, every_s)
+
+
+def _warn(run: Run, m: Measurement, said: NotHeld, tell: Tell, measure_again: bool) -> bool:
+    """Write down that caps are not held; whether to measure again."""
+    service, most = service_of(run.job), admitted(run.job, m)
+    prompts = service.language.prompts if service.language is not None else None
+    levels = [level for level in levels_of(m) if most is not None and level.concurrency <= most]
+    takes = replica(levels, service.caps, prompts.output_tokens) if prompts is not None and not prompts.file else None
+    words, more = f"the caps are not held: {said.words}", False
+    if takes is not None and said.rate is not None and said.rate > takes.rate:
+        words += (
+            f"; {format_rate(said.rate)} requests a second came, and one replica takes {format_rate(takes.rate)}: "
+            f"add replicas (mlcd replicas {run.name} --rate RATE)"
+        )
+    elif measure_again:
+        words, more = f"{words}; it is measured again", True
+    run.book.write(Warned(words))
+    tell(words)
+    return more
+
+
+def _ended(book: Book, order: Launch, began_s: float, outcome: Outcome, why: str) -> Measurement:
+    seconds = book.clock.elapsed_s() - began_s
+    return Measurement(order.configuration, outcome, seconds, order.bill_usd(seconds), detail=why)
+
+
+@dataclass(frozen=True)
+class OnThisHost(Trials):
+    """Starts engines at an address of this machine. Nobody else may have its port."""
+
+    host: str = field(default="127.0.0.1", kw_only=True)
+    port: int = field(default=8000, kw_only=True)
+
+    def check(self) -> None:
+        """One line if the port is taken."""
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((self.host, self.port))
+            except OSError as error:
+                raise UserError(f"{self.host}:{self.port}: {error.strerror}; choose another with --port") from None
+
+    @contextmanager
+    def __call__(self, job: Job, launch: Launch, knobs: Mapping[str, Knob]) -> Iterator[Running | Ended]:
+        """The engine, once it answers."""
+        service = service_of(job)
+        assert service.language is not None
+        started = service.language.engine
+        cores = sorted(server_cores(int(knobs["threads"]))) if "threads" in knobs else None
+        model = service.path or service.model.name
+        made = command_line(
+            started.name, model, knobs, start=started.command, host=self.host, port=self.port, cores=cores
+        )
+        url = f"http://{'127.0.0.1' if self.host == '0.0.0.0' else self.host}:{self.port}"
+        with ExitStack() as stack:
+            held = stack.enter_context(HeldGpus(launch.configuration))
+            trial = stack.enter_context(self.begun(launch))
+            devices = held.variables(0) if held.gpus else {}
+            offline = {"HF_HUB_OFFLINE": "1"} if Path(model).exists() else {}
+            variables = {**offline, **made.environment, **devices}
+            command = ["sh", "-c", f"exec {shlex.join(made.arguments)}"]
+            server = trial.start(command, variables, Workspace(Path(job.folder or ".")))
+            if (ended := trial.wait_until_ready(server, lambda: _answers(url))) is not None:
+                yield ended
+                return
+            yield Running(url, lambda: server.popen.poll() is None, lambda: ask_histograms(url))
+
+
+def engine_here(run: Run, home: Path, host: str, port: int) -> OnThisHost:
+    """Where this machine deploys a run: it may take as long to start as its trials may."""
+    startup_s = max(run.cloud.space.startup_limit_s, 60.0)
+    return OnThisHost(home, run.book.clock, Timing(startup_s=startup_s), host=host, port=port)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(f"{url}/v1/models", timeout=READY_TIMEOUT_S):
+            return True
+    except (OSError, URLError, ValueError):
+        return False
