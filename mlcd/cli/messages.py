@@ -157,7 +157,7 @@ def print_end(
         show_outcome(results, account)
         decided = decision is not None and decision.configuration is not None
         if decided and not planner.launches:
-            results.print(planner.next_step.format(run=name), markup=False)
+            results.print(planner.next_step(name, account.job), markup=False)
         elif decided and not launched:
             results.print(f"Not run. Run it with: mlcd launch {name}")
         if account.status == "failed" and account.history.saved_samples:

@@ -39,22 +39,25 @@ class Planner:
     What is written here is what most planners do; a planner overrides the rest.
 
     `summary`: a line of help for its command. `launches`: whether what was decided is run by MLCD; if not, `instead`
-    and `next_step` say in a line what to do with it. `exports`: tools that its decision can be written for, besides
-    SkyPilot. `method`: how it searches where nobody says. `goals`: what it can look for, the usual one first.
-    `options`: what its command knows besides goal, limits and search. `block`: a `PlannerBlock`, where the job file
-    has a block of its name.
+    says in a line why it is not, and `next_step()` what to do with it. `exports`: tools that its decision can be
+    written for, besides SkyPilot. `method`: how it searches where nobody says. `goals`: what it can look for, the usual
+    one first. `options`: what its command knows besides goal, limits and search. `block`: a `PlannerBlock`, where the
+    job file has a block of its name.
     """
 
     name: str
     summary: str = ""
     launches: bool = True
     instead: str = ""
-    next_step: str = ""
     exports: tuple[str, ...] = ()
     method: str = ""
     goals: tuple[str, ...] = ("fastest", "cheapest")
     options: tuple[Option, ...] = ()
     block: type[Any] | None = None
+
+    def next_step(self, run: str, job: Job) -> str:
+        """What to do with a decision that MLCD does not run, in a line."""
+        return ""
 
     def kind(self, job: Job) -> str:
         """What a list of runs calls such a job."""

@@ -114,8 +114,13 @@ class Serve(Planner):
     name = "serve"
     launches = False
     instead = "is a service: deploy it with mlcd export {run} --to triton"
-    next_step = "Deploy it: mlcd export {run} --to kserve|triton|mlserver|compose"
     exports = ("kserve", "triton", "mlserver", "compose", "vllm", "sglang", "skyserve", "dynamo")
+
+    def next_step(self, run: str, job: Job) -> str:
+        """How to deploy what was chosen."""
+        if service_of(job).language is None:
+            return f"Deploy it: mlcd export {run} --to kserve|triton|mlserver|compose"
+        return f"Deploy it: mlcd deploy {run}, or mlcd export {run} --to vllm|sglang|compose|kserve|skyserve|dynamo"
 
     def ready(self, job: Job, database: Database) -> Job:
         """With one trial after the other: two would slow each other down."""

@@ -27,7 +27,9 @@ router = APIRouter(tags=["files"], responses=problems(404, 409))
 PIECE = 256 * 1024  # most bytes of a log in one response
 SILENT = timedelta(minutes=1)  # so long after a launch was settled, no more of its log is expected
 HTML = {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A page that needs nothing else."}
-Tool = Literal["skypilot", "kserve", "triton", "mlserver", "compose", "lambda"]
+Tool = Literal[
+    "skypilot", "kserve", "triton", "mlserver", "compose", "vllm", "sglang", "skyserve", "dynamo", "lambda"
+]  # fmt: skip
 Target = Annotated[Tool, Query(description="The tool that will run it.")]
 
 

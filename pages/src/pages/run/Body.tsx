@@ -126,7 +126,7 @@ function Everything({ view, seen, tables }: { view: View; seen: number; tables: 
         )}
         {chosen !== null && (
           <Opened title="Export the decision">
-            <Exported run={run} kind={kind} />
+            <Exported run={run} kind={serving?.counted === "tokens" ? "serve a language model" : kind} />
           </Opened>
         )}
       </section>

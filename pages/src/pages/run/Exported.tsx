@@ -13,6 +13,7 @@ const TOOLS: Record<string, string[]> = {
   train: ["skypilot"],
   scale: ["skypilot"],
   serve: ["kserve", "triton", "mlserver", "compose"],
+  "serve a language model": ["vllm", "sglang", "compose", "kserve", "skyserve", "dynamo"],
   tune: ["lambda"],
   functions: ["lambda"],
 };
