@@ -40,6 +40,8 @@ def language_job(model: str, file: KnobsFile | None, chosen: Mapping[str, Any]) 
         version = engine.version or (installed_version(kind, engine.command) if kind is not None else "")
         engine = replace(engine, version=version)
     prompts = prompts_of(chosen, file.prompts if file is not None else {})
+    if prompts.file:
+        prompts = replace(prompts, file=str(Path(prompts.file).resolve()))
     sweep = chosen.get("sweep") or (file.sweep if file is not None else None) or SWEEP
     _check_lengths(prompts.input_tokens + prompts.output_tokens, architecture)
     language = LanguageModel(engine, architecture, prompts, sweep)

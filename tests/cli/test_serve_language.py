@@ -107,6 +107,12 @@ def test_an_engine_that_nobody_knows_gets_a_suggestion(mlcd: Mlcd, model: Path) 
     refused(mlcd("serve", model, "--engine", "vlm"), "did you mean 'vllm'")
 
 
+def test_a_file_of_prompts_that_is_not_there_is_told_before_anything_is_started(
+    mlcd: Mlcd, model: Path, tmp_path: Path
+) -> None:
+    refused(mlcd("serve", model, "--knobs", knobs_file(tmp_path), "--prompts", "no.jsonl"), "no.jsonl: No such file")
+
+
 def test_requests_that_are_longer_than_the_model_takes_are_refused(mlcd: Mlcd, model: Path, tmp_path: Path) -> None:
     answer = mlcd("serve", model, "--knobs", knobs_file(tmp_path), "--input-tokens", "5000")
     refused(answer, "the model takes 2048")

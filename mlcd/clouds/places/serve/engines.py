@@ -10,6 +10,7 @@ from pathlib import Path
 from mlcd.clouds.engines.start import installed_version, kind_of
 from mlcd.clouds.engines.trial import Engines, language_of
 from mlcd.clouds.engines.usual import memory_gb
+from mlcd.clouds.load.prompts import from_file
 from mlcd.clouds.serving.trial import Timing
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import ProbeTime, Space
@@ -62,6 +63,8 @@ def check(job: Job) -> None:
     service = service_of(job)
     language = language_of(service)
     engine, model = language.engine, Path(service.path)
+    if language.prompts.file:
+        from_file(language.prompts)  # a file that cannot be used
     if engine.runs_already:
         Engines(home(), WallClock(datetime.now(UTC)), Timing(timeout_s=REQUEST_S)).check(service)
         return
