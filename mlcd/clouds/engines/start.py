@@ -21,8 +21,6 @@ from mlcd.planners.serve.nouns import Knob
 
 PASSED_ON = ("HF_HUB_OFFLINE", "HF_TOKEN", "HF_ENDPOINT", "VLLM_CACHE_ROOT")
 """Variables of this process by which an engine finds a model that is named."""
-KEEP_MARK = {"SPT_NOENV": "1"}
-"""Engines write their processes' titles by setproctitle, over the environment, by which teardown finds a launch."""
 TELLS_WITHIN_S = 30.0
 HOST = "127.0.0.1"
 
@@ -53,7 +51,7 @@ def start_of(engine: Engine, model: str, knobs: Mapping[str, Knob]) -> Start:
         command = f"taskset -c {','.join(map(str, cores))} sh -c {shlex.quote(command)}"
     names = {f"MLCD_KNOB_{name.upper()}": str(value) for name, value in knobs.items()}
     always = kind.variables if kind is not None else {}
-    return Start(url, command, {**_to_find_models(model), **KEEP_MARK, **names, **always, **line.environment})
+    return Start(url, command, {**_to_find_models(model), **names, **always, **line.environment})
 
 
 def kind_of(engine: Engine) -> EngineKind | None:

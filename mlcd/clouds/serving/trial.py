@@ -29,6 +29,8 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.serve.nouns import Arrivals, Knob, ServingTask
 
 POLL_S = 0.05
+KEEP_MARK = {"SPT_NOENV": "1"}
+"""Engines write their processes' titles by setproctitle, over the environment, by which teardown finds a launch."""
 KEPT_OUTPUT = 20_000
 """Bytes of a server's output that are read to diagnose why it ended."""
 OPEN_LOOP_FACTOR = 1.15
@@ -82,7 +84,7 @@ class Trial:
     def start(self, command: Sequence[str], environment: Mapping[str, str], workspace: AnyWorkspace) -> Server:
         """Start a server."""
         log = self.folder / f"{len(self.servers)}.log"
-        mark = {"MLCD_LAUNCH": teardown.mark_of(self.folder)}
+        mark = {"MLCD_LAUNCH": teardown.mark_of(self.folder), **KEEP_MARK}
         line = workspace.command_line(f"exec {shlex.join(command)}", {**environment, **mark})
         with log.open("wb") as output:
             workspace.grant(log)
