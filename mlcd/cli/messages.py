@@ -21,7 +21,7 @@ from mlcd.reports.progress import ProgressLine
 from mlcd.reports.terminal import show_additions
 from mlcd.reports.text import Narrator, show_decision, show_outcome
 
-INFEASIBLE, UNFINISHED = 3, 1
+INFEASIBLE, WRONG_INPUT, UNFINISHED = 3, 2, 1
 """Exit codes: nothing could be certified; the job itself did not finish."""
 
 
@@ -141,6 +141,12 @@ class EntryPrinter:
             show_decision(self.results, self.account, self.account.decision, self.account.job.goal)
 
 
+def _same_mistake(account: Account) -> bool:
+    """Whether every trial ended with the same error of its server: there was nothing to decide about."""
+    mistakes = {m.mistake for m in account.history.measurements}
+    return len(mistakes) == 1 and None not in mistakes
+
+
 def print_end(
     name: str, account: Account, lines: Callable[[], list[Line]], output: str, *, launched: bool = True
 ) -> int:
@@ -165,5 +171,5 @@ def print_end(
         curve = f", mlcd curves {name}" if decision is not None and decision.curve else ""
         results.print(f"More: mlcd show {name}, mlcd report {name}{curve}", style="dim")
     if decision is not None and decision.configuration is None:
-        return INFEASIBLE
+        return WRONG_INPUT if not planner.launches and _same_mistake(account) else INFEASIBLE
     return UNFINISHED if account.ended is not None and not account.ended.finished else 0

@@ -45,6 +45,14 @@ HELP = {
     **{cap: ("TIME", f"{words[0].upper()}{words[1:]} within this: 30ms; 'none'.") for cap, (_, words) in CAPS.items()},
     "min_rps": ("RATE", "Requests a second it has to answer."),
     "knowledge": ("NAME", "Models seen before: a folder of `mlcd learn`, cpu or h200."),
+    "engine": ("NAME", "What serves a language model: vllm, sglang, trtllm, llama.cpp; vllm."),
+    "endpoint": ("URL", "A language model that is served already, by OpenAI's API: http://host:8000."),
+    "input_tokens": ("INTEGER", "Of a language model: tokens of a prompt; 512."),
+    "output_tokens": ("INTEGER", "Of a language model: tokens of an answer; 128."),
+    "prompts": ("FILE", "Of a language model: prompts of your own, as JSON Lines."),
+    "shared_prefix": ("INTEGER", "Of a language model: tokens that all prompts begin with; 0."),
+    "sweep": ("LIST", "Of a language model: requests at once that a trial tries, 1,4,16 or 1..64; 1..256."),
+    "price": ("USD", "Dollars an hour of the endpoint, or of each GPU of this machine."),
 }
 """What stands for the value of each option, and its help."""
 PARTICULAR = {
@@ -66,7 +74,7 @@ CHOICES = {
     ("scale", "learning_rate"): LEARNING_RATES,
     ("serve", "target"): SERVERS,
 }
-AS_TYPED = ("on", "method", "knowledge")
+AS_TYPED = ("on", "method", "knowledge", "engine", "endpoint", "prompts")
 """A shell may name a path, or what another package adds; a request may not."""
 
 

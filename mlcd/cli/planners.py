@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +16,10 @@ from mlcd.cli.server import chosen_server, typed_options
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.units import parse_share
-from mlcd.planners.serve.caps import MIN_AGREEMENT, WHERE
+from mlcd.planners.serve.caps import LANGUAGE, MIN_AGREEMENT, WHERE
+
+if TYPE_CHECKING:
+    from mlcd.planners.serve.space import KnobsFile
 
 HELP = {
     "train": """Probe, decide, show the decision, ask, and run the job.
@@ -123,7 +126,8 @@ train, tune, scale = map(command_of, HELP)
 
 
 @click.command()
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="MODEL", required=False)
+@click.option("--model", "named", metavar="MODEL", help="The same as the argument.")
 @click.option(
     "--knobs",
     type=click.Path(path_type=Path),
@@ -143,7 +147,8 @@ train, tune, scale = map(command_of, HELP)
 @click.option("--deploy", is_flag=True, help="Of a language model: keep what is chosen running, as `mlcd deploy` does.")
 @with_options((*options_of("serve"), confirmed, output))
 def serve(
-    model: str,
+    model: str | None,
+    named: str | None,
     knobs: Path | None,
     samples: Path | None,
     min_agreement: float | None,
@@ -154,30 +159,33 @@ def serve(
 ) -> int:
     """Find how to serve a model, by a few load tests.
 
-    MODEL is an ONNX file; with --on recorded:DIR, the name of a model there.
+    MODEL is an ONNX file; or a language model: its folder, or with --engine its name; with --on recorded:DIR, the name
+    of a model there.
 
     \b
     mlcd serve model.onnx --latency-p95 30ms --budget 5
     mlcd serve model.onnx --min-rps 200 --goal cheapest
     mlcd serve model.onnx --target mlserver --samples inputs.npz
     mlcd serve model.onnx --knobs types.yaml --on skypilot:aws --budget 2
+    mlcd serve --model ./llama --engine vllm --ttft-p95 500ms --tpot-p95 50ms --budget 5
+    mlcd serve --endpoint http://localhost:8000 --price 2.50 --sweep 1..64
     """
     from mlcd.cli.drive import begin
     from mlcd.cli.hold import begin_and_deploy
     from mlcd.cli.messages import How
-    from mlcd.planners.serve.form import recorded_model, serving_job
-    from mlcd.planners.serve.nouns import Counted
-    from mlcd.planners.serve.operators.onnx_profile import facts_of
     from mlcd.planners.serve.space import load_knobs
 
+    if model and named and model != named:
+        raise UserError(f"two models, '{model}' and '{named}': name one")
+    model = model or named or ""
     how = How(decide_only=True, yes=yes, detach=False, output=output)
-    table = load_knobs(knobs) if knobs is not None else None
-    place, _, folder = (chosen.get("on") or WHERE).partition(":")
+    file = load_knobs(knobs) if knobs is not None else None
     if samples is None and min_agreement is not None:
         raise UserError("--min-agreement is about --samples: give both")
-    if samples is not None and (place == "recorded" or chosen_server() is not None):
+    recorded = (chosen.get("on") or WHERE).startswith("recorded")
+    if samples is not None and (recorded or chosen_server() is not None):
         raise UserError("--samples: the model is compared on this machine; leave out --on recorded and --server")
-    if samples is not None and table is not None and "int8" not in table.table.knobs.get("precision", ()):
+    if samples is not None and file is not None and "int8" not in file.table.knobs.get("precision", ()):
         raise UserError("--samples compares int8 with the model itself; int8 is not among the knobs")
     if (server := chosen_server()) is not None:
         from mlcd.cli.remote_runs import begin_remote
@@ -185,15 +193,38 @@ def serve(
 
         text = knobs.read_text(encoding="utf-8") if knobs is not None else None
         return begin_remote(server, Submission("serve", typed_options(chosen), model=model, knobs=text), how)
+    job = _serving_job(model, file, chosen, samples, min_agreement)
+    return begin_and_deploy(job, how) if deploy else begin(job, how)
+
+
+def _serving_job(
+    model: str, file: KnobsFile | None, chosen: Mapping[str, Any], samples: Path | None, least: float | None
+) -> Job:
+    """Of a recorded model, a language model or an ONNX file. `samples`: to compare int8 on, with `least` agreement."""
+    from mlcd.planners.serve.form import recorded_model, serving_job
+    from mlcd.planners.serve.nouns import Counted
+
+    place, _, folder = (chosen.get("on") or WHERE).partition(":")
     if place == "recorded" and folder:
         facts, counted = recorded_model(model, Path(folder))
-    else:
-        facts, counted = facts_of(Path(model), chosen.get("shapes")), Counted.REQUESTS
-    agreement = None
+        return serving_job(facts, counted, chosen, model, file)
+    if chosen.get("engine") or chosen.get("endpoint") or (file is not None and file.engine) or Path(model).is_dir():
+        from mlcd.cli.language_model import language_job
+
+        if samples is not None:
+            raise UserError("--samples is for an ONNX model")
+        return language_job(model, file, chosen)
+    if not model:
+        raise UserError("which model? Name an ONNX file, the folder of a language model, or an --endpoint")
+    if given := next((name for name in LANGUAGE if chosen.get(name)), None):
+        option = f"--{given.replace('_', '-')}"
+        raise UserError(f"{option} is for a language model: name its folder, an --engine or an --endpoint")
+    from mlcd.planners.serve.operators.onnx_profile import facts_of
+
+    facts, agreement = facts_of(Path(model), chosen.get("shapes")), None
     if samples is not None:
         from mlcd.clouds.servers.agreement import compared
         from mlcd.core.home import home
 
-        agreement = compared(Path(model), samples, min_agreement or MIN_AGREEMENT, home() / "quantised")
-    job = serving_job(facts, counted, chosen, str(Path(model).resolve()), table, agreement)
-    return begin_and_deploy(job, how) if deploy else begin(job, how)
+        agreement = compared(Path(model), samples, least or MIN_AGREEMENT, home() / "quantised")
+    return serving_job(facts, Counted.REQUESTS, chosen, str(Path(model).resolve()), file, agreement)

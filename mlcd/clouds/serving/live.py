@@ -64,8 +64,10 @@ def _url(server: Server) -> str | None:
     return match[1] if match else None
 
 
-def pinned_to(cores: set[int], make_target: Callable[[], Target]) -> Callable[[], Target]:
+def pinned_to(cores: set[int] | None, make_target: Callable[[], Target]) -> Callable[[], Target]:
     """Pin the load generator to cores that the server does not use. Targets are made in the generator's own thread."""
+    if cores is None:
+        return make_target
 
     def make() -> Target:
         os.sched_setaffinity(0, cores)  # of this thread alone

@@ -29,6 +29,8 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.serve.nouns import Arrivals, Knob, ServingTask
 
 POLL_S = 0.05
+KEEP_MARK = {"SPT_NOENV": "1"}
+"""Engines write their processes' titles by setproctitle, over the environment, by which teardown finds a launch."""
 KEPT_OUTPUT = 20_000
 """Bytes of a server's output that are read to diagnose why it ended."""
 OPEN_LOOP_FACTOR = 1.15
@@ -63,21 +65,26 @@ class Server:
             return file.read(KEPT_OUTPUT).decode(errors="replace")
 
 
+Crashed = Callable[[float, int, str], Ended]
+"""Tells how a server ended that should have kept running: at this time, with this status, after this output."""
+
+
 @dataclass
 class Trial:
-    """One load test, from when it was ordered."""
+    """One load test, from when it was ordered. `crashed`: understands a server's end."""
 
     launch: Launch
     folder: Path
     clock: Clock
     timing: Timing
     started_s: float
+    crashed: Crashed
     servers: list[Server] = field(default_factory=list)
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], workspace: AnyWorkspace) -> Server:
         """Start a server."""
         log = self.folder / f"{len(self.servers)}.log"
-        mark = {"MLCD_LAUNCH": teardown.mark_of(self.folder)}
+        mark = {"MLCD_LAUNCH": teardown.mark_of(self.folder), **KEEP_MARK}
         line = workspace.command_line(f"exec {shlex.join(command)}", {**environment, **mark})
         with log.open("wb") as output:
             workspace.grant(log)
@@ -95,31 +102,36 @@ class Trial:
 
     def wait_until_ready(self, server: Server, is_ready: Callable[[], bool]) -> Ended | None:
         """Wait for a server; None when it is ready, or how it failed."""
-        timeout_s = min(self.timing.startup_s, self._stop_s)
+        timeout_s = min(self.timing.startup_s, self.stop_s)
         while self.now_s() <= timeout_s:
             if (status := server.popen.poll()) is not None:
-                return _ended(self.now_s(), status, server.output())
+                return self.crashed(self.now_s(), status, server.output())
             if is_ready():
                 return None
             self.clock.wait(POLL_S)
         detail = f"the server was not ready within {timeout_s:.0f} s"
         return Ended(self.now_s(), Outcome.TIMED_OUT, detail, last_lines(server.output()))
 
-    def load(self, make_target: Callable[[], Target], arrivals: Open | Closed) -> Events:
-        """Load-test the server and yield the results, until it ends or the lifetime is over."""
+    def load(self, make_target: Callable[[], Target], arrivals: Open | Closed, warm_up: int = 0) -> Events:
+        """Load-test the server and yield the results, until it ends or the lifetime is over.
+
+        `warm_up`: requests that are sent first and not counted. Samples are answers, of streams their tokens.
+        """
         processes = teardown.processes_of(teardown.mark_of(self.folder))
-        ready_s = self.now_s()
-        generated = generate(make_target, arrivals, every_s=self.timing.every_s, timeout_s=self.timing.timeout_s)
+        timeout_s, start_s = min(self.timing.timeout_s, self.stop_s - self.now_s()), None
+        generated = generate(make_target, arrivals, every_s=self.timing.every_s, timeout_s=timeout_s, warm_up=warm_up)
         with closing(generated) as reports:
             for report in reports:
-                if self.now_s() >= self._stop_s:
+                start_s = self.now_s() if start_s is None else start_s
+                if self.now_s() >= self.stop_s:
                     return
                 for server in self.servers:
                     if (status := server.popen.poll()) is not None:
-                        yield _ended(self.now_s(), status, server.output())
+                        yield self.crashed(self.now_s(), status, server.output())
                         return
                 window = replace(report.window, peak_gb=peak_gb(processes))
-                yield Sample(ready_s + report.elapsed_s, float(report.answered), evidence=window)
+                done = float(report.tokens or report.answered)
+                yield Sample(start_s + report.elapsed_s, done, evidence=window)
 
     def reap(self) -> None:
         """Wait for the servers, which have been killed."""
@@ -127,7 +139,7 @@ class Trial:
             server.popen.wait()
 
     @property
-    def _stop_s(self) -> float:
+    def stop_s(self) -> float:
         """When to stop, so that teardown ends within the lifetime."""
         return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.timing.teardown_s
 
@@ -145,13 +157,13 @@ class Trials(OnThisMachine):
     timing: Timing = field(default_factory=Timing)
 
     @contextmanager
-    def begun(self, launch: Launch) -> Generator[Trial]:
+    def begun(self, launch: Launch, crashed: Crashed | None = None) -> Generator[Trial]:
         """A trial. Everything that it started is torn down at the end of the `with` block."""
         started_s = self.clock.elapsed_s()
         folder = self.launches.open(launch)
         with ExitStack() as stack:
             stack.enter_context(Watchdog(folder, launch.lifetime_s))
-            trial = Trial(launch, folder, self.clock, self.timing, started_s)
+            trial = Trial(launch, folder, self.clock, self.timing, started_s, crashed or _ended)
             stack.callback(teardown.tear_down, folder, reap=trial.reap)
             yield trial
 

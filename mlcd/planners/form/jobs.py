@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlcd.core.errors import UnknownName
+from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.job import Job
 from mlcd.core.planner import added_names, planner_named
 from mlcd.planners.form.words import parsed
 from mlcd.planners.functions.form import is_on_functions, trained, tuned
+from mlcd.planners.serve.caps import LANGUAGE
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Counted
 
@@ -70,4 +71,6 @@ def serving(
 
     chosen = parsed("serve", words)
     table = parse_knobs(knobs, Path("knobs.yaml")) if knobs else None
+    if (table is not None and table.engine is not None) or any(chosen.get(name) for name in LANGUAGE):
+        raise UserError("language models are not served through a service: run mlcd serve on the machine itself")
     return serving_job(model, counted, chosen, path, table)

@@ -18,6 +18,7 @@ from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.job import parse_target
 from mlcd.core.options import NO_LIMIT
 from mlcd.planners.serve.caps import CAPS, SERVERS
+from mlcd.planners.serve.llm.blocks import parse_sweep
 
 Parser = Callable[[Any], Any]
 Parsers = dict[str, Parser]
@@ -132,6 +133,14 @@ _TABLES: dict[str, Parsers] = {
         "knowledge": _name,
         "target": partial(units.parse_one_of, known=SERVERS),
         "shape": _sizes,
+        "engine": _word,
+        "endpoint": _word,
+        "input_tokens": whole(1),
+        "output_tokens": whole(1),
+        "prompts": _word,
+        "shared_prefix": whole(0),
+        "sweep": parse_sweep,
+        "price": units.parse_usd,
     },
     "what-if": _LIMITS | _CONFIDENCE | _ASKED_OF_A_SERVICE,
 }  # fmt: skip

@@ -36,3 +36,5 @@ MIN_AGREEMENT = 0.99
 """Of int8 with the model itself: MLPerf Inference asks quantised models for 99 % of the reference's accuracy."""
 METHOD, TRIALS, WHERE = "grey-box", 10, "local"
 """Defaults."""
+LANGUAGE = ("engine", "endpoint", "input_tokens", "output_tokens", "prompts", "shared_prefix", "sweep", "price")
+"""Options that only a language model has."""

@@ -12,6 +12,7 @@ from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.options import NO_LIMIT, new_goal, with_probe_limits
 from mlcd.planners.serve.agreement import Agreement
 from mlcd.planners.serve.caps import CAPS, METHOD, TRIALS, WHERE
+from mlcd.planners.serve.llm.nouns import STEP_S, LanguageModel
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Arrivals, Cap, Counted, Figure, KnobTable, ServingTask
 
@@ -26,11 +27,17 @@ def serving_job(
     path: str = "",
     knobs: KnobsFile | None = None,
     agreement: Agreement | None = None,
+    language: LanguageModel | None = None,
 ) -> Job:
     """The job of serving this model. `path`: its file, where it is served for real. `knobs`: what may vary.
-    `agreement`: of int8 with the model itself; where that is too little, int8 is not among the knobs.
+
+    `agreement`: of int8 with the model itself; where that is too little, int8 is not among the knobs. `language`: of a
+    language model. Its load is a sweep of requests at once, and its rate counts tokens.
     """
     rate = chosen.get("min_rps")
+    if rate is not None and language is not None:
+        rate *= language.prompts.output_tokens
+    usual_s = 60.0 if language is None else STEP_S * len(language.sweep)
     on = chosen.get("on") or WHERE
     table = knobs.table if knobs is not None else None
     service = ServingTask(
@@ -38,15 +45,16 @@ def serving_job(
         caps_of(chosen),
         rate,
         counted,
-        arrivals=Arrivals.OPEN if rate is not None else Arrivals.CLOSED,
+        arrivals=Arrivals.OPEN if rate is not None and language is None else Arrivals.CLOSED,
         path="" if on.partition(":")[0] == "recorded" else path,
         shapes=chosen.get("shapes") or {},
         table=table if agreement is None or agreement.enough else without_int8(table, agreement),
-        trial_s=knobs.trial_s if knobs is not None else 60.0,
+        trial_s=(knobs.trial_s if knobs is not None else None) or usual_s,
         endpoint=knobs.server if knobs is not None else None,
         knowledge=chosen.get("knowledge") or "",
         target=chosen.get("target") or "",
         agreement=agreement,
+        language=language,
     )
     search = Search(chosen.get("method") or METHOD, seed=chosen.get("seed") or 0, trials=chosen.get("trials") or TRIALS)
     search = with_probe_limits(search, chosen)
@@ -88,6 +96,9 @@ def caps_of(chosen: Mapping[str, Any]) -> tuple[Cap, ...]:
 
 def asked_again(service: ServingTask, chosen: Mapping[str, Any]) -> ServingTask:
     """A service with the caps and the rate that are asked for now in place of its own."""
+    rate = chosen.get("min_rps")
+    if rate is not None and service.language is not None:
+        rate *= service.language.prompts.output_tokens
     named = {figure for name, (figure, _) in CAPS.items() if chosen.get(name) is not None}
     kept = tuple(cap for cap in service.caps if cap.figure not in named)
-    return replace(service, caps=(*kept, *caps_of(chosen)), min_rate=chosen.get("min_rps") or service.min_rate)
+    return replace(service, caps=(*kept, *caps_of(chosen)), min_rate=rate or service.min_rate)

@@ -14,7 +14,7 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import SUREST, Measurement, Z
 from mlcd.core.payload import Ask, Easing, Evidence, Setting
 from mlcd.planners.serve.agreement import Agreement
-from mlcd.planners.serve.llm.nouns import LanguageModel, Stream
+from mlcd.planners.serve.llm.nouns import EngineLoad, LanguageModel, Stream
 from mlcd.planners.serve.model_facts import ModelFacts
 
 Knob = str | int | float
@@ -28,7 +28,7 @@ class KnobTable:
     """The knobs with their values, in order, and what they cost.
 
     `usd_per_hour`: for each unit of a knob that is a number, or for each value of one that is a word. `base_usd`: of
-    the machine itself. `cores` and `memory`: the knobs that size a machine, for the offer's own words.
+    the machine itself. `cores`, `memory`, `gpus`: the knobs that size a machine, for the offer's own words.
     """
 
     knobs: Mapping[str, tuple[Knob, ...]]
@@ -37,6 +37,7 @@ class KnobTable:
     machine: str = ""
     cores: str = ""
     memory: str = ""
+    gpus: str = ""
 
     def price(self, knobs: Knobs) -> float:
         """Dollars an hour with the knobs set so."""
@@ -158,13 +159,14 @@ class ServingTask(Ask):
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a server did with so many requests in flight at once; figures as in `Served`."""
+    """What a server did with so many requests in flight at once; figures as in `Served`. `engine`: what it told."""
 
     concurrency: int
     rate: float
     rel_error: float
     figures: Mapping[Figure, float]
     high: Mapping[Figure, float]
+    engine: EngineLoad | None = None
 
     @property
     def slow_rate(self) -> float:
@@ -176,7 +178,8 @@ class Level:
         weights = [1 / max(each.rel_error, SUREST) ** 2 for each in (self, other)]
         rate = exp((weights[0] * log(self.rate) + weights[1] * log(other.rate)) / sum(weights))
         figures, high = _pooled_figures((self.figures, self.high), (other.figures, other.high))
-        return Level(self.concurrency, rate, max(SUREST, 1 / sqrt(sum(weights))), figures, high)
+        rel_error = max(SUREST, 1 / sqrt(sum(weights)))
+        return Level(self.concurrency, rate, rel_error, figures, high, other.engine or self.engine)
 
 
 Figures = Mapping[Figure, float]
@@ -242,7 +245,7 @@ class Window(Evidence):
 
     `latencies_s`: of each request that was answered well, from the moment it was due. `error`: why the first of the
     failures failed. `stated`: figures of a recording that kept no single request. `streams`: of a language model, each
-    answer in place of its latency alone, with `concurrency` requests in flight.
+    answer in place of its latency alone, with `concurrency` requests in flight. `engine`: what it told of itself.
     """
 
     kind: ClassVar[str] = "serve.window"
@@ -254,6 +257,7 @@ class Window(Evidence):
     streams: tuple[Stream, ...] = ()
     concurrency: int = 0
     server: str = ""
+    engine: EngineLoad | None = None
 
 
 @dataclass(frozen=True, slots=True)

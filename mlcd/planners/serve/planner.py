@@ -47,6 +47,8 @@ def knowledge_for(job: Job) -> Knowledge:
     if kind == "recorded":
         return read_folder(Path(rest)).knowledge.without(service.model.name)
     table = service.table or usual_knobs()
+    if service.language is not None:
+        return Knowledge(Kind.ENGINES, Anatomy(tuple(table.knobs)), ())  # no recording: what ships with MLCD
     if service.endpoint is not None and not service.knowledge:  # nothing is known of how another server behaves
         return _nothing_seen(table)
     return _fitted(knowledge_bases(home() / "knowledge").named(service.knowledge or "cpu"), table)

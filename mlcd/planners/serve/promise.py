@@ -9,6 +9,7 @@ the upper end of each figure keeps its cap, and the slow end of the rate what wa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf, prod
 from typing import TypeVar
 
@@ -47,6 +48,16 @@ def shown(job: Job, measurement: Measurement) -> Level:
         return _keeps(service, level.high, level.slow_rate), kept, worth_
 
     return max(served.levels, key=rank, default=alone)
+
+
+def as_shown(job: Job, measurement: Measurement) -> Measurement:
+    """A trial as what it showed: of a sweep, with the rate and the figures of the level that is worth most here."""
+    served = served_by(measurement)
+    if not measurement.ok or not served.levels:
+        return measurement
+    level = shown(job, measurement)
+    evidence = replace(served, figures=level.figures, high=level.high)
+    return replace(measurement, samples_per_s=level.rate, rel_error=level.rel_error, evidence=evidence)
 
 
 def value(job: Job, measurement: Measurement) -> float:
@@ -122,7 +133,9 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
         tried = len(history.measurements)
         none = "no trial" if tried == 1 else f"none of {tried} trials"
         nothing = why_nothing_was_measured(job, space, history, "trial")
-        return Decision(None, because, binding=f"{none} could serve the model" if tried else nothing)
+        mistakes = {m.mistake for m in history.measurements}
+        why = f": {mistakes.pop()}" if len(mistakes) == 1 and None not in mistakes else ""
+        return Decision(None, because, binding=f"{none} could serve the model{why}" if tried else nothing)
     nearest = min(ran, key=lambda m: _excess(service, shown(job, m)))
     level = shown(job, nearest)
     broken = [cap for cap in service.caps if _over(level, cap) > 1]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -14,10 +15,14 @@ from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.errors import JobFileError, nearest
 from mlcd.core.units import parse_duration, parse_usd
 from mlcd.planners.jobfile.read import at, read_yaml
+from mlcd.planners.serve.llm.blocks import engine_block, prompts_block, sweep_block
+from mlcd.planners.serve.llm.nouns import Engine
 from mlcd.planners.serve.nouns import INSTANCE, Endpoint, Knob, Knobs, KnobTable, ServerSettings
 
 TRIAL = ProbeTime(60.0, 0.0)
 """A trial takes a minute at the most, by default."""
+ANY_GPU = "GPU"
+"""An accelerator of any kind, as `clouds/node_types.py` names it."""
 USD_PER_CORE_HOUR, USD_PER_GB_HOUR = 0.04048, 0.004445
 """AWS Fargate's list prices in us-east-1: what a core and a GB cost by default."""
 
@@ -39,8 +44,13 @@ def usual_knobs() -> KnobTable:
     )
 
 
-def serving_space(table: KnobTable, trial: ProbeTime = TRIAL, startup_limit_s: float = 0.0) -> Space:
-    """Every setting of the knobs. Those that are priced make an offer; the others are free to set on it."""
+def serving_space(
+    table: KnobTable,
+    trial: ProbeTime = TRIAL,
+    startup_limit_s: float = 0.0,
+    fits: Callable[[Knobs], bool] = lambda knobs: True,
+) -> Space:
+    """Every setting of the knobs that fits. Those that are priced make an offer; the others are free to set on it."""
     priced = [name for name in table.knobs if name in table.usd_per_hour]
     free = [name for name in table.knobs if name not in table.usd_per_hour]
     choices = []
@@ -49,8 +59,10 @@ def serving_space(table: KnobTable, trial: ProbeTime = TRIAL, startup_limit_s: f
         settings = []
         for chosen in product(*(table.knobs[name] for name in free)):
             values = {**cut, **dict(zip(free, chosen, strict=True))}
-            settings.append(ServerSettings(tuple((name, values[name]) for name in table.knobs)))
-        choices.append(Choice(_offer(table, tuple(cut.items())), settings=tuple(settings)))
+            if fits(knobs := tuple((name, values[name]) for name in table.knobs)):
+                settings.append(ServerSettings(knobs))
+        if settings:
+            choices.append(Choice(_offer(table, tuple(cut.items())), settings=tuple(settings)))
     return Space(tuple(choices), trial, startup_limit_s)
 
 
@@ -62,6 +74,8 @@ def _offer(table: KnobTable, bought: Knobs) -> Offer:
         table.price(bought),
         vcpus=float(cut.get(table.cores, 1.0)),
         memory_gb=float(cut.get(table.memory, 1.0)),
+        accelerators=int(cut[table.gpus]) if table.gpus in cut else 0,
+        accelerator=ANY_GPU if table.gpus in cut else "",
     )
 
 
@@ -69,9 +83,8 @@ def _words(name: str, setting: Knob) -> str:
     return str(setting) if isinstance(setting, str) else f"{name} {setting:g}"
 
 
-KEYS = ("knobs", "price", "trial", "machine", "server")
+KEYS = ("knobs", "price", "trial", "machine", "server", "engine", "prompts", "sweep")
 SERVER_KEYS = ("url", "model", "command")
-TRIAL_S = 60.0
 MOST = 100_000
 """Settings of all knobs together: more would take seconds a step."""
 Wrong = Callable[..., JobFileError]
@@ -80,11 +93,17 @@ Wrong = Callable[..., JobFileError]
 
 @dataclass(frozen=True)
 class KnobsFile:
-    """What a file of knobs says. `server`: another than our own."""
+    """What a file of knobs says. `server`: another than our own. `trial_s`: None where it says nothing.
+
+    Of a language model: `engine`, `prompts` as far as they are said, `sweep`.
+    """
 
     table: KnobTable
-    trial_s: float = TRIAL_S
+    trial_s: float | None = None
     server: Endpoint | None = None
+    engine: Engine | None = None
+    prompts: Mapping[str, Any] = field(default_factory=dict)
+    sweep: tuple[int, ...] | None = None
 
 
 def load_knobs(path: Path) -> KnobsFile:
@@ -105,22 +124,49 @@ def parse_knobs(text: str, path: Path) -> KnobsFile:
     def wrong(what: str, *keys: str) -> JobFileError:
         return JobFileError(at(path, marks, keys) + what)
 
-    if not isinstance(written, dict) or not isinstance(written.get("knobs"), dict) or not written["knobs"]:
+    if not isinstance(written, dict):
         raise wrong("a file of knobs needs `knobs:`, as in `batch: [1, 8, 32]`", "knobs")
     for key in written:
         if key not in KEYS:
             raise wrong(f"unknown key '{key}': {nearest(str(key), KEYS)}", key)
+    language = engine_block(written.get("engine"), wrong), prompts_block(written.get("prompts"), wrong)
+    file = partial(KnobsFile, engine=language[0], prompts=language[1], sweep=sweep_block(written.get("sweep"), wrong))
+    trial_s = _trial_s(written.get("trial"), wrong)
+    if language[0] is not None and language[0].runs_already:
+        return file(_running(language[0], written, wrong), trial_s)
+    if not isinstance(written.get("knobs"), dict) or not written["knobs"]:
+        raise wrong("a file of knobs needs `knobs:`, as in `batch: [1, 8, 32]`", "knobs")
     knobs = {str(name): _values(name, values, wrong) for name, values in written["knobs"].items()}
     if (count := prod(map(len, knobs.values()))) > MOST:
         raise wrong(f"{count:,} settings; at most {MOST:,} can be searched", "knobs")
     if INSTANCE in knobs:
         _check_instances(written, knobs[INSTANCE], wrong)
-        return KnobsFile(KnobTable(knobs), _trial_s(written.get("trial"), wrong))
+        return file(KnobTable(knobs), trial_s)
     base, prices = _prices(written.get("price"), knobs, wrong)
-    table = KnobTable(knobs, prices, base, str(written.get("machine") or ""), "threads", "memory_gb")
+    cores, memory, gpus = "threads", "memory_gb", "gpus" if _counts(knobs.get("gpus", ())) else ""
+    table = KnobTable(knobs, prices, base, str(written.get("machine") or ""), cores, memory, gpus)
     if base + sum(min(table.usd(name, value) for value in values) for name, values in knobs.items()) <= 0:
         raise wrong("a setting would be free: give it a price, as in `base: 0.1`", "price")
-    return KnobsFile(table, _trial_s(written.get("trial"), wrong), _server(written.get("server"), wrong))
+    return file(table, trial_s, _server(written.get("server"), wrong))
+
+
+def _counts(values: tuple[Knob, ...]) -> bool:
+    return bool(values) and all(isinstance(value, int) for value in values)
+
+
+def _running(engine: Engine, written: Mapping[str, Any], wrong: Wrong) -> KnobTable:
+    """Of an engine that runs already: nothing can be set, and it costs what it costs."""
+    if written.get("knobs"):
+        raise wrong("knobs: an engine that is running already cannot be set: give its command or its name", "knobs")
+    base, _ = _prices(written.get("price"), {}, wrong)
+    if base <= 0:
+        raise wrong("price: say what it costs an hour, as in `base: 2.5`", "price")
+    return endpoint_table(engine.url, base)
+
+
+def endpoint_table(url: str, usd_per_hour: float) -> KnobTable:
+    """The one configuration of an engine that runs already."""
+    return KnobTable({"endpoint": (url,)}, base_usd=usd_per_hour)
 
 
 def _check_instances(written: Mapping[str, Any], types: tuple[Knob, ...], wrong: Wrong) -> None:
@@ -174,9 +220,9 @@ def _usd(written: Any, what: str, name: str, wrong: Wrong) -> float:
         raise wrong(f"{what} {error}", "price", name) from None
 
 
-def _trial_s(written: Any, wrong: Wrong) -> float:
+def _trial_s(written: Any, wrong: Wrong) -> float | None:
     try:
-        return TRIAL_S if written is None else parse_duration(written)
+        return None if written is None else parse_duration(written)
     except ValueError as error:
         raise wrong(f"trial {error}", "trial") from None
 

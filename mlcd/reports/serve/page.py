@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import format_duration, format_rate, format_usd
-from mlcd.planners.serve.nouns import Figure, ServingTask, served_by, service_of
-from mlcd.planners.serve.promise import best
+from mlcd.planners.serve.llm.nouns import EngineLoad
+from mlcd.planners.serve.nouns import Figure, Level, ServingTask, served_by, service_of
+from mlcd.planners.serve.promise import as_shown, best, keeps
 from mlcd.reports.answer import Card, left_words, undecided
 from mlcd.reports.serve import words
 from mlcd.reports.serve.words import SHORT, UNITS, format_price, format_s
@@ -20,8 +22,10 @@ def found_trial(story: Story) -> Measurement | None:
     """What was measured of the decided configuration; while nothing is decided, of the best so far."""
     good = story.search.good
     if story.decision is None:
-        return best(story.job, good)
-    return next((m for m in good if m.configuration == story.decision.configuration), None)
+        found = best(story.job, good)
+    else:
+        found = next((m for m in good if m.configuration == story.decision.configuration), None)
+    return as_shown(story.job, found) if found is not None else None
 
 
 def sentences(story: Story) -> tuple[str, str]:
@@ -102,13 +106,43 @@ def asked(story: Story) -> list[Table]:
     return [Table(f"What is asked of {measured.configuration}", columns, rows, folded=False)]
 
 
+def levels(story: Story) -> list[Table]:
+    """Of a sweep: TTFT and TPOT against the tokens a second, for each number of requests at once."""
+    measured = found_trial(story)
+    if measured is None or not served_by(measured).levels:
+        return []
+    service, all_levels = service_of(story.job), served_by(measured).levels
+    figures = [*words.OF_TOKENS, *(cap.figure for cap in service.caps if cap.figure not in words.OF_TOKENS)]
+    numbers = [words.AT_ONCE, SHORT[service.counted], "±", *figures, f"$/M {service.counted}", "KV cache", "Preempted"]
+    columns = [*((str(name), "num") for name in numbers), ("Keeps", "")]
+    rows = [_level_row(story, measured, level, figures) for level in all_levels]
+    chosen = [i for i, level in enumerate(all_levels) if level.rate == measured.rate]
+    return [Table(f"Requests at once on {measured.configuration}", columns, rows, folded=False, chosen=chosen)]
+
+
+def _level_row(story: Story, measured: Measurement, level: Level, figures: list[Figure]) -> list[str]:
+    alone = replace(measured, evidence=replace(served_by(measured), levels=(level,)), samples_per_s=level.rate)
+    told = level.engine or EngineLoad()
+    return [
+        str(level.concurrency),
+        format_rate(level.rate),
+        f"{100 * Z * level.rel_error:.1f} %",
+        *(format_s(level.figures[figure]) if figure in level.figures else "–" for figure in figures),
+        format_price(words.usd_per_million(alone)),
+        "–" if told.kv_cache is None else f"{told.kv_cache:.0%}",
+        "–" if told.preemptions is None else f"{told.preemptions:,.0f}",
+        "yes" if keeps(story.job, alone) else "no",
+    ]
+
+
 def trials(story: Story) -> list[Table]:
     """Every trial: what keeps all that is asked first, the best for the goal first among those, failures last."""
     if not story.probes:
         return []
-    measured = [trial.measurement for trial in story.probes]
+    measured = [as_shown(story.job, trial.measurement) for trial in story.probes]
     place = {id(m): i for i, m in enumerate(words.ranked(story.job, measured))}
-    order = sorted(story.probes, key=lambda trial: (place.get(id(trial.measurement), len(place)), trial.number))
+    of = {trial.number: id(m) for trial, m in zip(story.probes, measured, strict=True)}
+    order = sorted(story.probes, key=lambda trial: (place.get(of[trial.number], len(place)), trial.number))
     knobs = words.knob_names(m.configuration for m in measured)
     shown = {figure for m in measured for figure in served_by(m).figures}
     figures = [figure for figure in Figure if figure in shown]
@@ -129,7 +163,7 @@ def _columns(story: Story, knobs: list[str], figures: list[Figure]) -> list[tupl
 
 
 def _row(story: Story, trial: Tried, knobs: list[str], figures: list[Figure]) -> list[str]:
-    m = trial.measurement
+    m = as_shown(story.job, trial.measurement)
     if not m.ok:
         verdict, numbers = outcome_words(m.outcome), ["–"] * (5 + len(figures))
     else:

@@ -14,6 +14,7 @@ from mlcd.core.ledger import Account, Started
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_usd
 from mlcd.planners.serve.nouns import Figure, service_of
+from mlcd.planners.serve.promise import as_shown
 from mlcd.reports.serve import words
 from mlcd.reports.terminal import rich_table, say_decision
 
@@ -47,18 +48,21 @@ def show_service(console: Console, account: Account, decision: Decision, goal: G
 
 
 def _trials(job: Job, measurements: tuple[Measurement, ...], chosen: Configuration | None) -> Table:
+    measurements = tuple(as_shown(job, m) for m in measurements)
     service, order = service_of(job), words.ranked(job, measurements)
     shown = order[:MOST_ROWS] + [m for m in order[MOST_ROWS:] if m.configuration == chosen]
     knobs = words.knob_names(m.configuration for m in measurements)
     wanted = {figure for m in measurements for figure in words.promised(service, m)}
     figures = [figure for figure in Figure if figure in wanted]
     rate = words.SHORT[service.counted]
-    numbers = [*knobs, "$/h", rate, f"{rate} per $/h", f"$/M {service.counted}", *figures, "Memory"]
+    swept = [words.AT_ONCE] if any(words.at_once(m) is not None for m in measurements) else []
+    numbers = [*knobs, *swept, "$/h", rate, f"{rate} per $/h", f"$/M {service.counted}", *figures, "Memory"]
     columns = [*((name, "num") for name in numbers), ("Keeps", "mark"), ("Chosen", "mark")]
     picked = [i for i, m in enumerate(shown) if m.configuration == chosen]
     rows = []
     for i, m in enumerate(shown):
-        cells = [*words.knob_cells(m, knobs, "-"), f"{m.configuration.usd_per_hour:,.3g}"]
+        cells = [*words.knob_cells(m, knobs, "-"), *(str(words.at_once(m) or "-") for _ in swept)]
+        cells.append(f"{m.configuration.usd_per_hour:,.3g}")
         marks = [words.certified(job, m), "✔" if i in picked else ""]
         rows.append([*cells, *words.number_cells(m, figures, "-"), *marks])
     return rich_table(columns, rows, chosen=picked, more=len(order) - len(shown))

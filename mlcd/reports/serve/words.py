@@ -13,11 +13,14 @@ from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
 from mlcd.planners.serve.nouns import Counted, Figure, ServingTask, eased, knobs_of, served_by, service_of
-from mlcd.planners.serve.promise import certifies, figure_of
+from mlcd.planners.serve.promise import as_shown, certifies, figure_of
 
 UNITS = {Counted.REQUESTS: "requests/s", Counted.TOKENS: "tokens/s"}
 SHORT = {Counted.REQUESTS: "req/s", Counted.TOKENS: "tok/s"}
 """The same where there is little room."""
+OF_TOKENS = (Figure.TTFT_P50, Figure.TTFT_P95, Figure.TPOT_P50, Figure.TPOT_P95)
+AT_ONCE = "At once"
+"""The column of requests in flight."""
 
 
 def asked_words(goal: Goal, service: ServingTask) -> str:
@@ -42,12 +45,32 @@ def trial_words(m: Measurement, service: ServingTask) -> str:
     if not m.ok:
         return m.ending
     served = served_by(m)
-    words = [f"{format_rate(m.rate)} {UNITS[service.counted]} ± {100 * Z * m.rel_error:.1f} %"]
-    words += [f"{figure} {format_s(served.figures[figure])}" for figure in Figure if figure in served.figures]
+    words = [f"{format_rate(m.rate)} {UNITS[service.counted]} ± {100 * Z * m.rel_error:.1f} %{at_once_words(m)}"]
+    words += [f"{figure} {format_s(served.figures[figure])}" for figure in _told(service, m)]
     words += [f"{format_gb(served.peak_gb)} GB"] if served.peak_gb is not None else []
     words += [f"{served.failures} of {served.requests + served.failures} failed"] if served.failures else []
     words += [f"breaks {' and '.join(broken)}"] if (broken := broken_words(m, service)) else []
     return ", ".join([*words, *([m.detail] if m.detail else [])])
+
+
+def _told(service: ServingTask, m: Measurement) -> list[Figure]:
+    """The figures that are told of a trial: all; of a sweep, those of single tokens, and those that are asked for."""
+    measured = served_by(m).figures
+    if not served_by(m).levels:
+        return [figure for figure in Figure if figure in measured]
+    wanted = {*OF_TOKENS, *(cap.figure for cap in service.caps)}
+    return [figure for figure in Figure if figure in measured and figure in wanted]
+
+
+def at_once(m: Measurement) -> int | None:
+    """Requests in flight at the level that a trial's rate is of; None where it was no sweep."""
+    return next((level.concurrency for level in served_by(m).levels if level.rate == m.samples_per_s), None)
+
+
+def at_once_words(m: Measurement) -> str:
+    """' with up to 16 requests at once'."""
+    number = at_once(m)
+    return "" if number is None else f" with up to {counted(number, 'request')} at once"
 
 
 def broken_words(m: Measurement, service: ServingTask) -> list[str]:
@@ -64,7 +87,7 @@ def decision_sentence(decision: Decision, job: Job, history: History) -> str:
     place = decision.configuration
     if place is None:
         return _none_keeps(decision, job, history)
-    m = next((m for m in history.good if m.configuration == place), None)
+    m = next((as_shown(job, m) for m in history.good if m.configuration == place), None)
     if m is None:
         return f"{place}: never tried; nothing is claimed of it"
     return f"{place}: {promise_words(m, service_of(job))}; {certificate_words(m, job, decision.certified)}"
@@ -92,7 +115,7 @@ def relaxation_sentence(way: Relaxation, service: ServingTask) -> str:
 
 def promise_words(m: Measurement, service: ServingTask) -> str:
     """The rate, the figures asked for with their upper ends, the price, and what a million answers cost."""
-    served, words = served_by(m), [f"{format_rate(m.rate)} {UNITS[service.counted]}"]
+    served, words = served_by(m), [f"{format_rate(m.rate)} {UNITS[service.counted]}{at_once_words(m)}"]
     for figure in promised(service, m):
         high = served.high.get(figure, math.inf)
         at_most = f" (at most {format_s(high)})" if math.isfinite(high) else ""
@@ -141,6 +164,8 @@ def promised(service: ServingTask, m: Measurement) -> list[Figure]:
     """The figures that a promise is about: those asked for, or the one that tells most, the 95th percentile first."""
     measured = served_by(m).figures
     asked = dict.fromkeys(cap.figure for cap in service.caps)
+    if not asked and served_by(m).levels:
+        return [figure for figure in (Figure.TTFT_P95, Figure.TPOT_P95) if figure in measured]
     if not asked and m.ok:
         return [figure for figure in (Figure.P95, Figure.P50, *Figure) if figure in measured][:1]
     return [figure for figure in asked if figure in measured]

@@ -31,6 +31,10 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     """Every setting of the knobs, on this machine."""
     if rest:
         raise unknown_place(job.on, "serve")
+    if service_of(job).language is not None:
+        from mlcd.clouds.places.serve.engines import engine_cloud  # with the load of streams
+
+        return engine_cloud(job, started_at)
     wall, service = WallClock(started_at or datetime.now(UTC)), service_of(job)
     endpoint = service.endpoint
     live: Backend = OnTarget(home(), wall) if service.target else Embedded(home(), wall)

@@ -11,7 +11,7 @@ moved to agree with the trials (Matheron's rule; Wilson et al. 2020), so that no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -29,7 +29,7 @@ from mlcd.planners.serve.llm.gpus import Gpu, gpu_named
 from mlcd.planners.serve.llm.law import LoadPoint, Terms, terms_of
 from mlcd.planners.serve.llm.learning import DEGREES, LoadTest, learn
 from mlcd.planners.serve.llm.memory import chances_to_fit
-from mlcd.planners.serve.llm.nouns import LanguageModel
+from mlcd.planners.serve.llm.nouns import Architecture, LanguageModel
 from mlcd.planners.serve.llm.prior import (
     Prior,
     SharedEffects,
@@ -56,6 +56,13 @@ RATIO_NOISE = 0.1
 """By how much the ratio differs between the loads of one search."""
 CPU_BANDWIDTH_GB_S, CPU_TFLOPS, CPU_MEMORY_GB = 10.0, 0.1, 16.0
 """Of one core, roughly: trials tell the level."""
+
+
+USUAL = Architecture(
+    params_b=8.0, active_b=8.0, layers=32, hidden=4_096, heads=32, kv_heads=8, head_dim=128, vocab=128_256,
+    dense_hidden=14_336, dense_layers=32, full_layers=32,
+)  # fmt: skip
+"""The sizes of Llama 3.1 8B, for a model that is known by its name alone."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +107,13 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
 
 
 def language_of(job: Job) -> LanguageModel:
-    """What is particular about a language model; one line where its sizes are not known."""
+    """What is particular about a language model. One of unknown sizes is taken for a usual one: trials tell more."""
     language = service_of(job).language
-    if language is None or language.architecture is None:
+    if language is None:
         raise UserError(
             f"{job.name}: the sizes of the language model are not known: give its folder or its config.json"
         )
-    return language
+    return replace(language, architecture=language.architecture or USUAL)
 
 
 @lru_cache(maxsize=16)

@@ -23,6 +23,9 @@ from mlcd.planners.serve.llm.nouns import Stream
 from mlcd.planners.serve.measure import WRONG, Interval, quantile
 from mlcd.planners.serve.nouns import Cap, Figure, Level, Window
 
+TICK_S = 1e-6
+"""Pieces that are read together are not zero apart: figures have logarithms."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
@@ -94,7 +97,8 @@ def _own(stream: Stream, figure: Figure) -> float:
 
 
 def _values(kind: _Kind, streams: Sequence[Stream]) -> Floats:
-    return np.array([value for stream in streams for value in kind.values(stream)], dtype=float)
+    values = np.array([value for stream in streams for value in kind.values(stream)], dtype=float)
+    return np.asarray(np.maximum(values, TICK_S))
 
 
 def _ratio_error(tokens: Floats, busy_s: Floats) -> float:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 SWEEP = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Requests at once that a trial tries in turn, unless somebody says others."""
+STARTUP_S, STEP_S = 300.0, 20.0
+"""How long an engine may take until it answers; and, of the sweep, each number of requests at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,20 @@ class Engine:
 
     `name`: vllm, sglang, trtllm, llama.cpp; empty where only a command or an address is known. `command`: what starts
     it, with `{knob}` for a knob's value; empty where the name says it. `url`: where it answers; of one that has no
-    command and no name, it runs already. `version`: as the engine told it.
+    command and no name, it runs already. `version`: as the engine told it. `startup_s`: the longest that it may take
+    until it answers: to download the model, to load it and to compile.
     """
 
     name: str = ""
     command: str = ""
     url: str = ""
     version: str = ""
+    startup_s: float = STARTUP_S
+
+    @property
+    def runs_already(self) -> bool:
+        """Whether it is asked at its address, and neither started nor ended."""
+        return not self.name and not self.command
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,38 @@ class LanguageModel:
     architecture: Architecture | None = None
     prompts: Prompts = Prompts()
     sweep: tuple[int, ...] = SWEEP
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLoad:
+    """What an engine's own metrics tell; None where it has no such metric.
+
+    `running`, `waiting`: requests. `kv_cache`: the share of its cache of keys and values that is in use. `preemptions`:
+    requests so far that had to be put back because that cache was full.
+    """
+
+    running: float | None = None
+    waiting: float | None = None
+    kv_cache: float | None = None
+    preemptions: float | None = None
+
+    @staticmethod
+    def of_all(loads: Sequence[EngineLoad | None]) -> EngineLoad | None:
+        """The most of each over a while, and the preemptions in it; None where the engine told nothing."""
+        told = [load for load in loads if load is not None]
+        if not told:
+            return None
+
+        def most(values: Iterable[float | None]) -> float | None:
+            return max((value for value in values if value is not None), default=None)
+
+        counts = [load.preemptions for load in told if load.preemptions is not None]
+        return EngineLoad(
+            most(load.running for load in told),
+            most(load.waiting for load in told),
+            most(load.kv_cache for load in told),
+            counts[-1] - counts[0] if counts else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from mlcd.core.configuration import Choice, Offer, Space
-from mlcd.core.errors import UserError
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish
 from mlcd.planners.serve.grey_box import GreyBox, worths_of
 from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge, Same
-from mlcd.planners.serve.llm.belief import draw, drawn_times, table_of
+from mlcd.planners.serve.llm.belief import USUAL, draw, drawn_times, table_of
 from mlcd.planners.serve.llm.deployment import Deployment
 from mlcd.planners.serve.llm.effects import Rows
 from mlcd.planners.serve.llm.gpus import gpu_named
@@ -220,9 +219,10 @@ def test_the_search_finds_a_good_deployment_of_a_made_world(seed: int):
     assert max(worths[TENSOR.index[m.configuration]] for m in history.measurements) >= 0.8 * worths.max()
 
 
-def test_a_model_of_unknown_sizes_is_the_users_to_tell():
-    with pytest.raises(UserError, match=r"config\.json"):
-        draw(NOTHING_SEEN, job(sizes=None), TENSOR, History(), 4, np.random.default_rng(0))
+def test_a_model_of_unknown_sizes_is_taken_for_a_usual_one():
+    draws = draw(NOTHING_SEEN, job(sizes=None), TENSOR, History(), 4, np.random.default_rng(0))
+    usual = draw(NOTHING_SEEN, job(sizes=USUAL), TENSOR, History(), 4, np.random.default_rng(0))
+    np.testing.assert_allclose(draws.rate, usual.rate)
 
 
 def test_a_recording_in_which_no_model_was_seen_teaches_nothing_and_is_not_filled_in_from_what_ships():

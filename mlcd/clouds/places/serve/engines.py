@@ -1,0 +1,112 @@
+"""`mlcd serve --engine NAME` and `--endpoint URL` on this machine: a language model on its engine."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from math import prod
+from pathlib import Path
+
+from mlcd.clouds.engines.start import installed_version, kind_of
+from mlcd.clouds.engines.trial import Engines, language_of
+from mlcd.clouds.engines.usual import memory_gb
+from mlcd.clouds.load.prompts import from_file
+from mlcd.clouds.serving.trial import Timing
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import ProbeTime, Space
+from mlcd.core.errors import UserError
+from mlcd.core.home import home
+from mlcd.core.job import Job
+from mlcd.core.place import Cloud
+from mlcd.planners.serve.llm.deployment import deployment
+from mlcd.planners.serve.llm.flags import command_line
+from mlcd.planners.serve.llm.memory import fitting
+from mlcd.planners.serve.llm.nouns import LanguageModel
+from mlcd.planners.serve.llm.sweep import Steps, SweepProfiler
+from mlcd.planners.serve.llm.weights import weight_bytes
+from mlcd.planners.serve.nouns import Knobs, ServingTask, knobs_of, service_of
+from mlcd.planners.serve.space import serving_space
+
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "tekken.json", "*.tiktoken")
+"""Files of which a tokenizer has at least one."""
+OWN_GB = 1.5
+"""Memory of an engine itself on a CPU: its processes and libraries."""
+REQUEST_S = 120.0
+"""Timeout of a request."""
+
+
+def engine_cloud(job: Job, started_at: datetime | None) -> Cloud:
+    """Every setting of the engine that fits on this machine."""
+    wall, steps = WallClock(started_at or datetime.now(UTC)), Steps()
+    timing = Timing(language_of(service_of(job)).engine.startup_s, every_s=0.5, timeout_s=REQUEST_S)
+    backend = Engines(home(), wall, timing, steps.known)
+    return Cloud(engine_space(service_of(job), timing), backend, SweepProfiler(backend, steps), wall, check=check)
+
+
+def engine_space(service: ServingTask, timing: Timing) -> Space:
+    """The settings that fit. A trial may take as long as the start, the whole sweep and the end together."""
+    language, table = language_of(service), service.table
+    if table is None:
+        raise ValueError(f"{service.model.name}: its job has no knobs")
+    start_s = 0.0 if language.engine.runs_already else timing.startup_s
+    trial = ProbeTime(start_s + service.trial_s + timing.teardown_s, 0.0)
+    space = serving_space(table, trial, start_s, fits=lambda knobs: _agrees(knobs) and _fits_here(language, knobs))
+    if not len(space):
+        raise UserError(f"{service.model.name}: no setting of the knobs fits: {_why_none(service, language)}")
+    if language.architecture is None:
+        return space
+    return fitting(service.model.name, language.architecture, space, _context(language))
+
+
+def check(job: Job) -> None:
+    """One line for what cannot work, before anything is spent."""
+    service = service_of(job)
+    language = language_of(service)
+    engine, model = language.engine, Path(service.path)
+    if language.prompts.file:
+        from_file(language.prompts)  # a file that cannot be used
+    if engine.runs_already:
+        Engines(home(), WallClock(datetime.now(UTC)), Timing(timeout_s=REQUEST_S)).check(service)
+        return
+    if (kind := kind_of(engine)) is not None:
+        installed_version(kind, engine.command)
+    if model.is_dir() and not any(any(model.glob(name)) for name in TOKENIZERS):
+        raise UserError(f"{model}: it has no tokenizer: expected one of {', '.join(TOKENIZERS)}")
+    table, cores = service.table, os.cpu_count() or 1
+    too_many = [value for value in (table.knobs.get("threads", ()) if table else ()) if float(value) > cores]
+    if too_many:
+        raise UserError(f"knobs: threads {too_many[0]}: this machine has {cores} core{'s' if cores > 1 else ''}")
+    for configuration in engine_space(service, Timing()).configurations:
+        command_line(engine.name, service.path, dict(knobs_of(configuration)), start=engine.command)
+
+
+def _agrees(knobs: Knobs) -> bool:
+    """Whether the GPUs are as many as the parallelism uses, where a knob says how many there are."""
+    set_ = dict(knobs)
+    return "gpus" not in set_ or int(set_["gpus"]) == prod(int(set_.get(name, 1)) for name in ("tp", "pp", "dp"))
+
+
+def _fits_here(language: LanguageModel, knobs: Knobs) -> bool:
+    """On a CPU: weights, the memory for keys and values, and the engine itself."""
+    needed = _needed_gb(language, knobs)
+    return needed is None or needed <= memory_gb()
+
+
+def _needed_gb(language: LanguageModel, knobs: Knobs) -> float | None:
+    place = deployment(knobs)
+    if language.architecture is None or place.gpu or "kv_cache_gb" not in dict(knobs):
+        return None
+    return weight_bytes(language.architecture, place.precision) / 1e9 + place.kv_cache_gb + OWN_GB
+
+
+def _why_none(service: ServingTask, language: LanguageModel) -> str:
+    everything = serving_space(service.table).configurations if service.table is not None else ()
+    needed = [gb for each in everything if (gb := _needed_gb(language, knobs_of(each))) is not None]
+    if needed and min(needed) > memory_gb():
+        return f"it needs {min(needed):,.1f} GB at the least, and this machine has {memory_gb():,.1f} GB"
+    return "tp x pp x dp has to be the number of gpus"
+
+
+def _context(language: LanguageModel) -> int:
+    """Tokens of a request, prompt and answer."""
+    return language.prompts.input_tokens + language.prompts.output_tokens

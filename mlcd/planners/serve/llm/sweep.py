@@ -1,0 +1,197 @@
+"""Measure a language model under more and more requests at once, on one start of its engine.
+
+A step ends once its rate and the figures that caps are about are known well enough. The sweep ends where more requests
+at once cannot be better: a cap is clearly broken, or the rate no longer grows. What was measured is the level that is
+worth most under the caps (`promise.shown`); all levels are kept, so that other caps can be decided from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from mlcd.core.backend import Backend, Launch, Progress
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
+from mlcd.core.strategy import Look, Watch
+from mlcd.planners.serve.llm.levels import level_of
+from mlcd.planners.serve.llm.nouns import EngineLoad
+from mlcd.planners.serve.measure import MOST_FAILING
+from mlcd.planners.serve.nouns import Cap, Level, Served, ServingTask, Window, service_of
+from mlcd.planners.serve.promise import shown
+
+NOISE, TIGHT = 0.02, 0.10
+"""Smallest relative error of a live step; and the interval of its rate, as a share of it, with which it may end."""
+FEWEST_ROUNDS = 4
+"""Answers that each client of a step has had at the least before it may end early."""
+GROWS = 1.03
+"""By this factor at the least the rate grows from one step to the next, or the engine is saturated."""
+CLEARLY = 1.25
+"""A figure of this many times its cap is broken for good, even where few answers leave its interval open."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How well a step has to be known. `tight`: None takes every step to its full time."""
+
+    noise_floor: float = NOISE
+    tight: float | None = TIGHT
+
+    def known(self, service: ServingTask, reports: Sequence[Sample]) -> bool:
+        """Whether the reports of a step tell enough of it."""
+        windows = [_window(report) for report in reports]
+        if _is_failing(windows):
+            return True
+        if self.tight is None or len(windows) < FEWEST_ROUNDS:
+            return False
+        level = self.level(windows)
+        if level is None or sum(len(window.streams) for window in windows) < FEWEST_ROUNDS * level.concurrency:
+            return False
+        if Z * level.rel_error > self.tight:
+            return False
+        return all(self._clear(level, cap) for cap in service.caps if cap.figure in level.figures)
+
+    def level(self, windows: Sequence[Window]) -> Level | None:
+        """What the windows of a step show; None where nothing was answered, or too much failed."""
+        if _is_failing(windows) or not any(window.streams for window in windows):
+            return None
+        level = level_of(windows, windows[-1].concurrency, self.noise_floor)
+        if not math.isfinite(level.rel_error):
+            return None
+        return replace(level, engine=EngineLoad.of_all([window.engine for window in windows]))
+
+    def _clear(self, level: Level, cap: Cap) -> bool:
+        """Whether more answers would hardly change what a figure says of its cap."""
+        sharp = level.high[cap.figure] <= level.figures[cap.figure] * (1 + (self.tight or 0.0))
+        return sharp or level.high[cap.figure] <= cap.at_most_s or clearly_broken(level, cap)
+
+
+def clearly_broken(level: Level, cap: Cap) -> bool:
+    """Whether a cap is broken beyond doubt. The interval is taken to be as wide below the figure as above."""
+    at, high = level.figures.get(cap.figure), level.high.get(cap.figure, math.inf)
+    if at is None:
+        return False
+    low = at * at / high if math.isfinite(high) else 0.0
+    return low > cap.at_most_s or at > CLEARLY * cap.at_most_s
+
+
+def is_over(service: ServingTask, levels: Sequence[Level]) -> str | None:
+    """Why more requests at once need not be tried after these steps; None if they may be better."""
+    if not levels:
+        return None
+    last = levels[-1]
+    if (broken := next((cap for cap in service.caps if clearly_broken(last, cap)), None)) is not None:
+        return f"{broken} is clearly broken with {last.concurrency} at once"
+    if len(levels) > 2 and last.rate < GROWS * max(level.rate for level in levels[:-2]):
+        return f"the rate no longer grows with {last.concurrency} at once"
+    if len(levels) > 1 and last.rate * math.exp(Z * last.rel_error) < levels[-2].slow_rate:
+        return f"the rate falls with {last.concurrency} at once"
+    return None
+
+
+@dataclass
+class _Seen:
+    """What a trial has reported so far: the windows of each step, by the requests at once."""
+
+    reports: list[Sample] = field(default_factory=list)
+    steps: dict[int, list[Window]] = field(default_factory=dict)
+
+    def is_next_step(self, sample: Sample) -> bool:
+        """Whether a report is the first of another step."""
+        return bool(self.steps) and _window(sample).concurrency not in self.steps
+
+    def add(self, sample: Sample) -> None:
+        """Take in a report."""
+        self.reports.append(sample)
+        self.steps.setdefault(_window(sample).concurrency, []).append(_window(sample))
+
+    @property
+    def windows(self) -> list[Window]:
+        return [window for step in self.steps.values() for window in step]
+
+
+@dataclass(frozen=True)
+class SweepProfiler:
+    """Runs a trial on a backend and concludes. `steps`: how well each is to be known. `progress`: hears each report."""
+
+    backend: Backend
+    steps: Steps = Steps()
+    progress: Progress = lambda job, launch, sample: None
+
+    def telling(self, progress: Progress) -> Self:
+        """With somebody who hears every report."""
+        return replace(self, progress=progress)
+
+    def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
+        """Launch, sweep, tear down, conclude. A sweep ends early by itself, so no look is taken."""
+        service, seen, ended = service_of(job), _Seen(), None
+        with closing(self.backend.run(job, launch)) as events:
+            for event in events:
+                if isinstance(event, Ended):
+                    ended = event
+                    break
+                if seen.is_next_step(event) and (why := is_over(service, self._levels(seen))) is not None:
+                    ended = Ended(event.elapsed_s, Outcome.OK, f"ended early: {why}")
+                    break
+                seen.add(event)
+                self.progress(job, launch, event)
+        seconds = ended.elapsed_s if ended is not None else seen.reports[-1].elapsed_s if seen.reports else 0.0
+        return self._conclude(job, launch, seen, ended, seconds)
+
+    def reclaim(self, label: str) -> float | None:
+        """Tear down what a crash left of a trial."""
+        return self.backend.reclaim(label)
+
+    def _levels(self, seen: _Seen) -> list[Level]:
+        levels = (self.steps.level(windows) for windows in seen.steps.values())
+        return [level for level in levels if level is not None]
+
+    def _conclude(self, job: Job, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
+        """The level that is worth most for the job, with all others beside it; or how the trial failed."""
+        ended = ended or Ended(seconds, Outcome.OK)
+        windows, levels = seen.windows, tuple(self._levels(seen))
+        answers, failures = sum(len(window.streams) for window in windows), sum(window.failures for window in windows)
+        peaks = [window.peak_gb for window in windows if window.peak_gb is not None]
+        served = Served({}, {}, answers + failures, failures, max(peaks, default=None), levels)
+        so_far = Measurement(
+            launch.configuration,
+            ended.outcome,
+            seconds,
+            launch.configuration.usd(seconds),
+            startup_s=seen.reports[0].elapsed_s if seen.reports else seconds,
+            samples_done=seen.reports[-1].samples if seen.reports else 0.0,
+            detail=ended.detail,
+            log=ended.log,
+            evidence=served if seen.reports else None,
+        )
+        if levels:  # what was measured before an engine crashed counts
+            so_far = replace(so_far, outcome=Outcome.OK, samples_per_s=levels[0].rate, log="")
+            best = shown(job, so_far)
+            evidence = replace(served, figures=best.figures, high=best.high)
+            return replace(so_far, samples_per_s=best.rate, rel_error=best.rel_error, evidence=evidence)
+        if ended.outcome is not Outcome.OK:
+            return so_far
+        return _nothing_measured(so_far, windows, answers, seconds)
+
+
+def _nothing_measured(so_far: Measurement, windows: Sequence[Window], answers: int, seconds: float) -> Measurement:
+    """Why a trial has no level."""
+    error = next((window.error for window in windows if window.error), "")
+    if error and answers == 0:  # the same everywhere, it is no matter of the configuration: the log says so
+        return replace(so_far, outcome=Outcome.FAILED, detail=f"every request failed: {error}", log=error)
+    if error:
+        return replace(so_far, outcome=Outcome.FAILED, detail=f"requests failed: {error}")
+    few = f"only {answers} requests were answered" if answers else "no request was answered"
+    return replace(so_far, outcome=Outcome.TIMED_OUT, detail=f"{few} in {seconds:.0f} s: give a trial more time")
+
+
+def _window(sample: Sample) -> Window:
+    return sample.evidence if isinstance(sample.evidence, Window) else Window()
+
+
+def _is_failing(windows: Sequence[Window]) -> bool:
+    failures = sum(window.failures for window in windows)
+    return failures > MOST_FAILING * (failures + sum(len(window.streams) for window in windows))
