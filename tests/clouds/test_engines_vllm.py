@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 from mlcd_fixtures.tiny_llama import tiny_llama
+from mlcd_fixtures.vllm import PROGRAMS, needs_vllm
 
-PROGRAMS = Path(__file__).parents[2] / ".venv-vllm" / "bin"
-pytestmark = [
-    pytest.mark.live,
-    pytest.mark.skipif(not (PROGRAMS / "vllm").is_file(), reason="no vLLM here: make .venv-vllm/installed"),
-]
+pytestmark = [pytest.mark.live, needs_vllm]
 KNOBS = {
     "knobs": {
         "threads": [1],

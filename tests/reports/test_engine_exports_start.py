@@ -18,11 +18,12 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml
 from mlcd_fixtures.engine_runs import chat_account, chat_job
+from mlcd_fixtures.tiny_llama import tiny_llama
+from mlcd_fixtures.vllm import PROGRAMS, needs_vllm
 
 from mlcd.reports.deploy.targets import made_for
 
-VLLM = Path(os.environ.get("MLCD_VLLM", Path(__file__).parents[2] / ".venv-vllm" / "bin" / "vllm"))
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.night, needs_vllm]
 READY_S = 240
 POLL_S = 0.5
 
@@ -30,17 +31,13 @@ POLL_S = 0.5
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """A model of random weights."""
-    if not VLLM.exists():
-        pytest.skip("vLLM is not installed here: make .venv-vllm")
-    tiny = pytest.importorskip("mlcd_fixtures.tiny_llama", reason="the tiny model comes with the engines")
-    folder: Path = tiny.tiny_llama(tmp_path / "tiny")
-    return folder
+    return tiny_llama(tmp_path / "tiny")
 
 
 @contextmanager
 def started(command: Sequence[str], variables: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The engine, until the block is left."""
-    environment = {**os.environ, **variables, "PATH": f"{VLLM.parent}:{os.environ['PATH']}", "HF_HUB_OFFLINE": "1"}
+    environment = {**os.environ, **variables, "PATH": f"{PROGRAMS}:{os.environ['PATH']}", "HF_HUB_OFFLINE": "1"}
     environment.pop("PYTHONPATH", None)
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, start_new_session=True)

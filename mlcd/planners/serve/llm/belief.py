@@ -110,9 +110,7 @@ def language_of(job: Job) -> LanguageModel:
     """What is particular about a language model. One of unknown sizes is taken for a usual one: trials tell more."""
     language = service_of(job).language
     if language is None:
-        raise UserError(
-            f"{job.name}: the sizes of the language model are not known: give its folder or its config.json"
-        )
+        raise UserError(f"{job.name} is no language model: engines serve nothing else")
     return replace(language, architecture=language.architecture or USUAL)
 
 

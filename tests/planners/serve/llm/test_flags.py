@@ -1,14 +1,13 @@
 """Command lines of engines: every knob is a flag, a variable, or in the notes."""
 
-import os
 import re
 import shlex
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.vllm import PROGRAMS, needs_vllm
 
 from mlcd.core.errors import UnknownName
 from mlcd.planners.serve.llm.flags import WITH_FLAGS, command_line, filled_in
@@ -95,10 +94,12 @@ def test_a_command_of_the_user_gets_the_values_of_its_knobs() -> None:
         command_line("vllm", "m", {}, start=start)
 
 
+@needs_vllm
+@pytest.mark.night
+@pytest.mark.live
 def test_vllm_knows_every_flag() -> None:
-    vllm = Path(os.environ.get("MLCD_VLLM", ".venv-vllm/bin/vllm"))
-    if not vllm.exists():
-        pytest.skip("vLLM is not installed here: make .venv-vllm")
-    shown = subprocess.run([vllm, "serve", "--help=all"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [PROGRAMS / "vllm", "serve", "--help=all"], capture_output=True, text=True, check=True
+    ).stdout
     flags = {part for part in command_line("vllm", "m", {**KNOBS, "kv_cache_gb": 0.5}).arguments if part[:2] == "--"}
     assert flags - set(re.findall(r"--[\w-]+", shown)) == set()
