@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 
 from mlcd.clouds.load.generate import RequestFailed
 from mlcd.clouds.load.http import CUT_SHORT, MOST_BODY_BYTES, MOST_HEAD_BYTES, Answer
@@ -85,8 +86,7 @@ class _Wire(asyncio.BufferedProtocol):
         self._done: asyncio.Future[Answer] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's are no subclass of it
 
     async def ask(self, request: bytes, on_event: OnEvent, stall_s: float) -> Answer:
         """Send a request and read its answer; ConnectionError if the connection is closed before its end."""

@@ -97,7 +97,10 @@ def test_an_endless_line_is_given_up() -> None:
         read([CHUNKED, part, part, part])
 
 
-def test_a_connection_is_used_again_and_made_anew_if_the_server_closed_it() -> None:
+@pytest.mark.parametrize("loops", ["asyncio", "uvloop"])
+def test_a_connection_is_used_again_and_made_anew_if_the_server_closed_it(loops: str) -> None:
+    """Also on the loop of a process in which somebody, such as SkyPilot, chose another for all."""
+    new_loop = pytest.importorskip(loops).new_event_loop
     connections = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -118,5 +121,6 @@ def test_a_connection_is_used_again_and_made_anew_if_the_server_closed_it() -> N
                 assert events == EVENTS
             await connection.close()
 
-    asyncio.run(asyncio.wait_for(main(), 60.0))
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(asyncio.wait_for(main(), 60.0))
     assert connections == 3
