@@ -2,12 +2,14 @@
 
     make .venv-vllm/installed
     python benchmarks/llm_live.py FOLDER            # some 40 minutes a model, alone on the machine; it can be stopped
+    python benchmarks/llm_live.py FOLDER --most 24  # so many configurations of each model; later calls add to them
     python benchmarks/llm_live.py FOLDER --search   # only the searches, on what is there
 
 FOLDER/MODEL.jsonl has one measurement a line, as it was measured; what is there is not measured again. The searches see
 these measurements as their trials: within 5 % of the best that keeps the caps, in a quarter of the trials, is the goal.
 The configurations are half of all settings of six knobs with two values each, those with an even number of second
-values: each knob, and each pair of them, is varied evenly.
+values: each knob, and each pair of them, is varied evenly. They are measured in an order by lot, so that the machine's
+slow hours fall on no knob, and a part of them is an even one.
 """
 
 from __future__ import annotations
@@ -87,12 +89,13 @@ def part(space: Space, keep: Callable[[Configuration], bool]) -> Space:
     return replace(space, choices=tuple(choices))
 
 
-def measure_all(model: Path, space: Space, file: Path) -> None:
+def measure_all(model: Path, space: Space, file: Path, most: int) -> None:
     """Measure what is not there yet, one after the other, and write down each at once."""
     done = {each.configuration for each in stored(file)}
+    order = np.random.default_rng(0).permutation(len(space))[:most]
     job, steps = job_of(model), Steps()
     backend = Engines(file.parent / "state", WallClock(datetime.now(UTC)), TIMING, steps.known)
-    for i, configuration in enumerate(space.configurations, start=1):
+    for i, configuration in enumerate((space.configurations[at] for at in order), start=1):
         if configuration in done:
             continue
         seconds, _ = space.worst_probe(configuration)
@@ -101,7 +104,7 @@ def measure_all(model: Path, space: Space, file: Path) -> None:
         with file.open("a", encoding="utf-8") as lines:
             lines.write(STORED.dump_json((m,)).decode() + "\n")
         rate = f"{m.rate:,.0f} tokens/s" if m.ok else m.ending
-        print(f"{model.name} {i}/{len(space)}  {configuration}: {rate}, {m.seconds:.0f} s", flush=True)
+        print(f"{model.name} {i}/{len(order)}  {configuration}: {rate}, {m.seconds:.0f} s", flush=True)
 
 
 def stored(file: Path) -> list[Measurement]:
@@ -164,6 +167,7 @@ def caps_of(measured: list[Measurement]) -> list[tuple[Cap, ...]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--most", type=int, default=32, metavar="N", help="measure so many of each model; 32")
     parser.add_argument("--search", action="store_true", help="measure nothing more")
     parser.add_argument("--model", choices=MODELS, action="append", help="only this one")
     given = parser.parse_args()
@@ -172,7 +176,7 @@ def main() -> None:
         model, file = tiny_llama((given.folder / name).resolve(), **MODELS[name]), given.folder / f"{name}.jsonl"
         space = part(engine_space(job_of(model).ask, TIMING), is_in_half)
         if not given.search:
-            measure_all(model, space, file)
+            measure_all(model, space, file, given.most)
         if measured := stored(file):
             search_all(model, space, measured)
 
