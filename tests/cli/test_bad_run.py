@@ -21,6 +21,7 @@ WriteJob = Callable[..., Path]
 TAKE_A_RUN = [
     ["show"], ["ledger"], ["report"], ["resume"], ["launch"], ["what-if"], ["export", "--to", "skypilot"],
 ]  # fmt: skip
+EXPORTS = "'skypilot', 'kserve', 'triton', 'mlserver', 'compose', 'vllm', 'sglang', 'skyserve', 'dynamo', 'lambda'"
 
 
 def entries(mlcd: Mlcd) -> list[Any]:
@@ -102,7 +103,7 @@ def test_a_recording_that_went_away_is_told_and_the_run_goes_on_when_it_is_back(
         (["report", "last", "--to", "nope/x.html"], "nope/x.html: cannot be written: No such file or directory"),
         (["report", "last", "--to", "/dev/full"], "/dev/full: cannot be written: No space left on device"),
         (["report", "last", "--to", "."], "File '.' is a directory"),
-        (["export", "last", "--to", "nomad"], "'nomad' is not one of 'skypilot', 'kserve', 'triton', 'compose'"),
+        (["export", "last", "--to", "nomad"], f"'nomad' is not one of {EXPORTS}; see mlcd export --help"),
         (["export", "last"], "Missing option '--to'"),
         (["export", "last", "--to", "skypilot", "--file", "nope/x"], "nope/x: cannot be written"),
         (["what-if", "last", "--budget", "0"], "must be more than zero"),
