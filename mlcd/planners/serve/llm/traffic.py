@@ -11,7 +11,7 @@ from mlcd.core.csv_table import Line, read_table
 from mlcd.core.errors import UserError
 
 DAY_H = 24
-PEAK = re.compile(r"(\d+(?:\.\d+)?)x@(\d{1,2}):([0-5]\d)-(\d{1,2}):([0-5]\d)")
+PEAK = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)x@(\d{1,2}):([0-5]\d)-(\d{1,2}):([0-5]\d)")
 TIMES = ("timestamp", "arrival_s")
 """Columns of a trace that say when a request came, in seconds."""
 

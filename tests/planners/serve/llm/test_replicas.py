@@ -133,7 +133,7 @@ def test_break_even_is_where_the_fleet_costs_as_much_as_the_api() -> None:
 def test_a_peak_over_midnight_and_one_that_begins_within_an_hour() -> None:
     assert parse_peak("2x@22:00-02:00").hours == {22, 23, 0, 1}
     assert parse_peak("1.5x@9:30-10:15").hours == {9, 10}
-    for wrong in ("3x", "3@11-14", "0x@11:00-14:00", "3x@11:00-26:00", "x@1:00-2:00"):
+    for wrong in ("3x", "3@11-14", "0x@11:00-14:00", "3x@11:00-26:00", "x@1:00-2:00", 400 * "9" + "x@1:00-2:00"):
         with pytest.raises(ValueError, match="such as 3x@11:00-14:00"):
             parse_peak(wrong)
 
