@@ -24,14 +24,14 @@ from mlcd.planners.serve.llm.nouns import Architecture, Prompts
 from mlcd.planners.serve.nouns import Figure, service_of
 from mlcd_bench.baselines.serve.candidates import over, untried
 from mlcd_bench.baselines.serve.popular import best_then_cheapest
-from mlcd_bench.baselines.serve.roofline import scores
+from mlcd_bench.baselines.serve.roofline import figures_of, scores
 
 NAME = "aiconfigurator"
 KEPT = 4_096
 MODES = {"bf16": "bfloat16", "fp8": "fp8", "fp4": "nvfp4"}
 EXPERT_MODES = {**MODES, "fp8": "fp8_block"}
 """Its names of precisions, of dense models and of those with experts."""
-UNKNOWN = Cell(1e-9, {Figure.TTFT_P50: inf, Figure.TPOT_P50: inf})
+UNKNOWN = Cell(1e-9, dict.fromkeys(Figure, inf))
 """Of what it cannot estimate."""
 
 
@@ -99,7 +99,7 @@ def _level(model: str, sizes: Architecture, deployment: Deployment, prompts: Pro
         return UNKNOWN
     ttft_s, tpot_s = float(found.ttft) / 1_000, float(found.tpot) / 1_000
     answer_s = ttft_s + (prompts.output_tokens - 1) * tpot_s
-    return Cell(concurrency * prompts.output_tokens / answer_s, {Figure.TTFT_P50: ttft_s, Figure.TPOT_P50: tpot_s})
+    return Cell(concurrency * prompts.output_tokens / answer_s, figures_of(ttft_s, tpot_s, answer_s))
 
 
 def _precision(sizes: Architecture, precision: str) -> dict[str, object]:

@@ -26,7 +26,7 @@ from mlcd.planners.serve.llm.deployment import Deployment, deployment_of
 from mlcd.planners.serve.llm.gpus import Gpu, gpu_named
 from mlcd.planners.serve.llm.nouns import Architecture, LanguageModel
 from mlcd.planners.serve.llm.weights import kv_bytes, weight_bytes_read
-from mlcd.planners.serve.nouns import Figure, service_of
+from mlcd.planners.serve.nouns import QUANTILES, Figure, service_of
 from mlcd.planners.serve.promise import worth
 from mlcd_bench.baselines.serve.candidates import over, untried
 from mlcd_bench.baselines.serve.popular import best_then_cheapest
@@ -86,5 +86,11 @@ def _level(model: LanguageModel, sizes: Architecture, deployment: Deployment, gp
     flops = 2e9 * sizes.active_b * prompts.input_tokens
     ttft_s = flops / (prefill_gpus * 1e12 * gpu.tflops(deployment.precision))
     answer_s = ttft_s + (prompts.output_tokens - 1) * tpot_s
-    figures = {Figure.TTFT_P50: ttft_s, Figure.TPOT_P50: tpot_s}
-    return Cell(concurrency * prompts.output_tokens / answer_s, figures)
+    return Cell(concurrency * prompts.output_tokens / answer_s, figures_of(ttft_s, tpot_s, answer_s))
+
+
+def figures_of(ttft_s: float, tpot_s: float, answer_s: float) -> dict[Figure, float]:
+    """Every figure of a forecast that is one number each: it knows of no spread, so all quantiles are the same."""
+    answer, ttft = dict.fromkeys(QUANTILES, answer_s), dict.fromkeys((Figure.TTFT_P50, Figure.TTFT_P95), ttft_s)
+    between = (Figure.TPOT_P50, Figure.TPOT_P95, Figure.ITL_P50, Figure.ITL_P95)
+    return answer | ttft | dict.fromkeys(between, tpot_s)
