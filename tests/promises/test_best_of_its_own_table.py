@@ -43,6 +43,8 @@ from mlcd.reports.view.view import view_of
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording
 from mlcd.testing.services import random_world as service_world
 from mlcd.testing.serving import random_job, serve
+from mlcd_bench.baselines.serve import aiconfigurator
+from mlcd_bench.serve.engines import ENGINES_ONLY
 
 SOME = settings(SLOW, suppress_health_check=[HealthCheck.too_slow])
 ROUNDING = 1 + 1e-9
@@ -292,9 +294,12 @@ def test_scale_chooses_the_best_of_its_table(mode: Mode, data: st.DataObject, wo
 
 
 @SOME
-@given(st.sampled_from(list(Served)), seeds)
+@given(st.data(), seeds)
 @pytest.mark.parametrize("method", sorted(SERVE_METHODS))
-def test_serve_chooses_the_best_of_its_trials(method: str, kind: Served, seed: int) -> None:
+def test_serve_chooses_the_best_of_its_trials(method: str, data: st.DataObject, seed: int) -> None:
+    if method == aiconfigurator.NAME and not aiconfigurator.is_installed():
+        pytest.skip("pip install 'mlcd[aiconfigurator]'")
+    kind = data.draw(st.sampled_from([Served.ENGINES] if method in ENGINES_ONLY else list(Served)))
     world, rng = service_world(kind, seed % 1_000), np.random.default_rng(seed)
     job = random_job(world, rng)
     strategy = serve_method(Search(method, seed=seed % 100), world.seen)
