@@ -47,7 +47,7 @@ def listening(app: Any) -> Iterator[str]:
             begun.set()
 
     listener = socket.create_server(("127.0.0.1", 0))
-    server = Server(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1))
+    server = Server(uvicorn.Config(app, log_config=None, loop="asyncio", ws="none", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     begun.wait()  # uvicorn that is told to end before it has begun leaves its sockets open

@@ -319,8 +319,11 @@ def _url(server: asyncio.Server) -> str:
 
 @contextmanager
 def in_thread(timing: Timing) -> Iterator[str]:
-    """Its address, for as long as it is needed; it runs in a thread of this process."""
-    loop, engine = asyncio.new_event_loop(), Engine(timing)
+    """Its address, for as long as it is needed; it runs in a thread of this process.
+
+    On asyncio's own loop, whichever somebody else, such as SkyPilot, has made the default of this process.
+    """
+    loop, engine = asyncio.SelectorEventLoop(), Engine(timing)
     thread = threading.Thread(target=loop.run_forever, name="openai_server", daemon=True)
     thread.start()
     server = asyncio.run_coroutine_threadsafe(serve(engine), loop).result()

@@ -279,7 +279,9 @@ def answering(app) -> Iterator[str]:
 
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        server = Server(uvicorn.Config(app, log_config=None, proxy_headers=False, lifespan="off", ws="none"))
+        server = Server(
+            uvicorn.Config(app, log_config=None, loop="asyncio", proxy_headers=False, lifespan="off", ws="none")
+        )
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         begun.wait()  # uvicorn that is told to end before it has begun leaves its sockets open
