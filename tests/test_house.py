@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -104,6 +105,12 @@ def test_no_file_imports_itself_in_a_circle():
 
     for name in graph:
         visit(name, ())
+
+
+def test_no_two_files_of_tests_have_the_same_name():
+    """pytest imports each by its name alone: of two with the same name, whichever comes second is an error."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_no_file_is_long_and_none_has_a_name_that_says_nothing():
