@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 
 from mlcd.clouds.simulated import STARTUP_LIMIT_S, Simulated, Weather
 from mlcd.core.backend import Provenance
@@ -104,6 +105,7 @@ def test_with_little_time_left_nothing_is_risked_to_save_on_a_probe() -> None:
     assert all(each.launch.market is None for each in settled)
 
 
+@SLOW
 @given(
     st.builds(
         Weather,
