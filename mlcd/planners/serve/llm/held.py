@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from scipy.special import bdtrc
+
 from mlcd.planners.serve.llm.capacity import share_within
 from mlcd.planners.serve.nouns import Cap, Figure
 
@@ -33,10 +35,8 @@ class Counts:
 
     def breaks(self, cap: Cap) -> bool:
         """Whether more were above the cap than chance explains."""
-        from scipy import stats  # slow to import, and few commands come here
-
         allowed = 1 - share_within(cap.figure)
-        return float(stats.binom.sf(self.above - 1, self.total, allowed)) <= BY_CHANCE
+        return float(bdtrc(self.above - 1, self.total, allowed)) <= BY_CHANCE
 
 
 @dataclass(frozen=True)
