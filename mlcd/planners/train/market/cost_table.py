@@ -45,7 +45,7 @@ TICKS, TICKS_OF_FEW_ZONES = 144, 288
 zones a finer table costs little."""
 FEW_ZONES = 2
 WAIT = 0.1
-LEAVE = 0.05
+LEAVE = 0.02
 MOVES = 2.0
 """Changeovers that slack is kept for: there and back."""
 NEVER = 1e6
