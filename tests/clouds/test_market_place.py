@@ -252,7 +252,7 @@ def test_a_place_that_is_misspelt_is_one_line(on, complaint):
 
 def test_killed_after_any_entry_it_ends_as_if_it_had_not_been(tmp_path):
     folder = market_folder(tmp_path / "folder", [(UP + DOWN) * 10])
-    asked = job(on=f"market:{folder}")
+    asked = job(5.0, on=f"market:{folder}", work_samples=2e5)  # 32 entries, of waits and five launches
 
     def story(home: Path) -> tuple[object, float]:
         history = open_ledger(home).account("small-1").history
