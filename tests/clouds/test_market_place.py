@@ -108,6 +108,18 @@ def test_a_run_may_begin_anywhere_in_the_trace_and_know_what_was_before(tmp_path
     assert ended.elapsed_s == pytest.approx(HOUR_S)
 
 
+def test_a_trace_whose_ticks_begin_later_is_replayed_from_its_first_one(tmp_path):
+    """Later weeks, cut out of a longer file."""
+    folder = market_folder(tmp_path, [DOWN + UP + DOWN])
+    (folder / "alone.csv").write_text("tick,a\n" + "".join(f"{1_000 + t},{6 <= t < 12:d}\n" for t in range(18)))
+    (folder / "alone_prices.csv").write_text("zone,tick,spot_usd_h\na,0,1.0\na,1009,2.0\n")
+    place = cloud(folder, start_s=HOUR_S)
+    launched = order(place, "a")
+    assert (launched.market.usd_per_hour, order(place, "a", at_s=1_800.0).market.usd_per_hour) == (0.5, 1.0)
+    *_, ended = place.backend.run(job(), launched)
+    assert (ended.elapsed_s, ended.outcome) == (HOUR_S, Outcome.PREEMPTED)
+
+
 def test_the_beginning_of_a_trace_may_be_named_too(tmp_path):
     folder = market_folder(tmp_path, [UP])
     assert place(f"{folder}@0h", job(), 0.0, None).space == cloud(folder).space
@@ -227,7 +239,8 @@ def test_stopped_at_any_launch_a_run_goes_on_at_the_same_tick(tmp_path, stopped_
         ("traces.csv", None, "traces.csv: cannot be read"),
         ("traces.csv", "trace,zone\nalone,a", "missing column requested, tick_s"),
         ("prices.csv", "trace,zone,machine,gpus,spot_usd_h,ondemand_usd_h\nalone,a,m,1,x,4", "expected a number"),
-        ("alone.csv", "tick,a\n0,1\n2,1", "alone.csv:3: tick '2': expected 1"),
+        ("alone.csv", "tick,a\n2,1\n2,1", "alone.csv:3: tick '2': must be above the one before it, 2"),
+        ("alone.csv", "tick,a\n0,1\n1760000000,1", "alone.csv:3: tick '1760000000': more than 1,000,000 after"),
         ("alone.csv", "tick,a\n0,many", "a 'many': expected a number"),
         ("alone.csv", "tick,a", "no ticks"),
         ("points.csv", None, "no such file"),
