@@ -290,7 +290,7 @@ def test_a_user_trains_on_a_recorded_market_and_reads_where_it_was_rented(mlcd, 
     done = mlcd("train", file, "--on", f"market:{folder}@1h", "-y")
     assert done.code == 0
     assert "expected, mostly on spot machines; certified" in " ".join(done.out.split())
-    assert "On spot machines: 100 % of the time" in done.out
+    assert "On spot machines: 100 %  of the rented time, taken back 0 times" in done.out
     refused = mlcd("train", file, "--on", f"market:{tmp_path}", "-y")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "market.yaml" in refused.err
