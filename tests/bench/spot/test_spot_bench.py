@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mlcd.core.errors import UserError
-from mlcd_bench.spot import POLICIES, Setting, contest, read_markets, starts
+from mlcd_bench.spot import POLICIES, Setting, contest, read_markets, starts, windows
 
 Mlcd = Callable[..., Any]
 FIELDS = {
@@ -118,6 +118,45 @@ def test_every_policy_ends_in_time_and_none_beats_the_optimum(folder: Path) -> N
         runs = list(contest(market, POLICIES, setting))
         assert len(runs) == len(starts(market, setting)) * 2 * 2 * len(POLICIES)
         assert all(run.met and run.over_optimum >= 1 - 1e-9 for run in runs)
+
+
+def test_processes_only_make_it_faster(folder: Path) -> None:
+    markets = read_markets(folder)[0]
+    setting = Setting(window_h=10, stride_h=9, ratios=(1.1, 2.0), changeovers_min=(3, 12))
+    one_by_one = [run for market in markets for run in contest(market, ["greedy", "pace"], setting)]
+    shared = [run for runs in windows(markets, ["greedy", "pace"], setting, processes=2) for run in runs]
+    assert shared == one_by_one
+
+
+def test_what_no_course_of_action_would_end_in_time_is_left_out_and_named(mlcd: Mlcd, folder: Path) -> None:
+    words = (
+        "bench",
+        "spot",
+        folder,
+        "--window-h",
+        "10",
+        "--policy",
+        "on-demand",
+        "--changeover",
+        "3,40",
+        "--set",
+        "gang",
+    )
+    printed = mlcd(*words, "--ratio", "1,1.1", "-o", "json")
+    assert {(run["ratio"], run["changeover_min"]) for run in json.loads(printed.out)["runs"]} == {
+        (1.1, 3.0),
+        (1.1, 40.0),
+    }
+    for changeover in ("3", "40"):
+        assert f"left out: gang: a ratio of 1 leaves no time for a changeover of {changeover} min" in printed.err
+    refused = mlcd(*words, "--ratio", "1")
+    assert refused.code == 2
+    assert "nothing to play" in refused.err
+
+
+def test_a_zone_that_is_nowhere_is_named(mlcd: Mlcd, folder: Path) -> None:
+    refused = mlcd("bench", "spot", folder, "--zones", "x-1a,y-1d")
+    assert (refused.code, refused.err.strip()) == (2, "mlcd: unknown zone 'y-1d': did you mean 'y-1b'?")
 
 
 def test_json_has_the_named_fields_and_its_timeline_adds_up_to_the_cost(mlcd: Mlcd, folder: Path) -> None:
