@@ -294,3 +294,15 @@ def test_a_user_trains_on_a_recorded_market_and_reads_where_it_was_rented(mlcd, 
     refused = mlcd("train", file, "--on", f"market:{tmp_path}", "-y")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "market.yaml" in refused.err
+
+
+def test_hours_of_waiting_are_a_line_an_hour_and_a_launch_names_its_market_once(mlcd, tmp_path):
+    folder, file = market_folder(tmp_path / "folder", [UP * 2 + DOWN * 4 + UP * 40]), tmp_path / "job.yaml"
+    block = "mlcd: {work: 1M, goal: cheapest, deadline: 30h, checkpoints: true}"
+    file.write_text(f"name: small\nresources: {{use_spot: any}}\nrun: python train.py\n{block}\n")
+    lines = mlcd("train", file, "--on", f"market:{folder}", "-y").err.splitlines()
+    waits = [line for line in lines if line.startswith("  -  waiting: ")]
+    assert 1 <= len(waits) <= 10
+    launches = [line for line in lines if line.startswith("run ")]
+    assert launches
+    assert all(line.count("in a") == 1 for line in launches)
