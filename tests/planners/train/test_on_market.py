@@ -30,6 +30,7 @@ from mlcd.planners.train.market.greedy import Greedy
 from mlcd.planners.train.market.on_demand import OnDemandOnly
 from mlcd.planners.train.market.protocol import Policy
 from mlcd.planners.train.market.uniform_progress import UniformProgress
+from mlcd.planners.train.market_state import SAVED_EVERY_S
 from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.on_market import RunOnMarket
 from mlcd.planners.train.planner import PLANNER
@@ -220,6 +221,15 @@ def test_work_that_no_checkpoint_held_is_left_again():
     hours = sum(float(to.x) - float(since.x) for since, to in zip(lost.points[::3], lost.points[1::3], strict=True))
     assert 0 < hours <= sum(rental.ended_s - rental.began_s for rental in taken_back)
     assert "of work lost" in shown.facts[0].hint
+
+
+def test_a_long_job_on_the_simulated_cloud_loses_no_more_work_than_the_guard_counts_on() -> None:
+    asked = replace(job(120.0), work_samples=400e6)
+    account = run(asked, Greedy(), 5, Weather(launch_failure=0.0, spot_up_h=3.0, spot_down_h=1.0))
+    runs = [m for m in account.history.runs if m.outcome is Outcome.PREEMPTED]
+    assert len(runs) > 5
+    rate = max(m.samples_per_s or 0.0 for m in account.history.runs)
+    assert max(m.seconds - m.startup_s - m.samples_done / rate for m in runs) <= 1.05 * SAVED_EVERY_S
 
 
 def test_a_run_that_was_rented_on_no_market_tells_nothing_of_them():
