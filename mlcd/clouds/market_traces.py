@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +52,8 @@ class TracedMarket:
     on_demand_usd_h: tuple[float, ...]
     file_tick: int = 0
     """The first tick of the file. Its time is counted from there."""
+    machines: int = 1
+    """How many were asked for together."""
 
     @property
     def ticks_before(self) -> int:
@@ -170,6 +172,7 @@ def _markets(
             spot * machines,
             tuple((on_demand * machines).tolist()),
             first[0],
+            max(1, ceil(requested / gpus)),
         )
 
 

@@ -91,8 +91,7 @@ class OnTraces:
 
     recorded: Recorded
     traces: Mapping[Configuration, Trace]
-
-    provenance = Provenance.RECORDED
+    provenance: Provenance = Provenance.RECORDED
 
     @property
     def clock(self) -> VirtualClock:

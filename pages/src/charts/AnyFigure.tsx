@@ -84,12 +84,13 @@ function drawn(width: number, figure: Described): Drawn {
   const on = (axis: "x" | "y"): number[] => figure.limits.flatMap((each) => (each.axis === axis ? [each.value] : []));
   const wide = width >= 560;
   const rows = figure.y.names;
+  const begins = isBounded(figure) ? [0] : [];
   const floor = figure.kind === "bars" && figure.y.scale === "linear" ? [0] : [];
   const [across, up] = [points.map((point) => point.x), points.map((point) => point.y)];
   return plotted(
     width,
     wide ? 320 : 280,
-    names ? nameAxis(figure.x.label, names, wide ? 12 : 5) : axisOf(figure.x, [...across, ...on("x")], wide ? 8 : 4),
+    names ? nameAxis(figure.x.label, names, wide ? 12 : 5) : axisOf(figure.x, [...begins, ...across, ...on("x")], wide ? 8 : 4),
     rows.length > 0
       ? nameAxis(figure.y.label, rows, rows.length)
       : axisOf(figure.y, [...up, ...on("y"), ...floor], 5),
@@ -109,7 +110,7 @@ function drawnSpans(width: number, figure: Described): Drawn {
   const found = spansOf(placed(figure));
   const axis = axisOf(
     x,
-    [...found.flatMap((span) => [span.x, span.to]), ...lines.map(({ value }) => value)],
+    [0, ...found.flatMap((span) => [span.x, span.to]), ...lines.map(({ value }) => value)],
     width >= 560 ? 8 : 4,
   );
   const rows = { ...nameAxis(y.label, y.names, y.names.length), label: "" };
@@ -176,10 +177,15 @@ function bars(points: Placed[], { series, y }: Described): Draw {
   };
 }
 
-function limits({ kind, limits: lines, series, x, y }: Described): Draw {
-  const bounded = series.some(({ look }) => look === "limit");
+/** Whether a line of it should not be crossed: then it begins with the run, as a time line does. */
+export function isBounded({ kind, series }: Described): boolean {
+  return kind === "lines" && series.some(({ look }) => look === "limit");
+}
+
+function limits(figure: Described): Draw {
+  const { kind, limits: lines, x, y } = figure;
   return (group, at) => {
-    const level = kind === "spans" ? at.top - 8 : bounded ? at.top + 16 : at.bottom - 8;
+    const level = kind === "spans" ? at.top - 8 : isBounded(figure) ? at.top + 16 : at.bottom - 8;
     for (const { value, label } of lines.filter(({ axis }) => axis === "y")) {
       const level = at.y(value);
       add(group, "path", { d: `M${at.left},${level}H${at.right}`, class: "limit" });

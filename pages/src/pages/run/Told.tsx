@@ -1,7 +1,7 @@
 /** What a planner adds to the page of a run: key figures beside ours, charts, tables. */
 
 import type { JSX } from "preact";
-import { AnyFigure } from "../../charts/AnyFigure";
+import { AnyFigure, isBounded } from "../../charts/AnyFigure";
 import { inWords } from "../../charts/told";
 import type { Figure as Card } from "../../parts/Card";
 import { Table } from "../../parts/Table";
@@ -37,8 +37,8 @@ export function Told({ view: { document } }: { view: View }): JSX.Element | null
 }
 
 /** A time line, and what is held against a line that should not be crossed, are read along the whole width. */
-function isWide({ kind, series }: Figure): boolean {
-  return kind === "spans" || (kind === "lines" && series.some(({ look }) => look === "limit"));
+function isWide(figure: Figure): boolean {
+  return figure.kind === "spans" || isBounded(figure);
 }
 
 function AnyTable({ table: { title, columns, rows } }: { table: Described }): JSX.Element {
