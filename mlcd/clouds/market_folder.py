@@ -65,6 +65,8 @@ class MarketFolder:
     markets: Mapping[Configuration, TracedMarket]
     changeover_s: float
     history_s: float = 0.0
+    made_up: bool = False
+    """Whether the speeds are those of the simulated cloud."""
 
 
 def load_market_folder(folder: Path) -> MarketFolder:

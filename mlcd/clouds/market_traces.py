@@ -2,8 +2,8 @@
 
 A folder holds
 
-    NAME.csv          a column `tick` (0, 1, 2 ...), then one for each zone: how many machines a try got; empty where
-                      nobody tried
+    NAME.csv          a column `tick` (0, 1, 2 ...; it may begin later and leave some out), then one for each zone:
+                      how many machines a try got; empty where nobody tried
     NAME_prices.csv   zone, tick, spot_usd_h: a row where the spot price changes. Optional
     traces.csv        trace, zone, requested (machines asked for), tick_s ...
     prices.csv        trace, zone, machine, gpus, spot_usd_h (empty: see NAME_prices.csv), ondemand_usd_h
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil, inf
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,8 @@ from mlcd.core.errors import UserError
 NOT_TRACES = {"traces", "prices"}
 ASKED = ("trace", "zone", "requested", "tick_s")
 PRICED = ("trace", "zone", "machine", "gpus", "spot_usd_h", "ondemand_usd_h")
+MOST_TICKS = 1_000_000
+"""In a file: three years, asked every hundred seconds."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,20 @@ class TracedMarket:
     zones: tuple[str, ...]
     tick_h: float
     first_tick: int
-    """The tick of the first row: those before it have no look."""
+    """The tick of the first row, as the file counts them: those before it have no look."""
     up: NDArray[np.bool_]
     """Rows are ticks, columns zones."""
     spot_usd_h: NDArray[np.float64]
     on_demand_usd_h: tuple[float, ...]
+    file_tick: int = 0
+    """The first tick of the file. Its time is counted from there."""
+    machines: int = 1
+    """How many were asked for together."""
+
+    @property
+    def ticks_before(self) -> int:
+        """Ticks of the file before the first row."""
+        return self.first_tick - self.file_tick
 
     @property
     def name(self) -> str:
@@ -68,8 +80,8 @@ class TracedMarket:
     def since(self, start_h: float) -> TracedMarket:
         """The same without what is before that time; its ticks count from there."""
         ticks = round(start_h / self.tick_h)
-        later = self.between(max(0, ticks - self.first_tick), len(self.up))
-        return replace(later, first_tick=max(0, self.first_tick - ticks))
+        later = self.between(max(0, ticks - self.ticks_before), len(self.up))
+        return replace(later, first_tick=max(0, self.ticks_before - ticks), file_tick=0)
 
     def between(self, first: int, last: int) -> TracedMarket:
         """The same with some of the rows."""
@@ -83,60 +95,84 @@ def read_markets(folder: Path) -> tuple[list[TracedMarket], list[str]]:
         raise UserError(f"{folder}: no such folder")
     asked, prices = _by_trace(folder / "traces.csv", ASKED), _by_trace(folder / "prices.csv", PRICED)
     markets: list[TracedMarket] = []
-    left_out: list[str] = []
+    left_out: list[str] = [f"{name}: there is no {name}.csv" for name in asked if not (folder / f"{name}.csv").exists()]
     for path in sorted(folder.glob("*.csv")):
-        if path.stem in NOT_TRACES or path.stem not in asked:
+        name = path.stem
+        if name in NOT_TRACES or name.endswith("_prices"):
             continue
-        for machine in dict.fromkeys(line.text("machine") for line in prices.get(path.stem, ())):
-            lines = [line for line in prices[path.stem] if line.cells["machine"] == machine]
-            found = list(_markets(path, asked[path.stem][0], lines))
-            markets += found
-            if not found:
-                left_out.append(f"{path.stem}, {machine}: no spot price is known")
+        if name not in asked:
+            left_out += [f"{name}: traces.csv has no row for it"] if _is_trace(path) else []
+        elif name not in prices:
+            left_out.append(f"{name}: prices.csv has no row for it")
+        else:
+            found, why = _of_file(path, asked[name][0], prices[name])
+            markets, left_out = markets + found, left_out + why
     if not markets:
         raise UserError(f"{folder}: no market with prices: traces.csv and prices.csv say which files are traces")
-    return markets, left_out
+    return markets, sorted(left_out)
 
 
 def read_series(path: Path, tick_s: float) -> tuple[list[str], float, int, NDArray[np.bool_]]:
     """One file without prices: its columns, hours in a tick, the first tick of all looks, and when any machine was
     there."""
-    columns, counts = _counts(path)
-    first = int(np.flatnonzero(~np.isnan(counts).any(axis=1))[0])
-    return columns, tick_s / 3600, first, _repeat_empty(counts[first:]) >= 1
+    columns, tick, counts = _counts(path)
+    first = int(_first_looks(counts).max())
+    return columns, tick_s / 3600, tick + first, _repeat_empty(counts[first:]) >= 1
 
 
-def _markets(path: Path, asked: Line, lines: Sequence[Line]) -> Iterator[TracedMarket]:
-    """A market for each need, of the zones that have a price."""
-    columns, counts = _counts(path)
+def _of_file(path: Path, asked: Line, prices: Sequence[Line]) -> tuple[list[TracedMarket], list[str]]:
+    """The markets of a file, and what of it cannot be used."""
+    columns, tick, counts = _counts(path)
     changes = _price_changes(path.with_name(f"{path.stem}_prices.csv"))
-    priced = {line.text("zone"): line for line in lines if line.cells["spot_usd_h"] or line.cells["zone"] in changes}
-    zones = [zone for zone in priced if zone in columns]
-    if not zones:
-        return
-    counts = counts[:, [columns.index(zone) for zone in zones]]
-    known = np.flatnonzero(~np.isnan(counts).any(axis=1))
-    if not len(known):
-        return
-    first = int(known[0])
-    counts = _repeat_empty(counts[first:])
+    markets: list[TracedMarket] = []
+    without = [zone for zone in columns if all(zone != line.cells["zone"] for line in prices)]
+    left_out = [f"{path.stem}: prices.csv has no row for {', '.join(without)}"] if without else []
+    first_looks = dict(zip(columns, _first_looks(counts), strict=True))
+    for machine in dict.fromkeys(line.text("machine") for line in prices):
+        of_machine = {line.text("zone"): line for line in prices if line.cells["machine"] == machine}
+        priced = [zone for zone, line in of_machine.items() if line.cells["spot_usd_h"] or zone in changes]
+        zones = [zone for zone in priced if first_looks.get(zone, inf) < inf]
+        if unseen := [zone for zone in priced if zone not in zones]:
+            left_out.append(f"{path.stem}, {machine}: nobody looked at {', '.join(unseen)}")
+        if not priced:
+            left_out.append(f"{path.stem}, {machine}: no spot price is known")
+        elif unpriced := [zone for zone in of_machine if zone not in priced]:
+            left_out.append(f"{path.stem}, {machine}: no spot price is known of {', '.join(unpriced)}")
+        if zones:
+            first = int(max(first_looks[zone] for zone in zones))
+            seen = _repeat_empty(counts[first:, [columns.index(zone) for zone in zones]])
+            lines = [of_machine[zone] for zone in zones]
+            spot = [_prices(line, changes.get(line.cells["zone"], []), tick + first, len(seen)) for line in lines]
+            markets += _markets(path.stem, asked, lines, (tick, first), seen, np.column_stack(spot))
+    return markets, left_out
+
+
+def _markets(
+    name: str,
+    asked: Line,
+    lines: Sequence[Line],
+    first: tuple[int, int],
+    counts: NDArray[np.float64],
+    spot: NDArray[np.float64],
+) -> Iterator[TracedMarket]:
+    """A market for each need. `lines`: prices, by zone; `first`: tick of the file, and its ticks without looks."""
     requested, gpus = asked.count("requested"), lines[0].number("gpus", above_zero=True)
-    ticks = len(counts) + first
-    spot = np.column_stack([_prices(priced[zone], changes.get(zone, []), ticks)[first:] for zone in zones])
-    on_demand = np.array([priced[zone].number("ondemand_usd_h", above_zero=True) for zone in zones])
+    on_demand = np.array([line.number("ondemand_usd_h", above_zero=True) for line in lines])
     for need, least, machines in (("any", 1, 1.0), ("all", requested, max(1.0, requested / gpus))):
         if need == "all" and requested == 1:
             continue
         yield TracedMarket(
-            path.stem,
+            name,
             lines[0].cells["machine"],
             need,
-            tuple(zones),
+            tuple(line.cells["zone"] for line in lines),
             asked.number("tick_s", above_zero=True) / 3600,
-            first,
+            sum(first),
             counts >= least,
             spot * machines,
             tuple((on_demand * machines).tolist()),
+            first[0],
+            max(1, ceil(requested / gpus)),
         )
 
 
@@ -157,16 +193,37 @@ def _by_trace(path: Path, columns: Sequence[str]) -> dict[str, list[Line]]:
     return found
 
 
-def _counts(path: Path) -> tuple[list[str], NDArray[np.float64]]:
-    """The zones, and a row for each tick; NaN where nobody tried."""
-    lines = list(_lines(path, ("tick",)))
-    for tick, line in enumerate(lines):
-        if line.count("tick") != tick:
-            raise line.error(f"tick '{line.cells['tick']}': expected {tick}; ticks count from 0, without a gap")
-    if not lines:
+def _is_trace(path: Path) -> bool:
+    """Whether it has ticks; a folder may have other tables."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return "tick" in file.readline().strip().split(",")
+
+
+def _counts(path: Path) -> tuple[list[str], int, NDArray[np.float64]]:
+    """The zones, the first tick, and a row for each tick from there; NaN where nobody tried."""
+    ticks: list[int] = []
+    rows: list[list[float]] = []
+    zones: list[str] = []
+    for line in _lines(path, ("tick",)):
+        zones = zones or [column for column in line.cells if column != "tick"]
+        tick = line.count("tick")
+        if ticks and tick <= ticks[-1]:
+            raise line.error(f"tick '{line.cells['tick']}': must be above the one before it, {ticks[-1]}")
+        if ticks and tick - ticks[0] >= MOST_TICKS:
+            raise line.error(f"tick '{line.cells['tick']}': more than {MOST_TICKS:,} after the first one, {ticks[0]}")
+        ticks.append(tick)
+        rows.append([line.count(zone) if line.cells[zone] else np.nan for zone in zones])
+    if not ticks:
         raise UserError(f"{path}: no ticks; expected a row for each")
-    zones = [column for column in lines[0].cells if column != "tick"]
-    return zones, np.array([[line.count(zone) if line.cells[zone] else np.nan for zone in zones] for line in lines])
+    counts = np.full((ticks[-1] - ticks[0] + 1, len(zones)), np.nan)
+    counts[np.array(ticks) - ticks[0]] = rows
+    return zones, ticks[0], counts
+
+
+def _first_looks(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The row of the first look at each zone; infinite where nobody looked."""
+    looks = ~np.isnan(counts)
+    return np.where(looks.any(axis=0), looks.argmax(axis=0), inf)
 
 
 def _repeat_empty(counts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -183,8 +240,10 @@ def _price_changes(path: Path) -> dict[str, list[tuple[int, float]]]:
     return found
 
 
-def _prices(line: Line, changes: Sequence[tuple[int, float]], ticks: int) -> NDArray[np.float64]:
+def _prices(line: Line, changes: Sequence[tuple[int, float]], first: int, ticks: int) -> NDArray[np.float64]:
+    """By row; `first`: the tick of the first one."""
+    changes = sorted(changes)
     prices = np.full(ticks, line.number("spot_usd_h", above_zero=True) if line.cells["spot_usd_h"] else changes[0][1])
-    for tick, usd_h in sorted(changes):
-        prices[tick:] = usd_h
+    for tick, usd_h in changes:
+        prices[max(0, tick - first) :] = usd_h
     return prices

@@ -32,7 +32,7 @@ class Trace:
 
     market: TracedMarket
     start_s: float
-    """Since tick 0."""
+    """Since the first tick of its file."""
 
     @property
     def tick_s(self) -> float:
@@ -46,7 +46,7 @@ class Trace:
             return 0.0
         down = np.flatnonzero(~ups[row:])
         ends = row + (int(down[0]) if len(down) else len(ups) - row)
-        return (ends + self.market.first_tick) * self.tick_s - self.start_s - elapsed_s
+        return (ends + self.market.ticks_before) * self.tick_s - self.start_s - elapsed_s
 
     def markets(self, on_demand_usd: float, nodes: tuple[int, ...], history_s: float) -> Iterator[Market]:
         """Spot and on demand in each zone, for machines whose on-demand price this is in the cheapest zone."""
@@ -58,11 +58,11 @@ class Trace:
             yield Market(zone, False, self.market.on_demand_usd_h[z] * scale, nodes=nodes)
 
     def _row(self, elapsed_s: float) -> int:
-        return floor((self.start_s + elapsed_s) / self.tick_s + ROUNDING) - self.market.first_tick
+        return floor((self.start_s + elapsed_s) / self.tick_s + ROUNDING) - self.market.ticks_before
 
     def _since_s(self, row: int) -> float:
         """When a row of the trace begins, in seconds of the run."""
-        return (row + self.market.first_tick) * self.tick_s - self.start_s
+        return (row + self.market.ticks_before) * self.tick_s - self.start_s
 
     def _prices(self, z: int) -> list[tuple[float, float]]:
         """The price at the start, and each later one with its moment."""
@@ -91,8 +91,7 @@ class OnTraces:
 
     recorded: Recorded
     traces: Mapping[Configuration, Trace]
-
-    provenance = Provenance.RECORDED
+    provenance: Provenance = Provenance.RECORDED
 
     @property
     def clock(self) -> VirtualClock:

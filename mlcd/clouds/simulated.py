@@ -33,6 +33,8 @@ STARTUP_LIMIT_S = 300.0
 """Timeout of a launch that does not come up."""
 REPORT_EVERY_S = 10.0
 REPORTS_OF_A_RUN = 60
+SAVED_EVERY_S = 1_800.0
+"""On machines that may be taken away a job saves its work, and reports, at least so often."""
 WARM_UP_S = 30.0
 """The rate rises to its full value over this time: caches, autotuning, the input pipeline."""
 DEFAULT_BATCH = 256
@@ -125,7 +127,9 @@ class Simulated:
         lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - startup_s
         if launch.purpose is Purpose.PROBE:
             return self._short(rng, rate, startup_s, lasts_s)
-        return self._long(rate, startup_s, lasts_s, Learning(self.seed).remaining_samples(job, launch))
+        wanted = Learning(self.seed).remaining_samples(job, launch)
+        often = math.ceil(min(wanted / rate, lasts_s) / SAVED_EVERY_S) if launch.market is not None else 0
+        return self._long(rate, startup_s, lasts_s, wanted, max(REPORTS_OF_A_RUN, often))
 
     def _short(self, rng: np.random.Generator, rate: float, up_s: float, lasts_s: float) -> Iterator[Event]:
         """A probe: frequent reports, noisy, with a warm-up."""
@@ -138,12 +142,12 @@ class Simulated:
             samples += rate * warm * step_s * float(gamma_factors(rng, self.weather.report_scatter, 1)[0])
             yield Sample(up_s + since_s, samples)
 
-    def _long(self, rate: float, up_s: float, lasts_s: float, wanted: float) -> Iterator[Event]:
+    def _long(self, rate: float, up_s: float, lasts_s: float, wanted: float, reports: int) -> Iterator[Event]:
         """The job itself: over hours the noise averages out."""
         yield Sample(up_s, 0.0)
         needed_s = wanted / rate
-        for i in range(1, REPORTS_OF_A_RUN + 1):
-            since_s = min(needed_s, lasts_s) * (i / REPORTS_OF_A_RUN)
+        for i in range(1, reports + 1):
+            since_s = min(needed_s, lasts_s) * (i / reports)
             yield Sample(up_s + since_s, rate * since_s)
         if needed_s <= lasts_s:
             yield Ended(up_s + needed_s, Outcome.OK)

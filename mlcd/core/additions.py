@@ -64,6 +64,10 @@ class Series(Part):
 
     name: str = Field(description="What they have in common.")
     points: list[Point] = Field(description="In the order in which a line joins them.")
+    look: Literal["plain", "quiet", "limit"] = Field(
+        default="plain",
+        description="`limit`: what is lost, or a line that should not be crossed; `quiet`: what only fills the gaps.",
+    )
 
 
 class LimitLine(Part):
@@ -78,7 +82,9 @@ class Figure(Part):
     """A small chart."""
 
     title: str = Field(description="Its heading.")
-    kind: Literal["points", "lines", "bars"] = Field(description="How a series is drawn.")
+    kind: Literal["points", "lines", "bars", "spans"] = Field(
+        description="How a series is drawn. `spans`: each piece of it is a bar along its row, a single point a mark."
+    )
     x: Axis = Field(description="Across.")
     y: Axis = Field(description="Up.")
     series: list[Series] = Field(description="Each in a colour and a shape of its own.")

@@ -14,7 +14,19 @@ from mlcd.core.backend import Launch, Purpose
 from mlcd.core.decision import Decision, Forecast
 from mlcd.core.forecasts import objective, remaining
 from mlcd.core.job import Goal
-from mlcd.core.ledger import Account, Decided, Ended, LimitsChanged, Line, Refused, Reserved, Settled, Started, Warned
+from mlcd.core.ledger import (
+    Account,
+    Decided,
+    Ended,
+    LimitsChanged,
+    Line,
+    Refused,
+    Reserved,
+    Settled,
+    Started,
+    Waited,
+    Warned,
+)
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_count, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import FunctionsTask, allocation_of, on_functions
@@ -40,6 +52,7 @@ from mlcd.reports.words import (
 )
 
 MOST_ROWS = 15
+WAITING_TOLD_EVERY_S = 3_600.0
 _MEASURED = (
     ("Configuration", ""), ("GPUs", ""), ("$/h", "num"), ("Samples/s", "num"), ("Time", "num"), ("Cost", "num"),
     ("At most", "num"), ("Probe", "num"), ("Chosen", "mark"),
@@ -59,6 +72,7 @@ class Narrator:
         self._account = before or Account()
         self._at_once = 1
         self._epochs = epochs
+        self._waiting_told_s: float | None = None
 
     @property
     def account(self) -> Account:
@@ -68,6 +82,8 @@ class Narrator:
     def __call__(self, line: Line) -> None:
         """Print one entry."""
         self._account = self._account.after(line.entry, line.elapsed_s)
+        if not isinstance(line.entry, Waited):
+            self._waiting_told_s = None
         match line.entry:
             case Started() as started:
                 self._say(f"[bold]{escape(line.run)}[/bold]  {escape(_begins(started))}")
@@ -78,7 +94,8 @@ class Narrator:
             case Reserved(launch=launch) as entry:
                 self._at_once = len(self._account.open)
                 number = f"{launch.ordinal + 1:>3}" if launch.purpose is Purpose.PROBE else "run"
-                where = escape(str(launch.rented))
+                said = launch.market is not None and entry.because.startswith(str(launch.market))
+                where = escape(str(launch.configuration if said else launch.rented))
                 self._say(f"{number}  [bold]{where}[/bold]  [dim]{escape(entry.because)}[/dim]")
             case Settled(measurement=m):
                 which = f"{m.configuration}: " if self._at_once > 1 else ""
@@ -95,6 +112,8 @@ class Narrator:
                 self._say(f"[dim]search ended: {escape(decision.because)}[/dim]")
             case LimitsChanged(because=because):
                 self._say(f"  -  {escape(because)}")
+            case Waited(because=because):
+                self._say_waiting(line.elapsed_s, because)
             case Ended(because=because):
                 self._say(f"[dim]{escape(because)}[/dim]")
             case entry:
@@ -102,6 +121,12 @@ class Narrator:
 
     def _skips(self, launch: Launch) -> bool:
         return not self._epochs and launch.work is not None and launch.purpose is Purpose.RUN
+
+    def _say_waiting(self, now_s: float, because: str) -> None:
+        """Every few minutes there is an entry; it is told once an hour."""
+        if self._waiting_told_s is None or now_s - self._waiting_told_s >= WAITING_TOLD_EVERY_S:
+            self._say(f"  -  [dim]waiting: {escape(because)}[/dim]")
+            self._waiting_told_s = now_s
 
     def _say_work(self, launch: Launch, because: str) -> None:
         """A stage that begins; of a training run, an epoch on another allocation than the last, and why."""

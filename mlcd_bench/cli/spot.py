@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from mlcd_bench.cli.names import split_names
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mlcd_bench.spot import Market, Run
+    from mlcd_bench.spot import Market, Run, Setting
 
 RULES = (
     "OVER: mean cost over the offline optimum, which knows the whole trace, of the same window. SPREAD: its standard "
@@ -59,6 +61,7 @@ RULES = (
 @click.option(
     "--zones", default="together", show_default=True, help="together, each (by itself), or names with commas."
 )
+@click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
 @output
 def spot(
     folder: Path,
@@ -71,6 +74,7 @@ def spot(
     sets: str,
     need: str,
     zones: str,
+    processes: int | None,
     output: str,
 ) -> None:
     """Policies for spot machines, on recorded markets.
@@ -81,7 +85,7 @@ def spot(
     mlcd bench spot DIR --policy cost-to-go,uniform-progress
     """
     from mlcd.core.errors import UserError
-    from mlcd_bench.spot import POLICIES, Setting, contest, read_markets, starts
+    from mlcd_bench.spot import POLICIES, Setting, read_markets
 
     names = split_names("policy", policy, POLICIES)
     setting = Setting(window_h, stride_h, history_h, _numbers("ratio", ratio), _numbers("changeover", changeover))
@@ -90,32 +94,57 @@ def spot(
     found, left_out = read_markets(folder)
     wanted = split_names("set", sets, list(dict.fromkeys(market.set for market in found)))
     needs = ("any", "all") if need == "both" else (need,)
-    markets = [
-        each for market in found if market.set in wanted and market.need in needs for each in _zones(market, zones)
-    ]
-    for market in markets:
-        if not starts(market, setting):
-            asked = f"{history_h:g} h of history and a window of {window_h:g} h"
-            left_out.append(f"{market.set}, {market.need}: {len(market.up) * market.tick_h:.0f} h do not hold {asked}")
+    asked = _zones([each for each in found if each.set in wanted and each.need in needs], zones)
+    markets = [market for market in asked if _is_played(market, setting, left_out)]
     for why in dict.fromkeys(left_out):
         click.echo(f"left out: {why}", err=True)
-    runs = [run for market in markets for run in contest(market, names, setting)]
-    if not runs:
+    if not markets:
         raise UserError(f"{folder}: nothing to play: no trace is long enough, or none was asked for")
+    played = _play(markets, names, setting, processes)
     if output == "json":
-        _print(runs)
+        _print(played)
     else:
-        _show(consoles()[0], runs)
+        _show(consoles()[0], list(played))
 
 
-def _zones(market: Market, zones: str) -> list[Market]:
-    """The market with all zones, with each by itself, or with those that are named and there."""
+def _zones(markets: Sequence[Market], zones: str) -> list[Market]:
+    """The markets with all zones, with each by itself, or with those that are named and there."""
     if zones == "together":
-        return [market]
+        return list(markets)
     if zones == "each":
-        return [market.only([zone]) for zone in market.zones]
-    named = [zone for zone in zones.split(",") if zone in market.zones]
-    return [market.only(named)] if named else []
+        return [market.only([zone]) for market in markets for zone in market.zones]
+    named = split_names("zone", zones, list(dict.fromkeys(zone for market in markets for zone in market.zones)))
+    kept = [(market, [zone for zone in named if zone in market.zones]) for market in markets]
+    return [market.only(there) for market, there in kept if there]
+
+
+def _is_played(market: Market, setting: Setting, left_out: list[str]) -> bool:
+    """Whether there is anything to play; what of it is not is told."""
+    from mlcd_bench.spot import has_time, starts
+
+    if not starts(market, setting):
+        asked = f"{setting.history_h:g} h of history and a window of {setting.window_h:g} h"
+        left_out.append(f"{market.set}, {market.need}: {len(market.up) * market.tick_h:.0f} h do not hold {asked}")
+        return False
+    jobs = list(product(setting.ratios, setting.changeovers_min))
+    late = [(ratio, minutes) for ratio, minutes in jobs if not has_time(market, setting, ratio, minutes)]
+    for ratio, minutes in late:
+        left_out.append(f"{market.set}: a ratio of {ratio:g} leaves no time for a changeover of {minutes:g} min")
+    return len(late) < len(jobs)
+
+
+def _play(markets: Sequence[Market], policies: Sequence[str], setting: Setting, processes: int | None) -> Iterator[Run]:
+    """All runs, with a bar that shows how far it is."""
+    from rich.progress import track
+
+    from mlcd_bench.spot import tasks, windows
+
+    progress, count = consoles()[1], len(tasks(markets, setting))
+    if not progress.is_terminal:
+        progress.print(f"{count} windows of {len(policies)} x {len(setting.ratios)} jobs", highlight=False)
+    made = windows(markets, policies, setting, processes or os.cpu_count() or 1)
+    live = track(made, "playing", count, console=progress, transient=True, disable=not progress.is_terminal)
+    return (run for runs in live for run in runs)
 
 
 def _numbers(option: str, written: str) -> tuple[float, ...]:
@@ -128,10 +157,13 @@ def _numbers(option: str, written: str) -> tuple[float, ...]:
     return found
 
 
-def _print(runs: Sequence[Run]) -> None:
-    """The JSON, a run on each line: there may be thousands."""
-    lines = ",\n".join(json.dumps(run.document(), allow_nan=False) for run in runs)
-    click.echo('{"runs": [\n' + lines + "\n]}")
+def _print(runs: Iterable[Run]) -> None:
+    """The JSON, a run on each line, as they come: there may be thousands."""
+    between = '{"runs": [\n'
+    for run in runs:
+        click.echo(between + json.dumps(run.document(), allow_nan=False), nl=False)
+        between = ",\n"
+    click.echo("\n]}")
 
 
 def _show(console: Console, runs: Sequence[Run]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from math import floor
+from itertools import product
+from math import ceil, floor
 
 from mlcd.clouds.market_traces import TracedMarket as Market
 from mlcd.planners.train.market import (
@@ -95,9 +96,14 @@ def policy_named(name: str, market: Market, start: int) -> Policy:
 
 def contest(market: Market, policies: Sequence[str], setting: Setting) -> Iterator[Run]:
     """All runs on one market: by window, changeover, ratio and policy."""
-    for start in starts(market, setting):
-        for changeover_min in setting.changeovers_min:
-            yield from _window(market, policies, setting, start, changeover_min)
+    for start, changeover_min in product(starts(market, setting), setting.changeovers_min):
+        yield from window(market, policies, setting, start, changeover_min)
+
+
+def has_time(market: Market, setting: Setting, ratio: float, changeover_min: float) -> bool:
+    """Whether the work fits before the deadline at all, with the changeover of one launch."""
+    terms = terms_of(market, setting, ratio, changeover_min)
+    return ceil((terms.work_h + terms.changeover_h) / terms.step_h - 1e-6) <= whole_ticks(terms)
 
 
 def terms_of(market: Market, setting: Setting, ratio: float, changeover_min: float) -> Terms:
@@ -121,15 +127,19 @@ def history_of(market: Market, setting: Setting, start: int) -> Seen:
     return from_history(market.zones, market.up[start - before : start].tolist(), market.tick_h)
 
 
-def _window(
+def window(
     market: Market, policies: Sequence[str], setting: Setting, start: int, changeover_min: float
 ) -> Iterator[Run]:
-    jobs = [terms_of(market, setting, ratio, changeover_min) for ratio in setting.ratios]
+    """All runs in one window with one changeover: by ratio and policy. What has no time at all is not played."""
+    ratios = [ratio for ratio in setting.ratios if has_time(market, setting, ratio, changeover_min)]
+    if not ratios:
+        return
+    jobs = [terms_of(market, setting, ratio, changeover_min) for ratio in ratios]
     length = whole_ticks(jobs[0])
     up, prices = market.up[start : start + length], market.spot_usd_h[start : start + length]
     best = optima(up, prices, jobs[0], [job.work_h for job in jobs])
     weather, seen = Recorded(up, prices), history_of(market, setting, start)
-    for ratio, terms, optimum_usd in zip(setting.ratios, jobs, best, strict=True):
+    for ratio, terms, optimum_usd in zip(ratios, jobs, best, strict=True):
         on_demand_usd = play(Guarded(OnDemandOnly()), weather, terms).cost_usd
         for name in policies:
             played = play(policy_named(name, market, start), weather, terms, seen)

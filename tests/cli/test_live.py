@@ -274,6 +274,7 @@ def test_down_and_clean_tear_down_and_settle(folder):
 
 
 def test_a_recording_is_made_of_real_nodes_and_searched(folder):
+    (folder / "nodes.yaml").write_text(TWO_TYPES.replace("startup: 20s", "startup: 240s"))  # the machine may be busy
     job = write_job(folder, "goal: cheapest", 4_000)
     code, out, err = finish(start(folder, "record", str(job), "--out", "made"))
     assert code == 0, err

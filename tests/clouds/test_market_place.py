@@ -108,6 +108,18 @@ def test_a_run_may_begin_anywhere_in_the_trace_and_know_what_was_before(tmp_path
     assert ended.elapsed_s == pytest.approx(HOUR_S)
 
 
+def test_a_trace_whose_ticks_begin_later_is_replayed_from_its_first_one(tmp_path):
+    """Later weeks, cut out of a longer file."""
+    folder = market_folder(tmp_path, [DOWN + UP + DOWN])
+    (folder / "alone.csv").write_text("tick,a\n" + "".join(f"{1_000 + t},{6 <= t < 12:d}\n" for t in range(18)))
+    (folder / "alone_prices.csv").write_text("zone,tick,spot_usd_h\na,0,1.0\na,1009,2.0\n")
+    place = cloud(folder, start_s=HOUR_S)
+    launched = order(place, "a")
+    assert (launched.market.usd_per_hour, order(place, "a", at_s=1_800.0).market.usd_per_hour) == (0.5, 1.0)
+    *_, ended = place.backend.run(job(), launched)
+    assert (ended.elapsed_s, ended.outcome) == (HOUR_S, Outcome.PREEMPTED)
+
+
 def test_the_beginning_of_a_trace_may_be_named_too(tmp_path):
     folder = market_folder(tmp_path, [UP])
     assert place(f"{folder}@0h", job(), 0.0, None).space == cloud(folder).space
@@ -227,7 +239,8 @@ def test_stopped_at_any_launch_a_run_goes_on_at_the_same_tick(tmp_path, stopped_
         ("traces.csv", None, "traces.csv: cannot be read"),
         ("traces.csv", "trace,zone\nalone,a", "missing column requested, tick_s"),
         ("prices.csv", "trace,zone,machine,gpus,spot_usd_h,ondemand_usd_h\nalone,a,m,1,x,4", "expected a number"),
-        ("alone.csv", "tick,a\n0,1\n2,1", "alone.csv:3: tick '2': expected 1"),
+        ("alone.csv", "tick,a\n2,1\n2,1", "alone.csv:3: tick '2': must be above the one before it, 2"),
+        ("alone.csv", "tick,a\n0,1\n1760000000,1", "alone.csv:3: tick '1760000000': more than 1,000,000 after"),
         ("alone.csv", "tick,a\n0,many", "a 'many': expected a number"),
         ("alone.csv", "tick,a", "no ticks"),
         ("points.csv", None, "no such file"),
@@ -252,7 +265,7 @@ def test_a_place_that_is_misspelt_is_one_line(on, complaint):
 
 def test_killed_after_any_entry_it_ends_as_if_it_had_not_been(tmp_path):
     folder = market_folder(tmp_path / "folder", [(UP + DOWN) * 10])
-    asked = job(on=f"market:{folder}")
+    asked = job(5.0, on=f"market:{folder}", work_samples=2e5)  # 32 entries, of waits and five launches
 
     def story(home: Path) -> tuple[object, float]:
         history = open_ledger(home).account("small-1").history
@@ -277,7 +290,37 @@ def test_a_user_trains_on_a_recorded_market_and_reads_where_it_was_rented(mlcd, 
     done = mlcd("train", file, "--on", f"market:{folder}@1h", "-y")
     assert done.code == 0
     assert "expected, mostly on spot machines; certified" in " ".join(done.out.split())
-    assert "On spot machines: 100 % of the time" in done.out
+    assert "On spot machines: 100 %  of the rented time, taken back 0 times" in done.out
     refused = mlcd("train", file, "--on", f"market:{tmp_path}", "-y")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "market.yaml" in refused.err
+
+
+def test_a_folder_of_traces_alone_is_played_with_speeds_of_the_simulated_cloud(mlcd, tmp_path):
+    folder, file = market_folder(tmp_path / "folder", [UP * 60]), tmp_path / "job.yaml"
+    (folder / "market.yaml").unlink()
+    (folder / "prices.csv").write_text(
+        "trace,zone,machine,gpus,spot_usd_h,ondemand_usd_h\nalone,a,g5.xlarge,1,1.0,4.0\nalone,a,abacus,1,1.0,4.0\n"
+    )
+    block = "mlcd: {work: 1M, goal: cheapest, deadline: 50h, checkpoints: true, flops_per_sample: 12.3G, batch: 64}"
+    file.write_text(f"name: small\nresources: {{use_spot: any}}\nrun: python train.py\n{block}\n")
+    done = mlcd("train", file, "--on", f"market:{folder}", "-y")
+    assert done.code == 0
+    assert "Decision (simulated): 1 x g5.xlarge" in done.out
+    assert "spot in a" in done.out
+    (folder / "prices.csv").write_text("trace,zone,machine,gpus,spot_usd_h,ondemand_usd_h\nalone,a,abacus,1,1.0,4.0\n")
+    refused = mlcd("train", file, "--on", f"market:{folder}", "-y")
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+    assert "none of them among abacus" in refused.err
+
+
+def test_hours_of_waiting_are_a_line_an_hour_and_a_launch_names_its_market_once(mlcd, tmp_path):
+    folder, file = market_folder(tmp_path / "folder", [UP * 2 + DOWN * 4 + UP * 40]), tmp_path / "job.yaml"
+    block = "mlcd: {work: 1M, goal: cheapest, deadline: 30h, checkpoints: true}"
+    file.write_text(f"name: small\nresources: {{use_spot: any}}\nrun: python train.py\n{block}\n")
+    lines = mlcd("train", file, "--on", f"market:{folder}", "-y").err.splitlines()
+    waits = [line for line in lines if line.startswith("  -  waiting: ")]
+    assert 1 <= len(waits) <= 10
+    launches = [line for line in lines if line.startswith("run ")]
+    assert launches
+    assert all(line.count("in a") == 1 for line in launches)

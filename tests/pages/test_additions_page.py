@@ -52,6 +52,20 @@ ADDED = Additions(
                 for year in ("2025", "2026")
             ],
         ),
+        Figure(
+            title="When copies were made",
+            kind="spans",
+            x=Axis(label="time", unit="s"),
+            y=Axis(label="store", names=["near", "far"]),
+            series=[
+                Series(
+                    name="copying", points=[Point(x=x, y=y) for x, y in ((0, 1), (3600, 1), (3600, None), (5400, 2))]
+                ),
+                Series(name="lost", look="limit", points=[Point(x=x, y=1, label="a copy") for x in (1800, 3600)]),
+                Series(name="full", look="quiet", points=[Point(x=7200, y=1)]),
+            ],
+            limits=[LimitLine(label="deadline", value=9000, axis="x")],
+        ),
     ],
 )
 
@@ -86,7 +100,7 @@ def test_facts_figures_and_tables_of_any_planner_are_shown(told, expect):
         chart = told.get_by_role("figure", name=figure.title)
         expect(chart.get_by_role("img")).to_be_visible()
         marks[figure.kind] = chart.locator("svg[role=img] .mark").count()
-    assert marks == {"points": 3, "lines": 8, "bars": 6}  # what has no logarithm is not drawn
+    assert marks == {"points": 3, "lines": 8, "bars": 6, "spans": 3}  # what has no logarithm is not drawn
 
 
 def test_every_figure_is_also_a_table_and_limits_are_lines(told, expect):
@@ -95,3 +109,12 @@ def test_every_figure_is_also_a_table_and_limits_are_lines(told, expect):
     expect(chart).to_contain_text("budget $2.00")
     chart.get_by_role("button", name="Show as table").click()
     expect(chart.get_by_role("row").filter(has_text="one copy")).to_contain_text("1 m 30 s")
+
+
+def test_a_time_line_has_bars_moments_and_a_row_for_each_in_its_table(told, expect):
+    chart = told.get_by_role("figure", name="When copies were made")
+    expect(chart.locator("svg[role=img] .span")).to_have_count(2)
+    expect(chart.locator("svg[role=img] .cross")).to_have_count(1)
+    expect(chart.get_by_role("listitem")).to_have_text(["copying", "lost", "full"])
+    chart.get_by_role("button", name="Show as table").click()
+    expect(chart.get_by_role("row").filter(has_text="a copy")).to_have_text("30 m1 hlostneara copy")

@@ -5,9 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from mlcd.clouds.market_folder import MarketFolder, load_market_folder
+from mlcd.clouds.bare_traces import bare_traces
+from mlcd.clouds.market_folder import FILE, MarketFolder, load_market_folder
 from mlcd.clouds.on_traces import OnTraces, Trace
 from mlcd.clouds.recorded import Recorded
+from mlcd.core.backend import Provenance
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Configuration
 from mlcd.core.errors import UserError
@@ -26,7 +28,8 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     if not rest:
         raise unknown_place("market")
     folder, start_s = _where(rest)
-    return market_cloud(load_market_folder(folder), job, start_s, elapsed_s)
+    bare = not (folder / FILE).exists() and (folder / "traces.csv").exists()
+    return market_cloud(bare_traces(folder, job) if bare else load_market_folder(folder), job, start_s, elapsed_s)
 
 
 def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s: float = 0.0) -> Cloud:
@@ -44,7 +47,7 @@ def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s
         if not any(choice.markets for choice in space.choices):
             raise UserError("use_spot: any: these types and zones have no spot market here; see market.yaml")
         space = with_expectations(space, checkpoints=job.checkpoints)
-    backend = OnTraces(recorded, traces)
+    backend = OnTraces(recorded, traces, Provenance.SIMULATED if folder.made_up else Provenance.RECORDED)
     profiler = TrainingProfiler(backend, noise_floor=0.01, tight=None, warm_up=False)
     return Cloud(space, backend, profiler, clock)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlcd.core.additions import Additions, Axis, Cell, Column, Fact, Figure, LimitLine, Point, Series, Table
+from mlcd.core.additions import Additions, Cell, Column, Fact, Table
 from mlcd.core.decision import Decision
 from mlcd.core.history import Rental
 from mlcd.core.job import Goal
@@ -13,14 +13,11 @@ from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_confidence, format_duration, format_usd
 from mlcd.planners.train.capacity import HOUR_S, fallback_of, told
 from mlcd.planners.train.market.fallback import Fallback
+from mlcd.planners.train.rental_figures import headway, time_line, work_left
 
 LEAST_H = 24.0
 """Of watching, before a share of starts is told."""
 SELDOM = "starts were seen too seldom to count them"
-NOTHING = "nothing rented"
-"""The row of the time in which nothing is rented."""
-A_WAIT_S = 60.0
-"""A shorter time between two launches is no waiting: a launch takes some seconds to end."""
 
 
 def rentals_shown(account: Account) -> Additions | None:
@@ -33,7 +30,7 @@ def rentals_shown(account: Account) -> Additions | None:
     return Additions(
         facts=condition + _facts(account, launches),
         tables=[_table(launches)],
-        figures=[_time_line(account), _work_left(account)],
+        figures=[time_line(account), work_left(account)],
     )
 
 
@@ -86,11 +83,18 @@ def _facts(account: Account, launches: Sequence[tuple[Rental, Measurement]]) -> 
     taken_back, refused = sum(rental.taken_back for rental in came), len(launches) - len(came)
     hours = sum((rental.ended_s - rental.began_s) / HOUR_S for rental in came)
     on_spot = sum((rental.ended_s - rental.began_s) / HOUR_S for rental in came if rental.market.spot)
+    said = [
+        "of the rented time",
+        f"taken back {counted(taken_back, 'time')}",
+        f"not to be had {counted(refused, 'time')}",
+    ]
+    if lost_s := sum(each.lost_s for each in headway(account)):
+        said.append(f"{format_duration(lost_s)} of work lost")
     facts = [
         Fact(
             label="On spot machines",
-            value=f"{100 * on_spot / hours:.0f} % of the time" if hours else "not yet",
-            hint=f"taken back {counted(taken_back, 'time')}, not to be had {counted(refused, 'time')}",
+            value=f"{100 * on_spot / hours:.0f} %" if hours else "not yet",
+            hint=", ".join(said if hours else said[1:]),
         )
     ]
     decision = account.decision
@@ -131,71 +135,3 @@ def _table(launches: Sequence[tuple[Rental, Measurement]]) -> Table:
             rows.append([rental.began_s, taken_s, str(rental.market), m.ending, m.usd, refused])
             refused = 0
     return Table(title="Where the job was rented", columns=columns, rows=rows)
-
-
-def _time_line(account: Account) -> Figure:
-    """A row for each market, a bar for each time that machines were rented there, and a row for the time between."""
-    rentals = account.history.rentals
-    rows = [NOTHING, *sorted({str(rental.market) for rental in rentals}, reverse=True)]
-    series = {name: list[Point]() for name in ("spot", "on demand", "waiting", "not to be had", "taken back")}
-    free_s = min((rental.began_s for rental in rentals), default=0.0)
-    for rental in rentals:
-        row, words = rows.index(str(rental.market)) + 1, f"{rental.market}, {rental.outcome}".replace("_", " ")
-        if not rental.came:
-            series["not to be had"] += [Point(x=rental.began_s, y=row, label=words), Point(x=rental.began_s, y=None)]
-            continue
-        if rental.began_s - free_s >= A_WAIT_S:
-            series["waiting"] += _bar(free_s, rental.began_s, 1, NOTHING)
-        series["spot" if rental.market.spot else "on demand"] += _bar(rental.began_s, rental.ended_s, row, words)
-        if rental.taken_back:
-            series["taken back"] += [Point(x=rental.ended_s, y=row, label=words), Point(x=rental.ended_s, y=None)]
-        free_s = rental.ended_s
-    return Figure(
-        title="When and where it was rented",
-        kind="lines",
-        x=Axis(label="time since the start", unit="s"),
-        y=Axis(label="market", names=rows),
-        series=[Series(name=name, points=points) for name, points in series.items() if points],
-        limits=_deadline(account),
-    )
-
-
-def _bar(from_s: float, to_s: float, row: int, words: str) -> list[Point]:
-    """A line along a row, and a gap after it."""
-    return [*(Point(x=at_s, y=row, label=words) for at_s in (from_s, to_s)), Point(x=to_s, y=None)]
-
-
-def _work_left(account: Account) -> Figure:
-    """The share of the work that is left after each launch, and the most that on demand would still finish in time."""
-    whole, history, saved = account.job.work_samples, account.history, account.searched.saved_samples
-    runs, points = history.runs[-len(history.rentals) :], list[Point]()
-    finished = account.ended is not None and account.ended.finished
-    for rental, run in zip(history.rentals, runs, strict=True):
-        points.append(Point(x=rental.began_s, y=1 - saved / whole))
-        done = min(whole, saved + run.samples_done)
-        saved = whole if finished and run is runs[-1] else max(saved, run.saved_samples)
-        points.append(Point(x=rental.ended_s, y=1 - max(done, saved) / whole, label=str(rental.market)))
-        if done > saved:  # up again
-            points.append(Point(x=rental.ended_s, y=1 - saved / whole, label="what no checkpoint held is lost"))
-    series = [Series(name="work left", points=points)]
-    forecast, deadline_s = account.decision.forecast if account.decision else None, account.job.goal.deadline_s
-    if forecast is not None and deadline_s is not None:
-        latest_s, most = deadline_s - forecast.worst_seconds, 1 - account.searched.saved_samples / whole
-        ends = [Point(x=latest_s, y=most), Point(x=deadline_s - account.space.startup_limit_s, y=0.0)]
-        series.append(Series(name="on demand just fits", points=ends))
-    return Figure(
-        title="Work left",
-        kind="lines",
-        x=Axis(label="time since the start", unit="s"),
-        y=Axis(label="share of the work"),
-        series=series,
-        limits=_deadline(account),
-        note="Before the second line is met, the job goes on demand. Work that is lost is left again."
-        if len(series) > 1
-        else "",
-    )
-
-
-def _deadline(account: Account) -> list[LimitLine]:
-    deadline_s = account.job.goal.deadline_s
-    return [] if deadline_s is None else [LimitLine(label="deadline", value=deadline_s, axis="x")]

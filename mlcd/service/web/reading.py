@@ -46,8 +46,9 @@ class Limits:
     file_mb: int = 0
 
 
-TEXT = Limits(memory_mb=256, cpu_s=2, wall_s=10.0)  # for a job file: at most 64 KB; a long one has 2 KB
-SPACE = Limits(memory_mb=512, cpu_s=10, wall_s=30.0)  # for the search space of a job
+# Reading computes and waits for nothing, so CPU time is what limits it; on busy cores that lasts many times as long.
+TEXT = Limits(memory_mb=256, cpu_s=2, wall_s=60.0)  # for a job file: at most 64 KB; a long one has 2 KB
+SPACE = Limits(memory_mb=512, cpu_s=10, wall_s=60.0)  # for the search space of a job
 MODEL = Limits(memory_mb=1_024, cpu_s=15, wall_s=30.0)  # for a model's file: protobuf needs about three times its size
 PASSES = Limits(memory_mb=1_024, cpu_s=30, wall_s=60.0, file_mb=64)  # ONNX Runtime writes a profile
 PASSES_MOST_MB, PASSES_TIMES_FILE = 4_096, 16

@@ -8,7 +8,7 @@ const figure = (points: Figure["series"][number]["points"], scale: "linear" | "l
   kind: "points",
   x: { label: "time", unit: "s", scale, names: [] },
   y: { ...axis, scale },
-  series: [{ name: "one", points }],
+  series: [{ name: "one", points, look: "plain" }],
   limits: [],
   note: "",
 });
@@ -36,7 +36,7 @@ test("bars stand on the names of all series", () => {
     { x: "b", y: 1, label: "" },
     { x: "a", y: 2, label: "" },
   ]);
-  named.series.push({ name: "two", points: [{ x: "a", y: 3, label: "" }] });
+  named.series.push({ name: "two", points: [{ x: "a", y: 3, label: "" }], look: "plain" });
   expect(namesOf(named)).toEqual(["b", "a"]);
   expect(placed(named).map(({ series, x }) => [series, x])).toEqual([
     [0, 1],

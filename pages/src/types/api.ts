@@ -410,10 +410,10 @@ export interface components {
             /** @description Its heading. */
             title: string;
             /**
-             * @description How a series is drawn.
+             * @description How a series is drawn. `spans`: each piece of it is a bar along its row, a single point a mark.
              * @enum {string}
              */
-            kind: "points" | "lines" | "bars";
+            kind: "points" | "lines" | "bars" | "spans";
             /** @description Across. */
             x: components["schemas"]["Axis"];
             /** @description Up. */
@@ -2001,6 +2001,12 @@ export interface components {
             name: string;
             /** @description In the order in which a line joins them. */
             points: components["schemas"]["Point"][];
+            /**
+             * @description `limit`: what is lost, or a line that should not be crossed; `quiet`: what only fills the gaps.
+             * @default plain
+             * @enum {string}
+             */
+            look: "plain" | "quiet" | "limit";
         };
         /**
          * ServeDecision

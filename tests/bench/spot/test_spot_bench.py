@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mlcd.core.errors import UserError
-from mlcd_bench.spot import POLICIES, Setting, contest, read_markets, starts
+from mlcd_bench.spot import POLICIES, Setting, contest, read_markets, starts, windows
 
 Mlcd = Callable[..., Any]
 FIELDS = {
@@ -72,6 +72,40 @@ def test_a_gang_makes_two_markets_and_what_has_no_price_is_named(folder: Path) -
     assert all_of.on_demand_usd_h == (12.0, 12.8)
 
 
+def test_looks_may_begin_later_leave_gaps_and_differ_by_zone(folder: Path) -> None:
+    """Later weeks may be cut out of a longer file, and zones may be asked in turns."""
+    ticks = [t for t in range(1_000, 1_000 + TICKS) if t != 1_050]
+    looks = [[t, 4 if t % 2 else "", "" if t % 2 else 0] for t in ticks]
+    write(folder / "gang.csv", [["tick", "x-1a", "y-1b"], *looks])
+    write(folder / "gang_prices.csv", [["zone", "tick", "spot_usd_h"], ["x-1a", 7, 1.0], ["x-1a", 1_060, 1.5]])
+    any_of = read_markets(folder)[0][0]
+    assert any_of.first_tick == 1_001
+    assert len(any_of.up) == TICKS - 1
+    assert any_of.up.tolist() == [[True, False]] * (TICKS - 1)
+    assert any_of.spot_usd_h[[0, 58, 59], 0].tolist() == [1.0, 1.0, 1.5]
+    setting = Setting(window_h=10, stride_h=5, ratios=(2.0,), changeovers_min=(3,))
+    assert [run.start_tick for run in contest(any_of, ["greedy"], setting)] == [1_001, 1_031]
+
+
+def test_whatever_cannot_be_played_is_named(folder: Path) -> None:
+    write(folder / "more.csv", [["tick", "x-1a"], [0, 1]])
+    write(folder / "egress.csv", [["from", "to", "usd"], ["a", "b", 1]])
+    write(folder / "gang.csv", [["tick", "x-1a", "y-1b", "z-1c"], *[[t, 4, "", 1] for t in range(TICKS)]])
+    with (folder / "traces.csv").open("a") as file:
+        file.write("gone,x-1a,1,600\nfree,x-1a,1,600\n")
+    write(folder / "free.csv", [["tick", "x-1a"], [0, 1]])
+    markets, left_out = read_markets(folder)
+    assert [each.zones for each in markets] == [("x-1a",)] * 2
+    assert left_out == [
+        "alone, old: no spot price is known",
+        "free: prices.csv has no row for it",
+        "gang, big: nobody looked at y-1b",
+        "gang: prices.csv has no row for z-1c",
+        "gone: there is no gone.csv",
+        "more: traces.csv has no row for it",
+    ]
+
+
 def test_windows_leave_room_for_history_before_and_the_deadline_after(folder: Path) -> None:
     market = read_markets(folder)[0][0]
     assert starts(market, Setting(window_h=10, stride_h=5, history_h=2)) == [12, 42]
@@ -84,6 +118,45 @@ def test_every_policy_ends_in_time_and_none_beats_the_optimum(folder: Path) -> N
         runs = list(contest(market, POLICIES, setting))
         assert len(runs) == len(starts(market, setting)) * 2 * 2 * len(POLICIES)
         assert all(run.met and run.over_optimum >= 1 - 1e-9 for run in runs)
+
+
+def test_processes_only_make_it_faster(folder: Path) -> None:
+    markets = read_markets(folder)[0]
+    setting = Setting(window_h=10, stride_h=9, ratios=(1.1, 2.0), changeovers_min=(3, 12))
+    one_by_one = [run for market in markets for run in contest(market, ["greedy", "pace"], setting)]
+    shared = [run for runs in windows(markets, ["greedy", "pace"], setting, processes=2) for run in runs]
+    assert shared == one_by_one
+
+
+def test_what_no_course_of_action_would_end_in_time_is_left_out_and_named(mlcd: Mlcd, folder: Path) -> None:
+    words = (
+        "bench",
+        "spot",
+        folder,
+        "--window-h",
+        "10",
+        "--policy",
+        "on-demand",
+        "--changeover",
+        "3,40",
+        "--set",
+        "gang",
+    )
+    printed = mlcd(*words, "--ratio", "1,1.1", "-o", "json")
+    assert {(run["ratio"], run["changeover_min"]) for run in json.loads(printed.out)["runs"]} == {
+        (1.1, 3.0),
+        (1.1, 40.0),
+    }
+    for changeover in ("3", "40"):
+        assert f"left out: gang: a ratio of 1 leaves no time for a changeover of {changeover} min" in printed.err
+    refused = mlcd(*words, "--ratio", "1")
+    assert refused.code == 2
+    assert "nothing to play" in refused.err
+
+
+def test_a_zone_that_is_nowhere_is_named(mlcd: Mlcd, folder: Path) -> None:
+    refused = mlcd("bench", "spot", folder, "--zones", "x-1a,y-1d")
+    assert (refused.code, refused.err.strip()) == (2, "mlcd: unknown zone 'y-1d': did you mean 'y-1b'?")
 
 
 def test_json_has_the_named_fields_and_its_timeline_adds_up_to_the_cost(mlcd: Mlcd, folder: Path) -> None:

@@ -166,7 +166,7 @@ def test_nothing_is_deployed_that_does_not_keep_the_caps_any_more() -> None:
         return show_sweep(place) if calls <= 2 else replace(show_sweep(place), outcome=Outcome.OUT_OF_MEMORY)
 
     run = decided(show=show)
-    engine = engine_of(run, late=0.3, rate=1.0)
+    engine = engine_of(run, late=0.3, rate=1.0, lives_s=7_200.0)
     why, said = deployed(run, engine)
     assert len(engine.started) in (1, 2)
     assert any("measured again" in words for words in (*said, why))

@@ -30,6 +30,7 @@ from mlcd.planners.train.market.greedy import Greedy
 from mlcd.planners.train.market.on_demand import OnDemandOnly
 from mlcd.planners.train.market.protocol import Policy
 from mlcd.planners.train.market.uniform_progress import UniformProgress
+from mlcd.planners.train.market_state import SAVED_EVERY_S
 from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.on_market import RunOnMarket
 from mlcd.planners.train.planner import PLANNER
@@ -185,16 +186,24 @@ def test_a_run_tells_where_it_was_rented_and_what_that_saved():
     assert sum(row[5] for row in table.rows) == len(account.history.rentals) - len(came)  # type: ignore[misc]
     assert [fact.label for fact in shown.facts] == ["On spot machines", "Saved by spot machines"]
     rented, left = shown.figures
-    assert rented.y.names == ["nothing rented", *sorted({str(each.market) for each in account.history.rentals})[::-1]]
-    bars = [p for each in rented.series if each.name in ("spot", "on demand") for p in each.points if p.y is not None]
-    assert [rented.y.names[int(p.y) - 1] for p in sorted(bars, key=lambda p: p.x)[::2]] == [  # type: ignore[arg-type]
-        str(rental.market) for rental in came
+    assert rented.y.names == ["nothing rented", *sorted({each.market.zone for each in account.history.rentals})[::-1]]
+    bars = [
+        (p, each.name)
+        for each in rented.series
+        if each.name in ("spot", "on demand")
+        for p in each.points
+        if p.y is not None
     ]
+    assert [
+        f"{name} in {rented.y.names[int(p.y) - 1]}"  # type: ignore[arg-type]
+        for p, name in sorted(bars, key=lambda bar: bar[0].x)[::2]
+    ] == [str(rental.market) for rental in came]
     marked = {each.name: len(each.points) // 2 for each in rented.series}
     assert marked["taken back"] == sum(rental.taken_back for rental in came)
-    assert marked.get("not to be had", 0) == len(account.history.rentals) - len(came)
+    assert marked["not to be had"] == len(account.history.rentals) - len(came)
     assert left.series[0].points[-1].y == 0.0
     most_left = left.series[1].points
+    assert left.series[1].look == "limit"
     assert (most_left[-1].x, most_left[-1].y) == (40.0 * HOUR_S - STARTUP_LIMIT_S, 0.0)
 
 
@@ -206,6 +215,21 @@ def test_work_that_no_checkpoint_held_is_left_again():
     assert shown is not None
     assert any(rental.taken_back for rental in account.history.rentals)
     assert any("is lost" in point.label for point in shown.figures[1].series[0].points)
+    (lost,) = (each for each in shown.figures[0].series if each.name == "lost work")
+    taken_back = [rental for rental in account.history.rentals if rental.taken_back]
+    assert {p.x for p in lost.points[1::3]} <= {rental.ended_s for rental in taken_back}  # some had not begun to work
+    hours = sum(float(to.x) - float(since.x) for since, to in zip(lost.points[::3], lost.points[1::3], strict=True))
+    assert 0 < hours <= sum(rental.ended_s - rental.began_s for rental in taken_back)
+    assert "of work lost" in shown.facts[0].hint
+
+
+def test_a_long_job_on_the_simulated_cloud_loses_no_more_work_than_the_guard_counts_on() -> None:
+    asked = replace(job(120.0), work_samples=400e6)
+    account = run(asked, Greedy(), 5, Weather(launch_failure=0.0, spot_up_h=3.0, spot_down_h=1.0))
+    runs = [m for m in account.history.runs if m.outcome is Outcome.PREEMPTED]
+    assert len(runs) > 5
+    rate = max(m.samples_per_s or 0.0 for m in account.history.runs)
+    assert max(m.seconds - m.startup_s - m.samples_done / rate for m in runs) <= 1.05 * SAVED_EVERY_S
 
 
 def test_a_run_that_was_rented_on_no_market_tells_nothing_of_them():

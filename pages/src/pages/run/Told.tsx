@@ -1,13 +1,13 @@
 /** What a planner adds to the page of a run: key figures beside ours, charts, tables. */
 
 import type { JSX } from "preact";
-import { AnyFigure } from "../../charts/AnyFigure";
+import { AnyFigure, isBounded } from "../../charts/AnyFigure";
 import { inWords } from "../../charts/told";
-import type { Figure } from "../../parts/Card";
+import type { Figure as Card } from "../../parts/Card";
 import { Table } from "../../parts/Table";
-import type { Table as Described, View } from "../../types";
+import type { Figure, Table as Described, View } from "../../types";
 
-export function cardsOf({ cards, document }: View): Figure[] {
+export function cardsOf({ cards, document }: View): Card[] {
   const facts = "facts" in document ? document.facts : [];
   return [...cards, ...facts.map(({ label, value, hint }) => ({ name: label, value, note: hint }))];
 }
@@ -20,7 +20,7 @@ export function Told({ view: { document } }: { view: View }): JSX.Element | null
       {figures.length > 0 && (
         <div class="charts">
           {figures.map((figure) => (
-            <section key={figure.title} class="card">
+            <section key={figure.title} class={isWide(figure) ? "card wide" : "card"}>
               <AnyFigure figure={figure} />
             </section>
           ))}
@@ -34,6 +34,11 @@ export function Told({ view: { document } }: { view: View }): JSX.Element | null
       ))}
     </>
   );
+}
+
+/** A time line, and what is held against a line that should not be crossed, are read along the whole width. */
+function isWide(figure: Figure): boolean {
+  return figure.kind === "spans" || isBounded(figure);
 }
 
 function AnyTable({ table: { title, columns, rows } }: { table: Described }): JSX.Element {
