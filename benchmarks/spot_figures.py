@@ -2,6 +2,8 @@
 NAME]
 
 held-out    all sets, windows within the last third of each trace (`--part tuned`: within the first two thirds)
+shifted     made windows of the first two thirds, a seed each: zones left out at random, the others shifted against each
+            other by whole days; changeovers of 12 and 30 minutes
 published   SkyNomad's H100 setting: 6 zones, any of 16, 51.83 h, changeover 12 min, checkpoint of 50 GB
 late        the public 'cant be late' benchmarks, by a scorer of our own: score = 100 (D - cost) / (D - S), where D
             and S are the job's hours at the on-demand and the spot price and cost is the mean over all runs. Single
@@ -61,6 +63,33 @@ def held_out(markets: list[Market], part: str, stride_h: float) -> None:
             print(f"behind: {duel.set} {duel.need} {duel.ratio:g} {duel.other} {duel.behind:+.1%}")
 
 
+def shifted(markets: list[Market], seeds: range) -> None:
+    for name, need, history_h in (("v100x1", "any", 0.0), ("h100x16", "all", 48.0)):
+        market = part_of(next(each for each in markets if (each.set, each.need) == (name, need)), "tuned")
+        setting = Setting(48.0, 48.0 + history_h, history_h, (1.05, 1.1, 1.25), (12.0, 30.0))
+        made = [made_of(market, 48.0 + history_h, seed) for seed in seeds]
+        runs = [run for each in made for run in contest(each, ("cost-to-go", "pace", "uniform-progress"), setting)]
+        for cell in cells([replace(run, zones=()) for run in runs]):
+            print(f"{cell.set} {cell.need} {cell.policy:18} {cell.ratio:<5} {cell.runs:4} runs  {cell.mean:.3f}")
+
+
+def made_of(market: Market, hours: float, seed: int) -> Market:
+    """Some of the zones, each from another day on."""
+    draw, count = np.random.default_rng(seed), len(market.zones)
+    day = round(24 / market.tick_h)
+    days = len(market.up) // day
+    kept = sorted(draw.choice(count, draw.integers(count // 2, count + 1), replace=False))
+    rows = draw.integers(0, days * day) + np.arange(round(hours / market.tick_h) + 1)
+    of_zone = [(rows + day * draw.integers(0, days)) % (days * day) for _ in kept]
+    return replace(
+        market,
+        zones=tuple(market.zones[zone] for zone in kept),
+        up=np.stack([market.up[rows, zone] for rows, zone in zip(of_zone, kept, strict=True)], axis=1),
+        spot_usd_h=np.stack([market.spot_usd_h[rows, zone] for rows, zone in zip(of_zone, kept, strict=True)], axis=1),
+        on_demand_usd_h=tuple(market.on_demand_usd_h[zone] for zone in kept),
+    )
+
+
 def published(markets: list[Market], part: str, stride_h: float) -> None:
     market = next(each for each in markets if (each.set, each.need) == ("h100x16", "any")).only(SIX)
     regions = [zone.rsplit("-", 1)[0] for zone in SIX]
@@ -115,12 +144,16 @@ def main() -> None:
     parser.add_argument("--part", default="rest", choices=("rest", "tuned", "whole"))
     parser.add_argument("--only", default="held-out,published,late")
     parser.add_argument("--stride-h", type=float, default=12.0)
+    parser.add_argument("--seeds", default="0:10", help="of shifted windows, FIRST:LAST")
     asked = parser.parse_args()
     markets, _ = read_markets(asked.folder)
     for name in asked.only.split(","):
         print(f"== {name}, {asked.part}")
         if name == "held-out":
             held_out(markets, asked.part, asked.stride_h)
+        elif name == "shifted":
+            print(f"seeds {asked.seeds}")
+            shifted(markets, range(*map(int, asked.seeds.split(":"))))
         elif name == "published":
             published(markets, asked.part, asked.stride_h)
         else:
