@@ -85,7 +85,7 @@ class Trace:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class OnTraces:
     """Replays a recording on recorded markets. `traces`: of each configuration that can be rented on the spot."""
 
