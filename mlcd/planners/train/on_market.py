@@ -20,10 +20,10 @@ from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Wait, Watch
 from mlcd.planners.ready import run_ended
-from mlcd.planners.train.market.guard import guarded
+from mlcd.planners.train.market.guard import guarded, is_safe
 from mlcd.planners.train.market.leaving import careful
 from mlcd.planners.train.market.on_demand import OnDemandOnly
-from mlcd.planners.train.market.protocol import Action, Kind, Policy
+from mlcd.planners.train.market.protocol import Action, Kind, Policy, State
 from mlcd.planners.train.market_state import MarketState
 
 
@@ -49,6 +49,8 @@ class RunOnMarket:
         run = MarketState(self.configuration, job, space, history)
         state, policy = run.now(), OnDemandOnly() if hangs else self.policy
         action = guarded(state, policy.decide(state))
+        if action.kind in (Kind.HOLD, Kind.WAIT) and not _may_take_spot(state):
+            action = guarded(state, OnDemandOnly().decide(state))
         market = self._market(space, action, history.elapsed_s)
         if market is None:
             return Wait(run.step_s, action.because or "nothing that is to be had is worth its price")
@@ -80,3 +82,9 @@ class RunOnMarket:
             return None if action.kind is Kind.HOLD or market.is_same(wanted) else Outcome.SWITCHED
 
         return watch
+
+
+def _may_take_spot(state: State) -> bool:
+    """Whether the guard allows spot machines anywhere. If it does not with nothing held, it does not later: there is
+    less time then, and waiting is in vain."""
+    return any(is_safe(state, Action(Kind.SPOT, zone)) for zone in state.terms.zones)

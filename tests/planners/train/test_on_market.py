@@ -128,6 +128,13 @@ def test_without_a_deadline_spot_machines_are_waited_for_but_not_for_ever():
     assert not history.rentals[-1].market.spot
 
 
+def test_spot_machines_that_the_guard_would_never_allow_are_not_waited_for() -> None:
+    """A box had shown it: without checkpoints and a deadline a job waited for half of its time, and went on demand."""
+    account = run(job(None, checkpoints=False), CostToGo(), 1, Weather(launch_failure=0.0))
+    assert account.history.rentals[0].began_s == pytest.approx(account.searched.elapsed_s)
+    assert not account.history.rentals[0].market.spot
+
+
 def test_a_zone_without_machines_is_asked_less_and_less_often():
     none = Weather(launch_failure=0.0, spot_up_h=1e-6, spot_down_h=1e6)
     rentals = [each for each in run(job(None), Greedy(), 1, none).history.rentals if each.market.zone == ZONES[0]]
