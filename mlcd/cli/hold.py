@@ -86,10 +86,10 @@ def _check_place(what: str, job: Job) -> None:
     if task is None or task.language is None:
         raise WrongState(f"{what} serves no language model: deploy it with mlcd export")
     engine = task.language.engine
-    if job.on != "local" or not (engine.name or engine.command):
-        raise WrongState(
-            f"{what} is not tried on an engine that MLCD starts on this machine: deploy it with mlcd export"
-        )
+    if engine.runs_already:
+        raise WrongState(f"{what} asks an engine that runs already: MLCD neither starts nor ends it")
+    if job.on != "local":
+        raise WrongState(f"{what} was not tried on this machine: deploy it with mlcd export")
 
 
 def _check(name: str, account: Account) -> None:

@@ -89,10 +89,9 @@ def replicas(run: str, output: str, **asked: Any) -> None:
     found = options(account.job, account.searched.measurements, lengths)
     chosen = cheapest(found, traffic, lengths, spare)
     if chosen is None:
-        kept = " and ".join(kept_words(task)) or "a rate"
-        raise WrongState(
-            f"run '{name}' has no trial that keeps {kept} at any number of requests at once: mlcd show {name}"
-        )
+        kept = " and ".join(kept_words(task))
+        none = f"keeps {kept} at any number of requests at once" if kept else "answered"
+        raise WrongState(f"run '{name}' has no trial that {none}: mlcd show {name}")
     price: ApiPrice | None = asked["api_price"]
     even = break_even(found, traffic, lengths, price, spare) if price is not None else None
     others = sorted((fleet(each, traffic, lengths, spare) for each in found), key=lambda each: each.usd_per_month)
@@ -101,8 +100,11 @@ def replicas(run: str, output: str, **asked: Any) -> None:
         return
     results, _ = consoles()
     results.print(_table(others[:WIDE], chosen))
-    for words in _words(name, chosen, spare, price, even):
-        results.print(words, markup=False)
+    words = _words(chosen, spare, price, even)
+    if task.language is None or not task.language.engine.runs_already:
+        words.append(_how_to_deploy(name, chosen))
+    for each in words:
+        results.print(each, markup=False)
 
 
 def _traffic(asked: Mapping[str, Any]) -> Traffic:
@@ -160,7 +162,7 @@ def _span(planned: Fleet) -> str:
     return f"{least}" if least == most else f"{least}..{most}"
 
 
-def _words(name: str, planned: Fleet, spare: int, price: ApiPrice | None, even: float | None) -> list[str]:
+def _words(planned: Fleet, spare: int, price: ApiPrice | None, even: float | None) -> list[str]:
     lost = "one of them may be lost" if spare else "none of them may be lost"
     month = f"{format_usd(planned.usd_per_month)} a month of 730 h"
     fixed = f"{format_usd(planned.usd_per_month_fixed)} with {max(planned.counts)} all the time"
@@ -178,12 +180,15 @@ def _words(name: str, planned: Fleet, spare: int, price: ApiPrice | None, even: 
         f"{scaling['target_concurrency']}, limit {scaling['most_concurrency']}; SkyServe: target_qps_per_replica "
         f"{scaling['target_qps_per_replica']:g}; KEDA: a threshold of {scaling['target_concurrency']} running requests."
     )
-    option = planned.option
-    words.append(
+    return words
+
+
+def _how_to_deploy(name: str, planned: Fleet) -> str:
+    option, scaling = planned.option, autoscaling(planned)
+    return (
         f"Deploy it: mlcd export {name} --to skyserve --trial {option.trial} --concurrency {option.replica.places} "
         f"--replicas {scaling['min_replicas']}..{scaling['max_replicas']}"
     )
-    return words
 
 
 def _beside(planned: Fleet, price: ApiPrice, even: float | None) -> str:

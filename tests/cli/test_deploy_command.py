@@ -112,9 +112,9 @@ def test_an_engine_that_crashes_says_its_last_line(
 
 def test_what_cannot_be_deployed_is_one_line(mlcd: Mlcd, chat: Callable[..., str], home: Path) -> None:
     chat(replace(CHAT, on="recorded:somewhere"))
-    assert "is not tried on an engine that MLCD starts on this machine" in mlcd("deploy", "last").complaint
+    assert "was not tried on this machine" in mlcd("deploy", "last").complaint
     chat(chat_job({"gpus": (1,)}, name="", url="http://there:8000"))
-    assert "is not tried on an engine that MLCD starts on this machine" in mlcd("deploy", "last").complaint
+    assert "asks an engine that runs already" in mlcd("deploy", "last").complaint
     chat()
     assert "is spent already" in mlcd("deploy", "last", "--budget", "0.01").complaint
     ledger = Ledger(home / "ledger.db")

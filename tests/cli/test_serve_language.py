@@ -65,10 +65,17 @@ def test_caps_that_nothing_keeps_end_with_3_and_the_closest(mlcd: Mlcd, model: P
 @pytest.mark.live
 def test_an_endpoint_is_measured_as_it_is(mlcd: Mlcd) -> None:
     with in_thread(Timing(step_s=0.002)) as url:
-        answer = mlcd("serve", "--endpoint", url, "--price", "2.5", *SHORT, "-o", "json")
+        answer = mlcd("serve", "--endpoint", url, "--price", "2.5", *SHORT)
     assert answer.code == 0, answer.err
-    assert answer.document["decision"]["configuration"]["knobs"] == {"endpoint": url}
-    assert answer.document["trials"][0]["usd_per_hour"] == 2.5
+    assert "mlcd replicas fake-1 --rate 40" in answer.out
+    assert "mlcd deploy" not in answer.out
+    document = mlcd("show", "last", "-o", "json").document
+    assert document["decision"]["configuration"]["knobs"] == {"endpoint": url}
+    assert document["trials"][0]["usd_per_hour"] == 2.5
+    assert "an engine that runs already" in mlcd("deploy", "last").err
+    replicas = mlcd("replicas", "last", "--rate", "1")
+    assert replicas.code == 0
+    assert "mlcd export" not in replicas.out
 
 
 @pytest.mark.live
@@ -79,6 +86,22 @@ def test_an_endpoint_that_does_not_work_is_one_line_and_costs_nothing(mlcd: Mlcd
     assert answer.code == 2
     assert len(answer.err.strip().splitlines()) == 1
     assert url in answer.err
+
+
+@pytest.mark.live
+def test_an_endpoint_that_answers_one_request_and_not_two_says_why_it_cannot_be_measured(mlcd: Mlcd) -> None:
+    with in_thread(Timing(step_s=0.002, most=1)) as url:
+        answer = mlcd("serve", "--endpoint", url, "--price", "2.5", *SHORT[:-1], "4,8")
+    assert answer.code == 2
+    assert "no trial could serve the model: requests failed: HTTP 429: too many requests" in answer.out
+
+
+@pytest.mark.live
+def test_an_engine_that_stalls_everywhere_is_given_up_after_two(mlcd: Mlcd, model: Path, tmp_path: Path) -> None:
+    file = knobs_file(tmp_path, knobs={"bad": ["stall"], "sequences": [1, 2]}, engine={"startup": "3s"}, trial="2s")
+    answer = mlcd("serve", model, "--knobs", file, *SHORT)
+    assert answer.code == 2
+    assert "none of 2 trials could serve the model: every request failed: no answer within 2 s" in answer.out
 
 
 @pytest.mark.live

@@ -54,7 +54,8 @@ class Timing:
 
     `spread`: if above 0, sequences do not share steps: each has a first token and a step of its own, log-normal around
     `first_s` and `step_s`, and the n-th request has the same ones each time. `stall_at_s`: after the first request; no
-    step ends for `stall_s` from then on. `bad`: what it does wrong. `stamps`: whether pieces tell when they were sent.
+    step ends for `stall_s` from then on. `bad`: what it does wrong. `most`: requests at once, any more of which
+    get HTTP 429; 0: no limit. `stamps`: whether pieces tell when they were sent.
     """
 
     step_s: float = 0.01
@@ -67,6 +68,7 @@ class Timing:
     stall_at_s: float = inf
     stall_s: float = 0.0
     bad: str = ""
+    most: int = 0
     stamps: bool = False
     model: str = "fake"
 
@@ -245,7 +247,7 @@ class Connection(asyncio.Protocol):
             self.document({"error": {"message": message, "type": "NotFoundError", "code": 404}}, "404 Not Found")
         elif (bad == "no_options" and "ignore_eos" in asked) or (bad == "no_ids" and ids):
             self.document({"error": {"message": "unknown field", "code": 400}}, "400 Bad Request")
-        elif bad == "too_many":
+        elif bad == "too_many" or 0 < timing.most <= len(self.engine.running) + len(self.engine.waiting):
             self.document({"error": {"message": "queue is full", "code": 429}}, "429 Too Many Requests")
         elif bad == "plain":
             self.document(piece(chat, timing.model, "all of it"))

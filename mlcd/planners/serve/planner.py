@@ -120,8 +120,10 @@ class Serve(Planner):
 
     def next_step(self, run: str, job: Job) -> str:
         """How to deploy what was chosen."""
-        if service_of(job).language is None:
+        if (language := service_of(job).language) is None:
             return f"Deploy it: mlcd export {run} --to kserve|triton|mlserver|compose"
+        if language.engine.runs_already:
+            return f"How many of it your traffic needs: mlcd replicas {run} --rate 40"
         return f"Deploy it: mlcd deploy {run}, or mlcd export {run} --to vllm|sglang|compose|kserve|skyserve|dynamo"
 
     def ready(self, job: Job, database: Database) -> Job:

@@ -133,8 +133,8 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
         tried = len(history.measurements)
         none = "no trial" if tried == 1 else f"none of {tried} trials"
         nothing = why_nothing_was_measured(job, space, history, "trial")
-        mistakes = {m.mistake for m in history.measurements}
-        why = f": {mistakes.pop()}" if len(mistakes) == 1 and None not in mistakes else ""
+        reasons = {m.mistake or m.detail for m in history.measurements}
+        why = f": {reasons.pop()}" if len(reasons) == 1 and "" not in reasons else ""
         return Decision(None, because, binding=f"{none} could serve the model{why}" if tried else nothing)
     nearest = min(ran, key=lambda m: _excess(service, shown(job, m)))
     level = shown(job, nearest)

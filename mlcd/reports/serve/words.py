@@ -104,10 +104,10 @@ def _none_keeps(decision: Decision, job: Job, history: History) -> str:
 
 def relaxation_sentence(way: Relaxation, service: ServingTask) -> str:
     """'the closest, batch 1, threads 4, has p95 3.4 ms'."""
-    has = [
-        f"has {cap.figure} {format_s(cap.at_most_s)}" if math.isfinite(cap.at_most_s) else f"shows no {cap.figure}"
-        for cap in eased(way).caps
-    ]
+    caps = eased(way).caps
+    measured = [f"{cap.figure} {format_s(cap.at_most_s)}" for cap in caps if math.isfinite(cap.at_most_s)]
+    has = [f"has {' and '.join(measured)}"] if measured else []
+    has += [f"shows no {cap.figure}" for cap in caps if not math.isfinite(cap.at_most_s)]
     rate = eased(way).min_rate
     has += [f"answers {format_rate(rate)} {UNITS[service.counted]}"] if rate is not None else []
     return f"the closest, {way.configuration}, {' and '.join(has)}"

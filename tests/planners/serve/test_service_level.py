@@ -119,6 +119,9 @@ def test_nothing_that_ran_is_said_so() -> None:
         decide(service(), SPACE, history(failed(0), failed(1)), Finish("")).binding
         == "none of 2 trials could serve the model"
     )
+    killed = replace(failed(0), detail="the server was killed")
+    told = decide(service(), SPACE, history(killed), Finish("")).binding
+    assert told == "no trial could serve the model: the server was killed"
     tight = service(goal=Goal(Objective.PER_DOLLAR, budget_usd=0.5))
     assert decide(tight, SPACE, History(), Finish("")).binding == "the budget: the cheapest trial alone can cost $1.00"
     late = service(goal=Goal(Objective.PER_DOLLAR, deadline_s=60))

@@ -38,9 +38,11 @@ REQUEST_S = 120.0
 def engine_cloud(job: Job, started_at: datetime | None) -> Cloud:
     """Every setting of the engine that fits on this machine."""
     wall, steps = WallClock(started_at or datetime.now(UTC)), Steps()
-    timing = Timing(language_of(service_of(job)).engine.startup_s, every_s=0.5, timeout_s=REQUEST_S)
+    service = service_of(job)
+    timeout_s = min(REQUEST_S, service.trial_s)  # an engine that stalls is told in the same words after each start
+    timing = Timing(language_of(service).engine.startup_s, every_s=0.5, timeout_s=timeout_s)
     backend = Engines(home(), wall, timing, steps.known)
-    return Cloud(engine_space(service_of(job), timing), backend, SweepProfiler(backend, steps), wall, check=check)
+    return Cloud(engine_space(service, timing), backend, SweepProfiler(backend, steps), wall, check=check)
 
 
 def engine_space(service: ServingTask, timing: Timing) -> Space:

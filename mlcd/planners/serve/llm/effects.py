@@ -4,8 +4,10 @@
 
 Shared effects are of an engine, of an engine with a GPU and a precision, of a kind of parallelism, and of the law's own
 terms: other models tell them. A new model has effects of its own: a level; one for each engine, and each engine with a
-GPU and precision; slopes over the requests at once and over the GPUs; and for each deployment a level, a slope and a
-smooth bend over the requests at once. Knobs that the law does not know have an effect for each of their values.
+GPU and precision; slopes over the requests at once and over the GPUs; and for each deployment a level, a slow drift and
+a smooth bend over the requests at once. Both curves may be as far from zero at every load: a slope is largest far from
+its middle, so that a test there was taken for its work, and told little of twice the requests. Knobs that the law does
+not know have an effect for each of their values.
 """
 
 from __future__ import annotations
@@ -23,13 +25,12 @@ from mlcd.planners.serve.llm.law import GROUPS, TPOT_TERMS, LoadPoint
 
 MIDDLE_LOG_REQUESTS, MIDDLE_LOG_GPUS = 3.0, 1.0
 """Slopes turn about 20 requests at once in a worker, and about 3 of its GPUs."""
-BEND_LENGTH = 1.0
-"""How far apart, in the log of the requests at once, two loads still bend alike."""
+CURVES = {"drift": 3.0, "bend": 1.0}
+"""How far apart, in the log of the requests at once, two loads of a deployment still differ alike from the law."""
 NEW_KNOB_SD = 0.2
 """How much a knob that the law does not know changes a time, by value."""
 OWN = (
-    "model", "engine", "gpu", "precision", "stack", "split", "workload", "requests", "gpus", "deployment",
-    "deployment_requests", "bend",
+    "model", "engine", "gpu", "precision", "stack", "split", "workload", "requests", "gpus", "deployment", *CURVES,
 )  # fmt: skip
 """Effects that a model has of its own. A stack is an engine on a GPU in a precision."""
 SHARED = ("all", "engines", "stacks", "parallelism", "terms")
@@ -70,7 +71,7 @@ class Rows:
 
     @cached_property
     def own(self) -> Mapping[str, Group]:
-        """The effects of a model, but for the bend."""
+        """The effects of a model, but for its curves."""
         at, gpus = [point.deployment for point in self.points], [point.gpu.name for point in self.points]
         workload = [(point.prompts.input_tokens, point.prompts.output_tokens) for point in self.points]
         log_gpus = np.log([float(each.worker_gpus) for each in at]) - MIDDLE_LOG_GPUS
@@ -86,7 +87,6 @@ class Rows:
             "requests": Group(self._ids(self.models), self.log_requests),
             "gpus": Group(self._ids(self.models), log_gpus),
             "deployment": Group(self.deployments),
-            "deployment_requests": Group(self.deployments, self.log_requests),
         }
 
     @cached_property
@@ -95,8 +95,8 @@ class Rows:
         return self._ids(self.models, [_without_load(point) for point in self.points])
 
     @cached_property
-    def bends(self) -> NDArray[np.int_]:
-        """Which rows bend together: those of a deployment with equal prompts."""
+    def curves(self) -> NDArray[np.int_]:
+        """Which rows are on one curve: those of a deployment with equal prompts."""
         workload = [(point.prompts.input_tokens, point.prompts.output_tokens) for point in self.points]
         return self._ids(self.deployments.tolist(), workload)
 
@@ -115,12 +115,14 @@ class Rows:
             total += variances[name] * group.covariance(a, b)
         for group in self.knobs:
             total += NEW_KNOB_SD**2 * group.covariance(a, b)
-        return total + variances["bend"] * self.bend_covariance(a, b)
+        for name in CURVES:
+            total += variances[name] * self.curve_covariance(name, a, b)
+        return total
 
-    def bend_covariance(self, a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
+    def curve_covariance(self, name: str, a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
         """A smooth function of the requests at once, for each deployment another."""
-        apart = (self.log_requests[a][:, None] - self.log_requests[b][None, :]) / BEND_LENGTH
-        return np.asarray((self.bends[a][:, None] == self.bends[b][None, :]) * np.exp(-0.5 * apart**2))
+        apart = (self.log_requests[a][:, None] - self.log_requests[b][None, :]) / CURVES[name]
+        return np.asarray((self.curves[a][:, None] == self.curves[b][None, :]) * np.exp(-0.5 * apart**2))
 
     def own_drawn(self, variances: Mapping[str, float], count: int, rng: np.random.Generator) -> Floats:
         """Samples of all that a model has of its own, before any trial."""
@@ -130,10 +132,12 @@ class Rows:
         for group in self.knobs:
             total += NEW_KNOB_SD * group.drawn(count, rng)
         loads, where = np.unique(self.log_requests, return_inverse=True)
-        alike = np.exp(-0.5 * ((loads[:, None] - loads[None, :]) / BEND_LENGTH) ** 2)
-        root = np.linalg.cholesky(alike + 1e-8 * np.eye(len(loads)))
-        curves = rng.standard_normal((count, int(self.bends.max(initial=-1)) + 1, len(loads))) @ root.T
-        return np.asarray(total + np.sqrt(variances["bend"]) * curves[:, self.bends, where])
+        for name, length in CURVES.items():
+            alike = np.exp(-0.5 * ((loads[:, None] - loads[None, :]) / length) ** 2)
+            root = np.linalg.cholesky(alike + 1e-6 * np.eye(len(loads)))
+            curves = rng.standard_normal((count, int(self.curves.max(initial=-1)) + 1, len(loads))) @ root.T
+            total += np.sqrt(variances[name]) * curves[:, self.curves, where]
+        return total
 
     @staticmethod
     def _ids(*columns: Sequence[Hashable]) -> NDArray[np.int_]:

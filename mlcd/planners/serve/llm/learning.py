@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import least_squares, minimize
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.serve.llm.effects import OWN, SHARED, Rows
+from mlcd.planners.serve.llm.effects import CURVES, OWN, SHARED, Rows
 from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, LoadPoint, terms_of
 from mlcd.planners.serve.llm.prior import Prior, TimePrior, shared_columns
 
@@ -139,7 +139,7 @@ def _effects(
     of_kind = {kind: at for kind, at in of_kind.items() if at}
     parts = {kind: shared[some][:, at] @ shared[some][:, at].T for kind, at in of_kind.items()}
     parts |= {name: group.covariance(some, some) for name, group in rows.own.items()}
-    parts["bend"] = rows.bend_covariance(some, some)
+    parts |= {name: rows.curve_covariance(name, some, some) for name in CURVES}
     variances = _variances(residuals[some], parts)
     noise = variances.pop("noise")
 

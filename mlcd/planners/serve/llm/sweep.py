@@ -174,16 +174,19 @@ class SweepProfiler:
             return replace(so_far, samples_per_s=best.rate, rel_error=best.rel_error, evidence=evidence)
         if ended.outcome is not Outcome.OK:
             return so_far
-        return _nothing_measured(so_far, windows, answers, seconds)
+        language = service_of(job).language
+        alike = answers == 0 or (language is not None and language.engine.runs_already)
+        return _nothing_measured(so_far, windows, answers, seconds, alike=alike)
 
 
-def _nothing_measured(so_far: Measurement, windows: Sequence[Window], answers: int, seconds: float) -> Measurement:
-    """Why a trial has no level."""
+def _nothing_measured(
+    so_far: Measurement, windows: Sequence[Window], answers: int, seconds: float, *, alike: bool
+) -> Measurement:
+    """Why a trial has no level. `alike`: no other configuration would fare better, as far as one can tell."""
     error = next((window.error for window in windows if window.error), "")
-    if error and answers == 0:  # the same everywhere, it is no matter of the configuration: the log says so
-        return replace(so_far, outcome=Outcome.FAILED, detail=f"every request failed: {error}", log=error)
-    if error:
-        return replace(so_far, outcome=Outcome.FAILED, detail=f"requests failed: {error}")
+    if error:  # the same everywhere, it is no matter of the configuration: the log says so
+        which = "every request" if answers == 0 else "requests"
+        return replace(so_far, outcome=Outcome.FAILED, detail=f"{which} failed: {error}", log=error if alike else "")
     few = f"only {answers} requests were answered" if answers else "no request was answered"
     return replace(so_far, outcome=Outcome.TIMED_OUT, detail=f"{few} in {seconds:.0f} s: give a trial more time")
 
