@@ -24,6 +24,7 @@ from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.planners.serve.space import load_knobs
 
 pytestmark = pytest.mark.live
 
@@ -189,8 +190,9 @@ def test_a_script_without_a_tracker_is_read_by_its_pattern(machine: Machine):
 
 
 def test_every_example_that_trains_is_run_here_and_can_be_read_as_it_is():
-    beside = ("nodes.yaml", "knobs.yaml")
-    files = [path for path in EXAMPLES.glob("*/*.yaml") if path.name not in beside and path.parent.name != "functions"]
+    elsewhere = {"functions", "serve"}  # jobs that are planned below, and knobs that train nothing
+    files = [path for path in EXAMPLES.glob("*/*.yaml") if path.parent.name not in elsewhere]
+    files = [path for path in files if path.name != "nodes.yaml"]
     jobs = {str(path.relative_to(EXAMPLES)) for path in files}
     more = {"pytorch-digits/job.yaml", "pytorch-char-rnn/job.yaml", "no-tracker/job.yaml"}
     assert jobs == {file for file, *_ in DIGITS} | more
@@ -198,6 +200,13 @@ def test_every_example_that_trains_is_run_here_and_can_be_read_as_it_is():
         job = mlcd.load_job(EXAMPLES / file)
         assert job.on.partition(":")[0] == "local"
         assert job.goal.limited
+
+
+@pytest.mark.parametrize("path", sorted((EXAMPLES / "serve").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_file_of_knobs_can_be_read_and_has_a_price(path: Path):
+    read = load_knobs(path)
+    assert read.table.knobs
+    assert read.table.usd_per_hour
 
 
 @pytest.mark.skipif(find_spec("lithops") is None, reason="no Lithops: pip install 'mlcd[lithops]'")
