@@ -13,6 +13,7 @@ from functools import cached_property
 from urllib.parse import urlsplit
 
 from mlcd.clouds.load.generate import RequestFailed
+from mlcd.core.errors import BackendError
 
 MOST_HEAD_BYTES = 65_536
 MOST_BODY_BYTES = 256 << 20
@@ -132,6 +133,24 @@ class Http:
         if answer.headers.get("connection", "").lower() == "close":
             self._abort()
         return answer
+
+
+def ask_once(server: str, request: Request, timeout_s: float) -> Answer:
+    """The response to one request, whatever its status; BackendError, which names the server, if none comes."""
+
+    async def ask() -> Answer:
+        http = Http(request)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await http.ask()
+        except TimeoutError:
+            raise BackendError(f"{server}: no answer within {timeout_s:g} s") from None
+        except RequestFailed as error:
+            raise BackendError(f"{server}: {error}") from None
+        finally:
+            await http.close()
+
+    return asyncio.run(ask())
 
 
 async def _read_answer(reader: asyncio.StreamReader) -> Answer:

@@ -6,7 +6,6 @@ integers are 0 and 1, which are tokens of any vocabulary.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +18,8 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.clouds.load.generate import RequestFailed, Target
-from mlcd.clouds.load.http import Answer, Http, Request
+from mlcd.clouds.load.generate import Target
+from mlcd.clouds.load.http import Answer, Http, Request, ask_once
 from mlcd.clouds.load.oip_grpc import OverGrpc
 from mlcd.clouds.tensors import BINARY, JSON_LENGTH, Port, Tensors, dtype_of, pack
 from mlcd.core.errors import BackendError, UserError
@@ -94,18 +93,7 @@ class OverHttp:
         return document
 
     def _get(self, path: str) -> Answer:
-        return asyncio.run(self._answer(Http(Request(f"{self.url}{path}"))))
-
-    async def _answer(self, http: Http) -> Answer:
-        try:
-            async with asyncio.timeout(self.timeout_s):
-                return await http.ask()
-        except TimeoutError:
-            raise BackendError(f"{self.url}: no answer within {self.timeout_s:g} s") from None
-        except RequestFailed as error:
-            raise BackendError(f"{self.url}: {error}") from None
-        finally:
-            await http.close()
+        return ask_once(self.url, Request(f"{self.url}{path}"), self.timeout_s)
 
 
 Oip = OverHttp | OverGrpc

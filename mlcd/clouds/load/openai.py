@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from mlcd.clouds.load.generate import MakeTarget, RequestFailed
-from mlcd.clouds.load.http import Answer, Http, Request
+from mlcd.clouds.load.http import Answer, Request, ask_once
 from mlcd.clouds.load.pieces import Pieces, error_text
 from mlcd.clouds.load.prompts import (
     FEWEST_TOKENS,
@@ -184,19 +184,7 @@ class OpenAi:
                 return f"HTTP {answer.status}" + (f": {text}" if text else "")
 
     def _get(self, path: str) -> Answer:
-        async def main() -> Answer:
-            http = Http(Request(f"{self.url}{path}", headers=self._headers))
-            try:
-                async with asyncio.timeout(self.timeout_s):
-                    return await http.ask()
-            except TimeoutError:
-                raise BackendError(f"{self.url}: no answer within {self.timeout_s:g} s") from None
-            except RequestFailed as error:
-                raise BackendError(f"{self.url}: {error}") from None
-            finally:
-                await http.close()
-
-        return asyncio.run(main())
+        return ask_once(self.url, Request(f"{self.url}{path}", headers=self._headers), self.timeout_s)
 
 
 class _Refused(RequestFailed):
