@@ -30,14 +30,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from exhaustive import SEEDS, Study, even_half, part, stored
 from mlcd_fixtures.tiny_llama import tiny_llama
 
+from mlcd.catalog.gpus import known_gpus
 from mlcd.clouds.local.gpus import found_here, short_name
 from mlcd.clouds.places.serve.engines import engine_space
 from mlcd.clouds.serving.trial import Timing
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement
 from mlcd.core.version import VERSION
-from mlcd.planners.serve.llm.architecture import read_architecture
-from mlcd.planners.serve.llm.gpus import known_gpus
+from mlcd.planners.modeling.architecture import read_architecture
 from mlcd.planners.serve.llm.nouns import Engine, LanguageModel, Prompts
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, Knob, KnobTable, ServingTask, served_by

@@ -28,7 +28,7 @@ from mlcd_fixtures.tiny_llama import tiny_llama
 from mlcd.clouds.places.serve.engines import engine_space
 from mlcd.clouds.serving.trial import Timing
 from mlcd.core.job import Goal, Job, Objective, Search
-from mlcd.planners.serve.llm.architecture import read_architecture
+from mlcd.planners.modeling.architecture import read_architecture
 from mlcd.planners.serve.llm.nouns import Engine, LanguageModel, Prompts
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Cap, Counted, Knob, KnobTable, ServingTask

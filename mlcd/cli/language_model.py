@@ -14,10 +14,10 @@ from mlcd.clouds.load.openai import OpenAi
 from mlcd.clouds.local.gpus import found_here
 from mlcd.core.errors import BackendError, UserError
 from mlcd.core.job import Job
+from mlcd.planners.modeling.architecture import Architecture, read_architecture
 from mlcd.planners.serve.form import serving_job
-from mlcd.planners.serve.llm.architecture import read_architecture
 from mlcd.planners.serve.llm.blocks import prompts_of
-from mlcd.planners.serve.llm.nouns import SWEEP, Architecture, Engine, LanguageModel
+from mlcd.planners.serve.llm.nouns import SWEEP, Engine, LanguageModel
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Counted
 from mlcd.planners.serve.space import KnobsFile, endpoint_table

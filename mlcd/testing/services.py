@@ -13,8 +13,9 @@ import numpy as np
 
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.llm.nouns import Architecture, Prompts
+from mlcd.planners.serve.llm.nouns import Prompts
 from mlcd.planners.serve.llm.recording import language_model
 from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
 from mlcd.planners.serve.nouns import Cap, Figure, Knobs, KnobTable, ServerSettings, ServingTask

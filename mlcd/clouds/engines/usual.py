@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
+from mlcd.catalog.gpus import known_gpus
 from mlcd.clouds.local.gpus import Found, short_name
 from mlcd.core.errors import UserError
-from mlcd.planners.serve.llm.gpus import known_gpus
 from mlcd.planners.serve.nouns import Knob, KnobTable
 from mlcd.planners.serve.space import USD_PER_CORE_HOUR, USD_PER_GB_HOUR
 

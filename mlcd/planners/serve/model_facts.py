@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from mlcd.planners.serve.llm.nouns import Architecture, Prompts
+from mlcd.planners.modeling.architecture import Architecture
+from mlcd.planners.serve.llm.nouns import Prompts
 
 
 @dataclass(frozen=True, slots=True)

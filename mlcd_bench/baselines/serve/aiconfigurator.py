@@ -18,9 +18,10 @@ from mlcd.core.errors import UserError
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
+from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.known_models import Cell, Knowledge
 from mlcd.planners.serve.llm.deployment import Deployment, deployment_of
-from mlcd.planners.serve.llm.nouns import Architecture, Prompts
+from mlcd.planners.serve.llm.nouns import Prompts
 from mlcd.planners.serve.nouns import Figure, service_of
 from mlcd_bench.baselines.serve.candidates import over, untried
 from mlcd_bench.baselines.serve.popular import best_then_cheapest

@@ -16,15 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlcd.catalog.gpus import Gpu, gpu_named
 from mlcd.core.configuration import Configuration, Floats, Space
 from mlcd.core.errors import UserError
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
+from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.known_models import Cell, Knowledge
 from mlcd.planners.serve.llm.deployment import Deployment, deployment_of
-from mlcd.planners.serve.llm.gpus import Gpu, gpu_named
-from mlcd.planners.serve.llm.nouns import Architecture, LanguageModel
+from mlcd.planners.serve.llm.nouns import LanguageModel
 from mlcd.planners.serve.llm.weights import kv_bytes, weight_bytes_read
 from mlcd.planners.serve.nouns import QUANTILES, Figure, service_of
 from mlcd.planners.serve.promise import worth

@@ -17,19 +17,20 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from mlcd.catalog.gpus import Gpu, gpu_named
 from mlcd.core.configuration import Configuration, Floats, Space
 from mlcd.core.errors import UserError
 from mlcd.core.history import History
 from mlcd.core.job import Job
+from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.known_models import Knowledge, Same
 from mlcd.planners.serve.llm.deployment import Deployment, deployment, deployment_of
 from mlcd.planners.serve.llm.effects import Rows
-from mlcd.planners.serve.llm.gpus import Gpu, gpu_named
 from mlcd.planners.serve.llm.law import LoadPoint, Terms, terms_of
 from mlcd.planners.serve.llm.learning import DEGREES, LoadTest, learn
 from mlcd.planners.serve.llm.memory import chances_to_fit
-from mlcd.planners.serve.llm.nouns import Architecture, LanguageModel
+from mlcd.planners.serve.llm.nouns import LanguageModel
 from mlcd.planners.serve.llm.prior import (
     Prior,
     SharedEffects,

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlcd.catalog.gpus import Gpu
 from mlcd.core.configuration import Floats
+from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.llm.deployment import Deployment
-from mlcd.planners.serve.llm.gpus import Gpu
-from mlcd.planners.serve.llm.nouns import Architecture, Prompts
+from mlcd.planners.serve.llm.nouns import Prompts
 from mlcd.planners.serve.llm.weights import kv_bytes, weight_parts
 
 TPOT_TERMS = {

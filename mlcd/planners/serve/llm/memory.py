@@ -19,13 +19,13 @@ from math import log
 import numpy as np
 from scipy.special import ndtr
 
+from mlcd.catalog.gpus import Gpu, gpu_named
 from mlcd.core.configuration import Configuration, Floats, Space
 from mlcd.core.errors import UserError
 from mlcd.core.history import History
 from mlcd.core.measurement import Outcome
+from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.llm.deployment import Deployment, deployment_of
-from mlcd.planners.serve.llm.gpus import Gpu, gpu_named
-from mlcd.planners.serve.llm.nouns import Architecture
 from mlcd.planners.serve.llm.weights import expert_parameters, kv_bytes, weight_bytes
 
 UTILISATION = 0.9

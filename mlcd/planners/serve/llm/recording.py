@@ -17,14 +17,14 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from mlcd.catalog.gpus import numbers_of
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError, UnknownName
+from mlcd.planners.modeling.architecture import MXFP4_BITS, Architecture
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel, read_lines
-from mlcd.planners.serve.llm.architecture import MXFP4_BITS
 from mlcd.planners.serve.llm.deployment import SWEEP
-from mlcd.planners.serve.llm.gpus import numbers_of
-from mlcd.planners.serve.llm.nouns import Architecture, Engine, LanguageModel, Prompts
+from mlcd.planners.serve.llm.nouns import Engine, LanguageModel, Prompts
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Counted, Figure, Knob, Knobs, ServerSettings
 

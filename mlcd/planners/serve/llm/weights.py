@@ -7,7 +7,7 @@ counted: NVFP4 has one of 8 bits for each 16 weights, int4 one of 16 bits for ea
 
 from __future__ import annotations
 
-from mlcd.planners.serve.llm.nouns import Architecture
+from mlcd.planners.modeling.architecture import Architecture
 
 BITS = {"fp32": 32.0, "tf32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.0, "fp4": 4.5, "int4": 4.125}
 USUAL = 16.0

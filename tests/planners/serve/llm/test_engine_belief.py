@@ -8,20 +8,21 @@ from functools import cache
 import numpy as np
 import pytest
 
+from mlcd.catalog.gpus import gpu_named
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish
+from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.grey_box import GreyBox, worths_of
 from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge, Same
 from mlcd.planners.serve.llm.belief import USUAL, draw, drawn_times, table_of
 from mlcd.planners.serve.llm.deployment import Deployment
 from mlcd.planners.serve.llm.effects import Rows
-from mlcd.planners.serve.llm.gpus import gpu_named
 from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, LoadPoint, terms_of
 from mlcd.planners.serve.llm.learning import LoadTest, learn
-from mlcd.planners.serve.llm.nouns import Architecture, Engine, LanguageModel, Prompts
+from mlcd.planners.serve.llm.nouns import Engine, LanguageModel, Prompts
 from mlcd.planners.serve.llm.prior import Prior, read_prior, shared_effects, shipped_prior, written_prior
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, Level, Served, ServerSettings, ServingTask

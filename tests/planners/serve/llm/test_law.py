@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcd.catalog.gpus import gpu_named
+from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.llm.deployment import Deployment
-from mlcd.planners.serve.llm.gpus import gpu_named
 from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, LoadPoint, terms_of
-from mlcd.planners.serve.llm.nouns import Architecture, Prompts
+from mlcd.planners.serve.llm.nouns import Prompts
 
 LLAMA_8B = Architecture(8.03, 8.03, 32, 4096, 32, 8, 128, 128256, 131072, 14336, 32, full_layers=32)
 EXPERTS = Architecture(

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcd.catalog.gpus import gpu_named
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.errors import UserError
 from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.llm.deployment import Deployment
-from mlcd.planners.serve.llm.gpus import gpu_named
 from mlcd.planners.serve.llm.memory import chances, chances_to_fit, fits, fitting
-from mlcd.planners.serve.llm.nouns import Architecture
 from mlcd.planners.serve.nouns import ServerSettings
 
 LLAMA_70B = Architecture(70.55, 70.55, 80, 8192, 64, 8, 128, 128_256, 131_072, 28_672, 80, full_layers=80)

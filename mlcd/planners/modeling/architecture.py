@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from mlcd.core.errors import UserError
-from mlcd.planners.serve.llm.nouns import Architecture
 
 FILE = "config.json"
 NAMES = {
@@ -48,6 +47,38 @@ FOUR_BIT_EXPERTS = ("gpt_oss",)
 MXFP4_BITS = 4.25
 UNLIKE = ("block_configs", "hybrid_override_pattern", "layers_block_type")
 """Keys of models whose layers differ in ways that are not counted here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The sizes of a language model, as its `config.json` tells them.
+
+    `params_b`, `active_b`: billions of parameters, and of those that one token passes through. `dense_hidden`: width
+    of a feed-forward layer that is not made of experts; `expert_hidden`: of one expert. `full_layers` keep keys and
+    values of all tokens, the others of the last `window` (0: a constant state, or none). `latent`: numbers that a token
+    and layer keep where attention is latent (DeepSeek's MLA), instead of keys and values. `context`: the most tokens.
+    `expert_bits`: of an expert's weight, where the model is published so whatever the precision (gpt-oss); else 0.
+    """
+
+    params_b: float
+    active_b: float
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+    context: int = 0
+    dense_hidden: int = 0
+    dense_layers: int = 0
+    experts: int = 0
+    experts_per_token: int = 0
+    shared_experts: int = 0
+    expert_hidden: int = 0
+    full_layers: int = 0
+    window: int = 0
+    latent: int = 0
+    expert_bits: float = 0.0
 
 
 def read_architecture(path: Path) -> Architecture:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mlcd.core.errors import UserError
-from mlcd.planners.serve.llm.architecture import architecture_of, read_architecture
+from mlcd.planners.modeling.architecture import architecture_of, read_architecture
 from mlcd.planners.serve.llm.weights import kv_bytes, weight_bytes, weight_bytes_read
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mlcd.catalog.files import known_accelerators
+from mlcd.catalog.gpus import gpu_named, known_gpus
 from mlcd.core.errors import UnknownName
-from mlcd.planners.serve.llm.gpus import gpu_named, known_gpus
 
 TOO_OLD = {"K80"}
 """No engine supports them."""

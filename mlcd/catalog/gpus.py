@@ -77,7 +77,7 @@ def known_gpus() -> dict[str, Gpu]:
     text = (resources.files(__package__) / FILE).read_text(encoding="utf-8")
     columns = ("name", "aliases", *NUMBERS, "source", "date")
     found = {}
-    for line in read_table(text, name=f"mlcd/planners/serve/llm/{FILE}", columns=columns, complain=CatalogError):
+    for line in read_table(text, name=f"mlcd/catalog/{FILE}", columns=columns, complain=CatalogError):
         gpu = Gpu.of(line.text("name"), numbers_of(line))
         line.text("source")  # each needs one
         for name in (gpu.name, *filter(None, line.cells["aliases"].split(","))):
