@@ -39,3 +39,20 @@ class Facts:
     def accumulation(self) -> float:
         """Micro-batches that a rank takes one after the other in each step."""
         return max(1.0, self.global_batch / (self.data_parallel * self.plan.micro_batch))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A training run that somebody made, which priors are learned from.
+
+    `source`: who measured it: the same plan takes other times by other code. `step_s`: of an optimizer step; None where
+    it ran out of memory. Memory in 10^9 bytes, None where nobody says: of the tensors, and what was reserved for them.
+    """
+
+    model: str
+    source: str
+    facts: Facts
+    step_s: float | None
+    out_of_memory: bool
+    allocated_gb: float | None = None
+    reserved_gb: float | None = None
