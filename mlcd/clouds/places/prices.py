@@ -17,6 +17,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.core.market import Market
+from mlcd.core.planner import USUAL
 from mlcd.planners.train.market.expected import with_expectations
 from mlcd.planners.train.space import accelerators_of, spot_of
 
@@ -55,7 +56,7 @@ def with_markets(
     """
     if spot_of(job) is not None:
         return space
-    if job.ask is not None:
+    if job.ask is not None and job.ask.planner != USUAL:
         raise UserError(f"use_spot: any is for `mlcd train`; for `mlcd {job.ask.planner}` say true or false")
     rows = _rows(clouds)
     zones = _zones(job, rows)
