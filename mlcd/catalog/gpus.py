@@ -21,6 +21,8 @@ LINKS = ("nvlink_gb_s", "nvlink_gpus", "pcie_gb_s", "network_gb_s")
 NUMBERS = ("memory_gb", "bandwidth_gb_s", *(f"tflops_{each}" for each in RATES), *LINKS)
 NEEDED = ("memory_gb", "bandwidth_gb_s", "tflops_bf16")
 """What must be more than zero of every GPU."""
+WITHOUT_BF16 = ("K80", "M60", "P4", "P100", "V100", "T4")
+"""GPUs older than Ampere, whose tensor cores, if any, multiply fp16 alone; and their variants, such as V100-PCIE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,12 @@ class Gpu:
         own = {"fp8": self.tflops_fp8, "fp4": self.tflops_fp4, "int8": self.tflops_int8}
         return own.get(precision) or self.tflops_bf16
 
+    def has(self, precision: str) -> bool:
+        """Whether it multiplies in this precision."""
+        if precision == "bf16":
+            return self.name.partition("-")[0] not in WITHOUT_BF16
+        return precision != "fp8" or self.tflops_fp8 > 0
+
     def link_gb_s(self, gpus: float) -> float:
         """One way between two of so many GPUs that work together: NVLink while it joins them all."""
         if gpus <= self.nvlink_gpus and self.nvlink_gb_s:
@@ -63,12 +71,17 @@ class Gpu:
 
 def gpu_named(name: str, own: Mapping[str, Mapping[str, float]] | None = None) -> Gpu:
     """The GPU of that name or alias. `own`: numbers by name that come first, such as those of a recording."""
-    found = known_gpus().get(_plain(name))
+    found = known_gpu(name)
     if own and name in own:
         return Gpu.of(found.name if found else name, own[name])
     if found is None:
         raise UnknownName("GPU", name, [*(own or {}), *dict.fromkeys(gpu.name for gpu in known_gpus().values())])
     return found
+
+
+def known_gpu(name: str) -> Gpu | None:
+    """The GPU of that name or alias; None where the table does not have it."""
+    return known_gpus().get(_plain(name))
 
 
 @cache

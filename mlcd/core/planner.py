@@ -42,7 +42,8 @@ class Planner:
     says in a line why it is not, and `next_step()` what to do with it. `exports`: tools that its decision can be
     written for, besides SkyPilot. `method`: how it searches where nobody says. `goals`: what it can look for, the usual
     one first. `options`: what its command knows besides goal, limits and search. `block`: a `PlannerBlock`, where the
-    job file has a block of its name.
+    job file has a block of its name. `keys`: the `Block` with more keys, where they stand in `mlcd:` itself: those of
+    the usual planner.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Planner:
     goals: tuple[str, ...] = ("fastest", "cheapest")
     options: tuple[Option, ...] = ()
     block: type[Any] | None = None
+    keys: type[Any] | None = None
 
     def next_step(self, run: str, job: Job) -> str:
         """What to do with a decision that MLCD does not run, in a line."""

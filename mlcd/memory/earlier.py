@@ -19,6 +19,7 @@ from mlcd.core.job import Job
 from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods, repeated_launches
 from mlcd.core.ledger import Ledger
 from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.payload import Setting
 from mlcd.memory.models import Identity, ModelShelf, StoredModel
 from mlcd.memory.shelf import Unreadable
 
@@ -28,7 +29,7 @@ MOST_RUNS = 20
 
 def known_from(ledger: Ledger, job: Job, space: Space) -> tuple[Measurement, ...]:
     """One measurement for each configuration of the space that an earlier run of this job has measured."""
-    newest: dict[tuple[str, str, bool, int], Measurement] = {}
+    newest: dict[Machines, Measurement] = {}
     for account in ledger.accounts(job.name, MOST_RUNS):
         if _same(account.job, job):
             too_large = [m for m in account.history.measurements if m.outcome is Outcome.OUT_OF_MEMORY]
@@ -67,10 +68,13 @@ def _same_cloud(one: Job, other: Job) -> bool:
     return one.on != "simulated" or one.search.seed == other.search.seed
 
 
-def _machines(configuration: Configuration) -> tuple[str, str, bool, int]:
-    """What makes the same machines, whatever they cost today."""
+Machines = tuple[str, str, bool, int, Setting | None]
+
+
+def _machines(configuration: Configuration) -> Machines:
+    """What makes the same machines, set alike, whatever they cost today."""
     offer = configuration.offer
-    return offer.cloud, offer.instance_type, offer.spot, configuration.nodes
+    return offer.cloud, offer.instance_type, offer.spot, configuration.nodes, configuration.setting
 
 
 SIMILAR = 1.0

@@ -11,6 +11,7 @@ from mlcd.core.ledger import Account
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.scale.nouns import batch_of
 from mlcd.planners.serve.nouns import ServingTask
+from mlcd.planners.train.plans.told import plan_variables
 from mlcd.reports.words import decision_words
 
 
@@ -39,8 +40,11 @@ def task_of(run: str, account: Account) -> dict[str, Any]:
     if offer.spot:
         resources["use_spot"] = True
     task.pop("num_nodes", None)
+    chosen = plan_variables(account.job, configuration)
     if batch_of(configuration) is not None:  # the tracker hands it to the script
-        task["envs"] = {**(task.get("envs") or {}), "MLCD_BATCH": str(batch_of(configuration))}
+        chosen["MLCD_BATCH"] = str(batch_of(configuration))
+    if chosen:
+        task["envs"] = {**(task.get("envs") or {}), **chosen}
     rest = {key: value for key, value in task.items() if key != "name" and value is not None}
     return {"name": account.job.name, "resources": resources, "num_nodes": configuration.nodes, **rest}
 

@@ -20,6 +20,8 @@ from mlcd.core.ledger import Entry
 from mlcd.core.measurement import Outcome
 from mlcd.planners.jobfile import blocks
 from mlcd.planners.jobfile.read import TASK_KEYS, parse_job
+from mlcd.planners.train import block as train_block
+from mlcd.planners.train import model_keys, plan_keys
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -72,7 +74,8 @@ def test_every_public_name_in_the_python_page_exists():
 
 def test_every_key_of_the_job_file_is_documented():
     page = (REFERENCE / "job-file.md").read_text(encoding="utf-8")
-    models = [thing for thing in vars(blocks).values() if isinstance(thing, type) and issubclass(thing, BaseModel)]
+    things = [thing for module in (blocks, train_block, model_keys, plan_keys) for thing in vars(module).values()]
+    models = [thing for thing in things if isinstance(thing, type) and issubclass(thing, BaseModel)]
     keys = {key for model in models for key in model.model_fields} | set(TASK_KEYS)
     assert {"work", "budget", "nodes", "epochs", "resources"} <= keys
     assert [key for key in sorted(keys) if f"`{key}`" not in page] == []

@@ -16,6 +16,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.market import Market
 from mlcd.core.place import Cloud, unknown_place
+from mlcd.core.planner import USUAL
 from mlcd.core.units import parse_duration
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.capacity import STEP_S
@@ -34,7 +35,7 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
 
 def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s: float = 0.0) -> Cloud:
     """Its speeds and its market, from `start_s` of the trace on, as a cloud."""
-    if job.ask is not None:
+    if job.ask is not None and job.ask.planner != USUAL:
         raise UserError(f"market: is for `mlcd train`; for `mlcd {job.ask.planner}` there is recorded:DIR")
     if spot_of(job):
         raise UserError("use_spot: true: on market: say any, for whichever is better, or false, for on demand alone")

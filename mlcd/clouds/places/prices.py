@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from mlcd.catalog import (
-    CLOUDS,
     OfferRow,
+    clouds_in,
     egress_between_usd_per_gb,
     load_offers,
     load_rows,
@@ -17,6 +17,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.core.market import Market
+from mlcd.core.planner import USUAL
 from mlcd.planners.train.market.expected import with_expectations
 from mlcd.planners.train.space import accelerators_of, spot_of
 
@@ -55,7 +56,7 @@ def with_markets(
     """
     if spot_of(job) is not None:
         return space
-    if job.ask is not None:
+    if job.ask is not None and job.ask.planner != USUAL:
         raise UserError(f"use_spot: any is for `mlcd train`; for `mlcd {job.ask.planner}` say true or false")
     rows = _rows(clouds)
     zones = _zones(job, rows)
@@ -126,6 +127,6 @@ def _rows(clouds: Iterable[str]) -> tuple[OfferRow, ...]:
 def _check_gpus(job: Job) -> None:
     """Say which GPU no catalog has, if that is all the job asks for."""
     names = accelerators_of(job)
-    known = {row.accelerator for row in _rows(CLOUDS)} - {""}
+    known = {row.accelerator for row in _rows(clouds_in(home() / "catalog"))} - {""}
     if names and not {name.lower() for name in names} & {name.lower() for name in known}:
         raise unknown_gpu(names, known)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Communication, Job
 from mlcd.planners.scale.nouns import ScalingTask, batch_of
+from mlcd.planners.train.plans.told import plan_variables
 
 TORCH, JAX, TENSORFLOW, CHIEF, SERVER = range(5)
 """Ports, counted from the first one of a node."""
@@ -80,8 +81,8 @@ def _environment(addresses: Sequence[str], node: int, port: int, devices: int) -
 
 
 def scaling_environment(job: Job, configuration: Configuration) -> dict[str, str]:
-    """The variables that `mlcd_tracker` reads; none for a job that keeps its batch and has no target."""
-    variables = {}
+    """What MLCD chose besides machines: a plan, or a batch; the target. None for a job that has none of these."""
+    variables = plan_variables(job, configuration)
     if job.target is not None:
         variables["MLCD_TARGET"] = f"{'>=' if job.target.at_least else '<='}{job.target.value!r}"
     if batch_of(configuration) is not None:

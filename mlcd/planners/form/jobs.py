@@ -55,7 +55,7 @@ def of_text(kind: str, text: str, words: Mapping[str, Any], name: str = "job.yam
         raise UnknownName("kind of job", str(kind), kinds_of_a_file())
     chosen = parsed(kind, words)
     path = Path(Path(name).name or "job.yaml")
-    return asked_job(kind, replace(parse_job(text, path), folder=""), chosen, path.name)
+    return asked_job(kind, replace(parse_job(text, path, reads_files=False), folder=""), chosen, path.name)
 
 
 def serving(

@@ -13,8 +13,21 @@ from pydantic import BeforeValidator, create_model, model_validator
 from mlcd.core import units
 from mlcd.core.job import CONFIDENCE, Communication, Fingerprint, Goal, Hints, Job, Objective, Search, Target
 from mlcd.core.pattern import compile_pattern
-from mlcd.core.planner import planner_named, planner_names
-from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, PlannerBlock, Seconds, Usd, Whole, Work, one_of, whole
+from mlcd.core.planner import USUAL, planner_named, planner_names
+from mlcd.planners.jobfile.keys import (
+    Count,
+    Gigabytes,
+    Keys,
+    PlannerBlock,
+    Seconds,
+    Size,
+    Usd,
+    Whole,
+    Work,
+    mistake_at,
+    one_of,
+    whole,
+)
 
 DEFAULT = Search()
 PLATFORMS = ("skypilot", "functions")
@@ -91,6 +104,7 @@ class Block(Keys):
     parameters: Count = None
     flops_per_sample: Count = None
     batch: Whole = None
+    sequence: Size = None
     memory: Gigabytes = None
     egress: Annotated[float, BeforeValidator(units.parse_traffic)] = Job.egress_gb
     checkpoints: Annotated[bool, BeforeValidator(units.parse_flag)] = False
@@ -104,6 +118,12 @@ class Block(Keys):
     def _blocks_go_with_the_rest(self) -> Block:
         for block in self.planner_blocks.values():
             block.check(self.work)
+        return self
+
+    @model_validator(mode="after")
+    def _a_sequence_has_a_length(self) -> Block:
+        if self.work.tokens is not None and self.sequence is None:
+            raise mistake_at(("work", "tokens"), "work: of how many tokens is a sample? Say `sequence: 4096`")
         return self
 
     @model_validator(mode="after")
@@ -146,7 +166,7 @@ class Block(Keys):
         blocks = {planner: block.ask(self.work) for planner, block in self.planner_blocks.items()}
         return Job(
             name=name,
-            work_samples=self.work.total,
+            work_samples=self.work.total(self.sequence),
             goal=Goal(self.goal, self.budget, self.deadline, "goal" in self.model_fields_set, self.confidence),
             communication=self.communication,
             hints=Hints(self.parameters, self.flops_per_sample, int(self.batch) if self.batch else None, self.memory),
@@ -167,11 +187,15 @@ class Block(Keys):
 
 
 def block_for(keys: Iterable[str]) -> type[Block]:
-    """The `mlcd:` block of a file that has these keys: with the blocks of the planners that it names."""
-    others = [key for key in keys if key not in Block.model_fields and planner_of_key(key) in planner_names()]
+    """The `mlcd:` block of a file that has these keys: with the blocks of the planners that it names.
+
+    The keys of the usual planner, which a file need not name, stand in the `mlcd:` block itself.
+    """
+    base: type[Block] = planner_named(USUAL).keys or Block
+    others = [key for key in keys if key not in base.model_fields and planner_of_key(key) in planner_names()]
     models = {key: planner_named(planner_of_key(key)).block for key in sorted(others)}
     fields: dict[str, Any] = {key: (model | None, None) for key, model in models.items() if model is not None}
-    return create_model("Block", __base__=Block, **fields) if fields else Block
+    return create_model("Block", __base__=base, **fields) if fields else base
 
 
 def planner_of_key(key: str) -> str:

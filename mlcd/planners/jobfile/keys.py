@@ -8,7 +8,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic_core import InitErrorDetails
 
 from mlcd.core.job import Target
 from mlcd.core.payload import Ask
@@ -35,6 +36,12 @@ def one_of(choices: type[StrEnum]) -> BeforeValidator:
     return BeforeValidator(partial(parse_one_of, known=tuple(choices)))
 
 
+def mistake_at(where: tuple[str | int, ...], what: str) -> ValidationError:
+    """A mistake that is only seen with other keys at hand, with the key that it is about."""
+    details = InitErrorDetails(type="value_error", loc=where, input=None, ctx={"error": ValueError(what)})
+    return ValidationError.from_exception_data("mistake", [details])
+
+
 def listed(written: Any) -> list[Any]:
     """One value, or a list of them, as a list."""
     return written if isinstance(written, list) else [written]
@@ -44,6 +51,7 @@ Usd = Annotated[float | None, read(parse_usd)]
 Seconds = Annotated[float | None, read(parse_duration)]
 Count = Annotated[float | None, read(parse_count)]
 Whole = Annotated[float | None, read(whole)]
+Size = Annotated[int | None, read(lambda written: int(whole(written)))]
 Gigabytes = Annotated[float | None, read(parse_gb)]
 
 
@@ -53,12 +61,17 @@ class Keys(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+WAYS = "`samples: 90M`, or `dataset: 1.28M` and `epochs: 70`, or `tokens: 300M` with `sequence: 4096`"
+"""How work can be told."""
+
+
 class Work(Keys):
     """How much there is to do."""
 
     samples: Count = None
     dataset: Count = None
     epochs: Count = None
+    tokens: Count = None
 
     @model_validator(mode="before")
     @classmethod
@@ -68,17 +81,17 @@ class Work(Keys):
     @model_validator(mode="after")
     def _one_way_to_say_it(self) -> Work:
         both = self.dataset is not None and self.epochs is not None
-        if (self.samples is not None) == (self.dataset is not None or self.epochs is not None) or not (
-            self.samples is not None or both
-        ):
-            raise ValueError("work: say either `samples: 90M`, or `dataset: 1.28M` and `epochs: 70`")
-        if not math.isfinite(self.total):
+        told = (self.samples is not None, self.dataset is not None or self.epochs is not None, self.tokens is not None)
+        if sum(told) != 1 or told[1] != both:
+            raise ValueError(f"work: say either {WAYS}")
+        if not math.isfinite((self.dataset or 0.0) * (self.epochs or 0.0)):
             raise ValueError("work: `dataset` times `epochs` is too large to be meant")
         return self
 
-    @property
-    def total(self) -> float:
-        """In samples."""
+    def total(self, sequence: int | None = None) -> float:
+        """In samples. `sequence`: tokens of one; the last may be filled up."""
+        if self.tokens is not None:
+            return float(math.ceil(self.tokens / (sequence or 1)))
         return self.samples if self.samples is not None else (self.dataset or 0.0) * (self.epochs or 0.0)
 
 

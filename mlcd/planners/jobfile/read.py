@@ -159,8 +159,11 @@ def load_job(path: str | Path) -> Job:
     return parse_job(text, path)
 
 
-def parse_job(text: str, path: Path) -> Job:
-    """The job that a text describes; `path` names it in messages, and relative recordings are beside it."""
+def parse_job(text: str, path: Path, *, reads_files: bool = True) -> Job:
+    """The job that a text describes; `path` names it in messages, and relative recordings are beside it.
+
+    `reads_files`: whether it may name a file of this machine that is read now.
+    """
     written, marks = read_yaml(text, path)
     if not isinstance(written, dict):
         raise JobFileError(f"{path}:1:1: empty, or not a task; start with `name:`, `run:` and `mlcd:`")
@@ -172,8 +175,9 @@ def parse_job(text: str, path: Path) -> Job:
     if not isinstance(written.get("mlcd"), dict):
         raise JobFileError(at(path, marks, ("mlcd",)) + "the `mlcd:` block is missing; it needs at least `work:`")
     task, model = task_of(written, path, marks), block_for(map(str, written["mlcd"]))
+    beside = {"folder": path.parent if reads_files else None, "task": task}
     try:
-        block = model.model_validate(written["mlcd"])
+        block = model.model_validate(written["mlcd"], context=beside)
     except ValidationError as error:
         raise JobFileError(_first_mistake(error, model, path, marks)) from None
     return block.job(str(written.get("name") or path.stem), task, path.parent)

@@ -36,7 +36,11 @@ NAMES = {
     "dense_layers": ("first_k_dense_replace", "moe_layer_start_index"),
 }  # fmt: skip
 """What a size is called in a config, by family."""
-TWO_MATRICES = ("gpt2", "gpt_neox", "gptj", "phi", "falcon", "opt", "bloom", "starcoder2", "mpt", "gpt_bigcode")
+ENCODERS = ("bert", "roberta", "distilbert", "vit", "deit", "dinov2", "clip_vision_model", "siglip_vision_model")
+TWO_MATRICES = (
+    *("gpt2", "gpt_neox", "gptj", "phi", "falcon", "opt", "bloom", "starcoder2", "mpt", "gpt_bigcode"),
+    *ENCODERS,
+)
 """Families whose feed-forward layers have no gate, and whose linear layers have biases."""
 POSITIONS = ("gpt2", "opt", "gpt_bigcode")
 """Families that learn an embedding for each position."""

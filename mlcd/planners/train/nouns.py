@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar
 
@@ -48,12 +49,23 @@ class Precision(StrEnum):
     PURE_FP16 = "pure-fp16"
 
 
+WORDS: Mapping[str, type[StrEnum]] = {
+    "sharding": Sharding,
+    "checkpointing": Checkpointing,
+    "adapter": Adapter,
+    "precision": Precision,
+}
+"""Fields of a plan that are words."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingPlan(Setting):
     """How one training step is laid out over the GPUs. Data parallelism and accumulation follow from the machines.
 
     `micro_batch`: sequences that a data-parallel rank takes at once. `context`, `expert`: GPUs that share a sequence,
-    and the experts. `attention`, `kernels`: by which code, where the script says so.
+    and the experts. `attention`, `kernels`: by which code, where the script says so. `global_batch`: sequences of a
+    step on all ranks, which they have to share equally; 0 where nobody says. `least_ranks`: fewest data-parallel ranks:
+    2 where the plan shards what one rank alone could not, and another plan does the same without.
     """
 
     kind: ClassVar[str] = "train.plan"
@@ -68,16 +80,54 @@ class TrainingPlan(Setting):
     expert: int = 1
     attention: str = "flash"
     kernels: str = ""
+    global_batch: int = 0
+    least_ranks: int = 1
+
+    def having(self, **values: str | int) -> TrainingPlan:
+        """The plan with other values of some fields; words may be plain."""
+        changes = {name: WORDS.get(name, type(value))(value) for name, value in values.items()}
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def words(self, machines: str, nodes: int) -> str:
+        """'2 x p4d.24xlarge, tp 4, pp 2, micro-batch 8, zero3': what is not usual, and the micro-batch."""
+        counts = {"tp": self.tensor, "pp": self.pipeline, "cp": self.context, "ep": self.expert}
+        parts = [f"{name} {count}" for name, count in counts.items() if count > 1]
+        parts.append(f"micro-batch {self.micro_batch}")
+        for value, usual in ((self.sharding, Sharding.NONE), (self.adapter, Adapter.FULL)):
+            parts += [str(value)] if value is not usual else []
+        if self.checkpointing is not Checkpointing.NONE:
+            parts.append(f"{self.checkpointing} checkpointing")
+        parts += [str(self.precision)] if self.precision is not Precision.BF16 else []
+        parts += [f"{self.attention} attention"] if self.attention != "flash" else []
+        parts += [f"{self.kernels} kernels"] if self.kernels else []
+        return ", ".join((machines, *parts))
+
+    def suits(self, nodes: int, offer: Offer) -> bool:
+        """Whether these GPUs can be laid out so, with the global batch shared equally."""
+        ranks = data_parallel(self, nodes, offer)
+        if ranks < self.least_ranks or ranks == 0 or (ranks * self.context) % self.expert:
+            return False
+        if offer.workers % self.tensor and self.tensor % offer.workers:
+            return False  # some groups would be within a node and some across two
+        return self.global_batch % (ranks * self.micro_batch) == 0
 
 
 @dataclass(frozen=True, slots=True)
 class PlanKnob:
-    """One field of a plan that the script accepts, its values, and how it is told: a variable or an argument."""
+    """One field of a plan that the script accepts, its values, and how it is told: a variable or an argument.
+
+    `told`: what each value is called there; nothing where it is called as here.
+    """
 
     field: str
     values: tuple[str | int, ...]
     env: str = ""
     argument: str = ""
+    told: tuple[str, ...] = ()
+
+    def word(self, value: str | int) -> str:
+        """What the script is told of a value."""
+        return self.told[self.values.index(value)] if self.told else str(value)
 
 
 @dataclass(frozen=True)
@@ -86,6 +136,7 @@ class PlannedTraining(Ask):
 
     `sequence`: tokens of one; a sample of the job's work is one sequence. `global_batch`: sequences of one step, which
     stays as it is on any machines. `knobs`: what of the plan may vary; the rest is `fixed`. `lora_rank`: of adapters.
+    `across_nodes`: tensor parallelism may reach beyond a node.
     """
 
     kind: ClassVar[str] = "train.planned"
@@ -95,6 +146,7 @@ class PlannedTraining(Ask):
     knobs: tuple[PlanKnob, ...] = ()
     fixed: TrainingPlan = field(default_factory=TrainingPlan)
     lora_rank: int = 16
+    across_nodes: bool = False
 
 
 def planned_training(job: Job) -> PlannedTraining | None:
@@ -111,3 +163,9 @@ def data_parallel(plan: TrainingPlan, nodes: int, offer: Offer) -> int:
     """How many ranks take different sequences; 0 where the plan does not divide the GPUs."""
     gpus, together = nodes * offer.workers, plan.tensor * plan.pipeline * plan.context
     return gpus // together if gpus % together == 0 else 0
+
+
+def accumulation(plan: TrainingPlan, nodes: int, offer: Offer) -> int:
+    """How many micro-batches a rank takes one after the other in each step, so that the global batch stays."""
+    ranks = data_parallel(plan, nodes, offer)
+    return plan.global_batch // (ranks * plan.micro_batch) if ranks else 0

@@ -14,12 +14,13 @@ from mlcd.core.backend import Provenance
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
-from mlcd.core.errors import UnknownName
+from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.history import History
 from mlcd.core.job import Job, Search
 from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.options import new_job
+from mlcd.core.place import Cloud
 from mlcd.core.planner import Planner
 from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Strategy
@@ -28,6 +29,9 @@ from mlcd.memory.earlier import Kinship, known_from, nearest_models, seen_before
 from mlcd.memory.models import ModelShelf, learned_models
 from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.ready import check_goal, with_usual_place
+from mlcd.planners.train.block import TrainBlock
+from mlcd.planners.train.nouns import planned_training
+from mlcd.planners.train.plans.space import plan_space
 from mlcd.planners.train.space import spot_of
 
 if TYPE_CHECKING:
@@ -40,6 +44,8 @@ def _net_value(search: Search) -> Strategy:
     return NetValue(search.seed, search.early_look, search.parallel)
 
 
+OF_MACHINES = ("recorded", "market")
+"""Places whose rates are those of machines alone."""
 METHODS: Plugins[Callable[[Search], Strategy]] = Plugins("mlcd.methods", "train", {"net-value": _net_value})
 """How to make each method from what the job says of the search."""
 
@@ -54,7 +60,7 @@ def method(search: Search) -> Strategy:
 def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: ModelShelf) -> tuple[Measurement, ...]:
     """What is known, and what the model of an earlier `mlcd scale` adds: where to look, and no certificate."""
     batch, (nearest, _) = job.hints.global_batch, nearest_models(job, space, shelf)
-    if batch is None or nearest is None or nearest.kinship is not Kinship.SAME:
+    if planned_training(job) or batch is None or nearest is None or nearest.kinship is not Kinship.SAME:
         return tuple(known)
     from mlcd.planners.modeling.performance import read_performance_model
 
@@ -72,16 +78,24 @@ class Train(Planner):
     """Instance type x number of nodes, for a job that keeps them to its end."""
 
     name = "train"
+    keys = TrainBlock
 
     def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
         """The job of a file, whatever it says to other planners: it is done once all its work is."""
-        return replace(new_job(job, chosen), target=None).asking(None)
+        return replace(new_job(job, chosen), target=None).asking(job.blocks.get(self.name) or planned_training(job))
 
     def ready(self, job: Job, database: Database) -> Job:
         """With a method and a goal that training has, at a place that can be found again."""
         self.explore(job)
         check_goal(job)
+        if planned_training(job) is not None and job.on.partition(":")[0] in OF_MACHINES:
+            raise UserError("a recording knows machines and no plans; leave `plan:` out, or use --on simulated")
         return with_usual_place(job)
+
+    def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
+        """A cloud, with the plans that its machines may train by."""
+        place, asked = super().place(job, elapsed_s, started_at), planned_training(job)
+        return place if asked is None else replace(place, space=plan_space(place.space, asked))
 
     def probe_limit_usd(self, job: Job, space: Space) -> float | None:
         """A share of the budget, or of the cheapest expected finish."""

@@ -1,0 +1,128 @@
+"""What a job file says to `mlcd train` besides what all jobs say: the model, its global batch, and the plan.
+
+These keys stand in `mlcd:` itself: a file that names no planner is for this one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationInfo, model_validator
+
+from mlcd.core.job import Hints, Job
+from mlcd.planners.jobfile.blocks import Block
+from mlcd.planners.jobfile.keys import Size, mistake_at
+from mlcd.planners.train.model_keys import ModelKeys
+from mlcd.planners.train.nouns import Adapter, PlannedTraining
+from mlcd.planners.train.plan_keys import PlanKeys
+from mlcd.planners.train.plans.facts import flops_of_sequence
+from mlcd.planners.train.plans.space import possible_plans, why_not
+from mlcd.planners.train.plans.told import ARGUMENTS
+
+SIMPLE = re.compile(r"[^|;&<>()#\n\\]+|(?:[^|;&<>()#\n\\]|\\\n)+", re.DOTALL)
+"""One command, on one line or on several that end in a backslash: arguments can be written behind it."""
+
+
+class TrainBlock(Block):
+    """The `mlcd:` block, with what is particular to training by a plan."""
+
+    model: ModelKeys | None = None
+    global_batch: Size = None
+    plan: PlanKeys | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _work_has_a_unit(cls, written: Any) -> Any:
+        work = written.get("work") if isinstance(written, dict) else None
+        if isinstance(written, dict) and written.get("model") and isinstance(work, str | int | float):
+            ways = f"`work: {{tokens: {work}}}`, or `{{samples: {work}}}` if sequences are meant"
+            raise mistake_at(("work",), f"work '{work}': tokens or sequences? Say {ways}")
+        return written
+
+    @model_validator(mode="after")
+    def _a_plan_goes_with_its_model(self, info: ValidationInfo) -> TrainBlock:
+        if self.global_batch and self.batch and self.global_batch != self.batch:
+            both = f"batch {self.batch:.0f} and global_batch {self.global_batch} are the same thing"
+            raise mistake_at(("global_batch",), f"{both}: leave one out")
+        if self.plan is None:
+            return self
+        for name, example in (("model", "{config: config.json}"), ("global_batch", "256"), ("sequence", "4096")):
+            if getattr(self, name) is None:
+                raise mistake_at(("plan",), f"plan: `{name}` is missing beside it; say `{name}: {example}`")
+        task = (info.context or {}).get("task") or {}
+        self.plan.check_task(task)
+        self._check_values()
+        if any(block.argument for block in self.plan.blocks.values()) and _with_arguments(task) is None:
+            how = f"`run` is more than one command; write ${ARGUMENTS} where the arguments belong"
+            raise mistake_at(("plan",), f"plan: {how}, as in `torchrun train.py ${ARGUMENTS}`")
+        return self
+
+    def _check_values(self) -> None:
+        """Each knob has a value that goes with the model, and some plan has them all."""
+        asked = self.asked
+        if asked is None or self.plan is None:
+            return
+        alone = replace(asked.fixed, micro_batch=1, tensor=1, pipeline=1, context=1, expert=1)
+        for field, block in self.plan.blocks.items():
+            reasons = [why_not(alone.having(**{field: value}), asked) for value in block.values]
+            if None not in reasons:
+                smaller = range(max(map(int, block.values)), 0, -1)  # a word goes with every model: these are counts
+                fits = next(n for n in smaller if why_not(alone.having(**{field: n}), asked) is None)
+                raise mistake_at(("plan", field), f"{reasons[0]}; one that does: {fits}")
+        if not possible_plans(asked):
+            raise mistake_at(("plan",), "plan: no combination of these values goes with the model and its batch")
+
+    @property
+    def asked(self) -> PlannedTraining | None:
+        """What is asked of the planner; None without a plan: then nobody knows how a step is laid out."""
+        plan, model = self.plan, self.model
+        if plan is None or model is None or self.sequence is None or self.global_batch is None:
+            return None
+        told = tuple(knob for knob in plan.knobs if len(knob.values) > 1 or knob.env or knob.argument)
+        return PlannedTraining(
+            model.architecture,
+            self.sequence,
+            self.global_batch,
+            told,
+            replace(plan.fixed, global_batch=self.global_batch),
+            (plan.adapter.rank if plan.adapter else None) or PlannedTraining.lora_rank,
+            plan.tensor.across_nodes if plan.tensor else False,
+        )
+
+    def job(self, name: str, task: Mapping[str, Any], folder: Path) -> Job:
+        """The job, with what follows from its model where the file does not say it."""
+        job = super().job(name, task, folder)
+        job = replace(job, hints=self._hints(job.hints))
+        asked = self.asked
+        if asked is None:
+            return job
+        if any(knob.argument for knob in asked.knobs):
+            job = replace(job, task={**task, "run": _with_arguments(task)})
+        return replace(job, ask=job.ask or asked, blocks={**job.blocks, asked.planner: asked})
+
+    def _hints(self, said: Hints) -> Hints:
+        batch = said.global_batch or self.global_batch
+        if self.model is None:
+            return replace(said, global_batch=batch)
+        model = self.model.architecture
+        adapter = self.plan.adapter.values[0] if self.plan and self.plan.adapter else Adapter.FULL
+        flops = flops_of_sequence(model, self.sequence, Adapter(adapter)) if self.sequence else None
+        return replace(
+            said,
+            parameters=said.parameters or model.params_b * 1e9,
+            flops_per_sample=said.flops_per_sample or flops,
+            global_batch=batch,
+        )
+
+
+def _with_arguments(task: Mapping[str, Any]) -> str | None:
+    """The command with a place for the arguments; None where nobody can tell where that is."""
+    run = str(task.get("run") or "")
+    if ARGUMENTS in run:
+        return run
+    command = run.strip()
+    return f"{command} ${ARGUMENTS}\n" if SIMPLE.fullmatch(command) else None

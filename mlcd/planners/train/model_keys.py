@@ -1,0 +1,102 @@
+"""What a job file says under `model:`: a Hugging Face config, or the sizes themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema, model_validator
+
+from mlcd.core.errors import UserError
+from mlcd.core.units import format_count, parse_flag
+from mlcd.planners.jobfile.keys import Count, Keys, Size
+from mlcd.planners.modeling.architecture import Architecture, architecture_of, read_architecture
+
+NEEDED = ("layers", "hidden", "heads")
+"""Sizes without which nothing can be computed."""
+NAMES = {
+    "layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads", "head_dim": "head_dim", "vocab": "vocab_size", "ffn": "intermediate_size",
+    "experts": "num_experts", "experts_per_token": "num_experts_per_tok", "expert_hidden": "moe_intermediate_size",
+}  # fmt: skip
+"""Our keys, as a Hugging Face config has them."""
+ALIKE = 1.5
+"""How far the stated parameters may be from those that the sizes make: norms, biases and heads are not all known."""
+
+
+def _config(written: Any, info: ValidationInfo) -> Architecture:
+    """From a file beside the job file, or a folder with one, or what is in such a file."""
+    folder: Path | None = (info.context or {}).get("folder")
+    try:
+        if isinstance(written, dict):
+            return architecture_of(_with_vocab(written), "config")
+        if not isinstance(written, str) or not written:
+            raise ValueError(f"'{written}': expected the path of a config.json")
+        if folder is None:
+            raise ValueError(
+                f"'{written}': a service reads no file of yours; write the sizes: layers, hidden, heads ..."
+            )
+        return read_architecture(folder / Path(written).expanduser())
+    except UserError as error:
+        raise ValueError(str(error)) from None
+
+
+def _with_vocab(config: dict[str, Any]) -> dict[str, Any]:
+    return config if "image_size" not in config else {"vocab_size": 0, **config}
+
+
+class ModelKeys(Keys):
+    """The model that is trained. `encoder`: it has no vocabulary and makes no text, as a vision transformer."""
+
+    config: Annotated[Architecture | None, BeforeValidator(_config), WithJsonSchema({"type": ["string", "object"]})] = (
+        None
+    )
+    params: Count = None
+    layers: Size = None
+    hidden: Size = None
+    heads: Size = None
+    kv_heads: Size = None
+    head_dim: Size = None
+    vocab: Size = None
+    ffn: Size = None
+    experts: Size = None
+    experts_per_token: Size = None
+    expert_hidden: Size = None
+    tied: Annotated[bool, BeforeValidator(parse_flag)] = False
+    encoder: Annotated[bool, BeforeValidator(parse_flag)] = False
+
+    @model_validator(mode="after")
+    def _the_sizes_are_told_once(self) -> ModelKeys:
+        if self.config is not None:
+            if more := sorted(self.model_fields_set - {"config"}):
+                raise ValueError(f"model: `config` tells all sizes; leave out `{more[0]}`")
+            return self
+        missing = [name for name in (*NEEDED, *(() if self.encoder else ("vocab",))) if getattr(self, name) is None]
+        if missing:
+            ways = "say `config: config.json`, or `layers`, `hidden`, `heads` and `vocab`"
+            raise ValueError(f"model: `{missing[0]}` is missing; {ways}")
+        if self.head_dim is None and (self.hidden or 0) % (self.heads or 1):
+            raise ValueError(f"model: heads {self.heads} does not divide hidden {self.hidden}; correct one")
+        counted = self._counted.params_b * 1e9
+        if self.params is not None and not counted / ALIKE <= self.params <= counted * ALIKE:
+            makes = f"its sizes make {format_count(counted)}; correct them, or leave `params` out"
+            raise ValueError(f"model: params {format_count(self.params)}, but {makes}")
+        return self
+
+    @property
+    def architecture(self) -> Architecture:
+        """The sizes, with the parameters as they were stated or else counted."""
+        if self.config is not None:
+            return self.config
+        counted = self._counted
+        factor = 1.0 if self.params is None else self.params / (counted.params_b * 1e9)
+        return replace(counted, params_b=counted.params_b * factor, active_b=counted.active_b * factor)
+
+    @property
+    def _counted(self) -> Architecture:
+        config = {name: value for key, name in NAMES.items() if (value := getattr(self, key)) is not None}
+        kind = "vit" if self.encoder else ""
+        return architecture_of(
+            {"vocab_size": 0, "model_type": kind, "tie_word_embeddings": self.tied, **config}, "model"
+        )

@@ -1,0 +1,176 @@
+"""What a job file says under `plan:`: what of a training plan the script accepts, and how it is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, model_validator
+
+from mlcd.core.units import parse_batches, parse_flag, parse_one_of
+from mlcd.planners.jobfile.keys import Keys, Size, listed, mistake_at, read
+from mlcd.planners.train.nouns import Adapter, Checkpointing, PlanKnob, Precision, Sharding, TrainingPlan
+from mlcd.planners.train.plans.told import OWN
+
+DEFAULT = TrainingPlan()
+
+
+def _name(written: Any) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w*", str(written)):
+        raise ValueError(f"'{written}': expected the name of a variable, such as TP")
+    return str(written)
+
+
+def _argument(written: Any) -> str:
+    if not re.fullmatch(r"-[\w.+/-]+=?|[\w.+/-]+=", str(written)):
+        raise ValueError(f"'{written}': expected an argument, such as --micro-batch or train.micro_batch=")
+    return str(written)
+
+
+def _word(written: Any) -> str:
+    """What the script is told: one plain word, also one that YAML takes for something else."""
+    text = str(written).lower() if isinstance(written, bool) else str(written)
+    if not re.fullmatch(r"[\w.+/:@%,-]+", text):
+        raise ValueError(f"'{written}': expected one word for the script, without blanks or quotes")
+    return text
+
+
+def _counts(written: Any) -> tuple[int, ...]:
+    """8; [1, 2, 4]; 1..16, which is doubled."""
+    return tuple(dict.fromkeys(count for each in listed(written) for count in parse_batches(each)))
+
+
+def _words(kind: type[StrEnum]) -> Callable[[Any], tuple[str, ...]]:
+    return lambda written: tuple(dict.fromkeys(kind(parse_one_of(each, kind)) for each in listed(written)))
+
+
+Counts = Annotated[tuple[int, ...], BeforeValidator(_counts)]
+
+
+class KnobKeys(Keys):
+    """One field of a plan: its values, and the variable or the argument by which the script is told."""
+
+    default: ClassVar[int | str] = 1
+    env: Annotated[str | None, read(_name)] = None
+    argument: Annotated[str | None, read(_argument)] = None
+    told: tuple[Annotated[str, BeforeValidator(_word)], ...] = ()
+    values: tuple[int | str, ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _values_alone(cls, written: Any) -> Any:
+        """Values without a block; and values by name, each with the script's own word for it."""
+        block = dict(written) if isinstance(written, dict) else {"values": written}
+        if isinstance(values := block.get("values"), dict):
+            block |= {"values": list(values), "told": list(values.values())}
+        return block
+
+    @model_validator(mode="after")
+    def _there_are_some(self) -> KnobKeys:
+        if not self.values:
+            raise ValueError("values: name at least one")
+        if self.env and self.argument:
+            raise ValueError("tell the script by a variable (`env`) or by an argument (`argument`), not by both")
+        return self
+
+    def knob(self, field: str) -> PlanKnob:
+        """As the rest of MLCD knows it."""
+        values = tuple(value if isinstance(value, int) else str(value) for value in self.values)
+        return PlanKnob(field, values, self.env or "", self.argument or "", self.told)
+
+
+class CountKnob(KnobKeys):
+    """A number of GPUs, or of sequences."""
+
+    values: Counts
+
+
+class TensorKnob(CountKnob):
+    """GPUs that share a layer; within a node, unless it says otherwise."""
+
+    across_nodes: Annotated[bool, BeforeValidator(parse_flag)] = False
+
+
+class ShardingKnob(KnobKeys):
+    """What data-parallel ranks keep a part of."""
+
+    values: Annotated[tuple[Sharding, ...], BeforeValidator(_words(Sharding))]
+
+
+class CheckpointingKnob(KnobKeys):
+    """What is computed again."""
+
+    values: Annotated[tuple[Checkpointing, ...], BeforeValidator(_words(Checkpointing))]
+
+
+class PrecisionKnob(KnobKeys):
+    """What is multiplied."""
+
+    values: Annotated[tuple[Precision, ...], BeforeValidator(_words(Precision))]
+
+
+class AdapterKnob(KnobKeys):
+    """What is trained. `rank`: of the adapter."""
+
+    values: Annotated[tuple[Adapter, ...], BeforeValidator(_words(Adapter))]
+    rank: Size = None
+
+    @model_validator(mode="after")
+    def _they_train_the_same(self) -> AdapterKnob:
+        if Adapter.FULL in self.values and len(self.values) > 1:
+            raise ValueError("values: all weights (full) and an adapter train different models; name one of them")
+        if Adapter.FULL in self.values and self.rank is not None:
+            raise ValueError("rank: full trains all weights and has no adapter; leave it out, or name lora")
+        return self
+
+
+class PlanKeys(Keys):
+    """What the script accepts. What is not here is as usual: no parallelism but data, no sharding, all weights, bf16."""
+
+    micro_batch: CountKnob
+    tensor: TensorKnob | None = None
+    pipeline: CountKnob | None = None
+    context: CountKnob | None = None
+    expert: CountKnob | None = None
+    sharding: ShardingKnob | None = None
+    checkpointing: CheckpointingKnob | None = None
+    adapter: AdapterKnob | None = None
+    precision: PrecisionKnob | None = None
+
+    @property
+    def knobs(self) -> tuple[PlanKnob, ...]:
+        """In the order of a plan."""
+        return tuple(block.knob(field) for field, block in self.blocks.items())
+
+    @property
+    def blocks(self) -> dict[str, KnobKeys]:
+        """What the file has, by field."""
+        written = {field: getattr(self, field) for field in TrainingPlan.__dataclass_fields__ if field in OWN}
+        return {field: block for field, block in written.items() if block is not None}
+
+    def check_task(self, task: Mapping[str, Any]) -> None:
+        """What does not go together with the variables and the command of the task."""
+        used: dict[str, str] = {}
+        envs = task.get("envs") if isinstance(task.get("envs"), dict) else {}
+        for field, block in self.blocks.items():
+            at, told = ("plan", field), block.env or block.argument
+            if len(block.values) > 1 and not told:
+                way = f"`{field}: {{env: {OWN[field]}, values: [{', '.join(map(str, block.values))}]}}`"
+                raise mistake_at(at, f"{field}: how is the script told which one? Such as {way}")
+            if told in used:
+                raise mistake_at((*at, "env"), f"{field}: '{told}' tells {used[told]} already; name another")
+            if told:
+                used[told] = field
+            if block.env and block.env in (envs or {}):
+                raise mistake_at((*at, "env"), f"{field}: {block.env} stands in `envs:`, too; take it out there")
+            if block.env and block.env.startswith("MLCD_") and block.env != OWN[field]:
+                raise mistake_at(
+                    (*at, "env"), f"{field}: MLCD tells this by {OWN[field]}; name that, or one of your own"
+                )
+
+    @property
+    def fixed(self) -> TrainingPlan:
+        """The first value of each."""
+        return DEFAULT.having(**{field: block.values[0] for field, block in self.blocks.items()})

@@ -1,0 +1,103 @@
+"""Every plan that a job's script accepts, on every machine where it can be: types x node counts x plans.
+
+What cannot be is not in the space: heads that tensor parallelism does not divide, layers that no pipeline divides, a
+precision that the GPU does not have, tensor parallelism beyond a node unless the job says so, a global batch that the
+ranks cannot share equally, and a sharded plan on one rank where another plan does the same without sharding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.errors import UserError
+from mlcd.core.units import counted
+from mlcd.planners.modeling.architecture import Architecture
+from mlcd.planners.train.nouns import PlannedTraining, Sharding, TrainingPlan
+from mlcd.planners.train.plans.facts import gpu_of
+
+
+def plan_space(space: Space, asked: PlannedTraining) -> Space:
+    """A cloud's machines with the plans that suit them. Nodes without GPUs are left out where there are others."""
+    offers = [choice for choice in space.choices if choice.offer.accelerators] or space.choices
+    plans = possible_plans(asked)
+    suited: dict[tuple[int, tuple[int, ...]], tuple[tuple[int, ...], tuple[TrainingPlan, ...]]] = {}
+    choices = []
+    for choice in offers:
+        same = choice.offer.workers, choice.nodes
+        if same not in suited:  # what suits depends on nothing else of an offer, but for its precisions
+            suited[same] = _that_suit(choice, plans, asked)
+        nodes, settings = suited[same]
+        gpu = gpu_of(choice.offer)
+        settings = tuple(plan for plan in settings if gpu.has(plan.precision.removeprefix("pure-")))
+        choices.append(replace(choice, nodes=nodes, settings=settings))
+    possible = tuple(choice for choice in choices if choice.nodes and choice.settings)
+    if not possible:
+        raise UserError(_why_none(offers, plans, asked))
+    return replace(space, choices=possible)
+
+
+def possible_plans(asked: PlannedTraining) -> tuple[TrainingPlan, ...]:
+    """Every combination of the knobs' values that the model allows, on whatever machines."""
+    return tuple(plan for plan in _all_plans(asked) if why_not(plan, asked) is None)
+
+
+def _all_plans(asked: PlannedTraining) -> Iterator[TrainingPlan]:
+    sharding = next((knob.values for knob in asked.knobs if knob.field == "sharding"), ())
+    for values in product(*(knob.values for knob in asked.knobs)):
+        fields = (knob.field for knob in asked.knobs)
+        chosen = asked.fixed.having(**dict(zip(fields, values, strict=True)))
+        plan = replace(chosen, global_batch=asked.global_batch)
+        alike = plan.sharding is not Sharding.NONE and Sharding.NONE in sharding
+        yield replace(plan, least_ranks=2) if alike else plan
+
+
+def why_not(plan: TrainingPlan, asked: PlannedTraining) -> str | None:
+    """What of the model does not go with a plan, in words; None if all does."""
+    model = asked.architecture
+    by_heads = model.heads % plan.tensor or (model.kv_heads > 1 and model.kv_heads % plan.tensor)
+    reasons = {
+        f"tensor {plan.tensor} does not divide the {_heads(model)}": by_heads,
+        f"pipeline {plan.pipeline} does not divide the {model.layers} layers": model.layers % plan.pipeline,
+        f"context {plan.context} does not divide the sequence of {asked.sequence}": asked.sequence % plan.context,
+        f"expert {plan.expert} does not divide the {counted(model.experts, 'expert')}": model.experts % plan.expert
+        or (plan.expert > 1 and not model.experts),
+        f"micro_batch {plan.micro_batch} does not divide the global batch of {asked.global_batch}": asked.global_batch
+        % plan.micro_batch,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _heads(model: Architecture) -> str:
+    shared = f" and {model.kv_heads} key-value heads" if model.kv_heads != model.heads else ""
+    return f"{model.heads} heads{shared}"
+
+
+def _that_suit(
+    choice: Choice, plans: Iterable[TrainingPlan], asked: PlannedTraining
+) -> tuple[tuple[int, ...], tuple[TrainingPlan, ...]]:
+    """The node counts and the plans of which each goes with some of the others."""
+    within = [plan for plan in plans if plan.tensor <= choice.offer.workers or asked.across_nodes]
+    nodes = tuple(n for n in choice.nodes if any(plan.suits(n, choice.offer) for plan in within))
+    return nodes, tuple(plan for plan in within if any(plan.suits(n, choice.offer) for n in nodes))
+
+
+def _why_none(choices: Iterable[Choice], plans: tuple[TrainingPlan, ...], asked: PlannedTraining) -> str:
+    if not plans:
+        return f"plan: {next(why for plan in _all_plans(asked) if (why := why_not(plan, asked)) is not None)}"
+    offers = [choice.offer for choice in choices]
+    if not any(_has(offer, plan) for offer in offers for plan in plans):
+        return f"plan: no GPU here has {plans[0].precision}; name other types: mlcd offers"
+    least = min(plan.tensor for plan in plans)
+    if all(offer.workers < least for offer in offers) and not asked.across_nodes:
+        most = max(offer.workers for offer in offers)
+        return f"plan: tensor {least}: no node here has more than {counted(most, 'GPU')}; or say `across_nodes: true`"
+    counts = sorted({n * choice.offer.workers for choice in choices for n in choice.nodes})
+    shared = f"a global batch of {asked.global_batch} in micro-batches of {min(plan.micro_batch for plan in plans)}"
+    return f"plan: {shared} cannot be shared equally by any of {counts[0]} to {counts[-1]} GPUs; change global_batch"
+
+
+def _has(offer: Offer, plan: TrainingPlan) -> bool:
+    return gpu_of(offer).has(plan.precision.removeprefix("pure-"))

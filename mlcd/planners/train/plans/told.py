@@ -1,0 +1,48 @@
+"""What a launch is told of its plan: variables of MLCD's own, and those and the arguments that the job names.
+
+`run` has the arguments where it says $MLCD_ARGUMENTS.
+"""
+
+from __future__ import annotations
+
+from mlcd.core.configuration import Configuration
+from mlcd.core.job import Job
+from mlcd.planners.train.nouns import Adapter, accumulation, data_parallel, plan_of, planned_training
+
+OWN = {
+    "tensor": "MLCD_TENSOR",
+    "pipeline": "MLCD_PIPELINE",
+    "micro_batch": "MLCD_MICRO_BATCH",
+    "sharding": "MLCD_SHARDING",
+    "checkpointing": "MLCD_CHECKPOINTING",
+    "adapter": "MLCD_ADAPTER",
+    "precision": "MLCD_PRECISION",
+    "context": "MLCD_CONTEXT",
+    "expert": "MLCD_EXPERT",
+}
+"""The variable that always tells a field of a plan."""
+ARGUMENTS = "MLCD_ARGUMENTS"
+
+
+def plan_variables(job: Job, configuration: Configuration) -> dict[str, str]:
+    """The variables of a launch by a plan, whose data parallelism and accumulation keep the global batch."""
+    plan, asked = plan_of(configuration), planned_training(job)
+    if plan is None or asked is None:
+        return {}
+    variables = {name: str(getattr(plan, field)) for field, name in OWN.items()}
+    variables |= {
+        "MLCD_DATA_PARALLEL": str(data_parallel(plan, configuration.nodes, configuration.offer)),
+        "MLCD_ACCUMULATION": str(accumulation(plan, configuration.nodes, configuration.offer)),
+        "MLCD_GLOBAL_BATCH": str(asked.global_batch),
+        "MLCD_SEQUENCE": str(asked.sequence),
+    }
+    if plan.adapter is not Adapter.FULL:
+        variables["MLCD_LORA_RANK"] = str(asked.lora_rank)
+    arguments = []
+    for knob in asked.knobs:
+        word = knob.word(getattr(plan, knob.field))
+        if knob.env:
+            variables[knob.env] = word
+        elif knob.argument:
+            arguments.append(f"{knob.argument}{word}" if knob.argument.endswith("=") else f"{knob.argument} {word}")
+    return {**variables, ARGUMENTS: " ".join(arguments)}
