@@ -22,7 +22,7 @@ demo: .venv/installed
 	MLCD_HOME=.mlcd $(BIN)/mlcd report last --to report.html
 
 test: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed \
-  .venv-mlserver/installed-with-onnx .venv-vllm/installed box-for-root
+  .venv-mlserver/installed-with-onnx box-for-root
 	$(MAKE) --no-print-directory check
 
 quick: .venv/installed-dev

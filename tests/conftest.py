@@ -68,7 +68,6 @@ LONGEST = (
     "test_scale_promises.py",
     "test_going_on.py",
     "test_paper.py",
-    "test_engines_vllm.py",
 )
 """Files that take 20 seconds and more, the longest first."""
 FOR_THE_NIGHT = re.compile(r"^pytestmark = .*\bnight\b", re.MULTILINE)

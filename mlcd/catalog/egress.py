@@ -9,9 +9,12 @@ PRICES = ("usd_per_gb", "price_date")
 
 
 def egress_usd_per_gb(cloud: str, region: str) -> float:
-    """Of what leaves a region, to wherever that is dearest: `egress.csv`; `*` is any other region."""
+    """Of what leaves a region, to wherever that is dearest: `egress.csv`; `*` is any other region.
+
+    A cloud whose prices are not known counts as the dearest of all.
+    """
     prices = _dearest()
-    return prices.get((cloud, region)) or prices[cloud, "*"]
+    return prices.get((cloud, region)) or prices.get((cloud, "*")) or max(prices.values())
 
 
 @cache
@@ -26,7 +29,7 @@ def egress_between_usd_per_gb(cloud: str, origin: str, target: str) -> float:
         ends = (line.text("from"), origin), (line.text("to"), target)
         if line.text("cloud") == cloud and all(_is_one_of(region, patterns) for patterns, region in ends):
             return line.number("usd_per_gb", above_zero=True)
-    raise KeyError(cloud)  # every cloud has a last line for any two regions
+    return max(_dearest().values())  # every cloud of the package has a last line for any two regions
 
 
 def _is_one_of(region: str, patterns: str) -> bool:

@@ -19,10 +19,13 @@ from mlcd.core.configuration import Offer
 from mlcd.core.csv_table import Line, read_table
 from mlcd.core.errors import CatalogError, UnknownName, UserError
 
-MINIMUM_BILLED_S = {"aws": 60.0, "gcp": 60.0, "azure": 60.0}
-"""By cloud, the minimum billed seconds of a machine."""
-CLOUDS = tuple(MINIMUM_BILLED_S)
+CLOUDS = ("aws", "gcp", "azure")
 """The clouds that have a packaged catalog."""
+OTHER_CLOUDS = ("lambda", "runpod", "nebius", "fluidstack", "hyperbolic", "vast", "paperspace", "do", "oci", "verda")
+"""Those that SkyPilot rents from, too, and whose prices can be taken from its catalog."""
+MINIMUM_BILLED_S = dict.fromkeys((*CLOUDS, "lambda", "runpod", "nebius"), 60.0)
+"""By cloud, the minimum billed seconds of a machine. A cloud that is not here counts as billed by the hour."""
+BY_THE_HOUR_S = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class OfferRow:
             raise CatalogError(f"{self.cloud} {self.instance_type}: no spot price is known; use it on demand")
         shared = {each.name: getattr(self, each.name) for each in fields(Offer) if hasattr(self, each.name)}
         own = {"usd_per_hour": usd_per_hour, "spot": spot, "zone": zone}
-        own["minimum_billed_s"] = MINIMUM_BILLED_S[self.cloud]
+        own["minimum_billed_s"] = MINIMUM_BILLED_S.get(self.cloud, BY_THE_HOUR_S)
         return Offer(**{**shared, **own})
 
 
@@ -72,12 +75,17 @@ NEEDED = COLUMNS[:-1]
 """Those that a file must have: spot prices by zone came later."""
 
 
+def clouds_in(directory: Path | None) -> tuple[str, ...]:
+    """The clouds that have a catalog: those of the package, and those whose prices were taken into this directory."""
+    return (*CLOUDS, *(each for each in OTHER_CLOUDS if directory is not None and (directory / f"{each}.csv").exists()))
+
+
 def load_offers(
     clouds: Sequence[str] = ("aws",), *, spot: bool = False, directory: Path | None = None
 ) -> tuple[Offer, ...]:
     """The offers of these clouds; with `spot`, only types with a known spot price."""
     if not clouds:
-        raise UserError(f"no cloud to take offers from; name one of {', '.join(CLOUDS)}")
+        raise UserError(f"no cloud to take offers from; name one of {', '.join(clouds_in(directory))}")
     rows = [row for cloud in clouds for row in load_rows(cloud, directory=directory)]
     offers = tuple(row.offer(spot=spot) for row in rows if row.price(spot=spot) is not None)
     if not offers:
@@ -87,14 +95,17 @@ def load_offers(
 
 def load_rows(cloud: str, *, directory: Path | None = None) -> tuple[OfferRow, ...]:
     """A cloud's catalog in file order: the refreshed file in `directory` if there is one, else the packaged one."""
-    if cloud not in CLOUDS:
-        raise UnknownName("cloud", cloud, CLOUDS)
+    if cloud in OTHER_CLOUDS and cloud not in clouds_in(directory):
+        raise UserError(f"no prices of {cloud} yet; take SkyPilot's: mlcd catalog refresh skypilot --cloud {cloud}")
+    if cloud not in clouds_in(directory):
+        raise UnknownName("cloud", cloud, (*CLOUDS, *OTHER_CLOUDS))
     refreshed = directory / f"{cloud}.csv" if directory is not None else None
     if refreshed is not None and refreshed.exists():
         try:
             return parse_rows(read_text(refreshed), cloud=cloud, name=str(refreshed))
         except CatalogError as error:
-            raise CatalogError(f"{error} (delete the file to return to the packaged catalog)") from None
+            back = "return to the packaged catalog" if cloud in CLOUDS else "do without this cloud"
+            raise CatalogError(f"{error} (delete the file to {back})") from None
     return parse_rows(packaged_text(f"{cloud}.csv"), cloud=cloud, name=f"mlcd/catalog/{cloud}.csv")
 
 

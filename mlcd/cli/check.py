@@ -11,7 +11,7 @@ from importlib import metadata, util
 import click
 from rich.markup import escape
 
-from mlcd.catalog import CLOUDS, load_rows
+from mlcd.catalog import clouds_in, load_rows
 from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.server import chosen_server
 from mlcd.clouds.local.gpus import found_here
@@ -99,12 +99,14 @@ def _state() -> Check:
 
 
 def _catalog() -> Check:
+    directory = home() / "catalog"
+    clouds = clouds_in(directory)
     try:
-        rows = [row for cloud in CLOUDS for row in load_rows(cloud, directory=home() / "catalog")]
+        rows = [row for cloud in clouds for row in load_rows(cloud, directory=directory)]
     except MlcdError as error:
         return Check("catalog", False, str(error))
     newest = max(row.price_date for row in rows)
-    return Check("catalog", True, f"{len(rows)} offers of {', '.join(CLOUDS)}, newest prices of {newest}")
+    return Check("catalog", True, f"{len(rows)} offers of {', '.join(clouds)}, newest prices of {newest}")
 
 
 def _backends() -> list[Check]:
@@ -141,8 +143,9 @@ def _ray_and_cluster() -> list[Check]:
 
 def _skypilot_and_accounts() -> list[Check]:
     """The package, and each cloud's credentials as files and variables show them: nobody is asked over a network."""
-    results, at_hand = [replace(_extra("skypilot"), needed=True)], clouds_at_hand()
-    for account in accounts():
+    clouds = clouds_in(home() / "catalog")
+    results, at_hand = [replace(_extra("skypilot"), needed=True)], clouds_at_hand(clouds)
+    for account in accounts(clouds):
         ok = account.cloud in at_hand
         if account.found or not ok:
             credentials = f"credentials in {account.found}" if account.found else "no credentials found"

@@ -10,10 +10,11 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from mlcd.catalog import CLOUDS, OfferRow, load_rows, select
+from mlcd.catalog import OfferRow, clouds_in, load_rows, select
 from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, output, parsed_by, print_answer, print_json
 from mlcd.cli.server import chosen_server
+from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.units import counted, parse_usd
 
@@ -26,7 +27,7 @@ MOST_OFFERS = 5_000
 @click.option("--max-price", metavar="USD", callback=parsed_by(parse_usd), help="Most dollars an hour.")
 @click.option("--min-memory", type=float, help="Least GB of main memory.")
 @click.option("--min-vcpus", type=float, help="Least vCPUs.")
-@click.option("--cloud", help="aws, gcp or azure; all by default.")
+@click.option("--cloud", help="aws, gcp, azure ...; all by default.")
 @click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable.")
 @click.option("--spot", is_flag=True, help="Spot prices, if known.")
 @click.option("--sort", default="price", show_default=True, help="price, memory, gpus or tflops-per-dollar.")
@@ -81,7 +82,8 @@ def _zones(row: OfferRow) -> list[str]:
 def _rows() -> list[OfferRow]:
     """The whole catalog, of this machine or of the chosen server."""
     if (server := chosen_server()) is None:
-        return [row for name in CLOUDS for row in load_rows(name, directory=home() / "catalog")]
+        directory = home() / "catalog"
+        return [row for name in clouds_in(directory) for row in load_rows(name, directory=directory)]
     answer = server.get("/offers", limit=MOST_OFFERS)
     with server.reading():
         return [OfferRow(**each) for each in answer["offers"]]
@@ -93,18 +95,31 @@ def catalog() -> None:
 
 
 @catalog.command()
-@click.argument("cloud", metavar="CLOUD", type=click.Choice(["aws"]))
-@click.option("--region", "regions", multiple=True, help="A region to take prices of; repeatable. Else us-east-1.")
+@click.argument("source", metavar="SOURCE", type=click.Choice(["aws", "skypilot"]))
+@click.option("--cloud", "clouds", multiple=True, help="Of SkyPilot's catalog, such as lambda; repeatable. Else all.")
+@click.option("--region", "regions", multiple=True, help="A region to take prices of; repeatable.")
 @output
-def refresh(cloud: str, regions: tuple[str, ...], output: str) -> None:
-    """Fetch today's specs and prices; spot prices by zone.
+def refresh(source: str, clouds: tuple[str, ...], regions: tuple[str, ...], output: str) -> None:
+    """Take newer prices; spot prices by zone.
 
-    CLOUD is aws; it needs credentials. The packaged list stays unchanged.
+    SOURCE is aws, which is asked and needs credentials; or skypilot: the catalog that SkyPilot keeps on this
+    machine, of aws, gcp, azure, lambda, runpod, nebius and others. The packaged list stays unchanged.
 
     \b
     mlcd catalog refresh aws
+    mlcd catalog refresh skypilot --cloud lambda
     """
+    directory = home() / "catalog"
+    if source == "skypilot":
+        from mlcd.catalog.skypilot import refresh_from_skypilot
+
+        made = refresh_from_skypilot(directory, clouds=clouds, regions=regions)
+        document = {"clouds": [{**asdict(each), "path": str(each.path)} for each in made]}
+        print_answer(output, "\n".join(map(str, made)), document)
+        return
+    if clouds:
+        raise UserError("--cloud is of SkyPilot's catalog: mlcd catalog refresh skypilot --cloud " + clouds[0])
     from mlcd.catalog.aws import refresh as refresh_aws
 
-    summary = refresh_aws(home() / "catalog", regions=regions or ("us-east-1",))
-    print_answer(output, str(summary), {"cloud": cloud, **asdict(summary), "path": str(summary.path)})
+    summary = refresh_aws(directory, regions=regions or ("us-east-1",))
+    print_answer(output, str(summary), {"cloud": source, **asdict(summary), "path": str(summary.path)})

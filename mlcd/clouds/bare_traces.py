@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mlcd.catalog import CLOUDS, load_offers
+from mlcd.catalog import clouds_in, load_offers
 from mlcd.clouds.market_folder import MarketFolder
 from mlcd.clouds.market_traces import TracedMarket, read_markets
 from mlcd.clouds.recording import Point, Recording
@@ -48,7 +48,7 @@ def bare_traces(folder: Path, job: Job) -> MarketFolder:
 
 def _markets(traced: list[TracedMarket], job: Job) -> Iterator[tuple[Configuration, TracedMarket]]:
     known: dict[str, Offer] = {}
-    for offer in load_offers(CLOUDS, directory=home() / "catalog"):
+    for offer in load_offers(clouds_in(home() / "catalog"), directory=home() / "catalog"):
         known.setdefault(offer.instance_type, offer)
     low, high = job.search.nodes
     for machine in dict.fromkeys(market.machine for market in traced):

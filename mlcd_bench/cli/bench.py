@@ -14,6 +14,7 @@ from mlcd.core.units import parse_share
 from mlcd_bench.cli.functions import functions
 from mlcd_bench.cli.names import split_names
 from mlcd_bench.cli.paper import paper
+from mlcd_bench.cli.plans import plans
 from mlcd_bench.cli.scale import scale
 from mlcd_bench.cli.serve import serve
 from mlcd_bench.cli.spot import spot
@@ -38,6 +39,7 @@ def bench() -> None:
 
 
 bench.add_command(paper)
+bench.add_command(plans)
 bench.add_command(scale)
 bench.add_command(serve)
 bench.add_command(functions)

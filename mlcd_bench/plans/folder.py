@@ -67,6 +67,11 @@ class PlanRow:
     evidence: str
 
     @property
+    def group(self) -> tuple[str, str, int, str]:
+        """What its plan is one of several for: file, model, tokens of a sequence, adapter."""
+        return (self.file, self.model, self.facts.sequence, self.facts.plan.adapter)
+
+    @property
     def seen(self) -> Seen:
         """The same as priors are learned from."""
         failed = self.outcome is Outcome.OUT_OF_MEMORY

@@ -53,7 +53,7 @@ def test_a_misspelled_gpu_gets_a_suggestion() -> None:
         select(ROWS, gpu="h10o")
 
 
-@pytest.mark.parametrize("gpu", ["B200", "GB200", "MI300X", "TPU"])
+@pytest.mark.parametrize("gpu", ["GB300", "MI300X", "TPU"])
 def test_a_gpu_that_no_catalog_has_is_not_taken_for_another(gpu: str) -> None:
     with pytest.raises(UserError, match=f"no catalog here has {gpu}; they have ") as error:
         select(ROWS, gpu=gpu)
@@ -81,7 +81,7 @@ def test_patterns_are_alternatives_and_ignore_case() -> None:
     ("pattern", "suggestion"),
     [
         ("c6.*", ": did you mean 'c5.*'?"),
-        ("p6.*", ": did you mean 'p5.*'?"),
+        ("p7.*", ": did you mean 'p5.*'?"),
         ("p3.3xlarge", ": did you mean 'p3.8xlarge'?"),
         ("n3-*", ": did you mean 'n2-*'?"),
         ("quantum", "; `mlcd offers` lists them all"),

@@ -196,6 +196,7 @@ else:
 
 
 @isolated
+@pytest.mark.night
 def test_a_link_that_slows_down_in_the_final_run_moves_the_job_to_other_nodes(folder):
     # a link that needs little CPU to fill: on a busy machine nothing but the link may slow the job down
     (folder / "nodes.yaml").write_text(TWO_TYPES.replace("100Mbit", "10Mbit"))

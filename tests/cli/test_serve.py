@@ -231,7 +231,7 @@ def test_an_answer_at_int8_says_what_is_known_of_its_answers(
     (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
     np.savez(tmp_path / "in.npz", image=np.random.default_rng(0).standard_normal((5000, 3, 8, 8), dtype=np.float32))
     precisions = "int8, fp32" if "fp32" in tried else "int8"
-    knobs = f"knobs: {{precision: [{precisions}], batch: [1]}}\nprice: {{base: 0.04}}\ntrial: 10s\n"
+    knobs = f"knobs: {{precision: [{precisions}], batch: [1]}}\nprice: {{base: 0.04}}\ntrial: 40s\n"
     (tmp_path / "knobs.yaml").write_text(knobs)
     answer = mlcd("serve", "net.onnx", "--knobs", "knobs.yaml", "--trials", "1", *asked)
     assert answer.code == 0, answer.err

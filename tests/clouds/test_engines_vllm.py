@@ -12,7 +12,7 @@ import pytest
 from mlcd_fixtures.tiny_llama import tiny_llama
 from mlcd_fixtures.vllm import PROGRAMS, needs_vllm
 
-pytestmark = [pytest.mark.live, needs_vllm]
+pytestmark = [pytest.mark.live, pytest.mark.night, needs_vllm]
 KNOBS = {
     "knobs": {
         "threads": [1],

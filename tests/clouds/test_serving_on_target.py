@@ -115,6 +115,7 @@ def started(folder: Path, port: int) -> Iterator[OverHttp]:
         server.wait(20)
 
 
+@pytest.mark.night
 def test_what_is_certified_on_mlserver_is_what_its_export_starts(
     mlcd: Mlcd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -832,8 +832,8 @@ def test_offers_are_those_of_the_clouds_that_are_named_or_have_credentials(home,
     monkeypatch.setenv("AWS_PROFILE", "me")
     assert {offer.cloud for offer in skypilot_cloud(job, "", sky, Noon()).space.offers} == {"aws"}
     assert {offer.cloud for offer in skypilot_cloud(job, "gcp", sky, Noon()).space.offers} == {"gcp"}
-    assert clouds_at_hand({"SKYPILOT_API_SERVER_ENDPOINT": "https://sky"}, tmp_path) == ("aws", "gcp", "azure")
-    assert [account.found for account in accounts({}, tmp_path)] == ["", "", ""]
+    assert clouds_at_hand(CLOUDS, {"SKYPILOT_API_SERVER_ENDPOINT": "https://sky"}, tmp_path) == CLOUDS
+    assert [account.found for account in accounts(CLOUDS, {}, tmp_path)] == ["", "", ""]
 
 
 def test_secrets_come_from_the_environment_and_are_written_nowhere(home, monkeypatch):

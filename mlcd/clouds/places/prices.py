@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from mlcd.catalog import (
-    CLOUDS,
     OfferRow,
+    clouds_in,
     egress_between_usd_per_gb,
     load_offers,
     load_rows,
@@ -127,6 +127,6 @@ def _rows(clouds: Iterable[str]) -> tuple[OfferRow, ...]:
 def _check_gpus(job: Job) -> None:
     """Say which GPU no catalog has, if that is all the job asks for."""
     names = accelerators_of(job)
-    known = {row.accelerator for row in _rows(CLOUDS)} - {""}
+    known = {row.accelerator for row in _rows(clouds_in(home() / "catalog"))} - {""}
     if names and not {name.lower() for name in names} & {name.lower() for name in known}:
         raise unknown_gpu(names, known)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from mlcd.catalog import retired_types
+from mlcd.catalog import clouds_in, retired_types
 from mlcd.clouds.environment import check_environment
 from mlcd.clouds.live import live_profiler
 from mlcd.clouds.places.prices import infra, priced, with_markets
@@ -45,7 +45,9 @@ def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Ta
 
 def clouds_of(job: Job, named: str) -> tuple[str, ...]:
     """The cloud that is named, here or in the job; else every one that there are credentials for."""
-    clouds = tuple(cloud for cloud in (named.lower() or infra(job)[0],) if cloud) or clouds_at_hand()
+    clouds = tuple(cloud for cloud in (named.lower() or infra(job)[0],) if cloud) or clouds_at_hand(
+        clouds_in(home() / "catalog")
+    )
     if not clouds:
         raise UserError("no credentials of any cloud found; see: mlcd check skypilot. Or name one: --on skypilot:aws")
     return clouds

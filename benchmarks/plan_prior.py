@@ -1,0 +1,120 @@
+"""Learn the prior of a training step that ships with MLCD, and check it on models that it has not seen.
+
+    python benchmarks/plan_prior.py ../shared/data/llm_train [--only MODEL ...] [--write] [--no-check]
+
+Each model is left out of all files in turn. Printed by file: by how much the middle of the belief misses the measured
+step, on average and in the median, and how many are inside their 80 and 90 % intervals, after 0, 1, 3 and 6 random
+probes of the same model, sequence and adapter. `--write` learns from all models and writes time_prior.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mlcd.planners.train.plans import prior as shipped
+from mlcd.planners.train.plans.belief import Tried, believe_plans
+from mlcd.planners.train.plans.law import TERMS
+from mlcd.planners.train.plans.learning import COMPOSED, learn_time
+from mlcd.planners.train.plans.memory_prior import shipped_memory
+from mlcd.planners.train.plans.prior import FILE, Prior, TimePrior, written_time_prior
+from mlcd_bench.plans.folder import PlanRow, read_plans
+
+SEEDS = 3
+PROBES = (0, 1, 3, 6)
+"""Random probes before a look."""
+FEWEST = 2
+"""Problems with fewer rows left to judge than this are left out."""
+ERROR = 0.01
+"""One standard error of the log of a recorded time."""
+SOURCES = (
+    "Times of optimizer steps, 19 November 2026: multi-node A100 by Megatron-DeepSpeed (VIA-Research/vTrain@f8dda847, "
+    "MIT); MPT under FSDP on A100 and H100 (mosaicml/llm-foundry@8c8dd48f, Apache-2.0); full, LoRA, QLoRA and GPTQ-LoRA "
+    "fine-tuning on A100 (foundation-model-stack/fms-acceleration@876e2ed6, Apache-2.0); Llama 3.1 on H100 and H200 "
+    "(pytorch/torchtitan@b5bcd76c, BSD-3-Clause); one H200, measured for this project. Only coefficients and effects are "
+    "here; no measured time can be read from them."
+)
+Looks = dict[tuple[str, int], list[tuple[float, bool, bool]]]
+"""By file and number of probes: relative error, inside 80 %, inside 90 %."""
+
+
+def main() -> None:
+    """Check on each model left out; write if asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="*", default=(), help="models to leave out; all by default")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--no-check", action="store_true")
+    given = parser.parse_args()
+    rows = [row for row in read_plans(given.folder) if row.step_s and row.source not in COMPOSED]
+    if not given.no_check:
+        looks: Looks = defaultdict(list)
+        for model in given.only or dict.fromkeys(row.model for row in rows):
+            look(model, rows, looks)
+        print("--- all models left out in turn, by file")
+        say(looks)
+        print(f"seeds 0..{SEEDS - 1}, numpy {np.__version__}")
+    if given.write:
+        path = Path(shipped.__file__).with_name(FILE)
+        made = written_time_prior(learned(rows), TERMS, SOURCES)
+        path.write_text(json.dumps(made, separators=(",", ":")) + "\n", encoding="utf-8")
+        print(f"wrote {path}: {path.stat().st_size:,} bytes")
+
+
+def learned(rows: Sequence[PlanRow]) -> TimePrior:
+    """What rows teach, and what that took."""
+    began = time.process_time()
+    prior = learn_time([row.seen for row in rows])
+    print(f"learned from {len(rows)} runs in {time.process_time() - began:.1f} s of CPU", flush=True)
+    return prior
+
+
+def look(model: str, rows: Sequence[PlanRow], looks: Looks) -> None:
+    """A model left out: how its problems are believed in after some probes."""
+    prior = Prior(learned([row for row in rows if row.model != model]), shipped_memory())
+    problems: dict[tuple[str, int, str], list[PlanRow]] = defaultdict(list)
+    for row in rows:
+        if row.model == model:
+            problems[row.file, row.facts.sequence, row.facts.plan.adapter].append(row)
+    own: Looks = defaultdict(list)
+    for (file, _, _), problem in problems.items():
+        candidates, logs = [row.facts for row in problem], np.log([row.step_s or np.nan for row in problem])
+        for seed in range(SEEDS):
+            order = np.random.default_rng(seed).permutation(len(problem))
+            for count in PROBES:
+                at, left = order[:count], order[count:]
+                if len(left) < FEWEST and count or (seed and not count):
+                    continue
+                tried = Tried(at, np.exp(logs[at]), np.full(count, ERROR), at[:0], np.full(count, np.nan))
+                belief = believe_plans(candidates, tried, seed=seed, prior=prior)
+                low, middle, high = (np.log(each[left]) for each in belief.interval(0.9))
+                low80, _, high80 = (np.log(each[left]) for each in belief.interval(0.8))
+                truth = logs[left]
+                held, held80 = (low <= truth) & (truth <= high), (low80 <= truth) & (truth <= high80)
+                missed = np.abs(np.expm1(middle - truth))
+                own[file, count] += zip(missed.tolist(), held80.tolist(), held.tolist(), strict=True)
+    print(f"--- without {model}")
+    say(own)
+    for key, values in own.items():
+        looks[key] += values
+
+
+def say(looks: Looks) -> None:
+    """A line for each file and number of probes."""
+    for (file, count), values in sorted(looks.items()):
+        missed, held80, held = np.array(values).T
+        print(
+            f"{file:16} after {count}: MAPE {missed.mean():6.1%}, median {np.median(missed):6.1%}; "
+            f"80 % hold {held80.mean():4.0%}, 90 % hold {held.mean():4.0%} of {len(missed)}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

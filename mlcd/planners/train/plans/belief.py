@@ -1,0 +1,169 @@
+"""What each plan may take, by the law of a step, by what other models teach, and by the probes so far.
+
+A sample is the time of an optimizer step for every candidate. Samples are drawn before any probe and then moved to
+agree with the probes (Matheron's rule; Wilson et al. 2020), so that no matrix grows with the candidates. Whether a
+candidate fits the memory is a sample of the memory model beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlcd.core.configuration import Floats, Mask
+from mlcd.planners.modeling.random_effects import DEGREES
+from mlcd.planners.train.plans.effects import Rows, shared_columns
+from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.law import terms_of
+from mlcd.planners.train.plans.memory import believe_memory
+from mlcd.planners.train.plans.prior import Prior, TimePrior, shipped_prior
+
+DRAWS = 256
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What probes have shown, by row of the candidates. `error`: one standard error of the log of `step_s`.
+
+    `allocated_gb`: of those that `ran`, nan where it is not known.
+    """
+
+    ran: Indices
+    step_s: Floats
+    error: Floats
+    out_of_memory: Indices
+    allocated_gb: Floats
+
+    @staticmethod
+    def nothing() -> Tried:
+        """Before the first probe."""
+        none, rows = np.zeros(0), np.zeros(0, dtype=np.intp)
+        return Tried(rows, none, none, rows, none)
+
+
+@dataclass(frozen=True)
+class PlanBelief:
+    """What is believed of each of N candidates.
+
+    `log_step_s`: (draws, N) equally likely surfaces of the log of the seconds of a step; `fits`: (draws, N) whether it
+    fits the memory; `ruled_out`: (N,) sure to run out of it; `chance`: (N,) to fit.
+    """
+
+    log_step_s: Floats
+    fits: Mask
+    ruled_out: Mask
+    chance: Floats
+
+    def interval(self, share: float = 0.9) -> tuple[Floats, Floats, Floats]:
+        """Seconds of a step: of so many of the surfaces the lowest and the highest, and the middle."""
+        ordered = np.sort(self.log_step_s.T, axis=1)
+        last = ordered.shape[1] - 1
+        low, middle, high = (ordered[:, round(last * at)] for at in ((1 - share) / 2, 0.5, (1 + share) / 2))
+        return np.exp(low), np.exp(middle), np.exp(high)
+
+
+def believe_plans(
+    candidates: Sequence[Facts], tried: Tried, seed: int = 0, draws: int = DRAWS, prior: Prior | None = None
+) -> PlanBelief:
+    """Times and memory of the candidates. What does not depend on the probes is kept, by the identity of `candidates`."""
+    prior = prior or shipped_prior()
+    memory = believe_memory(candidates, tried.ran, tried.out_of_memory, tried.allocated_gb, prior.memory)
+    fits = memory.drawn(draws, np.random.default_rng((seed, 1)))
+    logs = _conditioned(_drawn(_Same(candidates), _Same(prior.time), seed, draws), tried, seed)
+    return PlanBelief(logs, fits & ~memory.ruled_out, memory.ruled_out, memory.chance)
+
+
+class _Same:
+    """Stands for a thing as it is, not for what it equals: comparing thousands of candidates takes long."""
+
+    def __init__(self, thing: object) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.thing is other.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Before any probe: the expected log, what its covariance is made of, and samples without and with their noise."""
+
+    prior: TimePrior
+    rows: Rows
+    middle: Floats
+    spread: Floats
+    samples: Floats
+    noise: Floats
+
+    def covariance(self, a: Indices, b: Indices) -> Floats:
+        """Between candidates a and b, without noise."""
+        return self.spread[a] @ self.spread[b].T + self.rows.own_covariance(self.prior.variances, a, b)
+
+
+@lru_cache(maxsize=8)
+def _drawn(candidates: _Same, of: _Same, seed: int, draws: int) -> _Drawn:
+    runs, prior = candidates.thing, of.thing
+    assert isinstance(runs, Sequence)
+    assert isinstance(prior, TimePrior)
+    rng = np.random.default_rng((seed, 0))
+    terms = terms_of(runs)
+    owners: list[Hashable] = [""] * len(runs)
+    rows = Rows(runs, owners, terms.shares(prior.coefficients))
+    shift, spread = shared_effects(prior, rows)
+    middle = terms.log_step(prior.coefficients) + shift
+    samples = middle + rng.standard_normal((draws, spread.shape[1])) @ spread.T
+    samples += rows.own_drawn(prior.variances, draws, rng)
+    noise = np.sqrt(prior.noise) * rng.standard_t(DEGREES, samples.shape)
+    return _Drawn(prior, rows, middle, spread, samples, noise)
+
+
+def shared_effects(prior: TimePrior, rows: Rows) -> tuple[Floats, Floats]:
+    """The sum of the shared effects: expected, and a matrix whose square is its covariance between rows.
+
+    An effect that nobody has been seen with, such as of another GPU, has the variance of its kind.
+    """
+    columns, kinds = shared_columns(rows)
+    at = {name: i for i, name in enumerate(prior.effects)}
+    known = np.zeros((len(rows.runs), len(at)))
+    unknown = [np.zeros(len(rows.runs))]
+    for name, column in columns.items():
+        if name in at:
+            known[:, at[name]] = column
+        else:
+            unknown.append(np.sqrt(prior.variances[kinds[name]]) * column)
+    mean = np.array(list(prior.effects.values()))
+    return known @ mean, np.column_stack([known @ prior.spread, *unknown])
+
+
+def _conditioned(drawn: _Drawn, tried: Tried, seed: int) -> Floats:
+    """Samples that agree with the probes."""
+    samples = drawn.samples + drawn.noise
+    at, shown = tried.ran, np.log(tried.step_s)
+    if not len(at):
+        return samples
+    rng = np.random.default_rng((seed, 2))
+    between = drawn.covariance(at, at)
+    errors = drawn.prior.noise / _trust(shown - drawn.middle[at], between, drawn.prior.noise) + tried.error**2
+    expected = drawn.samples[:, at] + np.sqrt(errors) * rng.standard_normal((len(samples), len(at)))
+    every = np.arange(len(drawn.middle))
+    samples += (shown - expected) @ np.linalg.solve(between + np.diag(errors), drawn.covariance(at, every))
+    samples[:, at] = shown + tried.error * rng.standard_normal((len(samples), len(at)))
+    return samples
+
+
+def _trust(residuals: Floats, covariance: Floats, noise: float, rounds: int = 4) -> Floats:
+    """How far each probe is to be trusted. It starts from what was believed before: an odd one is then doubted."""
+    trust = np.minimum(1.0, (DEGREES + 1) / (DEGREES + residuals**2 / (np.diag(covariance) + noise)))
+    for _ in range(rounds):
+        errors = noise / trust
+        inverse = np.linalg.inv(covariance + np.diag(errors))
+        error, left = errors * (inverse @ residuals), errors - errors**2 * np.diag(inverse)
+        trust = (DEGREES + 1) / (DEGREES + (error**2 + left) / noise)
+    return np.asarray(trust)

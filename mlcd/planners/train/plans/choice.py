@@ -1,0 +1,68 @@
+"""Which plan to probe next, and which to take: expected gain over joint draws of what is believed.
+
+    gain(i) = E[fits(i) x max(0, b - c(i))] - price x P(i does not fit)
+
+Symbols   c(i)   log of what a sequence costs by plan i, in seconds or dollars, one value a draw
+          b      log of what it costs by the best plan that was probed; before there is one, what a draw's own best
+                 plan costs, so that the gain is the regret that a plan saves us, with a sign
+          price  of a probe that runs out of memory: it takes as long as one that does not, and shows no time
+
+The draws are joint: a surface of times and a set of plans that fit are believed together, so that a plan which is good
+wherever the present best is good promises little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mlcd.core.configuration import Floats
+from mlcd.planners.train.plans.belief import PlanBelief
+
+PRICE = 0.1
+"""Of a probe out of memory, in units of log cost: as bad as a plan that is so much slower."""
+UNFIT = 1.0
+"""Log regret of a plan that was to be taken and does not fit."""
+
+
+def next_plan(belief: PlanBelief, factor: Floats, costs: Floats, failed: Sequence[int]) -> int | None:
+    """The plan whose probe promises most; None where each was probed or is sure not to fit.
+
+    `factor`: log of what a sequence costs less log of a step's seconds, by plan. `costs`: log cost of the plans that
+    were probed and ran, nan for the others. `failed`: those that ran out of memory.
+    """
+    open_ = np.isnan(costs) & ~belief.ruled_out
+    open_[list(failed)] = False
+    if not open_.any():
+        return None
+    cost = belief.log_step_s + factor
+    if np.isnan(costs).all():
+        score = -_regret(belief, cost)
+    else:
+        score = (belief.fits * np.maximum(0.0, np.nanmin(costs) - cost)).mean(axis=0) - PRICE * (1 - belief.chance)
+    return _first(score, cost.mean(axis=0), open_)
+
+
+def best_plan(belief: PlanBelief, factor: Floats, costs: Floats) -> int | None:
+    """The best that was probed. Before any probe the best forecast, with what its running out of memory would cost."""
+    if not np.isnan(costs).all():
+        return int(np.nanargmin(costs))
+    if belief.ruled_out.all():
+        return None
+    cost = belief.log_step_s + factor
+    return _first(-_regret(belief, cost), cost.mean(axis=0), ~belief.ruled_out)
+
+
+def _regret(belief: PlanBelief, cost: Floats) -> Floats:
+    """Expected log of how much more each plan costs than the best that fits; `UNFIT` where it does not fit itself."""
+    least = np.where(belief.fits, cost, np.inf).min(axis=1, keepdims=True)
+    behind = np.where(np.isfinite(least), cost - least, 0.0)
+    expected: Floats = np.where(belief.fits, behind, UNFIT).mean(axis=0)
+    return expected
+
+
+def _first(score: Floats, middle: Floats, open_: np.typing.NDArray[np.bool_]) -> int:
+    """The largest score of those open; of equals the one that is expected to cost least."""
+    places = np.flatnonzero(open_)
+    return int(places[np.lexsort((middle[places], -np.round(score[places], 9)))[0]])

@@ -1,0 +1,179 @@
+"""By how much a run differs from the law of a step: random effects in the log of its time.
+
+    log y = log law + shared effects + effects of this model + e        each effect ~ N(0, v), e ~ t4(0, noise)
+
+An effect is a level, or a part of the law (compute, memory, host, links, bubble) that is slower or faster than it says,
+or a slope over a feature of the run. Shared ones are of the law's coefficients, of a word for the kernels, of a GPU, of
+a precision and of a kind of adapter: other models tell them. A new model has its own of each, and a smooth function of
+its plan besides, since machines do what no law says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlcd.core.configuration import Floats
+from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.law import PARTS, TERMS, Terms, inner_width
+
+FEATURES = {
+    "tokens": (9.0, 1.5), "sequence": (8.0, 1.5), "width": (8.0, 1.0), "tensor": (0.0, 1.0), "pipeline": (0.0, 1.5),
+    "ranks": (1.0, 2.0), "again": (0.5, 0.5),
+}  # fmt: skip
+"""Features of a run (logs, but for the last): their middle and their unit. `width`: of a layer's part on one GPU."""
+SMOOTH = {"bend": 1.5, "kink": 0.5}
+"""How far apart, in units of the features, two plans of a model still differ alike from the law."""
+LEVELS = ("model", "kernels", "gpu", "precision", "adapter")
+"""What a model has levels of its own for."""
+PLAIN = "eager"
+"""Where no kernels are named."""
+SAY_NOTHING = frozenset({"", "fast", "kernels", "accelerated", "peft", "granite", "free"})
+"""Words in names of kernels that come with another word."""
+
+
+def kernel_words(facts: Facts) -> tuple[str, ...]:
+    """The words of a run's kernels: each has effects of its own, so that their combinations need not be seen."""
+    words = dict.fromkeys(re.split(r"[-+ _]", re.sub(r"\bep\d+\b", "", facts.plan.kernels.lower())))
+    return tuple(word for word in words if word not in SAY_NOTHING) or (PLAIN,)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Runs by what their effects depend on. `models`: whose own effects each has, where several were seen."""
+
+    runs: Sequence[Facts]
+    models: Sequence[Hashable]
+    shares: Floats
+
+    @cached_property
+    def parts(self) -> dict[str, Floats]:
+        """By how much the log of a step moves with each part of the law."""
+        names = list(TERMS)
+        return {part: self.shares[:, [names.index(each) for each in of]].sum(axis=1) for part, of in PARTS.items()}
+
+    @cached_property
+    def features(self) -> Floats:
+        """A column for each of `FEATURES`."""
+        raw = np.array([_features(facts) for facts in self.runs]).reshape(len(self.runs), len(FEATURES))
+        middle, unit = np.array(list(FEATURES.values())).T
+        return np.asarray((raw - middle) / unit)
+
+    @cached_property
+    def ids(self) -> Mapping[str, NDArray[np.int_]]:
+        """Which rows share a level of a model."""
+        return {
+            "model": _ids(self.models),
+            "kernels": _ids(self.models, [each.plan.kernels for each in self.runs]),
+            "gpu": _ids(self.models, [each.gpu.name for each in self.runs]),
+            "precision": _ids(self.models, [each.plan.precision for each in self.runs]),
+            "adapter": _ids(self.models, [each.plan.adapter for each in self.runs]),
+        }
+
+    @cached_property
+    def own(self) -> dict[str, tuple[NDArray[np.int_], Floats]]:
+        """A model's own effects but for the smooth ones: which rows share one, and the feature that it is times."""
+        ones, ids = np.ones(len(self.runs)), self.ids
+        found = {f"own {name}": (ids[name], ones) for name in LEVELS}
+        found |= {f"own {name}": (ids["model"], share) for name, share in self.parts.items()}
+        for name, column in zip(FEATURES, self.features.T, strict=True):
+            found[f"own slope {name}"] = (ids["model"], column)
+        return found
+
+    def own_parts(self, a: NDArray[np.int_], b: NDArray[np.int_]) -> dict[str, Floats]:
+        """Covariances, between rows a and b, of what a model has of its own, each of variance 1."""
+        found = {
+            name: (ids[a][:, None] == ids[b][None, :]) * (column[a][:, None] * column[b][None, :])
+            for name, (ids, column) in self.own.items()
+        }
+        same = self.ids["model"][a][:, None] == self.ids["model"][b][None, :]
+        x, z = self.features[a], self.features[b]
+        apart = (x**2).sum(axis=1)[:, None] + (z**2).sum(axis=1)[None, :] - 2 * x @ z.T
+        alike = self.ids["kernels"][a][:, None] == self.ids["kernels"][b][None, :]
+        for name, length in SMOOTH.items():
+            found[f"own {name}"] = same * alike * np.exp(-0.5 * np.maximum(apart, 0) / length**2)
+        return found
+
+    def own_covariance(self, variances: Mapping[str, float], a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
+        """Of all that a model has of its own, between rows a and b."""
+        return np.asarray(sum(variances[name] * part for name, part in self.own_parts(a, b).items()))
+
+    def own_drawn(self, variances: Mapping[str, float], count: int, rng: np.random.Generator) -> Floats:
+        """Samples of all that a model has of its own, before any probe."""
+        total = np.zeros((count, len(self.runs)))
+        for name, (ids, column) in self.own.items():
+            effects = np.sqrt(variances[name]) * rng.standard_normal((count, int(ids.max(initial=-1)) + 1))
+            total += effects[:, ids] * column
+        for name, length in SMOOTH.items():
+            total += np.sqrt(variances[f"own {name}"]) * self._smooth_drawn(length, count, rng)
+        return total
+
+    def _smooth_drawn(self, length: float, count: int, rng: np.random.Generator, waves: int = 128) -> Floats:
+        """Smooth functions as sums of cosines (Rahimi and Recht 2007); each model and kernels another."""
+        found = np.zeros((count, len(self.runs)))
+        for each in np.unique(self.ids["kernels"]):
+            at = np.flatnonzero(self.ids["kernels"] == each)
+            turns = rng.standard_normal((self.features.shape[1], waves)) / length
+            waved = np.cos(self.features[at] @ turns + rng.uniform(0, 2 * np.pi, waves))
+            found[:, at] = np.sqrt(2 / waves) * rng.standard_normal((count, waves)) @ waved.T
+        return found
+
+
+def shared_columns(rows: Rows) -> tuple[dict[str, Floats], dict[str, str]]:
+    """The column of each shared effect, by its name, and the kind of each, which has a variance."""
+    columns: dict[str, Floats] = {}
+    kinds: dict[str, str] = {}
+    for name, share in zip(TERMS, rows.shares.T, strict=True):
+        columns[f"term {name}"], kinds[f"term {name}"] = share, "terms"
+    for name, feature in zip(FEATURES, rows.features.T, strict=True):
+        columns[f"slope {name}"], kinds[f"slope {name}"] = feature, "slopes"
+    for kind, name, member in _memberships(rows.runs):
+        columns[name], kinds[name] = member, kind
+        for part, share in rows.parts.items():
+            columns[f"{name} {part}"], kinds[f"{name} {part}"] = member * share, f"{kind} parts"
+        if kind == "kernels":
+            for each, feature in zip(FEATURES, rows.features.T, strict=True):
+                columns[f"{name} slope {each}"], kinds[f"{name} slope {each}"] = member * feature, "kernels slopes"
+    return columns, kinds
+
+
+SHARED = (
+    "terms", "slopes", "kernels", "kernels parts", "kernels slopes", "gpu", "gpu parts", "precision", "precision parts",
+    "adapter", "adapter parts",
+)  # fmt: skip
+"""Kinds of shared effects."""
+
+
+def _memberships(runs: Sequence[Facts]) -> list[tuple[str, str, Floats]]:
+    """Kind, name and column of what a run is one of: its kernels' words, its GPU, precision and adapter."""
+    found: dict[tuple[str, str], Floats] = {}
+    for i, facts in enumerate(runs):
+        of = [("kernels", word) for word in kernel_words(facts)]
+        of += [("gpu", facts.gpu.name), ("precision", facts.plan.precision), ("adapter", facts.plan.adapter)]
+        for kind, name in of:
+            found.setdefault((kind, f"{kind} {name}"), np.zeros(len(runs)))[i] = 1.0
+    return [(kind, name, column) for (kind, name), column in found.items()]
+
+
+def _features(facts: Facts) -> tuple[float, ...]:
+    plan, sizes = facts.plan, facts.architecture
+    kept = {"none": 0.0, "selective": 0.35, "full": 1.0}
+    return (
+        float(np.log(plan.micro_batch * facts.sequence / plan.context)),
+        float(np.log(facts.sequence)),
+        float(np.log((sizes.hidden + inner_width(sizes) / 4) / 2 / plan.tensor)),
+        float(np.log(plan.tensor)),
+        float(np.log(plan.pipeline)),
+        float(np.log(facts.data_parallel)),
+        kept[plan.checkpointing],
+    )
+
+
+def _ids(*columns: Sequence[Hashable]) -> NDArray[np.int_]:
+    known: dict[Hashable, int] = {}
+    return np.array([known.setdefault(key, len(known)) for key in zip(*columns, strict=True)], dtype=int)

@@ -1,0 +1,163 @@
+"""Learns what is known of memory beforehand from runs that somebody measured: peaks, successes, failures.
+
+    log peak = log need(level of all + level of kernels + level of the job) + e      levels: `memory_prior.py`
+
+A job is a model, an adapter and who measured it. Levels are normal about zero but for the first; their spread between
+kernels and between jobs is estimated with them (a Laplace approximation at the mode; spreads by expectation-
+maximization). A run of which no peak is known tells only that it fitted; one that ran out of memory, that it did not:
+each is a residual sqrt(-2 log P) of the least squares. What was reserved stands for a peak that nobody took, with a
+larger error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from mlcd.core.configuration import Floats
+from mlcd.planners.train.plans.facts import Seen
+from mlcd.planners.train.plans.memory_levels import Sizes, busy_share, sizes_of, tensors_gb
+from mlcd.planners.train.plans.memory_prior import LEVELS, MemoryPrior
+
+N = len(LEVELS)
+MIDDLE = np.array([0.0, -0.7, 0.0, 0.2, 0.0, 0.2, 0.2, 0.05])
+"""Of the levels, before anything was measured: an optimizer copies all at once or not, ..."""
+SPREAD = np.array([0.05, 1.0, 0.3, 0.5, 0.4, 0.4, 0.4, 0.05])
+KERNELS = np.array([0.02, 0.7, 0.15, 0.1, 0.15, 0.15, 0.1, 0.03])
+OWN = np.array([0.03, 0.3, 0.15, 0.35, 0.15, 0.2, 0.3, 0.03])
+"""Their spreads to begin with: of all, of kernels, of jobs."""
+LEAST = np.array([0.02, 0.1, 0.05, 0.1, 0.05, 0.05, 0.1, 0.01])
+"""No spread is estimated as less: few jobs say little of how jobs differ."""
+MEASURED, BUSY = 0.02, 0.08
+RESERVED_OVER, RESERVED_ERROR = 0.12, 0.1
+"""The log of reserved over allocated, and its spread."""
+ROUNDS, STEPS = 4, 25
+STEP = 1e-4
+FAR = 2.5
+"""A residual of more standard errors counts as one of so many (Huber)."""
+
+
+def learn_memory(rows: Sequence[Seen], source: str = "") -> MemoryPrior:
+    """From runs of any models; mixtures of experts whose padding is unknown are left to the caller to leave out."""
+    data = _Data.of(rows)
+    spreads = {"all": SPREAD, "kernels": KERNELS.copy(), "job": OWN.copy()}
+    levels = np.concatenate([MIDDLE, np.zeros(N * (len(data.kernels) + len(data.jobs)))])
+    for _ in range(ROUNDS):
+        levels, covariance = _mode(data, levels, spreads)
+        uncertain = np.diag(covariance).reshape(-1, N)
+        of = levels.reshape(-1, N)
+        for name, places in (("kernels", data.places[0]), ("job", data.places[1])):
+            spreads[name] = np.maximum(np.sqrt((of[places] ** 2 + uncertain[places]).mean(axis=0)), LEAST)
+    error = np.sqrt(uncertain)
+    named = {name: 1 + place for place, name in enumerate(data.kernels)}
+    return MemoryPrior(
+        middle=_plain(of[0]),
+        error=_plain(error[0]),
+        kernels={name: _plain(of[place]) for name, place in named.items()},
+        kernels_error={name: _plain(error[place]) for name, place in named.items()},
+        unlike=_plain(spreads["kernels"]),
+        own=_plain(spreads["job"]),
+        measured=MEASURED,
+        busy=BUSY,
+        source=source,
+    )
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Runs as arrays. `design`: of each run, the blocks of levels that its own is the sum of, (runs, blocks)."""
+
+    sizes: Sizes
+    peak: Floats
+    error: Floats
+    failed: Floats
+    design: Floats
+    kernels: tuple[str, ...]
+    jobs: tuple[tuple[str, str, str], ...]
+
+    @staticmethod
+    def of(rows: Sequence[Seen]) -> _Data:
+        kernels = tuple(sorted({row.facts.plan.kernels for row in rows}))
+        named = [(row.source, row.model, row.facts.plan.adapter.value) for row in rows]
+        jobs = tuple(sorted(set(named)))
+        design = np.zeros((len(rows), 1 + len(kernels) + len(jobs)))
+        design[:, 0] = 1
+        for i, (row, job) in enumerate(zip(rows, named, strict=True)):
+            design[i, 1 + kernels.index(row.facts.plan.kernels)] = 1
+            design[i, 1 + len(kernels) + jobs.index(job)] = 1
+        peaks = [_peak_and_error(row) for row in rows]
+        return _Data(
+            sizes=sizes_of([row.facts for row in rows]),
+            peak=np.array([peak for peak, _ in peaks]),
+            error=np.array([error for _, error in peaks]),
+            failed=np.array([float(row.out_of_memory) for row in rows]),
+            design=design,
+            kernels=kernels,
+            jobs=jobs,
+        )
+
+    @property
+    def places(self) -> tuple[slice, slice]:
+        """Where the blocks of kernels and of jobs are."""
+        return slice(1, 1 + len(self.kernels)), slice(1 + len(self.kernels), None)
+
+
+def _peak_and_error(row: Seen) -> tuple[float, float]:
+    """The log of what tensors took at most, nan where nobody knows, and how far off that may be."""
+    if row.out_of_memory or not (row.allocated_gb or row.reserved_gb):
+        return np.nan, 0.0
+    if row.allocated_gb:
+        return float(np.log(row.allocated_gb)), 0.0
+    return float(np.log(row.reserved_gb or 1.0)) - RESERVED_OVER, RESERVED_ERROR
+
+
+def _mode(data: _Data, start: Floats, spreads: dict[str, Floats]) -> tuple[Floats, Floats]:
+    """The likeliest levels, and their covariance about it: Gauss-Newton with shrinking steps."""
+    spread = np.concatenate([spreads["all"], np.tile(spreads["kernels"], len(data.kernels)),
+                             np.tile(spreads["job"], len(data.jobs))])  # fmt: skip
+    middle = np.concatenate([MIDDLE, np.zeros(len(start) - N)])
+    at, damping = start, 1e-3
+    residuals, slopes = _residuals(data, at)
+    cost = float(residuals @ residuals + (((at - middle) / spread) ** 2).sum())
+    for _ in range(STEPS):
+        information = slopes.T @ slopes + np.diag(1 / spread**2)
+        downhill = slopes.T @ residuals + (at - middle) / spread**2
+        step = np.linalg.solve(information + damping * np.diag(np.diag(information)), downhill)
+        tried = at - step
+        new_residuals, new_slopes = _residuals(data, tried)
+        new = float(new_residuals @ new_residuals + (((tried - middle) / spread) ** 2).sum())
+        if new < cost:
+            done = cost - new < 1e-6 * cost
+            at, residuals, slopes, cost, damping = tried, new_residuals, new_slopes, new, damping / 3
+            if done:
+                break
+        else:
+            damping *= 10
+    return at, np.linalg.inv(slopes.T @ slopes + np.diag(1 / spread**2))
+
+
+def _residuals(data: _Data, at: Floats) -> tuple[Floats, Floats]:
+    """Of each run, in standard errors, and how they change with each level of each block."""
+    levels = data.design @ at.reshape(-1, N)
+    here = _residual(data, levels)
+    by_level = np.stack([(_residual(data, levels + STEP * one) - here) / STEP for one in np.eye(N)], axis=1)
+    slopes = data.design[:, :, None] * by_level[:, None, :]
+    weight = np.sqrt(np.minimum(1.0, FAR / np.maximum(np.abs(here), 1e-9)))
+    return here * weight, slopes.reshape(len(here), -1) * weight[:, None]
+
+
+def _residual(data: _Data, levels: Floats) -> Floats:
+    log_need = np.log(tensors_gb(levels, data.sizes))
+    error = np.hypot(MEASURED, BUSY * busy_share(levels, data.sizes))
+    known = np.isfinite(data.peak)
+    off = (np.where(known, data.peak, 0.0) - log_need) / np.hypot(error, data.error)
+    spare = (np.log(data.sizes.tensors_room) - log_need - levels[:, LEVELS.index("slack")]) / error
+    surprise = np.sqrt(-2 * log_ndtr(np.where(data.failed > 0, -spare, spare)))
+    return np.where(known, off, surprise)
+
+
+def _plain(levels: Floats) -> tuple[float, ...]:
+    return tuple(round(float(level), 4) for level in levels)

@@ -1,0 +1,101 @@
+"""The parts of many plans as arrays, and the memory that they take at given levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlcd.core.configuration import Floats, Mask
+from mlcd.planners.train.nouns import Adapter, Sharding
+from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.memory_parts import PURE, Needed, room_gb, stages_gb
+
+Rows = NDArray[np.intp]
+PARTS = tuple(field.name for field in fields(Needed))
+VALUES = attrgetter(*PARTS)
+AT = {name: place for place, name in enumerate(PARTS)}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of N plans. `parts`: (2, N, parts), of the first stage and of the last; `room`: GB of a GPU, each (N,).
+
+    `masters`: where some frameworks keep fp32 although all was asked to be in 16 bits. `kernels`: by which code, as a
+    place in `names`. `way`: the same number where model, adapter, precision, attention and kernels are the same.
+    """
+
+    parts: Floats
+    room: Floats
+    masters: Mask
+    kernels: Rows
+    way: Rows
+    names: tuple[str, ...]
+
+    def of(self, rows: Rows) -> Sizes:
+        """Some of them."""
+        parts, room, masters = self.parts[:, rows], self.room[rows], self.masters[rows]
+        return Sizes(parts, room, masters, self.kernels[rows], self.way[rows], self.names)
+
+    @property
+    def tensors_room(self) -> Floats:
+        """GB that are left for tensors."""
+        return np.asarray(np.maximum(self.room - self.parts[0, :, AT["framework"]], 1e-3))
+
+
+def sizes_of(runs: Sequence[Facts]) -> Sizes:
+    """The parts of some runs that could be."""
+    stages = [stages_gb(facts) for facts in runs]
+    parts = np.array([[VALUES(of[0]) for of in stages], [VALUES(of[-1]) for of in stages]], dtype=float)
+    names: dict[str, int] = {}
+    ways: dict[tuple[object, ...], int] = {}
+    return Sizes(
+        parts=parts.reshape(2, len(runs), len(PARTS)),
+        room=np.array([room_gb(facts) for facts in runs], dtype=float),
+        masters=np.array([_may_keep_masters(facts) for facts in runs], dtype=bool),
+        kernels=np.array([names.setdefault(each.plan.kernels, len(names)) for each in runs], dtype=np.intp),
+        way=np.array([ways.setdefault(_way(each), len(ways)) for each in runs], dtype=np.intp),
+        names=tuple(names),
+    )
+
+
+def _way(facts: Facts) -> tuple[object, ...]:
+    plan = facts.plan
+    return facts.architecture, plan.adapter, plan.precision, plan.attention, plan.kernels
+
+
+def _may_keep_masters(facts: Facts) -> bool:
+    plan = facts.plan
+    return plan.sharding is Sharding.ZERO3 and plan.precision in PURE and plan.adapter is Adapter.FULL
+
+
+def tensors_gb(levels: Floats, sizes: Sizes) -> Floats:
+    """GB of tensors at most. `levels`: (..., levels), in the order of LEVELS, of each plan or broadcast to them."""
+    factors = np.moveaxis(np.exp(levels), -1, 0)
+    first = _of_stage(factors, sizes.parts[0], sizes.masters)
+    if np.array_equal(sizes.parts[0], sizes.parts[1]):
+        return first
+    return np.asarray(np.maximum(first, _of_stage(factors, sizes.parts[1], sizes.masters)))
+
+
+def _of_stage(factors: Floats, parts: Floats, masters: Mask) -> Floats:
+    state, update, saved, plain, logits, layer, kept, _ = factors
+    of = {name: parts[:, place] for name, place in AT.items()}
+    if masters.any():
+        state = np.where(masters, state * kept, state)
+    passes = saved * (of["saved"] + plain * of["plain"])
+    passes = passes + np.maximum(logits * of["logits"], layer * (of["layer"] + plain * of["layer_plain"]) + of["head"])
+    passes = passes + state * (of["held"] * of["gradients"])
+    stepping = (state + update) * of["gradients"]
+    return np.asarray(state * (of["weights"] + of["optimizer"]) + np.maximum(stepping, passes))
+
+
+def busy_share(levels: Floats, sizes: Sizes) -> Floats:
+    """Of that memory, the share that is not state: the part that is known less well."""
+    factors = np.moveaxis(np.exp(levels), -1, 0)
+    state = np.where(sizes.masters, factors[0] * factors[6], factors[0])
+    stays = sum(sizes.parts[:, :, AT[name]] for name in ("weights", "gradients", "optimizer")).max(axis=0)
+    return np.asarray(np.clip(1 - state * stays / tensors_gb(levels, sizes), 0.0, 1.0))

@@ -1,0 +1,1 @@
+"""What to compare the choice of a training plan with."""

@@ -1,0 +1,60 @@
+"""Cold Bayesian optimisation of a plan: a Gaussian process that has seen no other model, and expected improvement.
+
+Snoek, Larochelle and Adams, 'Practical Bayesian Optimization of Machine Learning Algorithms', NIPS 2012.
+
+Symbols   y(x)   minus the log cost of plan x; what ran out of memory counts as the worst that was seen
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlcd.core.configuration import Floats
+from mlcd.planners.train.plans.facts import Facts
+from mlcd_bench.baselines.serve.process import expected_improvement, posterior
+from mlcd_bench.plans.problem import PlanProblem, Shown
+
+FIRST = 2
+"""Drawn by lot before there is anything to fit."""
+
+
+def gp_ei(problem: PlanProblem, shown: Shown, rng: np.random.Generator) -> int | None:
+    """The plan that promises most of those not tried."""
+    left = [i for i in range(len(problem.rows)) if i not in shown.tried]
+    if not left:
+        return None
+    if len(shown.tried) < FIRST or not shown.ran:
+        return int(rng.choice(left))
+    tried = list(shown.tried)
+    cost = shown.cost[tried]
+    y = -np.where(np.isnan(cost), np.nanmax(cost), cost)
+    x = points(problem)
+    mu, sigma = posterior(x[tried], y - y.mean(), x)
+    promise = expected_improvement(mu + y.mean(), sigma, float(y.max()))[left]
+    return left[int(rng.choice(np.flatnonzero(promise >= promise.max() - 1e-12)))]
+
+
+def points(problem: PlanProblem) -> Floats:
+    """Each plan as a point, every column scaled to 0..1; columns in which all plans are equal are left out."""
+    words = sorted({word for facts in problem.candidates for word in _words(facts)})
+    table = np.array([[*_numbers(f), *(word in _words(f) for word in words)] for f in problem.candidates], dtype=float)
+    low, high = table.min(axis=0), table.max(axis=0)
+    varies = high > low
+    if not varies.any():
+        return np.zeros((len(table), 1))
+    scaled: Floats = (table[:, varies] - low[varies]) / (high - low)[varies]
+    return scaled
+
+
+def _numbers(facts: Facts) -> Floats:
+    plan = facts.plan
+    counts = (plan.tensor, plan.pipeline, plan.context, plan.expert, plan.micro_batch, facts.gpus, facts.global_batch)
+    specs = (facts.gpu.tflops_bf16, facts.gpu.memory_gb, facts.gpu.bandwidth_gb_s)
+    logs: Floats = np.log([*counts, *specs])
+    return logs
+
+
+def _words(facts: Facts) -> tuple[str, ...]:
+    plan = facts.plan
+    named = (plan.sharding, plan.checkpointing, plan.precision, plan.attention, plan.kernels)
+    return tuple(f"{place} {word}" for place, word in enumerate(named))

@@ -1,0 +1,46 @@
+"""The plans that were best for other models: what one would copy from a colleague, or from a table of results.
+
+Each row of another model stands for its plan, and is worth what the best plan of its own problem costs over what it
+costs itself. A plan is ranked by the mean worth of those rows that agree with it in the most fields.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import astuple
+
+import numpy as np
+
+from mlcd.core.configuration import Floats
+from mlcd.planners.train.plans.facts import Facts
+from mlcd_bench.plans.problem import PlanProblem, log_factor
+
+
+def popular(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
+    """The best plans of others first; equals by lot."""
+    others = [row for row in problem.others if row.step_s is not None]
+    lot = [int(i) for i in rng.permutation(len(problem.rows))]
+    if not others:
+        return lot
+    worth, theirs = _worth(problem), np.array([_fields(row.facts) for row in others], dtype=object)
+    score = {}
+    for i, facts in enumerate(problem.candidates):
+        agreeing = (theirs == np.array(_fields(facts), dtype=object)).sum(axis=1)
+        score[i] = float(worth[agreeing == agreeing.max()].mean())
+    return sorted(lot, key=lambda i: -score[i])
+
+
+def _worth(problem: PlanProblem) -> Floats:
+    others = [row for row in problem.others if row.step_s is not None]
+    cost = np.array([log_factor(row, problem.goal) + np.log(row.step_s) for row in others])
+    groups: dict[tuple[str, str, int, str], list[int]] = defaultdict(list)
+    for i, row in enumerate(others):
+        groups[row.group].append(i)
+    for places in groups.values():
+        cost[places] = np.exp(cost[places].min() - cost[places])
+    return cost
+
+
+def _fields(facts: Facts) -> tuple[object, ...]:
+    return (facts.gpu.name, facts.gpus, *astuple(facts.plan))

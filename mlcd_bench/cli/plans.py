@@ -1,0 +1,132 @@
+"""mlcd bench plans: methods that look for the plan of a training, replayed on plans that somebody measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlcd.cli.console import plain_table
+from mlcd.cli.options import consoles, output, print_json
+from mlcd_bench.cli.names import split_names
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+GOALS = ("fastest", "cheapest")
+SHARES = (
+    "WITHIN: share of runs whose choice costs at most 5 % more than the best plan, after so many probes; MEAN, WORST: "
+    "of the choice's cost over the best plan's; MISSED: nothing chosen, or chosen unseen and out of memory; OOM: "
+    "probes out of memory among the first three. Only problems of four plans or more are counted; after a probe only "
+    "a plan that was probed is chosen. 'practice' is told for free which plans fit."
+)
+TIMES = (
+    "Of grey-box. MAPE, MEDIAN: of the error of a step's time; HOLD: how often an interval of 90 % holds it; then the "
+    "same after three probes for plans not probed. FITTING: plans that ran out of memory and were said to fit; "
+    "EXCLUDED: plans that ran and were said not to."
+)
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--unseen",
+    default=None,
+    help="Models to plan for, with commas, learning from the others. Left out: each model in turn.",
+)
+@click.option("--method", default="grey-box", show_default=True, help="Methods with commas, or all.")
+@click.option("--goal", default="both", show_default=True, type=click.Choice((*GOALS, "both")), help="What is best.")
+@click.option("--probes", default=6, show_default=True, type=click.IntRange(0), help="Probes of each run, at most.")
+@click.option("--seeds", default=3, show_default=True, type=click.IntRange(1), help="How many seeds: 0, 1, 2 ...")
+@click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
+@output
+def plans(
+    folder: Path,
+    unseen: str | None,
+    method: str,
+    goal: str,
+    probes: int,
+    seeds: int,
+    processes: int | None,
+    output: str,
+) -> None:
+    """Searches for training plans, on measured ones.
+
+    DIR holds CSV files with a measured plan a row. A problem is a model, a length of sequences and an adapter; the
+    plans measured for it are the space, and those that ran out of memory are probes lost.
+
+    \b
+    mlcd bench plans DIR --unseen llama3.1-8b --method all
+    """
+    from rich.progress import track
+
+    from mlcd_bench.plans.contest import METHODS
+    from mlcd_bench.plans.folder import read_plans
+    from mlcd_bench.plans.problem import PlanGoal, plan_problems
+    from mlcd_bench.plans.runs import entries, played
+    from mlcd_bench.plans.summary import choices, forecasts
+
+    methods = split_names("method", method, METHODS)
+    rows = read_plans(folder)
+    goals = [PlanGoal(each) for each in GOALS if goal in (each, "both")]
+    hidden = [name.strip() for name in unseen.split(",")] if unseen else []
+    problems = plan_problems(rows, hidden, goals)
+    results, progress = consoles()
+    processes = processes or os.cpu_count() or 1
+    with progress.status("learning from the other models"):
+        todo = entries(problems, methods, seeds, probes, processes)
+    made = track(played(todo, processes), "probing", len(todo), console=progress, transient=True)
+    runs = [run for each in made for run in each]
+    chosen, forecast = choices(runs), forecasts(runs, rows)
+    if output == "json":
+        setting = {"probes": probes, "seeds": seeds, "unseen": hidden}
+        summary = {"choices": chosen, "forecasts": forecast}
+        print_json({"runs": [vars(run) for run in runs], "summary": summary, "setting": setting})
+        return
+    _show_choices(results, chosen)
+    if forecast:
+        _show_forecasts(results, forecast)
+    results.print(f"{len(problems)} problems, seeds 0..{seeds - 1}.", style="dim", highlight=False)
+
+
+def _show_choices(console: Console, rows: Sequence[dict[str, Any]]) -> None:
+    from mlcd_bench.plans.contest import LOOKS
+
+    after = "/".join(map(str, LOOKS))
+    table = plain_table(("FILE", "GOAL", "METHOD"), ("RUNS", f"WITHIN {after}", "MEAN", "WORST", "MISSED", "OOM"))
+    for row in rows:
+        at = [row[f"after_{n}"] for n in LOOKS]
+        figures = (
+            "/".join(f"{100 * each['share']:.0f}" for each in at) + " %",
+            " ".join(_ratio(each["mean"], 3) for each in at),
+            " ".join(_ratio(each["worst"], 2) for each in at),
+            "/".join(f"{100 * each['missed']:.0f}" for each in at) + " %",
+        )
+        names = (row["file"], row["goal"], row["method"], str(row["runs"]))
+        table.add_row(*names, *figures, f"{row['out_of_memory']:.2f}")
+    console.print(table)
+    console.print(SHARES, style="dim", highlight=False)
+
+
+def _show_forecasts(console: Console, rows: Sequence[dict[str, Any]]) -> None:
+    from mlcd_bench.plans.contest import FORECASTS
+
+    late = f"after_{FORECASTS[1]}"
+    errors = [f"{word} {n}" for n in FORECASTS for word in ("MAPE", "MEDIAN", "HOLD")]
+    table = plain_table(("FILE",), (*errors, "FITTING", "EXCLUDED"))
+    for row in rows:
+        figures = [_share(each[name]) for each in (row["before"], row[late]) for name in ("mape", "median", "coverage")]
+        table.add_row(row["file"], *figures, _share(row["called_fitting"]), _share(row["excluded"]))
+    console.print(table)
+    console.print(TIMES, style="dim", highlight=False)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def _ratio(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,119 @@
+"""A contest's problem: the plans by which one model was trained, of which the fastest or cheapest is looked for.
+
+cost   of a plan: seconds, or dollars, of one sequence. So plans of other global batches can be compared, as with a
+       cost of a token, since all plans of a problem have sequences of one length
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+
+from mlcd.core.configuration import Floats
+from mlcd.core.errors import UnknownName
+from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.prior import Prior
+from mlcd_bench.plans.folder import PlanRow
+
+PER_HOUR = 3_600
+
+
+class PlanGoal(StrEnum):
+    """What the best plan has least of."""
+
+    FASTEST = "fastest"
+    CHEAPEST = "cheapest"
+
+
+@dataclass(frozen=True)
+class PlanProblem:
+    """The measured plans of a model, a length of sequences and an adapter in one file.
+
+    `others`: rows of the models that are not hidden. `prior`: what was learned from them; None for the shipped one.
+    """
+
+    rows: tuple[PlanRow, ...]
+    goal: PlanGoal
+    hidden: tuple[str, ...]
+    others: tuple[PlanRow, ...]
+    prior: Prior | None = None
+
+    @cached_property
+    def candidates(self) -> list[Facts]:
+        """The facts of each plan."""
+        return [row.facts for row in self.rows]
+
+    @cached_property
+    def factor(self) -> Floats:
+        """Log of a plan's cost, less log of its step's seconds."""
+        return np.array([log_factor(row, self.goal) for row in self.rows])
+
+    @cached_property
+    def cost(self) -> Floats:
+        """Log cost of each plan; nan for what ran out of memory."""
+        return self.factor + np.log([row.step_s or np.nan for row in self.rows])
+
+    @property
+    def optimum(self) -> int:
+        """The place of the best plan."""
+        return int(np.nanargmin(self.cost))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the probes of a run have shown: `tried`, in order, and the log cost of each plan, nan where unknown."""
+
+    tried: tuple[int, ...]
+    cost: Floats
+
+    @staticmethod
+    def of(problem: PlanProblem, tried: Sequence[int]) -> Shown:
+        """What these probes show."""
+        cost = np.full(len(problem.rows), np.nan)
+        cost[list(tried)] = problem.cost[list(tried)]
+        return Shown(tuple(tried), cost)
+
+    @property
+    def ran(self) -> list[int]:
+        """The probes that did not run out of memory."""
+        return [i for i in self.tried if not np.isnan(self.cost[i])]
+
+    @property
+    def failed(self) -> list[int]:
+        """Those that did."""
+        return [i for i in self.tried if np.isnan(self.cost[i])]
+
+    @property
+    def best(self) -> int | None:
+        """The plan that costs least of those that were probed and ran."""
+        return min(self.ran, key=lambda i: float(self.cost[i]), default=None)
+
+
+def log_factor(row: PlanRow, goal: PlanGoal) -> float:
+    """Log of a plan's cost, less log of its step's seconds."""
+    usd_per_s = row.facts.gpus * row.usd_per_gpu_hour / PER_HOUR
+    return float(np.log((usd_per_s if goal is PlanGoal.CHEAPEST else 1.0) / row.facts.global_batch))
+
+
+def plan_problems(rows: Sequence[PlanRow], unseen: Sequence[str], goals: Sequence[PlanGoal]) -> list[PlanProblem]:
+    """A problem for each goal and each set of plans of which one ran. `unseen`: hidden together; none: one by one."""
+    models = tuple(dict.fromkeys(row.model for row in rows))
+    for name in unseen:
+        if name not in models:
+            raise UnknownName("measured model", name, models)
+    groups: dict[tuple[str, str, int, str], list[PlanRow]] = defaultdict(list)
+    for row in rows:
+        groups[row.group].append(row)
+    found = []
+    for (_, model, *_), group in groups.items():
+        if (unseen and model not in unseen) or all(row.step_s is None for row in group):
+            continue
+        hidden = tuple(unseen) or (model,)
+        others = tuple(row for row in rows if row.model not in hidden)
+        found += [PlanProblem(tuple(group), goal, hidden, others) for goal in goals]
+    return found
