@@ -70,12 +70,17 @@ class PlanBelief:
 def believe_plans(
     candidates: Sequence[Facts], tried: Tried, seed: int = 0, draws: int = DRAWS, prior: Prior | None = None
 ) -> PlanBelief:
-    """Times and memory of the candidates. What does not depend on the probes is kept, by the identity of `candidates`."""
+    """Times and memory of the candidates. What probes do not change is kept, by the identity of `candidates`."""
     prior = prior or shipped_prior()
     memory = believe_memory(candidates, tried.ran, tried.out_of_memory, tried.allocated_gb, prior.memory)
     fits = memory.drawn(draws, np.random.default_rng((seed, 1)))
-    logs = _conditioned(_drawn(_Same(candidates), _Same(prior.time), seed, draws), tried, seed)
+    logs = believe_times(candidates, tried, seed, draws, prior.time)
     return PlanBelief(logs, fits & ~memory.ruled_out, memory.ruled_out, memory.chance)
+
+
+def believe_times(candidates: Sequence[Facts], tried: Tried, seed: int, draws: int, prior: TimePrior) -> Floats:
+    """(draws, N) surfaces of the log of the seconds of a step."""
+    return _conditioned(_drawn(_Same(candidates), _Same(prior), seed, draws), tried, seed)
 
 
 class _Same:
@@ -158,9 +163,10 @@ def _conditioned(drawn: _Drawn, tried: Tried, seed: int) -> Floats:
     return samples
 
 
-def _trust(residuals: Floats, covariance: Floats, noise: float, rounds: int = 4) -> Floats:
-    """How far each probe is to be trusted. It starts from what was believed before: an odd one is then doubted."""
-    trust = np.minimum(1.0, (DEGREES + 1) / (DEGREES + residuals**2 / (np.diag(covariance) + noise)))
+def _trust(residuals: Floats, covariance: Floats, noise: float, rounds: int = 8) -> Floats:
+    """How far each probe is to be trusted. It starts from what the other probes tell of it: an odd one is doubted."""
+    inverse = np.linalg.inv(covariance + noise * np.eye(len(residuals)))
+    trust = np.minimum(1.0, (DEGREES + 1) / (DEGREES + (inverse @ residuals) ** 2 / np.diag(inverse)))
     for _ in range(rounds):
         errors = noise / trust
         inverse = np.linalg.inv(covariance + np.diag(errors))
