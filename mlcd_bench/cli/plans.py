@@ -63,6 +63,7 @@ def plans(
     """
     from rich.progress import track
 
+    from mlcd.planners.train.plans.memory import CALLED_FITTING
     from mlcd_bench.plans.contest import METHODS
     from mlcd_bench.plans.folder import read_plans
     from mlcd_bench.plans.problem import PlanGoal, plan_problems
@@ -82,7 +83,7 @@ def plans(
     runs = [run for each in made for run in each]
     chosen, forecast = choices(runs), forecasts(runs, rows)
     if output == "json":
-        setting = {"probes": probes, "seeds": seeds, "unseen": hidden}
+        setting = {"probes": probes, "seeds": seeds, "unseen": hidden, "called_fitting": CALLED_FITTING}
         summary = {"choices": chosen, "forecasts": forecast}
         print_json({"runs": [vars(run) for run in runs], "summary": summary, "setting": setting})
         return

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from mlcd_fixtures.measured_plans import read_rows, write_plans
 
+from mlcd.planners.train.plans.memory import CALLED_FITTING
 from mlcd_bench.plans.contest import LOOKS, METHODS, OURS, PlanRun, play_plans
 from mlcd_bench.plans.folder import read_plans
 from mlcd_bench.plans.problem import PlanGoal, plan_problems
@@ -138,7 +139,8 @@ def test_the_answer_is_in_the_stated_form(mlcd: Mlcd, folder: Path) -> None:
         assert len(run["chosen"]) == len(run["ratio"]) == len(LOOKS)
     assert set(document["runs"][0]["predicted"][0]) == {"row", *FORECAST, "after_3"}
     assert set(document["runs"][0]["predicted"][0]["after_3"]) == FORECAST
-    assert document["setting"] == {"probes": 4, "seeds": 1, "unseen": ["large"]}
+    expected = {"probes": 4, "seeds": 1, "unseen": ["large"], "called_fitting": CALLED_FITTING}
+    assert document["setting"] == expected
 
 
 def test_a_folder_of_one_model_is_planned_for_by_what_ships(mlcd: Mlcd, tmp_path: Path) -> None:
