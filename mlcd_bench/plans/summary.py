@@ -74,13 +74,16 @@ def _forecasts(runs: Sequence[PlanRun], truth: Truth) -> dict[str, Any]:
         for each in run.predicted
         if each["row"] not in {probe["row"] for probe in run.probes[: FORECASTS[1]]}
     ]
-    fits = {outcome: [each["fits"] >= CALLED_FITTING for each, row in early if row.outcome is outcome] for outcome in Outcome}
+    fits = {
+        outcome: [each["fits"] >= CALLED_FITTING for each, row in early if row.outcome is outcome]
+        for outcome in Outcome
+    }
     failed, ran = fits[Outcome.OUT_OF_MEMORY], fits[Outcome.OK]
     return {
         "before": _errors(early),
         LATE: _errors(late),
-        "called_fitting": float(np.mean(failed)) if failed else None,
-        "excluded": 1 - float(np.mean(ran)) if ran else None,
+        "called_fitting": float(np.mean(np.array(failed) >= CALLED_FITTING)) if failed else None,
+        "excluded": float(np.mean(np.array(ran) < CALLED_FITTING)) if ran else None,
     }
 
 

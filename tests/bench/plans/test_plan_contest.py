@@ -14,6 +14,7 @@ from mlcd.planners.train.plans.memory import CALLED_FITTING
 from mlcd_bench.plans.contest import LOOKS, METHODS, OURS, PlanRun, play_plans
 from mlcd_bench.plans.folder import read_plans
 from mlcd_bench.plans.problem import PlanGoal, plan_problems
+from mlcd_bench.plans.runs import Entry, played
 from mlcd_bench.plans.summary import choices, forecasts
 
 Mlcd = Callable[..., Any]
@@ -139,14 +140,39 @@ def test_the_answer_is_in_the_stated_form(mlcd: Mlcd, folder: Path) -> None:
         assert len(run["chosen"]) == len(run["ratio"]) == len(LOOKS)
     assert set(document["runs"][0]["predicted"][0]) == {"row", *FORECAST, "after_3"}
     assert set(document["runs"][0]["predicted"][0]["after_3"]) == FORECAST
-    expected = {"probes": 4, "seeds": 1, "unseen": ["large"], "called_fitting": CALLED_FITTING}
+    expected = {"prior": "folder", "probes": 4, "seeds": 1, "unseen": ["large"], "called_fitting": CALLED_FITTING}
     assert document["setting"] == expected
 
 
 def test_a_folder_of_one_model_is_planned_for_by_what_ships(mlcd: Mlcd, tmp_path: Path) -> None:
-    answer = mlcd("bench", "plans", write_plans(tmp_path, ["tiny"]), "--seeds", "1", "--goal", "fastest")
+    words = ["bench", "plans", write_plans(tmp_path, ["tiny"]), "--seeds", "1", "--goal", "fastest", "-o", "json"]
+    learned, shipped = mlcd(*words).document, mlcd(*words, "--prior", "shipped").document
+    assert learned["runs"] == shipped["runs"]
+    assert learned["runs"][0]["predicted"]
+
+
+def test_what_other_models_teach_is_not_what_ships(mlcd: Mlcd, folder: Path) -> None:
+    words = ["bench", "plans", folder, "--unseen", "tiny", "--seeds", "1", "--goal", "fastest", "-o", "json"]
+    learned, shipped = mlcd(*words).document, mlcd(*words, "--prior", "shipped").document
+    assert learned["runs"][0]["predicted"] != shipped["runs"][0]["predicted"]
+
+
+def test_the_tables_have_a_line_for_each_method_goal_and_file(mlcd: Mlcd, folder: Path) -> None:
+    words = ["bench", "plans", folder, "--method", "grey-box,random", "--seeds", "1", "--processes", "1"]
+    answer = mlcd(*words)
     assert answer.code == 0
-    assert "plans.csv" in answer.out
+    lines = [line.split()[:3] for line in answer.out.splitlines()]
+    for goal in ("fastest", "cheapest"):
+        for method in ("grey-box", "random"):
+            assert ["all", goal, method] in lines
+    assert any(line[:1] == ["plans.csv"] for line in lines), "the forecasts"
+
+
+@pytest.mark.live
+def test_more_processes_only_make_it_faster(folder: Path) -> None:
+    problems = plan_problems(read_plans(folder), [], [PlanGoal.FASTEST])
+    todo = [Entry(problem, ("random", "practice"), 2, 3) for problem in problems]
+    assert list(played(todo, 2)) == list(played(todo, 1))
 
 
 @pytest.mark.parametrize(
