@@ -184,3 +184,18 @@ class Posterior:
         for block, inverse in zip(self.of.blocks, self.inverses, strict=True):
             found[block.rows] = inverse @ values[block.rows]
         return found
+
+
+def trust_in(residuals: Floats, covariance: Floats, noise: float, rounds: int = 8) -> Floats:
+    """How far each of a few rows is to be trusted, by turns. `covariance`: of what they are without their errors.
+
+    It starts from what the other rows tell of it, so that an odd one is doubted from the first.
+    """
+    inverse = np.linalg.inv(covariance + noise * np.eye(len(residuals)))
+    trust = np.minimum(1.0, (DEGREES + 1) / (DEGREES + (inverse @ residuals) ** 2 / np.diag(inverse)))
+    for _ in range(rounds):
+        errors = noise / trust
+        inverse = np.linalg.inv(covariance + np.diag(errors))
+        error, left = errors * (inverse @ residuals), errors - errors**2 * np.diag(inverse)
+        trust = (DEGREES + 1) / (DEGREES + (error**2 + left) / noise)
+    return np.asarray(trust)

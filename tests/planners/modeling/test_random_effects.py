@@ -12,7 +12,7 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.modeling.random_effects import NOISE, TINY, Block, Effects
+from mlcd.planners.modeling.random_effects import NOISE, TINY, Block, Effects, trust_in
 
 KINDS = ("a", "a", "b", "fixed")
 BELIEVED = {"a": 0.1, "b": 0.1, "own": 0.1, "slope": 0.1, NOISE: 0.05}
@@ -121,3 +121,10 @@ def test_the_variance_that_blocks_differ_by_is_found(deviation: float) -> None:
     )  # fmt: skip
     variances, _ = effects.learn({}, np.ones(160), (30, 10))
     assert np.sqrt(variances["own"]) == pytest.approx(deviation, rel=0.35)
+
+
+def test_of_rows_that_should_be_alike_the_one_that_is_not_is_trusted_least() -> None:
+    alike = 0.04 * np.ones((4, 4))
+    trust = trust_in(np.array([0.1, 0.11, 0.5, 0.09]), alike, 0.01**2)
+    assert trust[2] < 0.02
+    assert trust[[0, 1, 3]].min() > 0.3

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats, Mask
-from mlcd.planners.modeling.random_effects import DEGREES
+from mlcd.planners.modeling.random_effects import DEGREES, trust_in
 from mlcd.planners.train.plans.effects import Rows, shared_columns
 from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.law import terms_of
@@ -155,21 +155,9 @@ def _conditioned(drawn: _Drawn, tried: Tried, seed: int) -> Floats:
         return samples
     rng = np.random.default_rng((seed, 2))
     between = drawn.covariance(at, at)
-    errors = drawn.prior.noise / _trust(shown - drawn.middle[at], between, drawn.prior.noise) + tried.error**2
+    errors = drawn.prior.noise / trust_in(shown - drawn.middle[at], between, drawn.prior.noise) + tried.error**2
     expected = drawn.samples[:, at] + np.sqrt(errors) * rng.standard_normal((len(samples), len(at)))
     every = np.arange(len(drawn.middle))
     samples += (shown - expected) @ np.linalg.solve(between + np.diag(errors), drawn.covariance(at, every))
     samples[:, at] = shown + tried.error * rng.standard_normal((len(samples), len(at)))
     return samples
-
-
-def _trust(residuals: Floats, covariance: Floats, noise: float, rounds: int = 8) -> Floats:
-    """How far each probe is to be trusted. It starts from what the other probes tell of it: an odd one is doubted."""
-    inverse = np.linalg.inv(covariance + noise * np.eye(len(residuals)))
-    trust = np.minimum(1.0, (DEGREES + 1) / (DEGREES + (inverse @ residuals) ** 2 / np.diag(inverse)))
-    for _ in range(rounds):
-        errors = noise / trust
-        inverse = np.linalg.inv(covariance + np.diag(errors))
-        error, left = errors * (inverse @ residuals), errors - errors**2 * np.diag(inverse)
-        trust = (DEGREES + 1) / (DEGREES + (error**2 + left) / noise)
-    return np.asarray(trust)

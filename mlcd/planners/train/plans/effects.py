@@ -105,7 +105,7 @@ class Rows:
         found |= {f"own {name}": (ids["model"], share) for name, share in self.parts.items()}
         found |= {f"own {name} of each": (np.arange(len(ones)), self.parts[name]) for name in UNSTEADY}
         for name, column in zip(FEATURES, self.features.T, strict=True):
-            found[f"own slope {name}"] = (ids["model"], column)
+            found[f"own {name} slope"] = (ids["model"], column)
         return found
 
     def own_parts(self, a: NDArray[np.int_], b: NDArray[np.int_]) -> dict[str, Floats]:

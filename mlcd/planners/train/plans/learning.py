@@ -22,12 +22,16 @@ from mlcd.planners.train.plans.law import SURE, TERMS, UNSURE, terms_of
 from mlcd.planners.train.plans.prior import TimePrior
 
 USUAL = {
-    "compute": 0.04, "attention": 0.15, "memory": 0.15, "host": 0.2, "links": 0.25, "bubble": 0.15,
-    "slopes": 0.03, "each": 0.1, "bend": 0.05, "kink": 0.03, NOISE: 0.03, "gpu compute": 0.08, "gpu memory": 0.1,
+    "compute": 0.04, "attention": 0.15, "memory": 0.15, "host": 0.2, "links": 0.25, "bubble": 0.15, "slopes": 0.03,
+    "slope": 0.025, "each": 0.1, "bend": 0.05, "kink": 0.03, NOISE: 0.03, "gpu compute": 0.08, "gpu memory": 0.1,
+    "own kernels": 0.025, "own gpu": 0.025, "own precision": 0.025, "own adapter": 0.025,
+    "own links of each": 0.4, "own bubble of each": 0.4,
 }  # fmt: skip
 """The standard deviation that an effect is taken for, by the last word of its kind."""
 USUAL_LEVEL, SURE_OF_VARIANCES = 0.05, 0.7
 """Of others; and how far in the log a variance may be from that."""
+LEAST_NOISE = 0.03
+"""Of a new model: what was seen was repeated by the same people, on the same machines, within days."""
 FURTHEST = 2.5
 """How far, in the log, one may be moved."""
 TURNS = ((12, 8), (12, 8), (12, 8))
@@ -75,7 +79,9 @@ def fitted(seen: Sequence[Seen]) -> Fitted:
     mean = np.concatenate([(first + moved - coefficients) / sds, posterior.mean[len(TERMS) :]])
     spread = np.linalg.cholesky(posterior.covariance)
     shared = dict(zip(names, map(float, mean), strict=True))
-    prior = TimePrior(np.exp(coefficients), shared, np.asarray(spread), variances, variances[NOISE])
+    prior = TimePrior(
+        np.exp(coefficients), shared, np.asarray(spread), variances, max(variances[NOISE], LEAST_NOISE**2)
+    )
     return Fitted(prior, effects, posterior, trust)
 
 
