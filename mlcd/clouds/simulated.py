@@ -1,7 +1,8 @@
 """A simulated cloud over the real catalog: the default place, for trying MLCD without an account.
 
-Rates follow `modeling/physics.py`; the efficiency of each type is drawn from the seed. Start-up time, measurement
-noise, failed launches, slow machines and preempted spot machines are drawn for each launch.
+Rates follow `modeling/physics.py`, those of a plan `simulated_plans.py`; the efficiency of each type is drawn from the
+seed. Start-up time, measurement noise, failed launches, slow machines and preempted spot machines are drawn for each
+launch.
 Nothing here is a measurement, and every report of it says 'simulated'.
 
 Samples to a job's target follow the critical batch size of McCandlish et al. (2018), with a noise scale drawn from the
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mlcd.clouds.simulated_plans import SimulatedPlans
 from mlcd.clouds.virtual import gamma_factors, launch_rng, play, spot_lasts_s
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
@@ -28,6 +30,7 @@ from mlcd.core.market import Market
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 from mlcd.planners.modeling.physics import Model, device_gb, needed_gb, samples_per_s
 from mlcd.planners.scale.nouns import Noise, ScalingTask, batch_of
+from mlcd.planners.train.nouns import planned_training
 
 STARTUP_LIMIT_S = 300.0
 """Timeout of a launch that does not come up."""
@@ -81,11 +84,15 @@ class Simulated:
 
     def true_samples_per_s(self, job: Job, configuration: Configuration) -> float:
         """The rate without noise: what a benchmark's oracle knows and a search never sees."""
+        if (asked := planned_training(job)) is not None:
+            return SimulatedPlans(self.seed).samples_per_s(configuration, asked)
         model, nodes, offer = _model(job, configuration), np.array([float(configuration.nodes)]), configuration.offer
         return float(samples_per_s(model, job.communication, offer, nodes, self.efficiency(offer))[0])
 
     def fits(self, job: Job, configuration: Configuration) -> bool:
         """Whether the job fits the memory of one device."""
+        if (asked := planned_training(job)) is not None:
+            return SimulatedPlans(self.seed).fits(configuration, asked)
         needed = needed_gb(_model(job, configuration), configuration.offer, np.array([float(configuration.nodes)]))
         return float(needed[0]) <= device_gb(configuration.offer)
 

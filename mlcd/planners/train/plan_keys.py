@@ -127,7 +127,7 @@ class AdapterKnob(KnobKeys):
 
 
 class PlanKeys(Keys):
-    """What the script accepts. What is not here is as usual: no parallelism but data, no sharding, all weights, bf16."""
+    """What the script accepts. The rest is as usual: no parallelism but data, no sharding, all weights, bf16."""
 
     micro_batch: CountKnob
     tensor: TensorKnob | None = None

@@ -1,0 +1,164 @@
+"""How fast a language model trains by a plan on the simulated cloud, and whether it fits: textbook formulas.
+
+This is what a search has to find out, so it shares no constant with what a search believes (`planners/train/plans/`):
+each seed has efficiencies of its own, and each plan on each GPU is off by a few percent that no formula explains.
+
+    step = (m + pp - 1) t + exposed + optimizer      t = compute + tensor exchanges + gathers + launches
+
+Compute and pipeline: Narayanan et al., Megatron-LM, 2021 (equation 3, section 2.2). Exchanges: an all-reduce of V
+bytes among n takes 2 V (n - 1) / n / bandwidth (Thakur et al., 2005), a gather half of it. State by sharding:
+Rajbhandari et al., ZeRO, 2020. Activations: Korthikanti et al., 2022, table 2, with attention that stores no scores.
+
+Symbols   m   micro-batches of a step on one rank      t    seconds of one of them on a stage
+          pp  pipeline stages
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from mlcd.core.configuration import Configuration
+from mlcd.planners.modeling.architecture import Architecture
+from mlcd.planners.train.nouns import Adapter, Checkpointing, PlannedTraining, Precision, Sharding
+from mlcd.planners.train.plans.facts import Facts, facts_of
+
+TYPICAL_EFFICIENCY, EFFICIENCY_SPREAD = 0.5, 0.12
+"""Share of the datasheet's rate that large multiplications keep, and by how much its log differs between types."""
+HALF_AT = 2.5e6
+"""Tokens times width of a multiplication at which half of that is reached."""
+LINK_EFFICIENCY = 0.75
+OVERLAP = 0.7
+"""Share of the computing under which gradients and gathers can hide."""
+LAUNCHES_S = 0.00025
+"""For each layer and micro-batch, forward and backward: time that no GPU makes shorter."""
+STRAGGLER = 0.015
+ODD = 0.04
+"""Standard deviation of the log of what no formula explains of a plan on a GPU."""
+MULTIPLIED = {
+    Precision.FP32: "fp32",
+    Precision.FP8: "fp8",
+}
+RECOMPUTED = {Checkpointing.NONE: 0.0, Checkpointing.SELECTIVE: 0.05, Checkpointing.FULL: 1.0}
+"""Forward passes that are done again."""
+FROZEN_BYTES = {Adapter.LORA: 2.0, Adapter.QLORA: 0.6, Adapter.GPTQ_LORA: 0.6}
+UNPACKING = {Adapter.QLORA: 1.3, Adapter.GPTQ_LORA: 1.4}
+"""How much longer multiplications take whose weights are unpacked first."""
+
+
+@dataclass(frozen=True)
+class SimulatedPlans:
+    """What would be measured, with one seed."""
+
+    seed: int = 0
+
+    def samples_per_s(self, configuration: Configuration, asked: PlannedTraining) -> float:
+        """The rate without noise."""
+        facts = facts_of(configuration, asked)
+        return facts.global_batch / self.step_s(facts)
+
+    def fits(self, configuration: Configuration, asked: PlannedTraining) -> bool:
+        """Whether nothing runs out of memory."""
+        facts = facts_of(configuration, asked)
+        return self.needed_gb(facts) <= facts.gpu.memory_gb
+
+    def step_s(self, facts: Facts) -> float:
+        """Seconds of one optimizer step."""
+        plan, gpu, model = facts.plan, facts.gpu, facts.architecture
+        m, ranks, tokens = facts.accumulation, facts.data_parallel, plan.micro_batch * facts.sequence / plan.context
+        on_gpu = 1 / (plan.tensor * plan.pipeline)
+        frozen = plan.adapter is not Adapter.FULL
+        passes = (2.0 if frozen else 3.0) + RECOMPUTED[plan.checkpointing]
+        width = tokens * model.hidden / plan.tensor
+        efficiency = _efficiency(self.seed, gpu.name) * width / (width + HALF_AT)
+        rate = 1e12 * gpu.tflops(MULTIPLIED.get(plan.precision, "bf16")) * efficiency
+        forward = tokens * _forward_flops_per_token(model, facts.sequence) * on_gpu / rate
+        compute = forward * passes * UNPACKING.get(plan.adapter, 1.0)
+        bytes_ = 4.0 if plan.precision is Precision.FP32 else 2.0
+        sent = 4 * model.layers / plan.pipeline * tokens * model.hidden * bytes_
+        exchanges = _all_reduce_s(sent, plan.tensor, gpu.link_gb_s(plan.tensor))
+        if plan.context > 1:
+            keys = 2 * 2 * model.layers / plan.pipeline * tokens * model.kv_heads * model.head_dim * bytes_
+            exchanges += _all_reduce_s(keys, plan.context, gpu.link_gb_s(plan.tensor * plan.context)) / 2
+        link = gpu.link_gb_s(facts.gpus)
+        gathers = 0.0
+        if plan.sharding is Sharding.ZERO3:
+            weights = model.params_b * 1e9 * on_gpu * FROZEN_BYTES.get(plan.adapter, bytes_)
+            gathered = _all_reduce_s(weights, ranks, link) / 2 * (2 if frozen else 3)
+            gathers = max(0.0, gathered - OVERLAP * compute)
+        launches = LAUNCHES_S * model.layers / plan.pipeline * (1 + plan.tensor / 16)
+        micro = compute + exchanges + gathers + launches
+        gradients = _all_reduce_s(facts.trainable * on_gpu * bytes_, ranks, link)
+        exposed = max(0.0, gradients - OVERLAP * compute * 2 / 3)
+        kept = ranks if plan.sharding is not Sharding.NONE else 1
+        optimizer = facts.trainable * on_gpu / kept * 28 / (gpu.bandwidth_gb_s * 1e9)
+        wait = 1 + STRAGGLER * math.sqrt(2 * math.log(facts.nodes))
+        return float(((m + plan.pipeline - 1) * micro + exposed + optimizer) * wait * self._odd(facts))
+
+    def needed_gb(self, facts: Facts) -> float:
+        """GB on the GPU that needs the most."""
+        plan, model = facts.plan, facts.architecture
+        on_gpu, ranks = 1 / (plan.tensor * plan.pipeline), facts.data_parallel
+        pure = plan.precision.startswith("pure")
+        weight, gradient, adam = (2.0, 2.0, 4.0) if pure else (4.0, 4.0, 8.0)
+        if plan.adapter is not Adapter.FULL:
+            weights = model.params_b * FROZEN_BYTES[plan.adapter] + facts.trainable / 1e9 * weight
+        else:
+            casts = 0.0 if pure or plan.precision is Precision.FP32 else 2.0
+            weights = model.params_b * (weight + casts)
+        state = facts.trainable / 1e9 * (gradient + adam)
+        weights /= ranks if plan.sharding is Sharding.ZERO3 else 1
+        state /= ranks if plan.sharding is not Sharding.NONE else 1
+        overhead = 1.0 + 0.5 * _share(self.seed, f"overhead {facts.gpu.name}")
+        fragments = 1.05 + 0.05 * _share(self.seed, f"fragments {facts.gpu.name}")
+        return float((weights + state) * on_gpu + self._activations_gb(facts) * fragments + overhead)
+
+    def _activations_gb(self, facts: Facts) -> float:
+        plan, model = facts.plan, facts.architecture
+        numbers = plan.micro_batch * facts.sequence / plan.context * model.hidden
+        layers = model.layers / plan.pipeline
+        wide = (model.dense_hidden or model.expert_hidden * max(1, model.experts_per_token)) / (4 * model.hidden)
+        layer = numbers * (10 + (8 + 16 * 1.5 * wide) / plan.tensor)
+        layer *= 2 if plan.precision is Precision.FP32 else 1
+        if plan.checkpointing is Checkpointing.FULL:
+            kept = 2 * numbers * layers
+        else:
+            kept = layer * layers * (0.8 if plan.checkpointing is Checkpointing.SELECTIVE else 1.0)
+        kept *= min(plan.pipeline, facts.accumulation)  # micro-batches that the first stage holds at once
+        logits = 6 * plan.micro_batch * facts.sequence / plan.context * model.vocab / plan.tensor
+        return float(kept + layer + logits) / 1e9
+
+    def _odd(self, facts: Facts) -> float:
+        name = f"{facts.gpu.name} {facts.gpus_per_node} {facts.plan.words('', 0)}"
+        return math.exp(ODD * _normal(self.seed, name))
+
+
+@lru_cache(maxsize=256)
+def _efficiency(seed: int, gpu: str) -> float:
+    return min(0.85, TYPICAL_EFFICIENCY * math.exp(EFFICIENCY_SPREAD * _normal(seed, gpu)))
+
+
+@lru_cache(maxsize=256)
+def _share(seed: int, name: str) -> float:
+    """Between 0 and 1."""
+    return float(np.random.default_rng([seed, zlib.crc32(name.encode())]).random())
+
+
+def _normal(seed: int, name: str) -> float:
+    return float(np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal())
+
+
+@lru_cache(maxsize=64)
+def _forward_flops_per_token(model: Architecture, sequence: int) -> float:
+    """Two for each parameter that a token passes through, and the scores of those before it, half of all."""
+    attention = 2 * model.full_layers * model.heads * model.head_dim * sequence
+    return 2e9 * model.active_b + attention
+
+
+def _all_reduce_s(size: float, among: int, link_gb_s: float) -> float:
+    """Seconds of exchanging so many bytes."""
+    return 2 * size * (among - 1) / among / (1e9 * link_gb_s * LINK_EFFICIENCY)

@@ -1,0 +1,95 @@
+"""The truth that the simulated cloud plays for plans: as textbooks have it, another for each seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlcd_fixtures.planned import LLAMA_8B, ONE_BILLION, asked, machines, nodes_of, planned_job
+
+from mlcd.clouds.simulated import Simulated
+from mlcd.clouds.simulated_plans import SimulatedPlans
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration
+from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.planners.train.nouns import Adapter, Checkpointing, PlannedTraining, Sharding, TrainingPlan
+from mlcd.planners.train.plans.facts import Facts, facts_of
+from mlcd.planners.train.plans.space import plan_space
+
+TRUTH = SimulatedPlans(0)
+SEEDS = st.integers(0, 50)
+
+
+def facts(gpu: str, nodes: int, plan: TrainingPlan, task: PlannedTraining | None = None) -> Facts:
+    return facts_of(Configuration(nodes_of(gpu, 8), nodes, replace(plan, global_batch=256)), task or asked())
+
+
+def full(**changes: object) -> TrainingPlan:
+    return replace(TrainingPlan(sharding=Sharding.ZERO3, checkpointing=Checkpointing.FULL), **changes)  # type: ignore[arg-type]
+
+
+def test_what_is_known_to_fit_fits_and_what_is_known_not_to_does_not():
+    lora = asked(fixed=TrainingPlan(adapter=Adapter.LORA))
+    assert not TRUTH.fits(Configuration(nodes_of("A10G", 1), 1, full()), asked())  # 8B, all weights, on 24 GB
+    assert TRUTH.fits(Configuration(nodes_of("A100-80GB", 8), 1, full()), asked())
+    adapter = TrainingPlan(adapter=Adapter.LORA, checkpointing=Checkpointing.FULL)
+    assert TRUTH.fits(Configuration(nodes_of("A100-80GB", 1), 1, adapter), lora)
+    assert not TRUTH.fits(Configuration(nodes_of("A100-80GB", 1), 1, full(sharding=Sharding.NONE)), asked())
+
+
+@given(seed=SEEDS)
+def test_memory_falls_with_sharding_checkpointing_and_smaller_micro_batches(seed: int):
+    truth = SimulatedPlans(seed)
+    need = truth.needed_gb(facts("H100", 2, full(micro_batch=2)))
+    assert need < truth.needed_gb(facts("H100", 2, full(micro_batch=4)))
+    assert need < truth.needed_gb(facts("H100", 2, full(micro_batch=2, checkpointing=Checkpointing.NONE)))
+    assert need < truth.needed_gb(facts("H100", 2, full(micro_batch=2, sharding=Sharding.ZERO2)))
+    assert need < truth.needed_gb(facts("H100", 1, full(micro_batch=2)))  # fewer ranks share the state
+    lora = full(micro_batch=2, adapter=Adapter.LORA)
+    assert truth.needed_gb(facts("H100", 2, lora)) < need
+
+
+@given(seed=SEEDS)
+def test_a_step_takes_a_time_that_published_runs_have(seed: int):
+    for gpu in ("A100-80GB", "H100"):
+        one = facts(gpu, 1, full(checkpointing=Checkpointing.NONE, micro_batch=2))
+        flops = 6 * LLAMA_8B.params_b * 1e9 * one.sequence * one.global_batch
+        share = flops / SimulatedPlans(seed).step_s(one) / one.gpus / (one.gpu.tflops_bf16 * 1e12)
+        assert 0.25 < share < 0.7
+
+
+def test_seeds_differ_and_one_seed_does_not():
+    one = facts("H100", 1, full())
+    times = {SimulatedPlans(seed).step_s(one) for seed in range(8)}
+    assert len(times) == 8
+    assert max(times) < 2 * min(times)
+    assert SimulatedPlans(3).step_s(one) == SimulatedPlans(3).step_s(one)
+
+
+def test_the_best_plan_is_no_corner_of_the_space():
+    """Neither most nor least of everything: a search has something to find."""
+    space = plan_space(machines(nodes_of("A100-80GB", 8), nodes=(1, 2)), asked(ONE_BILLION))
+    task = asked(ONE_BILLION)
+    fitting = [c for c in space.configurations if TRUTH.fits(c, task)]
+    assert 0.1 < len(fitting) / len(space) < 0.95
+    rates = sorted(TRUTH.samples_per_s(c, task) for c in fitting)
+    assert rates[-1] > 1.3 * rates[len(rates) // 2]
+
+
+@pytest.mark.parametrize(("gpu", "outcome"), [("A10G", Outcome.OUT_OF_MEMORY), ("H100", None)])
+def test_a_launch_runs_out_of_memory_or_goes_at_its_rate(gpu: str, outcome: Outcome | None):
+    cloud = Simulated(VirtualClock(), seed=1)
+    where = Configuration(nodes_of(gpu, 8), 1, replace(full(), global_batch=256, sharding=Sharding.ZERO2))
+    job = planned_job()
+    launch = Launch("run-1", where, Purpose.PROBE, job.work_samples, 600.0, 1)
+    events = list(cloud.run(job, launch))
+    ended = [event.outcome for event in events if isinstance(event, Ended)]
+    assert ended == ([outcome] if outcome else [])
+    samples = [event for event in events if isinstance(event, Sample)]
+    if outcome is None:
+        steady = [each for each in samples if each.elapsed_s > samples[0].elapsed_s + 60]
+        rate = (steady[-1].samples - steady[0].samples) / (steady[-1].elapsed_s - steady[0].elapsed_s)
+        assert rate == pytest.approx(SimulatedPlans(1).samples_per_s(where, asked()), rel=0.1)
