@@ -1,4 +1,4 @@
-"""A small language model with PyTorch's FSDP2, or DistributedDataParallel, by the plan that MLCD chose: torchrun train.py.
+"""A small language model with PyTorch's FSDP2, or DistributedDataParallel, by MLCD's plan: torchrun train.py.
 
 Micro-batch, sharding, checkpointing and precision come from MLCD, and change nothing of what is learned: a step always
 takes the same global batch. It runs on CPUs and on GPUs. The text is the standard library's own source, byte by byte.

@@ -65,7 +65,8 @@ def main() -> None:
     on_cpu = {"use_cpu": True, "ddp_backend": "gloo"} if not torch.cuda.is_available() else {}
     arguments = TrainingArguments(
         folder, max_steps=given.steps, learning_rate=3e-3, save_steps=given.save_every, save_total_limit=2, seed=0,
-        logging_steps=1, lr_scheduler_type="constant", report_to=[], disable_tqdm=True, **on_cpu, **planned(plan, LAYER),
+        logging_steps=1, lr_scheduler_type="constant", report_to=[], disable_tqdm=True,
+        **on_cpu, **planned(plan, LAYER),
     )  # fmt: skip
     trainer = Trainer(model_by(plan), arguments, train_dataset=Source(), callbacks=[Tracker()])
     trainer.train(resume_from_checkpoint=get_last_checkpoint(folder) if Path(folder).is_dir() else None)
