@@ -1,6 +1,8 @@
 """What the law and the effects leave of a time: rough, mostly the same for a deployment, and now and then far away.
 
-    e = sqrt(noise / trust) x a rough function of the log of the requests at once, with Student's tails for each deployment
+    e = sqrt(noise / trust) x a rough function of the log of the requests at once
+
+    each deployment has a trust of its own, so that e has Student's tails
 
 A server that waits for memory, or collapses, mostly does so with twice the requests as well. So what a test leaves
 stays with its deployment, and tells little of others. A deployment that is far away is trusted less (the tails' scale,
