@@ -155,7 +155,7 @@ class Watched(RunOnMarket):
 @pytest.mark.parametrize("policy", [CostToGo(), Greedy()])
 @pytest.mark.parametrize("hours", [1.5, 2.0, 3.0])
 def test_after_a_wait_a_spot_machine_may_still_be_taken(policy: Policy, hours: float) -> None:
-    """A box had shown it: a job waited, and went on demand, since no spot machine fitted before the deadline any more."""
+    """A box had shown it: a job waited until no spot machine was in time any more, and went on demand."""
     weather = Weather(launch_failure=0.0, spot_up_h=0.3, spot_down_h=0.6)
     asked = replace(job(hours), work_samples=5e6)
     book = begun(asked)
