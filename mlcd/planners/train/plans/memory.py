@@ -1,11 +1,12 @@
 """Which plans fit the memory of their GPUs: before any was tried, and after some ran or ran out of memory.
 
-    need = exp(levels) x parts of `needed_gb`                    fits where log need + slack + e <= log room
+    need = exp(levels) x parts of `needed_gb`           fits where log need + slack x busy + e <= log room
 
 Levels are a job's own (`memory_prior.py`): normal, with the prior's middle and variance. Each measured peak corrects
-them (Gauss-Newton, then the normal distribution about the mode). Plans that merely ran, and those that ran out of memory,
-weigh draws of the levels (importance sampling). e is what levels cannot say: normal, wider the more is activations.
-For thousands of candidates log need is taken to be linear in the levels, about the mean of those draws.
+them (Gauss-Newton, then the normal distribution about the mode). Plans that merely ran, and those that ran out of
+memory, weigh draws of the levels (importance sampling). busy is the share of need that comes and goes; e is what levels
+cannot say: normal, and the wider the larger that share. For thousands of candidates log need is taken to be linear in
+the levels, about the mean of those draws.
 
 What ran out of memory also rules out plans by size alone, whatever the levels: `dominance.py`.
 """
@@ -28,7 +29,7 @@ from mlcd.planners.train.plans.memory_prior import LEVELS, MemoryPrior, shipped_
 
 __all__ = ["CALLED_FITTING", "MemoryBelief", "Needed", "believe_memory", "needed_gb"]
 
-CALLED_FITTING = 0.8
+CALLED_FITTING = 0.88
 """A plan with less chance is not said to fit: running out of memory costs more than leaving a plan out."""
 DRAWS = 128
 """Of the levels, that a chance is the mean over."""
@@ -123,10 +124,13 @@ class _Problem:
         levels = self.kernels(rows) + own[..., None, :]
         return np.log(tensors_gb(levels, self.sizes.of(rows)))
 
-    def error(self, own: Floats, rows: Rows) -> Floats:
+    def busy(self, own: Floats, rows: Rows) -> Floats:
+        """Of what tensors take, the share that comes and goes."""
+        return busy_share(self.kernels(rows) + own, self.sizes.of(rows))
+
+    def error(self, busy: Floats) -> Floats:
         """The spread of e."""
-        share = busy_share(self.kernels(rows) + own, self.sizes.of(rows))
-        return np.asarray(np.hypot(self.prior.measured, self.prior.busy * share))
+        return np.asarray(np.hypot(self.prior.measured, self.prior.busy * busy))
 
     def slopes(self, own: Floats, rows: Rows) -> tuple[Floats, Floats]:
         """log_need at own levels, and how it changes with each of them (rows, levels)."""
@@ -140,16 +144,16 @@ class _Problem:
         information, at = np.linalg.inv(covariance), np.zeros(len(LEVELS))
         for _ in range(STEPS if len(rows) else 0):
             here, slopes = self.slopes(at, rows)
-            weighed = slopes / self.error(at, rows)[:, None] ** 2
+            weighed = slopes / self.error(self.busy(at, rows))[:, None] ** 2
             covariance = np.linalg.inv(information + weighed.T @ slopes)
             at = covariance @ (weighed.T @ (log_gb - here + slopes @ at))
         return at, covariance
 
     def spare(self, own: Floats, rows: Rows, log_need: Floats) -> Floats:
         """Room over need, in standard errors."""
-        slack = self.kernels(rows)[:, SLACK] + own[..., SLACK, None]
-        middle = own if own.ndim == 1 else own.mean(axis=0)
-        return np.asarray((np.log(self.sizes.tensors_room[rows]) - log_need - slack) / self.error(middle, rows))
+        busy = self.busy(own.mean(axis=0), rows)
+        slack = (self.kernels(rows)[:, SLACK] + own[:, SLACK, None]) * busy
+        return np.asarray((np.log(self.sizes.tensors_room[rows]) - log_need - slack) / self.error(busy))
 
     def spare_about(self, own: Floats) -> Floats:
         """Likewise of all candidates, for draws of own levels: (draws, candidates)."""
