@@ -8,7 +8,7 @@ log); then how often plans fitted of which some chance was said, and what three 
 `--write` learns from all models and writes mlcd/planners/train/plans/memory_prior.json.
 
 Mixtures of experts are left out: those of fms.csv are padded dialogues of unknown length. So is vtrain_composed.csv,
-which nobody measured, and what is 'implied' is judged, but nothing is learned from it.
+which nobody measured. What is 'implied' is judged, but nothing is learned from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mlcd.core.configuration import Floats
 from mlcd.planners.train.plans import memory_prior
 from mlcd.planners.train.plans.memory import CALLED_FITTING, believe_memory
 from mlcd.planners.train.plans.memory_learning import learn_memory
-from mlcd.planners.train.plans.memory_levels import sizes_of, tensors_gb
+from mlcd.planners.train.plans.memory_levels import Rows, sizes_of, tensors_gb
 from mlcd.planners.train.plans.memory_prior import MemoryPrior
 from mlcd_bench.plans.folder import Outcome, PlanRow, read_plans
 
@@ -119,7 +119,7 @@ def _judge(rows: list[PlanRow], prior: MemoryPrior) -> list[Judged]:
     ]
 
 
-def _shown(rows: Sequence[PlanRow], tried: Sequence[int] | Floats) -> tuple[Floats, Floats, Floats]:
+def _shown(rows: Sequence[PlanRow], tried: Sequence[int] | Rows) -> tuple[Rows, Rows, Floats]:
     ran = np.array([i for i in tried if rows[i].outcome is Outcome.OK], dtype=np.intp)
     failed = np.array([i for i in tried if rows[i].outcome is not Outcome.OK], dtype=np.intp)
     return ran, failed, np.array([rows[i].allocated_gb or np.nan for i in ran], dtype=float)

@@ -24,7 +24,7 @@ from mlcd.planners.train.plans.memory_levels import Sizes, busy_share, sizes_of,
 from mlcd.planners.train.plans.memory_prior import LEVELS, MemoryPrior
 
 N, SLACK = len(LEVELS), LEVELS.index("slack")
-MIDDLE = np.array([0.0, 0.0, 0.0, 0.0, 0.2, 0.0, 0.2, 0.35, 0.06])
+MIDDLE = np.array([0.0, 0.0, 0.0, 0.0, 0.2, 0.0, 0.35, 0.35, 0.06])
 """Of the levels, before anything was measured: about half of the frameworks keep masters, and copy what they update."""
 SPREAD = np.array([0.005, 1.0, 0.03, 0.3, 0.2, 0.4, 0.4, 0.05, 0.03])
 KERNELS = np.array([0.01, 2.0, 0.1, 0.3, 0.4, 0.4, 0.2, 0.05, 0.02])
@@ -36,6 +36,8 @@ LEAST = {
 }
 """No spread is estimated as less: few jobs say little of how jobs differ."""
 MEASURED, BUSY = 0.02, 0.08
+MARGIN = 0.1
+"""The log of what plans leave free of which it is only known that they ran: nobody publishes what just about runs."""
 RESERVED_OVER, RESERVED_ERROR = 0.12, 0.1
 """The log of reserved over allocated, and its spread."""
 ROUNDS, STEPS, ENOUGH = 3, 15, 1e-4
@@ -139,7 +141,7 @@ def _mode(data: _Data, start: Floats, spreads: dict[str, Floats]) -> tuple[Float
                 break
         else:
             damping *= 10
-    return at, np.linalg.inv(slopes.T @ slopes + np.diag(1 / spread**2))
+    return at, np.asarray(np.linalg.inv(slopes.T @ slopes + np.diag(1 / spread**2)))
 
 
 def _residuals(data: _Data, at: Floats) -> tuple[Floats, Floats]:
@@ -159,7 +161,7 @@ def _residual(data: _Data, levels: Floats) -> Floats:
     known = np.isfinite(data.peak)
     off = (np.where(known, data.peak, 0.0) - log_need) / np.hypot(error, data.error)
     spare = (np.log(data.sizes.tensors_room) - log_need - levels[:, SLACK] * busy) / error
-    surprise = np.sqrt(-2 * log_ndtr(np.where(data.failed > 0, -spare, spare)))
+    surprise = np.sqrt(-2 * log_ndtr(np.where(data.failed > 0, -spare, spare - MARGIN / error)))
     return np.where(known, off, surprise)
 
 
