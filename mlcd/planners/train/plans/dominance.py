@@ -12,8 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlcd.core.configuration import Mask
-from mlcd.planners.train.plans.memory_levels import Rows, Sizes
+from mlcd.core.configuration import Floats, Mask
+from mlcd.planners.train.plans.memory_levels import AT, Rows, Sizes
+
+SAME_GB = 0.05
+"""Less is no difference: gradients of an adapter, say."""
+COMPARED = ("weights", "gradients", "optimizer", "plain", "logits", "layer", "layer_plain", "head", "framework")
 
 
 def too_large(sizes: Sizes, ran: Rows, out_of_memory: Rows) -> Mask:
@@ -21,9 +25,17 @@ def too_large(sizes: Sizes, ran: Rows, out_of_memory: Rows) -> Mask:
     excluded = np.zeros(len(sizes.room), dtype=bool)
     for failed in out_of_memory:
         comparable = np.flatnonzero((sizes.way == sizes.way[failed]) & (sizes.room <= sizes.room[failed]))
-        stages = sizes.parts[:, comparable]
-        matched = [(stages >= stage).all(axis=2).any(axis=0) for stage in sizes.parts[:, failed]]
+        stages = _compared(sizes.parts[:, comparable])
+        matched = [(stages >= stage - SAME_GB).all(axis=2).any(axis=0) for stage in _compared(sizes.parts[:, failed])]
         larger = comparable[np.logical_and.reduce(matched)]
         if not np.isin(larger, ran).any():
             excluded[larger] = True
     return excluded
+
+
+def _compared(parts: Floats) -> Floats:
+    """Each by itself; what waits with checkpoints or without is one; gradients again, if they are there meanwhile."""
+    alone = parts[..., [AT[name] for name in COMPARED]]
+    waits = parts[..., AT["stream"]] + parts[..., AT["saved"]]
+    beside = parts[..., AT["held"]] * parts[..., AT["gradients"]]
+    return np.concatenate([alone, waits[..., None], beside[..., None]], axis=-1)

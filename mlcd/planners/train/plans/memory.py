@@ -1,11 +1,11 @@
 """Which plans fit the memory of their GPUs: before any was tried, and after some ran or ran out of memory.
 
-    need = exp(levels) x parts of `needed_gb`                    fits where log need + slack + e <= log room
+    need = exp(levels) x parts of `needed_gb`           fits where log need + slack x busy + e <= log room
 
 Levels are a job's own (`memory_prior.py`): normal, with the prior's middle and variance. Each measured peak corrects
-them (Gauss-Newton, then the normal distribution about the mode). Plans that merely ran, and those that ran out of memory,
-weigh draws of the levels (importance sampling). e is what levels cannot say: normal, wider the more is activations.
-For thousands of candidates log need is taken to be linear in the levels, about the mean of those draws.
+them (Gauss-Newton, then the normal distribution about the mode). Plans that merely ran, and those that ran out of
+memory, weigh draws of the levels (importance sampling), whose moments stand for them. busy is the share of need that
+comes and goes; e is what levels cannot say: normal, and the wider the larger that share.
 
 What ran out of memory also rules out plans by size alone, whatever the levels: `dominance.py`.
 """
@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.stats import qmc
 
 from mlcd.core.configuration import Floats, Mask
 from mlcd.planners.train.plans.dominance import too_large
@@ -28,10 +29,10 @@ from mlcd.planners.train.plans.memory_prior import LEVELS, MemoryPrior, shipped_
 
 __all__ = ["CALLED_FITTING", "MemoryBelief", "Needed", "believe_memory", "needed_gb"]
 
-CALLED_FITTING = 0.8
+CALLED_FITTING = 0.75
 """A plan with less chance is not said to fit: running out of memory costs more than leaving a plan out."""
-DRAWS = 128
-"""Of the levels, that a chance is the mean over."""
+DRAWS = 64
+"""Of the levels, that a chance is the mean over. Powers of two, for Sobol points."""
 PROPOSED = 1024
 """Draws that are weighed by what ran and what did not."""
 WIDE = 2.5
@@ -83,12 +84,12 @@ def believe_memory(
     problem = _Problem(sizes, prior)
     measured = np.isfinite(allocated_gb)
     mode, covariance = problem.corrected(ran[measured], np.log(np.asarray(allocated_gb)[measured]))
-    levels = problem.draws(mode, covariance, ran, failed)
+    levels = problem.draws(*problem.weighed(mode, covariance, ran, failed))
     ruled_out = too_large(sizes, ran, failed) | hopeless(sizes)
     known = np.where(ruled_out, 0.0, np.nan)
     known[failed], known[ran] = 0.0, 1.0
     ruled_out[ran] = False
-    return MemoryBelief(problem.spare_about(levels), known, ruled_out)
+    return MemoryBelief(problem.spare(levels, np.arange(len(candidates))), known, ruled_out)
 
 
 def hopeless(sizes: Sizes) -> Mask:
@@ -110,8 +111,9 @@ class _Problem:
         return np.stack([middle for middle, _ in found]), np.stack([variance for _, variance in found])
 
     def kernels(self, rows: Rows) -> Floats:
-        """Levels of the kernels of some candidates."""
-        return np.asarray(self.named[0][self.sizes.kernels[rows]])
+        """Levels of the kernels of some candidates: (rows, levels), or (1, levels) where all have the same."""
+        levels = self.named[0]
+        return np.asarray(levels if len(levels) == 1 else levels[self.sizes.kernels[rows]])
 
     @property
     def covariance(self) -> Floats:
@@ -123,10 +125,13 @@ class _Problem:
         levels = self.kernels(rows) + own[..., None, :]
         return np.log(tensors_gb(levels, self.sizes.of(rows)))
 
-    def error(self, own: Floats, rows: Rows) -> Floats:
+    def busy(self, own: Floats, rows: Rows) -> Floats:
+        """Of what tensors take, the share that comes and goes."""
+        return busy_share(self.kernels(rows) + own, self.sizes.of(rows))
+
+    def error(self, busy: Floats) -> Floats:
         """The spread of e."""
-        share = busy_share(self.kernels(rows) + own, self.sizes.of(rows))
-        return np.asarray(np.hypot(self.prior.measured, self.prior.busy * share))
+        return np.asarray(np.hypot(self.prior.measured, self.prior.busy * busy))
 
     def slopes(self, own: Floats, rows: Rows) -> tuple[Floats, Floats]:
         """log_need at own levels, and how it changes with each of them (rows, levels)."""
@@ -140,40 +145,43 @@ class _Problem:
         information, at = np.linalg.inv(covariance), np.zeros(len(LEVELS))
         for _ in range(STEPS if len(rows) else 0):
             here, slopes = self.slopes(at, rows)
-            weighed = slopes / self.error(at, rows)[:, None] ** 2
-            covariance = np.linalg.inv(information + weighed.T @ slopes)
+            weighed = slopes / self.error(self.busy(at, rows))[:, None] ** 2
+            covariance = np.asarray(np.linalg.inv(information + weighed.T @ slopes))
             at = covariance @ (weighed.T @ (log_gb - here + slopes @ at))
         return at, covariance
 
-    def spare(self, own: Floats, rows: Rows, log_need: Floats) -> Floats:
-        """Room over need, in standard errors."""
-        slack = self.kernels(rows)[:, SLACK] + own[..., SLACK, None]
-        middle = own if own.ndim == 1 else own.mean(axis=0)
-        return np.asarray((np.log(self.sizes.tensors_room[rows]) - log_need - slack) / self.error(middle, rows))
+    def spare(self, own: Floats, rows: Rows) -> Floats:
+        """Room over need, in standard errors: (draws of own levels, rows)."""
+        busy = self.busy(own.mean(axis=0), rows)
+        slack = (self.kernels(rows)[:, SLACK] + own[:, SLACK, None]) * busy
+        return np.asarray((np.log(self.sizes.tensors_room[rows]) - self.log_need(own, rows) - slack) / self.error(busy))
 
-    def spare_about(self, own: Floats) -> Floats:
-        """Likewise of all candidates, for draws of own levels: (draws, candidates)."""
-        rows, middle = np.arange(len(self.sizes.room)), own.mean(axis=0)
-        here, slopes = self.slopes(middle, rows)
-        return self.spare(own, rows, here + (own - middle) @ slopes.T)
-
-    def draws(self, mode: Floats, covariance: Floats, ran: Rows, failed: Rows) -> Floats:
-        """Of the job's own levels, after what ran and what did not: equally likely ones."""
-        rng = np.random.default_rng(len(ran) + 1_000 * len(failed))
-        root = np.linalg.cholesky(covariance)
+    def weighed(self, mode: Floats, covariance: Floats, ran: Rows, failed: Rows) -> tuple[Floats, Floats]:
+        """Middle and covariance of the job's own levels, also after what merely ran and what did not."""
         if not len(ran) + len(failed):
-            return np.asarray(mode + rng.standard_normal((DRAWS, len(mode))) @ root.T)
-        normal = rng.standard_normal((PROPOSED, len(mode)))
+            return mode, covariance
+        normal = _normal(PROPOSED, len(mode))
         normal[::2] *= WIDE
         length = (normal**2).sum(axis=1) / 2
         # target over proposal: half of the proposals are as the target, half are wider
-        weight = -np.logaddexp(np.log(0.5), np.log(0.5) - len(mode) * np.log(WIDE) + length * (1 - WIDE**-2))
-        levels = mode + normal @ root.T
-        weight = weight + log_ndtr(self.spare(levels, ran, self.log_need(levels, ran))).sum(axis=1)
-        weight = weight + log_ndtr(-self.spare(levels, failed, self.log_need(levels, failed))).sum(axis=1)
+        weight = -np.logaddexp(0.0, length * (1 - WIDE**-2) - len(mode) * np.log(WIDE))
+        levels = mode + normal @ np.linalg.cholesky(covariance).T
+        weight = weight + log_ndtr(self.spare(levels, ran)).sum(axis=1)
+        weight = weight + log_ndtr(-self.spare(levels, failed)).sum(axis=1)
         share = np.exp(weight - weight.max())
-        places = np.searchsorted(np.cumsum(share / share.sum()), (np.arange(DRAWS) + rng.random()) / DRAWS)
-        return np.asarray(levels[np.minimum(places, PROPOSED - 1)])
+        share /= share.sum()
+        middle = share @ levels
+        about = levels - middle
+        return middle, (share[:, None] * about).T @ about + (share**2).sum() * covariance
+
+    def draws(self, middle: Floats, covariance: Floats) -> Floats:
+        """Of the job's own levels: equally likely ones."""
+        return np.asarray(middle + _normal(DRAWS, len(middle)) @ np.linalg.cholesky(covariance).T)
+
+
+def _normal(count: int, levels: int) -> Floats:
+    """Sobol points, each in the middle of its part of the cube, as standard normal draws."""
+    return np.asarray(ndtri(qmc.Sobol(levels, scramble=False).random(count) + 0.5 / count))
 
 
 class _Same:

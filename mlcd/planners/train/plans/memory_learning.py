@@ -2,11 +2,12 @@
 
     log peak = log need(level of all + level of kernels + level of the job) + e      levels: `memory_prior.py`
 
-A job is a model, an adapter and who measured it. Levels are normal about zero but for the first; their spread between
-kernels and between jobs is estimated with them (a Laplace approximation at the mode; spreads by expectation-
-maximization). A run of which no peak is known tells only that it fitted; one that ran out of memory, that it did not:
-each is a residual sqrt(-2 log P) of the least squares. What was reserved stands for a peak that nobody took, with a
-larger error.
+A job is a model, an adapter, a precision and who measured it. Levels are normal, those of kernels and jobs about zero;
+their spreads are estimated with them (a Laplace approximation at the mode; spreads by expectation-maximization). A run
+of which no peak is known tells only that it fitted; one that ran out of memory, that it did not: each is a residual
+sqrt(-2 log P) of the least squares. What was reserved stands for a peak that nobody took, with a larger error.
+
+Mixtures of experts teach nothing: what is published of their memory is of padded dialogues of unknown length.
 """
 
 from __future__ import annotations
@@ -22,27 +23,32 @@ from mlcd.planners.train.plans.facts import Seen
 from mlcd.planners.train.plans.memory_levels import Sizes, busy_share, sizes_of, tensors_gb
 from mlcd.planners.train.plans.memory_prior import LEVELS, MemoryPrior
 
-N = len(LEVELS)
-MIDDLE = np.array([0.0, -0.7, 0.0, 0.2, 0.0, 0.2, 0.2, 0.05])
-"""Of the levels, before anything was measured: an optimizer copies all at once or not, ..."""
-SPREAD = np.array([0.05, 1.0, 0.3, 0.5, 0.4, 0.4, 0.4, 0.05])
-KERNELS = np.array([0.02, 0.7, 0.15, 0.1, 0.15, 0.15, 0.1, 0.03])
-OWN = np.array([0.03, 0.3, 0.15, 0.35, 0.15, 0.2, 0.3, 0.03])
+N, SLACK = len(LEVELS), LEVELS.index("slack")
+MIDDLE = np.array([0.0, 0.0, 0.0, 0.0, 0.2, 0.0, 0.35, 0.35, 0.06])
+"""Of the levels, before anything was measured: about half of the frameworks keep masters, and copy what they update."""
+SPREAD = np.array([0.005, 1.0, 0.03, 0.3, 0.2, 0.4, 0.4, 0.05, 0.03])
+KERNELS = np.array([0.01, 2.0, 0.1, 0.3, 0.4, 0.4, 0.2, 0.05, 0.02])
+OWN = np.array([0.02, 0.5, 0.05, 0.15, 0.4, 0.2, 0.2, 0.35, 0.02])
 """Their spreads to begin with: of all, of kernels, of jobs."""
-LEAST = np.array([0.02, 0.1, 0.05, 0.1, 0.05, 0.05, 0.1, 0.01])
+LEAST = {
+    "kernels": np.array([0.003, 1.0, 0.05, 0.3, 0.4, 0.4, 0.2, 0.05, 0.01]),
+    "job": np.array([0.01, 0.5, 0.03, 0.1, 0.3, 0.25, 0.2, 0.35, 0.01]),
+}
 """No spread is estimated as less: few jobs say little of how jobs differ."""
 MEASURED, BUSY = 0.02, 0.08
+MARGIN = 0.1
+"""The log of what plans leave free of which it is only known that they ran: nobody publishes what just about runs."""
 RESERVED_OVER, RESERVED_ERROR = 0.12, 0.1
 """The log of reserved over allocated, and its spread."""
-ROUNDS, STEPS = 4, 25
+ROUNDS, STEPS, ENOUGH = 3, 15, 1e-4
 STEP = 1e-4
 FAR = 2.5
 """A residual of more standard errors counts as one of so many (Huber)."""
 
 
 def learn_memory(rows: Sequence[Seen], source: str = "") -> MemoryPrior:
-    """From runs of any models; mixtures of experts whose padding is unknown are left to the caller to leave out."""
-    data = _Data.of(rows)
+    """From runs of any models. `source`: says so in the prior's file."""
+    data = _Data.of([row for row in rows if not row.facts.architecture.experts])
     spreads = {"all": SPREAD, "kernels": KERNELS.copy(), "job": OWN.copy()}
     levels = np.concatenate([MIDDLE, np.zeros(N * (len(data.kernels) + len(data.jobs)))])
     for _ in range(ROUNDS):
@@ -50,14 +56,13 @@ def learn_memory(rows: Sequence[Seen], source: str = "") -> MemoryPrior:
         uncertain = np.diag(covariance).reshape(-1, N)
         of = levels.reshape(-1, N)
         for name, places in (("kernels", data.places[0]), ("job", data.places[1])):
-            spreads[name] = np.maximum(np.sqrt((of[places] ** 2 + uncertain[places]).mean(axis=0)), LEAST)
-    error = np.sqrt(uncertain)
-    named = {name: 1 + place for place, name in enumerate(data.kernels)}
+            spreads[name] = np.maximum(np.sqrt((of[places] ** 2 + uncertain[places]).mean(axis=0)), LEAST[name])
+    sums = {name: np.eye(N, len(levels)) + np.eye(N, len(levels), N * (1 + i)) for i, name in enumerate(data.kernels)}
     return MemoryPrior(
         middle=_plain(of[0]),
-        error=_plain(error[0]),
-        kernels={name: _plain(of[place]) for name, place in named.items()},
-        kernels_error={name: _plain(error[place]) for name, place in named.items()},
+        error=_plain(np.sqrt(uncertain[0])),
+        kernels={name: _plain(both @ levels) for name, both in sums.items()},
+        kernels_error={name: _plain(np.sqrt(np.diag(both @ covariance @ both.T))) for name, both in sums.items()},
         unlike=_plain(spreads["kernels"]),
         own=_plain(spreads["job"]),
         measured=MEASURED,
@@ -76,12 +81,12 @@ class _Data:
     failed: Floats
     design: Floats
     kernels: tuple[str, ...]
-    jobs: tuple[tuple[str, str, str], ...]
+    jobs: tuple[tuple[str, ...], ...]
 
     @staticmethod
     def of(rows: Sequence[Seen]) -> _Data:
         kernels = tuple(sorted({row.facts.plan.kernels for row in rows}))
-        named = [(row.source, row.model, row.facts.plan.adapter.value) for row in rows]
+        named = [(row.source, row.model, row.facts.plan.adapter.value, row.facts.plan.precision.value) for row in rows]
         jobs = tuple(sorted(set(named)))
         design = np.zeros((len(rows), 1 + len(kernels) + len(jobs)))
         design[:, 0] = 1
@@ -130,13 +135,13 @@ def _mode(data: _Data, start: Floats, spreads: dict[str, Floats]) -> tuple[Float
         new_residuals, new_slopes = _residuals(data, tried)
         new = float(new_residuals @ new_residuals + (((tried - middle) / spread) ** 2).sum())
         if new < cost:
-            done = cost - new < 1e-6 * cost
+            done = cost - new < ENOUGH * cost
             at, residuals, slopes, cost, damping = tried, new_residuals, new_slopes, new, damping / 3
             if done:
                 break
         else:
             damping *= 10
-    return at, np.linalg.inv(slopes.T @ slopes + np.diag(1 / spread**2))
+    return at, np.asarray(np.linalg.inv(slopes.T @ slopes + np.diag(1 / spread**2)))
 
 
 def _residuals(data: _Data, at: Floats) -> tuple[Floats, Floats]:
@@ -151,11 +156,12 @@ def _residuals(data: _Data, at: Floats) -> tuple[Floats, Floats]:
 
 def _residual(data: _Data, levels: Floats) -> Floats:
     log_need = np.log(tensors_gb(levels, data.sizes))
-    error = np.hypot(MEASURED, BUSY * busy_share(levels, data.sizes))
+    busy = busy_share(levels, data.sizes)
+    error = np.hypot(MEASURED, BUSY * busy)
     known = np.isfinite(data.peak)
     off = (np.where(known, data.peak, 0.0) - log_need) / np.hypot(error, data.error)
-    spare = (np.log(data.sizes.tensors_room) - log_need - levels[:, LEVELS.index("slack")]) / error
-    surprise = np.sqrt(-2 * log_ndtr(np.where(data.failed > 0, -spare, spare)))
+    spare = (np.log(data.sizes.tensors_room) - log_need - levels[:, SLACK] * busy) / error
+    surprise = np.sqrt(-2 * log_ndtr(np.where(data.failed > 0, -spare, spare - MARGIN / error)))
     return np.where(known, off, surprise)
 
 

@@ -13,10 +13,12 @@ from mlcd.core.configuration import Floats, Mask
 from mlcd.planners.train.nouns import Adapter, Sharding
 from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.memory_parts import PURE, Needed, room_gb, stages_gb
+from mlcd.planners.train.plans.memory_prior import LEVELS
 
 Rows = NDArray[np.intp]
 PARTS = tuple(field.name for field in fields(Needed))
 VALUES = attrgetter(*PARTS)
+UPDATE, MASTERS = LEVELS.index("update"), LEVELS.index("masters")
 AT = {name: place for place, name in enumerate(PARTS)}
 
 
@@ -74,19 +76,26 @@ def _may_keep_masters(facts: Facts) -> bool:
 
 def tensors_gb(levels: Floats, sizes: Sizes) -> Floats:
     """GB of tensors at most. `levels`: (..., levels), in the order of LEVELS, of each plan or broadcast to them."""
-    factors = np.moveaxis(np.exp(levels), -1, 0)
+    factors = _factors(levels)
     first = _of_stage(factors, sizes.parts[0], sizes.masters)
     if np.array_equal(sizes.parts[0], sizes.parts[1]):
         return first
     return np.asarray(np.maximum(first, _of_stage(factors, sizes.parts[1], sizes.masters)))
 
 
+def _factors(levels: Floats) -> Floats:
+    """What parts are multiplied by: (levels, ...). An optimizer copies no more than everything."""
+    factors = np.moveaxis(np.exp(levels), -1, 0)
+    factors[UPDATE] = factors[UPDATE] / (1 + factors[UPDATE])
+    return factors
+
+
 def _of_stage(factors: Floats, parts: Floats, masters: Mask) -> Floats:
-    state, update, saved, plain, logits, layer, kept, _ = factors
+    state, update, stream, saved, plain, logits, layer, kept, _ = factors
     of = {name: parts[:, place] for name, place in AT.items()}
     if masters.any():
         state = np.where(masters, state * kept, state)
-    passes = saved * (of["saved"] + plain * of["plain"])
+    passes = stream * of["stream"] + saved * (of["saved"] + plain * of["plain"])
     passes = passes + np.maximum(logits * of["logits"], layer * (of["layer"] + plain * of["layer_plain"]) + of["head"])
     passes = passes + state * (of["held"] * of["gradients"])
     stepping = (state + update) * of["gradients"]
@@ -95,7 +104,7 @@ def _of_stage(factors: Floats, parts: Floats, masters: Mask) -> Floats:
 
 def busy_share(levels: Floats, sizes: Sizes) -> Floats:
     """Of that memory, the share that is not state: the part that is known less well."""
-    factors = np.moveaxis(np.exp(levels), -1, 0)
-    state = np.where(sizes.masters, factors[0] * factors[6], factors[0])
+    factors = _factors(levels)
+    state = np.where(sizes.masters, factors[0] * factors[MASTERS], factors[0])
     stays = sum(sizes.parts[:, :, AT[name]] for name in ("weights", "gradients", "optimizer")).max(axis=0)
     return np.asarray(np.clip(1 - state * stays / tensors_gb(levels, sizes), 0.0, 1.0))

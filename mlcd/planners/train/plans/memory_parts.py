@@ -10,8 +10,8 @@ Symbols   P    parameters of the fullest pipeline stage   T    those of them tha
                  yet when activations are the most
     optimizer    2 b T: the moments of Adam, sharded likewise
     update       b T: temporary copies of an optimizer that goes over all tensors at once
-    saved        activations that wait for the backward pass: m L t (8 h + attention + feed-forward) numbers, or with
-                 checkpoints 1 h a layer
+    saved        activations that wait for the backward pass: m L t (norms + attention + feed-forward) numbers
+    stream       with checkpoints, what waits instead: m L t h
     logits       12 bytes t V: in 16 bits, in fp32, the logarithm of their softmax; the gradient takes their place
     layer        what is computed again or differentiated just then: one layer; and the gradient of the output layer
 
@@ -64,6 +64,7 @@ class Needed:
     gradients: float
     optimizer: float
     update: float
+    stream: float
     saved: float
     plain: float
     logits: float
@@ -76,7 +77,7 @@ class Needed:
     @property
     def activations(self) -> float:
         """The most that the forward and backward pass hold at once."""
-        return self.saved + self.plain + max(self.logits, self.layer + self.layer_plain + self.head)
+        return self.stream + self.saved + self.plain + max(self.logits, self.layer + self.layer_plain + self.head)
 
     @property
     def allocated(self) -> float:
@@ -121,7 +122,7 @@ def _stage(facts: Facts, last: bool) -> Needed:
     kept = tokens * waiting * sizes.layers / plan.pipeline
     rest, plain = _layer(facts)
     share = KEPT[plan.checkpointing]
-    stream = (2.0 if plan.precision in PURE else 4.0) * sizes.hidden
+    stream = 0.0 if share else _stream_bytes(plan) * sizes.hidden
     full = plan.adapter is Adapter.FULL
     head = 2.0 * sizes.vocab * sizes.hidden / plan.tensor if last and full else 0.0
     return Needed(
@@ -129,7 +130,8 @@ def _stage(facts: Facts, last: bool) -> Needed:
         gradients=gradients / 1e9,
         optimizer=2 * gradients / 1e9,
         update=gradients / 1e9,
-        saved=kept * (share * rest if share else stream) / 1e9,
+        stream=kept * stream / 1e9,
+        saved=kept * share * rest / 1e9,
         plain=kept * share * plain / 1e9,
         logits=tokens * LOGIT_BYTES * sizes.vocab / 1e9 if last else 0.0,
         layer=tokens * rest / 1e9,
@@ -143,6 +145,16 @@ def _stage(facts: Facts, last: bool) -> Needed:
 def _number(plan: TrainingPlan) -> float:
     """Bytes in which what is trained is kept."""
     return PURE.get(plan.precision, 4.0)
+
+
+def _stream_bytes(plan: TrainingPlan) -> float:
+    """Of a number that goes from one layer to the next."""
+    return 4.0 if plan.precision is Precision.FP32 or _autocast(plan) else 2.0
+
+
+def _autocast(plan: TrainingPlan) -> bool:
+    """Whether each operation is cast by itself. Who shards casts whole layers beforehand."""
+    return plan.precision not in PURE and plan.sharding is Sharding.NONE
 
 
 def _parameters(facts: Facts) -> tuple[float, float]:
@@ -182,9 +194,9 @@ def _layer(facts: Facts) -> tuple[float, float]:
     """Bytes of activations for a token in one layer: of all but a feed-forward layer without a gate; of that."""
     plan, sizes = facts.plan, facts.architecture
     queries, keys = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
-    numbers = 8.0 * sizes.hidden + 2.0 * queries + 2.0 * keys
+    numbers = (8.0 if gated(sizes) else 4.0) * sizes.hidden + 2.0 * queries + 2.0 * keys  # RMSNorm, LayerNorm
     width = feed_forward_width(sizes)
-    number = _number(plan) if plan.precision in PURE else 2.0 * AUTOCAST
+    number = _number(plan) if plan.precision in PURE else 2.0 * (AUTOCAST if _autocast(plan) else 1.0)
     fused = any(word in plan.attention for word in FUSED)
     scores = 0.0 if fused else SCORE_BYTES * sizes.heads * facts.sequence
     if gated(sizes):

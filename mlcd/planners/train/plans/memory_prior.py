@@ -1,14 +1,16 @@
 """What is known of memory before anything was tried: levels, and how sure they are.
 
-A level is the logarithm of a factor that one part of `needed_gb` is multiplied by. They are sums:
+A level is the logarithm of a factor that one part of `needed_gb` is multiplied by; of `update`, which is between none
+and all, the logarithm of the odds. Levels are sums:
 
     level of a job = level of all + level of the kernels that its plans name + what is the job's own
 
     state     weights, gradients, optimizer      update   copies that the optimizer makes
-    saved     activations that wait              plain    feed-forward layers without a gate, beside saved
+    stream    inputs of checkpointed layers      saved    activations that wait
+    plain     feed-forward layers without a gate, beside saved
     logits    and what their loss makes of them  layer    what is in work
     masters   weights kept in fp32 although all was asked to be in 16 bits: some frameworks do with zero3
-    slack     what was reserved and cannot be used, when memory runs out
+    slack     what is reserved and cannot be used when memory runs out, in proportion to what comes and goes
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 
-LEVELS = ("state", "update", "saved", "plain", "logits", "layer", "masters", "slack")
+LEVELS = ("state", "update", "stream", "saved", "plain", "logits", "layer", "masters", "slack")
 FILE = "memory_prior.json"
 
 
@@ -32,9 +34,9 @@ FILE = "memory_prior.json"
 class MemoryPrior:
     """Learned by `learn_memory`. Of each level, in the order of LEVELS.
 
-    `middle`, `error`: of all jobs; `kernels`, `kernels_error`: of those with kernels of that name; `unlike`: how much
-    kernels differ; `own`: how much jobs do. `measured`: 1 s.e. of what is left, of the log; `busy`: likewise, of the
-    share that activations are. `source`: what it was learned from.
+    `middle`, `error`: of all jobs; `kernels`, `kernels_error`: of those with kernels of that name, in place of them;
+    `unlike`: how much kernels differ; `own`: how much jobs do. `measured`: 1 s.e. of what is left, of the log;
+    `busy`: likewise, for the share of need that comes and goes. `source`: what it was learned from.
     """
 
     middle: tuple[float, ...]
@@ -49,11 +51,10 @@ class MemoryPrior:
 
     def of(self, kernels: str) -> tuple[Floats, Floats]:
         """Middle and variance of the levels of a new job whose plans name these kernels, each (levels,)."""
-        middle = np.array(self.middle)
-        variance = np.array(self.error) ** 2 + np.array(self.own) ** 2
+        own = np.array(self.own) ** 2
         if kernels in self.kernels:
-            return middle + self.kernels[kernels], variance + np.array(self.kernels_error[kernels]) ** 2
-        return middle, variance + np.array(self.unlike) ** 2
+            return np.array(self.kernels[kernels]), own + np.array(self.kernels_error[kernels]) ** 2
+        return np.array(self.middle), own + np.array(self.error) ** 2 + np.array(self.unlike) ** 2
 
     def text(self) -> str:
         """As it is kept in a file."""

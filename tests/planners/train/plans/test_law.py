@@ -13,7 +13,8 @@ from mlcd.catalog.gpus import gpu_named
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
 from mlcd.planners.train.plans.facts import Facts
-from mlcd.planners.train.plans.law import LESS_USED, PARTS, TERMS, USUAL_TFLOPS, embeddings, terms_of
+from mlcd.planners.train.plans.law import PARTS, TERMS, terms_of
+from mlcd.planners.train.plans.step_terms import LESS_USED, USUAL_TFLOPS, embeddings
 
 LLAMA_8B = Architecture(8.03, 8.03, 32, 4096, 32, 8, 128, 128256, 131072, 14336, 32, full_layers=32)
 GPT2 = Architecture(0.124, 0.124, 12, 768, 12, 12, 64, 50257, 1024, 3072, 12, full_layers=12)

@@ -1,0 +1,88 @@
+"""What ran out of memory rules out what needs at least as much, and nothing that ran."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from mlcd_fixtures.training_runs import run, runs
+
+from mlcd.catalog.gpus import gpu_named
+from mlcd.planners.train.nouns import Checkpointing, Sharding, TrainingPlan
+from mlcd.planners.train.plans.dominance import SAME_GB, too_large
+from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.memory_levels import sizes_of
+from mlcd.planners.train.plans.memory_parts import Needed, room_gb, stages_gb
+
+NOTHING = np.array([], dtype=np.intp)
+
+
+def parts(stage: Needed) -> list[float]:
+    beside = stage.gradients if stage.held else 0.0
+    alone = [stage.weights, stage.gradients, stage.optimizer, stage.logits, stage.layer, stage.head, stage.framework]
+    return [*alone, stage.plain, stage.layer_plain, stage.stream + stage.saved, beside]
+
+
+def needs_as_much(one: Facts, failed: Facts) -> bool:
+    """Written out: each stage of what failed has a stage of the other that takes as much of each part."""
+    return room_gb(one) <= room_gb(failed) and all(
+        any(
+            all(mine >= its - SAME_GB for mine, its in zip(parts(stage), parts(other), strict=True))
+            for stage in stages_gb(one)
+        )
+        for other in stages_gb(failed)
+    )
+
+
+def same_way(one: Facts, other: Facts) -> bool:
+    return all(
+        getattr(one.plan, name) == getattr(other.plan, name)
+        for name in ("adapter", "precision", "attention", "kernels")
+    )
+
+
+@given(st.lists(runs(), min_size=2, max_size=8), st.data())
+def test_what_is_ruled_out_really_needs_as_much_as_something_that_failed(
+    candidates: list[Facts], data: st.DataObject
+) -> None:
+    rows = st.lists(st.integers(0, len(candidates) - 1), unique=True)
+    failed = data.draw(rows)
+    ran = [row for row in data.draw(rows) if row not in failed]
+    out = too_large(sizes_of(candidates), np.array(ran, dtype=np.intp), np.array(failed, dtype=np.intp))
+    assert not out[ran].any()
+    blamed = [
+        f
+        for f in failed
+        if not any(same_way(candidates[r], candidates[f]) and needs_as_much(candidates[r], candidates[f]) for r in ran)
+    ]
+    for row, facts in enumerate(candidates):
+        expected = any(same_way(facts, candidates[f]) and needs_as_much(facts, candidates[f]) for f in blamed)
+        assert out[row] == expected
+
+
+def test_larger_micro_batches_less_checkpointing_less_sharding_fewer_gpus_and_smaller_ones_are_ruled_out() -> None:
+    plan = TrainingPlan(micro_batch=4, sharding=Sharding.ZERO3, checkpointing=Checkpointing.FULL)
+    failed = run(plan, gpus=16, gpu=gpu_named("A100-80GB"), global_batch=512)
+    larger = [
+        replace(failed, plan=replace(plan, micro_batch=8)),
+        replace(failed, plan=replace(plan, checkpointing=Checkpointing.NONE)),
+        replace(failed, plan=replace(plan, sharding=Sharding.NONE)),
+        replace(failed, gpus=8),
+        replace(failed, gpu=gpu_named("A100")),
+    ]
+    smaller = [
+        replace(failed, plan=replace(plan, micro_batch=2)),
+        replace(failed, gpus=32),
+        replace(failed, gpu=gpu_named("H200")),
+        replace(failed, plan=replace(plan, tensor=2)),
+    ]
+    out = too_large(sizes_of([failed, *larger, *smaller]), NOTHING, np.array([0]))
+    assert list(out) == [True] * 6 + [False] * 4
+
+
+def test_a_failure_that_something_larger_contradicts_rules_out_nothing() -> None:
+    plans = [TrainingPlan(micro_batch=size) for size in (1, 2, 4, 8)]
+    out = too_large(sizes_of([run(plan) for plan in plans]), np.array([3]), np.array([1]))
+    assert not out.any()

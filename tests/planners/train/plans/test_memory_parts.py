@@ -1,0 +1,107 @@
+"""What a training run takes by sizes alone."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlcd_fixtures.training_runs import LLAMA_8B, run, runs
+
+from mlcd.catalog.gpus import Gpu
+from mlcd.planners.modeling.architecture import Architecture, architecture_of
+from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
+from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.memory_parts import gated, needed_gb, stages_gb, tied
+
+WEIGHTS_GB = LLAMA_8B.params_b
+
+
+def small(**family: object) -> Architecture:
+    sizes = {"hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32, "vocab_size": 50304}
+    return architecture_of({**sizes, **family})
+
+
+def test_weights_gradients_and_adam_take_sixteen_bytes_a_parameter_in_mixed_precision_and_eight_in_sixteen_bits() -> (
+    None
+):
+    for precision, expected in ((Precision.PURE_BF16, 8), (Precision.FP32, 16)):
+        need = needed_gb(run(TrainingPlan(precision=precision)))
+        assert need.weights + need.gradients + need.optimizer == pytest.approx(expected * WEIGHTS_GB)
+    mixed = needed_gb(run(TrainingPlan(precision=Precision.BF16)))
+    assert mixed.gradients + mixed.optimizer == pytest.approx(12 * WEIGHTS_GB)
+    assert 4 * WEIGHTS_GB < mixed.weights < 6.01 * WEIGHTS_GB  # with a copy to multiply with
+
+
+def test_an_adapter_needs_no_gradients_of_what_it_leaves_as_it_is() -> None:
+    whole, lora = (needed_gb(run(TrainingPlan(adapter=each))) for each in (Adapter.FULL, Adapter.LORA))
+    assert lora.gradients + lora.optimizer < 0.01 * (whole.gradients + whole.optimizer)
+    four_bits = needed_gb(run(TrainingPlan(adapter=Adapter.QLORA)))
+    assert four_bits.weights < 0.5 * lora.weights
+
+
+def test_more_ranks_share_what_sharding_says_they_share() -> None:
+    def need(sharding: Sharding, gpus: int) -> tuple[float, float]:
+        found = needed_gb(run(TrainingPlan(sharding=sharding, precision=Precision.PURE_BF16), gpus=gpus))
+        return found.weights, found.gradients + found.optimizer
+
+    assert need(Sharding.NONE, 8) == need(Sharding.NONE, 64)
+    assert need(Sharding.ZERO2, 64)[0] == pytest.approx(need(Sharding.NONE, 64)[0])
+    assert need(Sharding.ZERO2, 64)[1] == pytest.approx(need(Sharding.NONE, 64)[1] / 64)
+    assert need(Sharding.ZERO3, 64)[0] < 0.3 * need(Sharding.ZERO2, 64)[0]
+
+
+def test_the_logits_of_a_large_vocabulary_are_on_the_last_stage_alone() -> None:
+    first, last = stages_gb(run(TrainingPlan(pipeline=4, micro_batch=8), gpus=4))
+    assert first.logits == 0 < last.logits
+    assert last.logits > 8 * 2048 * 128256 * 4 / 1e9
+
+
+def test_the_first_stage_holds_micro_batches_that_the_last_has_done() -> None:
+    first, last = stages_gb(run(TrainingPlan(pipeline=4, micro_batch=4), gpus=4))
+    assert first.saved == pytest.approx(4 * last.saved)
+
+
+def test_attention_that_writes_its_scores_down_grows_with_the_square_of_the_sequence() -> None:
+    def saved(attention: str, sequence: int) -> float:
+        return needed_gb(run(TrainingPlan(attention=attention), sequence=sequence)).saved
+
+    assert saved("flash", 8192) == pytest.approx(4 * saved("flash", 2048))
+    assert saved("eager", 8192) > 8 * saved("eager", 2048)
+
+
+@pytest.mark.parametrize("with_gate", [True, False])
+@pytest.mark.parametrize("one_table", [True, False])
+def test_the_count_of_parameters_tells_gates_and_tied_tables(with_gate: bool, one_table: bool) -> None:
+    family = {"model_type": "llama" if with_gate else "gpt_neox", "intermediate_size": 8192}
+    sizes = small(**family, tie_word_embeddings=one_table)
+    assert (gated(sizes), tied(sizes)) == (with_gate, one_table)
+
+
+MORE = {
+    "micro_batch": lambda facts: replace(facts, plan=replace(facts.plan, micro_batch=2 * facts.plan.micro_batch),
+                                         global_batch=2 * facts.global_batch),
+    "sequence": lambda facts: replace(facts, sequence=2 * facts.sequence),
+    "kept": lambda facts: replace(facts, plan=replace(facts.plan, checkpointing=Checkpointing.NONE)),
+    "state": lambda facts: replace(facts, plan=replace(facts.plan, sharding=Sharding.ZERO2)),
+}  # fmt: skip
+
+
+@given(runs(), st.sampled_from(sorted(MORE)))
+def test_a_larger_plan_takes_no_less(facts: Facts, more: str) -> None:
+    if more == "state" and facts.plan.sharding is not Sharding.ZERO3:
+        return
+    assert needed_gb(MORE[more](facts)).total >= needed_gb(facts).total * (1 - 1e-12)
+
+
+@given(runs())
+def test_every_part_of_every_plan_is_a_size(facts: Facts) -> None:
+    assert all(0 <= value < 1e6 for stage in stages_gb(facts) for value in astuple(stage))
+
+
+def test_a_cpu_is_a_machine_whose_memory_is_that_of_its_node() -> None:
+    tiny = small(model_type="llama", hidden_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=256)
+    cpu = Gpu("cpu", memory_gb=2.0, bandwidth_gb_s=20, tflops_bf16=0.1)
+    need = needed_gb(run(TrainingPlan(precision=Precision.FP32), architecture=tiny, gpu=cpu, sequence=128))
+    assert 0.5 < need.total < 2.0
