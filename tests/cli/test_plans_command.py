@@ -48,6 +48,7 @@ def test_plan_shows_the_best_plan_of_each_gpu_and_what_it_rests_on(mlcd: Any, jo
     assert shown.code == 0
     assert "Best plan of each GPU, fastest first; in 90% of cases between the ends:" in shown.out
     assert "not measured" in shown.out
+    assert "2B tokens in 488k sequences" in shown.out
     document = json.loads(mlcd("plan", job, "-o", "json").out)
     plans = document["plans"]
     assert {each["gpu"] for each in plans} == {"A100", "H100"}
