@@ -15,7 +15,7 @@ from rich.markup import escape
 from mlcd.cli.messages import INFEASIBLE
 from mlcd.cli.options import consoles, output, print_json, with_options
 from mlcd.cli.plan_model import NAMES, job_asked, model_options
-from mlcd.cli.plan_table import plans_document, print_plans
+from mlcd.cli.plan_table import plans_document, print_plans, work_words
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.remote_runs import submission_of_file
 from mlcd.cli.server import chosen_server
@@ -26,7 +26,7 @@ from mlcd.core.planner import added_names, planner_of
 from mlcd.core.runs.real_money import rents, traffic_words
 from mlcd.core.runs.run import beginning, first_probes
 from mlcd.core.strategy import Finish, Probe
-from mlcd.core.units import counted, format_count, format_duration, format_usd
+from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.form.jobs import asked_job
 from mlcd.planners.functions.form import is_on_functions
 from mlcd.planners.functions.nouns import FunctionsTask
@@ -167,7 +167,7 @@ def _probes_document(first: Started, probes: tuple[Probe, ...] | Finish) -> dict
 
 def _print_space(results: Console, first: Started, expected: Outlook) -> None:
     job = first.job
-    results.print(f"[bold]{escape(job.name)}[/bold]  {goal_words(job.goal)}, {format_count(job.work_samples)} samples")
+    results.print(f"[bold]{escape(job.name)}[/bold]  {goal_words(job.goal)}, {work_words(job)}")
     low, high = min(c.usd_per_hour for c in expected.smallest), max(c.usd_per_hour for c in expected.smallest)
     size = f"{counted(expected.configurations, 'configuration')} of {counted(expected.types, 'type')}"
     price = f"{format_usd(low)} to {format_usd(high)} an hour at their smallest size"

@@ -6,7 +6,9 @@ from typing import Any
 
 from rich.console import Console
 
-from mlcd.core.units import format_duration, format_usd
+from mlcd.core.job import Job
+from mlcd.core.units import format_count, format_duration, format_usd
+from mlcd.planners.train.nouns import planned_training
 from mlcd.planners.train.plans.outlook import SHARE, GpuOutlook, PlanOutlook
 
 ENDS = ("p05", "p50", "p95")
@@ -29,6 +31,14 @@ def plans_document(plans: PlanOutlook) -> dict[str, Any]:
         ],
         "too_small": list(plans.too_small),
     }
+
+
+def work_words(job: Job) -> str:
+    """'90M samples'; of a model that reads text, '300M tokens in 73.2k sequences'."""
+    count, asked = format_count(job.work_samples), planned_training(job)
+    if asked is None or not asked.architecture.vocab:
+        return f"{count} samples"
+    return f"{format_count(job.work_samples * asked.sequence)} tokens in {count} sequences"
 
 
 def print_plans(results: Console, plans: PlanOutlook) -> None:

@@ -17,12 +17,14 @@ from mlcd.cli.options import confirmed, job_file, open_ledger, output, print_ans
 from mlcd.cli.planner_options import options_of
 from mlcd.clouds.recording import recording_of, save_recording
 from mlcd.core.backend import Purpose
+from mlcd.core.errors import UserError
 from mlcd.core.planner import planner_named
 from mlcd.core.runs.run import start
 from mlcd.core.units import counted
 from mlcd.planners.form.words import words_of
 from mlcd.planners.functions.form import ONLY_ON_FUNCTIONS
 from mlcd.planners.jobfile.read import load_job
+from mlcd.planners.train.nouns import planned_training
 
 EVERYTHING = "exhaustive"
 OPTIONS = [name for name in words_of("train") if name not in (*ONLY_ON_FUNCTIONS, "storage")]
@@ -44,6 +46,8 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
     mlcd record job.yaml --on local --out mine
     """
     job = planner_named("train").asked(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})
+    if planned_training(job) is not None:
+        raise UserError("a recording keeps machines and no plans; leave `plan:` out")
     if job.search.max_probe_usd is None:  # by default every configuration is probed
         job = replace(job, search=replace(job.search, max_probe_usd=inf))
     out.mkdir(parents=True, exist_ok=True)  # an unwritable folder fails now, not after hours

@@ -48,6 +48,7 @@ def test_plan_shows_the_best_plan_of_each_gpu_and_what_it_rests_on(mlcd: Any, jo
     assert shown.code == 0
     assert "Best plan of each GPU, fastest first; in 90% of cases between the ends:" in shown.out
     assert "not measured" in shown.out
+    assert "2B tokens in 488k sequences" in shown.out
     document = json.loads(mlcd("plan", job, "-o", "json").out)
     plans = document["plans"]
     assert {each["gpu"] for each in plans} == {"A100", "H100"}
@@ -113,8 +114,22 @@ def test_a_run_is_searched_decided_run_exported_reported_and_asked_again(mlcd: A
     assert known.code == 0
 
 
-def test_a_recording_knows_no_plans(mlcd: Any, job: Path):
+def test_a_recording_knows_no_plans(mlcd: Any, job: Path, tmp_path: Path):
     (job.parent / "recording").mkdir()
     asked = mlcd("train", job, "--on", f"recorded:{job.parent / 'recording'}")
     assert asked.code == 2
     assert "a recording knows machines and no plans; leave `plan:` out, or use --on simulated" in asked.err
+    made = mlcd("record", job, "--out", tmp_path / "made")
+    assert (made.code, made.err.strip()) == (2, "mlcd: a recording keeps machines and no plans; leave `plan:` out")
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_job_with_a_plan_may_run_on_spot_machines(mlcd: Any, job: Path):
+    text = JOB.replace("run:", "resources: {infra: aws, use_spot: any}\nrun:").replace(
+        "budget:", "checkpoints: true\n  budget:"
+    )
+    job.write_text(text)
+    ran = mlcd("train", job, "-y")
+    assert ran.code == 0, ran.err
+    rented = open_ledger().account("one-billion-1").history.rentals
+    assert rented

@@ -49,6 +49,8 @@ TIED = ("gpt2", "gemma", "gemma2", "gemma3", "gemma3_text", "gpt_bigcode", "bloo
 FOUR_BIT_EXPERTS = ("gpt_oss",)
 """Families that are published with experts in MXFP4."""
 MXFP4_BITS = 4.25
+AT_LEAST_ONE = ("hidden", "layers", "heads", "kv_heads", "head_dim")
+LARGEST, LARGEST_SIZE = {"layers": 10_000}, 1e9
 UNLIKE = ("block_configs", "hybrid_override_pattern", "layers_block_type")
 """Keys of models whose layers differ in ways that are not counted here."""
 
@@ -157,6 +159,8 @@ class Sizes:
             if isinstance(value, list) and value:  # one for each layer, of a model whose layers differ
                 value = max(value)
             if isinstance(value, int | float) and not isinstance(value, bool):
+                if not abs(value) <= LARGEST.get(name, LARGEST_SIZE) or (value < 1 and name in AT_LEAST_ONE):
+                    raise UserError(f"{self.where}: {key} {value}: no language model has that size")
                 return int(value)
         if otherwise is None:
             raise UserError(f"{self.where}: no {' or '.join(NAMES[name][:2])}: the sizes of the model cannot be told")

@@ -23,6 +23,8 @@ from mlcd.planners.train.plans.facts import flops_of_sequence
 from mlcd.planners.train.plans.space import possible_plans, why_not
 from mlcd.planners.train.plans.told import ARGUMENTS
 
+MOST_TRIED = 1_024
+"""The largest count that is proposed in place of one that does not divide."""
 SIMPLE = re.compile(r"[^|;&<>()#\n\\]+|(?:[^|;&<>()#\n\\]|\\\n)+", re.DOTALL)
 """One command, on one line or on several that end in a backslash: arguments can be written behind it."""
 
@@ -70,7 +72,8 @@ class TrainBlock(Block):
         for field, block in self.plan.blocks.items():
             reasons = [why_not(alone.having(**{field: value}), asked) for value in block.values]
             if None not in reasons:
-                smaller = range(max(map(int, block.values)), 0, -1)  # a word goes with every model: these are counts
+                most = min(max(map(int, block.values)), MOST_TRIED)  # a word goes with every model: these are counts
+                smaller = range(most, 0, -1)
                 fits = next(n for n in smaller if why_not(alone.having(**{field: n}), asked) is None)
                 raise mistake_at(("plan", field), f"{reasons[0]}; one that does: {fits}")
         if not possible_plans(asked):

@@ -40,6 +40,8 @@ def _config(written: Any, info: ValidationInfo) -> Architecture:
         return read_architecture(folder / Path(written).expanduser())
     except UserError as error:
         raise ValueError(str(error)) from None
+    except (ArithmeticError, AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"config: not one of a language model: {type(error).__name__}, {error}") from None
 
 
 def _with_vocab(config: dict[str, Any]) -> dict[str, Any]:

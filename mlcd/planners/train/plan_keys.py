@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from math import prod
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, model_validator
@@ -15,6 +16,8 @@ from mlcd.planners.train.nouns import Adapter, Checkpointing, PlanKnob, Precisio
 from mlcd.planners.train.plans.told import OWN
 
 DEFAULT = TrainingPlan()
+MOST_PLANS = 5_000
+"""Each is tried on every type and number of nodes where it can be."""
 
 
 def _name(written: Any) -> str:
@@ -73,6 +76,8 @@ class KnobKeys(Keys):
             raise ValueError("values: name at least one")
         if self.env and self.argument:
             raise ValueError("tell the script by a variable (`env`) or by an argument (`argument`), not by both")
+        if self.told and len(self.told) != len(self.values):
+            raise ValueError(f"told: {len(self.told)} words for {len(self.values)} values; name one for each")
         return self
 
     def knob(self, field: str) -> PlanKnob:
@@ -152,6 +157,10 @@ class PlanKeys(Keys):
 
     def check_task(self, task: Mapping[str, Any]) -> None:
         """What does not go together with the variables and the command of the task."""
+        if (count := prod(len(block.values) for block in self.blocks.values())) > MOST_PLANS:
+            raise mistake_at(
+                ("plan",), f"plan: {count:,} combinations of values; name fewer, {MOST_PLANS:,} at the most"
+            )
         used: dict[str, str] = {}
         envs = task.get("envs") if isinstance(task.get("envs"), dict) else {}
         for field, block in self.blocks.items():

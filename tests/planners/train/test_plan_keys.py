@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mlcd.core.errors import JobFileError, UserError
 from mlcd.core.job import Job
@@ -186,7 +190,7 @@ MODEL = f"model: {SIZES}"
         (PLAN, "plan: {micro_batch: {env: LR, values: 2}}", "7:24: micro_batch: LR stands in `envs:`, too; "
          "take it out there"),
         (PLAN, "plan: {micro_batch: {env: MLCD_RANK, values: 2}}", "7:24: micro_batch: MLCD tells this by "
-         "MLCD_MICRO_BATCH; name that, or your own"),
+         "MLCD_MICRO_BATCH; name that, or one of your own"),
         (f"|{MODEL}", "", "6:3: plan: `model` is missing beside it; say `model: {config: config.json}`"),
         ("|global_batch: 256", "", "6:3: plan: `global_batch` is missing beside it; say `global_batch: 256`"),
         (f"|sequence: 4096|{PLAN}", "", "3:10: work: of how many tokens is a sample? Say `sequence: 4096`"),
@@ -221,3 +225,50 @@ def test_a_command_of_several_says_itself_where_arguments_go():
     for run in ("run: a | b", 'run: "a\\nb"', "run: ''", "setup: a"):
         with pytest.raises(JobFileError, match=r"write \$MLCD_ARGUMENTS where the arguments belong"):
             with_plan(plan, run)
+
+
+WORDS = st.sampled_from(["", "1..8", "lora", "zero3", "\0"])
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 10**30) | st.floats() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
+        ["values", "env", "told", "argument", "none", "lora", "config", "layers", "hidden", "heads", "vocab", "rank",
+         "num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size", "layer_types", "mlp_only_layers",
+         "tensor", "micro_batch", "sharding", "adapter", "across_nodes"]), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(["model", "plan", "global_batch", "sequence", "work"]), ODD))
+def test_whatever_is_written_there_is_a_job_or_one_line(odd: dict[str, object]):
+    usual = yaml.safe_load("{" + USUAL.replace("|", ", ") + "}")
+    text = yaml.safe_dump({"run": "python train.py", "mlcd": {**usual, **odd}})
+    try:
+        parse_job(text, PATH)
+    except JobFileError as mistake:
+        told = str(mistake)
+    else:
+        return
+    assert re.fullmatch(r"/jobs/job\.yaml:\d+:\d+: .*", told)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ("{micro_batch: {env: A, values: [1, 2], told: [x]}}", "told: 1 words for 2 values; name one for each"),
+        ("{micro_batch: {env: A, values: 1..999999999}, tensor: {env: B, values: 1..999999999}, "
+         "pipeline: {env: C, values: 1..999999999}}", "plan: 29,791 combinations of values; name fewer"),
+        ("{micro_batch: 999999999}", "does not divide the global batch of 256; one that does: 256"),
+    ],
+)  # fmt: skip
+def test_what_is_too_much_or_too_little_is_refused_at_once(plan: str, message: str):
+    with pytest.raises(JobFileError, match=re.escape(message)):
+        with_plan(plan)
+
+
+@pytest.mark.parametrize(
+    "odd", ["num_hidden_layers: 1.0e+12", "num_attention_heads: 0", "mlp_only_layers: 5, num_experts: 2"]
+)
+def test_a_config_of_nothing_real_is_one_line(odd: str):
+    sizes = {key: value for key, value in CONFIG.items() if key not in odd}
+    with pytest.raises(JobFileError, match=r"^/jobs/job.yaml:3:1\d: config"):
+        read(USUAL.replace(SIZES, f"{{config: {{{odd}, {json.dumps(sizes)[1:-1]}}}}}"))

@@ -23,6 +23,23 @@ MARKETS = (
     .replace("  budget: $60\n", "")
     + "  checkpoints: true\n  deadline: 3d\n  goal: cheapest\n"
 )
+PLANS = """
+resources: {infra: aws}
+run: python train.py
+mlcd:
+  model: {layers: 16, hidden: 2048, heads: 32, kv_heads: 8, ffn: 8192, vocab: 128256, tied: true}
+  work: {tokens: 1B}
+  global_batch: 64
+  sequence: 4096
+  plan:
+    tensor: {env: TP, values: [1, 2]}
+    micro_batch: {argument: --micro-batch, values: [1, 2]}
+    sharding: {env: ZERO, values: {none: 0, zero3: 3}}
+    checkpointing: {env: CKPT, values: [none, full]}
+    adapter: {values: lora, rank: 8}
+  budget: $300
+  search: {nodes: 1..2, instances: [p4d.24xlarge, p5.4xlarge], parallel: 1}
+"""
 CHECKPOINTS = TRAIN + "  checkpoints: true\n"
 HINTS = TRAIN + "  memory: 12GB\n  communication: parameter-server\n  deadline: 2d\n  goal: cheapest\n"
 ON_TRIAL = TRAIN.replace(", use_spot: true", "").replace("nodes: 2..4", "earlier: false, nodes: 1..4")
@@ -167,6 +184,8 @@ TUNES = (TUNED, TUNING, CALIBRATING, TRAINED, TRAINING)
 
 SENDING = train("sending", job=EGRESS, killed=("probe", 2))
 RENTING = train("renting", job=MARKETS, killed=("run", 5))
+PLANNING = train("planning", job=PLANS, killed=("probe", 2))
+PLANNED = train("planned", job=PLANS, killed=("run", 1))
 KILLED = (PROBING, RUNNING, SCALING, SERVING, TUNING)
 TEAM = (
     Order("team", ("team", "add", "ann", "--role", "runner", "--team", "blue", "--budget", "50")),
@@ -220,4 +239,5 @@ FORMATS = (
     Format("21-egress", "96509c6", (SENDING, *KILLED)),
     Format("22-markets", "ca95aff", (RENTING, *KILLED)),
     Format("23-probes-on-spot", "72360fa", (RENTING, *KILLED)),
+    Format("24-plans", "2bccaf4", (PLANNING, PLANNED)),
 )
