@@ -171,6 +171,8 @@ class Run:
         return [float(loss) for loss in re.findall(r"(?m)(?:^step \d+, loss |'loss': ')([\d.]+)", output)]
 
     def output(self, kept_in: Path | None = None) -> str:
+        if kept_in is not None:
+            kept_in.mkdir(exist_ok=True)
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         shared = {
@@ -247,7 +249,6 @@ def test_two_ranks_learn_the_same_by_two_plans(folder: str, one: dict[str, str],
 def test_a_job_that_is_wanted_elsewhere_leaves_and_goes_on_by_another_plan(folder: str, tmp_path: Path):
     whole = Run(folder, steps=4, variables=plan(8)).losses(tmp_path / "whole")
     kept, leave = tmp_path / "kept", tmp_path / "leave"
-    kept.mkdir()
     leave.touch()
     left = Run(folder, 2, steps=4, variables={**plan(4), "MLCD_LEAVE": str(leave)}).output(kept)
     assert "saved=8" in left.splitlines()[-1]

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.planners.train.plans.training_runs import LLAMA_8B, run
 
 from mlcd.catalog.gpus import gpu_named
 from mlcd.core.configuration import Floats
@@ -18,7 +19,6 @@ from mlcd.planners.train.plans.facts import Facts, Seen
 from mlcd.planners.train.plans.law import TERMS, terms_of
 from mlcd.planners.train.plans.learning import learn_time
 from mlcd.planners.train.plans.prior import TimePrior, read_time_prior, shipped_prior, written_time_prior
-from tests.planners.train.plans.training_runs import LLAMA_8B, run
 
 PRIOR = shipped_prior().time
 CANDIDATES = [

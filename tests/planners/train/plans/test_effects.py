@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.planners.train.plans.training_runs import run, runs
 
 from mlcd.planners.train.nouns import Adapter, TrainingPlan
 from mlcd.planners.train.plans.effects import Rows, kernel_words, shared_columns
 from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.law import TERMS, terms_of
-from tests.planners.train.plans.training_runs import run, runs
 
 TEXTBOOK = np.array(list(TERMS.values()))
 
