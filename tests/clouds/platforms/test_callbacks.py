@@ -42,8 +42,9 @@ pl.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_progress_bar=Fa
            callbacks=[Tracker(32), keep]).fit(Line(), data)
 """
 TRANSFORMERS = """
-import torch, transformers
-from mlcd_tracker.transformers import Tracker
+import os, torch, transformers
+from mlcd_tracker.plan import Plan
+from mlcd_tracker.transformers import Tracker, planned
 class Line(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -51,9 +52,19 @@ class Line(torch.nn.Module):
     def forward(self, x):
         return {"loss": self.layer(x).square().mean()}
 data = [{"x": torch.ones(4)} for _ in range(192)]
-arguments = transformers.TrainingArguments("kept", num_train_epochs=1, per_device_train_batch_size=16,
-    gradient_accumulation_steps=2, use_cpu=True, report_to=[], save_steps=3, disable_tqdm=True)
+os.environ |= {"MLCD_MICRO_BATCH": "16", "MLCD_GLOBAL_BATCH": "32", "MLCD_TARGET": "<=1000.0"}
+plan = Plan.told(precision="fp32")
+again = planned(Plan(2, 8, checkpointing="full", precision="bf16"))
+assert again["bf16"] and again["gradient_checkpointing"] and again["gradient_accumulation_steps"] == 4
+shards = planned(Plan(2, 8, "zero2", "full"), "Layer")
+assert shards["fsdp"] and shards["fsdp_config"]["activation_checkpointing"]
+assert not shards["fsdp_config"]["reshard_after_forward"] and "gradient_checkpointing" not in shards
+arguments = transformers.TrainingArguments("kept", num_train_epochs=1, use_cpu=True, report_to=[], save_steps=3,
+    disable_tqdm=True, **planned(plan))
 transformers.Trainer(Line(), arguments, train_dataset=data, callbacks=[Tracker()]).train()
+control = transformers.TrainerControl()
+Tracker("eval_loss").on_evaluate(arguments, None, control, metrics={"eval_loss": 3.5})
+assert control.should_save and control.should_training_stop
 """
 
 

@@ -11,6 +11,7 @@ from socket import socket
 
 import pytest
 
+from mlcd.clouds.local.backend import OUT_OF_MEMORY
 from mlcd.clouds.platforms import diagnose
 from mlcd.clouds.platforms.failures import LAST_LINES, Diagnosis, blame, last_lines
 from mlcd.core.measurement import Outcome
@@ -122,6 +123,17 @@ if dist.get_rank() == 1 and sys.argv[1] == "raise": raise ValueError("the rate i
 if dist.get_rank() == 1 and sys.argv[1] == "kill": os.kill(os.getpid(), 9)
 while True: dist.all_reduce(torch.ones(1))
 """
+
+
+ELASTIC = """E1119 06:50:40.123 7 torch/distributed/elastic/multiprocessing/api.py:984] failed (exitcode: -9) rank: 0
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError: train.py FAILED
+"""
+
+
+def test_a_node_whose_memory_was_full_says_so_after_torchruns_page():
+    full = f"step 1\n{ELASTIC}\n{OUT_OF_MEMORY.decode()}"
+    assert diagnose(1, full).outcome is Outcome.OUT_OF_MEMORY
+    assert diagnose(1, f"step 1\n{ELASTIC}").outcome is Outcome.PREEMPTED
 
 
 @pytest.mark.night  # at each change: a rank that fails in clouds/test_local.py
