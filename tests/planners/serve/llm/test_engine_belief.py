@@ -224,18 +224,20 @@ def test_a_trial_with_two_threads_tells_of_others_with_two():
 
 
 def test_on_a_processor_nobody_was_seen_on_a_fast_start_does_not_shorten_the_wait_for_a_place():
-    """Both servers take four requests at once. The first starts ten times as fast as the law says, and waits as it says."""
+    """Both take four requests at once. The first starts five times as fast as the law says, and waits as it says."""
     knobs = [{"threads": 1, "sequences": 4, "graph": graph} for graph in ("on", "off")]
-    table = table_of(Same(NOTHING_SEEN, space(*knobs)), job(sweep=(1, 32)).ask.language)  # type: ignore[union-attr]
+    tiny = replace(SMALL, params_b=0.01, active_b=0.01, layers=2, hidden=128, heads=4, kv_heads=2, vocab=1_024)
+    language = job(sweep=(1, 32), sizes=tiny).ask.language  # type: ignore[union-attr]
+    table = table_of(Same(NOTHING_SEEN, space(*knobs)), language)
     first, alone, waiting = [table.at[0, 1], table.at[0, 32]], table.at[1, 1], table.at[1, 32]
     law = np.exp(table.ttft.law)
-    loads, shown = np.array(first), [law[first[0]] / 10, law[first[1]]]
+    loads, shown = np.array(first), [law[first[0]] / 5, law[first[1]]]
     tpot = drawn_times(
         table, table.tpot, loads, np.exp(table.tpot.law[first]).tolist(), 2_000, np.random.default_rng(0)
     )
     ttft = np.median(drawn_times(table, table.ttft_with(tpot), loads, shown, 2_000, np.random.default_rng(1)), axis=0)
-    assert ttft[alone] < law[alone] / 3
-    assert ttft[waiting] > law[waiting] / 2
+    assert ttft[alone] < law[alone] / 2
+    assert ttft[waiting] > law[waiting] / 1.5
 
 
 @pytest.mark.parametrize("seed", range(4))
