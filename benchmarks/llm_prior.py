@@ -12,10 +12,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.serve.known_models import Same as SameObjects
@@ -89,23 +90,24 @@ def look(folder: EngineFolder, name: str) -> tuple[Looks, Looks, Looks]:
             for n in TRIALS:
                 tried = rng.choice(len(space), n, replace=False)
                 left = np.setdiff1d(np.arange(len(space)), tried)
-                for kind, seconds in truth.items():
-                    samples = np.log(_samples(table, kind, tried, seconds, rng)[:, left])
-                    low, middle, high = np.quantile(samples, (0.1, 0.5, 0.9), axis=0)
-                    logs = np.log(seconds[left])
+                for kind, drawn in _samples(table, tried, truth, rng).items():
+                    low, middle, high = np.quantile(np.log(drawn[:, left]), (0.1, 0.5, 0.9), axis=0)
+                    logs = np.log(truth[kind][left])
                     held[kind, n].append(float(np.mean((low <= logs) & (logs <= high))))
                     missed[kind, n].append(float(np.median(np.abs(np.expm1(middle - logs)))))
-        for kind, seconds in truth.items():
-            for one, two in _doublings(table):
-                rng = np.random.default_rng(0)
-                told = np.median(_samples(table, kind, np.array([one]), seconds, rng)[:, two])
-                doubled[kind, 1].append(float(abs(told / seconds[two] - 1)))
+        for one, two in _doublings(table):
+            for kind, drawn in _samples(table, np.array([one]), truth, np.random.default_rng(0)).items():
+                doubled[kind, 1].append(float(abs(np.median(drawn[:, two]) / truth[kind][two] - 1)))
     return held, missed, doubled
 
 
-def _samples(table: Table, kind: str, tried: Floats, seconds: Floats, rng: np.random.Generator) -> Floats:
-    times = table.tpot if kind == "tpot" else table.ttft
-    return drawn_times(table, times, np.asarray(tried, dtype=int), list(seconds[tried]), SAMPLES, rng)
+def _samples(
+    table: Table, tried: NDArray[np.int_], truth: Mapping[str, Floats], rng: np.random.Generator
+) -> dict[str, Floats]:
+    """Of TPOT and TTFT, as a search draws them after these tests."""
+    shown = {kind: list(seconds[tried]) for kind, seconds in truth.items()}
+    tpot = drawn_times(table, table.tpot, tried, shown["tpot"], SAMPLES, rng)
+    return {"tpot": tpot, "ttft": drawn_times(table, table.ttft_with(tpot), tried, shown["ttft"], SAMPLES, rng)}
 
 
 def _truth(model: SeenModel, knobs: Sequence[object]) -> dict[str, Floats]:

@@ -39,7 +39,7 @@ from mlcd.core.runs.run import Run
 from mlcd.core.strategy import Finish, Probe
 from mlcd.core.units import format_rate, format_usd
 from mlcd.planners.serve.llm.capacity import replica
-from mlcd.planners.serve.llm.flags import admitting, command_line
+from mlcd.planners.serve.llm.flags import CommandLine, admitting, command_line
 from mlcd.planners.serve.llm.replicas import admitted, chosen_trial, levels_of
 from mlcd.planners.serve.nouns import Knob, knobs_of, service_of
 
@@ -214,14 +214,7 @@ class OnThisHost(Trials):
     @contextmanager
     def __call__(self, job: Job, launch: Launch, knobs: Mapping[str, Knob]) -> Iterator[Running | Ended]:
         """The engine, once it answers."""
-        service = service_of(job)
-        assert service.language is not None
-        started = service.language.engine
-        cores = sorted(server_cores(int(knobs["threads"]))) if "threads" in knobs else None
-        model = service.path or service.model.name
-        made = command_line(
-            started.name, model, knobs, start=started.command, host=self.host, port=self.port, cores=cores
-        )
+        model, made = _model(job), command_here(job, knobs, self.host, self.port)
         url = f"http://{'127.0.0.1' if self.host == '0.0.0.0' else self.host}:{self.port}"
         with ExitStack() as stack:
             held = stack.enter_context(HeldGpus(launch.configuration))
@@ -235,6 +228,20 @@ class OnThisHost(Trials):
                 yield ended
                 return
             yield Running(url, lambda: server.popen.poll() is None, lambda: ask_histograms(url))
+
+
+def command_here(job: Job, knobs: Mapping[str, Knob], host: str, port: int) -> CommandLine:
+    """What starts the engine on this machine. Its clients name the model as with the exports."""
+    service, model = service_of(job), _model(job)
+    assert service.language is not None
+    engine, name = service.language.engine, service.model.name if Path(model).exists() else ""
+    cores = sorted(server_cores(int(knobs["threads"]))) if "threads" in knobs else None
+    return command_line(engine.name, model, knobs, start=engine.command, name=name, host=host, port=port, cores=cores)
+
+
+def _model(job: Job) -> str:
+    service = service_of(job)
+    return service.path or service.model.name
 
 
 def engine_here(run: Run, home: Path, host: str, port: int) -> OnThisHost:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlcd_fixtures.engine_runs import CHAT, chat_space, show_sweep
+from mlcd_fixtures.engine_runs import CHAT, chat_job, chat_space, show_sweep
 from mlcd_fixtures.serving_runs import InOrder, Shown
 
-from mlcd.clouds.serving.deployed import Running, deploy
+from mlcd.clouds.serving.deployed import Running, command_here, deploy
 from mlcd.clouds.serving.histograms import Histograms, read_histograms
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
@@ -25,7 +26,7 @@ from mlcd.core.measurement import Ended, Measurement, Outcome
 from mlcd.core.place import Cloud
 from mlcd.core.runs.run import Run
 from mlcd.planners.serve import promise
-from mlcd.planners.serve.nouns import Figure, Knob, Served, served_by
+from mlcd.planners.serve.nouns import Figure, Knob, Served, served_by, service_of
 
 SPACE = chat_space()
 
@@ -109,6 +110,15 @@ def test_it_ends_when_the_budget_is_used_up_and_is_paid_by_the_second() -> None:
     assert history.spent_usd == pytest.approx(50.0 - again_usd, abs=0.01)
     assert launched.usd == pytest.approx(launched.configuration.usd(launched.seconds))
     assert run.book.account.status == "stopped"
+
+
+def test_clients_name_a_model_in_a_folder_as_they_do_with_the_exported_files(tmp_path: Path) -> None:
+    job = chat_job(path=str(tmp_path))
+    arguments = command_here(job, {"tp": 2}, "127.0.0.1", 8_001).arguments
+    assert arguments[arguments.index("--served-model-name") + 1] == service_of(job).model.name
+    assert str(tmp_path) in arguments
+    downloaded = command_here(chat_job(path="meta/llama"), {"tp": 2}, "127.0.0.1", 8_001).arguments
+    assert "--served-model-name" not in downloaded  # its name is what the engine downloads it by
 
 
 def test_the_engine_admits_what_was_measured() -> None:

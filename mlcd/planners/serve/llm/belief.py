@@ -69,7 +69,10 @@ USUAL = Architecture(
 
 @dataclass(frozen=True)
 class Times:
-    """TPOT or TTFT at every load point, before any trial: its law, and the effects that models share."""
+    """TPOT or TTFT at every load point, before any trial: its law, and the effects that models share.
+
+    The law of TTFT takes TPOT: of samples of TPOT it has a row each.
+    """
 
     law: Floats
     shared: SharedEffects
@@ -88,6 +91,10 @@ class Table:
     ttft: Times
     outside: float
 
+    def ttft_with(self, tpot_s: Floats) -> Times:
+        """TTFT where TPOT is known to be this, in many samples of all load points."""
+        return replace(self.ttft, law=self.terms.log_ttft(self.ttft.prior.coefficients, tpot_s))
+
     @property
     def requests(self) -> Floats:
         """Requests at once, of each load point."""
@@ -100,7 +107,7 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
     loads, levels = _measured(table, space, history)
     shown = [level.figures for level in levels]
     tpot = drawn_times(table, table.tpot, loads, [each[Figure.TPOT_P50] for each in shown], count, rng)
-    ttft = drawn_times(table, table.ttft, loads, [each[Figure.TTFT_P50] for each in shown], count, rng)
+    ttft = drawn_times(table, table.ttft_with(tpot), loads, [each[Figure.TTFT_P50] for each in shown], count, rng)
     figures = _figures(table, tpot, ttft, levels, count, rng)
     rate = table.requests * table.terms.tokens_out / figures[Figure.P50]
     rate[:, loads] = [level.rate for level in levels]
@@ -135,8 +142,8 @@ def table_of(of: Same, language: LanguageModel) -> Table:
         terms,
         np.array(configuration),
         at,
-        Times(tpot_law, shared_effects(prior.tpot, terms, rows, prior.systems, of_tpot=True), prior.tpot),
-        Times(ttft_law, shared_effects(prior.ttft, terms, rows, prior.systems, of_tpot=False), prior.ttft),
+        Times(tpot_law, shared_effects(prior.tpot, terms, rows, prior.systems), prior.tpot),
+        Times(ttft_law, shared_effects(prior.ttft, terms, rows, prior.systems, np.exp(tpot_law)), prior.ttft),
         float(np.mean([point.gpu.name not in prior.systems for point in points])),
     )
 
@@ -207,14 +214,14 @@ def drawn_times(
 ) -> Floats:
     """Samples of a time at every load point, in seconds; what was measured is as it was measured."""
     prior, spread, rows = times.prior, times.shared.spread, table.rows
-    logs, middle, every = np.log(shown), times.law + times.shared.middle, np.arange(len(times.law))
+    logs, middle, every = np.log(shown), np.atleast_2d(times.law + times.shared.middle), np.arange(len(rows.points))
     samples = middle + rng.standard_normal((count, spread.shape[1])) @ spread.T
     samples += rows.own_drawn(prior.variances, count, rng)
     left = prior.noise / rows.left.trust_drawn(count, rng)
     if not len(loads):
         return _seconds(samples + np.sqrt(left) * rows.left.drawn(count, rng))
     across = spread @ spread[loads].T + rows.own_covariance(prior.variances, every, loads)
-    errors = prior.noise / rows.left.of(loads).trust(logs - middle[loads], across[loads], prior.noise)
+    errors = prior.noise / rows.left.of(loads).trust(logs - middle[0, loads], across[loads], prior.noise)
     for curve, error in zip(rows.curves[loads], errors, strict=True):
         left[:, rows.curves == curve] = error
     samples += np.sqrt(left) * rows.left.drawn(count, rng)

@@ -88,8 +88,14 @@ class Terms:
         return np.asarray(np.log(self.tpot @ coefficients))
 
     def log_ttft(self, coefficients: Floats, tpot_s: Floats) -> Floats:
-        """By the law, where TPOT is known or believed to be this."""
-        return np.asarray(np.log(self.ttft_columns(tpot_s) @ coefficients))
+        """By the law, where TPOT is known or believed to be this: of every row, or samples of all rows."""
+        none, a_second = (self.ttft_columns(np.full(len(self.ttft), each)) @ coefficients for each in (0.0, 1.0))
+        return np.asarray(np.log(none + (a_second - none) * tpot_s))
+
+    def waiting_share(self, coefficients: Floats, tpot_s: Floats) -> Floats:
+        """How much of the law's TTFT is waiting for memory or a place: whole answers, which TPOT tells."""
+        columns = self.ttft_columns(tpot_s) * coefficients
+        return np.asarray(columns[:, _WAITS].sum(axis=1) / columns.sum(axis=1))
 
     def ttft_columns(self, tpot_s: Floats) -> Floats:
         """The terms of TTFT in seconds."""

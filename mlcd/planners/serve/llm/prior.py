@@ -22,7 +22,7 @@ FILE = "prior.json"
 UNSEEN_SD = 1.0
 """The level of a GPU, or of a CPU, that nobody was seen on: its datasheet alone is known."""
 UNSEEN_TERMS_SD = 0.5
-"""There, each group of the law's terms may err by as much besides."""
+"""There, each group of the law's terms may err by as much besides; of TTFT, what is waited for others' answers."""
 
 UNLEARNED_SD, UNLEARNED_NOISE = 0.15, 0.05
 """Of each kind of effect, and of what is left, where no model was seen."""
@@ -60,9 +60,11 @@ class SharedEffects:
     spread: Floats
 
 
-def shared_effects(prior: TimePrior, terms: Terms, rows: Rows, seen: frozenset[str], *, of_tpot: bool) -> SharedEffects:
-    """Those that were learned, and those of engines and GPUs that nobody was seen with."""
-    columns, kinds = shared_columns(terms, rows, prior.coefficients if of_tpot else None)
+def shared_effects(
+    prior: TimePrior, terms: Terms, rows: Rows, seen: frozenset[str], tpot_s: Floats | None = None
+) -> SharedEffects:
+    """Those that were learned, and those of engines and GPUs that nobody was seen with. Of TTFT, at this TPOT."""
+    columns, kinds = shared_columns(terms, rows, prior.coefficients if tpot_s is None else None)
     known = {name: i for i, name in enumerate(prior.names)}
     matrix = np.zeros((len(rows.points), len(known)))
     spread: list[Floats] = []
@@ -73,8 +75,10 @@ def shared_effects(prior: TimePrior, terms: Terms, rows: Rows, seen: frozenset[s
             spread.append(np.sqrt(prior.variances[kinds[name]]) * column)
     outside = np.array([point.gpu.name not in seen for point in rows.points], dtype=float)
     if outside.any():
-        spread.append(UNSEEN_SD * outside)
-        spread += [UNSEEN_TERMS_SD * outside * column for name, column in columns.items() if kinds[name] == "terms"]
+        waiting = np.zeros(len(outside)) if tpot_s is None else terms.waiting_share(prior.coefficients, tpot_s)
+        spread.append(UNSEEN_SD * outside * (1 - waiting))
+        apart = [column for name, column in columns.items() if kinds[name] == "terms"]
+        spread += [UNSEEN_TERMS_SD * outside * column for column in (*apart, waiting)]
     learned = matrix @ np.linalg.cholesky(prior.covariance + 1e-10 * np.eye(len(known)))
     return SharedEffects(matrix @ prior.mean, np.column_stack([learned, *spread]))
 

@@ -106,7 +106,7 @@ def test_a_model_left_out_is_told_by_the_others():
     prior = learn([test for test in tests if test.model != "model 1"])
     left_out = [test for test in tests if test.model == "model 1"]
     rows, terms = Rows([test.point for test in left_out], [""] * len(left_out)), terms_of([t.point for t in left_out])
-    effects = shared_effects(prior.tpot, terms, rows, prior.systems, of_tpot=True)
+    effects = shared_effects(prior.tpot, terms, rows, prior.systems)
     told = terms.log_tpot(prior.tpot.coefficients) + effects.middle
     errors = told - np.log([test.tpot_s for test in left_out])
     assert np.abs(errors).max() < 0.25
@@ -221,6 +221,23 @@ def test_a_trial_with_two_threads_tells_of_others_with_two():
     samples = np.log(drawn_times(table, table.tpot, np.array([one, two]), slow, 2_000, np.random.default_rng(0)))
     moved = np.median(samples, axis=0) - middle
     assert moved[table.at[3, 4]] > moved[table.at[1, 4]] + 0.5
+
+
+def test_on_a_processor_nobody_was_seen_on_a_fast_start_does_not_shorten_the_wait_for_a_place():
+    """Both take four requests at once. The first starts five times as fast as the law says, and waits as it says."""
+    knobs = [{"threads": 1, "sequences": 4, "graph": graph} for graph in ("on", "off")]
+    tiny = replace(SMALL, params_b=0.01, active_b=0.01, layers=2, hidden=128, heads=4, kv_heads=2, vocab=1_024)
+    language = job(sweep=(1, 32), sizes=tiny).ask.language  # type: ignore[union-attr]
+    table = table_of(Same(NOTHING_SEEN, space(*knobs)), language)
+    first, alone, waiting = [table.at[0, 1], table.at[0, 32]], table.at[1, 1], table.at[1, 32]
+    law = np.exp(table.ttft.law)
+    loads, shown = np.array(first), [law[first[0]] / 5, law[first[1]]]
+    tpot = drawn_times(
+        table, table.tpot, loads, np.exp(table.tpot.law[first]).tolist(), 2_000, np.random.default_rng(0)
+    )
+    ttft = np.median(drawn_times(table, table.ttft_with(tpot), loads, shown, 2_000, np.random.default_rng(1)), axis=0)
+    assert ttft[alone] < law[alone] / 2
+    assert ttft[waiting] > law[waiting] / 1.5
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -69,6 +69,17 @@ def test_more_requests_than_places_wait_for_whole_answers():
     assert waited == pytest.approx(2 * 128 * 0.01)  # two rounds of answers of 128 tokens at 10 ms
 
 
+def test_the_law_of_ttft_takes_samples_of_tpot_and_waiting_is_a_share_of_it():
+    terms = terms_of([point(requests=n, sequences=4) for n in (1, 4, 32)])
+    coefficients, tpot_s = np.array(list(TTFT_TERMS.values())), np.array([[0.01, 0.02, 0.03], [0.1, 0.2, 0.3]])
+    samples = terms.log_ttft(coefficients, tpot_s)
+    for sample, at in zip(samples, tpot_s, strict=True):
+        np.testing.assert_allclose(sample, np.log(terms.ttft_columns(at) @ coefficients))
+    share = terms.waiting_share(coefficients, tpot_s[0])
+    assert share[0] == share[1] == 0
+    assert 0.5 < share[2] < 1
+
+
 def test_more_keys_than_memory_wait_too():
     long = Prompts(32_000, 128)
     few, many = (ttft(point(requests=n, prompts=long))["memory_wait"] for n in (4, 64))
