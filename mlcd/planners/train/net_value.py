@@ -89,9 +89,11 @@ class NetValue:
 
     def _next_step(self, job: Job, space: Space, history: History) -> Step:
         plan = outlook(job, space) if history.measurements else None  # once it is seen whether the job runs at all
-        planned = plan.best if plan is not None else None
-        space = promising(job, space, history, self.seed, planned)
+        space = promising(job, space, history, self.seed, plan.best if plan is not None else None)
         choice = _Choice.of(job, space, history, self.seed, self.look)
+        if plan is not None and not choice.safe:
+            plan = outlook(job, space, np.isfinite(choice.finish_s).mean(axis=0))
+        planned = plan.best if plan is not None else None
         permitted, worth_asking = allowed(job, space, history), choice.worth_asking()
         open_ = permitted & worth_asking
         first = choice.affordable(open_, planned)
