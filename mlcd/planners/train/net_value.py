@@ -20,6 +20,7 @@ allowed only where S(A + l(D)) is not empty. Probe the largest; stop when none i
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -35,13 +36,13 @@ from mlcd.core.forecasts import forecast
 from mlcd.core.guarantee import allowed, share_of_limits
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.core.measurement import SUREST, Measurement
+from mlcd.core.measurement import SUREST, Measurement, Outcome
 from mlcd.core.strategy import Finish, Look, Probe, Round, Step
 from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.modeling.outlook import Outlook, outlook
 from mlcd.planners.train.prospect import MOST_LAUNCHES, Counts
 from mlcd.planners.train.repeats import Repeats
-from mlcd.planners.train.speed_belief import promising
+from mlcd.planners.train.speed_belief import promising, ruled_out_by
 
 FREE_SHARE = 0.03
 """Of a limit: while nothing is certified and less than this is gone, looking is worth it whatever Net says."""
@@ -181,6 +182,9 @@ class _Choice(Repeats):
                 pick = int(np.argmax(net))
             if not net[pick] > least:
                 break
+            if self.may_decide(pick, picks):
+                open_ = open_ & (np.arange(len(open_)) != pick)
+                continue
             picks.append(pick)
             nets.append(float(net[pick]))
             gone_usd, gone_s = float(usd[pick]), float(seconds[pick])
@@ -189,6 +193,21 @@ class _Choice(Repeats):
             clusters[pick] += 1
             open_ = open_ & (clusters <= most_clusters)
         return picks, [float(added) for added in np.diff(nets, prepend=0.0)]
+
+    def may_decide(self, pick: int, others: Sequence[int]) -> bool:
+        """Whether, if one of these probes runs out of memory, another is sure to: not to be asked at the same time."""
+        if not others or not self.memory_binds:
+            return False
+        return any(pick != one and self.would_rule_out(one)[pick] for one in others)
+
+    @property
+    def memory_binds(self) -> bool:
+        """Whether the job has run out of memory anywhere."""
+        return any(m.outcome is Outcome.OUT_OF_MEMORY for m in (*self.history.measurements, *self.history.known))
+
+    def would_rule_out(self, place: int) -> Mask:
+        """What else is sure to run out of memory if this does."""
+        return ruled_out_by(self.job, self.space, self.history, place)
 
     def _launches_left(self) -> Counts:
         """How often each configuration may still be measured."""

@@ -9,11 +9,12 @@ from math import hypot
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.guarantee import share_of_limits
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Hints, Job, Objective
 from mlcd.core.measurement import Outcome
+from mlcd.planners.modeling.memory_need import cannot_fit
 from mlcd.planners.modeling.speed_surface import Belief, Evidence, believe, draw_laws
 
 FAILURES = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
@@ -24,8 +25,8 @@ LIMIT_SLACK = 0.7
 """Where there is one: the share of it that the best configuration is expected to need."""
 EARLIER_ERROR = 0.1
 """How far a rate may be from what an earlier run measured: code, data and machines change."""
-LARGE = 4_000
-"""Configurations above which only the promising ones are looked at."""
+LARGE, PROMISING = 5_000, 2_000
+"""Configurations above which only so many promising ones are looked at."""
 LIKELY = 8
 """Laws that say what is promising."""
 LEVEL_SAMPLE = 200
@@ -36,6 +37,11 @@ def belief_of(job: Job, space: Space, history: History, seed: int) -> Belief:
     """Surfaces of speed that agree with what was seen."""
     level = _level(space, seed, job.hints, job.goal, _whole_work(job, history))
     return believe(space, draw_laws(space, seed, job.hints), level, _evidence(space, history), seed)
+
+
+def ruled_out_by(job: Job, space: Space, history: History, place: int) -> Mask:
+    """What is sure to run out of memory if this configuration does."""
+    return cannot_fit(space, _evidence(space, history).ran, np.array([place]))
 
 
 def _evidence(space: Space, history: History) -> Evidence:
@@ -106,7 +112,8 @@ def promising(job: Job, space: Space, history: History, seed: int, also: Configu
     shift = level[likely] + (off[likely].mean(axis=1) if len(seen.ran) else 0.0)
     finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + shift[:, None]).max(axis=0))
     kept = _worth_a_thought(job, space, history, finish_s)
-    kept |= {space.index[configuration] for configuration in (*history.tried, *([also] if also else []))}
+    measured = [m.configuration for m in history.measurements]
+    kept |= {space.index[configuration] for configuration in (*measured, *([also] if also else []))}
     nodes: dict[int, list[int]] = {}
     for i in sorted(kept):
         nodes.setdefault(int(space.offer_index[i]), []).append(space.configurations[i].nodes)
@@ -124,7 +131,7 @@ def _worth_a_thought(job: Job, space: Space, history: History, finish_s: Floats)
     if goal.objective is not Objective.FASTEST:
         value = space.expected_usd(finish_s, finish_s, goal.deadline_s) + space.probe_usd
     if goal.budget_usd is None:
-        return set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())
+        return set(np.argpartition(value, PROMISING)[:PROMISING].tolist())
     need = share_of_limits(goal, history.spent_usd + usd, history.elapsed_s + space.probe_s + finish_s)
     best, least_needy = np.lexsort((value, np.maximum(need, 1.0))), np.lexsort((value, need))
-    return {*best[: LARGE // 4].tolist(), *least_needy[: LARGE // 4].tolist()}
+    return {*best[: PROMISING // 2].tolist(), *least_needy[: PROMISING // 2].tolist()}
