@@ -19,11 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from mlcd.planners.train.plans import prior as shipped
-from mlcd.planners.train.plans.belief import Tried, believe_plans
+from mlcd.planners.train.plans.belief import DRAWS, Tried, believe_times
 from mlcd.planners.train.plans.law import TERMS
 from mlcd.planners.train.plans.learning import COMPOSED, learn_time
-from mlcd.planners.train.plans.memory_prior import shipped_memory
-from mlcd.planners.train.plans.prior import FILE, Prior, TimePrior, written_time_prior
+from mlcd.planners.train.plans.prior import FILE, TimePrior, written_time_prior
 from mlcd_bench.plans.folder import PlanRow, read_plans
 
 SEEDS = 3
@@ -35,10 +34,10 @@ ERROR = 0.01
 """One standard error of the log of a recorded time."""
 SOURCES = (
     "Times of optimizer steps, 19 November 2026: multi-node A100 by Megatron-DeepSpeed (VIA-Research/vTrain@f8dda847, "
-    "MIT); MPT under FSDP on A100 and H100 (mosaicml/llm-foundry@8c8dd48f, Apache-2.0); full, LoRA, QLoRA and GPTQ-LoRA "
+    "MIT); MPT under FSDP on A100 and H100 (mosaicml/llm-foundry@8c8dd48f, Apache-2.0); full, LoRA, QLoRA, GPTQ-LoRA "
     "fine-tuning on A100 (foundation-model-stack/fms-acceleration@876e2ed6, Apache-2.0); Llama 3.1 on H100 and H200 "
-    "(pytorch/torchtitan@b5bcd76c, BSD-3-Clause); one H200, measured for this project. Only coefficients and effects are "
-    "here; no measured time can be read from them."
+    "(pytorch/torchtitan@b5bcd76c, BSD-3-Clause); one H200, measured for this project. Only coefficients and effects "
+    "are here; no measured time can be read from them."
 )
 Looks = dict[tuple[str, int], list[tuple[float, bool, bool]]]
 """By file and number of probes: relative error, inside 80 %, inside 90 %."""
@@ -52,10 +51,10 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--no-check", action="store_true")
     given = parser.parse_args()
-    rows = [row for row in read_plans(given.folder) if row.step_s and row.source not in COMPOSED]
+    rows = [row for row in read_plans(given.folder) if row.step_s]
     if not given.no_check:
         looks: Looks = defaultdict(list)
-        for model in given.only or dict.fromkeys(row.model for row in rows):
+        for model in given.only or dict.fromkeys(row.model for row in rows if row.source not in COMPOSED):
             look(model, rows, looks)
         print("--- all models left out in turn, by file")
         say(looks)
@@ -77,7 +76,7 @@ def learned(rows: Sequence[PlanRow]) -> TimePrior:
 
 def look(model: str, rows: Sequence[PlanRow], looks: Looks) -> None:
     """A model left out: how its problems are believed in after some probes."""
-    prior = Prior(learned([row for row in rows if row.model != model]), shipped_memory())
+    prior = learned([row for row in rows if row.model != model])
     problems: dict[tuple[str, int, str], list[PlanRow]] = defaultdict(list)
     for row in rows:
         if row.model == model:
@@ -89,12 +88,11 @@ def look(model: str, rows: Sequence[PlanRow], looks: Looks) -> None:
             order = np.random.default_rng(seed).permutation(len(problem))
             for count in PROBES:
                 at, left = order[:count], order[count:]
-                if len(left) < FEWEST and count or (seed and not count):
+                if (count and len(left) < FEWEST) or (seed and not count):
                     continue
                 tried = Tried(at, np.exp(logs[at]), np.full(count, ERROR), at[:0], np.full(count, np.nan))
-                belief = believe_plans(candidates, tried, seed=seed, prior=prior)
-                low, middle, high = (np.log(each[left]) for each in belief.interval(0.9))
-                low80, _, high80 = (np.log(each[left]) for each in belief.interval(0.8))
+                surfaces = believe_times(candidates, tried, seed, DRAWS, prior)[:, left]
+                low, low80, middle, high80, high = np.quantile(surfaces, (0.05, 0.1, 0.5, 0.9, 0.95), axis=0)
                 truth = logs[left]
                 held, held80 = (low <= truth) & (truth <= high), (low80 <= truth) & (truth <= high80)
                 missed = np.abs(np.expm1(middle - truth))

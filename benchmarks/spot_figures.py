@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from statistics import fmean
 
@@ -23,6 +24,9 @@ import numpy as np
 
 from mlcd.clouds.market_traces import read_series
 from mlcd_bench.spot import POLICIES, Market, Setting, contest, read_markets
+from mlcd_bench.spot.contest import terms_of
+from mlcd_bench.spot.optimum import optima
+from mlcd_bench.spot.simulate import whole_ticks
 from mlcd_bench.spot.summary import cells, duels
 
 RATIOS = (1.05, 1.1, 1.25, 1.5, 2.0)
@@ -90,14 +94,29 @@ def made_of(market: Market, hours: float, seed: int) -> Market:
     )
 
 
-def published(markets: list[Market], part: str, stride_h: float) -> None:
+def published(markets: list[Market], part: str, stride_h: float, policies: tuple[str, ...]) -> None:
     market = next(each for each in markets if (each.set, each.need) == ("h100x16", "any")).only(SIX)
     regions = [zone.rsplit("-", 1)[0] for zone in SIX]
     fees = tuple(tuple(50 * EGRESS_USD_GB * (a != b) for b in regions) for a in regions)
     setting = Setting(51.83, stride_h, 0.0, (1.05, 1.1, 1.3, 1.5, 2.0), (12.0,), fees)
-    runs = list(contest(part_of(market, part), ("cost-to-go", "pace", "uniform-progress"), setting))
-    for cell in cells(runs):
-        print(f"{cell.policy:18} {cell.ratio:<5} {cell.runs:4} runs  {cell.mean:.3f}  missed {cell.missed}")
+    market = part_of(market, part)
+    runs = list(contest(market, policies, setting))
+    jobs = {(run.start_tick, run.ratio) for run in runs}
+    theirs = {job: optimum_in_whole_ticks(market, setting, *job) for job in jobs}
+    as_published = [replace(run, optimum_usd=theirs[run.start_tick, run.ratio]) for run in runs]
+    for rule, shown in (("of this simulator", runs), ("of the published simulator", as_published)):
+        print(f"over the optimum {rule}")
+        for cell in cells(shown):
+            print(f"{cell.policy:18} {cell.ratio:<5} {cell.runs:4} runs  {cell.mean:.3f}  missed {cell.missed}")
+
+
+def optimum_in_whole_ticks(market: Market, setting: Setting, start_tick: int, ratio: float) -> float:
+    """As SkyNomad's simulator has it: work and changeovers are rounded up to whole ticks, for the optimum alone."""
+    terms, start = terms_of(market, setting, ratio, setting.changeovers_min[0]), start_tick - market.first_tick
+    rows = slice(start, start + whole_ticks(terms))
+    work_h, changeover_h = (ceil(h / terms.step_h - 1e-6) * terms.step_h for h in (terms.work_h, terms.changeover_h))
+    rounded = replace(terms, work_h=work_h, changeover_h=changeover_h)
+    return optima(market.up[rows], market.spot_usd_h[rows], rounded, [work_h])[0]
 
 
 def score(
@@ -144,6 +163,7 @@ def main() -> None:
     parser.add_argument("--part", default="rest", choices=("rest", "tuned", "whole"))
     parser.add_argument("--only", default="held-out,published,late")
     parser.add_argument("--stride-h", type=float, default=12.0)
+    parser.add_argument("--policies", default="cost-to-go,pace,uniform-progress", help="of published")
     parser.add_argument("--seeds", default="0:10", help="of shifted windows, FIRST:LAST")
     asked = parser.parse_args()
     markets, _ = read_markets(asked.folder)
@@ -155,7 +175,7 @@ def main() -> None:
             print(f"seeds {asked.seeds}")
             shifted(markets, range(*map(int, asked.seeds.split(":"))))
         elif name == "published":
-            published(markets, asked.part, asked.stride_h)
+            published(markets, asked.part, asked.stride_h, tuple(asked.policies.split(",")))
         else:
             late(asked.folder, markets, asked.part)
 

@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from mlcd.cli.messages import INFEASIBLE
-from mlcd.cli.options import consoles, job_file, output, print_json, with_options
+from mlcd.cli.options import consoles, output, print_json, with_options
+from mlcd.cli.plan_model import NAMES, job_asked, model_options
+from mlcd.cli.plan_table import plans_document, print_plans
 from mlcd.cli.planner_options import options_of
-from mlcd.cli.planners import read_job
 from mlcd.cli.remote_runs import submission_of_file
 from mlcd.cli.server import chosen_server
 from mlcd.core.home import open_ledger
@@ -26,11 +27,14 @@ from mlcd.core.runs.real_money import rents, traffic_words
 from mlcd.core.runs.run import beginning, first_probes
 from mlcd.core.strategy import Finish, Probe
 from mlcd.core.units import counted, format_count, format_duration, format_usd
+from mlcd.planners.form.jobs import asked_job
 from mlcd.planners.functions.form import is_on_functions
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.prepare import PlanAhead, plan_ahead
 from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.modeling.outlook import Outlook, outlook
+from mlcd.planners.train.nouns import planned_training
+from mlcd.planners.train.plans.outlook import PlanOutlook
 from mlcd.reports.functions.document import plan_document
 from mlcd.reports.functions.tables import show_plan
 from mlcd.reports.functions.words import decision_sentence
@@ -46,22 +50,24 @@ Shown = tuple[dict[str, Any], Callable[[Console], None]]
 
 
 @click.command()
-@job_file
-@with_options((*options_of("train"), *options_of("tune", "trials", "eta", "epochs_per_stage"), output))
-def plan(job_path: Path, output: str, **chosen: Any) -> int:
+@click.argument("job_path", metavar="JOB", type=click.Path(path_type=Path), required=False)
+@with_options((*options_of("train"), *options_of("tune", "trials", "eta", "epochs_per_stage"), *model_options, output))
+def plan(job_path: Path | None, output: str, **chosen: Any) -> int:
     """Preview a search, at no cost.
 
-    The space, and whether the limits look possible. Options as of `mlcd train`; on functions as
-    of `mlcd tune`, too.
+    The space, and whether the limits look possible; of a language model the best plan of each GPU. Options as of
+    `mlcd train`; on functions as of `mlcd tune`, too.
 
     \b
     mlcd plan job.yaml --budget 100
+    mlcd plan --model llama/config.json --tokens 300M --adapter lora --goal cheapest
     """
-    job = load_job(job_path)
+    by_model = job_asked(job_path, {name: chosen.pop(name) for name in NAMES})
+    job, code, server = by_model or load_job(job_path or ""), 0, chosen_server()
     kind = next((name for name in job.blocks if name in added_names()), None) or _kind(job, chosen)
-    job, code, server = read_job(kind, job_path, chosen), 0, chosen_server()
+    job = asked_job(kind, job, chosen, str(job_path))
     # The server refuses now what it would refuse later.
-    remote = preview(server, submission_of_file(kind, job_path, chosen)) if server is not None else None
+    remote = preview(server, submission_of_file(kind, job_path, chosen)) if server is not None and job_path else None
     if remote is not None and job.on.startswith("recorded:") and kind not in added_names():
         document, show = _only_remote(job, remote)
     elif isinstance(job.ask, FunctionsTask):
@@ -120,11 +126,15 @@ def _on_functions(planned: PlanAhead) -> Shown:
 
 
 def _on_machines(first: Started) -> Shown:
-    """The space of machines, and the first probes that `mlcd train` would make."""
-    expected, probes = outlook(first.job, first.space), first_probes(first)
+    """The space of machines, and the first probes that `mlcd train` would make; of plans the best of each GPU, too."""
+    plans = PlanOutlook(first.job, first.space) if planned_training(first.job) is not None else None
+    expected = plans.of_space if plans is not None else outlook(first.job, first.space)
+    probes = first_probes(first)
 
     def show(results: Console) -> None:
         _print_space(results, first, expected)
+        if plans is not None:
+            print_plans(results, plans)
         _print_first_probes(results, first, probes)
         _print_outlook(results, first.job.goal, expected, spot=any(c.markets for c in first.space.choices))
 
@@ -132,6 +142,7 @@ def _on_machines(first: Started) -> Shown:
         "smallest": [str(configuration) for configuration in expected.smallest],
         "best": str(expected.best) if expected.best is not None else None,
         "modelled": dict(zip(("seconds", "usd"), expected.modelled, strict=True)) if expected.modelled else None,
+        **(plans_document(plans) if plans is not None else {}),
     }, show
 
 

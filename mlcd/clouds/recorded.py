@@ -29,7 +29,8 @@ class Recorded:
     """Replays a recording.
 
     `noise`: the relative error of a whole probe's rate. `startup_s`: how long machines take to come, which is a part of
-    a probe's time. `report_every_s`: how often a run reports; None: so many times, however long it takes.
+    a probe's time. `report_every_s`: how often a run reports; None: so many times, however long it takes. `of`: where
+    the recording has its endings from.
     """
 
     recording: Recording
@@ -38,6 +39,7 @@ class Recorded:
     seed: int = 0
     startup_s: float = 0.0
     report_every_s: float | None = None
+    of: str = "as recorded"
 
     provenance = Provenance.RECORDED
 
@@ -59,7 +61,7 @@ class Recorded:
             raise BackendError(f"{launch.configuration} is not in the recording '{self.recording.name}'")
         probe_s = self.recording.probe_time.seconds(launch.configuration.nodes)
         if point.samples_per_s is None:
-            return iter([Ended(probe_s / 2, point.outcome, "as recorded")])
+            return iter([Ended(probe_s / 2, point.outcome, self.of)])
         if launch.purpose is Purpose.PROBE:
             works_s = probe_s - self.startup_s
             shown = np.cumsum(self.factors(launch_rng(self.seed, launch))) / REPORTS

@@ -31,6 +31,8 @@ TYPICAL_EFFICIENCY, EFFICIENCY_SPREAD = 0.5, 0.12
 """Share of the datasheet's rate that large multiplications keep, and by how much its log differs between types."""
 HALF_AT = 2.5e6
 """Tokens times width of a multiplication at which half of that is reached."""
+MOVED = 32.0
+"""Numbers that a pass of a layer reads and writes for each of its own, between multiplications."""
 LINK_EFFICIENCY = 0.75
 OVERLAP = 0.7
 """Share of the computing under which gradients and gathers can hide."""
@@ -77,8 +79,9 @@ class SimulatedPlans:
         efficiency = _efficiency(self.seed, gpu.name) * width / (width + HALF_AT)
         rate = 1e12 * gpu.tflops(MULTIPLIED.get(plan.precision, "bf16")) * efficiency
         forward = tokens * _forward_flops_per_token(model, facts.sequence) * on_gpu / rate
-        compute = forward * passes * UNPACKING.get(plan.adapter, 1.0)
         bytes_ = 4.0 if plan.precision is Precision.FP32 else 2.0
+        moved = MOVED * bytes_ * tokens * model.hidden / plan.tensor * model.layers / plan.pipeline
+        compute = (forward * UNPACKING.get(plan.adapter, 1.0) + moved / (1e9 * gpu.bandwidth_gb_s)) * passes
         sent = 4 * model.layers / plan.pipeline * tokens * model.hidden * bytes_
         exchanges = _all_reduce_s(sent, plan.tensor, gpu.link_gb_s(plan.tensor))
         if plan.context > 1:

@@ -16,6 +16,7 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Line, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement
 from mlcd.planners.scale.nouns import batch_of
+from mlcd.planners.train.nouns import plan_of
 from mlcd.reports.reserves import reserves
 
 
@@ -162,6 +163,8 @@ def finishes(job: Job, space: Space, history: History, decision: Decision | None
 
 
 def series(configuration: Configuration) -> str:
-    """What all sizes of a configuration have in common: the instance type and, where it may vary, the batch."""
-    name, batch = configuration.offer.name, batch_of(configuration)
+    """What all sizes of a configuration have in common: the instance type and, where they may vary, batch or plan."""
+    name, batch, plan = configuration.offer.name, batch_of(configuration), plan_of(configuration)
+    if plan is not None:
+        return plan.words(name, configuration.nodes)
     return name if batch is None else f"{name}, batch {batch}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 GOALS = ("fastest", "cheapest")
+FOLDER, SHIPPED = "folder", "shipped"
 SHARES = (
     "WITHIN: share of runs whose choice costs at most 5 % more than the best plan, after so many probes; MEAN, WORST: "
     "of the choice's cost over the best plan's; MISSED: nothing chosen, or chosen unseen and out of memory; OOM: "
@@ -39,6 +40,13 @@ TIMES = (
 )
 @click.option("--method", default="grey-box", show_default=True, help="Methods with commas, or all.")
 @click.option("--goal", default="both", show_default=True, type=click.Choice((*GOALS, "both")), help="What is best.")
+@click.option(
+    "--prior",
+    default=FOLDER,
+    show_default=True,
+    type=click.Choice((FOLDER, SHIPPED)),
+    help="Learn from the folder's other models, or take what ships with MLCD.",
+)
 @click.option("--probes", default=6, show_default=True, type=click.IntRange(0), help="Probes of each run, at most.")
 @click.option("--seeds", default=3, show_default=True, type=click.IntRange(1), help="How many seeds: 0, 1, 2 ...")
 @click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
@@ -48,6 +56,7 @@ def plans(
     unseen: str | None,
     method: str,
     goal: str,
+    prior: str,
     probes: int,
     seeds: int,
     processes: int | None,
@@ -63,10 +72,11 @@ def plans(
     """
     from rich.progress import track
 
-    from mlcd_bench.plans.contest import METHODS
+    from mlcd.planners.train.plans.memory import CALLED_FITTING
+    from mlcd_bench.plans.contest import METHODS, OURS
     from mlcd_bench.plans.folder import read_plans
     from mlcd_bench.plans.problem import PlanGoal, plan_problems
-    from mlcd_bench.plans.runs import entries, played
+    from mlcd_bench.plans.runs import Entry, informed, played
     from mlcd_bench.plans.summary import choices, forecasts
 
     methods = split_names("method", method, METHODS)
@@ -76,13 +86,16 @@ def plans(
     problems = plan_problems(rows, hidden, goals)
     results, progress = consoles()
     processes = processes or os.cpu_count() or 1
-    with progress.status("learning from the other models"):
-        todo = entries(problems, methods, seeds, probes, processes)
+    if prior == FOLDER and OURS in methods:
+        with progress.status("learning from the other models"):
+            problems = informed(problems, processes)
+    todo = [Entry(problem, tuple(methods), seeds, probes) for problem in problems]
     made = track(played(todo, processes), "probing", len(todo), console=progress, transient=True)
     runs = [run for each in made for run in each]
     chosen, forecast = choices(runs), forecasts(runs, rows)
     if output == "json":
-        setting = {"probes": probes, "seeds": seeds, "unseen": hidden}
+        setting = {"prior": prior, "probes": probes, "seeds": seeds, "unseen": hidden}
+        setting |= {"called_fitting": CALLED_FITTING}
         summary = {"choices": chosen, "forecasts": forecast}
         print_json({"runs": [vars(run) for run in runs], "summary": summary, "setting": setting})
         return

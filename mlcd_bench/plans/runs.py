@@ -12,7 +12,7 @@ from typing import TypeVar
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mlcd.planners.train.plans.prior import Prior
-from mlcd_bench.plans.contest import OURS, PlanRun, play_plans
+from mlcd_bench.plans.contest import PlanRun, play_plans
 from mlcd_bench.plans.grey_box import learned
 from mlcd_bench.plans.problem import PlanProblem
 
@@ -35,16 +35,11 @@ class Entry:
         return [play_plans(self.problem, method, seed, self.probes) for method, seed in each]
 
 
-def entries(
-    problems: Sequence[PlanProblem], methods: Sequence[str], seeds: int, probes: int, processes: int
-) -> list[Entry]:
-    """What is to be played. What is learned with some models hidden is learned once for all problems of these."""
+def informed(problems: Sequence[PlanProblem], processes: int) -> list[PlanProblem]:
+    """With what the other models teach. With some hidden, it is learned once for all problems of these."""
     others = {problem.hidden: problem for problem in problems}
-    priors: dict[tuple[str, ...], Prior | None] = dict.fromkeys(others)
-    if OURS in methods:
-        priors = dict(zip(others, _map(_learn, list(others.values()), processes), strict=True))
-    known = [replace(problem, prior=priors[problem.hidden]) for problem in problems]
-    return [Entry(problem, tuple(methods), seeds, probes) for problem in known]
+    priors = dict(zip(others, _map(_learn, list(others.values()), processes), strict=True))
+    return [replace(problem, prior=priors[problem.hidden]) for problem in problems]
 
 
 def played(made: Sequence[Entry], processes: int) -> Iterator[list[PlanRun]]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mlcd.core.configuration import Floats
+from mlcd.planners.train.plans.memory import CALLED_FITTING
 from mlcd_bench.plans.contest import FORECASTS, LOOKS, OURS, PlanRun
 from mlcd_bench.plans.folder import Outcome, PlanRow
 
@@ -22,8 +23,6 @@ LEAST = 4
 """Plans of a problem whose choices are counted: of fewer, three probes try all."""
 EARLY = 3
 """Probes among which those out of memory are counted."""
-FITS = 0.5
-"""A chance from which on a plan is said to fit."""
 ALL = "all"
 LATE = f"after_{FORECASTS[1]}"
 Truth = Mapping[tuple[str, int], PlanRow]
@@ -75,13 +74,16 @@ def _forecasts(runs: Sequence[PlanRun], truth: Truth) -> dict[str, Any]:
         for each in run.predicted
         if each["row"] not in {probe["row"] for probe in run.probes[: FORECASTS[1]]}
     ]
-    fits = {outcome: [each["fits"] >= FITS for each, row in early if row.outcome is outcome] for outcome in Outcome}
+    fits = {
+        outcome: [each["fits"] >= CALLED_FITTING for each, row in early if row.outcome is outcome]
+        for outcome in Outcome
+    }
     failed, ran = fits[Outcome.OUT_OF_MEMORY], fits[Outcome.OK]
     return {
         "before": _errors(early),
         LATE: _errors(late),
-        "called_fitting": float(np.mean(failed)) if failed else None,
-        "excluded": 1 - float(np.mean(ran)) if ran else None,
+        "called_fitting": float(np.mean(np.array(failed) >= CALLED_FITTING)) if failed else None,
+        "excluded": float(np.mean(np.array(ran) < CALLED_FITTING)) if ran else None,
     }
 
 

@@ -13,6 +13,7 @@ from mlcd_fixtures.live_jobs import SAVES_WHEN_ENDED
 
 from mlcd.clouds.local import teardown
 from mlcd.clouds.local.backend import Local
+from mlcd.clouds.local.groups import NodeGroups
 from mlcd.clouds.local.isolation import why_not_isolated
 from mlcd.clouds.node_types import load_local_types
 from mlcd.core.backend import Launch, LiveBackend
@@ -124,6 +125,41 @@ def test_a_node_that_takes_too_much_memory_runs_out_of_it(tmp_path):
     ended = Nodes().play(local(tmp_path), "hog = bytearray(3_000_000_000)", Nodes().probe())[-1]
     assert isinstance(ended, Ended)
     assert ended.outcome is Outcome.OUT_OF_MEMORY
+
+
+def can_limit_memory() -> bool:
+    if why_not_isolated() is not None:
+        return False
+    groups = NodeGroups(f"{RUN}-memory")
+    groups.create(1.0, 1.0)
+    limited = any(
+        list(each.parent.glob("memory.max")) + list(each.parent.glob("memory.limit*")) for each in groups.procs
+    )
+    for each in groups.procs:
+        each.parent.rmdir()
+    return limited
+
+
+SHARES_TOO_MUCH = """
+import subprocess, sys, time
+import mlcd_tracker
+mlcd_tracker.step(1)
+hog = "import time; hog = bytearray(700_000_000); print(len(hog), flush=True); time.sleep(60)"
+workers = [subprocess.Popen([sys.executable, "-c", hog]) for _ in range(4)]
+while all(worker.poll() is None for worker in workers):
+    time.sleep(0.1)
+sys.exit(1)
+"""
+"""No process takes more than a node of 2 GB has; together they do."""
+
+
+@isolated
+@pytest.mark.skipif(not can_limit_memory(), reason="no control group for memory can be written here")
+def test_processes_that_together_take_more_memory_than_their_node_has_run_out_of_it(tmp_path):
+    ended = Nodes().play(local(tmp_path), SHARES_TOO_MUCH, Nodes().probe())[-1]
+    assert isinstance(ended, Ended)
+    assert ended.outcome is Outcome.OUT_OF_MEMORY, ended
+    assert "memory was full" in ended.log
 
 
 def test_a_job_that_hangs_is_given_up(tmp_path):

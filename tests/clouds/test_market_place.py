@@ -314,6 +314,18 @@ def test_a_folder_of_traces_alone_is_played_with_speeds_of_the_simulated_cloud(m
     assert "none of them among abacus" in refused.err
 
 
+def test_a_made_up_speed_is_not_called_recorded(mlcd, tmp_path):
+    folder, file = market_folder(tmp_path / "folder", [UP * 60]), tmp_path / "job.yaml"
+    (folder / "market.yaml").unlink()
+    (folder / "prices.csv").write_text(
+        "trace,zone,machine,gpus,spot_usd_h,ondemand_usd_h\nalone,a,g5.xlarge,1,1.0,4.0\n"
+    )
+    block = "mlcd: {work: 1M, goal: cheapest, deadline: 50h, checkpoints: true, flops_per_sample: 12.3G, batch: 1M}"
+    file.write_text(f"name: small\nresources: {{use_spot: any}}\nrun: python train.py\n{block}\n")
+    done = mlcd("train", file, "--on", f"market:{folder}", "-y")
+    assert "out of memory (as on the simulated cloud)" in done.err
+
+
 def test_hours_of_waiting_are_a_line_an_hour_and_a_launch_names_its_market_once(mlcd, tmp_path):
     folder, file = market_folder(tmp_path / "folder", [UP * 2 + DOWN * 4 + UP * 40]), tmp_path / "job.yaml"
     block = "mlcd: {work: 1M, goal: cheapest, deadline: 30h, checkpoints: true}"

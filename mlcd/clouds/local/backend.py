@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,6 +33,7 @@ STARTUP_LIMIT_S = 90.0
 """Timeout of the first report: that of `nodes.yaml`."""
 REPORT_TIMEOUT_S = 60.0
 """Timeout of the next report, after the first one."""
+OUT_OF_MEMORY = b"\nmlcd: out of memory: the kernel has killed a process of this node, whose memory was full\n"
 TEARDOWN_S = teardown.GRACE_S + 1.0
 """Reserved at the end of a lifetime for teardown."""
 
@@ -99,12 +100,21 @@ class _Process:
 
     popen: subprocess.Popen[bytes]
     log: IO[bytes]
+    out_of_memory: Callable[[], bool]
     decoder: io.IncrementalNewlineDecoder = field(
         default_factory=lambda: io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")("replace"), True)
     )
+    ended: bool = False
 
     def status(self) -> int | None:
-        return self.popen.poll()
+        """Once it has failed, the log says whether the node's memory was full: a killed process cannot."""
+        status = self.popen.poll()
+        if status is not None and not self.ended:
+            self.ended = True
+            if status and self.out_of_memory():
+                with open(self.log.name, "ab", opener=_not_by_link) as output:
+                    output.write(OUT_OF_MEMORY)
+        return status
 
     def read(self) -> str:
         """New output; only the last part if it is more than `MOST_READ`, since a job can write any amount."""
@@ -144,12 +154,17 @@ class _Nodes:
                 env=line.environment,
                 start_new_session=True,  # Ctrl-C is for MLCD alone
             )
-        process = _Process(popen, log.open("rb"))
+        process = _Process(popen, log.open("rb"), partial(self.nodes.ran_out_of_memory, node))
         self.started.append(process)
         return process
 
     def end(self) -> None:
         teardown.end_processes(teardown.mark_of(self.folder), teardown.GRACE_S, teardown.user_of(self.folder))
+
+
+def _not_by_link(path: str, flags: int) -> int:
+    """Opens a log itself, whatever its job has put in its place."""
+    return os.open(path, flags | os.O_NOFOLLOW)
 
 
 def _close(processes: list[_Process]) -> None:

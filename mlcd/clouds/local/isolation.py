@@ -1,8 +1,8 @@
 """A node on this machine: a process group with a share of the CPU and its own network link.
 
-As root, a node has a control group (its CPU quota) and a network namespace, whose only interface leads to a switch in
-a namespace of the launch; a token bucket limits it in both directions. Memory is limited for each process. All names
-contain the launch's mark, so teardown needs nothing but that mark.
+As root, a node has control groups (its CPU quota, its memory) and a network namespace, whose only interface leads to a
+switch in a namespace of the launch; a token bucket limits it in both directions. Memory is limited for each process,
+too: most scripts then say that they are out of it. All names contain the launch's mark, so teardown needs no more.
 Without root a node is a plain process group without limits.
 """
 
@@ -11,14 +11,12 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
-from mlcd.clouds.local.teardown import CGROUP_ROOTS, NAMESPACES
+from mlcd.clouds.local.groups import NodeGroups, group_root
+from mlcd.clouds.local.teardown import NAMESPACES
 from mlcd.core.configuration import Offer
 from mlcd.core.errors import BackendError
 
-PERIOD_US = 20_000
-"""Period of a CPU quota: short, so that a training step does not wait long for its next share."""
 INTERFACE = "eth0"
 NAMED = """{ hostname "$1" && mount -t tmpfs mlcd /mnt && printf "$2" > /mnt/hosts && mount --bind /mnt/hosts /etc/hosts
 umount -l /mnt; } 2> /dev/null; shift 2; exec "$@"
@@ -33,7 +31,7 @@ def why_not_isolated() -> str | None:
     missing = [tool for tool in ("ip", "tc", "nsenter", "unshare", "prlimit") if shutil.which(tool) is None]
     if missing:
         return f"{', '.join(missing)} not found (Debian: apt-get install iproute2 util-linux)"
-    return None if _cgroup_root() is not None else "no writable control group for the CPU"
+    return None if group_root() is not None else "no writable control group for the CPU"
 
 
 def what_nodes_lack() -> str:
@@ -56,31 +54,23 @@ class IsolatedNodes:
         _run(["ip", "-n", switch, "link", "add", "hub", "type", "bridge"])
         _run(["ip", "-n", switch, "link", "set", "hub", "up"])
         for i, address in enumerate(self.addresses):
-            self._limit_cpu(i)
+            self._groups(i).create(offer.vcpus, offer.memory_gb)
             self._connect(i, address, switch)
 
     def enter(self, node: int, command: str) -> list[str]:
         """The command line that runs a shell command inside a node."""
-        procs = self._group(node) / "cgroup.procs"
+        groups = shlex.join(map(str, self._groups(node).procs))
         inside = ["nsenter", f"--net={NAMESPACES / self._namespace(str(node))}"]
         hosts = "127.0.0.1 localhost\\n" + "".join(f"{each} node-{i}\\n" for i, each in enumerate(self.addresses))
         private = ["unshare", "--mount", "--uts", "--propagation", "slave"]
         named = [*private, "bash", "-c", NAMED, "mlcd", f"node-{node}", hosts]
         limited = ["prlimit", f"--data={int(self._offer.memory_gb * 1e9)}", "bash", "-c", command]
         line = shlex.join([*inside, *named, *limited])
-        return ["bash", "-c", f"echo $$ > {shlex.quote(str(procs))} && exec {line}"]
+        return ["bash", "-c", f"for group in {groups}; do echo $$ > $group || exit; done; exec {line}"]
 
-    def _limit_cpu(self, node: int) -> None:
-        group, quota = self._group(node), int(self._offer.vcpus * PERIOD_US)
-        try:
-            group.mkdir(parents=True, exist_ok=True)
-            if (group / "cpu.cfs_quota_us").exists():
-                (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-                (group / "cpu.cfs_quota_us").write_text(str(quota))
-            else:
-                (group / "cpu.max").write_text(f"{quota} {PERIOD_US}")
-        except OSError as error:
-            raise BackendError(f"no control group for a node: {error}") from error
+    def ran_out_of_memory(self, node: int) -> bool:
+        """Whether the kernel has killed a process of the node because its memory was full."""
+        return self._groups(node).memory_kills() > 0
 
     def _connect(self, node: int, address: str, switch: str) -> None:
         namespace, port = self._namespace(str(node)), f"p{node}"
@@ -97,10 +87,8 @@ class IsolatedNodes:
         for side, interface in ((namespace, INTERFACE), (switch, port)):
             _run(["tc", "-n", side, "qdisc", "add", "dev", interface, *bucket])
 
-    def _group(self, node: int) -> Path:
-        root = _cgroup_root()
-        assert root is not None
-        return root / f"{self._mark}.{node}"
+    def _groups(self, node: int) -> NodeGroups:
+        return NodeGroups(f"{self._mark}.{node}")
 
     def _namespace(self, which: str) -> str:
         return f"mlcd.{self._mark}.{which}"
@@ -118,23 +106,9 @@ class PlainNodes:
         """The command line that runs a shell command."""
         return ["bash", "-c", command]
 
-
-def _cgroup_root() -> Path | None:
-    """The folder in which CPU control groups can be created."""
-    for root in CGROUP_ROOTS:
-        if os.access(root.parent, os.W_OK):
-            if root.parent.name != "cgroup":
-                return root
-            controllers = root.parent / "cgroup.controllers"
-            if controllers.exists() and "cpu" in controllers.read_text().split():
-                try:  # in cgroup version 2 each level has to enable the controller for the next
-                    root.mkdir(exist_ok=True)
-                    for level in (root.parent, root):
-                        (level / "cgroup.subtree_control").write_text("+cpu")
-                except OSError:
-                    return None
-                return root
-    return None
+    def ran_out_of_memory(self, node: int) -> bool:
+        """Nobody limits or counts that."""
+        return False
 
 
 def _run(command: Sequence[str]) -> None:

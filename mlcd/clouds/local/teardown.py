@@ -19,8 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-CGROUP_ROOTS = (Path("/sys/fs/cgroup/cpu/mlcd"), Path("/sys/fs/cgroup/mlcd"))
-"""Of cgroup version 1 and version 2."""
+CPU_GROUPS, MEMORY_GROUPS = Path("/sys/fs/cgroup/cpu/mlcd"), Path("/sys/fs/cgroup/memory/mlcd")
+"""Of version 1 of the kernel's control groups."""
+GROUPS = Path("/sys/fs/cgroup/mlcd")
+"""Of version 2."""
+CGROUP_ROOTS = (CPU_GROUPS, MEMORY_GROUPS, GROUPS)
 NAMESPACES = Path("/var/run/netns")
 GRACE_S = 1.0
 """Between SIGTERM and SIGKILL: time to save a checkpoint."""

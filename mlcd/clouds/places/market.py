@@ -40,7 +40,8 @@ def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s
     if spot_of(job):
         raise UserError("use_spot: true: on market: say any, for whichever is better, or false, for on demand alone")
     clock = VirtualClock(elapsed_s)
-    recorded = Recorded(folder.recording, clock, startup_s=folder.changeover_s, report_every_s=STEP_S)
+    of = "as on the simulated cloud" if folder.made_up else "as recorded"
+    recorded = Recorded(folder.recording, clock, startup_s=folder.changeover_s, report_every_s=STEP_S, of=of)
     traces = {each: Trace(market, start_s) for each, market in folder.markets.items()}
     space = narrow(replace(folder.recording.space, startup_limit_s=folder.changeover_s), job)
     if spot_of(job) is None:

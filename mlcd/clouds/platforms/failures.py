@@ -36,12 +36,12 @@ _PEER = re.compile(r"Connection (?:closed|reset) by peer|Connection refused|Sock
 
 def diagnose(status: int, output: str) -> Diagnosis:
     """Why a process ended with this status (negative: by a signal), from the end of its output."""
+    if _MEMORY.search(output):  # first: a node that says so says it after everything else
+        return Diagnosis(Outcome.OUT_OF_MEMORY, "it ran out of memory")
     if (launcher := _LAUNCHER.search(output)) is not None:
         status, output = int(launcher[1]), output[: launcher.start()]
     errors = [error.strip() for error in _ERROR.findall(output)]
     last = errors[-1] if errors else output
-    if _MEMORY.search(output):
-        return Diagnosis(Outcome.OUT_OF_MEMORY, "it ran out of memory")
     if (missing := _MODULE.search(last)) is not None:
         module = missing[1].partition(".")[0]
         return Diagnosis(Outcome.FAILED, f"no module named '{module}': add `pip install {module}` to `setup:`")

@@ -6,8 +6,8 @@ Symbols   y    residuals, in blocks: rows of different blocks share nothing but 
           C_k  covariance, inside a block, of its own effects of kind k, of variance 1  B   sum_k v_k C_k + errors
           V    variances of b      P   precision of b after all rows: S' B^-1 S + V^-1
 
-Rows' covariance is B + S V S', and its inverse B^-1 - B^-1 S P^-1 S' B^-1 (Woodbury), so that no matrix is larger than a
-block or than S has columns. Student's tails: each row has a trust, found by turns (Lange, Little and Taylor 1989).
+Rows' covariance is B + S V S', its inverse B^-1 - B^-1 S P^-1 S' B^-1 (Woodbury), so that no matrix is larger than
+a block or than S has columns. Student's tails: each row has a trust, found by turns (Lange, Little and Taylor 1989).
 """
 
 from __future__ import annotations
@@ -39,23 +39,21 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Believed:
-    """What a variance is taken for, and how far in the log it may be from that."""
-
-    first: float = 0.003
-    deviation: float = 1.5
-
-
-@dataclass(frozen=True)
 class Effects:
-    """What was seen, in blocks. `kinds`: of each column of `shared`; `fixed`: variances that are not learned."""
+    """What was seen, in blocks. `kinds`: of each column of `shared`; `fixed`: variances that are not learned.
+
+    `believed`: what each of the others is taken for, and `sure`: how far in the log it may be from that. `doubt`: an
+    error's variance that a row has besides, where it is less to be relied on.
+    """
 
     residuals: Floats
     shared: Floats
     kinds: Sequence[str]
     blocks: Sequence[Block]
     fixed: Mapping[str, float]
-    believed: Believed = Believed()
+    believed: Mapping[str, float]
+    sure: float
+    doubt: Floats
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -63,11 +61,9 @@ class Effects:
         every = dict.fromkeys((*self.kinds, *(name for block in self.blocks for name in block.own), NOISE))
         return tuple(name for name in every if name not in self.fixed)
 
-    def learn(
-        self, first: Mapping[str, float] | None, trust: Floats, steps: Sequence[int]
-    ) -> tuple[dict[str, float], Floats]:
+    def learn(self, first: Mapping[str, float], trust: Floats, steps: Sequence[int]) -> tuple[dict[str, float], Floats]:
         """The most likely variances, and the trust in each row, by turns of so many steps."""
-        at = np.log([(first or {}).get(name, self.believed.first) for name in self.names])
+        at = np.log([(first or self.believed)[name] for name in self.names])
         bounds = [(np.log(LEAST_VARIANCE), np.log(MOST_VARIANCE))] * len(at)
         for count in steps:
             at = minimize(
@@ -84,7 +80,7 @@ class Effects:
 
     def posterior(self, variances: Mapping[str, float], trust: Floats) -> Posterior:
         """Of the shared effects, each block's own integrated out."""
-        inverses = [np.linalg.inv(self._block(block, variances, trust)) for block in self.blocks]
+        inverses = [np.asarray(np.linalg.inv(self._block(block, variances, trust))) for block in self.blocks]
         return Posterior(self, np.array([variances[kind] for kind in self.kinds]), inverses)
 
     def _by_name(self, logs: Floats) -> dict[str, float]:
@@ -92,7 +88,7 @@ class Effects:
 
     def _block(self, block: Block, variances: Mapping[str, float], trust: Floats) -> Floats:
         """B of a block."""
-        whole = np.diag(variances[NOISE] / trust[block.rows] + TINY)
+        whole = np.diag(variances[NOISE] / trust[block.rows] + self.doubt[block.rows] + TINY)
         for name, part in block.own.items():
             whole += variances[name] * part
         return whole
@@ -114,9 +110,9 @@ class Effects:
             for name, part in block.own.items():
                 slopes[name] += 0.5 * variances[name] * float(np.vdot(slope, part))
             slopes[NOISE] += 0.5 * variances[NOISE] * float((np.diag(slope) / trust[block.rows]).sum())
-        away = (logs - np.log(self.believed.first)) / self.believed.deviation
+        away = (logs - np.log([self.believed[name] for name in self.names])) / self.sure
         value += 0.5 * float((away**2).sum())
-        return value, np.array([slopes[name] for name in self.names]) + away / self.believed.deviation
+        return value, np.array([slopes[name] for name in self.names]) + away / self.sure
 
     def _trust(self, variances: Mapping[str, float], trust: Floats) -> Floats:
         """How far each row is to be trusted: less, the larger its own error must be."""
@@ -125,6 +121,7 @@ class Effects:
         left = np.empty(len(errors))
         for i, block in enumerate(self.blocks):
             left[block.rows] = np.diag(at.inverse_of(i))
+        # of a row that is doubted anyway, only the part of its error that is noise
         squared = (errors * at.solved) ** 2 + np.maximum(errors - errors**2 * left, 0.0)
         return np.asarray((DEGREES + 1) / (DEGREES + squared / noise))
 
@@ -187,3 +184,18 @@ class Posterior:
         for block, inverse in zip(self.of.blocks, self.inverses, strict=True):
             found[block.rows] = inverse @ values[block.rows]
         return found
+
+
+def trust_in(residuals: Floats, covariance: Floats, noise: float, rounds: int = 8) -> Floats:
+    """How far each of a few rows is to be trusted, by turns. `covariance`: of what they are without their errors.
+
+    It starts from what the other rows tell of it, so that an odd one is doubted from the first.
+    """
+    inverse = np.linalg.inv(covariance + noise * np.eye(len(residuals)))
+    trust = np.minimum(1.0, (DEGREES + 1) / (DEGREES + (inverse @ residuals) ** 2 / np.diag(inverse)))
+    for _ in range(rounds):
+        errors = noise / trust
+        inverse = np.linalg.inv(covariance + np.diag(errors))
+        error, left = errors * (inverse @ residuals), errors - errors**2 * np.diag(inverse)
+        trust = (DEGREES + 1) / (DEGREES + (error**2 + left) / noise)
+    return np.asarray(trust)

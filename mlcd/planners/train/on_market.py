@@ -49,7 +49,7 @@ class RunOnMarket:
         run = MarketState(self.configuration, job, space, history)
         state, policy = run.now(), OnDemandOnly() if hangs else self.policy
         action = guarded(state, policy.decide(state))
-        if action.kind in (Kind.HOLD, Kind.WAIT) and not _may_take_spot(state):
+        if action.kind in (Kind.HOLD, Kind.WAIT) and not _is_worth_waiting(state):
             action = guarded(state, OnDemandOnly().decide(state))
         market = self._market(space, action, history.elapsed_s)
         if market is None:
@@ -84,7 +84,8 @@ class RunOnMarket:
         return watch
 
 
-def _may_take_spot(state: State) -> bool:
-    """Whether the guard allows spot machines anywhere. If it does not with nothing held, it does not later: there is
-    less time then, and waiting is in vain."""
-    return any(is_safe(state, Action(Kind.SPOT, zone)) for zone in state.terms.zones)
+def _is_worth_waiting(state: State) -> bool:
+    """Whether the guard allows spot machines anywhere at the next decision. With nothing held there is less time at
+    each one, so if it does not then, it never does again."""
+    later = replace(state, now_h=state.now_h + state.terms.step_h)
+    return any(is_safe(later, Action(Kind.SPOT, zone)) for zone in state.terms.zones)

@@ -99,6 +99,10 @@ class Train(Planner):
 
     def probe_limit_usd(self, job: Job, space: Space) -> float | None:
         """A share of the budget, or of the cheapest expected finish."""
+        if planned_training(job) is not None:
+            from mlcd.planners.train.plans.outlook import PlanOutlook  # SciPy is slow to import
+
+            return PlanOutlook(job, space).probe_limit_usd
         return usual_probe_limit(job, space)
 
     def explore(self, job: Job) -> Strategy:

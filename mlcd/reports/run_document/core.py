@@ -39,7 +39,7 @@ class Machines(Part):
     spot: bool = Field(description="Whether they are spot machines.")
     usd_per_hour: float = Field(description="Dollars an hour, all machines together.")
     batch: int | None = Field(default=None, description="The global batch, where it may vary.")
-    knobs: dict[str, Knob] = Field(default={}, description="Settings of a server, by name.")
+    knobs: dict[str, Knob] = Field(default={}, description="Settings of a server, or of a training plan, by name.")
 
 
 class SomeFunctions(Part):

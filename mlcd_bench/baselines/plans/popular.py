@@ -33,7 +33,7 @@ def popular(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
 
 def _worth(problem: PlanProblem) -> Floats:
     others = [row for row in problem.others if row.step_s is not None]
-    cost = np.array([log_factor(row, problem.goal) + np.log(row.step_s) for row in others])
+    cost = np.array([log_factor(row, problem.goal) + np.log(row.step_s or np.nan) for row in others])
     groups: dict[tuple[str, str, int, str], list[int]] = defaultdict(list)
     for i, row in enumerate(others):
         groups[row.group].append(i)

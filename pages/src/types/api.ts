@@ -244,7 +244,7 @@ export interface components {
             /** @description The global batch, where it may vary. */
             batch: number | null;
             /**
-             * @description Settings of a server, by name.
+             * @description Settings of a server, or of a training plan, by name.
              * @default {}
              */
             knobs: {
@@ -945,7 +945,7 @@ export interface components {
             /** @description The global batch, where it may vary. */
             batch: number | null;
             /**
-             * @description Settings of a server, by name.
+             * @description Settings of a server, or of a training plan, by name.
              * @default {}
              */
             knobs: {
@@ -992,7 +992,7 @@ export interface components {
             /** @description The global batch, where it may vary. */
             batch: number | null;
             /**
-             * @description Settings of a server, by name.
+             * @description Settings of a server, or of a training plan, by name.
              * @default {}
              */
             knobs: {
@@ -1508,7 +1508,7 @@ export interface components {
             /** @description The global batch, where it may vary. */
             batch: number | null;
             /**
-             * @description Settings of a server, by name.
+             * @description Settings of a server, or of a training plan, by name.
              * @default {}
              */
             knobs: {
@@ -1687,7 +1687,7 @@ export interface components {
             /** @description The global batch, where it may vary. */
             batch: number | null;
             /**
-             * @description Settings of a server, by name.
+             * @description Settings of a server, or of a training plan, by name.
              * @default {}
              */
             knobs: {

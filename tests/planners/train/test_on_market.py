@@ -22,15 +22,16 @@ from mlcd.core.job import Goal, Hints, Job, Objective
 from mlcd.core.ledger import Account, Book, Ledger, Started, Waited
 from mlcd.core.market import Market
 from mlcd.core.measurement import Ended, Outcome, Sample
-from mlcd.core.strategy import Apply, Wait
+from mlcd.core.strategy import Apply, Step, Wait
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.capacity import LONGEST_PAUSE_S, STEP_S, looks, told
 from mlcd.planners.train.market.cost_to_go import CostToGo
 from mlcd.planners.train.market.greedy import Greedy
+from mlcd.planners.train.market.guard import is_safe
 from mlcd.planners.train.market.on_demand import OnDemandOnly
-from mlcd.planners.train.market.protocol import Policy
+from mlcd.planners.train.market.protocol import Action, Kind, Policy
 from mlcd.planners.train.market.uniform_progress import UniformProgress
-from mlcd.planners.train.market_state import SAVED_EVERY_S
+from mlcd.planners.train.market_state import SAVED_EVERY_S, MarketState
 from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.on_market import RunOnMarket
 from mlcd.planners.train.planner import PLANNER
@@ -133,6 +134,38 @@ def test_spot_machines_that_the_guard_would_never_allow_are_not_waited_for() -> 
     account = run(job(None, checkpoints=False), CostToGo(), 1, Weather(launch_failure=0.0))
     assert account.history.rentals[0].began_s == pytest.approx(account.searched.elapsed_s)
     assert not account.history.rentals[0].market.spot
+
+
+@dataclass(frozen=True)
+class Watched(RunOnMarket):
+    """Notes, at every decision after a wait, whether a spot machine might be taken now."""
+
+    after_waits: list[bool] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        if self.steps and isinstance(self.steps[-1], Wait):
+            state = MarketState(self.configuration, job, space, history).now()
+            zones = state.terms.zones
+            self.after_waits.append(any(is_safe(state, Action(Kind.SPOT, zone)) for zone in zones))
+        self.steps.append(super().next_step(job, space, history))
+        return self.steps[-1]
+
+
+@pytest.mark.parametrize("policy", [CostToGo(), Greedy()])
+@pytest.mark.parametrize("hours", [1.5, 2.0, 3.0])
+def test_after_a_wait_a_spot_machine_may_still_be_taken(policy: Policy, hours: float) -> None:
+    """A box had shown it: a job waited until no spot machine was in time any more, and went on demand."""
+    weather = Weather(launch_failure=0.0, spot_up_h=0.3, spot_down_h=0.6)
+    asked = replace(job(hours), work_samples=5e6)
+    book = begun(asked)
+    profiler = TrainingProfiler(Simulated(book.clock, 3, weather))  # type: ignore[arg-type]
+    decision = search(NetValue(3), asked, SPACE, profiler, book)
+    assert decision.configuration is not None
+    watched = Watched(decision.configuration, policy)
+    launch(watched, asked, SPACE, profiler, book)
+    assert all(watched.after_waits)
+    assert watched.after_waits or hours < 3
 
 
 def test_a_zone_without_machines_is_asked_less_and_less_often():

@@ -28,7 +28,8 @@ from mlcd.planners.serve.known_models import Knowledge, Same
 from mlcd.planners.serve.llm.deployment import Deployment, deployment, deployment_of
 from mlcd.planners.serve.llm.effects import Rows
 from mlcd.planners.serve.llm.law import LoadPoint, Terms, terms_of
-from mlcd.planners.serve.llm.learning import DEGREES, LoadTest, learn
+from mlcd.planners.serve.llm.learning import LoadTest, learn
+from mlcd.planners.serve.llm.left import JITTER
 from mlcd.planners.serve.llm.memory import chances_to_fit
 from mlcd.planners.serve.llm.nouns import LanguageModel
 from mlcd.planners.serve.llm.prior import (
@@ -205,32 +206,26 @@ def drawn_times(
     table: Table, times: Times, loads: NDArray[np.int_], shown: Sequence[float], count: int, rng: np.random.Generator
 ) -> Floats:
     """Samples of a time at every load point, in seconds; what was measured is as it was measured."""
-    prior, spread = times.prior, times.shared.spread
-    middle = times.law + times.shared.middle
+    prior, spread, rows = times.prior, times.shared.spread, table.rows
+    logs, middle, every = np.log(shown), times.law + times.shared.middle, np.arange(len(times.law))
     samples = middle + rng.standard_normal((count, spread.shape[1])) @ spread.T
-    samples += table.rows.own_drawn(prior.variances, count, rng)
-    if len(loads):
-        logs, every = np.log(shown), np.arange(len(middle))
-        between = spread[loads] @ spread[loads].T + table.rows.own_covariance(prior.variances, loads, loads)
-        errors = prior.noise / trust_of(logs - middle[loads], between, prior.noise)
-        across = spread @ spread[loads].T + table.rows.own_covariance(prior.variances, every, loads)
-        noisy = samples[:, loads] + np.sqrt(errors) * rng.standard_normal((count, len(loads)))
-        samples += (logs - noisy) @ np.linalg.solve(between + np.diag(errors), across.T)
-    samples += np.sqrt(prior.noise) * rng.standard_t(DEGREES, samples.shape)
-    if len(loads):
-        samples[:, loads] = np.log(shown)
-    return np.asarray(np.exp(np.minimum(samples, LONGEST_LOG_S)))
+    samples += rows.own_drawn(prior.variances, count, rng)
+    left = prior.noise / rows.left.trust_drawn(count, rng)
+    if not len(loads):
+        return _seconds(samples + np.sqrt(left) * rows.left.drawn(count, rng))
+    across = spread @ spread[loads].T + rows.own_covariance(prior.variances, every, loads)
+    errors = prior.noise / rows.left.of(loads).trust(logs - middle[loads], across[loads], prior.noise)
+    for curve, error in zip(rows.curves[loads], errors, strict=True):
+        left[:, rows.curves == curve] = error
+    samples += np.sqrt(left) * rows.left.drawn(count, rng)
+    across += errors * rows.left.covariance(every, loads)
+    samples += (logs - samples[:, loads]) @ np.linalg.solve(across[loads] + JITTER * np.eye(len(loads)), across.T)
+    samples[:, loads] = logs
+    return _seconds(samples)
 
 
-def trust_of(residuals: Floats, covariance: Floats, noise: float, rounds: int = 4) -> Floats:
-    """How far each trial is to be trusted. It starts from what was believed before: a collapse is then doubted."""
-    trust = np.minimum(1.0, (DEGREES + 1) / (DEGREES + residuals**2 / (np.diag(covariance) + noise)))
-    for _ in range(rounds):
-        errors = noise / trust
-        inverse = np.linalg.inv(covariance + np.diag(errors))
-        error, left = errors * (inverse @ residuals), errors - errors**2 * np.diag(inverse)
-        trust = (DEGREES + 1) / (DEGREES + (error**2 + left) / noise)
-    return np.asarray(trust)
+def _seconds(logs: Floats) -> Floats:
+    return np.asarray(np.exp(np.minimum(logs, LONGEST_LOG_S)))
 
 
 def _figures(

@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from mlcd.core.configuration import Floats
 from mlcd.planners.serve.llm.deployment import Deployment
 from mlcd.planners.serve.llm.law import GROUPS, TPOT_TERMS, LoadPoint
+from mlcd.planners.serve.llm.left import Left
 
 MIDDLE_LOG_REQUESTS, MIDDLE_LOG_GPUS = 3.0, 1.0
 """Slopes turn about 20 requests at once in a worker, and about 3 of its GPUs."""
 CURVES = {"drift": 3.0, "bend": 1.0}
 """How far apart, in the log of the requests at once, two loads of a deployment still differ alike from the law."""
-NEW_KNOB_SD = 0.2
-"""How much a knob that the law does not know changes a time, by value."""
+NEW_KNOB_SD, CPU_KNOB_SD = 0.2, 0.5
+"""How much a knob that the law does not know changes a time, by value; on a CPU, where nobody was seen."""
 OWN = (
     "model", "engine", "gpu", "precision", "stack", "split", "workload", "requests", "gpus", "deployment", *CURVES,
 )  # fmt: skip
@@ -101,12 +102,18 @@ class Rows:
         return self._ids(self.deployments.tolist(), workload)
 
     @cached_property
+    def left(self) -> Left:
+        """What all effects leave."""
+        return Left(self.curves, self.log_requests)
+
+    @cached_property
     def knobs(self) -> tuple[Group, ...]:
         """An effect for each value of each knob that the law does not know."""
         settings = [_unknown_knobs(point.deployment) for point in self.points]
         names = dict.fromkeys(name for each in settings for name in each)
         columns = ([each.get(name) for each in settings] for name in names)
-        return tuple(Group(self._ids(self.models, column)) for column in columns if len(set(column)) > 1)
+        deviations = np.array([NEW_KNOB_SD if point.deployment.gpu else CPU_KNOB_SD for point in self.points])
+        return tuple(Group(self._ids(self.models, column), deviations) for column in columns if len(set(column)) > 1)
 
     def own_covariance(self, variances: Mapping[str, float], a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
         """Of all that a model has of its own, between rows a and b."""
@@ -114,7 +121,7 @@ class Rows:
         for name, group in self.own.items():
             total += variances[name] * group.covariance(a, b)
         for group in self.knobs:
-            total += NEW_KNOB_SD**2 * group.covariance(a, b)
+            total += group.covariance(a, b)
         for name in CURVES:
             total += variances[name] * self.curve_covariance(name, a, b)
         return total
@@ -130,7 +137,7 @@ class Rows:
         for name, group in self.own.items():
             total += np.sqrt(variances[name]) * group.drawn(count, rng)
         for group in self.knobs:
-            total += NEW_KNOB_SD * group.drawn(count, rng)
+            total += group.drawn(count, rng)
         loads, where = np.unique(self.log_requests, return_inverse=True)
         for name, length in CURVES.items():
             alike = np.exp(-0.5 * ((loads[:, None] - loads[None, :]) / length) ** 2)
@@ -177,10 +184,10 @@ def stack_of(point: LoadPoint) -> tuple[str, str, str]:
 def _without_load(point: LoadPoint) -> tuple[Hashable, ...]:
     at = point.deployment
     workers = (at.decode_workers, at.prefill_workers, at.prefill_tp, at.prefill_dp, at.prefill_ep)
-    return (*stack_of(point), at.mode, at.tp, at.pp, at.dp, at.ep, *workers, at.threads, *_unknown_knobs(at).items())
+    return (*stack_of(point), at.mode, at.tp, at.pp, at.dp, at.ep, *workers, *_unknown_knobs(at).items())
 
 
 def _unknown_knobs(at: Deployment) -> dict[str, Hashable]:
-    known: dict[str, Hashable] = {"pp": at.pp, "kv_cache": at.kv_cache, "eager": at.eager}
+    known: dict[str, Hashable] = {"threads": at.threads, "pp": at.pp, "kv_cache": at.kv_cache, "eager": at.eager}
     known |= {"batched_tokens": at.batched_tokens, "sequences": at.sequences, "kv_cache_gb": at.kv_cache_gb}
     return {**known, **dict(at.rest)}

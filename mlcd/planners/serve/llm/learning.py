@@ -19,10 +19,9 @@ from scipy.optimize import least_squares, minimize
 from mlcd.core.configuration import Floats
 from mlcd.planners.serve.llm.effects import CURVES, OWN, SHARED, Rows
 from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, LoadPoint, terms_of
+from mlcd.planners.serve.llm.left import DEGREES
 from mlcd.planners.serve.llm.prior import Prior, TimePrior, shared_columns
 
-DEGREES = 4.0
-"""Of freedom of Student's tails."""
 COEFFICIENT_SD = 0.7
 """How far, in the log, a coefficient may be from what it is taken for."""
 EQUAL_WEIGHT = 60

@@ -87,6 +87,7 @@ class CostTable:
         self._prices = prices[self.order]
         fees = np.zeros((len(prices),) * 2) if terms.move_usd is None else np.array(terms.move_usd)
         self._fees = fees[np.ix_(self.order, self.order)]
+        self._fee_from_anywhere = self._fees.mean(axis=0)
         ahead = availability(rates, seen, terms.zones, self.from_h, self.ticks + 1, self.tick_h)
         self._lost, self._back, self._up = (each[self.order] for each in (ahead.lost, ahead.back, ahead.up))
         self._fill()
@@ -117,7 +118,7 @@ class CostTable:
             chance, launch = self._back[z, t + 1] * leave, self.launch[t + 1, FRESH, z]
             worse = held[z + 1 :]
             worse += chance * np.minimum(launch + self._fees[z + 1 :, z, None, None] - worse, 0.0)
-            on_demand += chance * np.minimum(launch + self._fees[:, z].mean() - on_demand, 0.0)
+            on_demand += chance * np.minimum(launch + self._fee_from_anywhere[z] - on_demand, 0.0)
         held = np.where(leave, np.minimum(held, self.launch_on_demand[t + 1]), held)
         older = np.append(np.minimum(1.0, self.tick_h / np.diff(HELD_AGES_H)), 0.0)[:, None]
         kept = held + older * (np.concatenate([held[:, 1:], held[:, -1:]], axis=1) - held)
@@ -157,7 +158,7 @@ class CostTable:
         """N of a tick, from the tick after it."""
         rest = self.nothing[t + 1].copy()
         for z in range(len(self._prices) - 1, -1, -1):
-            launch = self.launch[t + 1, FRESH, z] + self._fees[:, z].mean()
+            launch = self.launch[t + 1, FRESH, z] + self._fee_from_anywhere[z]
             rest += self._back[z, t + 1] * np.minimum(launch - rest, 0.0)
         slack_h = (self.ticks - t - self._work) * self.tick_h
         wait = may_wait(self._work * self.tick_h, slack_h, self.changeover_h)

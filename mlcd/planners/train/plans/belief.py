@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats, Mask
-from mlcd.planners.modeling.random_effects import DEGREES
+from mlcd.planners.modeling.random_effects import DEGREES, trust_in
 from mlcd.planners.train.plans.effects import Rows, shared_columns
 from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.law import terms_of
@@ -70,12 +70,17 @@ class PlanBelief:
 def believe_plans(
     candidates: Sequence[Facts], tried: Tried, seed: int = 0, draws: int = DRAWS, prior: Prior | None = None
 ) -> PlanBelief:
-    """Times and memory of the candidates. What does not depend on the probes is kept, by the identity of `candidates`."""
+    """Times and memory of the candidates. What probes do not change is kept, by the identity of `candidates`."""
     prior = prior or shipped_prior()
     memory = believe_memory(candidates, tried.ran, tried.out_of_memory, tried.allocated_gb, prior.memory)
     fits = memory.drawn(draws, np.random.default_rng((seed, 1)))
-    logs = _conditioned(_drawn(_Same(candidates), _Same(prior.time), seed, draws), tried, seed)
+    logs = believe_times(candidates, tried, seed, draws, prior.time)
     return PlanBelief(logs, fits & ~memory.ruled_out, memory.ruled_out, memory.chance)
+
+
+def believe_times(candidates: Sequence[Facts], tried: Tried, seed: int, draws: int, prior: TimePrior) -> Floats:
+    """(draws, N) surfaces of the log of the seconds of a step."""
+    return _conditioned(_drawn(_Same(candidates), _Same(prior), seed, draws), tried, seed)
 
 
 class _Same:
@@ -150,20 +155,9 @@ def _conditioned(drawn: _Drawn, tried: Tried, seed: int) -> Floats:
         return samples
     rng = np.random.default_rng((seed, 2))
     between = drawn.covariance(at, at)
-    errors = drawn.prior.noise / _trust(shown - drawn.middle[at], between, drawn.prior.noise) + tried.error**2
+    errors = drawn.prior.noise / trust_in(shown - drawn.middle[at], between, drawn.prior.noise) + tried.error**2
     expected = drawn.samples[:, at] + np.sqrt(errors) * rng.standard_normal((len(samples), len(at)))
     every = np.arange(len(drawn.middle))
     samples += (shown - expected) @ np.linalg.solve(between + np.diag(errors), drawn.covariance(at, every))
     samples[:, at] = shown + tried.error * rng.standard_normal((len(samples), len(at)))
     return samples
-
-
-def _trust(residuals: Floats, covariance: Floats, noise: float, rounds: int = 4) -> Floats:
-    """How far each probe is to be trusted. It starts from what was believed before: an odd one is then doubted."""
-    trust = np.minimum(1.0, (DEGREES + 1) / (DEGREES + residuals**2 / (np.diag(covariance) + noise)))
-    for _ in range(rounds):
-        errors = noise / trust
-        inverse = np.linalg.inv(covariance + np.diag(errors))
-        error, left = errors * (inverse @ residuals), errors - errors**2 * np.diag(inverse)
-        trust = (DEGREES + 1) / (DEGREES + (error**2 + left) / noise)
-    return np.asarray(trust)

@@ -1,14 +1,14 @@
 """Which plan to probe next, and which to take: expected gain over joint draws of what is believed.
 
-    gain(i) = E[fits(i) x max(0, b - c(i))] - price x P(i does not fit)
+    gain(i) = E[fits(i) x max(0, b - c(i))] - price x P(i does not fit)          once a probe has run
+    loss(i) = E[c(i) - least c of the plans that fit, or `UNFIT` where i does not fit]         before
 
 Symbols   c(i)   log of what a sequence costs by plan i, in seconds or dollars, one value a draw
-          b      log of what it costs by the best plan that was probed; before there is one, what a draw's own best
-                 plan costs, so that the gain is the regret that a plan saves us, with a sign
-          price  of a probe that runs out of memory: it takes as long as one that does not, and shows no time
+          b      log of what it costs by the best plan that was probed
+          price  of a probe that runs out of memory and shows no time
 
 The draws are joint: a surface of times and a set of plans that fit are believed together, so that a plan which is good
-wherever the present best is good promises little.
+wherever the present best is good promises little. Jones et al., 'Efficient Global Optimization', 1998 (expected gain).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from mlcd.core.configuration import Floats
 from mlcd.planners.train.plans.belief import PlanBelief
 
-PRICE = 0.1
-"""Of a probe out of memory, in units of log cost: as bad as a plan that is so much slower."""
+PRICE = 0.01
+"""Of a probe out of memory, as the log cost that it must promise to save. Small: it fails in its first steps."""
 UNFIT = 1.0
 """Log regret of a plan that was to be taken and does not fit."""
 

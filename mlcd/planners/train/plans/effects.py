@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.train.plans.facts import Facts
-from mlcd.planners.train.plans.law import PARTS, TERMS, Terms, inner_width
+from mlcd.planners.train.plans.law import PARTS, SURE, TERMS, UNSURE
+from mlcd.planners.train.plans.memory_parts import feed_forward_width, gated, tied
 
 FEATURES = {
     "tokens": (9.0, 1.5), "sequence": (8.0, 1.5), "width": (8.0, 1.0), "tensor": (0.0, 1.0), "pipeline": (0.0, 1.5),
@@ -31,16 +32,37 @@ SMOOTH = {"bend": 1.5, "kink": 0.5}
 """How far apart, in units of the features, two plans of a model still differ alike from the law."""
 LEVELS = ("model", "kernels", "gpu", "precision", "adapter")
 """What a model has levels of its own for."""
+UNSTEADY = ("host", "links", "bubble")
+"""Parts of the law that differ from run to run: by what else a machine or a network happens to do."""
 PLAIN = "eager"
 """Where no kernels are named."""
 SAY_NOTHING = frozenset({"", "fast", "kernels", "accelerated", "peft", "granite", "free"})
 """Words in names of kernels that come with another word."""
 
 
+FUSED = frozenset({"triton", "megatron", "compile"})
+"""Words for kernels that do many small operations in one."""
+
+
 def kernel_words(facts: Facts) -> tuple[str, ...]:
     """The words of a run's kernels: each has effects of its own, so that their combinations need not be seen."""
     words = dict.fromkeys(re.split(r"[-+ _]", re.sub(r"\bep\d+\b", "", facts.plan.kernels.lower())))
     return tuple(word for word in words if word not in SAY_NOTHING) or (PLAIN,)
+
+
+def form_of(facts: Facts) -> str:
+    """How a layer's code was written, as far as sizes and kernels tell: libraries differ most in older models.
+
+    Those that share the first layer with the last compute activations by formula, in many kernels, unless fused.
+    """
+    sizes = facts.architecture
+    if any(word in FUSED for word in kernel_words(facts)):
+        return "fused"
+    if sizes.experts:
+        return "experts"
+    if gated(sizes):
+        return "gated"
+    return "old" if tied(sizes) else "plain"
 
 
 @dataclass(frozen=True)
@@ -81,8 +103,9 @@ class Rows:
         ones, ids = np.ones(len(self.runs)), self.ids
         found = {f"own {name}": (ids[name], ones) for name in LEVELS}
         found |= {f"own {name}": (ids["model"], share) for name, share in self.parts.items()}
+        found |= {f"own {name} of each": (np.arange(len(ones)), self.parts[name]) for name in UNSTEADY}
         for name, column in zip(FEATURES, self.features.T, strict=True):
-            found[f"own slope {name}"] = (ids["model"], column)
+            found[f"own {name} slope"] = (ids["model"], column)
         return found
 
     def own_parts(self, a: NDArray[np.int_], b: NDArray[np.int_]) -> dict[str, Floats]:
@@ -129,24 +152,14 @@ def shared_columns(rows: Rows) -> tuple[dict[str, Floats], dict[str, str]]:
     columns: dict[str, Floats] = {}
     kinds: dict[str, str] = {}
     for name, share in zip(TERMS, rows.shares.T, strict=True):
-        columns[f"term {name}"], kinds[f"term {name}"] = share, "terms"
+        columns[f"term {name}"], kinds[f"term {name}"] = share * SURE.get(name, UNSURE), "terms"
     for name, feature in zip(FEATURES, rows.features.T, strict=True):
         columns[f"slope {name}"], kinds[f"slope {name}"] = feature, "slopes"
     for kind, name, member in _memberships(rows.runs):
         columns[name], kinds[name] = member, kind
         for part, share in rows.parts.items():
-            columns[f"{name} {part}"], kinds[f"{name} {part}"] = member * share, f"{kind} parts"
-        if kind == "kernels":
-            for each, feature in zip(FEATURES, rows.features.T, strict=True):
-                columns[f"{name} slope {each}"], kinds[f"{name} slope {each}"] = member * feature, "kernels slopes"
+            columns[f"{name} {part}"], kinds[f"{name} {part}"] = member * share, f"{kind} {part}"
     return columns, kinds
-
-
-SHARED = (
-    "terms", "slopes", "kernels", "kernels parts", "kernels slopes", "gpu", "gpu parts", "precision", "precision parts",
-    "adapter", "adapter parts",
-)  # fmt: skip
-"""Kinds of shared effects."""
 
 
 def _memberships(runs: Sequence[Facts]) -> list[tuple[str, str, Floats]]:
@@ -155,6 +168,7 @@ def _memberships(runs: Sequence[Facts]) -> list[tuple[str, str, Floats]]:
     for i, facts in enumerate(runs):
         of = [("kernels", word) for word in kernel_words(facts)]
         of += [("gpu", facts.gpu.name), ("precision", facts.plan.precision), ("adapter", facts.plan.adapter)]
+        of += [("form", form_of(facts))]
         for kind, name in of:
             found.setdefault((kind, f"{kind} {name}"), np.zeros(len(runs)))[i] = 1.0
     return [(kind, name, column) for (kind, name), column in found.items()]
@@ -166,7 +180,7 @@ def _features(facts: Facts) -> tuple[float, ...]:
     return (
         float(np.log(plan.micro_batch * facts.sequence / plan.context)),
         float(np.log(facts.sequence)),
-        float(np.log((sizes.hidden + inner_width(sizes) / 4) / 2 / plan.tensor)),
+        float(np.log((sizes.hidden + feed_forward_width(sizes) / 4) / 2 / plan.tensor)),
         float(np.log(plan.tensor)),
         float(np.log(plan.pipeline)),
         float(np.log(facts.data_parallel)),

@@ -10,15 +10,15 @@ Every part is sum_j c_j x_j with x_j >= 0 from the facts alone and c_j > 0: how 
 A forward pass is one pass over the layers, a backward pass two (of the inputs and of the weights: the latter is spared
 where an adapter is trained), and activations that were not kept are computed by one more.
 
-Narayanan et al., 'Efficient large-scale language model training on GPU clusters using Megatron-LM', SC 2021; Rajbhandari
-et al., 'ZeRO', SC 2020; Williams et al., 'Roofline', CACM 2009.
+Narayanan et al., 'Efficient large-scale language model training on GPU clusters using Megatron-LM', SC 2021;
+Rajbhandari et al., 'ZeRO', SC 2020; Williams et al., 'Roofline', CACM 2009.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -26,34 +26,44 @@ from mlcd.core.configuration import Floats
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding
 from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.links import link_gb_s, near_and_far
+from mlcd.planners.train.plans.memory_parts import feed_forward_width, gated
 
 GPU = {
-    "matmul": 1.25, "attention": 1.4, "exponentials": 0.5, "elementwise": 1.0, "replicated": 1.0, "logits": 1.0, "softmax": 1.0,
-    "weights": 1.0, "casts": 1.0, "dequantise": 1.0,
+    "matmul": 1.3, "attention": 2.0, "exponentials": 0.5, "elementwise": 2.5, "replicated": 1.5, "logits": 1.0,
+    "softmax": 1.0, "weights": 1.0, "casts": 1.0, "cast_activations": 1.0, "dequantise": 2.0,
 }  # fmt: skip
 """What the GPU computes and moves in its memory for a micro-batch, and what a coefficient is taken for beforehand."""
 HOST = {
-    "layers": 500.0, "gated_layers": 200.0, "again_layers": 1000.0, "cast_layers": 200.0, "adapter_layers": 200.0,
-    "expert_layers": 500.0, "expert_kernels": 100.0,
+    "layers": 500.0, "gated_layers": 200.0, "again_layers": 2000.0, "cast_layers": 200.0, "adapter_layers": 100.0,
+    "expert_layers": 600.0, "expert_kernels": 100.0,
 }  # fmt: skip
 """What the host takes to start it all: microseconds a layer and pass; `expert_kernels`: of each expert."""
 LINKS = {
-    "tensor": 1.3, "tensor_network": 1.0, "tensor_calls": 20.0, "pipeline": 1.0, "gathers": 1.5, "gathers_network": 0.5,
-    "dispatch": 2.0, "context": 1.0,
+    "tensor": 1.0, "tensor_network": 0.6, "tensor_calls": 20.0, "pipeline": 0.8, "gathers": 1.5, "gathers_network": 0.4,
+    "dispatch": 4.0, "context": 1.0,
 }  # fmt: skip
 """What GPUs exchange for a micro-batch. `tensor_calls`: microseconds for each exchange."""
-ONCE = {"gradients": 1.0, "gradients_network": 1.0, "optimizer": 1.3, "start": 5.0}
+ONCE = {"gradients": 1.0, "gradients_network": 0.8, "optimizer": 1.3, "start": 5.0}
 """What each step takes once. `start`: milliseconds."""
 BUBBLE = {"bubble": 1.0}
+ATTENTION = ("attention", "exponentials")
 TERMS = {**GPU, **HOST, **LINKS, **ONCE, **BUBBLE}
+SURE = {"matmul": 0.15, "attention": 0.3, "bubble": 0.2}
+UNSURE = 0.6
+"""How far, in the log, a coefficient may be from what it is taken for."""
 PARTS = {
-    "compute": ("matmul", "attention", "exponentials"),
-    "memory": ("elementwise", "replicated", "logits", "softmax", "weights", "casts", "dequantise", "optimizer"),
+    "compute": ("matmul",),
+    "attention": ATTENTION,
+    "memory": (*(name for name in GPU if name not in ("matmul", *ATTENTION)), "optimizer"),
     "host": (*HOST, "start"),
     "links": (*LINKS, "gradients", "gradients_network"),
     "bubble": ("bubble",),
 }
 """Terms that err together."""
+USUAL_TFLOPS = 312.0
+LESS_USED = {"matmul": 0.15, "attention": 0.4, "exponentials": 0.6}
+"""The faster a GPU multiplies, the less of that is reached: by this power of its rate, from an A100's."""
 SHARPNESS = 4.0
 """Of the change from waiting for the GPU to waiting for the host."""
 BYTES = {Precision.FP32: 4.0}
@@ -96,13 +106,15 @@ class Terms:
         return np.asarray(shares / step[:, None])
 
     def _bubble(self, coefficients: Floats) -> Floats:
-        return 1 + coefficients[-1] * (self.stages - 1) / self.accumulation
+        """By how much longer a step is for the GPUs that wait at its begin and end."""
+        return np.asarray(1 + coefficients[-1] * (self.stages - 1) / self.accumulation)
 
     def _sum(self, coefficients: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         times = self.values * coefficients
         gpu, host, links, once = (times[:, _AT[part]].sum(axis=1) for part in ("GPU", "HOST", "LINKS", "ONCE"))
         micro = (gpu**SHARPNESS + host**SHARPNESS) ** (1 / SHARPNESS) + links
-        return self.accumulation * self._bubble(coefficients) * micro + once, micro, gpu, host
+        step: Floats = self.accumulation * self._bubble(coefficients) * micro + once
+        return step, micro, gpu, host
 
 
 def _slices() -> dict[str, slice]:
@@ -169,24 +181,27 @@ class _Step:
         """Seconds of a micro-batch on the GPU."""
         facts, sizes, plan, tokens = self.facts, self.facts.architecture, self.facts.plan, self.tokens
         split = plan.tensor * plan.pipeline
-        peak = 1e12 * facts.gpu.tflops("fp8" if plan.precision is Precision.FP8 else _plain(plan.precision))
+        rate = facts.gpu.tflops("fp8" if plan.precision is Precision.FP8 else _plain(plan.precision))
+        usual = facts.gpu.tflops(_plain(plan.precision))
         bandwidth, wide = 1e9 * facts.gpu.bandwidth_gb_s, self.number_bytes
         of_layers = 2 * tokens * (1e9 * sizes.active_b - embeddings(sizes)) / split
         head = 2 * tokens * sizes.vocab * sizes.hidden / plan.tensor
         whole = any(word in plan.attention for word in EAGER_ATTENTION)
         scores = tokens * attended(facts) * sizes.heads * sizes.layers / split
+        inner = feed_forward_width(sizes)
         moved = 2 * tokens * sizes.layers * wide / plan.pipeline * self.passes
         return {
-            "matmul": (self.passes * of_layers + (self.passes - self.again) * head) / peak,
+            "matmul": (self.passes * of_layers + (self.passes - self.again) * head) / _reached("matmul", rate),
             "attention": (3.5 + self.again) * 4 * sizes.head_dim * scores * (1.0 if whole else 0.5)
-                         / (1e12 * facts.gpu.tflops(_plain(plan.precision))),
-            "exponentials": (2 + self.again) * 256 * scores / (1e12 * facts.gpu.tflops("bf16")),
-            "elementwise": moved * (2 * sizes.heads * sizes.head_dim + matrices(sizes) * inner_width(sizes))
+                         / _reached("attention", usual),
+            "exponentials": (2 + self.again) * 256 * scores / _reached("exponentials", facts.gpu.tflops("bf16")),
+            "elementwise": moved * (2 * sizes.heads * sizes.head_dim + matrices(sizes) * inner)
                            / plan.tensor / bandwidth,
             "replicated": moved * 4 * sizes.hidden / bandwidth,
             "logits": 12 * tokens * sizes.vocab / plan.tensor / bandwidth,
             "softmax": 4 * (2 + self.again) * scores * wide / bandwidth if whole else 0.0,
             "weights": self.passes * self.weights * wide / bandwidth,
+            "cast_activations": self._casts * moved * (4 * sizes.hidden + inner / plan.tensor) / bandwidth,
             "casts": self._casts * 6 * (2 + self.again) * self.weights / bandwidth,
             "dequantise": (2 + self.again) * 2.5 * self.weights / bandwidth if quantised(facts) else 0.0,
         }  # fmt: skip
@@ -222,10 +237,10 @@ class _Step:
         layers = sizes.layers / plan.pipeline
         exchanges = (4 + 2 * self.again) * layers * (width > 1)
         exchanged = exchanges * 2 * (width - 1) / width * activations
-        near, far = _near_and_far(facts, exchanged, width, 1)
+        near, far = near_and_far(facts, exchanged, width, 1)
         gathered = self._gathered
-        near_gathers, far_gathers = _near_and_far(facts, gathered, facts.data_parallel, width * plan.context)
-        hops = (plan.pipeline > 1) * 2 * activations / width / (1e9 * _link(facts, facts.gpus))
+        near_gathers, far_gathers = near_and_far(facts, gathered, facts.data_parallel, width * plan.context)
+        hops = (plan.pipeline > 1) * 2 * activations / width / (1e9 * link_gb_s(facts, facts.gpus))
         keys = 4 * self.tokens * sizes.kv_heads * sizes.head_dim * self.number_bytes * layers
         dispatched = 4 * layers * activations * max(1, sizes.experts_per_token) * (plan.expert - 1) / plan.expert
         return {
@@ -235,8 +250,8 @@ class _Step:
             "pipeline": hops,
             "gathers": near_gathers,
             "gathers_network": far_gathers,
-            "dispatch": dispatched / (1e9 * _link(facts, plan.expert)),
-            "context": keys * (plan.context - 1) / (1e9 * _link(facts, plan.context * width)),
+            "dispatch": dispatched / (1e9 * link_gb_s(facts, plan.expert)),
+            "context": keys * (plan.context - 1) / (1e9 * link_gb_s(facts, plan.context * width)),
         }
 
     @property
@@ -259,7 +274,7 @@ class _Step:
         trained = facts.trainable / plan.tensor / plan.pipeline
         reduced = 0.0 if plan.sharding is Sharding.ZERO3 else 2 * trained * self.number_bytes
         ranks = facts.data_parallel * plan.context
-        near, far = _near_and_far(facts, reduced * (ranks > 1), ranks, plan.tensor)
+        near, far = near_and_far(facts, reduced * (ranks > 1), ranks, plan.tensor)
         own = trained / (1 if plan.sharding is Sharding.NONE else ranks)
         pure = plan.precision in (Precision.PURE_BF16, Precision.PURE_FP16)
         return {
@@ -270,37 +285,17 @@ class _Step:
         }
 
 
-@lru_cache(maxsize=256)
+@cache
 def embeddings(sizes: Architecture) -> float:
     """Parameters of the active ones that no layer has: of the first layer, of the last, and of positions."""
-    one, layers = float(sizes.vocab * sizes.hidden), _attention_parameters(sizes) + matrices(sizes) * _inner_unit(sizes)
-    return float(np.clip(1e9 * sizes.active_b - layers, one, 0.9e9 * sizes.active_b))
+    attention = 2.0 * sizes.hidden * sizes.head_dim * (sizes.heads + sizes.kv_heads)
+    layers = sizes.layers * (attention + matrices(sizes) * sizes.hidden * feed_forward_width(sizes))
+    return float(np.clip(1e9 * sizes.active_b - layers, sizes.vocab * sizes.hidden, 0.9e9 * sizes.active_b))
 
 
-@lru_cache(maxsize=256)
 def matrices(sizes: Architecture) -> int:
-    """Of a feed-forward layer: two, or three where it has a gate, whichever amounts to the parameters there are."""
-    left, one, unit = (
-        1e9 * sizes.active_b - _attention_parameters(sizes),
-        sizes.vocab * sizes.hidden,
-        _inner_unit(sizes),
-    )
-    return min((2, 3), key=lambda count: min(abs(left - copies * one - count * unit) for copies in (1, 2)))
-
-
-def _attention_parameters(sizes: Architecture) -> float:
-    return sizes.layers * 2.0 * sizes.hidden * sizes.head_dim * (sizes.heads + sizes.kv_heads)
-
-
-def _inner_unit(sizes: Architecture) -> float:
-    return sizes.layers * sizes.hidden * inner_width(sizes)
-
-
-def inner_width(sizes: Architecture) -> float:
-    """Width of the feed-forward layers that a token passes through, on average over the layers."""
-    used = sizes.experts_per_token + sizes.shared_experts
-    experts = sizes.layers - sizes.dense_layers if sizes.experts else 0
-    return (experts * used * sizes.expert_hidden + (sizes.layers - experts) * sizes.dense_hidden) / sizes.layers
+    """Of a feed-forward layer: two, or three where it has a gate."""
+    return 3 if gated(sizes) else 2
 
 
 def attended(facts: Facts) -> float:
@@ -316,24 +311,10 @@ def quantised(facts: Facts) -> bool:
     return facts.plan.adapter in (Adapter.QLORA, Adapter.GPTQ_LORA)
 
 
+def _reached(what: str, tflops: float) -> float:
+    """Operations a second of what a GPU does at so many TFLOPS by its datasheet, in terms of an A100's part of them."""
+    return float(1e12 * tflops * (USUAL_TFLOPS / tflops) ** LESS_USED[what])
+
+
 def _plain(precision: Precision) -> str:
     return "fp32" if precision is Precision.FP32 else "bf16"
-
-
-def _link(facts: Facts, gpus: float) -> float:
-    """GB/s one way of a GPU to the others of a group whose members are neighbours."""
-    return facts.gpu.link_gb_s(gpus) if gpus <= facts.gpus_per_node else facts.gpu.network_gb_s
-
-
-def _near_and_far(facts: Facts, data: float, ranks: int, stride: int) -> tuple[float, float]:
-    """Seconds for so many bytes inside machines and between them, in a ring of ranks that are `stride` GPUs apart.
-
-    Rings of all members that a machine has use its adapters together.
-    """
-    if ranks <= 1 or data <= 0:
-        return 0.0, 0.0
-    together = max(1, min(ranks, facts.gpus_per_node // stride))
-    near = data * (together - 1) / together / (1e9 * facts.gpu.link_gb_s(min(facts.gpus_per_node, ranks * stride)))
-    machines = ranks / together
-    far = data * (machines - 1) / machines / (1e9 * facts.gpu.network_gb_s * together)
-    return (near if together > 1 else 0.0), far

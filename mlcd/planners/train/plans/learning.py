@@ -18,22 +18,35 @@ from mlcd.core.configuration import Floats
 from mlcd.planners.modeling.random_effects import NOISE, Block, Effects, Posterior
 from mlcd.planners.train.plans.effects import Rows, shared_columns
 from mlcd.planners.train.plans.facts import Seen
-from mlcd.planners.train.plans.law import TERMS, terms_of
+from mlcd.planners.train.plans.law import SURE, TERMS, UNSURE, terms_of
 from mlcd.planners.train.plans.prior import TimePrior
 
-TERMS_SD = 0.6
-"""How far, in the log, a coefficient may be from what it is taken for."""
+USUAL = {
+    "compute": 0.04, "attention": 0.15, "memory": 0.15, "host": 0.2, "links": 0.25, "bubble": 0.15, "slopes": 0.03,
+    "slope": 0.025, "each": 0.1, "bend": 0.05, "kink": 0.03, NOISE: 0.03, "gpu compute": 0.08, "gpu memory": 0.1,
+    "own kernels": 0.025, "own gpu": 0.025, "own precision": 0.025, "own adapter": 0.025,
+    "own links of each": 0.4, "own bubble of each": 0.4,
+}  # fmt: skip
+"""The standard deviation that an effect is taken for, by the last word of its kind."""
+USUAL_LEVEL, SURE_OF_VARIANCES = 0.05, 0.7
+"""Of others; and how far in the log a variance may be from that."""
+LEAST_NOISE = 0.03
+"""Of a new model: what was seen was repeated by the same people, on the same machines, within days."""
 FURTHEST = 2.5
 """How far, in the log, one may be moved."""
 TURNS = ((12, 8), (12, 8), (12, 8))
 """Steps of the search for variances: after each number of them the trust in the runs is found anew."""
 COMPOSED = frozenset({"vtrain_composed"})
 """Sources that have put their times together from parts."""
+FEW_COMPOSED, COMPOSED_ERROR = 10, 0.15
+"""One of so many of these is looked at, and by so much its log may be wrong."""
 
 
 def learn_time(seen: Sequence[Seen]) -> TimePrior:
-    """From the steps of seen models. What somebody composed of measured parts tells nothing of how runs differ."""
-    return fitted([each for each in seen if each.step_s and each.source not in COMPOSED]).prior
+    """From the steps of seen models. Of what was composed of measured parts, a few: they tell the law's shape alone."""
+    ran = [each for each in seen if each.step_s]
+    composed = [each for each in ran if each.source in COMPOSED]
+    return fitted([each for each in ran if each.source not in COMPOSED] + composed[::FEW_COMPOSED]).prior
 
 
 @dataclass(frozen=True)
@@ -51,27 +64,35 @@ def fitted(seen: Sequence[Seen]) -> Fitted:
     runs, models = [each.facts for each in seen], [(each.model, each.source) for each in seen]
     terms, logs = terms_of(runs), np.log([each.step_s or np.nan for each in seen])
     first = np.log(list(TERMS.values()))
+    doubt = np.array([COMPOSED_ERROR**2 * (each.source in COMPOSED) for each in seen])
+    sds = np.array([SURE.get(name, UNSURE) for name in TERMS])
     coefficients, trust = first, np.ones(len(seen))
-    variances: dict[str, float] | None = None
+    variances: dict[str, float] = {}
     for steps in TURNS:
         rows = Rows(runs, models, terms.shares(np.exp(coefficients)))
         missed = logs - terms.log_step(np.exp(coefficients)) + rows.shares @ (coefficients - first)
-        names, effects = _effects(missed, rows)
+        names, effects = _effects(missed, rows, doubt)
         variances, trust = effects.learn(variances, trust, steps)
         posterior = effects.posterior(variances, trust)
-        moved = posterior.mean[: len(TERMS)]
+        moved = posterior.mean[: len(TERMS)] * sds
         coefficients = first + np.clip(moved, -FURTHEST, FURTHEST)
-    mean = np.concatenate([first + moved - coefficients, posterior.mean[len(TERMS) :]])
+    mean = np.concatenate([(first + moved - coefficients) / sds, posterior.mean[len(TERMS) :]])
     spread = np.linalg.cholesky(posterior.covariance)
     shared = dict(zip(names, map(float, mean), strict=True))
-    prior = TimePrior(np.exp(coefficients), shared, spread, variances, variances[NOISE])
+    prior = TimePrior(
+        np.exp(coefficients), shared, np.asarray(spread), variances, max(variances[NOISE], LEAST_NOISE**2)
+    )
     return Fitted(prior, effects, posterior, trust)
 
 
-def _effects(missed: Floats, rows: Rows) -> tuple[list[str], Effects]:
+def _effects(missed: Floats, rows: Rows, doubt: Floats) -> tuple[list[str], Effects]:
     """The shared effects by name, and the blocks of models."""
     columns, kinds = shared_columns(rows)
     models = [np.flatnonzero(rows.ids["model"] == each) for each in np.unique(rows.ids["model"])]
     blocks = [Block(at, rows.own_parts(at, at)) for at in models]
     shared = np.stack(list(columns.values()), axis=1)
-    return list(columns), Effects(missed, shared, list(kinds.values()), blocks, {"terms": TERMS_SD**2})
+    every = (*kinds.values(), *blocks[0].own, NOISE)
+    believed = {kind: USUAL.get(kind, USUAL.get(kind.split()[-1], USUAL_LEVEL)) ** 2 for kind in every}
+    return list(columns), Effects(
+        missed, shared, list(kinds.values()), blocks, {"terms": 1.0}, believed, SURE_OF_VARIANCES, doubt
+    )

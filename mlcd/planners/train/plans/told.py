@@ -24,6 +24,21 @@ OWN = {
 ARGUMENTS = "MLCD_ARGUMENTS"
 
 
+def plan_settings(configuration: Configuration) -> dict[str, str | int]:
+    """The plan by the names of its fields, for documents; empty where there is none."""
+    plan = plan_of(configuration)
+    if plan is None:
+        return {}
+    values = {field: getattr(plan, field) for field in OWN}
+    values = {field: value if isinstance(value, int) else str(value) for field, value in values.items()}
+    ranks = data_parallel(plan, configuration.nodes, configuration.offer)
+    return {
+        **values,
+        "data_parallel": ranks,
+        "accumulation": accumulation(plan, configuration.nodes, configuration.offer),
+    }
+
+
 def plan_variables(job: Job, configuration: Configuration) -> dict[str, str]:
     """The variables of a launch by a plan, whose data parallelism and accumulation keep the global batch."""
     plan, asked = plan_of(configuration), planned_training(job)

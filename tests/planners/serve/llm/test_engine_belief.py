@@ -142,6 +142,17 @@ def test_draws_agree_with_trials_where_they_were_made_and_come_nearer_elsewhere(
     assert np.log(0.02) < np.median(after[:, between]) < np.log(0.05)
 
 
+def test_what_a_trial_leaves_stays_with_its_deployment_at_twice_the_requests():
+    table = table_of(Same(NOTHING_SEEN, TENSOR), job(sweep=(4, 8)).ask.language)  # type: ignore[union-attr]
+    times, at = table.ttft, table.at[0, 4]
+    middle = times.law + times.shared.middle
+    shown = float(np.exp(middle[at] + 1.0))
+    samples = np.log(drawn_times(table, times, np.array([at]), [shown], 2_000, np.random.default_rng(0)))
+    moved = np.median(samples, axis=0) - middle
+    assert moved[table.at[0, 8]] > 0.85
+    assert all(moved[table.at[i, 8]] < moved[table.at[0, 8]] - 0.1 for i in range(1, len(TENSOR)))
+
+
 def test_moved_samples_have_the_mean_of_the_closed_form():
     """Matheron's rule against the Gaussian formula, without Student's tails on the trial itself."""
     table = table_of(Same(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
@@ -149,8 +160,9 @@ def test_moved_samples_have_the_mean_of_the_closed_form():
     middle, spread = times.law + times.shared.middle, times.shared.spread
     every = np.arange(len(middle))
     whole = spread @ spread.T + table.rows.own_covariance(times.prior.variances, every, every)
+    whole += times.prior.noise * table.rows.left.covariance(every, every)
     shown = float(np.exp(middle[rows[0]] + 0.1))  # near enough to be trusted in full
-    exact = middle + whole[:, rows[0]] / (whole[rows[0], rows[0]] + times.prior.noise) * 0.1
+    exact = middle + whole[:, rows[0]] / whole[rows[0], rows[0]] * 0.1
     samples = np.log(drawn_times(table, times, rows, [shown], 6_000, np.random.default_rng(1)))
     others = np.delete(every, rows)
     np.testing.assert_allclose(np.median(samples, axis=0)[others], exact[others], atol=0.06)
@@ -198,6 +210,17 @@ def test_a_knob_that_the_law_does_not_know_is_learned_from_trials():
     after = drawn_times(table, table.tpot, rows, seconds, 400, np.random.default_rng(0))
     on, off = (float(np.median(after[:, table.at[i, 16]])) for i in (4, 5))
     assert off / on > 1.4
+
+
+def test_a_trial_with_two_threads_tells_of_others_with_two():
+    cores = space(*({"threads": n, "sequences": m} for n in (1, 2) for m in (4, 32)))
+    table = table_of(Same(NOTHING_SEEN, cores), job(sweep=(4,)).ask.language)  # type: ignore[union-attr]
+    middle = table.tpot.law + table.tpot.shared.middle
+    one, two = table.at[0, 4], table.at[2, 4]
+    slow = np.exp(middle[[one, two]] + [0.0, 1.5]).tolist()  # two threads take far longer than the law says
+    samples = np.log(drawn_times(table, table.tpot, np.array([one, two]), slow, 2_000, np.random.default_rng(0)))
+    moved = np.median(samples, axis=0) - middle
+    assert moved[table.at[3, 4]] > moved[table.at[1, 4]] + 0.5
 
 
 @pytest.mark.parametrize("seed", range(4))

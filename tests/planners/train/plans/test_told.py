@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
 from mlcd_fixtures.planned import asked, nodes_of, planned_job
 
+from mlcd.clouds.live import LiveJob, Timeouts
 from mlcd.clouds.platforms import scaling_environment
+from mlcd.clouds.skypilot.task import task_of
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Job
 from mlcd.planners.train.nouns import Adapter, Checkpointing, PlanKnob, Sharding, TrainingPlan
@@ -50,5 +59,39 @@ def test_a_job_without_a_plan_is_told_nothing():
     assert plan_variables(Job("other", 1.0), Configuration(nodes_of("H100", 1), 1)) == {}
 
 
-def test_every_backend_tells_the_same():
+@dataclass
+class Shell:
+    """Two machines that run what they are told at once."""
+
+    addresses: tuple[str, ...] = ("10.0.0.1", "10.0.0.2")
+    said: list[str] = field(default_factory=list)
+
+    def start(self, node: int, command: str, environment: Mapping[str, str]) -> Shell:
+        variables = {"PATH": "/usr/bin:/bin", **environment}
+        done = subprocess.run(["bash", "-c", command], env=variables, capture_output=True, text=True, check=True)
+        self.said.append(done.stdout.strip())
+        return self
+
+    def status(self) -> int | None:
+        return 0
+
+    def read(self) -> str:
+        return ""
+
+    def end(self) -> None:
+        return None
+
+
+def test_every_node_of_a_live_job_runs_the_command_with_its_plan():
+    job = replace(planned_job(), task={"run": "echo $TP $MLCD_ACCUMULATION $MLCD_ARGUMENTS"})
+    launch, machines = Launch("told-1", WHERE, Purpose.PROBE, 1.0, 60.0, 1), Shell()
+    clock = VirtualClock()
+    list(LiveJob(job, launch, machines, clock, Timeouts(9.0, 9.0), 0.0).events())
+    assert machines.said == ["4 16 --micro-batch 8"] * 2
+
+
+def test_a_task_of_skypilot_has_the_same_variables(tmp_path: Path):
+    launch = Launch("told-1", WHERE, Purpose.PROBE, 1.0, None, 1)
+    task = task_of(planned_job(), launch, "cluster", tmp_path, 0.0)
+    assert plan_variables(planned_job(), WHERE).items() <= task["envs"].items()
     assert scaling_environment(planned_job(), WHERE) == plan_variables(planned_job(), WHERE)

@@ -1,0 +1,51 @@
+"""What `mlcd plan` shows of a job that trains by a plan: the best plan of each GPU type, before anything is paid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from mlcd.core.units import format_duration, format_usd
+from mlcd.planners.train.plans.outlook import SHARE, GpuOutlook, PlanOutlook
+
+ENDS = ("p05", "p50", "p95")
+
+
+def plans_document(plans: PlanOutlook) -> dict[str, Any]:
+    """As JSON."""
+    return {
+        "plans": [
+            {
+                "gpu": each.gpu,
+                "configuration": str(each.configuration),
+                "instance_type": each.configuration.offer.instance_type,
+                "nodes": each.configuration.nodes,
+                "seconds": dict(zip(ENDS, each.seconds, strict=True)),
+                "usd": dict(zip(ENDS, each.usd, strict=True)),
+                "chance_to_fit": each.chance,
+            }
+            for each in plans.by_gpu
+        ],
+        "too_small": list(plans.too_small),
+    }
+
+
+def print_plans(results: Console, plans: PlanOutlook) -> None:
+    """Two lines for each GPU type, and what the numbers rest on."""
+    goal = plans.job.goal
+    if plans.by_gpu:
+        results.print(f"Best plan of each GPU, {goal.objective} first; in {SHARE:.0%} of cases between the ends:")
+    width = max((len(each.gpu) for each in plans.by_gpu), default=0)
+    for each in plans.by_gpu:
+        results.print(f"  {each.gpu:<{width}}  {each.configuration}", markup=False, highlight=False)
+        results.print(f"  {'':<{width}}  {_figures(each)}", markup=False, highlight=False)
+    if plans.too_small:
+        results.print(f"No plan is likely to fit the memory of {', '.join(plans.too_small)}", markup=False)
+    results.print("Modelled from datasheets and what other models taught, not measured; training alone, no start-up")
+
+
+def _figures(each: GpuOutlook) -> str:
+    low_s, seconds, high_s = map(format_duration, each.seconds)
+    low_usd, usd, high_usd = map(format_usd, each.usd)
+    return f"{seconds} ({low_s} to {high_s}), {usd} ({low_usd} to {high_usd}), fits {each.chance:.0%}"

@@ -1,0 +1,92 @@
+"""The control groups of a node: its share of the CPU, and its memory. Versions 1 and 2 of the kernel's groups.
+
+Where the processes of a node take more memory than it has, the kernel kills one of them, and counts that.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlcd.clouds.local.teardown import CPU_GROUPS, GROUPS, MEMORY_GROUPS
+from mlcd.core.errors import BackendError
+
+PERIOD_US = 20_000
+"""Period of a CPU quota: short, so that a training step does not wait long for its next share."""
+
+
+@dataclass(frozen=True)
+class NodeGroups:
+    """The groups with this name: one for each limit, or with version 2 one for both."""
+
+    name: str
+
+    def create(self, vcpus: float, memory_gb: float) -> None:
+        """Create them with their limits. Memory has none where its groups cannot be written."""
+        root, quota = group_root(), int(vcpus * PERIOD_US)
+        assert root is not None
+        try:
+            group = root / self.name
+            group.mkdir(parents=True, exist_ok=True)
+            if (group / "cpu.cfs_quota_us").exists():
+                (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+                (group / "cpu.cfs_quota_us").write_text(str(quota))
+            else:
+                (group / "cpu.max").write_text(f"{quota} {PERIOD_US}")
+        except OSError as error:
+            raise BackendError(f"no control group for a node: {error}") from error
+        with suppress(OSError):
+            self._limit_memory(int(memory_gb * 1e9))
+
+    @property
+    def procs(self) -> list[Path]:
+        """Whoever writes the id of a process here puts it into the node."""
+        return [group / "cgroup.procs" for group in self._created]
+
+    def memory_kills(self) -> int:
+        """How many of the node's processes the kernel has killed because the node's memory was full."""
+        return sum(_kills(group / file) for group in self._created for file in ("memory.events", "memory.oom_control"))
+
+    def _limit_memory(self, most: int) -> None:
+        group = (GROUPS if group_root() == GROUPS else MEMORY_GROUPS) / self.name
+        if group.parent == MEMORY_GROUPS and MEMORY_GROUPS.parent.is_dir():
+            group.mkdir(parents=True, exist_ok=True)
+        for file in ("memory.max", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"):  # the last includes swap
+            if (group / file).exists():
+                (group / file).write_text(str(most))
+        if (group / "memory.swap.max").exists():
+            (group / "memory.swap.max").write_text("0")
+
+    @property
+    def _created(self) -> list[Path]:
+        return [root / self.name for root in (CPU_GROUPS, MEMORY_GROUPS, GROUPS) if (root / self.name).is_dir()]
+
+
+def _kills(file: Path) -> int:
+    with suppress(OSError, ValueError):
+        for line in file.read_text(encoding="ascii").splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def group_root() -> Path | None:
+    """The folder in which groups with a quota of the CPU can be created; None if there is none."""
+    if os.access(CPU_GROUPS.parent, os.W_OK):
+        return CPU_GROUPS
+    controllers = GROUPS.parent / "cgroup.controllers"
+    if not os.access(GROUPS.parent, os.W_OK) or not controllers.exists():
+        return None
+    offered = controllers.read_text().split()
+    if "cpu" not in offered:
+        return None
+    handed = " ".join(f"+{name}" for name in ("cpu", "memory") if name in offered)
+    try:  # in version 2 each level has to enable a controller for the next
+        GROUPS.mkdir(exist_ok=True)
+        for level in (GROUPS.parent, GROUPS):
+            (level / "cgroup.subtree_control").write_text(handed)
+    except OSError:
+        return None
+    return GROUPS

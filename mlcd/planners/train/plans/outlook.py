@@ -1,0 +1,145 @@
+"""What can be said of training by a plan before anything is paid: which GPUs could do it, how, how fast, for how much.
+
+Times and costs are of the training alone, by the law of a step and what other models teach (`belief.py`): nothing here
+was measured. Loading, checkpoints and evaluation come on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.errors import UserError
+from mlcd.core.guarantee import limits_allow
+from mlcd.core.job import Goal, Hints, Job, Objective
+from mlcd.planners.modeling.outlook import LEAST_USD, Chance, Outlook, outlook, usual_probe_limit
+from mlcd.planners.modeling.outlook import SHARE as OF_EXPECTED
+from mlcd.planners.train.nouns import planned_training
+from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans
+from mlcd.planners.train.plans.facts import facts_of, gpu_of
+from mlcd.planners.train.plans.memory import CALLED_FITTING
+
+SHARE = 0.9
+"""Of the cases, that an interval is to hold."""
+LIKELY, DOUBTFUL = 0.8, 0.2
+"""Chances that a plan keeps the limits, above which that is likely, or at least not unlikely."""
+
+
+@dataclass(frozen=True)
+class GpuOutlook:
+    """The best plan of a GPU type: the low end, the middle and the high end of its time and cost; chance to fit."""
+
+    gpu: str
+    configuration: Configuration
+    seconds: tuple[float, float, float]
+    usd: tuple[float, float, float]
+    chance: float
+
+
+@dataclass(frozen=True)
+class PlanOutlook:
+    """What is believed of a job's space before its first probe."""
+
+    job: Job
+    space: Space
+
+    @cached_property
+    def belief(self) -> PlanBelief:
+        """Of every configuration."""
+        asked = planned_training(self.job)
+        if asked is None:
+            raise UserError(f"{self.job.name} has no `plan:`, so nothing is known of its plans")
+        return believe_plans([facts_of(each, asked) for each in self.space.configurations], Tried.nothing())
+
+    @cached_property
+    def finish_s(self) -> tuple[Floats, Floats, Floats]:
+        """Seconds of the whole job on each configuration: low, middle, high."""
+        asked = planned_training(self.job)
+        steps = self.job.work_samples / (asked.global_batch if asked is not None else 1)
+        low, middle, high = self.belief.interval(SHARE)
+        return steps * low, steps * middle, steps * high
+
+    @cached_property
+    def fitting_s(self) -> Floats:
+        """The middle, infinite where the plan is not likely to fit the memory."""
+        return np.where(self.belief.chance >= CALLED_FITTING, self.finish_s[1], np.inf)
+
+    @property
+    def probe_limit_usd(self) -> float:
+        """What one probe may cost where nobody says, as for other jobs, by the cheapest finish that is believed."""
+        if self.job.goal.budget_usd is not None:
+            return usual_probe_limit(self.job, self.space)
+        pick = best_of(replace(self.job.goal, objective=Objective.CHEAPEST), self.space, self.fitting_s)
+        expected_usd = float(self.space.usd(self.fitting_s)[pick]) if pick is not None else 0.0
+        return max(OF_EXPECTED * expected_usd, LEAST_USD, float(self.space.probe_usd.min()))
+
+    @cached_property
+    def by_gpu(self) -> tuple[GpuOutlook, ...]:
+        """Of each GPU type its best plan for the job's goal, within the limits if possible; the best type first."""
+        names = np.array([gpu_of(offer).name for offer in self.space.offers])[self.space.offer_index]
+        found = {}
+        for name in dict.fromkeys(names):
+            pick = best_of(self.job.goal, self.space, np.where(names == name, self.fitting_s, np.inf))
+            if pick is not None:
+                found[pick] = self._at(str(name), pick)
+        return tuple(found[pick] for pick in self._in_order(found))
+
+    @property
+    def too_small(self) -> tuple[str, ...]:
+        """The GPU types that no plan is likely to fit."""
+        names = dict.fromkeys(gpu_of(offer).name for offer in self.space.offers)
+        return tuple(name for name in names if name not in {each.gpu for each in self.by_gpu})
+
+    @property
+    def of_space(self) -> Outlook:
+        """The same as of every job: the space, the best of it, and whether the limits look possible."""
+        bare = outlook(replace(self.job, hints=Hints()), self.space)
+        pick = best_of(self.job.goal, self.space, self.fitting_s)
+        if pick is None:
+            because = "no plan is likely to fit the memory of any of these GPUs"
+            return replace(bare, chance=Chance.UNLIKELY, because=because)
+        modelled = float(self.fitting_s[pick]), float(self.space.usd(self.fitting_s)[pick])
+        chance, because = self._chance()
+        best = self.space.configurations[pick]
+        return replace(bare, chance=chance, because=because, best=best, modelled=modelled)
+
+    def _at(self, name: str, pick: int) -> GpuOutlook:
+        low, middle, high = (float(each[pick]) for each in self.finish_s)
+        configuration = self.space.configurations[pick]
+        usd = configuration.usd(low), configuration.usd(middle), configuration.usd(high)
+        return GpuOutlook(name, configuration, (low, middle, high), usd, float(self.belief.chance[pick]))
+
+    def _in_order(self, picks: Iterable[int]) -> list[int]:
+        left, ordered = list(picks), []
+        while left:
+            only = np.full(len(self.space), np.inf)
+            only[left] = self.fitting_s[left]
+            pick = best_of(self.job.goal, self.space, only)
+            assert pick is not None, "each of them is likely to fit"
+            ordered.append(pick)
+            left.remove(pick)
+        return ordered
+
+    def _chance(self) -> tuple[Chance, str]:
+        goal, asked = self.job.goal, planned_training(self.job)
+        if not goal.limited or asked is None:
+            return Chance.NO_LIMIT, "there is no limit to keep"
+        finish_s = np.exp(self.belief.log_step_s) * (self.job.work_samples / asked.global_batch)
+        keeps = self.belief.fits & limits_allow(goal, self.space.usd(finish_s), finish_s)
+        share = float(keeps.mean(axis=0).max())
+        chance = Chance.LIKELY if share >= LIKELY else Chance.DOUBTFUL if share >= DOUBTFUL else Chance.UNLIKELY
+        return chance, f"the plan that keeps the limits most surely does so with a chance of {share:.0%}"
+
+
+def best_of(goal: Goal, space: Space, finish_s: Floats) -> int | None:
+    """The best configuration within the limits, or the best of all where none is within them."""
+    if not np.isfinite(finish_s).any():
+        return None
+    usd = space.usd(finish_s)
+    value = finish_s if goal.objective is Objective.FASTEST else space.expected_usd(finish_s, finish_s, goal.deadline_s)
+    inside = limits_allow(goal, usd, finish_s)
+    return int(np.argmin(np.where(inside, value, np.inf) if inside.any() else value))

@@ -1,0 +1,79 @@
+"""Effects that runs share and that a model has of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlcd.planners.train.nouns import Adapter, TrainingPlan
+from mlcd.planners.train.plans.effects import Rows, kernel_words, shared_columns
+from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.law import TERMS, terms_of
+from tests.planners.train.plans.training_runs import run, runs
+
+TEXTBOOK = np.array(list(TERMS.values()))
+
+
+def rows_of(facts: list[Facts], models: list[str] | None = None) -> Rows:
+    return Rows(facts, models or [""] * len(facts), terms_of(facts).shares(TEXTBOOK))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "words"),
+    [
+        ("", ("eager",)),
+        ("foak-fast-kernels", ("foak",)),
+        ("accelerated-peft-bnb-foak-liger", ("bnb", "foak", "liger")),
+        ("compile+async_tp", ("compile", "async", "tp")),
+        ("moe-scattermoe-granite-ep4-padding-free", ("moe", "scattermoe", "padding")),
+    ],
+)
+def test_kernels_are_known_by_their_words(kernels: str, words: tuple[str, ...]) -> None:
+    assert kernel_words(run(TrainingPlan(kernels=kernels))) == words
+
+
+@given(st.lists(runs(), min_size=2, max_size=6))
+@settings(max_examples=20)
+def test_own_effects_have_a_covariance_that_can_be(facts: list[Facts]) -> None:
+    rows, every = rows_of(facts), np.arange(len(facts))
+    for name, part in rows.own_parts(every, every).items():
+        np.testing.assert_allclose(part, part.T, atol=1e-12, err_msg=name)
+        assert np.linalg.eigvalsh(part).min() > -1e-9, name
+
+
+def test_models_have_nothing_of_their_own_in_common() -> None:
+    facts = [run(TrainingPlan(micro_batch=each)) for each in (1, 2)]
+    parts = rows_of(facts, ["one", "other"]).own_parts(np.array([0]), np.array([1]))
+    assert all(part == 0 for part in parts.values())
+
+
+def test_samples_of_own_effects_have_the_covariance_that_is_said() -> None:
+    facts = [run(TrainingPlan(micro_batch=each, tensor=t)) for each in (1, 4) for t in (1, 8)]
+    facts += [run(TrainingPlan(adapter=Adapter.LORA, kernels="foak")), run(TrainingPlan(pipeline=4), gpus=8)]
+    rows, every = rows_of(facts), np.arange(len(facts))
+    variances = {name: 0.01 * (i + 1) for i, name in enumerate(rows.own_parts(every[:1], every[:1]))}
+    drawn = np.concatenate([rows.own_drawn(variances, 400, np.random.default_rng(seed)) for seed in range(60)])
+    expected = rows.own_covariance(variances, every, every)
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    assert np.abs((drawn.T @ drawn / len(drawn) - expected) / scale).max() < 0.04
+
+
+def test_each_kind_of_gpu_kernels_precision_adapter_and_code_has_effects() -> None:
+    facts = [run(TrainingPlan()), run(TrainingPlan(adapter=Adapter.LORA, kernels="triton"))]
+    columns, kinds = shared_columns(rows_of(facts))
+    assert {"gpu H100", "kernels eager", "kernels triton", "adapter lora memory", "form gated", "form fused"} <= set(
+        columns
+    )
+    assert columns["kernels triton"].tolist() == [0.0, 1.0]
+    assert kinds["adapter lora memory"] == "adapter memory"
+
+
+def test_another_gpu_is_only_another_name_to_the_effects() -> None:
+    facts = run(TrainingPlan())
+    other = replace(facts, gpu=replace(facts.gpu, name="NEW"))
+    one, two = (shared_columns(rows_of([each]))[0] for each in (facts, other))
+    assert {name.replace("NEW", "H100") for name in two} == set(one)

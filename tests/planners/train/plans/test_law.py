@@ -1,0 +1,157 @@
+"""The law of a training step: what the textbook says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlcd.catalog.gpus import gpu_named
+from mlcd.planners.modeling.architecture import Architecture
+from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
+from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.law import LESS_USED, PARTS, TERMS, USUAL_TFLOPS, embeddings, terms_of
+
+LLAMA_8B = Architecture(8.03, 8.03, 32, 4096, 32, 8, 128, 128256, 131072, 14336, 32, full_layers=32)
+GPT2 = Architecture(0.124, 0.124, 12, 768, 12, 12, 64, 50257, 1024, 3072, 12, full_layers=12)
+EXPERTS = Architecture(
+    46.7, 12.9, 32, 4096, 32, 8, 128, 32000, experts=8, experts_per_token=2, expert_hidden=14336, full_layers=32
+)
+BASE = Facts(LLAMA_8B, 2048, 256, gpu_named("A100-80GB"), 8, 8, TrainingPlan(), 8.03e9)
+TEXTBOOK = np.array(list(TERMS.values()))
+
+
+def step_s(facts: Facts) -> float:
+    return float(np.exp(terms_of([facts]).log_step(TEXTBOOK)[0]))
+
+
+def terms(facts: Facts) -> dict[str, float]:
+    return dict(zip(TERMS, terms_of([facts]).values[0], strict=True))
+
+
+def planned(facts: Facts = BASE, **knobs: object) -> Facts:
+    return replace(facts, plan=replace(facts.plan, **knobs))  # type: ignore[arg-type]
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Facts:
+    sizes = draw(st.sampled_from([LLAMA_8B, GPT2, EXPERTS]))
+    adapter = draw(st.sampled_from(Adapter))
+    plan = TrainingPlan(
+        tensor=draw(st.sampled_from([1, 2, 4, 8, 16])),
+        pipeline=draw(st.sampled_from([1, 2, 4])),
+        micro_batch=draw(st.sampled_from([1, 2, 8])),
+        sharding=draw(st.sampled_from(Sharding)),
+        checkpointing=draw(st.sampled_from(Checkpointing)),
+        adapter=adapter,
+        precision=draw(st.sampled_from(Precision)),
+        context=draw(st.sampled_from([1, 2])),
+        attention=draw(st.sampled_from(["flash", "megatron_softmax"])),
+        kernels=draw(st.sampled_from(["", "compile", "megatron", "foak-fast-kernels"])),
+    )
+    gpu = gpu_named(draw(st.sampled_from(["A100", "H100", "H200", "L4", "B200"])))
+    gpus = plan.tensor * plan.pipeline * plan.context * draw(st.sampled_from([1, 2, 8]))
+    trainable = 1e9 * sizes.params_b if adapter is Adapter.FULL else 1e7
+    return Facts(sizes, draw(st.sampled_from([512, 4096])), 64, gpu, gpus, 8, plan, trainable)
+
+
+@given(runs())
+@settings(max_examples=60)
+def test_no_term_is_negative_and_each_share_is_the_slope_of_the_step(facts: Facts) -> None:
+    found = terms_of([facts])
+    assert (found.values >= 0).all()
+    assert np.isfinite(found.log_step(TEXTBOOK)).all()
+    shares = found.shares(TEXTBOOK)[0]
+    for i in range(len(TERMS)):
+        more, less = TEXTBOOK.copy(), TEXTBOOK.copy()
+        more[i], less[i] = more[i] * 1.001, less[i] / 1.001
+        slope = (found.log_step(more) - found.log_step(less))[0] / (2 * np.log(1.001))
+        assert shares[i] == pytest.approx(slope, abs=1e-5)
+
+
+@given(runs())
+@settings(max_examples=60)
+def test_more_work_takes_longer(facts: Facts) -> None:
+    assert step_s(replace(facts, global_batch=2 * facts.global_batch)) >= step_s(facts)
+    again = [step_s(planned(facts, checkpointing=each)) for each in Checkpointing]
+    assert again == sorted(again)
+    assert step_s(replace(facts, sequence=2 * facts.sequence)) > step_s(facts)
+
+
+def test_full_training_multiplies_six_times_its_parameters_for_each_token() -> None:
+    facts = planned(replace(BASE, gpus=1), micro_batch=4)
+    operations = terms(facts)["matmul"] * 1e12 * 312 * (USUAL_TFLOPS / 312) ** LESS_USED["matmul"]
+    multiplied = 8.03e9 - LLAMA_8B.vocab * LLAMA_8B.hidden  # the first layer looks up
+    assert operations == pytest.approx(6 * multiplied * 4 * 2048, rel=0.01)
+
+
+def test_an_adapter_spares_the_gradients_of_weights_and_the_optimizer() -> None:
+    full, adapter = terms(BASE), terms(replace(planned(adapter=Adapter.LORA), trainable=1e7))
+    assert adapter["matmul"] == pytest.approx(full["matmul"] * 2 / 3, rel=0.01)
+    assert adapter["optimizer"] < 0.01 * full["optimizer"]
+    assert adapter["gradients"] < 0.01 * full["gradients"]
+
+
+def pipeline_slots(stages: int, micro_batches: int) -> int:
+    """Slots of one micro-batch on one stage until all are through all stages, played out: one at a time each."""
+    done = [[-1] * micro_batches for _ in range(stages)]
+    for stage in range(stages):
+        free = 0
+        for batch in range(micro_batches):
+            before = done[stage - 1][batch] if stage else 0
+            free = max(free, before) + 1
+            done[stage][batch] = free
+    return done[-1][-1]
+
+
+@pytest.mark.parametrize(("stages", "micro_batches"), [(1, 4), (2, 1), (4, 8), (8, 3)])
+def test_a_pipeline_waits_as_long_as_one_that_is_played_out(stages: int, micro_batches: int) -> None:
+    only = np.zeros(len(TERMS))
+    only[list(TERMS).index("matmul")] = only[list(TERMS).index("bubble")] = 1.0
+    facts = planned(replace(BASE, gpus=stages, global_batch=micro_batches), pipeline=stages)
+    one = terms(facts)["matmul"]
+    assert np.exp(terms_of([facts]).log_step(only)[0]) == pytest.approx(one * pipeline_slots(stages, micro_batches))
+
+
+def test_tensor_parallelism_exchanges_over_nvlink_and_beyond_a_machine_over_the_network() -> None:
+    alone, inside, beyond = (terms(planned(replace(BASE, gpus=16), tensor=width)) for width in (1, 8, 16))
+    assert alone["tensor"] == alone["tensor_calls"] == 0
+    assert inside["tensor"] > 0 == inside["tensor_network"]
+    assert beyond["tensor_network"] > 0
+
+
+def test_zero3_gathers_weights_for_each_micro_batch_and_then_has_no_gradients_to_exchange() -> None:
+    none, sharded = terms(BASE), terms(planned(sharding=Sharding.ZERO3))
+    assert none["gathers"] == 0 == sharded["gradients"]
+    assert none["gradients"] > 0
+    moved = 3 * 2 * (8.03e9 - embeddings(LLAMA_8B)) * 7 / 8  # bytes: twice the weights, once the gradients
+    assert sharded["gathers"] == pytest.approx(moved / 300e9, rel=0.01)
+
+
+def test_gradients_between_machines_use_all_adapters_of_a_machine() -> None:
+    far = terms(replace(BASE, gpus=16))["gradients_network"]
+    assert far == pytest.approx(2 * 2 * 8.03e9 * (1 / 2) / (8 * 6.2e9), rel=0.01)
+
+
+def test_experts_one_by_one_keep_the_host_busy_and_grouped_ones_do_not() -> None:
+    facts = replace(BASE, architecture=EXPERTS)
+    assert terms(facts)["expert_kernels"] > 0 == terms(planned(facts, kernels="moe-scattermoe"))["expert_kernels"]
+    assert terms(BASE)["expert_layers"] == 0
+
+
+def test_a_small_micro_batch_waits_for_the_host() -> None:
+    small = replace(BASE, architecture=GPT2, sequence=128, gpus=1)
+    shares = dict(zip(TERMS, terms_of([small]).shares(TEXTBOOK)[0], strict=True))
+    assert sum(shares[name] for name in PARTS["host"]) > 0.8
+
+
+def test_the_parts_are_all_terms_once() -> None:
+    assert sorted(name for part in PARTS.values() for name in part) == sorted(TERMS)
+
+
+def test_embeddings_are_told_from_the_layers_by_the_count_of_parameters() -> None:
+    assert embeddings(GPT2) == pytest.approx(50257 * 768, rel=0.05)  # the last layer is the first one
+    assert embeddings(LLAMA_8B) == pytest.approx(2 * 128256 * 4096, rel=0.01)
