@@ -1,12 +1,12 @@
 """How much memory a job needs on one device: what is believed before it ran, what running out of it rules out.
 
-    need(D) = state + batch share(D)                  D fits where need(D) <= m
+need(D) = state + batch share(D)                  D fits where need(D) <= m
 
-          D      a configuration: n nodes with g devices each, m GB of memory on a device
-          state  GB that every device holds, however many there are: weights, gradients, optimizer
-          batch  GB for the activations of one global batch; where state is sharded over the devices, it is in here
-          share  part of the global batch on one device: ceil(B / (n g)) / B, or 1 / (n g) where B is not known
-          K      draws of (state, batch)
+      D      a configuration: n nodes with g devices each, m GB of memory on a device
+      state  GB that every device holds, however many there are: weights, gradients, optimizer
+      batch  GB for the activations of one global batch; where state is sharded over the devices, it is in here
+      share  part of the global batch on one device: ceil(B / (n g)) / B, or 1 / (n g) where B is not known
+      K      draws of (state, batch)
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FROZEN_BYTES_PER_PARAMETER = 2
 STATE_SPREAD = 0.5
 """Of the log of state: 8 to 20 bytes a parameter are usual, by precision and optimizer."""
 BATCH_SPREAD = 1.2
-"""Of the log of batch: by precision, kernels and checkpointing a network needs a tenth of another's, or ten times it."""
+"""Of the log of batch: by precision, kernels and checkpointing, one needs a tenth of another's or ten times it."""
 CHANCE_DRAWS = 400
 """For the chance to fit."""
 

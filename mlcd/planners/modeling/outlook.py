@@ -93,7 +93,7 @@ def _finish_s(job: Job, space: Space, efficiency: float) -> Floats:
 def _best(goal: Goal, job: Job, space: Space, chance: Floats) -> int | None:
     """The best that keeps the limits, or the best of all where nothing does; None if nothing has the memory.
 
-    First comes what is likely to have it and would have that of a network of convolutions, which keeps most for each FLOP.
+    First comes what is likely to have it and has what a network of convolutions needs, which keeps most for each FLOP.
     """
     seconds = _finish_s(job, space, TYPICAL_EFFICIENCY)
     usd = space.usd(seconds)

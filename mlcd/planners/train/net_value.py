@@ -40,6 +40,7 @@ from mlcd.core.measurement import SUREST, Measurement, Outcome
 from mlcd.core.strategy import Finish, Look, Probe, Round, Step
 from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.modeling.outlook import Outlook, outlook
+from mlcd.planners.train.nouns import planned_training
 from mlcd.planners.train.prospect import MOST_LAUNCHES, Counts
 from mlcd.planners.train.repeats import Repeats
 from mlcd.planners.train.speed_belief import promising, ruled_out_by
@@ -89,7 +90,8 @@ class NetValue:
             return self._next_step(job, space, history)
 
     def _next_step(self, job: Job, space: Space, history: History) -> Step:
-        plan = outlook(job, space) if history.measurements else None  # once it is seen whether the job runs at all
+        is_seen = bool(history.measurements)  # once it is seen whether the job runs at all
+        plan = outlook(job, space) if is_seen and planned_training(job) is None else None
         space = promising(job, space, history, self.seed, plan.best if plan is not None else None)
         choice = _Choice.of(job, space, history, self.seed, self.look)
         if plan is not None and not choice.safe:
