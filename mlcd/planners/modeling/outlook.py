@@ -11,13 +11,16 @@ from enum import StrEnum
 
 import numpy as np
 
-from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.guarantee import limits_allow
 from mlcd.core.job import Goal, Job, Objective
-from mlcd.planners.modeling.physics import Model, rates_that_fit
+from mlcd.planners.modeling.memory_need import chance_to_fit
+from mlcd.planners.modeling.physics import Model, fits, on_tensor_cores, rates
 
 TYPICAL_EFFICIENCY = 0.35
 """Share of the published rate that training keeps on most hardware."""
+LIKELY_TO_FIT, CONCEIVABLE = 0.5, 0.15
+"""Chances to have the memory: of what counts as likely, and below which a configuration is not thought of."""
 SHARE = 0.15
 """Of the budget, or of the cheapest expected finish. docs/reference/guarantee.md has what this was chosen by."""
 LEAST_USD = 20.0
@@ -54,8 +57,8 @@ class Outlook:
     modelled: tuple[float, float] | None = None
 
 
-def outlook(job: Job, space: Space) -> Outlook:
-    """What a search for this job would face in this space."""
+def outlook(job: Job, space: Space, chance_to_run: Floats | None = None) -> Outlook:
+    """What a search for this job would face in this space. `chance_to_run`: what is known of it by now."""
     smallest = [Configuration(choice.offer, min(choice.nodes)) for choice in space.choices]
     by_price = tuple(sorted(smallest, key=lambda configuration: configuration.offer.usd_per_hour))
     worst = [space.worst_probe(configuration) for configuration in by_price]
@@ -64,50 +67,64 @@ def outlook(job: Job, space: Space) -> Outlook:
     if job.hints.flops_per_sample is None and job.hints.parameters is None:
         because = "the job gives neither `parameters` nor `flops_per_sample`, so only a probe can tell"
         return replace(bare, because=because)
-    typical_s = _finish_s(job, space, TYPICAL_EFFICIENCY)
-    pick = _best(job.goal, space, typical_s)
+    has_memory = chance_to_fit(space, job.hints) if chance_to_run is None else chance_to_run
+    pick = _best(job.goal, job, space, has_memory)
     if pick is None:
         because = "by its hints the job fits the memory of nothing in the space"
         return replace(bare, chance=Chance.UNLIKELY, because=because)
-    chance, because = _chance(job, space, typical_s)
+    chance, because = _chance(job, space, has_memory)
+    typical_s = _finish_s(job, space, TYPICAL_EFFICIENCY)
     modelled = float(typical_s[pick]), float(space.usd(typical_s)[pick])
     return replace(bare, chance=chance, because=because, best=space.configurations[pick], modelled=modelled)
 
 
 def cheapest_expected_usd(job: Job, space: Space) -> float | None:
     """What finishing is modelled to cost at the least, within the limits if possible; None if nothing fits."""
-    typical_s = _finish_s(job, space, TYPICAL_EFFICIENCY)
-    pick = _best(replace(job.goal, objective=Objective.CHEAPEST), space, typical_s)
-    return float(space.usd(typical_s)[pick]) if pick is not None else None
+    pick = _best(replace(job.goal, objective=Objective.CHEAPEST), job, space, chance_to_fit(space, job.hints))
+    return float(space.usd(_finish_s(job, space, TYPICAL_EFFICIENCY))[pick]) if pick is not None else None
 
 
 def _finish_s(job: Job, space: Space, efficiency: float) -> Floats:
-    """Modelled seconds to finish on each configuration; infinite where the job does not fit."""
-    rates = rates_that_fit(Model.of(job.hints), job.communication, space, efficiency)
-    with np.errstate(divide="ignore"):
-        finish: Floats = job.work_samples / rates
+    """Modelled seconds to finish on each configuration, if it has the memory."""
+    finish: Floats = job.work_samples / rates(Model.of(job.hints), job.communication, space, efficiency)
     return finish
 
 
-def _best(goal: Goal, space: Space, finish_s: Floats) -> int | None:
-    """The best configuration within the limits, or the best of all where none is within them."""
-    if not np.isfinite(finish_s).any():
-        return None
-    usd = space.usd(finish_s)
-    value = finish_s if goal.objective is Objective.FASTEST else space.expected_usd(finish_s, finish_s, goal.deadline_s)
-    inside = limits_allow(goal, usd, finish_s)
-    return int(np.argmin(np.where(inside, value, np.inf) if inside.any() else value))
+def _best(goal: Goal, job: Job, space: Space, chance: Floats) -> int | None:
+    """The best that keeps the limits, or the best of all where nothing does; None if nothing has the memory.
+
+    First comes what is likely to have it and has what a network of convolutions needs, which keeps most for each FLOP.
+    """
+    seconds = _finish_s(job, space, TYPICAL_EFFICIENCY)
+    usd = space.usd(seconds)
+    fast = goal.objective is Objective.FASTEST
+    value = seconds if fast else space.expected_usd(seconds, seconds, goal.deadline_s)
+    inside, likely = limits_allow(goal, usd, seconds), chance >= LIKELY_TO_FIT
+    sure, conceivable = likely & fits(Model.of(job.hints), space), chance >= CONCEIVABLE
+    for open_ in (inside & sure, sure, inside & likely, likely, inside & conceivable, conceivable):
+        if open_.any():
+            return int(np.argmin(np.where(open_, value, np.inf)))
+    return None
 
 
-def _chance(job: Job, space: Space, typical_s: Floats) -> tuple[Chance, str]:
+def _chance(job: Job, space: Space, chance: Floats) -> tuple[Chance, str]:
+    has_memory, may_have = chance >= LIKELY_TO_FIT, chance >= CONCEIVABLE
     if not job.goal.limited:
-        return Chance.NO_LIMIT, "there is no limit to keep"
-    if limits_allow(job.goal, space.usd(typical_s), typical_s).any():
+        unsure = "" if has_memory.any() else ", but by its hints the job may need more memory than anything here has"
+        return Chance.NO_LIMIT, f"there is no limit to keep{unsure}"
+
+    def kept(machines: Space, efficiency: float) -> Mask:
+        seconds = _finish_s(job, machines, efficiency)
+        return limits_allow(job.goal, space.usd(seconds), seconds)
+
+    typical, most = kept(space, TYPICAL_EFFICIENCY), kept(on_tensor_cores(space), 1.0)
+    if (typical & has_memory).any():
         return Chance.LIKELY, f"at {TYPICAL_EFFICIENCY:.0%} of the published rate some configuration keeps the limits"
-    full_s = _finish_s(job, space, 1.0)
-    if limits_allow(job.goal, space.usd(full_s), full_s).any():
-        return Chance.DOUBTFUL, "only at more than the usual share of the published rate are the limits kept"
-    return Chance.UNLIKELY, "not even at the full published fp32 rate does anything keep the limits"
+    if (most & has_memory).any():
+        return Chance.DOUBTFUL, "only at more than the usual share of the published fp32 rate are the limits kept"
+    if (most & may_have).any():
+        return Chance.DOUBTFUL, "by its hints the job may need more memory than anything has that keeps the limits"
+    return Chance.UNLIKELY, "not even at the full published rate does anything keep the limits"
 
 
 def usual_probe_limit(job: Job, space: Space) -> float:

@@ -7,7 +7,8 @@
         + eps (n-1)/w + delta log2(n g) + d                  parameter server, stragglers, constant
 
 Symbols   m, n    instance type, nodes                g       devices in a node
-          p       published rate of a device          w       network of a node; both over their geometric mean
+          p       published rate of a device, in fp32 or of its tensor cores: a draw says which
+          w       network of a node; p and w over their geometric means
           k       a draw of all law parameters        K       their number
           wall    job slows by a factor below M1 GB in all; what runs out of memory is said by `physics.py`
           residual  a Gaussian process: a level for accelerators, types alike by specification and family, a common
@@ -30,7 +31,8 @@ from scipy import linalg
 
 from mlcd.core.configuration import Floats, Mask, Space
 from mlcd.core.job import Hints
-from mlcd.planners.modeling.physics import NO_HINTS, MemoryNeed, Rows, cannot_fit, draw_memory_need
+from mlcd.planners.modeling.memory_need import NO_HINTS, MemoryNeed, Rows, cannot_fit, draw_memory_need
+from mlcd.planners.modeling.physics import on_tensor_cores
 
 DRAWS = 2_000
 SURFACES = 256
@@ -50,6 +52,8 @@ CURVE_LENGTH = 1.0
 """Of the curves over the natural log of nodes."""
 RIGHT_ABOUT_MEMORY = (0.99, 0.95, 0.8)
 """How sure an outcome is to follow the right draw of the memory need: learnt, too. Jobs fail for other reasons."""
+TENSOR = 0.5
+"""How likely tensor cores do the computing: by fp32 alone an L40S would be faster than an H100."""
 SURE_OUT_OF_MEMORY = 0.99
 """How sure a job that said 'out of memory' needs more memory than there was."""
 
@@ -73,13 +77,16 @@ class Laws:
     """How sure an outcome is to follow the memory need: (K,)."""
     scale: NDArray[np.intp]
     memory: MemoryNeed
-    facts: tuple[Floats, Floats, Floats, Floats, Floats]
+    tensor: Mask
+    """Whether tensor cores do the computing."""
+    facts: tuple[Floats, Floats, Floats, Floats, Floats, Floats]
 
     def log_speed(self, draws: Rows, at: Rows) -> Floats:
         """log s(m, n) up to its level: a row for each draw, a column for each configuration."""
-        n, g, p, w, memory = (fact[at] for fact in self.facts)
+        n, g, log_p, log_p_tensor, w, memory = (fact[at] for fact in self.facts)
+        rate = np.where(self.tensor[draws], log_p_tensor, log_p)
         tau = (
-            (1 / (n * g) + self.beta[draws]) * np.exp(-self.alpha[draws] * np.log(p))
+            (1 / (n * g) + self.beta[draws]) * np.exp(-self.alpha[draws] * rate)
             + self.gamma[draws] * ((n - 1) / (n * w) + (g - 1) / (g * w) / self.kappa[draws])
             + self.eps[draws] * ((n - 1) / w)
             + self.delta[draws] * np.log2(n * g)
@@ -100,7 +107,7 @@ def draw_laws(space: Space, seed: int, hints: Hints = NO_HINTS, draws: int = DRA
         return np.where(rng.random((draws, 1)) < none, 0.0, 10 ** rng.uniform(low, high, (draws, 1)))
 
     facts = _specifications(space)
-    total = np.log(facts[0] * facts[4])
+    total = np.log(facts[0] * facts[-1])
     low, high = total.min() - np.log(2), total.max()
     memory = draw_memory_need(space, hints, rng, draws)
     above, alone = rng.uniform(0.0, 1.5, (draws, 1)), rng.uniform(low, high, (draws, 1))
@@ -118,6 +125,7 @@ def draw_laws(space: Space, seed: int, hints: Hints = NO_HINTS, draws: int = DRA
         scale=rng.integers(0, len(SCALES), draws),
         right=rng.choice(RIGHT_ABOUT_MEMORY, draws),
         memory=memory,
+        tensor=rng.random((draws, 1)) < TENSOR,
         facts=facts,
     )
 
@@ -263,8 +271,10 @@ def _residuals(space: Space) -> _Residuals:
     facts = np.log(published)
     apart = ((facts[:, None, :] - facts[None, :, :]) ** 2).sum(axis=2)
     alike = np.exp(-0.5 * apart) * (flag[:, None] == flag[None, :])
-    # What a type shares with its siblings: the accelerator, or the first part of its name.
-    family = np.array([offer.accelerator or offer.instance_type.partition(".")[0] for offer in offers])
+    # What a type shares with its siblings: the chip, which has the same rate with whatever memory, or its name's start.
+    family = np.array(
+        [str(o.tflops_per_accelerator) if o.accelerators else o.instance_type.partition(".")[0] for o in offers]
+    )
     same_family = family[:, None] == family[None, :]
     types = TYPE_SPREAD**2 * (0.4 * alike + 0.3 * same_family + 0.3 * np.eye(len(offers)))
     types = types + ACCELERATOR_SPREAD**2 * flag[:, None] * flag[None, :]
@@ -278,10 +288,12 @@ def _root(covariance: Floats, negligible: float = 1e-9) -> Floats:
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]), dtype=np.float64)
 
 
-def _specifications(space: Space) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Nodes, devices, relative device rate, relative network, and memory of a node, for each configuration."""
+def _specifications(space: Space) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
+    """Nodes, devices, log of the device rate without and with tensor cores, network, and memory of a node."""
     offers = space.offers
-    rate = np.array([offer.tflops / offer.workers for offer in offers])
+    rates, tensor = (
+        np.log([offer.tflops / offer.workers for offer in each.offers]) for each in (space, on_tensor_cores(space))
+    )
     network = np.array([max(offer.network_gbps, 0.01) for offer in offers])
     memory = np.array([o.accelerators * o.accelerator_memory_gb or max(o.memory_gb, 0.1) for o in offers])
     devices = np.array([float(offer.workers) for offer in offers])
@@ -289,7 +301,8 @@ def _specifications(space: Space) -> tuple[Floats, Floats, Floats, Floats, Float
     return (
         space.nodes,
         devices[index],
-        (rate / np.exp(np.log(rate).mean()))[index],
+        (rates - rates.mean())[index],
+        (tensor - tensor.mean())[index],
         (network / np.exp(np.log(network).mean()))[index],
         memory[index],
     )

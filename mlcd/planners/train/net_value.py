@@ -20,6 +20,7 @@ allowed only where S(A + l(D)) is not empty. Probe the largest; stop when none i
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -35,13 +36,14 @@ from mlcd.core.forecasts import forecast
 from mlcd.core.guarantee import allowed, share_of_limits
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.core.measurement import SUREST, Measurement
+from mlcd.core.measurement import SUREST, Measurement, Outcome
 from mlcd.core.strategy import Finish, Look, Probe, Round, Step
 from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.modeling.outlook import Outlook, outlook
+from mlcd.planners.train.nouns import planned_training
 from mlcd.planners.train.prospect import MOST_LAUNCHES, Counts
 from mlcd.planners.train.repeats import Repeats
-from mlcd.planners.train.speed_belief import promising
+from mlcd.planners.train.speed_belief import promising, ruled_out_by
 
 FREE_SHARE = 0.03
 """Of a limit: while nothing is certified and less than this is gone, looking is worth it whatever Net says."""
@@ -88,10 +90,13 @@ class NetValue:
             return self._next_step(job, space, history)
 
     def _next_step(self, job: Job, space: Space, history: History) -> Step:
-        plan = outlook(job, space) if history.measurements else None  # once it is seen whether the job runs at all
-        planned = plan.best if plan is not None else None
-        space = promising(job, space, history, self.seed, planned)
+        is_seen = bool(history.measurements)  # once it is seen whether the job runs at all
+        plan = outlook(job, space) if is_seen and planned_training(job) is None else None
+        space = promising(job, space, history, self.seed, plan.best if plan is not None else None)
         choice = _Choice.of(job, space, history, self.seed, self.look)
+        if plan is not None and not choice.safe:
+            plan = outlook(job, space, np.isfinite(choice.finish_s).mean(axis=0))
+        planned = plan.best if plan is not None else None
         permitted, worth_asking = allowed(job, space, history), choice.worth_asking()
         open_ = permitted & worth_asking
         first = choice.affordable(open_, planned)
@@ -179,6 +184,9 @@ class _Choice(Repeats):
                 pick = int(np.argmax(net))
             if not net[pick] > least:
                 break
+            if self.may_decide(pick, picks):
+                open_ = open_ & (np.arange(len(open_)) != pick)
+                continue
             picks.append(pick)
             nets.append(float(net[pick]))
             gone_usd, gone_s = float(usd[pick]), float(seconds[pick])
@@ -187,6 +195,21 @@ class _Choice(Repeats):
             clusters[pick] += 1
             open_ = open_ & (clusters <= most_clusters)
         return picks, [float(added) for added in np.diff(nets, prepend=0.0)]
+
+    def may_decide(self, pick: int, others: Sequence[int]) -> bool:
+        """Whether, if one of these probes runs out of memory, another is sure to: not to be asked at the same time."""
+        if not others or not self.memory_binds:
+            return False
+        return any(pick != one and self.would_rule_out(one)[pick] for one in others)
+
+    @property
+    def memory_binds(self) -> bool:
+        """Whether the job has run out of memory anywhere."""
+        return any(m.outcome is Outcome.OUT_OF_MEMORY for m in (*self.history.measurements, *self.history.known))
+
+    def would_rule_out(self, place: int) -> Mask:
+        """What else is sure to run out of memory if this does."""
+        return ruled_out_by(self.job, self.space, self.history, place)
 
     def _launches_left(self) -> Counts:
         """How often each configuration may still be measured."""

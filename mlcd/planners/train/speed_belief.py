@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from math import hypot
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.guarantee import share_of_limits
 from mlcd.core.history import History
-from mlcd.core.job import Goal, Hints, Job, Objective
+from mlcd.core.job import Goal, Hints, Job
 from mlcd.core.measurement import Outcome
+from mlcd.planners.modeling.memory_need import cannot_fit
 from mlcd.planners.modeling.speed_surface import Belief, Evidence, believe, draw_laws
+from mlcd.planners.train.nouns import planned_training
+from mlcd.planners.train.plans.surfaces import plan_surfaces, plans_ruled_out, promising_plans
+from mlcd.planners.train.screening import only, worth_a_thought
 
 FAILURES = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
 """Outcomes that say something of the configuration, and not of that one launch."""
@@ -24,8 +27,8 @@ LIMIT_SLACK = 0.7
 """Where there is one: the share of it that the best configuration is expected to need."""
 EARLIER_ERROR = 0.1
 """How far a rate may be from what an earlier run measured: code, data and machines change."""
-LARGE = 4_000
-"""Configurations above which only the promising ones are looked at."""
+LARGE, PROMISING = 5_000, 2_000
+"""Configurations above which only so many promising ones are looked at."""
 LIKELY = 8
 """Laws that say what is promising."""
 LEVEL_SAMPLE = 200
@@ -34,8 +37,17 @@ LEVEL_SAMPLE = 200
 
 def belief_of(job: Job, space: Space, history: History, seed: int) -> Belief:
     """Surfaces of speed that agree with what was seen."""
+    if (asked := planned_training(job)) is not None:
+        return plan_surfaces(asked, space, _evidence(space, history), seed)
     level = _level(space, seed, job.hints, job.goal, _whole_work(job, history))
     return believe(space, draw_laws(space, seed, job.hints), level, _evidence(space, history), seed)
+
+
+def ruled_out_by(job: Job, space: Space, history: History, place: int) -> Mask:
+    """What is sure to run out of memory if this configuration does."""
+    if (asked := planned_training(job)) is not None:
+        return plans_ruled_out(asked, space, _evidence(space, history).ran, place)
+    return cannot_fit(space, _evidence(space, history).ran, np.array([place]))
 
 
 def _evidence(space: Space, history: History) -> Evidence:
@@ -95,6 +107,8 @@ def _sample(space: Space) -> NDArray[np.intp]:
 
 def promising(job: Job, space: Space, history: History, seed: int, also: Configuration | None = None) -> Space:
     """Of a large space, what the likeliest laws find good, what was measured, and `also`: the rest is not looked at."""
+    if (asked := planned_training(job)) is not None:
+        return promising_plans(asked, job.goal, space, history, _whole_work(job, history))
     if len(space) <= LARGE:
         return space
     laws = draw_laws(space, seed, job.hints)
@@ -105,26 +119,6 @@ def promising(job: Job, space: Space, history: History, seed: int, also: Configu
     every = np.arange(len(space))
     shift = level[likely] + (off[likely].mean(axis=1) if len(seen.ran) else 0.0)
     finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + shift[:, None]).max(axis=0))
-    kept = _worth_a_thought(job, space, history, finish_s)
-    kept |= {space.index[configuration] for configuration in (*history.tried, *([also] if also else []))}
-    nodes: dict[int, list[int]] = {}
-    for i in sorted(kept):
-        nodes.setdefault(int(space.offer_index[i]), []).append(space.configurations[i].nodes)
-    return replace(space, choices=tuple(replace(space.choices[i], nodes=tuple(n)) for i, n in nodes.items()))
-
-
-def _worth_a_thought(job: Job, space: Space, history: History, finish_s: Floats) -> set[int]:
-    """The best by the objective.
-
-    Under a budget the fastest may all be too dear: half is what needs least of the limits then, and half the best of
-    what keeps them, as far as anything does.
-    """
-    goal, usd = job.goal, space.usd(finish_s) + space.probe_usd
-    value = finish_s + space.probe_s
-    if goal.objective is not Objective.FASTEST:
-        value = space.expected_usd(finish_s, finish_s, goal.deadline_s) + space.probe_usd
-    if goal.budget_usd is None:
-        return set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())
-    need = share_of_limits(goal, history.spent_usd + usd, history.elapsed_s + space.probe_s + finish_s)
-    best, least_needy = np.lexsort((value, np.maximum(need, 1.0))), np.lexsort((value, need))
-    return {*best[: LARGE // 4].tolist(), *least_needy[: LARGE // 4].tolist()}
+    kept = worth_a_thought(job.goal, space, history, finish_s, PROMISING)
+    measured = [m.configuration for m in history.measurements]
+    return only(space, kept | {space.index[each] for each in (*measured, *([also] if also else []))})

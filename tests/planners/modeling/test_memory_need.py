@@ -14,7 +14,7 @@ from mlcd.clouds.simulated import Simulated
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Configuration, Offer, Space
 from mlcd.core.job import Hints, Job
-from mlcd.planners.modeling.physics import NO_HINTS, MemoryNeed, cannot_fit, draw_memory_need
+from mlcd.planners.modeling.memory_need import NO_HINTS, MemoryNeed, cannot_fit, draw_memory_need
 from mlcd.planners.train.space import grid
 from mlcd.testing.clouds import small_recording
 

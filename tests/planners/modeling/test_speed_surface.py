@@ -99,6 +99,7 @@ def test_the_posterior_of_the_residual_is_the_textbook_one():
         np.full(1, 0.9),
         np.array([1]),
         replace(draw_laws(SPACE, 0).memory, state=nothing, batch=nothing),
+        nothing > 0,
         draw_laws(SPACE, 0).facts,
     )
     flat = replace(flat, kappa=nothing + 1, beta=nothing, alpha=nothing)

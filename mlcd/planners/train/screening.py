@@ -1,0 +1,44 @@
+"""Which configurations of a large space are worth a thought, by what finishing on each is expected to take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from mlcd.core.configuration import Choice, Configuration, Floats, Space
+from mlcd.core.guarantee import share_of_limits
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Objective
+
+
+def worth_a_thought(goal: Goal, space: Space, history: History, finish_s: Floats, most: int) -> set[int]:
+    """The best by the objective, at most so many.
+
+    Under a budget the fastest may all be too dear: half is what needs least of the limits then, and half the best of
+    what keeps them, as far as anything does.
+    """
+    value = finish_s + space.probe_s
+    if goal.objective is not Objective.FASTEST:
+        value = space.expected_usd(finish_s, finish_s, goal.deadline_s) + space.probe_usd
+    if goal.budget_usd is None:
+        return set(np.argsort(value, kind="stable")[:most].tolist())
+    usd = space.usd(finish_s) + space.probe_usd
+    need = share_of_limits(goal, history.spent_usd + usd, history.elapsed_s + space.probe_s + finish_s)
+    best, least_needy = np.lexsort((value, np.maximum(need, 1.0))), np.lexsort((value, need))
+    return {*best[: most // 2].tolist(), *least_needy[: most // 2].tolist()}
+
+
+def only(space: Space, places: Iterable[int]) -> Space:
+    """The part of a space that these configurations are, in its order."""
+    kept: dict[int, list[Configuration]] = {}
+    for i in sorted(places):
+        kept.setdefault(int(space.offer_index[i]), []).append(space.configurations[i])
+    return replace(space, choices=tuple(_only(space.choices[at], given) for at, given in kept.items()))
+
+
+def _only(choice: Choice, given: list[Configuration]) -> Choice:
+    nodes = tuple(dict.fromkeys(each.nodes for each in given))
+    is_product = not choice.settings and not choice.given  # then the node counts say it all
+    return replace(choice, nodes=nodes) if is_product else replace(choice, nodes=nodes, given=tuple(given))
