@@ -16,8 +16,8 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.place import cloud
 from mlcd.core.runs.run import with_probe_limit
 from mlcd.core.strategy import Finish, Probe, Round
-from mlcd.planners.modeling.outlook import outlook, usual_probe_limit
 from mlcd.planners.modeling.memory_need import NO_HINTS
+from mlcd.planners.modeling.outlook import outlook, usual_probe_limit
 from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.planner import method
 from mlcd.planners.train.space import grid
