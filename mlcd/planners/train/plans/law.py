@@ -1,9 +1,9 @@
 """A law for one optimizer step of training a transformer: a sum of terms, each a time that a datasheet would tell.
 
     step  = a (1 + bubble (p - 1) / a) micro + once
-    micro = (gpu^4 + host^4)^(1/4) + links          the host starts kernels while the GPU works: the slower one counts
+    micro = (gpu^k + host^k)^(1/k) + links          the host starts kernels while the GPU works: the slower one counts
 
-Symbols   a   micro-batches that a rank takes one after the other      p   stages of its pipeline
+Symbols   a   micro-batches that a rank takes one after the other      p   stages of its pipeline      k   `sharpness`
 
 Every part is sum_j c_j x_j with x_j >= 0 from the facts alone and c_j > 0: how far programs are from the textbook.
 A forward pass is one pass over the layers, a backward pass two (of the inputs and of the weights: the latter is spared
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import xlogy
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.train.plans.facts import Facts
@@ -41,10 +42,11 @@ LINKS = {
 """What GPUs exchange for a micro-batch. `tensor_calls`: microseconds for each exchange."""
 ONCE = {"gradients": 1.0, "gradients_network": 0.8, "optimizer": 1.3, "start": 5.0}
 """What each step takes once. `start`: milliseconds."""
-BUBBLE = {"bubble": 1.0}
+SHAPE = {"bubble": 1.0, "sharpness": 4.0}
+"""Of the law itself; `sharpness`: of the change from waiting for the GPU to waiting for the host."""
 ATTENTION = ("attention", "exponentials")
-TERMS = {**GPU, **HOST, **LINKS, **ONCE, **BUBBLE}
-SURE = {"matmul": 0.15, "attention": 0.3, "bubble": 0.2}
+TERMS = {**GPU, **HOST, **LINKS, **ONCE, **SHAPE}
+SURE = {"matmul": 0.15, "attention": 0.3, "bubble": 0.2, "sharpness": 0.4}
 UNSURE = 0.6
 """How far, in the log, a coefficient may be from what it is taken for."""
 PARTS = {
@@ -54,15 +56,14 @@ PARTS = {
     "host": (*HOST, "start"),
     "links": (*LINKS, "gradients", "gradients_network"),
     "bubble": ("bubble",),
+    "overlap": ("sharpness",),
 }
 """Terms that err together."""
-SHARPNESS = 4.0
-"""Of the change from waiting for the GPU to waiting for the host."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of many runs, a row each, in the order of `TERMS`."""
+    """The terms of many runs, a row each, in the order of `TERMS`; those of `SHAPE` are 0."""
 
     values: Floats
     accumulation: Floats
@@ -70,33 +71,47 @@ class Terms:
 
     def log_step(self, coefficients: Floats) -> Floats:
         """By the law."""
-        return np.asarray(np.log(self._sum(coefficients)[0]))
+        return np.asarray(np.log(self._times(coefficients).step))
 
     def shares(self, coefficients: Floats) -> Floats:
         """By how much of itself the log of the step moves with the log of each coefficient."""
-        step, micro, gpu, host = self._sum(coefficients)
-        times = self.values * coefficients
-        both = (gpu**SHARPNESS + host**SHARPNESS) ** (1 / SHARPNESS)
-        of_gpu, of_host = (gpu / both) ** (SHARPNESS - 1), (host / both) ** (SHARPNESS - 1)
-        weight = np.ones_like(times)
-        weight[:, _AT["GPU"]] = of_gpu[:, None]
-        weight[:, _AT["HOST"]] = of_host[:, None]
-        repeated = self.accumulation * self._bubble(coefficients)
+        at, (bubble, sharpness) = self._times(coefficients), coefficients[-len(SHAPE) :]
+        repeated = self.accumulation * at.waiting
+        weight = np.ones_like(self.values)
+        weight[:, _AT["GPU"]] = (at.of_gpu * at.both / at.gpu)[:, None]
+        weight[:, _AT["HOST"]] = ((1 - at.of_gpu) * at.both / at.host)[:, None]
         weight[:, : _AT["ONCE"].start] *= repeated[:, None]
-        shares = times * weight
-        shares[:, -1] = micro * coefficients[-1] * (self.stages - 1)
-        return np.asarray(shares / step[:, None])
+        shares = self.values * coefficients * weight
+        shares[:, -2] = at.micro * bubble * (self.stages - 1)
+        doubt = -(xlogy(at.of_gpu, at.of_gpu) + xlogy(1 - at.of_gpu, 1 - at.of_gpu))
+        shares[:, -1] = -repeated * at.both * doubt / sharpness
+        return np.asarray(shares / at.step[:, None])
 
-    def _bubble(self, coefficients: Floats) -> Floats:
-        """By how much longer a step is for the GPUs that wait at its begin and end."""
-        return np.asarray(1 + coefficients[-1] * (self.stages - 1) / self.accumulation)
-
-    def _sum(self, coefficients: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def _times(self, coefficients: Floats) -> _Times:
+        bubble, sharpness = coefficients[-len(SHAPE) :]
         times = self.values * coefficients
-        gpu, host, links, once = (times[:, _AT[part]].sum(axis=1) for part in ("GPU", "HOST", "LINKS", "ONCE"))
-        micro = (gpu**SHARPNESS + host**SHARPNESS) ** (1 / SHARPNESS) + links
-        step: Floats = self.accumulation * self._bubble(coefficients) * micro + once
-        return step, micro, gpu, host
+        gpu, host, links, once = (times[:, _AT[part]].sum(axis=1) for part in _AT)
+        both = (gpu**sharpness + host**sharpness) ** (1 / sharpness)
+        waiting = 1 + bubble * (self.stages - 1) / self.accumulation
+        micro = both + links
+        step = self.accumulation * waiting * micro + once
+        return _Times(step, micro, both, gpu, host, waiting, (gpu / both) ** sharpness)
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Seconds of a step and of a micro-batch: without and with its links, and of these by the GPU and by the host.
+
+    `waiting`: by how much a pipeline that fills and empties makes it longer. `of_gpu`: how much of it waits for the GPU.
+    """
+
+    step: Floats
+    micro: Floats
+    both: Floats
+    gpu: Floats
+    host: Floats
+    waiting: Floats
+    of_gpu: Floats
 
 
 def _slices() -> dict[str, slice]:
@@ -117,7 +132,7 @@ def terms_of(runs: Sequence[Facts]) -> Terms:
               for row in rows]  # fmt: skip
     table = np.array(values, dtype=float).reshape(len(rows), -1)
     return Terms(
-        np.column_stack([table, np.zeros(len(rows))]),
+        np.column_stack([table, np.zeros((len(rows), len(SHAPE)))]),
         np.array([facts.accumulation for facts in runs], dtype=float),
         np.array([float(facts.plan.pipeline) for facts in runs]),
     )

@@ -22,7 +22,8 @@ from mlcd.planners.train.plans.law import SURE, TERMS, UNSURE, terms_of
 from mlcd.planners.train.plans.prior import TimePrior
 
 USUAL = {
-    "compute": 0.04, "attention": 0.15, "memory": 0.15, "host": 0.2, "links": 0.25, "bubble": 0.15, "slopes": 0.03,
+    "compute": 0.04, "attention": 0.15, "memory": 0.15, "host": 0.2, "links": 0.25, "bubble": 0.15, "overlap": 0.4,
+    "slopes": 0.03,
     "slope": 0.025, "each": 0.1, "bend": 0.05, "kink": 0.03, NOISE: 0.03, "gpu compute": 0.08, "gpu memory": 0.1,
     "own kernels": 0.025, "own gpu": 0.025, "own precision": 0.025, "own adapter": 0.025,
     "own links of each": 0.5, "own bubble of each": 0.8,

@@ -110,8 +110,7 @@ def pipeline_slots(stages: int, micro_batches: int) -> int:
 
 @pytest.mark.parametrize(("stages", "micro_batches"), [(1, 4), (2, 1), (4, 8), (8, 3)])
 def test_a_pipeline_waits_as_long_as_one_that_is_played_out(stages: int, micro_batches: int) -> None:
-    only = np.zeros(len(TERMS))
-    only[list(TERMS).index("matmul")] = only[list(TERMS).index("bubble")] = 1.0
+    only = np.array([float(name in ("matmul", "bubble", "sharpness")) for name in TERMS])
     facts = planned(replace(BASE, gpus=stages, global_batch=micro_batches), pipeline=stages)
     one = terms(facts)["matmul"]
     assert np.exp(terms_of([facts]).log_step(only)[0]) == pytest.approx(one * pipeline_slots(stages, micro_batches))
