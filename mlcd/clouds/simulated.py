@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mlcd.clouds.simulated_plans import SimulatedPlans
 from mlcd.clouds.virtual import gamma_factors, launch_rng, play, spot_lasts_s
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
@@ -85,6 +84,8 @@ class Simulated:
     def true_samples_per_s(self, job: Job, configuration: Configuration) -> float:
         """The rate without noise: what a benchmark's oracle knows and a search never sees."""
         if (asked := planned_training(job)) is not None:
+            from mlcd.clouds.simulated_plans import SimulatedPlans
+
             return SimulatedPlans(self.seed).samples_per_s(configuration, asked)
         model, nodes, offer = _model(job, configuration), np.array([float(configuration.nodes)]), configuration.offer
         return float(samples_per_s(model, job.communication, offer, nodes, self.efficiency(offer))[0])
@@ -92,6 +93,8 @@ class Simulated:
     def fits(self, job: Job, configuration: Configuration) -> bool:
         """Whether the job fits the memory of one device."""
         if (asked := planned_training(job)) is not None:
+            from mlcd.clouds.simulated_plans import SimulatedPlans
+
             return SimulatedPlans(self.seed).fits(configuration, asked)
         needed = needed_gb(_model(job, configuration), configuration.offer, np.array([float(configuration.nodes)]))
         return float(needed[0]) <= device_gb(configuration.offer)

@@ -16,7 +16,6 @@ from mlcd.core.measurement import Outcome
 from mlcd.planners.modeling.memory_need import cannot_fit
 from mlcd.planners.modeling.speed_surface import Belief, Evidence, believe, draw_laws
 from mlcd.planners.train.nouns import planned_training
-from mlcd.planners.train.plans.surfaces import plan_surfaces, plans_ruled_out, promising_plans
 from mlcd.planners.train.screening import only, worth_a_thought
 
 FAILURES = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
@@ -38,6 +37,8 @@ LEVEL_SAMPLE = 200
 def belief_of(job: Job, space: Space, history: History, seed: int) -> Belief:
     """Surfaces of speed that agree with what was seen."""
     if (asked := planned_training(job)) is not None:
+        from mlcd.planners.train.plans.surfaces import plan_surfaces  # a job without plans imports nothing of them
+
         return plan_surfaces(asked, space, _evidence(space, history), seed)
     level = _level(space, seed, job.hints, job.goal, _whole_work(job, history))
     return believe(space, draw_laws(space, seed, job.hints), level, _evidence(space, history), seed)
@@ -46,6 +47,8 @@ def belief_of(job: Job, space: Space, history: History, seed: int) -> Belief:
 def ruled_out_by(job: Job, space: Space, history: History, place: int) -> Mask:
     """What is sure to run out of memory if this configuration does."""
     if (asked := planned_training(job)) is not None:
+        from mlcd.planners.train.plans.surfaces import plans_ruled_out
+
         return plans_ruled_out(asked, space, _evidence(space, history).ran, place)
     return cannot_fit(space, _evidence(space, history).ran, np.array([place]))
 
@@ -108,6 +111,8 @@ def _sample(space: Space) -> NDArray[np.intp]:
 def promising(job: Job, space: Space, history: History, seed: int, also: Configuration | None = None) -> Space:
     """Of a large space, what the likeliest laws find good, what was measured, and `also`: the rest is not looked at."""
     if (asked := planned_training(job)) is not None:
+        from mlcd.planners.train.plans.surfaces import promising_plans
+
         return promising_plans(asked, job.goal, space, history, _whole_work(job, history))
     if len(space) <= LARGE:
         return space
