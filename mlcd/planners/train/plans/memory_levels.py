@@ -106,5 +106,5 @@ def busy_share(levels: Floats, sizes: Sizes) -> Floats:
     """Of that memory, the share that is not state: the part that is known less well."""
     factors = _factors(levels)
     state = np.where(sizes.masters, factors[0] * factors[MASTERS], factors[0])
-    stays = sum(sizes.parts[:, :, AT[name]] for name in ("weights", "gradients", "optimizer")).max(axis=0)
+    stays = sizes.parts[:, :, [AT[name] for name in ("weights", "gradients", "optimizer")]].sum(axis=2).max(axis=0)
     return np.asarray(np.clip(1 - state * stays / tensors_gb(levels, sizes), 0.0, 1.0))
