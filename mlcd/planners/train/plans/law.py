@@ -102,7 +102,7 @@ class Terms:
 class _Times:
     """Seconds of a step and of a micro-batch: without and with its links, and of these by the GPU and by the host.
 
-    `waiting`: by how much a pipeline that fills and empties makes it longer. `of_gpu`: how much of it waits for the GPU.
+    `waiting`: by how much a pipeline that fills and empties makes it longer. `of_gpu`: what of it waits for the GPU.
     """
 
     step: Floats
