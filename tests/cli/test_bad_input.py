@@ -127,7 +127,7 @@ def test_a_mistake_in_an_option_is_one_line(
         (["offers", "--sort", "beauty"], "unknown sort order 'beauty': known: gpus, memory, price"),
         (["offers", "--cloud", "azzure"], "unknown cloud 'azzure': did you mean 'azure'?"),
         (["offers", "--gpu", "A1000"], "no catalog here has A1000; they have A100, "),
-        (["catalog", "refresh", "mars"], "Invalid value for 'CLOUD': 'mars' is not 'aws'"),
+        (["catalog", "refresh", "mars"], "Invalid value for 'SOURCE': 'mars' is not one of 'aws', 'skypilot'"),
         (["bench", "train"], "Missing argument 'RECORDINGS...'"),
         (["bench", "train", "nope"], "nope/recording.yaml: no such file"),
         (["bench", "train", "x", "--method", "hetrbo"], "unknown method 'hetrbo': did you mean 'heterbo'?"),
