@@ -137,19 +137,26 @@ def made_up(coefficients: Floats, hidden: int, level: float, rng: np.random.Gene
 
 
 def test_other_models_teach_what_the_textbook_does_not() -> None:
-    rng = np.random.default_rng(0)
-    truth = np.array(list(TERMS.values())) * np.exp(0.4 * rng.standard_normal(len(TERMS)))
+    """In six made worlds together: in one of them the textbook may happen to be right."""
+    off, textbook_off, held = np.mean([off_in_a_made_world(seed) for seed in range(6)], axis=0)
+    assert off < 0.06
+    assert off < 0.3 * textbook_off
+    assert held > 0.8
+
+
+def off_in_a_made_world(seed: int) -> tuple[float, float, float]:
+    """Of a model that was not seen: how far our logs are off, and the textbook's, and how often 90 % intervals hold."""
+    rng, textbook = np.random.default_rng(seed), np.array(list(TERMS.values()))
+    truth = textbook * np.exp(0.4 * rng.standard_normal(len(TERMS)))
     seen = [
         each
         for hidden in (1024, 2048, 4096, 6144)
         for each in made_up(truth, hidden, 0.05 * rng.standard_normal(), rng)
     ]
-    learned = learn_time(seen)
     new = made_up(truth, 3072, 0.0, rng)
     facts, logs = [each.facts for each in new], np.log([each.step_s or np.nan for each in new])
-    belief = believe_times(facts, Tried.nothing(), 0, 256, learned)
+    belief = believe_times(facts, Tried.nothing(), 0, 256, learn_time(seen))
     low, middle, high = np.quantile(belief, (0.05, 0.5, 0.95), axis=0)
-    assert np.abs(middle - logs).mean() < 0.06
-    textbook = terms_of(facts).log_step(np.array(list(TERMS.values())))
-    assert np.abs(middle - logs).mean() < 0.3 * np.abs(textbook - logs).mean()
-    assert np.mean((low <= logs) & (logs <= high)) > 0.8
+    by_textbook = terms_of(facts).log_step(textbook)
+    inside = np.mean((low <= logs) & (logs <= high))
+    return float(np.abs(middle - logs).mean()), float(np.abs(by_textbook - logs).mean()), float(inside)
