@@ -4,6 +4,8 @@ NAME]
 held-out    all sets, windows within the last third of each trace (`--part tuned`: within the first two thirds)
 shifted     made windows of the first two thirds, a seed each: zones left out at random, the others shifted against each
             other by whole days; changeovers of 12 and 30 minutes
+own-model   markets drawn from what the policy itself believes: independent zones, whose spells of up and down end at
+            the rates learned from the first two thirds; 120 h of history. What is lost here no better belief saves
 published   SkyNomad's H100 setting: 6 zones, any of 16, 51.83 h, changeover 12 min, checkpoint of 50 GB
 late        the public 'cant be late' benchmarks, by a scorer of our own: score = 100 (D - cost) / (D - S), where D
             and S are the job's hours at the on-demand and the spot price and cost is the mean over all runs. Single
@@ -21,8 +23,12 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlcd.clouds.market_traces import read_series
+from mlcd.core.configuration import Floats
+from mlcd.planners.train.market import from_history
+from mlcd.planners.train.market.rates import AGES_H, WIDTHS_H, learn
 from mlcd_bench.spot import POLICIES, Market, Setting, contest, read_markets
 from mlcd_bench.spot.contest import terms_of
 from mlcd_bench.spot.optimum import optima
@@ -92,6 +98,48 @@ def made_of(market: Market, hours: float, seed: int) -> Market:
         spot_usd_h=np.stack([market.spot_usd_h[rows, zone] for rows, zone in zip(of_zone, kept, strict=True)], axis=1),
         on_demand_usd_h=tuple(market.on_demand_usd_h[zone] for zone in kept),
     )
+
+
+def own_model(markets: list[Market], seeds: range) -> None:
+    for name, need in (("v100x1", "any"), ("h100x16", "all")):
+        market = part_of(next(each for each in markets if (each.set, each.need) == (name, need)), "tuned")
+        setting = Setting(48.0, 168.0, 120.0)
+        runs = [run for seed in seeds for run in contest(drawn(market, 168.0, seed), ("cost-to-go",), setting)]
+        for minutes in (None, *setting.changeovers_min):
+            shown = list(cells([run for run in runs if minutes in (None, run.changeover_min)]))
+            words = " ".join(f"{cell.mean:.3f}" for cell in shown)
+            print(f"{name} {need}, changeover {minutes or 'all'} min, {shown[0].runs} runs each: {words}")
+
+
+def drawn(market: Market, hours: float, seed: int) -> Market:
+    """Zones as the policy believes them to be."""
+    rates = learn(from_history(market.zones, market.up.tolist(), market.tick_h), market.zones)
+    ticks, rng = round(hours / market.tick_h) + 1, np.random.default_rng(seed)
+    zones = range(len(market.zones))
+    up = np.stack([drawn_zone(rates.loss_per_h[z], rates.back_per_h[z], ticks, market.tick_h, rng) for z in zones], 1)
+    return replace(market, first_tick=0, up=up, spot_usd_h=np.tile(market.spot_usd_h.mean(axis=0), (ticks, 1)))
+
+
+def drawn_zone(
+    loss_per_h: Floats, back_per_h: Floats, ticks: int, tick_h: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Spells in turn, watched from the middle of one on."""
+    before = round(200 / tick_h)
+    looks, is_up = list[bool](), bool(rng.random() < 0.5)
+    while len(looks) < before + ticks:
+        looks += [is_up] * max(1, round(drawn_length_h(loss_per_h if is_up else back_per_h, rng) / tick_h))
+        is_up = not is_up
+    return np.array(looks[before : before + ticks])
+
+
+def drawn_length_h(per_h: Floats, rng: np.random.Generator) -> float:
+    """Of a spell that ends at these rates, by class of age: the integral of the rate is an exponential draw."""
+    left = rng.exponential()
+    for begins_h, width_h, rate in zip(AGES_H, WIDTHS_H, per_h, strict=True):
+        if left <= rate * width_h:
+            return float(begins_h + left / rate)
+        left -= rate * width_h
+    raise AssertionError("the last class has no end")
 
 
 def published(markets: list[Market], part: str, stride_h: float, policies: tuple[str, ...]) -> None:
@@ -164,7 +212,7 @@ def main() -> None:
     parser.add_argument("--only", default="held-out,published,late")
     parser.add_argument("--stride-h", type=float, default=12.0)
     parser.add_argument("--policies", default="cost-to-go,pace,uniform-progress", help="of published")
-    parser.add_argument("--seeds", default="0:10", help="of shifted windows, FIRST:LAST")
+    parser.add_argument("--seeds", default="0:10", help="of shifted and own-model, FIRST:LAST")
     asked = parser.parse_args()
     markets, _ = read_markets(asked.folder)
     for name in asked.only.split(","):
@@ -174,6 +222,9 @@ def main() -> None:
         elif name == "shifted":
             print(f"seeds {asked.seeds}")
             shifted(markets, range(*map(int, asked.seeds.split(":"))))
+        elif name == "own-model":
+            print(f"seeds {asked.seeds}")
+            own_model(markets, range(*map(int, asked.seeds.split(":"))))
         elif name == "published":
             published(markets, asked.part, asked.stride_h, tuple(asked.policies.split(",")))
         else:
