@@ -75,7 +75,7 @@ class Terms:
 
     def shares(self, coefficients: Floats) -> Floats:
         """By how much of itself the log of the step moves with the log of each coefficient."""
-        at, (bubble, sharpness) = self._times(coefficients), coefficients[-len(SHAPE) :]
+        at, bubble, sharpness = self._times(coefficients), coefficients[..., -2], coefficients[..., -1]
         repeated = self.accumulation * at.waiting
         weight = np.ones_like(self.values)
         weight[:, _AT["GPU"]] = (at.of_gpu * at.both / at.gpu)[:, None]
@@ -88,7 +88,7 @@ class Terms:
         return np.asarray(shares / at.step[:, None])
 
     def _times(self, coefficients: Floats) -> _Times:
-        bubble, sharpness = coefficients[-len(SHAPE) :]
+        bubble, sharpness = coefficients[..., -2], coefficients[..., -1]
         times = self.values * coefficients
         gpu, host, links, once = (times[:, _AT[part]].sum(axis=1) for part in _AT)
         both = (gpu**sharpness + host**sharpness) ** (1 / sharpness)

@@ -13,10 +13,10 @@ from mlcd_fixtures.training_runs import LLAMA_8B, run
 from mlcd.catalog.gpus import gpu_named
 from mlcd.core.configuration import Floats
 from mlcd.planners.train.nouns import Checkpointing, TrainingPlan
-from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans, believe_times
+from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans, believe_times, expected_of
 from mlcd.planners.train.plans.effects import Rows
 from mlcd.planners.train.plans.facts import Facts, Seen
-from mlcd.planners.train.plans.law import TERMS, terms_of
+from mlcd.planners.train.plans.law import PARTS, TERMS, terms_of
 from mlcd.planners.train.plans.learning import learn_time
 from mlcd.planners.train.plans.prior import TimePrior, read_time_prior, shipped_prior, written_time_prior
 
@@ -85,6 +85,16 @@ def test_a_gpu_that_nobody_was_seen_on_is_less_sure() -> None:
     assert spread[1] > spread[0]
 
 
+def test_an_effect_on_a_part_of_the_law_counts_as_the_law_says() -> None:
+    """Where memory is much slower, a run that waited for the host waits for it less; no straight line says that."""
+    prior = replace(PRIOR, effects=dict.fromkeys(PRIOR.effects, 0.0) | {"gpu H100 memory": 1.5})
+    coefficients = [
+        value * np.exp(1.5 * (name in PARTS["memory"])) for name, value in zip(TERMS, PRIOR.coefficients, strict=True)
+    ]
+    _, middle, _ = expected_of(CANDIDATES, prior)
+    np.testing.assert_allclose(middle, terms_of(CANDIDATES).log_step(np.array(coefficients)))
+
+
 def test_the_same_seed_gives_the_same_belief_and_the_candidates_may_be_a_copy() -> None:
     probes = tried([1], [4.0])
     one, two = (believe_plans(each, probes, seed=3, draws=32) for each in (CANDIDATES, list(CANDIDATES)))
@@ -137,19 +147,25 @@ def made_up(coefficients: Floats, hidden: int, level: float, rng: np.random.Gene
 
 
 def test_other_models_teach_what_the_textbook_does_not() -> None:
-    rng = np.random.default_rng(0)
+    missed, textbook, held = np.mean([taught(seed) for seed in range(4)], axis=0)
+    assert missed < 0.03
+    assert missed < 0.3 * textbook
+    assert held > 0.8
+
+
+def taught(seed: int) -> tuple[float, float, float]:
+    """How far four models of a made-up law leave a fifth unknown, and the textbook alone; what intervals hold."""
+    rng = np.random.default_rng(seed)
     truth = np.array(list(TERMS.values())) * np.exp(0.4 * rng.standard_normal(len(TERMS)))
     seen = [
         each
         for hidden in (1024, 2048, 4096, 6144)
         for each in made_up(truth, hidden, 0.05 * rng.standard_normal(), rng)
     ]
-    learned = learn_time(seen)
     new = made_up(truth, 3072, 0.0, rng)
     facts, logs = [each.facts for each in new], np.log([each.step_s or np.nan for each in new])
-    belief = believe_times(facts, Tried.nothing(), 0, 256, learned)
+    belief = believe_times(facts, Tried.nothing(), 0, 256, learn_time(seen))
     low, middle, high = np.quantile(belief, (0.05, 0.5, 0.95), axis=0)
-    assert np.abs(middle - logs).mean() < 0.06
     textbook = terms_of(facts).log_step(np.array(list(TERMS.values())))
-    assert np.abs(middle - logs).mean() < 0.3 * np.abs(textbook - logs).mean()
-    assert np.mean((low <= logs) & (logs <= high)) > 0.8
+    held = np.mean((low <= logs) & (logs <= high))
+    return float(np.abs(middle - logs).mean()), float(np.abs(textbook - logs).mean()), float(held)
