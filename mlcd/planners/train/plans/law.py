@@ -7,7 +7,8 @@ Symbols   a   micro-batches that a rank takes one after the other      p   stage
 
 Every part is sum_j c_j x_j with x_j >= 0 from the facts alone and c_j > 0: how far programs are from the textbook.
 A forward pass is one pass over the layers, a backward pass two (of the inputs and of the weights: the latter is spared
-where an adapter is trained), and activations that were not kept are computed by one more.
+where an adapter is trained), and activations that were not kept are computed by one more. What it reaches:
+docs/methods/training-plans.md.
 
 Narayanan et al., 'Efficient large-scale language model training on GPU clusters using Megatron-LM', SC 2021;
 Rajbhandari et al., 'ZeRO', SC 2020; Williams et al., 'Roofline', CACM 2009.
