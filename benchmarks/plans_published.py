@@ -38,7 +38,7 @@ KNOBS = {
 
 
 class Published(NamedTuple):
-    """One training run, and the hours that it took."""
+    """One training run, and the hours that it took, where somebody has published that."""
 
     name: str
     model: dict[str, Any]
@@ -46,7 +46,7 @@ class Published(NamedTuple):
     batch: int
     sequence: int
     machine: str
-    hours: float
+    hours: float | None
     precision: str = "bf16"
     adapter: str = "full"
 
@@ -61,6 +61,7 @@ RUNS = (
     Published(
         "Llama 3 8B, 1B tokens", LLAMA_8B, {"tokens": 1e9}, 128, 8192, "p5.48xlarge", by_rate(1e9, 8 * 12_273), "fp8"
     ),
+    Published("Llama 3 8B LoRA, 1B tokens", LLAMA_8B, {"tokens": 1e9}, 32, 4096, "p5.48xlarge", None, "bf16", "lora"),
     Published(
         "Llama 2 7B LoRA, 1B tokens", LLAMA_7B, {"tokens": 1e9}, 32, 4096, "p5.48xlarge", by_rate(1e9, 8 * 24_824),
         "fp8", "lora",
@@ -92,9 +93,10 @@ def main() -> None:
         best = PlanOutlook(job, planner_of(job).place(job).space).by_gpu[0]
         low, hours, high = (seconds / 3_600 for seconds in best.seconds)
         words = str(best.configuration).partition(", ")[2]
+        published, ratio = ("-", "-") if run.hours is None else (f"{run.hours:.1f} h", f"{hours / run.hours:.2f}")
         print(
-            f"| {run.name} | {run.machine} | {run.hours:.1f} h | {hours:.1f} h ({low:.1f} to {high:.1f}) "
-            f"| ${best.usd[1]:,.0f} | {words} | {hours / run.hours:.2f} |"
+            f"| {run.name} | {run.machine} | {published} | {hours:.1f} h ({low:.1f} to {high:.1f}) "
+            f"| ${best.usd[1]:,.0f} | {words} | {ratio} |"
         )
 
 

@@ -2,7 +2,8 @@
 
 share     of the runs whose choice costs at most 5 % more than the best plan; a miss is not among them
 mean      of the choices' costs over those of the best plans, misses left out, which are counted as `missed`
-mape      mean of |forecast / truth - 1| of a step's time, over plans that ran; after three probes of those not probed
+mape      mean of |forecast / truth - 1| of a step's time, over plans that ran; after three probes of those not probed,
+          and `before_of_these`: of the same plans before any probe
 coverage  how many of these times lie in the forecast's interval of 90 %
 """
 
@@ -68,8 +69,8 @@ def forecasts(runs: Sequence[PlanRun], rows: Sequence[PlanRow]) -> list[dict[str
 
 def _forecasts(runs: Sequence[PlanRun], truth: Truth) -> dict[str, Any]:
     early = [(each, truth[run.file, each["row"]]) for run in runs for each in run.predicted]
-    late = [
-        (each[LATE], truth[run.file, each["row"]])
+    left = [
+        (each, truth[run.file, each["row"]])
         for run in runs
         for each in run.predicted
         if each["row"] not in {probe["row"] for probe in run.probes[: FORECASTS[1]]}
@@ -81,9 +82,10 @@ def _forecasts(runs: Sequence[PlanRun], truth: Truth) -> dict[str, Any]:
     failed, ran = fits[Outcome.OUT_OF_MEMORY], fits[Outcome.OK]
     return {
         "before": _errors(early),
-        LATE: _errors(late),
-        "called_fitting": float(np.mean(np.array(failed) >= CALLED_FITTING)) if failed else None,
-        "excluded": float(np.mean(np.array(ran) < CALLED_FITTING)) if ran else None,
+        LATE: _errors([(each[LATE], row) for each, row in left]),
+        "before_of_these": _errors(left),
+        "called_fitting": float(np.mean(failed)) if failed else None,
+        "excluded": 1 - float(np.mean(ran)) if ran else None,
     }
 
 

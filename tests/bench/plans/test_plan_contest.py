@@ -118,7 +118,8 @@ def test_the_summary_of_forecasts_is_what_one_would_count(folder: Path) -> None:
     actual = {row.row: row.step_s for row in problem.rows if row.step_s is not None}
     early = {each["row"]: each for each in run.predicted if each["row"] in actual}
     late = {i: each["after_3"] for i, each in early.items() if i not in {probe["row"] for probe in run.probes}}
-    for of, expected in ((told["before"], early), (told["after_3"], late)):
+    these = {i: early[i] for i in late}
+    for of, expected in ((told["before"], early), (told["after_3"], late), (told["before_of_these"], these)):
         errors = [abs(each["p50_s"] / actual[i] - 1) for i, each in expected.items()]
         held = [each["p05_s"] <= actual[i] <= each["p95_s"] for i, each in expected.items()]
         assert of["mape"] == pytest.approx(np.mean(errors))

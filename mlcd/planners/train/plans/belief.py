@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats, Mask
 from mlcd.planners.modeling.random_effects import DEGREES, trust_in
-from mlcd.planners.train.plans.effects import Rows, shared_columns
+from mlcd.planners.train.plans.effects import Rows, coefficients_of, of_coefficients, shared_columns
 from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.law import terms_of
 from mlcd.planners.train.plans.memory import believe_memory
@@ -118,33 +118,34 @@ def _drawn(candidates: _Same, of: _Same, seed: int, draws: int) -> _Drawn:
     assert isinstance(runs, Sequence)
     assert isinstance(prior, TimePrior)
     rng = np.random.default_rng((seed, 0))
-    terms = terms_of(runs)
-    owners: list[Hashable] = [""] * len(runs)
-    rows = Rows(runs, owners, terms.shares(prior.coefficients))
-    shift, spread = shared_effects(prior, rows)
-    middle = terms.log_step(prior.coefficients) + shift
+    rows, middle, spread = expected_of(runs, prior)
     samples = middle + rng.standard_normal((draws, spread.shape[1])) @ spread.T
     samples += rows.own_drawn(prior.variances, draws, rng)
     noise = np.sqrt(prior.noise) * rng.standard_t(DEGREES, samples.shape)
     return _Drawn(prior, rows, middle, spread, samples, noise)
 
 
-def shared_effects(prior: TimePrior, rows: Rows) -> tuple[Floats, Floats]:
-    """The sum of the shared effects: expected, and a matrix whose square is its covariance between rows.
+def expected_of(runs: Sequence[Facts], prior: TimePrior) -> tuple[Rows, Floats, Floats]:
+    """By the law and the shared effects: the log of a step, and a matrix whose square is its covariance between runs.
 
     An effect that nobody has been seen with, such as of another GPU, has the variance of its kind.
     """
+    terms, coefficients = terms_of(runs), coefficients_of(runs, prior.coefficients, prior.effects)
+    owners: list[Hashable] = [""] * len(runs)
+    rows = Rows(runs, owners, terms.shares(coefficients))
     columns, kinds = shared_columns(rows)
     at = {name: i for i, name in enumerate(prior.effects)}
-    known = np.zeros((len(rows.runs), len(at)))
-    unknown = [np.zeros(len(rows.runs))]
+    known = np.zeros((len(runs), len(at)))
+    middle = terms.log_step(coefficients)
+    unknown = [np.zeros(len(runs))]
     for name, column in columns.items():
-        if name in at:
-            known[:, at[name]] = column
-        else:
+        if name not in at:
             unknown.append(np.sqrt(prior.variances[kinds[name]]) * column)
-    mean = np.array(list(prior.effects.values()))
-    return known @ mean, np.column_stack([known @ prior.spread, *unknown])
+            continue
+        known[:, at[name]] = column
+        if not of_coefficients(kinds[name]):
+            middle = middle + prior.effects[name] * column
+    return rows, middle, np.column_stack([known @ prior.spread, *unknown])
 
 
 def _conditioned(drawn: _Drawn, tried: Tried, seed: int) -> Floats:

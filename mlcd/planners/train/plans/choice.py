@@ -9,6 +9,7 @@ Symbols   c(i)   log of what a sequence costs by plan i, in seconds or dollars, 
 
 The draws are joint: a surface of times and a set of plans that fit are believed together, so that a plan which is good
 wherever the present best is good promises little. Jones et al., 'Efficient Global Optimization', 1998 (expected gain).
+What it finds, beside other methods: docs/methods/training-plans.md.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ PLAIN = "eager"
 SAY_NOTHING = frozenset({"", "fast", "kernels", "accelerated", "peft", "granite", "free"})
 """Words in names of kernels that come with another word."""
 
-
 FUSED = frozenset({"triton", "megatron", "compile"})
 """Words for kernels that do many small operations in one."""
+_TERMS_OF = {part: [list(TERMS).index(name) for name in terms] for part, terms in PARTS.items()}
 
 
 def kernel_words(facts: Facts) -> tuple[str, ...]:
@@ -76,8 +76,7 @@ class Rows:
     @cached_property
     def parts(self) -> dict[str, Floats]:
         """By how much the log of a step moves with each part of the law."""
-        names = list(TERMS)
-        return {part: self.shares[:, [names.index(each) for each in of]].sum(axis=1) for part, of in PARTS.items()}
+        return {part: self.shares[:, terms].sum(axis=1) for part, terms in _TERMS_OF.items()}
 
     @cached_property
     def features(self) -> Floats:
@@ -160,6 +159,24 @@ def shared_columns(rows: Rows) -> tuple[dict[str, Floats], dict[str, str]]:
         for part, share in rows.parts.items():
             columns[f"{name} {part}"], kinds[f"{name} {part}"] = member * share, f"{kind} {part}"
     return columns, kinds
+
+
+def of_coefficients(kind: str) -> bool:
+    """Whether an effect of this kind is on coefficients of the law, and not beside it."""
+    return kind == "terms" or kind.split()[-1] in PARTS
+
+
+def coefficients_of(runs: Sequence[Facts], coefficients: Floats, effects: Mapping[str, float]) -> Floats:
+    """The law's coefficients for each run: those of all runs, by its shared effects on parts of the law.
+
+    So the law is made linear about what is expected of a run: where one GPU's memory counts half as much again, a run
+    on it waits less for the host.
+    """
+    logs = np.tile(np.log(coefficients), (len(runs), 1))
+    for _, name, member in _memberships(runs):
+        for part, terms in _TERMS_OF.items():
+            logs[:, terms] += (effects.get(f"{name} {part}", 0.0) * member)[:, None]
+    return np.asarray(np.exp(logs))
 
 
 def _memberships(runs: Sequence[Facts]) -> list[tuple[str, str, Floats]]:

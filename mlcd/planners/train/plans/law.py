@@ -7,7 +7,8 @@ Symbols   a   micro-batches that a rank takes one after the other      p   stage
 
 Every part is sum_j c_j x_j with x_j >= 0 from the facts alone and c_j > 0: how far programs are from the textbook.
 A forward pass is one pass over the layers, a backward pass two (of the inputs and of the weights: the latter is spared
-where an adapter is trained), and activations that were not kept are computed by one more.
+where an adapter is trained), and activations that were not kept are computed by one more. What it reaches:
+docs/methods/training-plans.md.
 
 Narayanan et al., 'Efficient large-scale language model training on GPU clusters using Megatron-LM', SC 2021;
 Rajbhandari et al., 'ZeRO', SC 2020; Williams et al., 'Roofline', CACM 2009.
@@ -75,7 +76,7 @@ class Terms:
 
     def shares(self, coefficients: Floats) -> Floats:
         """By how much of itself the log of the step moves with the log of each coefficient."""
-        at, (bubble, sharpness) = self._times(coefficients), coefficients[-len(SHAPE) :]
+        at, bubble, sharpness = self._times(coefficients), coefficients[..., -2], coefficients[..., -1]
         repeated = self.accumulation * at.waiting
         weight = np.ones_like(self.values)
         weight[:, _AT["GPU"]] = (at.of_gpu * at.both / at.gpu)[:, None]
@@ -88,7 +89,7 @@ class Terms:
         return np.asarray(shares / at.step[:, None])
 
     def _times(self, coefficients: Floats) -> _Times:
-        bubble, sharpness = coefficients[-len(SHAPE) :]
+        bubble, sharpness = coefficients[..., -2], coefficients[..., -1]
         times = self.values * coefficients
         gpu, host, links, once = (times[:, _AT[part]].sum(axis=1) for part in _AT)
         both = (gpu**sharpness + host**sharpness) ** (1 / sharpness)

@@ -2,21 +2,21 @@
 
 The coefficients of the law are shared effects, too: the law is linear in their logs nearby. By turns
 
-1. the law is made linear about the coefficients;
+1. the law is made linear about the coefficients of each run: those of all, by the shared effects on parts of the law;
 2. variances of all effects: the largest marginal likelihood, each with a wide prior, and Student's tails;
 3. the posterior of the shared effects, each model's own integrated out; the coefficients move by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.modeling.random_effects import NOISE, Block, Effects, Posterior
-from mlcd.planners.train.plans.effects import Rows, shared_columns
+from mlcd.planners.train.plans.effects import Rows, coefficients_of, of_coefficients, shared_columns
 from mlcd.planners.train.plans.facts import Seen
 from mlcd.planners.train.plans.law import SURE, TERMS, UNSURE, terms_of
 from mlcd.planners.train.plans.prior import TimePrior
@@ -69,21 +69,32 @@ def fitted(seen: Sequence[Seen]) -> Fitted:
     sds = np.array([SURE.get(name, UNSURE) for name in TERMS])
     coefficients, trust = first, np.ones(len(seen))
     variances: dict[str, float] = {}
+    means: dict[str, float] = {}
     for steps in TURNS:
-        rows = Rows(runs, models, terms.shares(np.exp(coefficients)))
-        missed = logs - terms.log_step(np.exp(coefficients)) + rows.shares @ (coefficients - first)
+        at = coefficients_of(runs, np.exp(coefficients), means)
+        rows = Rows(runs, models, terms.shares(at))
+        within = means | dict(zip(map("term {}".format, TERMS), (coefficients - first) / sds, strict=True))
+        missed = logs - terms.log_step(at) + _moved(rows, within)
         names, effects = _effects(missed, rows, doubt)
         variances, trust = effects.learn(variances, trust, steps)
         posterior = effects.posterior(variances, trust)
+        means = dict(zip(names, map(float, posterior.mean), strict=True))
         moved = posterior.mean[: len(TERMS)] * sds
         coefficients = first + np.clip(moved, -FURTHEST, FURTHEST)
-    mean = np.concatenate([(first + moved - coefficients) / sds, posterior.mean[len(TERMS) :]])
-    spread = np.linalg.cholesky(posterior.covariance)
-    shared = dict(zip(names, map(float, mean), strict=True))
-    prior = TimePrior(
-        np.exp(coefficients), shared, np.asarray(spread), variances, max(variances[NOISE], LEAST_NOISE**2)
-    )
+    left = dict(zip(names, map(float, (first + moved - coefficients) / sds), strict=False))
+    spread, noise = np.linalg.cholesky(posterior.covariance), max(variances[NOISE], LEAST_NOISE**2)
+    prior = TimePrior(np.exp(coefficients), means | left, np.asarray(spread), variances, noise)
     return Fitted(prior, effects, posterior, trust)
+
+
+def _moved(rows: Rows, effects: Mapping[str, float]) -> Floats:
+    """By how much effects on the law's coefficients move the log of a step, as far as it is linear."""
+    columns, kinds = shared_columns(rows)
+    found = np.zeros(len(rows.runs))
+    for name, column in columns.items():
+        if of_coefficients(kinds[name]):
+            found += effects.get(name, 0.0) * column
+    return found
 
 
 def _effects(missed: Floats, rows: Rows, doubt: Floats) -> tuple[list[str], Effects]:

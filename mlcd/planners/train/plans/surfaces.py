@@ -7,7 +7,6 @@ law: of every instance type some plans are kept, since one level of a GPU may be
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import lru_cache
 
 import numpy as np
@@ -18,11 +17,9 @@ from mlcd.core.job import Goal
 from mlcd.core.measurement import Outcome
 from mlcd.planners.modeling.speed_surface import FEWEST_SURFACES, MOST_VALUES, Belief, Evidence
 from mlcd.planners.train.nouns import Adapter, PlannedTraining
-from mlcd.planners.train.plans.belief import DRAWS, Tried, believe_plans, shared_effects
+from mlcd.planners.train.plans.belief import DRAWS, Tried, believe_plans, expected_of
 from mlcd.planners.train.plans.dominance import too_large
-from mlcd.planners.train.plans.effects import Rows
 from mlcd.planners.train.plans.facts import Facts, facts_of, flops_of_sequence
-from mlcd.planners.train.plans.law import terms_of
 from mlcd.planners.train.plans.memory import believe_memory
 from mlcd.planners.train.plans.memory_levels import Sizes, sizes_of
 from mlcd.planners.train.plans.prior import shipped_prior
@@ -131,11 +128,8 @@ def _on_suitable_machines(same: _Same, asked: PlannedTraining, goal: Goal, work_
 def _expected(same: _Same, asked: PlannedTraining) -> tuple[Floats, Floats]:
     """Seconds of a sequence on each configuration, the middle of what is believed before any probe; chance to fit."""
     runs, prior, none = _facts_in(same, asked), shipped_prior(), np.zeros(0, dtype=np.intp)
-    terms = terms_of(runs)
-    owners: list[Hashable] = [""] * len(runs)
-    shift, _ = shared_effects(prior.time, Rows(runs, owners, terms.shares(prior.time.coefficients)))
-    step_s: Floats = np.exp(terms.log_step(prior.time.coefficients) + shift)
-    return step_s / asked.global_batch, believe_memory(runs, none, none, np.zeros(0), prior.memory).chance
+    _, log_step_s, _ = expected_of(runs, prior.time)
+    return np.exp(log_step_s) / asked.global_batch, believe_memory(runs, none, none, np.zeros(0), prior.memory).chance
 
 
 class _Same:

@@ -13,10 +13,10 @@ from mlcd_fixtures.training_runs import LLAMA_8B, run
 from mlcd.catalog.gpus import gpu_named
 from mlcd.core.configuration import Floats
 from mlcd.planners.train.nouns import Checkpointing, TrainingPlan
-from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans, believe_times
+from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans, believe_times, expected_of
 from mlcd.planners.train.plans.effects import Rows
 from mlcd.planners.train.plans.facts import Facts, Seen
-from mlcd.planners.train.plans.law import TERMS, terms_of
+from mlcd.planners.train.plans.law import PARTS, TERMS, terms_of
 from mlcd.planners.train.plans.learning import learn_time
 from mlcd.planners.train.plans.prior import TimePrior, read_time_prior, shipped_prior, written_time_prior
 
@@ -85,6 +85,16 @@ def test_a_gpu_that_nobody_was_seen_on_is_less_sure() -> None:
     assert spread[1] > spread[0]
 
 
+def test_an_effect_on_a_part_of_the_law_counts_as_the_law_says() -> None:
+    """Where memory is much slower, a run that waited for the host waits for it less; no straight line says that."""
+    prior = replace(PRIOR, effects=dict.fromkeys(PRIOR.effects, 0.0) | {"gpu H100 memory": 1.5})
+    coefficients = [
+        value * np.exp(1.5 * (name in PARTS["memory"])) for name, value in zip(TERMS, PRIOR.coefficients, strict=True)
+    ]
+    _, middle, _ = expected_of(CANDIDATES, prior)
+    np.testing.assert_allclose(middle, terms_of(CANDIDATES).log_step(np.array(coefficients)))
+
+
 def test_the_same_seed_gives_the_same_belief_and_the_candidates_may_be_a_copy() -> None:
     probes = tried([1], [4.0])
     one, two = (believe_plans(each, probes, seed=3, draws=32) for each in (CANDIDATES, list(CANDIDATES)))
@@ -137,17 +147,16 @@ def made_up(coefficients: Floats, hidden: int, level: float, rng: np.random.Gene
 
 
 def test_other_models_teach_what_the_textbook_does_not() -> None:
-    """In six made worlds together: in one of them the textbook may happen to be right."""
-    off, textbook_off, held = np.mean([off_in_a_made_world(seed) for seed in range(6)], axis=0)
-    assert off < 0.06
-    assert off < 0.3 * textbook_off
+    missed, textbook, held = np.mean([taught(seed) for seed in range(4)], axis=0)
+    assert missed < 0.03
+    assert missed < 0.3 * textbook
     assert held > 0.8
 
 
-def off_in_a_made_world(seed: int) -> tuple[float, float, float]:
-    """Of a model that was not seen: how far our logs are off, and the textbook's, and how often 90 % intervals hold."""
-    rng, textbook = np.random.default_rng(seed), np.array(list(TERMS.values()))
-    truth = textbook * np.exp(0.4 * rng.standard_normal(len(TERMS)))
+def taught(seed: int) -> tuple[float, float, float]:
+    """How far four models of a made-up law leave a fifth unknown, and the textbook alone; what intervals hold."""
+    rng = np.random.default_rng(seed)
+    truth = np.array(list(TERMS.values())) * np.exp(0.4 * rng.standard_normal(len(TERMS)))
     seen = [
         each
         for hidden in (1024, 2048, 4096, 6144)
@@ -157,6 +166,6 @@ def off_in_a_made_world(seed: int) -> tuple[float, float, float]:
     facts, logs = [each.facts for each in new], np.log([each.step_s or np.nan for each in new])
     belief = believe_times(facts, Tried.nothing(), 0, 256, learn_time(seen))
     low, middle, high = np.quantile(belief, (0.05, 0.5, 0.95), axis=0)
-    by_textbook = terms_of(facts).log_step(textbook)
-    inside = np.mean((low <= logs) & (logs <= high))
-    return float(np.abs(middle - logs).mean()), float(np.abs(by_textbook - logs).mean()), float(inside)
+    textbook = terms_of(facts).log_step(np.array(list(TERMS.values())))
+    held = np.mean((low <= logs) & (logs <= high))
+    return float(np.abs(middle - logs).mean()), float(np.abs(textbook - logs).mean()), float(held)

@@ -90,7 +90,9 @@ MORE = {
 
 @given(runs(), st.sampled_from(sorted(MORE)))
 def test_a_larger_plan_takes_no_less(facts: Facts, more: str) -> None:
-    if more == "state" and facts.plan.sharding is not Sharding.ZERO3:
+    """Two ranks, or a stage of few layers, may save less by zero3 than they hold of gathered layers."""
+    many = facts.data_parallel >= 4 and facts.plan.pipeline == 1
+    if more == "state" and not (many and facts.plan.sharding is Sharding.ZERO3):
         return
     assert needed_gb(MORE[more](facts)).total >= needed_gb(facts).total * (1 - 1e-12)
 
