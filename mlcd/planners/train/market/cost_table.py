@@ -51,6 +51,10 @@ MOVES = 2.0
 NEVER = 1e6
 """Hours on demand: the cost of what the guard does not allow."""
 FRESH, SETTLED = 0, 1
+SETTLED_AFTER_H = 4.0
+"""A zone that was last seen down so long ago, and is up now, has been so for some time."""
+PATIENCE_H = (1.0, 2.0, 4.0)
+"""For how long on-demand may be kept before zones are asked again."""
 
 
 def may_leave(work_h: Hours, slack_h: Hours, changeover_h: float) -> NDArray[np.bool_]:
@@ -90,6 +94,7 @@ class CostTable:
         self._fee_from_anywhere = self._fees.mean(axis=0)
         ahead = availability(rates, seen, terms.zones, self.from_h, self.ticks + 1, self.tick_h)
         self._lost, self._back, self._up = (each[self.order] for each in (ahead.lost, ahead.back, ahead.up))
+        self._mixing = (1 / rates.life_h + 1 / rates.gap_h)[self.order]
         self._fill()
 
     def _fill(self) -> None:
@@ -127,8 +132,25 @@ class CostTable:
         self.held[t, ..., 1:] = self._prices[:, None, None] * self.tick_h + after[..., :-1]
         self.held[t][..., spare < self._start_ticks - self._work_at_start - 1e-9] = self.never
         self.on_demand[t, 1:] = self._dear * self.tick_h + on_demand[:-1]
+        for later_h in PATIENCE_H:
+            later = round(later_h / self.tick_h)
+            if 0 < later <= self.ticks - t:
+                patient = self._dear * self.tick_h * later + self._asked_after(t + later, later)[:-later]
+                np.minimum(self.on_demand[t, later:], patient, out=self.on_demand[t, later:])
         self.on_demand[t, spare < 0] = self.never
         self.held[t, ..., 0] = self.on_demand[t, 0] = 0.0
+
+    def _asked_after(self, t: int, ticks: int) -> Array:
+        """O of a tick if no zone was asked for so many ticks before, and all were down then."""
+        spare = self.ticks - t - self._work
+        leave = may_leave(self._work * self.tick_h, spare * self.tick_h, self.changeover_h)
+        settled = min(1.0, ticks * self.tick_h / SETTLED_AFTER_H)
+        rest = self.on_demand[t].copy()
+        for z in range(len(self._prices) - 1, -1, -1):
+            launch = (1 - settled) * self.launch[t, FRESH, z] + settled * self.launch[t, SETTLED, z]
+            chance = self._up[z, min(t, self.ticks)] * -np.expm1(-self._mixing[z] * ticks * self.tick_h)
+            rest += chance * leave * np.minimum(launch + self._fee_from_anywhere[z] - rest, 0.0)
+        return rest
 
     def _launch(self, t: int) -> None:
         """L and G of a tick."""

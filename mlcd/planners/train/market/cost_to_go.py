@@ -17,15 +17,13 @@ import numpy as np
 
 from mlcd.core.units import format_usd
 from mlcd.planners.train.market.availability import held_class
-from mlcd.planners.train.market.cost_table import FRESH, SETTLED, Array, CostTable, may_leave, may_wait
+from mlcd.planners.train.market.cost_table import FRESH, SETTLED, SETTLED_AFTER_H, Array, CostTable, may_leave, may_wait
 from mlcd.planners.train.market.guard import is_safe
 from mlcd.planners.train.market.protocol import Action, Held, Kind, State
 from mlcd.planners.train.market.rates import age_h, learn
 from mlcd.planners.train.market.seen import JOIN_H
 
 LEARN_EVERY_H = 2.0
-SETTLED_AFTER_H = 4.0
-"""A zone that was last seen down so long ago, and is up now, has been so for some time."""
 WORTH_MOVING = 0.01
 """Of the cost of staying."""
 
