@@ -37,7 +37,7 @@ model_options = (
     click.option(
         "--global-batch", metavar="INTEGER", type=click.IntRange(1), help="With --model: sequences of a step; 256."
     ),
-    click.option("--adapter", type=click.Choice(tuple(Adapter)), help="With --model: what is trained; full."),
+    click.option("--adapter", type=click.Choice([*map(str, Adapter)]), help="With --model: what is trained; full."),
 )
 
 
