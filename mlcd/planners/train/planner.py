@@ -23,7 +23,7 @@ from mlcd.core.options import new_job
 from mlcd.core.place import Cloud
 from mlcd.core.planner import Planner
 from mlcd.core.plugins import Plugins
-from mlcd.core.strategy import Strategy
+from mlcd.core.strategy import Finish, Strategy
 from mlcd.memory.capacity import rentals_before
 from mlcd.memory.earlier import Kinship, known_from, nearest_models, seen_before
 from mlcd.memory.models import ModelShelf, learned_models
@@ -109,10 +109,23 @@ class Train(Planner):
         """The method that the job names."""
         return method(job.search)
 
+    def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
+        """The best that can be certified; of plans that did not run, what the forecast says."""
+        decision = super().decide(job, space, history, finish)
+        return self._with_forecast(decision, job, space, history)
+
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """The best that can be certified."""
         check_goal(job)
-        return guarantee.decide(job, space, history, "decided again from the stored probes")
+        decision = guarantee.decide(job, space, history, "decided again from the stored probes")
+        return self._with_forecast(decision, job, space, history)
+
+    def _with_forecast(self, decision: Decision, job: Job, space: Space, history: History) -> Decision:
+        if decision.configuration is not None or planned_training(job) is None:
+            return decision
+        from mlcd.planners.train.way_out import with_forecast  # SciPy is slow to import
+
+        return with_forecast(decision, job, space, history)
 
     def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run it to its end, and elsewhere if need be."""
