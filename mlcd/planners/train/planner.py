@@ -140,12 +140,17 @@ class Train(Planner):
         return RunToCompletion(decision.configuration)
 
     def tell(self, account: Account) -> Additions | None:
-        """Where the job was rented, if that was decided as it ran, and what its certificate counts on."""
-        if not account.history.rentals and not account.history.rentals_before:
-            return None
-        from mlcd.planners.train.rentals import rentals_shown
+        """Where the job was rented, if that was decided as it ran, what its certificate counts on; and its plan."""
+        rented = None
+        if account.history.rentals or account.history.rentals_before:
+            from mlcd.planners.train.rentals import rentals_shown
 
-        return rentals_shown(account)
+            rented = rentals_shown(account)
+        if planned_training(account.job) is not None:
+            from mlcd.planners.train.plan_shown import plan_shown
+
+            return plan_shown(account, rented)
+        return rented
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
         """Where to look, how far launches differ at this place, and where its machines could be had."""
