@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,8 @@ def _on_machines(first: Started) -> Shown:
         if plans is not None:
             print_plans(results, plans)
         _print_first_probes(results, first, probes)
-        _print_outlook(results, first.job.goal, expected, spot=any(c.markets for c in first.space.choices))
+        named = replace(expected, modelled=None) if plans is not None else expected  # the first row says it
+        _print_outlook(results, first.job.goal, named, spot=any(c.markets for c in first.space.choices))
 
     return _probes_document(first, probes) | asdict(expected) | {
         "smallest": [str(configuration) for configuration in expected.smallest],
@@ -201,7 +202,8 @@ def _print_outlook(results: Console, goal: Goal, expected: Outlook, *, spot: boo
         seconds, usd = expected.modelled
         took = f"{format_duration(seconds)} and {format_usd(usd)}{' on demand' if spot else ''}"
         results.print(f"Modelled from published rates, not measured: {took} on {expected.best}")
-    results.print(f"Within the limit: [bold]{expected.chance}[/bold]; {expected.because}")
+    chance = f"[bold]{expected.chance}[/bold]; " if goal.limited else ""
+    results.print(f"Within the limit: {chance}{expected.because}")
 
 
 def _print_remote_note(results: Console, remote: Foreseen | None) -> None:

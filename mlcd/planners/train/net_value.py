@@ -105,7 +105,7 @@ class NetValue:
             repeated = Probe(space.configurations[again.place], choice.words_again(again.net), share=again.share)
             return Round((repeated,) * again.times) if again.times > 1 else repeated
         if not open_.any():
-            return Finish("nothing is left to try" if history.measurements else "the limits allow no probe at all")
+            return Finish(_why_nothing(history, permitted))
         picks, nets = choice.best_round(open_, self.parallel, first)
         if not picks:
             if choice.safe:
@@ -119,6 +119,13 @@ class NetValue:
             for pick, net in zip(picks, nets, strict=True)
         ]
         return probes[0] if len(probes) == 1 else Round(tuple(probes))
+
+
+def _why_nothing(history: History, permitted: Mask) -> str:
+    if history.measurements:
+        return "nothing is left to try"
+    lacking = "nothing that the limits allow has the memory for it"
+    return lacking if permitted.any() else "the limits allow no probe at all"
 
 
 @dataclass(frozen=True)
