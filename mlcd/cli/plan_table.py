@@ -6,9 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from mlcd.core.job import Job
-from mlcd.core.units import format_count, format_duration, format_usd
-from mlcd.planners.train.nouns import planned_training
+from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.train.plans.outlook import SHARE, GpuOutlook, PlanOutlook
 from mlcd.planners.train.way_out import LESS_MEMORY
 
@@ -32,15 +30,6 @@ def plans_document(plans: PlanOutlook) -> dict[str, Any]:
         ],
         "too_small": list(plans.too_small),
     }
-
-
-def work_words(job: Job) -> str:
-    """'90M samples'; of a model that reads text, '300M tokens in 73.2k sequences'."""
-    count, asked = format_count(job.work_samples), planned_training(job)
-    if asked is None or not asked.architecture.vocab:
-        return f"{count} samples"
-    sequences = "1 sequence" if job.work_samples == 1 else f"{count} sequences"
-    return f"{format_count(job.work_samples * asked.sequence)} tokens in {sequences}"
 
 
 def print_plans(results: Console, plans: PlanOutlook) -> None:
