@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from mlcd.core.home import open_ledger
+from mlcd.core.measurement import Outcome
+from mlcd.core.planner import planner_of
 
 JOB = """
 name: one-billion
@@ -58,3 +63,13 @@ def test_where_nothing_was_decided_nothing_is_told(mlcd: Any, job: Path):
     refused = mlcd("train", job, "-y", "-o", "json")
     assert refused.code == 3
     assert (refused.document["facts"], refused.document["tables"]) == ([], [])
+
+
+def test_a_launch_that_failed_first_tells_no_speed(mlcd: Any, job: Path):
+    assert mlcd("train", job, "-y").code == 0
+    account = open_ledger().account("one-billion-1")
+    (run,) = account.history.runs
+    failed = replace(run, outcome=Outcome.LAUNCH_FAILED, samples_per_s=None)
+    after = replace(account, history=replace(account.history, runs=(failed, run)))
+    assert planner_of(after.job).tell(after) == planner_of(after.job).tell(account)
+    assert planner_of(after.job).tell(replace(account, history=replace(account.history, runs=(failed,))))

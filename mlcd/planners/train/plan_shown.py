@@ -42,7 +42,7 @@ def _step(configuration: Configuration) -> Fact:
 
 def _speed(account: Account, where: Configuration, asked: PlannedTraining, plan: TrainingPlan) -> list[Fact]:
     """In tokens, and as a share of what the GPUs could multiply, without what is computed again."""
-    measured = [m for m in (*account.history.good, *account.history.runs) if m.configuration == where and m.rate > 0]
+    measured = [m for m in (*account.history.good, *account.history.runs) if m.ok and m.configuration == where]
     if not measured:
         return []
     rate, gpus, unit = measured[-1].rate, where.workers, "tokens" if asked.architecture.vocab else "samples"
