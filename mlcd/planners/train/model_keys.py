@@ -35,7 +35,8 @@ def _config(written: Any, info: ValidationInfo) -> Architecture:
             raise ValueError(f"'{written}': expected the path of a config.json")
         if folder is None:
             raise ValueError(
-                f"'{written}': a service reads no file of yours; write the sizes: layers, hidden, heads ..."
+                f"'{written}': a service reads no file of yours; write the sizes: layers, hidden, heads ..., "
+                "or what is in the file below `config:`"
             )
         return any_architecture(*read_config(folder / Path(written).expanduser()))
     except UserError as error:
