@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -53,3 +54,25 @@ def test_what_ran_says_itself_what_is_missing(train: Any):
     assert answer.code == 3
     assert "needs $" in answer.out
     assert "forecast" not in answer.out
+
+
+def test_without_a_limit_the_first_probe_that_fails_rules_out_most(mlcd: Any, tmp_path: Any):
+    """Nothing fits, whatever the plan: that takes a few probes to know, and not one of each plan."""
+    wide = "tensor: {env: TP, values: 1..8}\n    sharding: {env: ZERO, values: [none, zero2, zero3]}"
+    text = (JOB % (wide, "none", "p5.48xlarge")).replace("sequence: 4096", "sequence: 1048576")
+    (tmp_path / "job.yaml").write_text(text.replace("nodes: 1", "nodes: 1..2"))
+    answer = mlcd("train", tmp_path / "job.yaml", "-y", "-o", "json")
+    assert answer.code == 3
+    failed = [probe for probe in answer.document["probes"] if probe["outcome"] == "out_of_memory"]
+    assert 1 <= len(failed) <= 3
+
+
+def test_without_a_limit_what_fits_is_tried_first(mlcd: Any, tmp_path: Any):
+    """Though the best machines of all, 32 of them, are dearer than a probe may be."""
+    text = JOB % ("precision: bf16", "none", "g6.xlarge, p6-b300.48xlarge, p5en.48xlarge, p5.4xlarge")
+    text = text.replace("nodes: 1", "nodes: 1..32").replace("global_batch: 64", "global_batch: 512")
+    sizes = "layers: 16, hidden: 2048, heads: 32, kv_heads: 8, ffn: 8192, vocab: 128256, tied: true"
+    text = text.replace("layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, vocab: 128256", sizes)
+    (tmp_path / "job.yaml").write_text(text.replace("300M", "20B"))
+    planned = json.loads(mlcd("plan", tmp_path / "job.yaml", "-o", "json").out)
+    assert [probe["configuration"] for probe in planned["first_probes"] if "g6.xlarge" in probe["configuration"]] == []
