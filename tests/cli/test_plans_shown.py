@@ -55,6 +55,7 @@ def test_a_decision_says_how_a_step_is_shared_how_fast_it_is_and_what_the_script
     shown = mlcd("show", "last").out
     assert "A step: 64 sequences" in shown
     assert "MLCD_ACCUMULATION" in shown
+    assert "all arguments above\n\nFinal run: " in shown
     assert "fastest within $1,500.00: 2B tokens in 488k sequences, 1 configuration of 1 type" in shown
 
 
