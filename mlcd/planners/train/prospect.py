@@ -121,7 +121,7 @@ class Prospect:
         if self.safe:
             return min(map(self._made_small, choices(self.job, self.space, self.history).values()))
         certified = self.certifiable(self.space.probe_usd, self.space.probe_s)
-        if not self.job.goal.limited:  # what no probe may try is not to be had
+        if self._has_plans and not self.job.goal.limited:  # what no probe may try is not to be had
             certified &= allowed(self.job, self.space, self.history)
         value = self.value(self.finish_s)
         best = np.where(certified, value, np.inf).min(axis=1)
@@ -133,8 +133,12 @@ class Prospect:
     @cached_property
     def is_hopeless(self) -> bool:
         """Whether a job without a limit is believed to fit nowhere, by any plan."""
-        is_open = not self.job.goal.limited and not self.history.good and planned_training(self.job) is not None
+        is_open = self._has_plans and not self.job.goal.limited and not self.history.good
         return is_open and not np.isfinite(self.finish_s).any()
+
+    @property
+    def _has_plans(self) -> bool:
+        return planned_training(self.job) is not None
 
     def would_rule_out(self, place: int) -> Mask:
         """What else is sure to run out of memory if this does."""
