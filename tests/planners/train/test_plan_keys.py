@@ -200,6 +200,8 @@ MODEL = f"model: {SIZES}"
          "`epochs: 70`, or `tokens: 300M` with `sequence: 4096`"),
         ("global_batch: 256", "global_batch: 256|batch: 64", "5:3: batch 64 and global_batch 256 are the same thing: "
          "leave one out"),
+        (SIZES, "config.json", "4:3: model 'config.json': expected keys below it, such as "
+         "`model: {config: config.json}`"),
         (SIZES, "{config: nowhere.json}", "4:11: /jobs/nowhere.json: no such file; a language model's folder "
          "has a config.json"),
         (SIZES, "{layers: 32, hidden: 4096, heads: 32}", "4:3: model: `vocab` is missing; say `config: config.json`, "

@@ -20,8 +20,9 @@ from mlcd.planners.modeling.outlook import LEAST_USD, Chance, Outlook, outlook, 
 from mlcd.planners.modeling.outlook import SHARE as OF_EXPECTED
 from mlcd.planners.train.nouns import planned_training
 from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans
-from mlcd.planners.train.plans.facts import facts_of, gpu_of
+from mlcd.planners.train.plans.facts import gpu_of
 from mlcd.planners.train.plans.memory import CALLED_FITTING
+from mlcd.planners.train.plans.surfaces import facts_in
 
 SHARE = 0.9
 """Of the cases, that an interval is to hold."""
@@ -53,7 +54,7 @@ class PlanOutlook:
         asked = planned_training(self.job)
         if asked is None:
             raise UserError(f"{self.job.name} has no `plan:`, so nothing is known of its plans")
-        return believe_plans([facts_of(each, asked) for each in self.space.configurations], Tried.nothing())
+        return believe_plans(facts_in(self.space, asked), Tried.nothing())
 
     @cached_property
     def finish_s(self) -> tuple[Floats, Floats, Floats]:

@@ -145,6 +145,11 @@ class _Same:
         return id(self.space)
 
 
+def facts_in(space: Space, asked: PlannedTraining) -> list[Facts]:
+    """Of every configuration. The same object for the same space: what is computed of it is kept."""
+    return _facts_in(_Same(space), asked)
+
+
 @lru_cache(maxsize=8)
 def _facts_in(same: _Same, asked: PlannedTraining) -> list[Facts]:
     return [facts_of(configuration, asked) for configuration in same.space.configurations]
