@@ -52,6 +52,31 @@ def test_more_ranks_share_what_sharding_says_they_share() -> None:
     assert need(Sharding.ZERO3, 64)[0] < 0.3 * need(Sharding.ZERO2, 64)[0]
 
 
+MIXTRAL = architecture_of(
+    {
+        "model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000, "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("expert", [1, 2, 8])
+@pytest.mark.parametrize("adapter", [Adapter.FULL, Adapter.LORA])
+def test_experts_that_ranks_divide_among_them_are_not_shared_by_the_same_ranks_again(
+    expert: int, adapter: Adapter
+) -> None:
+    plan = TrainingPlan(expert=expert, sharding=Sharding.ZERO3, precision=Precision.PURE_BF16, adapter=adapter)
+    need = needed_gb(run(plan, architecture=MIXTRAL, gpus=8))
+    bytes_each = 8 if adapter is Adapter.FULL else 2
+    assert 8 * (need.weights + need.gradients + need.optimizer) > 0.99 * bytes_each * MIXTRAL.params_b
+
+
+def test_a_gpu_keeps_its_part_of_the_experts_where_nothing_is_sharded() -> None:
+    alone, divided = (needed_gb(run(TrainingPlan(expert=each), architecture=MIXTRAL, gpus=8)) for each in (1, 8))
+    assert divided.optimizer < 0.2 * alone.optimizer
+
+
 def test_the_logits_of_a_large_vocabulary_are_on_the_last_stage_alone() -> None:
     first, last = stages_gb(run(TrainingPlan(pipeline=4, micro_batch=8), gpus=4))
     assert first.logits == 0 < last.logits
