@@ -50,7 +50,8 @@ def test_every_kind_begins_with_the_name_of_its_planner() -> None:
     def kinds(of: type[Payload]) -> set[str]:
         return {kind for sub in of.__subclasses__() for kind in ({sub.kind} - {""}) | kinds(sub)}
 
-    assert {kind.partition(".")[0] for kind in kinds(Payload)} <= {"core", "train", "scale", "functions", "serve", "infer"}
+    planners = {"core", "train", "scale", "functions", "serve", "infer"}
+    assert {kind.partition(".")[0] for kind in kinds(Payload)} <= planners
 
 
 def test_use_is_billed_once_more_for_every_attempt_and_time_by_the_second() -> None:
