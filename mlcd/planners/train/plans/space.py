@@ -87,8 +87,9 @@ def _that_suit(
 def _why_none(choices: Iterable[Choice], plans: tuple[TrainingPlan, ...], asked: PlannedTraining) -> str:
     if not plans:
         return f"plan: {next(why for plan in _all_plans(asked) if (why := why_not(plan, asked)) is not None)}"
+    choices = [each for each in choices if any(_has(each.offer, plan) for plan in plans)]
     offers = [choice.offer for choice in choices]
-    if not any(_has(offer, plan) for offer in offers for plan in plans):
+    if not offers:
         return f"plan: no GPU here has {plans[0].precision}; name other types: mlcd offers"
     least = min(plan.tensor for plan in plans)
     if all(offer.workers < least for offer in offers) and not asked.across_nodes:

@@ -185,3 +185,10 @@ def test_gpus_that_share_a_sequence_may_shard_the_weights_among_them() -> None:
     long = TrainingPlan(context=8, sharding=Sharding.ZERO3, global_batch=1, least_ranks=2)
     assert long.suits(1, nodes_of("H100", 8))
     assert not replace(long, context=1, tensor=8).suits(1, nodes_of("H100", 8))
+
+
+def test_only_gpus_that_have_the_precision_count_where_a_batch_cannot_be_shared() -> None:
+    task = asked(knobs=(PlanKnob("micro_batch", (1,)),), global_batch=7)
+    gpus = machines(nodes_of("V100", 1), nodes_of("H100", 8))
+    with pytest.raises(UserError, match="cannot be shared equally by any of 8 to 32 GPUs"):
+        plan_space(gpus, task)
