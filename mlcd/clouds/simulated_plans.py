@@ -86,7 +86,8 @@ class SimulatedPlans:
         link = link_gb_s(facts, facts.gpus)
         gathers = 0.0
         if plan.sharding is Sharding.ZERO3:
-            weights = model.params_b * 1e9 * on_gpu * FROZEN_BYTES.get(plan.adapter, bytes_)
+            whole = 1e9 * (model.params_b - _elsewhere_b(facts))
+            weights = whole * on_gpu * FROZEN_BYTES.get(plan.adapter, bytes_)
             gathered = _all_reduce_s(weights, ranks, link) / 2 * (2 if frozen else 3)
             gathers = max(0.0, gathered - OVERLAP * compute)
         launches = LAUNCHES_S * model.layers / plan.pipeline * (1 + plan.tensor / 16)
