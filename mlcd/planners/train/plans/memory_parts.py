@@ -26,7 +26,7 @@ from functools import cache
 
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
-from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.facts import CPU, Facts
 
 PURE = {Precision.PURE_BF16: 2.0, Precision.PURE_FP16: 2.0, Precision.FP32: 4.0}
 """Bytes of a weight where all is kept as it is multiplied."""
@@ -107,8 +107,8 @@ def stages_gb(facts: Facts) -> tuple[Needed, ...]:
 
 
 def room_gb(facts: Facts) -> float:
-    """Of a GPU, or of a machine without one: 10^9 bytes."""
-    return facts.gpu.memory_gb * GIB
+    """Of a GPU, or of a machine without one, whose own system takes the rest: 10^9 bytes."""
+    return facts.gpu.memory_gb * (1.0 if facts.gpu.name == CPU else GIB)
 
 
 def _stage(facts: Facts, last: bool) -> Needed:

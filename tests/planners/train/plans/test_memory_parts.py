@@ -13,7 +13,7 @@ from mlcd.catalog.gpus import Gpu
 from mlcd.planners.modeling.architecture import Architecture, architecture_of
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
 from mlcd.planners.train.plans.facts import Facts
-from mlcd.planners.train.plans.memory_parts import gated, needed_gb, stages_gb, tied
+from mlcd.planners.train.plans.memory_parts import gated, needed_gb, room_gb, stages_gb, tied
 
 WEIGHTS_GB = LLAMA_8B.params_b
 
@@ -130,3 +130,5 @@ def test_a_cpu_is_a_machine_whose_memory_is_that_of_its_node() -> None:
     cpu = Gpu("cpu", memory_gb=2.0, bandwidth_gb_s=20, tflops_bf16=0.1)
     need = needed_gb(run(TrainingPlan(precision=Precision.FP32), architecture=tiny, gpu=cpu, sequence=128))
     assert 0.5 < need.total < 2.0
+    assert room_gb(run(TrainingPlan(), architecture=tiny, gpu=cpu)) == 2.0  # what local nodes are limited to
+    assert room_gb(run(TrainingPlan())) == pytest.approx(80 * 1.0737, rel=1e-3)
