@@ -148,6 +148,11 @@ class PlannedTraining(Ask):
     lora_rank: int = 16
     across_nodes: bool = False
 
+    def same_work(self, other: Ask) -> bool:
+        """Of one model, with the same sequences and adapters; which plans are allowed does not matter."""
+        mine = self.architecture, self.sequence, self.lora_rank
+        return isinstance(other, PlannedTraining) and mine == (other.architecture, other.sequence, other.lora_rank)
+
 
 def planned_training(job: Job) -> PlannedTraining | None:
     """What the job says of its language model; None if it says nothing."""
