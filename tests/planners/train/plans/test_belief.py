@@ -137,7 +137,7 @@ def made_up(coefficients: Floats, hidden: int, level: float, rng: np.random.Gene
 
 
 def test_other_models_teach_what_the_textbook_does_not() -> None:
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(0)
     truth = np.array(list(TERMS.values())) * np.exp(0.4 * rng.standard_normal(len(TERMS)))
     seen = [
         each
