@@ -33,7 +33,7 @@ from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import AnyRun, Stop
 from mlcd.planners.form.jobs import is_launched
 from mlcd.planners.form.words import parsed
-from mlcd.planners.train.model_keys import with_config_inside
+from mlcd.planners.train.config_inside import with_config_inside
 from mlcd.reports.headway import from_json
 from mlcd.service.remote.ledger import RemoteLedger, watch
 from mlcd.service.remote.requests import Submission, request_action, submit

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema, model_validator
 
 from mlcd.core.errors import UserError
 from mlcd.core.units import format_count, parse_flag
 from mlcd.planners.jobfile.keys import Count, Keys, Size
-from mlcd.planners.modeling.architecture import FILE, Architecture, architecture_of, read_architecture
+from mlcd.planners.modeling.architecture import Architecture, architecture_of, read_architecture
 
 NEEDED = ("layers", "hidden", "heads")
 """Sizes without which nothing can be computed."""
@@ -49,23 +46,6 @@ def _config(written: Any, info: ValidationInfo) -> Architecture:
 
 def _with_vocab(config: dict[str, Any]) -> dict[str, Any]:
     return config if "image_size" not in config else {"vocab_size": 0, **config}
-
-
-def with_config_inside(text: str, folder: Path) -> str:
-    """A job file's text for a service, which reads no file: what is in the config of its model in place of the path.
-
-    On the same line, so that mistakes are told with the lines of the file.
-    """
-    job = yaml.safe_load(text)
-    block = job.get("mlcd") if isinstance(job, dict) else None
-    model = block.get("model") if isinstance(block, dict) else None
-    named = model.get("config") if isinstance(model, dict) else None
-    if not isinstance(named, str):
-        return text
-    path = folder / Path(named).expanduser()
-    config = json.loads((path / FILE if path.is_dir() else path).read_text(encoding="utf-8"))
-    where = re.compile(rf"(\bconfig:\s*)([\"']?){re.escape(named)}\2(?=[\s,}}#]|$)")
-    return where.sub(lambda found: found[1] + json.dumps(config), text, count=1)
 
 
 class ModelKeys(Keys):

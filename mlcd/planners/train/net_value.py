@@ -32,7 +32,6 @@ from scipy.special import ndtri
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from mlcd.core.configuration import Configuration, Floats, Mask, Space
-from mlcd.core.decision import Decision
 from mlcd.core.forecasts import forecast
 from mlcd.core.guarantee import allowed, share_of_limits
 from mlcd.core.history import History
@@ -57,7 +56,6 @@ PLAN_SHARE = 0.08
 """Of V0 and of each limit: what a probe of the configuration that `mlcd plan` names may take."""
 WORTH_ANOTHER = 0.001
 """Of V0: what one more probe in a round must add."""
-NO_MEMORY = "nothing here is likely to have the memory that the job needs"
 NODES = ndtri((np.arange(16) + 0.5) / 16)
 """Equally likely places of a normal variable."""
 
@@ -106,8 +104,6 @@ class NetValue:
         if again is not None:
             repeated = Probe(space.configurations[again.place], choice.words_again(again.net), share=again.share)
             return Round((repeated,) * again.times) if again.times > 1 else repeated
-        if not history.measurements and not np.isfinite(choice.finish_s).any():
-            return Finish(NO_MEMORY, decision=Decision(None, NO_MEMORY, binding=NO_MEMORY))
         if not open_.any():
             return Finish("nothing is left to try" if history.measurements else "the limits allow no probe at all")
         picks, nets = choice.best_round(open_, self.parallel, first)

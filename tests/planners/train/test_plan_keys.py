@@ -18,7 +18,7 @@ from mlcd.planners.form.jobs import of_text
 from mlcd.planners.jobfile.read import load_job, parse_job
 from mlcd.planners.jobfile.schema import job_schema
 from mlcd.planners.modeling.architecture import architecture_of
-from mlcd.planners.train.model_keys import with_config_inside
+from mlcd.planners.train.config_inside import with_config_inside
 from mlcd.planners.train.nouns import Adapter, PlannedTraining, Precision, Sharding, planned_training
 from mlcd.planners.train.plans.told import OWN
 

@@ -22,9 +22,9 @@ from mlcd.planners.modeling.outlook import LEAST_USD, Chance, Outlook, outlook, 
 from mlcd.planners.modeling.outlook import SHARE as OF_EXPECTED
 from mlcd.planners.train.nouns import PlannedTraining, planned_training
 from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans
-from mlcd.planners.train.plans.facts import facts_of, gpu_of
+from mlcd.planners.train.plans.facts import gpu_of
 from mlcd.planners.train.plans.memory import CALLED_FITTING
-from mlcd.planners.train.plans.surfaces import promising_plans
+from mlcd.planners.train.plans.surfaces import facts_in, promising_plans
 from mlcd.planners.train.screening import only
 
 SHARE = 0.9
@@ -79,8 +79,7 @@ class PlanOutlook:
     @cached_property
     def belief(self) -> PlanBelief:
         """Of every configuration that is looked at."""
-        runs = [facts_of(each, self.asked) for each in self.looked_at.configurations]
-        return believe_plans(runs, Tried.nothing())
+        return believe_plans(facts_in(self.looked_at, self.asked), Tried.nothing())
 
     @cached_property
     def finish_s(self) -> tuple[Floats, Floats, Floats]:
