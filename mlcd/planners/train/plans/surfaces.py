@@ -34,6 +34,8 @@ OF_EACH_TYPE = 8
 BY_LAW = 8_000
 """Configurations that the law is asked for. Of more, half are on machines that would be best if all were equally
 efficient, and half are the best of each instance type."""
+FEW = 200
+"""Of a space where nothing is likely to fit."""
 USUAL_EFFICIENCY = 0.4
 """Share of a GPU's rate in bf16 that training keeps."""
 LEAST_BYTES = {Adapter.FULL: 6.0}
@@ -103,6 +105,8 @@ def _screened(
     if failed:
         sizes, none = sizes_of([*_facts_in(machines, asked), *failed]), np.zeros(0, dtype=np.intp)
         hopeless |= too_large(sizes, none, np.arange(len(part), len(part) + len(failed)))[: len(part)]
+    if hopeless.all() and not failed:  # what may still fit is looked at, for the answer to be about it
+        return frozenset(whole.space.index[part.configurations[i]] for i in np.argsort(-chance)[:FEW])
     finish_s = np.where(hopeless, np.inf, work_samples * sample_s)
     found = worth_a_thought(goal, part, History(), finish_s, PROMISING)
     found |= _best_of_each_type(part, finish_s * part.usd_per_s, OF_EACH_TYPE)
@@ -120,7 +124,10 @@ def _on_suitable_machines(same: _Same, asked: PlannedTraining, goal: Goal, work_
     finish_s = work_samples * flops_of_sequence(asked.architecture, asked.sequence, asked.fixed.adapter) / rate
     memory = np.array([facts.gpus * facts.gpu.memory_gb for facts in runs])
     least = np.array([LEAST_BYTES.get(facts.plan.adapter, LEAST_BYTES_FROZEN) for facts in runs])
-    finish_s = np.where(least * asked.architecture.params_b > memory, np.inf, finish_s)
+    lacks = least * asked.architecture.params_b > memory
+    if lacks.all():
+        return only(space, np.argsort(-memory)[:FEW].tolist())
+    finish_s = np.where(lacks, np.inf, finish_s)
     found = worth_a_thought(goal, space, History(), finish_s, BY_LAW // 2)
     value = finish_s if goal.objective is Objective.FASTEST else space.usd(finish_s)
     found |= _best_of_each_type(space, value, BY_LAW // 2 // len(space.choices))
