@@ -96,6 +96,10 @@ def _why_none(choices: Iterable[Choice], plans: tuple[TrainingPlan, ...], asked:
         most = max(offer.workers for offer in offers)
         return f"plan: tensor {least}: no node here has more than {counted(most, 'GPU')}; or say `across_nodes: true`"
     counts = sorted({n * choice.offer.workers for choice in choices for n in choice.nodes})
+    groups = sorted({plan.tensor * plan.pipeline * plan.context for plan in plans})
+    if not any(count % group == 0 for count in counts for group in groups):
+        least_of = f"tensor x pipeline x context is {groups[0]} at the least"
+        return f"plan: {least_of}, and none of {counts[0]} to {counts[-1]} GPUs is a multiple; name more nodes"
     shared = f"a global batch of {asked.global_batch} in micro-batches of {min(plan.micro_batch for plan in plans)}"
     return f"plan: {shared} cannot be shared equally by any of {counts[0]} to {counts[-1]} GPUs; change global_batch"
 

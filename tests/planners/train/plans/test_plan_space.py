@@ -192,3 +192,9 @@ def test_only_gpus_that_have_the_precision_count_where_a_batch_cannot_be_shared(
     gpus = machines(nodes_of("V100", 1), nodes_of("H100", 8))
     with pytest.raises(UserError, match="cannot be shared equally by any of 8 to 32 GPUs"):
         plan_space(gpus, task)
+
+
+def test_stages_that_no_number_of_gpus_here_can_be_shared_by_are_told_as_such() -> None:
+    task = asked(knobs=(PlanKnob("pipeline", (16, 32)), PlanKnob("tensor", (4,)), PlanKnob("micro_batch", (1,))))
+    with pytest.raises(UserError, match="is 64 at the least, and none of 8 to 32 GPUs is a multiple"):
+        plan_space(machines(nodes_of("H100", 8)), task)
