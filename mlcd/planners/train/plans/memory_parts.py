@@ -15,8 +15,10 @@ Symbols   P    parameters of the fullest pipeline stage   T    those of them tha
     logits       12 bytes t V: in 16 bits, in fp32, the logarithm of their softmax; the gradient takes their place
     layer        what is computed again or differentiated just then: one layer; and the gradient of the output layer
 
-Tensor parallelism with sequence parallelism divides all of it. Korthikanti et al., 'Reducing Activation Recomputation
-in Large Transformer Models' (2022) counts activations so; the numbers here are of Hugging Face models, from profiles.
+Tensor parallelism with sequence parallelism divides all of it. Of experts that ranks divide among them, only those
+ranks shard that have the same: data-parallel ranks over expert parallelism. Korthikanti et al., 'Reducing Activation
+Recomputation in Large Transformer Models' (2022) counts activations so; the numbers here are of Hugging Face models,
+from profiles.
 """
 
 from __future__ import annotations
