@@ -25,6 +25,7 @@ from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans
 from mlcd.planners.train.plans.facts import gpu_of
 from mlcd.planners.train.plans.memory import CALLED_FITTING
 from mlcd.planners.train.plans.surfaces import facts_in, promising_plans
+from mlcd.planners.train.plans.told import plan_settings
 from mlcd.planners.train.screening import only
 
 SHARE = 0.9
@@ -46,6 +47,11 @@ class GpuOutlook:
     seconds: tuple[float, float, float]
     usd: tuple[float, float, float]
     chance: float
+
+    @property
+    def knobs(self) -> dict[str, str | int]:
+        """The plan by the names of its fields, as documents of runs have it."""
+        return plan_settings(self.configuration)
 
 
 @dataclass(frozen=True)
