@@ -22,6 +22,7 @@ def plans_document(plans: PlanOutlook) -> dict[str, Any]:
                 "configuration": str(each.configuration),
                 "instance_type": each.configuration.offer.instance_type,
                 "nodes": each.configuration.nodes,
+                "knobs": each.knobs,
                 "seconds": dict(zip(ENDS, each.seconds, strict=True)),
                 "usd": dict(zip(ENDS, each.usd, strict=True)),
                 "chance_to_fit": each.chance,

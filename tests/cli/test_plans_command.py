@@ -57,6 +57,7 @@ def test_plan_shows_the_best_plan_of_each_gpu_and_what_it_rests_on(mlcd: Any, jo
         for figure in ("seconds", "usd"):
             assert 0 < each[figure]["p05"] < each[figure]["p50"] < each[figure]["p95"]
         assert each["chance_to_fit"] >= 0.8
+        assert f"micro-batch {each['knobs']['micro_batch']}" in each["configuration"]
         assert each["configuration"] in shown.out.replace("\n", " ")
     assert plans[0]["seconds"]["p50"] == min(each["seconds"]["p50"] for each in plans)
     assert document["best"] == plans[0]["configuration"]
