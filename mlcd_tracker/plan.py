@@ -1,6 +1,7 @@
 """How MLCD wants a step of a language model laid out, for scripts whose job file has a `plan:`.
 
     plan = Plan.told(micro_batch=4, global_batch=64)    # MLCD's choice; outside MLCD, or where it says nothing, these
+    plan = plan.shared_by(ranks)
     for micro_batch in range(plan.accumulation(ranks)): ...
 
 The words are those of the job file. Needs nothing but Python.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 BATCH = "MLCD_BATCH"
 """The batch of an elastic job, which goes before the fixed one."""
@@ -47,6 +48,14 @@ class Plan:
         if BATCH in environ:
             values["global_batch"] = _count(BATCH, environ[BATCH])
         return cls(**values)
+
+    def shared_by(self, ranks: int) -> Plan:
+        """With the largest micro-batch, at most its own, in which so many ranks can share the batch: an elastic job
+        changes the batch and the ranks. Nothing changes where MLCD chose the plan.
+        """
+        each = self.global_batch // ranks
+        sizes = [size for size in range(min(self.micro_batch, each), 0, -1) if each % size == 0]
+        return replace(self, micro_batch=sizes[0]) if sizes and self.global_batch % ranks == 0 else self
 
     def accumulation(self, ranks: int) -> int:
         """Micro-batches that each of so many ranks takes one after the other in a step: the global batch stays."""

@@ -51,6 +51,9 @@ def planned(plan: Plan, wrap: str = "") -> dict[str, Any]:
     `wrap`: the class of layers that are sharded one by one, such as LlamaDecoderLayer; the model's choice if not given.
     Weights are in the precision that the script loads them in: for `pure-bf16` that has to be bf16.
     """
+    if apart := [name for name in ("tensor", "pipeline", "context") if getattr(plan, name) > 1]:
+        raise ValueError(f"{apart[0]} {getattr(plan, apart[0])}: not among what this sets; take it out of `plan:`")
+    plan = plan.shared_by(_workers())
     checkpointed = plan.checkpointing != "none"
     arguments: dict[str, Any] = {
         "per_device_train_batch_size": plan.micro_batch,

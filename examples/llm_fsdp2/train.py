@@ -32,9 +32,9 @@ class Training:
     """The model on this rank, and how one step of it is done."""
 
     def __init__(self, plan: Plan, device: torch.device) -> None:
-        self.plan, self.device, self.steps = plan, device, 0
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
-        self.accumulation = plan.accumulation(self.ranks)
+        self.plan, self.device, self.steps = plan.shared_by(self.ranks), device, 0
+        self.accumulation = self.plan.accumulation(self.ranks)
         self.kind = KINDS[plan.precision.removeprefix("pure-")]
         model = Decoder(sizes_of(Path(__file__).with_name("config.json")), plan.checkpointing == "full").to(device)
         self.net = self.laid_out(model.to(self.kind) if plan.precision.startswith("pure-") else model)

@@ -109,6 +109,12 @@ def load_rows(cloud: str, *, directory: Path | None = None) -> tuple[OfferRow, .
     return parse_rows(packaged_text(f"{cloud}.csv"), cloud=cloud, name=f"mlcd/catalog/{cloud}.csv")
 
 
+def offered_rows(directory: Path | None) -> list[OfferRow]:
+    """Of all clouds, without what cannot be rented any more."""
+    rows = (row for cloud in clouds_in(directory) for row in load_rows(cloud, directory=directory))
+    return [row for row in rows if (row.cloud, row.instance_type) not in retired_types()]
+
+
 def parse_rows(text: str, *, cloud: str, name: str) -> tuple[OfferRow, ...]:
     """The rows of a catalog file's text; `name`: for error messages."""
     rows: list[OfferRow] = []

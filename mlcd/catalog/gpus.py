@@ -27,7 +27,10 @@ WITHOUT_BF16 = ("K80", "M60", "P4", "P100", "V100", "T4")
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU. `nvlink_gpus`: how many are joined by NVLink (1: none); `network_gb_s`: its share between machines."""
+    """One GPU. `nvlink_gpus`: how many are joined by NVLink (1: none); `network_gb_s`: its share between machines.
+
+    `tflops_fp32`: of those without TF32, which has half of the rate in bf16.
+    """
 
     name: str
     memory_gb: float
@@ -40,6 +43,7 @@ class Gpu:
     nvlink_gpus: float = 1.0
     pcie_gb_s: float = 32.0
     network_gb_s: float = 1.6
+    tflops_fp32: float = 0.0
 
     def tflops(self, precision: str) -> float:
         """Of multiplications with weights in this precision.
@@ -47,7 +51,7 @@ class Gpu:
         Weights that the tensor cores do not multiply are unpacked to bf16 first. TF32 stands for fp32.
         """
         if precision == "fp32":
-            return self.tflops_bf16 / 2
+            return self.tflops_fp32 or self.tflops_bf16 / 2
         own = {"fp8": self.tflops_fp8, "fp4": self.tflops_fp4, "int8": self.tflops_int8}
         return own.get(precision) or self.tflops_bf16
 

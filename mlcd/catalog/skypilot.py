@@ -2,7 +2,8 @@
 
 SkyPilot fetches it when it is first used and again every few hours. Nothing is fetched here. Its files have a line for
 each instance type and region, or zone; GCP's have hosts and GPUs apart. A cloud that is in MLCD's packaged catalog
-keeps its types; of another cloud all GPU types are taken whose GPU MLCD knows.
+keeps its types; those of GPUs that it has no type of are added. Of another cloud all GPU types are taken whose GPU MLCD
+knows.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from mlcd.core.units import counted
 CATALOGS = Path(".sky/catalogs")
 """Below the home folder, a folder for each version of SkyPilot's format."""
 COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
+WHOSE = "SkyPilot's catalog"
+"""What the source of such a row begins with."""
 ASSUMED_GBPS = 10.0
 """Network of a type that is in no catalog of ours: SkyPilot's has none."""
 
@@ -62,7 +65,7 @@ class Listed:
     @property
     def source(self) -> str:
         """What a row says of where its price is from."""
-        return f"SkyPilot's catalog ({self.version}) as fetched on {self.written:%Y-%m-%d}"
+        return f"{WHOSE} ({self.version}) as fetched on {self.written:%Y-%m-%d}"
 
 
 def refresh_from_skypilot(
@@ -114,6 +117,7 @@ def _refreshed(listed: Listed, directory: Path, regions: Sequence[str]) -> tuple
     if listed.cloud in CLOUDS:
         old = load_rows(listed.cloud, directory=directory)
         rows, kept = _repriced(listed, old, regions)
+        rows += _of_new_gpus(listed, old, regions)
     else:
         rows, kept = _cheapest(list(_new_rows(listed, unknown)), regions), []
     if not rows:
@@ -144,6 +148,13 @@ def _repriced(listed: Listed, old: Sequence[OfferRow], regions: Sequence[str]) -
     return rows[::-1], kept[::-1]
 
 
+def _of_new_gpus(listed: Listed, old: Sequence[OfferRow], regions: Sequence[str]) -> list[OfferRow]:
+    """Types of GPUs that the packaged catalog of the cloud has none of: what came out since it was made."""
+    gpus, types = {row.accelerator for row in load_rows(listed.cloud)}, {row.instance_type for row in old}
+    found = [row for row in _new_rows(listed, set()) if row.accelerator not in gpus and row.instance_type not in types]
+    return _cheapest(found, regions)
+
+
 def _priced(listed: Listed, row: OfferRow) -> OfferRow | None:
     """A row with SkyPilot's price of its region. GCP's GPUs are added to their host: 'n1-standard-8+1xT4'."""
     host = row.instance_type.partition("+")[0]
@@ -162,9 +173,15 @@ def _priced(listed: Listed, row: OfferRow) -> OfferRow | None:
         usd_per_hour=usd,
         spot_usd_per_hour=min(usd, sum(filter(None, spot))) if None not in spot else None,
         price_date=f"{listed.written:%Y-%m}",
-        source=f"{listed.source}; specs as before",
+        source=f"{listed.source}; {_of_specs(row)}",
         spot_usd_by_zone={zone: price for zone, price in zones.items() if price <= usd},
     )
+
+
+def _of_specs(row: OfferRow) -> str:
+    """Where all but the price is from, with its warnings."""
+    whose, _, rest = row.source.partition("; ")
+    return rest if whose.startswith(WHOSE) else f"specs as before: {row.source}"
 
 
 def _new_rows(listed: Listed, unknown: set[str]) -> Iterator[OfferRow]:

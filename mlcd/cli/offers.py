@@ -10,7 +10,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from mlcd.catalog import OfferRow, clouds_in, load_rows, select
+from mlcd.catalog import OfferRow, offered_rows, select
 from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, output, parsed_by, print_answer, print_json
 from mlcd.cli.server import chosen_server
@@ -82,8 +82,7 @@ def _zones(row: OfferRow) -> list[str]:
 def _rows() -> list[OfferRow]:
     """The whole catalog, of this machine or of the chosen server."""
     if (server := chosen_server()) is None:
-        directory = home() / "catalog"
-        return [row for name in clouds_in(directory) for row in load_rows(name, directory=directory)]
+        return offered_rows(home() / "catalog")
     answer = server.get("/offers", limit=MOST_OFFERS)
     with server.reading():
         return [OfferRow(**each) for each in answer["offers"]]

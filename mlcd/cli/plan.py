@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from rich.markup import escape
 from mlcd.cli.messages import INFEASIBLE
 from mlcd.cli.options import consoles, output, print_json, with_options
 from mlcd.cli.plan_model import NAMES, job_asked, model_options
-from mlcd.cli.plan_table import plans_document, print_plans, work_words
+from mlcd.cli.plan_table import plans_document, print_plans
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.remote_runs import submission_of_file
 from mlcd.cli.server import chosen_server
@@ -39,7 +39,7 @@ from mlcd.reports.functions.document import plan_document
 from mlcd.reports.functions.tables import show_plan
 from mlcd.reports.functions.words import decision_sentence
 from mlcd.reports.terminal import say_decision
-from mlcd.reports.words import goal_words
+from mlcd.reports.words import amount_words, goal_words
 from mlcd.service.remote.requests import preview
 from mlcd.service.workers.submitted import Foreseen
 
@@ -136,7 +136,8 @@ def _on_machines(first: Started) -> Shown:
         if plans is not None:
             print_plans(results, plans)
         _print_first_probes(results, first, probes)
-        _print_outlook(results, first.job.goal, expected, spot=any(c.markets for c in first.space.choices))
+        named = replace(expected, modelled=None) if plans is not None else expected  # the first row says it
+        _print_outlook(results, first.job.goal, named, spot=any(c.markets for c in first.space.choices))
 
     return _probes_document(first, probes) | asdict(expected) | {
         "smallest": [str(configuration) for configuration in expected.smallest],
@@ -167,7 +168,7 @@ def _probes_document(first: Started, probes: tuple[Probe, ...] | Finish) -> dict
 
 def _print_space(results: Console, first: Started, expected: Outlook) -> None:
     job = first.job
-    results.print(f"[bold]{escape(job.name)}[/bold]  {goal_words(job.goal)}, {work_words(job)}")
+    results.print(f"[bold]{escape(job.name)}[/bold]  {goal_words(job.goal)}, {amount_words(job)}")
     low, high = min(c.usd_per_hour for c in expected.smallest), max(c.usd_per_hour for c in expected.smallest)
     size = f"{counted(expected.configurations, 'configuration')} of {counted(expected.types, 'type')}"
     price = f"{format_usd(low)} to {format_usd(high)} an hour at their smallest size"
@@ -201,7 +202,8 @@ def _print_outlook(results: Console, goal: Goal, expected: Outlook, *, spot: boo
         seconds, usd = expected.modelled
         took = f"{format_duration(seconds)} and {format_usd(usd)}{' on demand' if spot else ''}"
         results.print(f"Modelled from published rates, not measured: {took} on {expected.best}")
-    results.print(f"Within the limit: [bold]{expected.chance}[/bold]; {expected.because}")
+    chance = f"[bold]{expected.chance}[/bold]; " if goal.limited else ""
+    results.print(f"Within the limit: {chance}{expected.because}")
 
 
 def _print_remote_note(results: Console, remote: Foreseen | None) -> None:

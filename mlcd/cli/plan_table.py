@@ -6,10 +6,9 @@ from typing import Any
 
 from rich.console import Console
 
-from mlcd.core.job import Job
-from mlcd.core.units import format_count, format_duration, format_usd
-from mlcd.planners.train.nouns import planned_training
+from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.train.plans.outlook import SHARE, GpuOutlook, PlanOutlook
+from mlcd.planners.train.way_out import LESS_MEMORY
 
 ENDS = ("p05", "p50", "p95")
 
@@ -23,6 +22,7 @@ def plans_document(plans: PlanOutlook) -> dict[str, Any]:
                 "configuration": str(each.configuration),
                 "instance_type": each.configuration.offer.instance_type,
                 "nodes": each.configuration.nodes,
+                "knobs": each.knobs,
                 "seconds": dict(zip(ENDS, each.seconds, strict=True)),
                 "usd": dict(zip(ENDS, each.usd, strict=True)),
                 "chance_to_fit": each.chance,
@@ -33,14 +33,6 @@ def plans_document(plans: PlanOutlook) -> dict[str, Any]:
     }
 
 
-def work_words(job: Job) -> str:
-    """'90M samples'; of a model that reads text, '300M tokens in 73.2k sequences'."""
-    count, asked = format_count(job.work_samples), planned_training(job)
-    if asked is None or not asked.architecture.vocab:
-        return f"{count} samples"
-    return f"{format_count(job.work_samples * asked.sequence)} tokens in {count} sequences"
-
-
 def print_plans(results: Console, plans: PlanOutlook) -> None:
     """Two lines for each GPU type, and what the numbers rest on."""
     goal = plans.job.goal
@@ -49,9 +41,11 @@ def print_plans(results: Console, plans: PlanOutlook) -> None:
     width = max((len(each.gpu) for each in plans.by_gpu), default=0)
     for each in plans.by_gpu:
         results.print(f"  {each.gpu:<{width}}  {each.configuration}", markup=False, highlight=False)
-        results.print(f"  {'':<{width}}  {_figures(each)}", markup=False, highlight=False)
+        over = ", over the limit" if not goal.allows(each.usd[1], each.seconds[1]) else ""
+        results.print(f"  {'':<{width}}  {_figures(each)}{over}", markup=False, highlight=False)
     if plans.too_small:
-        results.print(f"No plan is likely to fit the memory of {', '.join(plans.too_small)}", markup=False)
+        rest = f": {LESS_MEMORY}" if not plans.by_gpu else ""
+        results.print(f"No plan is likely to fit the memory of {', '.join(plans.too_small)}{rest}", markup=False)
     results.print("Modelled from datasheets and what other models taught, not measured; training alone, no start-up")
 
 

@@ -33,6 +33,7 @@ from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import AnyRun, Stop
 from mlcd.planners.form.jobs import is_launched
 from mlcd.planners.form.words import parsed
+from mlcd.planners.train.config_inside import with_config_inside
 from mlcd.reports.headway import from_json
 from mlcd.service.remote.ledger import RemoteLedger, watch
 from mlcd.service.remote.requests import Submission, request_action, submit
@@ -125,8 +126,9 @@ class RemoteRun(AnyRun):
 
 
 def submission_of_file(kind: str, path: Path, chosen: Mapping[str, Any]) -> Submission:
-    """A job file and its options as typed."""
-    return Submission(kind, typed_options(chosen), path.read_text(encoding="utf-8"), path.name)
+    """A job file, which was read here before, and its options as typed."""
+    text = with_config_inside(path.read_text(encoding="utf-8"), path.parent)
+    return Submission(kind, typed_options(chosen), text, path.name)
 
 
 def begin_remote(server: Server, submission: Submission, how: How) -> int:

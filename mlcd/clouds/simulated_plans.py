@@ -26,6 +26,7 @@ from mlcd.core.configuration import Configuration
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, Checkpointing, PlannedTraining, Precision, Sharding
 from mlcd.planners.train.plans.facts import Facts, facts_of
+from mlcd.planners.train.plans.links import link_gb_s
 
 TYPICAL_EFFICIENCY, EFFICIENCY_SPREAD = 0.5, 0.12
 """Share of the datasheet's rate that large multiplications keep, and by how much its log differs between types."""
@@ -71,7 +72,7 @@ class SimulatedPlans:
     def step_s(self, facts: Facts) -> float:
         """Seconds of one optimizer step."""
         plan, gpu, model = facts.plan, facts.gpu, facts.architecture
-        m, ranks, tokens = facts.accumulation, facts.data_parallel, plan.micro_batch * facts.sequence / plan.context
+        m, ranks, tokens = facts.accumulation, _ranks(facts), plan.micro_batch * facts.sequence / plan.context
         on_gpu = 1 / (plan.tensor * plan.pipeline)
         frozen = plan.adapter is not Adapter.FULL
         passes = (2.0 if frozen else 3.0) + RECOMPUTED[plan.checkpointing]
@@ -82,40 +83,36 @@ class SimulatedPlans:
         bytes_ = 4.0 if plan.precision is Precision.FP32 else 2.0
         moved = MOVED * bytes_ * tokens * model.hidden / plan.tensor * model.layers / plan.pipeline
         compute = (forward * UNPACKING.get(plan.adapter, 1.0) + moved / (1e9 * gpu.bandwidth_gb_s)) * passes
-        sent = 4 * model.layers / plan.pipeline * tokens * model.hidden * bytes_
-        exchanges = _all_reduce_s(sent, plan.tensor, gpu.link_gb_s(plan.tensor))
-        if plan.context > 1:
-            keys = 2 * 2 * model.layers / plan.pipeline * tokens * model.kv_heads * model.head_dim * bytes_
-            exchanges += _all_reduce_s(keys, plan.context, gpu.link_gb_s(plan.tensor * plan.context)) / 2
-        link = gpu.link_gb_s(facts.gpus)
+        link = link_gb_s(facts, facts.gpus)
         gathers = 0.0
         if plan.sharding is Sharding.ZERO3:
-            weights = model.params_b * 1e9 * on_gpu * FROZEN_BYTES.get(plan.adapter, bytes_)
+            whole = 1e9 * (model.params_b - _elsewhere_b(facts))
+            weights = whole * on_gpu * FROZEN_BYTES.get(plan.adapter, bytes_)
             gathered = _all_reduce_s(weights, ranks, link) / 2 * (2 if frozen else 3)
             gathers = max(0.0, gathered - OVERLAP * compute)
         launches = LAUNCHES_S * model.layers / plan.pipeline * (1 + plan.tensor / 16)
-        micro = compute + exchanges + gathers + launches
-        gradients = _all_reduce_s(facts.trainable * on_gpu * bytes_, ranks, link)
+        micro = compute + _exchanges_s(facts, tokens * bytes_) + gathers + launches
+        own = facts.trainable - (0.0 if frozen else 1e9 * _elsewhere_b(facts))
+        gradients = _all_reduce_s(own * on_gpu * bytes_, ranks, link)
         exposed = max(0.0, gradients - OVERLAP * compute * 2 / 3)
-        kept = ranks if plan.sharding is not Sharding.NONE else 1
-        optimizer = facts.trainable * on_gpu / kept * 28 / (gpu.bandwidth_gb_s * 1e9)
+        kept = own if plan.sharding is Sharding.NONE else facts.trainable / ranks
+        optimizer = kept * on_gpu * 28 / (gpu.bandwidth_gb_s * 1e9)
         wait = 1 + STRAGGLER * math.sqrt(2 * math.log(facts.nodes))
         return float(((m + plan.pipeline - 1) * micro + exposed + optimizer) * wait * self._odd(facts))
 
     def needed_gb(self, facts: Facts) -> float:
         """GB on the GPU that needs the most."""
-        plan, model = facts.plan, facts.architecture
-        on_gpu, ranks = 1 / (plan.tensor * plan.pipeline), facts.data_parallel
-        pure = plan.precision.startswith("pure")
+        plan, whole = facts.plan, facts.architecture.params_b
+        on_gpu, ranks, elsewhere = 1 / (plan.tensor * plan.pipeline), _ranks(facts), _elsewhere_b(facts)
+        pure, frozen = plan.precision.startswith("pure"), plan.adapter is not Adapter.FULL
         weight, gradient, adam = (2.0, 2.0, 4.0) if pure else (4.0, 4.0, 8.0)
-        if plan.adapter is not Adapter.FULL:
-            weights = model.params_b * FROZEN_BYTES[plan.adapter] + facts.trainable / 1e9 * weight
-        else:
-            casts = 0.0 if pure or plan.precision is Precision.FP32 else 2.0
-            weights = model.params_b * (weight + casts)
-        state = facts.trainable / 1e9 * (gradient + adam)
-        weights /= ranks if plan.sharding is Sharding.ZERO3 else 1
-        state /= ranks if plan.sharding is not Sharding.NONE else 1
+        masters = not pure and plan.precision is not Precision.FP32
+        used = FROZEN_BYTES.get(plan.adapter, 2.0 if masters else weight)
+        weights = used * (whole / ranks if plan.sharding is Sharding.ZERO3 else whole - elsewhere)
+        trained, others = facts.trainable / 1e9, 0.0 if frozen else elsewhere
+        state = (gradient + adam + weight * (masters or frozen)) * (
+            trained - others if plan.sharding is Sharding.NONE else trained / ranks
+        )
         overhead = 1.0 + 0.5 * _share(self.seed, f"overhead {facts.gpu.name}")
         fragments = 1.05 + 0.05 * _share(self.seed, f"fragments {facts.gpu.name}")
         return float((weights + state) * on_gpu + self._activations_gb(facts) * fragments + overhead)
@@ -160,6 +157,32 @@ def _forward_flops_per_token(model: Architecture, sequence: int) -> float:
     """Two for each parameter that a token passes through, and the scores of those before it, half of all."""
     attention = 2 * model.full_layers * model.heads * model.head_dim * sequence
     return 2e9 * model.active_b + attention
+
+
+def _ranks(facts: Facts) -> int:
+    """Those that have the same weights."""
+    return facts.data_parallel * facts.plan.context
+
+
+def _elsewhere_b(facts: Facts) -> float:
+    """Billions of parameters of experts that other ranks have."""
+    model = facts.architecture
+    idle = model.experts - model.experts_per_token
+    experts_b = (model.params_b - model.active_b) * model.experts / idle if idle > 0 else 0.0
+    return experts_b * (1 - 1 / facts.plan.expert)
+
+
+def _exchanges_s(facts: Facts, token_bytes: float) -> float:
+    """Of activations, for a micro-batch of so many bytes for each number of a token."""
+    plan, model = facts.plan, facts.architecture
+    sent = 4 * model.layers / plan.pipeline * token_bytes * model.hidden
+    found = _all_reduce_s(sent, plan.tensor, link_gb_s(facts, plan.tensor))
+    if plan.context > 1:
+        keys = 2 * 2 * model.layers / plan.pipeline * token_bytes * model.kv_heads * model.head_dim
+        found += _all_reduce_s(keys, plan.context, link_gb_s(facts, plan.tensor * plan.context)) / 2
+    if plan.expert > 1:  # a token goes to its experts and comes back, in both passes
+        found += _all_reduce_s(sent * model.experts_per_token, plan.expert, link_gb_s(facts, plan.expert)) / 2
+    return found
 
 
 def _all_reduce_s(size: float, among: int, link_gb_s: float) -> float:

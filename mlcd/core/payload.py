@@ -67,6 +67,10 @@ class Ask(Payload):
         """The name of its planner."""
         return self.kind.partition(".")[0]
 
+    def same_work(self, other: Ask) -> bool:
+        """Whether what one job shows in a configuration is true of the other, as far as the planner's part goes."""
+        return type(other) is type(self)
+
 
 class Setting(Payload):
     """What varies between configurations besides the offer and the number of nodes."""

@@ -60,7 +60,8 @@ def seen_before(ledger: Ledger, job: Job, owner: str | None = None) -> LogLikeli
 def _same(one: Job, other: Job) -> bool:
     """Whether two jobs do the same work in the same place. How much of it, and within what limits, does not matter."""
     work, others = ((j.on, j.communication, j.hints, j.task.get("setup"), j.task.get("run")) for j in (one, other))
-    return _same_cloud(one, other) and work == others
+    alike = one.ask is None or other.ask is None or one.ask.same_work(other.ask)
+    return _same_cloud(one, other) and work == others and alike
 
 
 def _same_cloud(one: Job, other: Job) -> bool:

@@ -101,7 +101,8 @@ def _infeasible(decision: Decision, goal: Goal) -> tuple[str, str]:
     binding, ways = decision.binding, decision.relaxations
     limits = [format_usd(goal.budget_usd)] if goal.budget_usd is not None and binding != "the deadline" else []
     limits += [format_duration(goal.deadline_s)] if goal.deadline_s is not None and binding != "the budget" else []
-    limit = f"{binding} ({' / '.join(limits)})" if limits else binding
+    what, also, more = binding.partition("; ")
+    limit = f"{what} ({' / '.join(limits)}){also}{more}" if limits else binding
     if any(way.max_probe_usd is None for way in ways):
         limit += " cannot be kept on anything that was measured"
     needs = f"It needs {', or '.join(relaxation_words(way) for way in ways)}." if ways else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -13,6 +14,14 @@ from mlcd.planners.scale.nouns import batch_of
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.train.plans.told import plan_variables
 from mlcd.reports.words import decision_words
+
+BY_TORCHRUN = re.compile(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b")
+PEERS = """\
+# torchrun finds its peers by these, as where MLCD starts it
+export PET_NNODES=$SKYPILOT_NUM_NODES PET_NODE_RANK=$SKYPILOT_NODE_RANK PET_NPROC_PER_NODE={workers}
+export PET_MASTER_ADDR=$(echo "$SKYPILOT_NODE_IPS" | head -n 1) PET_MASTER_PORT=29400
+"""
+"""Without them, SkyPilot would start a job of its own on each node, on one GPU."""
 
 
 def task_of(run: str, account: Account) -> dict[str, Any]:
@@ -45,6 +54,8 @@ def task_of(run: str, account: Account) -> dict[str, Any]:
         chosen["MLCD_BATCH"] = str(batch_of(configuration))
     if chosen:
         task["envs"] = {**(task.get("envs") or {}), **chosen}
+    if BY_TORCHRUN.search(command := str(task.get("run") or "")):
+        task["run"] = PEERS.format(workers=offer.workers) + command.rstrip("\n") + "\n"
     rest = {key: value for key, value in task.items() if key != "name" and value is not None}
     return {"name": account.job.name, "resources": resources, "num_nodes": configuration.nodes, **rest}
 
@@ -55,5 +66,16 @@ def task_text(run: str, account: Account) -> str:
     provenance = account.started.provenance if account.started is not None else ""
     words = decision_words(account.decision, account.job.goal) if account.decision is not None else ""
     head = f"# Chosen by MLCD in run {run} ({provenance}): {words}\n"
-    body: str = yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=100)
+    body: str = yaml.dump(task, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=100)
     return head + body
+
+
+class _Readable(yaml.SafeDumper):
+    """Commands on several lines stand as they were written."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text.rstrip("\n") else None)
+
+
+_Readable.add_representer(str, _text)

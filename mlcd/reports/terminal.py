@@ -61,6 +61,8 @@ def show_additions(console: Console, additions: Additions | None) -> None:
         printed.title, printed.title_justify = escape(table.title), "left"
         console.print()
         console.print(printed)
+    if additions.tables:
+        console.print()
 
 
 def _words(cell: Cell, unit: str) -> str:

@@ -39,6 +39,7 @@ from mlcd.reports.story import finishes
 from mlcd.reports.terminal import rich_table, say_decision
 from mlcd.reports.words import (
     all_the_work_words,
+    amount_words,
     counted_on_words,
     curve_words,
     decision_words,
@@ -155,7 +156,7 @@ def _begins(started: Started) -> str:
     goal = goal_words(job.goal, job.target)
     if isinstance(job.ask, FunctionsTask):
         return f"{started.provenance}, {job.search.method}: {workload_words(job.ask)}, {goal}"
-    work = f"{format_count(job.work_samples)} samples"
+    work = amount_words(job)
     if started.begun_from:
         work += f", {format_count(started.saved_samples)} of them saved by {started.begun_from}"
     size = f"{counted(len(space), 'configuration')} of {counted(len(space.choices), 'type')}"

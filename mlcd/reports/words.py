@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from mlcd.core.decision import Decision, Forecast, Relaxation
 from mlcd.core.guarantee import rounded_up
 from mlcd.core.history import History
-from mlcd.core.job import Goal, Target
+from mlcd.core.job import Goal, Job, Target
 from mlcd.core.launch_spread import NOTHING_SEEN
 from mlcd.core.measurement import Measurement, Outcome, Z
 from mlcd.core.payload import Ask
@@ -16,6 +16,7 @@ from mlcd.core.units import (
     enough_duration,
     enough_usd,
     format_confidence,
+    format_count,
     format_duration,
     format_rate,
     format_usd,
@@ -23,6 +24,7 @@ from mlcd.core.units import (
 from mlcd.planners.functions.nouns import Allocation, evidence_of
 from mlcd.planners.scale.nouns import Noise, batch_of
 from mlcd.planners.serve.nouns import ServingTask
+from mlcd.planners.train.nouns import planned_training
 from mlcd.reports.functions.words import best_epoch
 from mlcd.reports.functions.words import result_words as functions_words
 from mlcd.reports.serve.words import asked_words, trial_words
@@ -127,6 +129,15 @@ def spread_words(history: History) -> str:
     if not evidence:
         return f"launches of one configuration are taken to differ by about {percent} (stated prior)"
     return f"launches of one configuration differ by about {percent} ({' and '.join(evidence)})"
+
+
+def amount_words(job: Job) -> str:
+    """How much work it is: '90M samples'; of a model that reads text, '300M tokens in 73.2k sequences'."""
+    count, asked = format_count(job.work_samples), planned_training(job)
+    if asked is None or not asked.architecture.vocab:
+        return f"{count} samples"
+    sequences = "1 sequence" if job.work_samples == 1 else f"{count} sequences"
+    return f"{format_count(job.work_samples * asked.sequence)} tokens in {sequences}"
 
 
 def all_the_work_words(decision: Decision) -> str:

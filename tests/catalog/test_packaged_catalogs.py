@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from mlcd.catalog import CLOUDS, OfferRow, load_offers, load_rows, retired_types
+from mlcd.catalog import CLOUDS, OfferRow, load_offers, load_rows, offered_rows, retired_types
 from mlcd.catalog.files import known_accelerators
 
 FAMILIES = {"c4", "c5", "c5n", "m5", "r5", "p2", "p3", "p4d", "p5", "g4dn", "g5", "g6"}
@@ -87,3 +87,9 @@ def test_a_type_whose_row_says_that_it_was_retired_is_known_as_such_and_the_othe
     assert retired_types().keys() <= rows.keys()
     assert {key for key, row in rows.items() if "was retired" in row.source} <= retired_types().keys()
     assert all(re.fullmatch(r"20\d\d-\d\d", since) for since in retired_types().values())
+
+
+def test_what_a_cloud_has_retired_is_not_offered() -> None:
+    offered = {row.instance_type for row in offered_rows(None)}
+    assert not offered & {name for _, name in retired_types()}
+    assert {"p4d.24xlarge", "p3dn.24xlarge", "a4-highgpu-8g", "Standard_ND96isr_H100_v5"} <= offered

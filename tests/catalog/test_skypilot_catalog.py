@@ -99,6 +99,25 @@ def test_a_packaged_cloud_keeps_its_types_and_specs_at_skypilots_prices(tmp_path
     assert new["c5.xlarge"] == old["c5.xlarge"]
 
 
+def test_a_gpu_that_is_new_to_a_packaged_cloud_can_be_searched_and_its_price_be_taken_again(tmp_path: Path) -> None:
+    types = [
+        ("Standard_ND96isr_MI300X_v5", "MI300X", 8.0, 96.0, 1850.0, "", 48.0, 12.0, "westus", ""),
+        ("Standard_NC24rs_v3", "T4", 4.0, 24.0, 448.0, "", 13.46, 1.7, "eastus", ""),
+        ("Standard_NC8ads_A10_v4", "A10", 1.0, 8.0, 100.0, "", "", "", "eastus", ""),
+    ]
+    file = listed(tmp_path, "azure", types)
+    refresh_from_skypilot(tmp_path, home=tmp_path)
+    added = {row.instance_type for row in load_rows("azure", directory=tmp_path)} - {
+        row.instance_type for row in load_rows("azure")
+    }
+    assert added == {"Standard_ND96isr_MI300X_v5"}
+    file.write_text(file.read_text().replace("48.0", "40.0"))
+    refresh_from_skypilot(tmp_path, home=tmp_path)
+    (row,) = (row for row in load_rows("azure", directory=tmp_path) if row.accelerator == "MI300X")
+    assert (row.usd_per_hour, row.accelerator_memory_gb, row.region) == (40.0, 192.0, "westus")
+    assert "network assumed" in row.source
+
+
 def test_a_gcp_machine_costs_its_host_and_its_gpus(tmp_path: Path) -> None:
     listed(tmp_path, "gcp", GCP)
     refresh_from_skypilot(tmp_path, home=tmp_path)
@@ -130,3 +149,11 @@ def test_a_file_that_cannot_be_read_leaves_the_old_catalog(tmp_path: Path) -> No
     with pytest.raises(CatalogError, match=r"vms\.csv"):
         refresh_from_skypilot(tmp_path, home=tmp_path)
     assert (tmp_path / "lambda.csv").read_bytes() == before
+
+
+def test_a_new_price_takes_no_warning_off_the_specs_however_often_it_is_taken(tmp_path: Path) -> None:
+    listed(tmp_path, "gcp", GCP)
+    for _ in range(2):
+        refresh_from_skypilot(tmp_path, home=tmp_path)
+        row = next(row for row in load_rows("gcp", directory=tmp_path) if row.instance_type == "a2-highgpu-1g")
+        assert row.source.count("from memory of the documentation, not fetched") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def test_plan_shows_the_best_plan_of_each_gpu_and_what_it_rests_on(mlcd: Any, jo
         for figure in ("seconds", "usd"):
             assert 0 < each[figure]["p05"] < each[figure]["p50"] < each[figure]["p95"]
         assert each["chance_to_fit"] >= 0.8
+        assert f"micro-batch {each['knobs']['micro_batch']}" in each["configuration"]
         assert each["configuration"] in shown.out.replace("\n", " ")
     assert plans[0]["seconds"]["p50"] == min(each["seconds"]["p50"] for each in plans)
     assert document["best"] == plans[0]["configuration"]
@@ -133,3 +135,24 @@ def test_a_job_with_a_plan_may_run_on_spot_machines(mlcd: Any, job: Path):
     assert ran.code == 0, ran.err
     rented = open_ledger().account("one-billion-1").history.rentals
     assert rented
+
+
+def test_a_plan_says_which_gpus_are_over_the_limit_and_what_to_do_where_none_fits(mlcd: Any, job: Path):
+    dear = mlcd("plan", job, "--budget", "5").out
+    rows = re.findall(r"(?m)^ .* fits \d+%(.*)$", dear)
+    assert rows
+    assert set(rows) == {", over the limit"}
+    assert "over the limit" not in mlcd("plan", job).out
+    assert "Modelled from published rates" not in dear  # the first row says it
+    unlimited = mlcd("plan", job, "--budget", "none").out
+    assert "Within the limit: there is no limit to keep" in unlimited
+    job.write_text(JOB.replace("2B", "4k").replace("p4d.24xlarge, p5.4xlarge", "g5.xlarge"))
+    small = " ".join(mlcd("plan", job, "--nodes", "1").out.split())
+    assert "4.1k tokens in 1 sequence " in small
+    assert "No plan is likely to fit the memory of A10G: name larger GPUs, or let the plan take less" in small
+
+
+def test_without_a_limit_memory_is_to_blame_where_nothing_would_be_probed(mlcd: Any, job: Path):
+    told = mlcd("plan", job, "--on", "local", "--budget", "none", "--instances", "*", "--nodes", "1")
+    assert "the limits allow no probe at all" not in told.out
+    assert "Nothing would be probed: nothing that the limits allow has the memory for it" in told.out

@@ -15,11 +15,19 @@ from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration
 from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.planners.modeling.architecture import architecture_of
 from mlcd.planners.train.nouns import Adapter, Checkpointing, PlannedTraining, Sharding, TrainingPlan
 from mlcd.planners.train.plans.facts import Facts, facts_of
 from mlcd.planners.train.plans.space import plan_space
 
 TRUTH = SimulatedPlans(0)
+MIXTRAL = architecture_of(
+    {
+        "model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000, "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+    }
+)  # fmt: skip
 SEEDS = st.integers(0, 50)
 
 
@@ -50,6 +58,35 @@ def test_memory_falls_with_sharding_checkpointing_and_smaller_micro_batches(seed
     assert need < truth.needed_gb(facts("H100", 1, full(micro_batch=2)))  # fewer ranks share the state
     lora = full(micro_batch=2, adapter=Adapter.LORA)
     assert truth.needed_gb(facts("H100", 2, lora)) < need
+
+
+def test_gpus_that_share_a_sequence_share_the_state_too() -> None:
+    one = facts("H100", 1, full(context=8))
+    assert TRUTH.needed_gb(one) < TRUTH.needed_gb(facts("H100", 1, full(context=8, sharding=Sharding.NONE))) / 2
+
+
+def test_masters_are_sharded_with_the_optimizer() -> None:
+    """Rajbhandari et al.: 2 + 16 / ranks bytes a parameter where weights stay whole."""
+    need = [TRUTH.needed_gb(facts("H100", nodes, full(sharding=Sharding.ZERO2))) for nodes in (1, 8)]
+    assert need[0] - need[1] == pytest.approx(16 * LLAMA_8B.params_b * (1 / 8 - 1 / 64))
+
+
+def test_nodes_of_one_gpu_talk_over_the_network_whatever_links_gpus_of_a_node() -> None:
+    plan, task = full(sharding=Sharding.ZERO3, micro_batch=2), asked()
+    apart, together = (
+        TRUTH.samples_per_s(Configuration(nodes_of("H100", gpus), 8 // gpus, replace(plan, global_batch=256)), task)
+        for gpus in (1, 8)
+    )
+    assert apart < 0.8 * together
+
+
+def test_experts_that_ranks_divide_take_less_memory_and_are_sent_tokens() -> None:
+    task = asked(MIXTRAL)
+    alone, divided = (facts("H100", 2, full(sharding=Sharding.NONE, expert=each), task) for each in (1, 8))
+    assert TRUTH.needed_gb(divided) < 0.3 * TRUTH.needed_gb(alone)
+    sharded = [facts("H100", 2, full(expert=each), task) for each in (1, 8)]
+    assert TRUTH.needed_gb(sharded[0]) == pytest.approx(TRUTH.needed_gb(sharded[1]))
+    assert TRUTH.step_s(sharded[1]) < TRUTH.step_s(sharded[0])  # a GPU gathers its own experts alone
 
 
 @given(seed=SEEDS)

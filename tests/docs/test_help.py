@@ -97,3 +97,11 @@ def test_every_command_that_a_page_shows_exists_with_its_options(page: Path):
         options = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         assert options <= known | {"-h", "--help", "--version"}, (command.name, words)
         assert command is not cli or not words or words[0] in ("--version", "--help", "COMMAND"), words
+
+
+@pytest.mark.parametrize("name", sorted(ALONE))
+def test_every_choice_is_a_plain_word(name: str):
+    """An enumeration is offered by its values in click 8.1, and by the names of its members since 8.2."""
+    for option in ALONE[name].params:
+        if isinstance(option.type, click.Choice):
+            assert {type(choice) for choice in option.type.choices} == {str}, option.name

@@ -6,6 +6,7 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
+from mlcd_fixtures.planned import asked, planned_job
 
 from mlcd.core.configuration import Choice, Space
 from mlcd.core.job import Goal, Job, Objective, Search
@@ -16,6 +17,7 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run import start
 from mlcd.memory.earlier import known_from, seen_before
 from mlcd.planners.train.net_value import NetValue
+from mlcd.planners.train.nouns import PlanKnob
 from mlcd.service.workers.submitted import to_json as to_asked
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import search_and_run
@@ -67,6 +69,19 @@ def test_it_needs_fewer_probes_for_a_decision_that_is_no_worse(ledger):
 def test_another_job_is_told_nothing(ledger, other):
     searched(JOB, ledger)
     assert not searched(other, ledger).history.known
+
+
+def test_a_model_trained_by_plans_is_known_by_its_plans_its_sequences_and_its_adapters(ledger):
+    gpus = Search(nodes=(1, 2), instances=("p4d.24xlarge", "g5.12xlarge"))
+    few = asked(knobs=(PlanKnob("sharding", ("none", "zero3"), env="ZERO"),))
+    job = planned_job(few, goal=Goal(Objective.CHEAPEST, budget_usd=2_000.0), search=gpus)
+    first = searched(job, ledger)
+    more = replace(few, knobs=(*few.knobs, PlanKnob("checkpointing", ("none", "full"), env="CKPT")))
+    again = searched(replace(job, ask=more), ledger)
+    outcomes = {m.configuration: m.outcome for m in first.history.measurements}
+    assert {m.configuration: m.outcome for m in again.history.known} == outcomes
+    for other in (replace(few, sequence=2_048), replace(few, lora_rank=64)):
+        assert not searched(replace(job, ask=other), ledger).history.known
 
 
 def test_prices_are_those_of_today(ledger):

@@ -89,6 +89,11 @@ class Architecture:
 
 def read_architecture(path: Path) -> Architecture:
     """From a config.json, or from the folder that holds it."""
+    return architecture_of(*read_config(path))
+
+
+def read_config(path: Path) -> tuple[dict[str, Any], str]:
+    """What is in a config.json, or in that of a folder; and the file, for messages."""
     file = path / FILE if path.is_dir() else path
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
@@ -100,7 +105,7 @@ def read_architecture(path: Path) -> Architecture:
         raise UserError(f"{file}:{error.lineno}: not JSON: {error.msg}") from None
     if not isinstance(config, dict):
         raise UserError(f"{file}: expected an object with the sizes of a language model")
-    return architecture_of(config, str(file))
+    return config, str(file)
 
 
 def architecture_of(config: Mapping[str, Any], where: str = FILE) -> Architecture:
@@ -162,6 +167,8 @@ class Sizes:
                 if not abs(value) <= LARGEST.get(name, LARGEST_SIZE) or (value < 1 and name in AT_LEAST_ONE):
                     raise UserError(f"{self.where}: {key} {value}: no language model has that size")
                 return int(value)
+            if isinstance(value, str) and otherwise is None:
+                raise UserError(f"{self.where}: {key} '{value}': expected a number")
         if otherwise is None:
             raise UserError(f"{self.where}: no {' or '.join(NAMES[name][:2])}: the sizes of the model cannot be told")
         return otherwise

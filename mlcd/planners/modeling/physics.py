@@ -17,9 +17,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from mlcd.catalog.gpus import gpu_named
+from mlcd.catalog.gpus import known_gpu
 from mlcd.core.configuration import Floats, Mask, Offer, Space
-from mlcd.core.errors import UnknownName
 from mlcd.core.job import Communication, Hints
 
 STEP_OVERHEAD_S = 0.004
@@ -126,20 +125,11 @@ def on_tensor_cores(space: Space) -> Space:
 
 
 def _on_tensor_cores(offer: Offer) -> Offer:
-    rate = _tensor_tflops(offer.accelerator) if offer.accelerators else None
-    return offer if rate is None else replace(offer, tflops_per_accelerator=rate)
-
-
-@lru_cache(maxsize=256)
-def _tensor_tflops(accelerator: str) -> float | None:
-    """Published, dense, in bf16; None where the catalog does not know it."""
-    try:
-        return gpu_named(accelerator).tflops("bf16")
-    except UnknownName:
-        return None
+    gpu = known_gpu(offer.accelerator) if offer.accelerators else None
+    return offer if gpu is None else replace(offer, tflops_per_accelerator=gpu.tflops("bf16"))
 
 
 def _inside_bytes_per_s(offer: Offer) -> float:
-    """NVLink where the accelerator is of a class that has it, PCIe elsewhere."""
-    linked = offer.accelerators > 1 and offer.accelerator.split("-")[0] in {"V100", "A100", "H100", "H200", "B200"}
-    return 100e9 if linked else 10e9
+    """NVLink where the accelerators have it, PCIe elsewhere."""
+    gpu = known_gpu(offer.accelerator) if offer.accelerators > 1 else None
+    return 100e9 if gpu is not None and gpu.nvlink_gb_s else 10e9

@@ -40,6 +40,9 @@ class TrainBlock(Block):
     @classmethod
     def _work_has_a_unit(cls, written: Any) -> Any:
         work = written.get("work") if isinstance(written, dict) else None
+        if isinstance(written, dict) and isinstance(model := written.get("model"), str):
+            way = "`model: {config: config.json}`"
+            raise mistake_at(("model",), f"model '{model}': expected keys below it, such as {way}")
         if isinstance(written, dict) and written.get("model") and isinstance(work, str | int | float):
             ways = f"`work: {{tokens: {work}}}`, or `{{samples: {work}}}` if sequences are meant"
             raise mistake_at(("work",), f"work '{work}': tokens or sequences? Say {ways}")

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema, model_vali
 from mlcd.core.errors import UserError
 from mlcd.core.units import format_count, parse_flag
 from mlcd.planners.jobfile.keys import Count, Keys, Size
-from mlcd.planners.modeling.architecture import Architecture, architecture_of, read_architecture
+from mlcd.planners.modeling.architecture import Architecture, architecture_of, read_config
 
 NEEDED = ("layers", "hidden", "heads")
 """Sizes without which nothing can be computed."""
@@ -30,22 +30,24 @@ def _config(written: Any, info: ValidationInfo) -> Architecture:
     folder: Path | None = (info.context or {}).get("folder")
     try:
         if isinstance(written, dict):
-            return architecture_of(_with_vocab(written), "config")
+            return any_architecture(written, "config")
         if not isinstance(written, str) or not written:
             raise ValueError(f"'{written}': expected the path of a config.json")
         if folder is None:
             raise ValueError(
-                f"'{written}': a service reads no file of yours; write the sizes: layers, hidden, heads ..."
+                f"'{written}': a service reads no file of yours; write the sizes: layers, hidden, heads ..., "
+                "or what is in the file below `config:`"
             )
-        return read_architecture(folder / Path(written).expanduser())
+        return any_architecture(*read_config(folder / Path(written).expanduser()))
     except UserError as error:
         raise ValueError(str(error)) from None
     except (ArithmeticError, AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"config: not one of a language model: {type(error).__name__}, {error}") from None
 
 
-def _with_vocab(config: dict[str, Any]) -> dict[str, Any]:
-    return config if "image_size" not in config else {"vocab_size": 0, **config}
+def any_architecture(config: dict[str, Any], where: str) -> Architecture:
+    """Of what reads text, or of what sees images alone, which has no vocabulary."""
+    return architecture_of(config if "image_size" not in config else {"vocab_size": 0, **config}, where)
 
 
 class ModelKeys(Keys):

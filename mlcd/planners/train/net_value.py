@@ -43,7 +43,7 @@ from mlcd.planners.modeling.outlook import Outlook, outlook
 from mlcd.planners.train.nouns import planned_training
 from mlcd.planners.train.prospect import MOST_LAUNCHES, Counts
 from mlcd.planners.train.repeats import Repeats
-from mlcd.planners.train.speed_belief import promising, ruled_out_by
+from mlcd.planners.train.speed_belief import promising
 
 FREE_SHARE = 0.03
 """Of a limit: while nothing is certified and less than this is gone, looking is worth it whatever Net says."""
@@ -99,13 +99,13 @@ class NetValue:
         planned = plan.best if plan is not None else None
         permitted, worth_asking = allowed(job, space, history), choice.worth_asking()
         open_ = permitted & worth_asking
-        first = choice.affordable(open_, planned)
+        first = choice.rules_out_most(open_) if choice.is_hopeless else choice.affordable(open_, planned)
         again = choice.worth_repeating(worth_asking, self.parallel) if first is None else None
         if again is not None:
             repeated = Probe(space.configurations[again.place], choice.words_again(again.net), share=again.share)
             return Round((repeated,) * again.times) if again.times > 1 else repeated
         if not open_.any():
-            return Finish("nothing is left to try" if history.measurements else "the limits allow no probe at all")
+            return Finish(_why_nothing(history, permitted))
         picks, nets = choice.best_round(open_, self.parallel, first)
         if not picks:
             if choice.safe:
@@ -119,6 +119,13 @@ class NetValue:
             for pick, net in zip(picks, nets, strict=True)
         ]
         return probes[0] if len(probes) == 1 else Round(tuple(probes))
+
+
+def _why_nothing(history: History, permitted: Mask) -> str:
+    if history.measurements:
+        return "nothing is left to try"
+    lacking = "nothing that the limits allow has the memory for it"
+    return lacking if permitted.any() else "the limits allow no probe at all"
 
 
 @dataclass(frozen=True)
@@ -159,7 +166,7 @@ class _Choice(Repeats):
         One configuration may be probed on several clusters at once: its error shrinks, and that takes no more time.
         `first`: what is probed first, whatever it is worth.
         """
-        if not self.safe and self.job.goal.budget_usd is not None:
+        if self.is_hopeless or (not self.safe and self.job.goal.budget_usd is not None):
             most = 1  # while nothing is certified, money is spent on one probe after the other
         picks: list[int] = []
         nets: list[float] = []
@@ -206,10 +213,6 @@ class _Choice(Repeats):
     def memory_binds(self) -> bool:
         """Whether the job has run out of memory anywhere."""
         return any(m.outcome is Outcome.OUT_OF_MEMORY for m in (*self.history.measurements, *self.history.known))
-
-    def would_rule_out(self, place: int) -> Mask:
-        """What else is sure to run out of memory if this does."""
-        return ruled_out_by(self.job, self.space, self.history, place)
 
     def _launches_left(self) -> Counts:
         """How often each configuration may still be measured."""

@@ -64,8 +64,8 @@ class TrainingPlan(Setting):
 
     `micro_batch`: sequences that a data-parallel rank takes at once. `context`, `expert`: GPUs that share a sequence,
     and the experts. `attention`, `kernels`: by which code, where the script says so. `global_batch`: sequences of a
-    step on all ranks, which they have to share equally; 0 where nobody says. `least_ranks`: fewest data-parallel ranks:
-    2 where the plan shards what one rank alone could not, and another plan does the same without.
+    step on all ranks, which they have to share equally; 0 where nobody says. `least_ranks`: fewest that share the
+    weights, data-parallel or with parts of a sequence: 2 for a plan that shards, where another does without.
     """
 
     kind: ClassVar[str] = "train.plan"
@@ -105,7 +105,7 @@ class TrainingPlan(Setting):
     def suits(self, nodes: int, offer: Offer) -> bool:
         """Whether these GPUs can be laid out so, with the global batch shared equally."""
         ranks = data_parallel(self, nodes, offer)
-        if ranks < self.least_ranks or ranks == 0 or (ranks * self.context) % self.expert:
+        if ranks == 0 or ranks * self.context < self.least_ranks or (ranks * self.context) % self.expert:
             return False
         if offer.workers % self.tensor and self.tensor % offer.workers:
             return False  # some groups would be within a node and some across two
@@ -147,6 +147,11 @@ class PlannedTraining(Ask):
     fixed: TrainingPlan = field(default_factory=TrainingPlan)
     lora_rank: int = 16
     across_nodes: bool = False
+
+    def same_work(self, other: Ask) -> bool:
+        """Of one model, with the same sequences and adapters; which plans are allowed does not matter."""
+        mine = self.architecture, self.sequence, self.lora_rank
+        return isinstance(other, PlannedTraining) and mine == (other.architecture, other.sequence, other.lora_rank)
 
 
 def planned_training(job: Job) -> PlannedTraining | None:

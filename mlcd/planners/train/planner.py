@@ -23,7 +23,7 @@ from mlcd.core.options import new_job
 from mlcd.core.place import Cloud
 from mlcd.core.planner import Planner
 from mlcd.core.plugins import Plugins
-from mlcd.core.strategy import Strategy
+from mlcd.core.strategy import Finish, Strategy
 from mlcd.memory.capacity import rentals_before
 from mlcd.memory.earlier import Kinship, known_from, nearest_models, seen_before
 from mlcd.memory.models import ModelShelf, learned_models
@@ -109,10 +109,23 @@ class Train(Planner):
         """The method that the job names."""
         return method(job.search)
 
+    def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
+        """The best that can be certified; of plans that did not run, what the forecast says."""
+        decision = super().decide(job, space, history, finish)
+        return self._with_forecast(decision, job, space, history)
+
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """The best that can be certified."""
         check_goal(job)
-        return guarantee.decide(job, space, history, "decided again from the stored probes")
+        decision = guarantee.decide(job, space, history, "decided again from the stored probes")
+        return self._with_forecast(decision, job, space, history)
+
+    def _with_forecast(self, decision: Decision, job: Job, space: Space, history: History) -> Decision:
+        if decision.configuration is not None or planned_training(job) is None:
+            return decision
+        from mlcd.planners.train.way_out import with_forecast  # SciPy is slow to import
+
+        return with_forecast(decision, job, space, history)
 
     def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run it to its end, and elsewhere if need be."""
@@ -127,12 +140,17 @@ class Train(Planner):
         return RunToCompletion(decision.configuration)
 
     def tell(self, account: Account) -> Additions | None:
-        """Where the job was rented, if that was decided as it ran, and what its certificate counts on."""
-        if not account.history.rentals and not account.history.rentals_before:
-            return None
-        from mlcd.planners.train.rentals import rentals_shown
+        """Where the job was rented, if that was decided as it ran, what its certificate counts on; and its plan."""
+        rented = None
+        if account.history.rentals or account.history.rentals_before:
+            from mlcd.planners.train.rentals import rentals_shown
 
-        return rentals_shown(account)
+            rented = rentals_shown(account)
+        if planned_training(account.job) is not None:
+            from mlcd.planners.train.plan_shown import plan_shown
+
+            return plan_shown(account, rented)
+        return rented
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
         """Where to look, how far launches differ at this place, and where its machines could be had."""

@@ -27,11 +27,12 @@ from mlcd.core.forecasts import (
     trial_s,
     trials,
 )
-from mlcd.core.guarantee import choices, limits_allow, safe
+from mlcd.core.guarantee import allowed, choices, limits_allow, safe
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import SUREST, Measurement
-from mlcd.planners.train.speed_belief import belief_of
+from mlcd.planners.train.nouns import planned_training
+from mlcd.planners.train.speed_belief import belief_of, ruled_out_by
 
 Counts = NDArray[np.intp]
 
@@ -120,12 +121,33 @@ class Prospect:
         if self.safe:
             return min(map(self._made_small, choices(self.job, self.space, self.history).values()))
         certified = self.certifiable(self.space.probe_usd, self.space.probe_s)
+        if self._has_plans and not self.job.goal.limited:  # what no probe may try is not to be had
+            certified &= allowed(self.job, self.space, self.history)
         value = self.value(self.finish_s)
         best = np.where(certified, value, np.inf).min(axis=1)
         best = best if np.isfinite(best).any() else value.min(axis=1)
         finite = best[np.isfinite(best)]
         times = UNSAFE_PENALTY if self.job.goal.limited else NOT_RUN_PENALTY
         return times * float(np.median(finite)) if finite.size else 0.0
+
+    @cached_property
+    def is_hopeless(self) -> bool:
+        """Whether a job without a limit is believed to fit nowhere, by any plan."""
+        is_open = self._has_plans and not self.job.goal.limited and not self.history.good
+        return is_open and not np.isfinite(self.finish_s).any()
+
+    @property
+    def _has_plans(self) -> bool:
+        return planned_training(self.job) is not None
+
+    def would_rule_out(self, place: int) -> Mask:
+        """What else is sure to run out of memory if this does."""
+        return ruled_out_by(self.job, self.space, self.history, place)
+
+    def rules_out_most(self, open_: Mask) -> int | None:
+        """What tells most by running out of memory."""
+        places = np.flatnonzero(open_).tolist()
+        return max(places, key=lambda place: int((self.would_rule_out(place) & open_).sum()), default=None)
 
     def _made_small(self, ahead: Forecast) -> float:
         """J of a forecast."""

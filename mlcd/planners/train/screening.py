@@ -16,13 +16,13 @@ from mlcd.core.job import Goal, Objective
 def worth_a_thought(goal: Goal, space: Space, history: History, finish_s: Floats, most: int) -> set[int]:
     """The best by the objective, at most so many.
 
-    Under a budget the fastest may all be too dear: half is what needs least of the limits then, and half the best of
-    what keeps them, as far as anything does.
+    Under a budget the fastest may all be too dear, and within a deadline the cheapest all too slow: half is what needs
+    least of the limits then, and half the best of what keeps them, as far as anything does.
     """
     value = finish_s + space.probe_s
     if goal.objective is not Objective.FASTEST:
         value = space.expected_usd(finish_s, finish_s, goal.deadline_s) + space.probe_usd
-    if goal.budget_usd is None:
+    if not goal.limited or (goal.objective is Objective.FASTEST and goal.budget_usd is None):
         return set(np.argsort(value, kind="stable")[:most].tolist())
     usd = space.usd(finish_s) + space.probe_usd
     need = share_of_limits(goal, history.spent_usd + usd, history.elapsed_s + space.probe_s + finish_s)

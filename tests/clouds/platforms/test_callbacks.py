@@ -59,6 +59,15 @@ assert again["bf16"] and again["gradient_checkpointing"] and again["gradient_acc
 shards = planned(Plan(2, 8, "zero2", "full"), "Layer")
 assert shards["fsdp"] and shards["fsdp_config"]["activation_checkpointing"]
 assert not shards["fsdp_config"]["reshard_after_forward"] and "gradient_checkpointing" not in shards
+os.environ["WORLD_SIZE"] = "8"
+elastic = planned(Plan.told({"MLCD_BATCH": "16"}, micro_batch=4, precision="fp32"))
+assert elastic["per_device_train_batch_size"] == 2 and elastic["gradient_accumulation_steps"] == 1
+del os.environ["WORLD_SIZE"]
+try:
+    planned(Plan(2, 8, tensor=2))
+    raise AssertionError("the Trainer does not know how")
+except ValueError as error:
+    assert "tensor 2" in str(error)
 arguments = transformers.TrainingArguments("kept", num_train_epochs=1, use_cpu=True, report_to=[], save_steps=3,
     disable_tqdm=True, **planned(plan))
 transformers.Trainer(Line(), arguments, train_dataset=data, callbacks=[Tracker()]).train()

@@ -70,6 +70,14 @@ def test_the_batch_of_an_elastic_job_goes_before_the_fixed_one():
     assert Plan.told({"MLCD_GLOBAL_BATCH": "32", "MLCD_BATCH": "128"}).global_batch == 128
 
 
+@pytest.mark.parametrize(("batch", "ranks", "micro_batch"), [(64, 2, 4), (16, 8, 2), (36, 6, 3), (7, 7, 1), (16, 3, 4)])
+def test_an_elastic_job_takes_as_much_at_once_as_its_ranks_can_share(batch: int, ranks: int, micro_batch: int):
+    plan = Plan(4, batch).shared_by(ranks)
+    assert plan == Plan(micro_batch, batch)
+    if batch % ranks == 0:
+        assert plan.accumulation(ranks) * ranks * micro_batch == batch
+
+
 def test_a_batch_that_cannot_be_shared_equally_is_refused():
     with pytest.raises(ValueError, match="a global batch of 32 cannot be shared by 3 ranks x micro-batches of 4"):
         Plan(4, 32).accumulation(3)

@@ -17,6 +17,8 @@ from mlcd.core.planner import planner_named, planner_of
 from mlcd.planners.form.jobs import of_text
 from mlcd.planners.jobfile.read import load_job, parse_job
 from mlcd.planners.jobfile.schema import job_schema
+from mlcd.planners.modeling.architecture import architecture_of
+from mlcd.planners.train.config_inside import with_config_inside
 from mlcd.planners.train.nouns import Adapter, PlannedTraining, Precision, Sharding, planned_training
 from mlcd.planners.train.plans.told import OWN
 
@@ -140,6 +142,20 @@ def test_a_service_reads_no_file_for_a_job(tmp_path: Path, monkeypatch: pytest.M
         of_text("train", text.replace(SIZES, "{config: config.json}"), {})
 
 
+@pytest.mark.parametrize(
+    "written", ["{config: config.json}", "{config: 'config.json' }", "\n    config: config.json # of ours"]
+)
+def test_a_config_beside_the_job_file_goes_to_a_service_with_it(tmp_path: Path, written: str):
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    text = "mlcd:\n  " + USUAL.replace("|", "\n  ").replace(SIZES, written)
+    sent = with_config_inside(text, tmp_path)
+    assert sent.count("\n") == text.count("\n")
+    asked = planned_training(of_text("train", sent, {}))
+    assert asked is not None
+    assert asked.architecture == architecture_of(CONFIG)
+    assert with_config_inside("mlcd: {work: 1}", tmp_path) == "mlcd: {work: 1}"
+
+
 def test_every_knob_and_key_is_in_the_schema_for_editors():
     known = job_schema()["$defs"]
     block = known["Block"]["properties"]
@@ -200,6 +216,8 @@ MODEL = f"model: {SIZES}"
          "`epochs: 70`, or `tokens: 300M` with `sequence: 4096`"),
         ("global_batch: 256", "global_batch: 256|batch: 64", "5:3: batch 64 and global_batch 256 are the same thing: "
          "leave one out"),
+        (SIZES, "config.json", "4:3: model 'config.json': expected keys below it, such as "
+         "`model: {config: config.json}`"),
         (SIZES, "{config: nowhere.json}", "4:11: /jobs/nowhere.json: no such file; a language model's folder "
          "has a config.json"),
         (SIZES, "{layers: 32, hidden: 4096, heads: 32}", "4:3: model: `vocab` is missing; say `config: config.json`, "

@@ -8,8 +8,9 @@ Symbols   B    requests at once in one worker that decodes          n    its GPU
 
 Each decoding step reads the weights once (of experts those that B tokens choose), and the keys and values of all
 requests; it exchanges activations between GPUs after each layer, and costs the host a fixed time a layer. Where a
-worker also reads prompts, each step does B / tokens out of one prompt's work. A first token waits for its own prompt,
-for the prompts before it, for a step, and for a place where more requests come than a worker takes at once.
+worker also reads prompts, each step does B / tokens out of one prompt's work. What experts do of either is a term of
+its own: many small matrices are multiplied less well than a large one. A first token waits for its own prompt, for the
+prompts before it, for a step, and for a place where more requests come than a worker takes at once.
 
 Williams, Waterman and Patterson, 'Roofline', CACM 2009; Pope et al., 'Efficiently Scaling Transformer Inference', 2023.
 """
@@ -26,11 +27,12 @@ from mlcd.core.configuration import Floats
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.llm.deployment import Deployment
 from mlcd.planners.serve.llm.nouns import Prompts
-from mlcd.planners.serve.llm.weights import kv_bytes, weight_parts
+from mlcd.planners.serve.llm.weights import expert_parameters, kv_bytes, weight_parts
 
 TPOT_TERMS = {
     "weights": 1.3, "experts": 1.5, "keys": 1.5, "exchange": 1.5, "dispatch": 1.5, "tensor_layers": 10.0,
     "expert_layers": 10.0, "layers": 20.0, "moe_layers": 20.0, "step": 0.5, "operations": 1.5, "prompts": 2.0,
+    "expert_operations": 1.5, "expert_prompts": 2.0,
 }  # fmt: skip
 """The terms of TPOT, and what their coefficients are taken for before anything was measured.
 
@@ -43,7 +45,8 @@ TTFT_TERMS = {
 """Those of TTFT. `layers`: 10 microseconds each; `constant`: 10 ms; `steps`: of decoding, by the law of TPOT."""
 GROUPS = {
     "reads": ("weights", "experts"), "keys": ("keys",), "links": ("exchange", "dispatch"),
-    "host": ("tensor_layers", "expert_layers", "layers", "moe_layers", "step"), "operations": ("operations", "prompts"),
+    "host": ("tensor_layers", "expert_layers", "layers", "moe_layers", "step"),
+    "operations": ("operations", "prompts", "expert_operations", "expert_prompts"),
 }  # fmt: skip
 """Terms of TPOT that err together."""
 MEMORY_USED = 0.88
@@ -127,6 +130,8 @@ def _tpot_terms(point: LoadPoint) -> dict[str, float]:
     spread = at.ep > 1 or at.dp > 1
     dispatched = sizes.layers * batch / gpus * sizes.experts_per_token * sizes.hidden * 2 if spread else 0.0
     peak = 1e12 * gpu.tflops(at.precision) * gpus
+    by_experts, begun = expert_operations(sizes), 0.0 if at.split else batch / point.prompts.output_tokens
+    read = begun * point.prompts.input_tokens
     return {
         "weights": rest / at.tp / bandwidth,
         "experts": experts * touched(sizes, batch) / gpus / bandwidth,
@@ -138,8 +143,10 @@ def _tpot_terms(point: LoadPoint) -> dict[str, float]:
         "layers": 1e-6 * sizes.layers,
         "moe_layers": 1e-6 * sizes.layers * (sizes.experts > 0),
         "step": 1e-3,
-        "operations": 2e9 * sizes.active_b * batch / peak,
-        "prompts": 0.0 if at.split else batch / point.prompts.output_tokens * prompt_operations(point) / peak,
+        "operations": (2e9 * sizes.active_b - by_experts) * batch / peak,
+        "prompts": (begun * prompt_operations(point) - read * by_experts) / peak,
+        "expert_operations": by_experts * batch / peak,
+        "expert_prompts": read * by_experts / peak,
     }
 
 
@@ -169,6 +176,13 @@ def _ttft_terms(point: LoadPoint) -> dict[str, float]:
 def touched(sizes: Architecture, tokens: float) -> float:
     """The share of the experts that so many tokens choose, each by lot."""
     return 1.0 - float((1.0 - sizes.experts_per_token / sizes.experts) ** tokens) if sizes.experts else 0.0
+
+
+def expert_operations(sizes: Architecture) -> float:
+    """What the experts that a token chooses do for it."""
+    if not sizes.experts:
+        return 0.0
+    return 2.0 * min(expert_parameters(sizes) * sizes.experts_per_token / sizes.experts, 1e9 * sizes.active_b)
 
 
 def prompt_operations(point: LoadPoint) -> float:

@@ -21,6 +21,7 @@ from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.law import terms_of
 from mlcd.planners.train.plans.memory import believe_memory
 from mlcd.planners.train.plans.prior import Prior, TimePrior, shipped_prior
+from mlcd.planners.train.plans.same import Same
 
 DRAWS = 256
 Indices = NDArray[np.intp]
@@ -80,20 +81,7 @@ def believe_plans(
 
 def believe_times(candidates: Sequence[Facts], tried: Tried, seed: int, draws: int, prior: TimePrior) -> Floats:
     """(draws, N) surfaces of the log of the seconds of a step."""
-    return _conditioned(_drawn(_Same(candidates), _Same(prior), seed, draws), tried, seed)
-
-
-class _Same:
-    """Stands for a thing as it is, not for what it equals: comparing thousands of candidates takes long."""
-
-    def __init__(self, thing: object) -> None:
-        self.thing = thing
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.thing is other.thing
-
-    def __hash__(self) -> int:
-        return id(self.thing)
+    return _conditioned(_drawn(Same(candidates), Same(prior), seed, draws), tried, seed)
 
 
 @dataclass(frozen=True)
@@ -113,10 +101,8 @@ class _Drawn:
 
 
 @lru_cache(maxsize=8)
-def _drawn(candidates: _Same, of: _Same, seed: int, draws: int) -> _Drawn:
+def _drawn(candidates: Same[Sequence[Facts]], of: Same[TimePrior], seed: int, draws: int) -> _Drawn:
     runs, prior = candidates.thing, of.thing
-    assert isinstance(runs, Sequence)
-    assert isinstance(prior, TimePrior)
     rng = np.random.default_rng((seed, 0))
     rows, middle, spread = expected_of(runs, prior)
     samples = middle + rng.standard_normal((draws, spread.shape[1])) @ spread.T

@@ -87,15 +87,20 @@ def gpu_of(offer: Offer) -> Gpu:
     """The GPU of an offer, with the offer's own network; a node without GPUs counts as one named 'cpu'."""
     network_gb_s = offer.network_gbps / 8 / offer.workers
     if not offer.accelerators:
-        bandwidth = CPU_BANDWIDTH_GB_S * offer.vcpus
-        return Gpu(CPU, offer.memory_gb, bandwidth, offer.tflops, pcie_gb_s=bandwidth, network_gb_s=network_gb_s)
-    known = known_gpu(offer.accelerator)
+        bandwidth, rate = CPU_BANDWIDTH_GB_S * offer.vcpus, offer.tflops
+        links = {"pcie_gb_s": bandwidth, "network_gb_s": network_gb_s}
+        return Gpu(CPU, offer.memory_gb, bandwidth, rate, tflops_fp32=rate, **links)
+    known, rate = known_gpu(offer.accelerator), offer.tflops_per_accelerator
     if known is not None:
         memory_gb = min(known.memory_gb, offer.accelerator_memory_gb or known.memory_gb)  # less of it is a part of one
-        return replace(known, memory_gb=memory_gb, network_gb_s=network_gb_s or known.network_gb_s)
-    rate = offer.tflops_per_accelerator or 1.0
+        fp32 = 0.0 if known.has("bf16") else rate  # TF32 came with bf16
+        return replace(known, memory_gb=memory_gb, network_gb_s=network_gb_s or known.network_gb_s, tflops_fp32=fp32)
+    rate = rate or 1.0
     bandwidth = BANDWIDTH_GB_S_PER_TFLOPS * rate
-    return Gpu(offer.accelerator, offer.accelerator_memory_gb, bandwidth, rate, network_gb_s=network_gb_s or 1.6)
+    return Gpu(
+        offer.accelerator, offer.accelerator_memory_gb, bandwidth, rate, network_gb_s=network_gb_s or 1.6,
+        tflops_fp32=rate,
+    )  # fmt: skip
 
 
 def trainable_parameters(model: Architecture, adapter: Adapter, rank: int) -> float:

@@ -26,6 +26,7 @@ from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.memory_levels import AT, Rows, Sizes, busy_share, sizes_of, tensors_gb
 from mlcd.planners.train.plans.memory_parts import Needed, needed_gb
 from mlcd.planners.train.plans.memory_prior import LEVELS, MemoryPrior, shipped_memory
+from mlcd.planners.train.plans.same import Same
 
 __all__ = ["CALLED_FITTING", "MemoryBelief", "Needed", "believe_memory", "needed_gb"]
 
@@ -80,7 +81,7 @@ def believe_memory(
     """
     prior = prior or shipped_memory()
     ran, failed = np.asarray(ran, dtype=np.intp), np.asarray(out_of_memory, dtype=np.intp)
-    sizes = _sizes(_Same(candidates))
+    sizes = _sizes(Same(candidates))
     problem = _Problem(sizes, prior)
     measured = np.isfinite(allocated_gb)
     mode, covariance = problem.corrected(ran[measured], np.log(np.asarray(allocated_gb)[measured]))
@@ -184,19 +185,6 @@ def _normal(count: int, levels: int) -> Floats:
     return np.asarray(ndtri(qmc.Sobol(levels, scramble=False).random(count) + 0.5 / count))
 
 
-class _Same:
-    """Candidates as a key: equal if they are the same object, which is kept alive so that no other takes its place."""
-
-    def __init__(self, candidates: Sequence[Facts]) -> None:
-        self.candidates = candidates
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.candidates is other.candidates
-
-    def __hash__(self) -> int:
-        return id(self.candidates)
-
-
 @lru_cache(maxsize=4)
-def _sizes(same: _Same) -> Sizes:
-    return sizes_of(same.candidates)
+def _sizes(same: Same[Sequence[Facts]]) -> Sizes:
+    return sizes_of(same.thing)

@@ -15,8 +15,10 @@ Symbols   P    parameters of the fullest pipeline stage   T    those of them tha
     logits       12 bytes t V: in 16 bits, in fp32, the logarithm of their softmax; the gradient takes their place
     layer        what is computed again or differentiated just then: one layer; and the gradient of the output layer
 
-Tensor parallelism with sequence parallelism divides all of it. Korthikanti et al., 'Reducing Activation Recomputation
-in Large Transformer Models' (2022) counts activations so; the numbers here are of Hugging Face models, from profiles.
+Tensor parallelism with sequence parallelism divides all of it. Of experts that ranks divide among them, only those
+ranks shard that have the same: data-parallel ranks over expert parallelism. Korthikanti et al., 'Reducing Activation
+Recomputation in Large Transformer Models' (2022) counts activations so; the numbers here are of Hugging Face models,
+from profiles.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from functools import cache
 
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
-from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.facts import CPU, Facts
 
 PURE = {Precision.PURE_BF16: 2.0, Precision.PURE_FP16: 2.0, Precision.FP32: 4.0}
 """Bytes of a weight where all is kept as it is multiplied."""
@@ -107,26 +109,26 @@ def stages_gb(facts: Facts) -> tuple[Needed, ...]:
 
 
 def room_gb(facts: Facts) -> float:
-    """Of a GPU, or of a machine without one: 10^9 bytes."""
-    return facts.gpu.memory_gb * GIB
+    """Of a GPU, or of a machine without one, whose own system takes the rest: 10^9 bytes."""
+    return facts.gpu.memory_gb * (1.0 if facts.gpu.name == CPU else GIB)
 
 
 def _stage(facts: Facts, last: bool) -> Needed:
     plan, sizes = facts.plan, facts.architecture
-    ranks = float(facts.data_parallel * plan.context)
-    parameters, trained = _parameters(facts)
+    parameters = _parameters(facts)
+    full = plan.adapter is Adapter.FULL
+    trained = parameters if full else _Parameters(facts.trainable / (plan.tensor * plan.pipeline), 0.0)
     number = _number(plan)
-    gradients = number * trained / (1.0 if plan.sharding is Sharding.NONE else ranks)
+    gradients = number * (trained.all if plan.sharding is Sharding.NONE else _over_ranks(trained, facts))
     tokens = plan.micro_batch * facts.sequence / (plan.context * plan.tensor)
     waiting = 1.0 if last else min(float(plan.pipeline), facts.accumulation)
     kept = tokens * waiting * sizes.layers / plan.pipeline
     rest, plain = _layer(facts)
     share = KEPT[plan.checkpointing]
     stream = 0.0 if share else _stream_bytes(plan) * sizes.hidden
-    full = plan.adapter is Adapter.FULL
     head = 2.0 * sizes.vocab * sizes.hidden / plan.tensor if last and full else 0.0
     return Needed(
-        weights=_weights(facts, parameters, trained, ranks) / 1e9,
+        weights=_weights(facts, parameters, trained) / 1e9,
         gradients=gradients / 1e9,
         optimizer=2 * gradients / 1e9,
         update=gradients / 1e9,
@@ -157,37 +159,55 @@ def _autocast(plan: TrainingPlan) -> bool:
     return plan.precision not in PURE and plan.sharding is Sharding.NONE
 
 
-def _parameters(facts: Facts) -> tuple[float, float]:
-    """P and T of the fullest stage."""
+@dataclass(frozen=True, slots=True)
+class _Parameters:
+    """Of a stage, on one GPU before sharding. Of `experts` only so many ranks have the same as expert parallelism
+    leaves."""
+
+    common: float
+    experts: float
+
+    @property
+    def all(self) -> float:
+        return self.common + self.experts
+
+
+def _parameters(facts: Facts) -> _Parameters:
+    """P of the fullest stage."""
     plan, sizes = facts.plan, facts.architecture
     whole = 1e9 * sizes.params_b
     table = min(whole, float(sizes.vocab * sizes.hidden))
     ends = table * (2 if plan.pipeline == 1 and not tied(sizes) else 1)
     both = table * (1 if tied(sizes) else 2)
-    experts = _expert_parameters(sizes)
-    body = (whole - both - experts + experts / plan.expert) / plan.pipeline
-    mine = (max(body, 0.0) + ends) / plan.tensor
-    full = plan.adapter is Adapter.FULL
-    return mine, mine if full else facts.trainable / (plan.tensor * plan.pipeline)
+    experts = min(_expert_parameters(sizes), max(0.0, whole - both))
+    body = (whole - both - experts) / plan.pipeline
+    return _Parameters((max(body, 0.0) + ends) / plan.tensor, experts / plan.expert / plan.pipeline / plan.tensor)
 
 
-def _weights(facts: Facts, parameters: float, trained: float, ranks: float) -> float:
+def _over_ranks(size: _Parameters, facts: Facts) -> float:
+    """What a rank keeps where all ranks that have the same keep a part of it each."""
+    ranks = facts.data_parallel * facts.plan.context
+    return size.common / ranks + size.experts / max(1.0, ranks / facts.plan.expert)
+
+
+def _weights(facts: Facts, parameters: _Parameters, trained: _Parameters) -> float:
     """Bytes of weights on a rank at most: what stays there, copies for the arithmetic, layers that were gathered."""
-    plan, sizes = facts.plan, facts.architecture
-    ends = min(parameters, 2.0 * sizes.vocab * sizes.hidden / plan.tensor)
-    layer = (parameters - ends) * plan.pipeline / sizes.layers
+    plan, sizes, ranks = facts.plan, facts.architecture, facts.data_parallel * facts.plan.context
+    ends = min(parameters.common, 2.0 * sizes.vocab * sizes.hidden / plan.tensor)
     used = min(2.0, _number(plan)) if plan.precision is not Precision.FP32 else 4.0
     if plan.adapter is Adapter.FULL:
-        stored, kept = used, _number(plan) * parameters
-        copy = 0.0 if plan.precision in PURE else used * (parameters - ends / 2)
+        stored, kept = used, _Parameters(_number(plan) * parameters.common, _number(plan) * parameters.experts)
+        copy = 0.0 if plan.precision in PURE else used * (parameters.all - ends / 2)
     else:
-        stored = QUANTIZED_BYTES if plan.adapter in QUANTIZED else used
-        kept, copy = used * ends + stored * (parameters - ends) + _number(plan) * trained, 0.0
+        stored, copy = QUANTIZED_BYTES if plan.adapter in QUANTIZED else used, 0.0
+        common = used * ends + stored * (parameters.common - ends) + _number(plan) * trained.all
+        kept = _Parameters(common, stored * parameters.experts)
     if plan.sharding is Sharding.NONE or ranks == 1:
-        return kept + copy
+        return kept.all + copy
     if plan.sharding is Sharding.ZERO2:  # masters are sharded as the optimizer is, what is multiplied is not
-        return kept / ranks + copy if copy else kept
-    return kept / ranks + used * ends + GATHERED_LAYERS * stored * layer
+        return _over_ranks(kept, facts) + copy if copy else kept.all
+    sharded = parameters.common - ends + (parameters.experts if plan.expert < ranks else 0.0)
+    return _over_ranks(kept, facts) + used * ends + GATHERED_LAYERS * stored * sharded * plan.pipeline / sizes.layers
 
 
 def _layer(facts: Facts) -> tuple[float, float]:

@@ -11,22 +11,31 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlcd.core.configuration import Configuration, Floats, Space
 from mlcd.core.errors import UserError
 from mlcd.core.guarantee import limits_allow
+from mlcd.core.history import History
 from mlcd.core.job import Goal, Hints, Job, Objective
 from mlcd.planners.modeling.outlook import LEAST_USD, Chance, Outlook, outlook, usual_probe_limit
 from mlcd.planners.modeling.outlook import SHARE as OF_EXPECTED
-from mlcd.planners.train.nouns import planned_training
+from mlcd.planners.train.nouns import PlannedTraining, planned_training
 from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans
-from mlcd.planners.train.plans.facts import facts_of, gpu_of
+from mlcd.planners.train.plans.facts import gpu_of
 from mlcd.planners.train.plans.memory import CALLED_FITTING
+from mlcd.planners.train.plans.surfaces import facts_in, promising_plans
+from mlcd.planners.train.plans.told import plan_settings
+from mlcd.planners.train.screening import only
 
 SHARE = 0.9
 """Of the cases, that an interval is to hold."""
 LIKELY, DOUBTFUL = 0.8, 0.2
 """Chances that a plan keeps the limits, above which that is likely, or at least not unlikely."""
+
+
+LARGE = 40_000
+"""Configurations above which not all are looked at: each takes several kB and a tenth of a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -39,27 +48,49 @@ class GpuOutlook:
     usd: tuple[float, float, float]
     chance: float
 
+    @property
+    def knobs(self) -> dict[str, str | int]:
+        """The plan by the names of its fields, as documents of runs have it."""
+        return plan_settings(self.configuration)
+
 
 @dataclass(frozen=True)
 class PlanOutlook:
-    """What is believed of a job's space before its first probe."""
+    """What is believed of a job's space before its first probe. `most`: configurations that are all looked at."""
 
     job: Job
     space: Space
+    most: int = LARGE
 
     @cached_property
-    def belief(self) -> PlanBelief:
-        """Of every configuration."""
+    def asked(self) -> PlannedTraining:
+        """What the job says of its model and of plans."""
         asked = planned_training(self.job)
         if asked is None:
             raise UserError(f"{self.job.name} has no `plan:`, so nothing is known of its plans")
-        return believe_plans([facts_of(each, asked) for each in self.space.configurations], Tried.nothing())
+        return asked
+
+    @cached_property
+    def looked_at(self) -> Space:
+        """All of a space of usual size; of a larger one, for each GPU what a search would look at."""
+        if len(self.space) <= self.most:
+            return self.space
+        names, found = self._gpus_of(self.space), set[int]()
+        for name in np.unique(names):
+            own = only(self.space, np.flatnonzero(names == name))
+            kept = promising_plans(self.asked, self.job.goal, own, History(), self.job.work_samples)
+            found |= {self.space.index[each] for each in kept.configurations}
+        return only(self.space, found)
+
+    @cached_property
+    def belief(self) -> PlanBelief:
+        """Of every configuration that is looked at."""
+        return believe_plans(facts_in(self.looked_at, self.asked), Tried.nothing())
 
     @cached_property
     def finish_s(self) -> tuple[Floats, Floats, Floats]:
         """Seconds of the whole job on each configuration: low, middle, high."""
-        asked = planned_training(self.job)
-        steps = self.job.work_samples / (asked.global_batch if asked is not None else 1)
+        steps = self.job.work_samples / self.asked.global_batch
         low, middle, high = self.belief.interval(SHARE)
         return steps * low, steps * middle, steps * high
 
@@ -73,17 +104,17 @@ class PlanOutlook:
         """What one probe may cost where nobody says, as for other jobs, by the cheapest finish that is believed."""
         if self.job.goal.budget_usd is not None:
             return usual_probe_limit(self.job, self.space)
-        pick = best_of(replace(self.job.goal, objective=Objective.CHEAPEST), self.space, self.fitting_s)
-        expected_usd = float(self.space.usd(self.fitting_s)[pick]) if pick is not None else 0.0
+        pick = best_of(replace(self.job.goal, objective=Objective.CHEAPEST), self.looked_at, self.fitting_s)
+        expected_usd = float(self.looked_at.usd(self.fitting_s)[pick]) if pick is not None else 0.0
         return max(OF_EXPECTED * expected_usd, LEAST_USD, float(self.space.probe_usd.min()))
 
     @cached_property
     def by_gpu(self) -> tuple[GpuOutlook, ...]:
         """Of each GPU type its best plan for the job's goal, within the limits if possible; the best type first."""
-        names = np.array([gpu_of(offer).name for offer in self.space.offers])[self.space.offer_index]
+        names = self._gpus_of(self.looked_at)
         found = {}
         for name in dict.fromkeys(names):
-            pick = best_of(self.job.goal, self.space, np.where(names == name, self.fitting_s, np.inf))
+            pick = best_of(self.job.goal, self.looked_at, np.where(names == name, self.fitting_s, np.inf))
             if pick is not None:
                 found[pick] = self._at(str(name), pick)
         return tuple(found[pick] for pick in self._in_order(found))
@@ -98,38 +129,43 @@ class PlanOutlook:
     def of_space(self) -> Outlook:
         """The same as of every job: the space, the best of it, and whether the limits look possible."""
         bare = outlook(replace(self.job, hints=Hints()), self.space)
-        pick = best_of(self.job.goal, self.space, self.fitting_s)
+        pick = best_of(self.job.goal, self.looked_at, self.fitting_s)
         if pick is None:
             because = "no plan is likely to fit the memory of any of these GPUs"
             return replace(bare, chance=Chance.UNLIKELY, because=because)
-        modelled = float(self.fitting_s[pick]), float(self.space.usd(self.fitting_s)[pick])
+        modelled = float(self.fitting_s[pick]), float(self.looked_at.usd(self.fitting_s)[pick])
         chance, because = self._chance()
-        best = self.space.configurations[pick]
+        best = self.looked_at.configurations[pick]
         return replace(bare, chance=chance, because=because, best=best, modelled=modelled)
+
+    @staticmethod
+    def _gpus_of(space: Space) -> NDArray[np.str_]:
+        """The name of the GPU of each configuration."""
+        return np.array([gpu_of(offer).name for offer in space.offers])[space.offer_index]
 
     def _at(self, name: str, pick: int) -> GpuOutlook:
         low, middle, high = (float(each[pick]) for each in self.finish_s)
-        configuration = self.space.configurations[pick]
+        configuration = self.looked_at.configurations[pick]
         usd = configuration.usd(low), configuration.usd(middle), configuration.usd(high)
         return GpuOutlook(name, configuration, (low, middle, high), usd, float(self.belief.chance[pick]))
 
     def _in_order(self, picks: Iterable[int]) -> list[int]:
         left, ordered = list(picks), []
         while left:
-            only = np.full(len(self.space), np.inf)
-            only[left] = self.fitting_s[left]
-            pick = best_of(self.job.goal, self.space, only)
+            of_these = np.full(len(self.looked_at), np.inf)
+            of_these[left] = self.fitting_s[left]
+            pick = best_of(self.job.goal, self.looked_at, of_these)
             assert pick is not None, "each of them is likely to fit"
             ordered.append(pick)
             left.remove(pick)
         return ordered
 
     def _chance(self) -> tuple[Chance, str]:
-        goal, asked = self.job.goal, planned_training(self.job)
-        if not goal.limited or asked is None:
+        goal = self.job.goal
+        if not goal.limited:
             return Chance.NO_LIMIT, "there is no limit to keep"
-        finish_s = np.exp(self.belief.log_step_s) * (self.job.work_samples / asked.global_batch)
-        keeps = self.belief.fits & limits_allow(goal, self.space.usd(finish_s), finish_s)
+        finish_s = np.exp(self.belief.log_step_s) * (self.job.work_samples / self.asked.global_batch)
+        keeps = self.belief.fits & limits_allow(goal, self.looked_at.usd(finish_s), finish_s)
         share = float(keeps.mean(axis=0).max())
         chance = Chance.LIKELY if share >= LIKELY else Chance.DOUBTFUL if share >= DOUBTFUL else Chance.UNLIKELY
         return chance, f"the plan that keeps the limits most surely does so with a chance of {share:.0%}"

@@ -87,14 +87,19 @@ def _that_suit(
 def _why_none(choices: Iterable[Choice], plans: tuple[TrainingPlan, ...], asked: PlannedTraining) -> str:
     if not plans:
         return f"plan: {next(why for plan in _all_plans(asked) if (why := why_not(plan, asked)) is not None)}"
+    choices = [each for each in choices if any(_has(each.offer, plan) for plan in plans)]
     offers = [choice.offer for choice in choices]
-    if not any(_has(offer, plan) for offer in offers for plan in plans):
+    if not offers:
         return f"plan: no GPU here has {plans[0].precision}; name other types: mlcd offers"
     least = min(plan.tensor for plan in plans)
     if all(offer.workers < least for offer in offers) and not asked.across_nodes:
         most = max(offer.workers for offer in offers)
         return f"plan: tensor {least}: no node here has more than {counted(most, 'GPU')}; or say `across_nodes: true`"
     counts = sorted({n * choice.offer.workers for choice in choices for n in choice.nodes})
+    groups = sorted({plan.tensor * plan.pipeline * plan.context for plan in plans})
+    if not any(count % group == 0 for count in counts for group in groups):
+        least_of = f"tensor x pipeline x context is {groups[0]} at the least"
+        return f"plan: {least_of}, and none of {counts[0]} to {counts[-1]} GPUs is a multiple; name more nodes"
     shared = f"a global batch of {asked.global_batch} in micro-batches of {min(plan.micro_batch for plan in plans)}"
     return f"plan: {shared} cannot be shared equally by any of {counts[0]} to {counts[-1]} GPUs; change global_batch"
 

@@ -146,9 +146,9 @@ class StepTerms:
         exchanges = (4 + 2 * self.again) * layers * (width > 1)
         exchanged = exchanges * 2 * (width - 1) / width * activations
         near, far = near_and_far(facts, exchanged, width, 1)
-        near_gathers, far_gathers = near_and_far(facts, self._gathered, facts.data_parallel, width * plan.context)
+        near_gathers, far_gathers = near_and_far(facts, self._gathered, self._ranks, width)
         hops = (plan.pipeline > 1) * 2 * activations / width / (1e9 * link_gb_s(facts, facts.gpus))
-        keys = 4 * self.tokens * sizes.kv_heads * sizes.head_dim * self.number_bytes * layers
+        keys = 4 * self.tokens * sizes.kv_heads * sizes.head_dim * self.number_bytes * layers / width
         dispatched = 4 * layers * activations * max(1, sizes.experts_per_token) * (plan.expert - 1) / plan.expert
         return {
             "tensor": near,
@@ -162,31 +162,43 @@ class StepTerms:
         }
 
     @property
+    def _ranks(self) -> int:
+        """That have the same weights: each can keep a part of them."""
+        return self.facts.data_parallel * self.facts.plan.context
+
+    @property
     def _gathered(self) -> float:
         """Bytes of weights that a GPU gathers for both passes, and of gradients that it gives away."""
-        facts, plan = self.facts, self.facts.plan
-        if plan.sharding is not Sharding.ZERO3 or facts.data_parallel == 1:
+        plan = self.facts.plan
+        if plan.sharding is not Sharding.ZERO3 or self._ranks == 1:
             return 0.0
-        stored = 0.55 if quantised(facts) else self.number_bytes
-        shared = self.common + (self.experts if plan.expert < facts.data_parallel else 0.0)
+        stored = 0.55 if quantised(self.facts) else self.number_bytes
+        shared = self.common + (self.experts if plan.expert < self._ranks else 0.0)
         return shared * (2 * stored + self.number_bytes * self.trained)
 
     @cached_property
     def once(self) -> dict[str, float]:
         """Seconds of a step that do not depend on its micro-batches."""
         facts, plan = self.facts, self.facts.plan
+        ranks, sharded = self._ranks, plan.sharding is not Sharding.NONE
         trained = facts.trainable / plan.tensor / plan.pipeline
-        reduced = 0.0 if plan.sharding is Sharding.ZERO3 else 2 * trained * self.number_bytes
-        ranks = facts.data_parallel * plan.context
-        near, far = near_and_far(facts, reduced * (ranks > 1), ranks, plan.tensor)
-        own = trained / (1 if plan.sharding is Sharding.NONE else ranks)
+        experts = min(trained, self.experts * plan.expert) if plan.adapter is Adapter.FULL else 0.0
+        alike = max(1, ranks // plan.expert)
+        near, far = self._reduced(trained - experts, ranks, plan.tensor)
+        of_experts = self._reduced(experts / plan.expert, alike, plan.tensor * plan.expert)
+        own = (trained - experts) / (ranks if sharded else 1) + experts / plan.expert / (alike if sharded else 1)
         pure = plan.precision in (Precision.PURE_BF16, Precision.PURE_FP16)
         return {
-            "gradients": near,
-            "gradients_network": far,
+            "gradients": near + of_experts[0],
+            "gradients_network": far + of_experts[1],
             "optimizer": own * (14 if pure else 30) / (1e9 * facts.gpu.bandwidth_gb_s),
             "start": 1e-3,
         }
+
+    def _reduced(self, trained: float, ranks: int, stride: int) -> tuple[float, float]:
+        """Seconds, inside machines and between them, of gradients that so many ranks sum up."""
+        whole = self.facts.plan.sharding is not Sharding.ZERO3 and ranks > 1
+        return near_and_far(self.facts, 2 * trained * self.number_bytes * whole, ranks, stride)
 
 
 @cache

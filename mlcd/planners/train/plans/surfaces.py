@@ -13,7 +13,7 @@ import numpy as np
 
 from mlcd.core.configuration import Floats, Mask, Space
 from mlcd.core.history import History
-from mlcd.core.job import Goal
+from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Outcome
 from mlcd.planners.modeling.speed_surface import FEWEST_SURFACES, MOST_VALUES, Belief, Evidence
 from mlcd.planners.train.nouns import Adapter, PlannedTraining
@@ -29,7 +29,10 @@ LARGE, PROMISING = 3_000, 2_400
 """Configurations above which only so many promising ones are looked at, and some of each type."""
 OF_EACH_TYPE = 8
 BY_LAW = 8_000
-"""Configurations that the law is asked for; of more, those on machines that would do if all were equally efficient."""
+"""Configurations that the law is asked for. Of more, half are on machines that would be best if all were equally
+efficient, and half are the best of each instance type."""
+FEW = 200
+"""Of a space where nothing is likely to fit."""
 USUAL_EFFICIENCY = 0.4
 """Share of a GPU's rate in bf16 that training keeps."""
 LEAST_BYTES = {Adapter.FULL: 6.0}
@@ -99,12 +102,11 @@ def _screened(
     if failed:
         sizes, none = sizes_of([*_facts_in(machines, asked), *failed]), np.zeros(0, dtype=np.intp)
         hopeless |= too_large(sizes, none, np.arange(len(part), len(part) + len(failed)))[: len(part)]
+    if hopeless.all() and not failed:  # what may still fit is looked at, for the answer to be about it
+        return frozenset(whole.space.index[part.configurations[i]] for i in np.argsort(-chance)[:FEW])
     finish_s = np.where(hopeless, np.inf, work_samples * sample_s)
     found = worth_a_thought(goal, part, History(), finish_s, PROMISING)
-    usd = finish_s * part.usd_per_s
-    for i in range(len(part.choices)):
-        own = np.flatnonzero(part.offer_index == i)
-        found |= set(own[np.argsort(usd[own])[:OF_EACH_TYPE]].tolist())
+    found |= _best_of_each_type(part, finish_s * part.usd_per_s, OF_EACH_TYPE)
     return frozenset(whole.space.index[part.configurations[i]] for i in found if np.isfinite(finish_s[i]))
 
 
@@ -119,9 +121,20 @@ def _on_suitable_machines(same: _Same, asked: PlannedTraining, goal: Goal, work_
     finish_s = work_samples * flops_of_sequence(asked.architecture, asked.sequence, asked.fixed.adapter) / rate
     memory = np.array([facts.gpus * facts.gpu.memory_gb for facts in runs])
     least = np.array([LEAST_BYTES.get(facts.plan.adapter, LEAST_BYTES_FROZEN) for facts in runs])
-    finish_s = np.where(least * asked.architecture.params_b > memory, np.inf, finish_s)
-    found = worth_a_thought(goal, space, History(), finish_s, BY_LAW)
+    lacks = least * asked.architecture.params_b > memory
+    if lacks.all():
+        return only(space, np.argsort(-memory)[:FEW].tolist())
+    finish_s = np.where(lacks, np.inf, finish_s)
+    found = worth_a_thought(goal, space, History(), finish_s, BY_LAW // 2)
+    value = finish_s if goal.objective is Objective.FASTEST else space.usd(finish_s)
+    found |= _best_of_each_type(space, value, BY_LAW // 2 // len(space.choices))
     return only(space, [i for i in found if np.isfinite(finish_s[i])])
+
+
+def _best_of_each_type(space: Space, value: Floats, most: int) -> set[int]:
+    """Since one level of a GPU may be wrong."""
+    rows = (np.flatnonzero(space.offer_index == i) for i in range(len(space.choices)))
+    return {int(place) for own in rows for place in own[np.argsort(value[own], kind="stable")[:most]]}
 
 
 @lru_cache(maxsize=4)
@@ -143,6 +156,11 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.space)
+
+
+def facts_in(space: Space, asked: PlannedTraining) -> list[Facts]:
+    """Of every configuration. The same object for the same space: what is computed of it is kept."""
+    return _facts_in(_Same(space), asked)
 
 
 @lru_cache(maxsize=8)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
-from mlcd.catalog import OfferRow, clouds_in, load_rows, select
+from mlcd.catalog import OfferRow, offered_rows, select
 from mlcd.core.part import Part, taken
 from mlcd.memory.models import ModelShelf, learned_models
 from mlcd.planners.serve.known_models import SeenModel, knowledge_bases
@@ -193,8 +193,8 @@ async def examples(state: CurrentState, who: Viewer) -> Examples:
 
 @lru_cache(maxsize=2)
 def _rows(folder: Folder, changed: float) -> list[OfferRow]:
-    """All rows; read again after a price list was fetched."""
-    return [row for name in clouds_in(folder) for row in load_rows(name, directory=folder)]
+    """All that can be rented; read again after a price list was fetched."""
+    return offered_rows(folder)
 
 
 def _shelf(state: State) -> ModelShelf:

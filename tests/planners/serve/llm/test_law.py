@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mlcd.catalog.gpus import gpu_named
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.llm.deployment import Deployment
-from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, LoadPoint, terms_of
+from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, LoadPoint, prompt_operations, terms_of
 from mlcd.planners.serve.llm.nouns import Prompts
 
 LLAMA_8B = Architecture(8.03, 8.03, 32, 4096, 32, 8, 128, 128256, 131072, 14336, 32, full_layers=32)
@@ -61,6 +61,17 @@ def test_more_requests_touch_more_experts_up_to_all():
 def test_prompts_are_read_beside_answers_unless_they_have_workers_of_their_own():
     split = {"mode": "disagg", "prefill_workers": 1, "prefill_tp": 1, "prefill_dp": 1}
     assert tpot(point(requests=8))["prompts"] > 0 == tpot(point(requests=8, **split))["prompts"]
+
+
+def test_what_experts_do_is_told_apart_and_nothing_is_counted_twice():
+    dense, chosen = tpot(point(requests=8)), tpot(point(EXPERTS, requests=8))
+    assert dense["expert_operations"] == dense["expert_prompts"] == 0
+    peak = 1e12 * H100.tflops("bf16")
+    a_token = 2 * 4 * 3 * 36 * 2880 * 2880  # four experts of three matrices in each of 36 layers
+    assert chosen["expert_operations"] == pytest.approx(8 * a_token / peak)
+    assert chosen["expert_operations"] + chosen["operations"] == pytest.approx(8 * 2e9 * 5.1 / peak)
+    whole = prompt_operations(point(EXPERTS, requests=8))
+    assert chosen["expert_prompts"] + chosen["prompts"] == pytest.approx(8 / 128 * whole / peak)
 
 
 def test_more_requests_than_places_wait_for_whole_answers():

@@ -13,7 +13,7 @@ from mlcd.catalog.gpus import Gpu
 from mlcd.planners.modeling.architecture import Architecture, architecture_of
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
 from mlcd.planners.train.plans.facts import Facts
-from mlcd.planners.train.plans.memory_parts import gated, needed_gb, stages_gb, tied
+from mlcd.planners.train.plans.memory_parts import gated, needed_gb, room_gb, stages_gb, tied
 
 WEIGHTS_GB = LLAMA_8B.params_b
 
@@ -50,6 +50,31 @@ def test_more_ranks_share_what_sharding_says_they_share() -> None:
     assert need(Sharding.ZERO2, 64)[0] == pytest.approx(need(Sharding.NONE, 64)[0])
     assert need(Sharding.ZERO2, 64)[1] == pytest.approx(need(Sharding.NONE, 64)[1] / 64)
     assert need(Sharding.ZERO3, 64)[0] < 0.3 * need(Sharding.ZERO2, 64)[0]
+
+
+MIXTRAL = architecture_of(
+    {
+        "model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000, "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("expert", [1, 2, 8])
+@pytest.mark.parametrize("adapter", [Adapter.FULL, Adapter.LORA])
+def test_experts_that_ranks_divide_among_them_are_not_shared_by_the_same_ranks_again(
+    expert: int, adapter: Adapter
+) -> None:
+    plan = TrainingPlan(expert=expert, sharding=Sharding.ZERO3, precision=Precision.PURE_BF16, adapter=adapter)
+    need = needed_gb(run(plan, architecture=MIXTRAL, gpus=8))
+    bytes_each = 8 if adapter is Adapter.FULL else 2
+    assert 8 * (need.weights + need.gradients + need.optimizer) > 0.99 * bytes_each * MIXTRAL.params_b
+
+
+def test_a_gpu_keeps_its_part_of_the_experts_where_nothing_is_sharded() -> None:
+    alone, divided = (needed_gb(run(TrainingPlan(expert=each), architecture=MIXTRAL, gpus=8)) for each in (1, 8))
+    assert divided.optimizer < 0.2 * alone.optimizer
 
 
 def test_the_logits_of_a_large_vocabulary_are_on_the_last_stage_alone() -> None:
@@ -107,3 +132,5 @@ def test_a_cpu_is_a_machine_whose_memory_is_that_of_its_node() -> None:
     cpu = Gpu("cpu", memory_gb=2.0, bandwidth_gb_s=20, tflops_bf16=0.1)
     need = needed_gb(run(TrainingPlan(precision=Precision.FP32), architecture=tiny, gpu=cpu, sequence=128))
     assert 0.5 < need.total < 2.0
+    assert room_gb(run(TrainingPlan(), architecture=tiny, gpu=cpu)) == 2.0  # what local nodes are limited to
+    assert room_gb(run(TrainingPlan())) == pytest.approx(80 * 1.0737, rel=1e-3)

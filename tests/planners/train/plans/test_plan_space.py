@@ -65,7 +65,7 @@ def can_be(task: PlannedTraining, plan: TrainingPlan, nodes: int, gpus: int) -> 
     if len(set(shared)) > 1 or shared[0] % plan.micro_batch:
         return False
     sharding = next(knob.values for knob in task.knobs if knob.field == "sharding")
-    return ranks > 1 or plan.sharding is Sharding.NONE or "none" not in sharding
+    return ranks * plan.context > 1 or plan.sharding is Sharding.NONE or "none" not in sharding
 
 
 @given(task=tasks(), gpus=st.sampled_from([1, 2, 4, 6, 8]))
@@ -170,3 +170,31 @@ def test_facts_have_the_memory_and_the_network_of_the_offer():
     assert (unknown.name, unknown.memory_gb, unknown.tflops_bf16) == ("Riva", 40.0, 3.0)
     node = gpu_of(replace(part, accelerator="", accelerators=0))
     assert (node.name, node.memory_gb) == ("cpu", 64.0)
+
+
+def test_fp32_is_multiplied_in_tf32_where_a_gpu_has_it_and_without_tensor_cores_elsewhere() -> None:
+    assert gpu_of(nodes_of("A100-80GB", 8)).tflops("fp32") == 156.0
+    assert gpu_of(nodes_of("V100", 8)).tflops("fp32") == 15.7
+    unknown = replace(nodes_of("V100", 1), accelerator="Riva", tflops_per_accelerator=3.0)
+    assert gpu_of(unknown).tflops("fp32") == 3.0
+    cpus = replace(unknown, accelerator="", accelerators=0)
+    assert gpu_of(cpus).tflops("fp32") == cpus.tflops
+
+
+def test_gpus_that_share_a_sequence_may_shard_the_weights_among_them() -> None:
+    long = TrainingPlan(context=8, sharding=Sharding.ZERO3, global_batch=1, least_ranks=2)
+    assert long.suits(1, nodes_of("H100", 8))
+    assert not replace(long, context=1, tensor=8).suits(1, nodes_of("H100", 8))
+
+
+def test_only_gpus_that_have_the_precision_count_where_a_batch_cannot_be_shared() -> None:
+    task = asked(knobs=(PlanKnob("micro_batch", (1,)),), global_batch=7)
+    gpus = machines(nodes_of("V100", 1), nodes_of("H100", 8))
+    with pytest.raises(UserError, match="cannot be shared equally by any of 8 to 32 GPUs"):
+        plan_space(gpus, task)
+
+
+def test_stages_that_no_number_of_gpus_here_can_be_shared_by_are_told_as_such() -> None:
+    task = asked(knobs=(PlanKnob("pipeline", (16, 32)), PlanKnob("tensor", (4,)), PlanKnob("micro_batch", (1,))))
+    with pytest.raises(UserError, match="is 64 at the least, and none of 8 to 32 GPUs is a multiple"):
+        plan_space(machines(nodes_of("H100", 8)), task)

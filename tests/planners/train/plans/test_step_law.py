@@ -155,3 +155,22 @@ def test_the_parts_are_all_terms_once() -> None:
 def test_embeddings_are_told_from_the_layers_by_the_count_of_parameters() -> None:
     assert embeddings(GPT2) == pytest.approx(50257 * 768, rel=0.05)  # the last layer is the first one
     assert embeddings(LLAMA_8B) == pytest.approx(2 * 128256 * 4096, rel=0.01)
+
+
+def test_gradients_of_experts_that_ranks_divide_among_them_are_summed_up_by_fewer_ranks() -> None:
+    alone = replace(BASE, architecture=EXPERTS, trainable=1e9 * EXPERTS.params_b)
+    divided = planned(alone, expert=8)
+    assert terms(divided)["gradients"] < 0.2 * terms(alone)["gradients"]
+    assert terms(divided)["optimizer"] < 0.2 * terms(alone)["optimizer"]
+    sharded, both = (planned(each, sharding=Sharding.ZERO2) for each in (alone, divided))
+    assert terms(both)["optimizer"] == pytest.approx(terms(sharded)["optimizer"])
+
+
+def test_gpus_that_share_heads_share_the_keys_that_a_sequence_in_parts_exchanges() -> None:
+    apart = planned(replace(BASE, gpus=8), context=2)
+    assert terms(planned(apart, tensor=4))["context"] == pytest.approx(terms(apart)["context"] / 4)
+
+
+def test_gpus_that_share_a_sequence_shard_weights_and_gather_them_too() -> None:
+    whole = planned(replace(BASE, gpus=8), context=8, sharding=Sharding.ZERO3)
+    assert terms(whole)["gathers"] == pytest.approx(terms(planned(BASE, sharding=Sharding.ZERO3))["gathers"])

@@ -1,0 +1,28 @@
+"""A job file for a service, which reads no other file: the config of its model goes along."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import yaml
+
+from mlcd.planners.modeling.architecture import FILE
+
+
+def with_config_inside(text: str, folder: Path) -> str:
+    """The text of a job file with what is in the config of its model, in place of the path.
+
+    On the same line, so that mistakes are told with the lines of the file.
+    """
+    job = yaml.safe_load(text)
+    block = job.get("mlcd") if isinstance(job, dict) else None
+    model = block.get("model") if isinstance(block, dict) else None
+    named = model.get("config") if isinstance(model, dict) else None
+    if not isinstance(named, str):
+        return text
+    path = folder / Path(named).expanduser()
+    config = json.loads((path / FILE if path.is_dir() else path).read_text(encoding="utf-8"))
+    where = re.compile(rf"(\bconfig:\s*)([\"']?){re.escape(named)}\2(?=[\s,}}#]|$)")
+    return where.sub(lambda found: found[1] + json.dumps(config), text, count=1)

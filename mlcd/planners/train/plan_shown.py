@@ -1,0 +1,70 @@
+"""What a run that trains by a plan shows of its decision: how a step is shared, its speed, what the script is told."""
+
+from __future__ import annotations
+
+from mlcd.core.additions import Additions, Cell, Column, Fact, Table
+from mlcd.core.configuration import Configuration
+from mlcd.core.ledger import Account
+from mlcd.core.units import counted, format_count
+from mlcd.planners.train.nouns import PlannedTraining, TrainingPlan, plan_of, planned_training
+from mlcd.planners.train.plans.facts import flops_of_sequence, gpu_of
+from mlcd.planners.train.plans.told import ARGUMENTS, OWN, plan_settings, plan_variables
+
+DERIVED = {
+    "MLCD_DATA_PARALLEL": "data-parallel ranks",
+    "MLCD_ACCUMULATION": "micro-batches of a rank in each step",
+    "MLCD_GLOBAL_BATCH": "sequences of a step",
+    "MLCD_SEQUENCE": "tokens of a sequence",
+    "MLCD_LORA_RANK": "rank of the adapter",
+}
+"""Variables that follow from the machines and the job."""
+
+
+def plan_shown(account: Account, beside: Additions | None = None) -> Additions | None:
+    """The plan, and what else the planner shows; only that before a decision, and where no plan was decided."""
+    asked, decision = planned_training(account.job), account.decision
+    if asked is None or decision is None or decision.configuration is None:
+        return beside
+    configuration, plan, more = decision.configuration, plan_of(decision.configuration), beside or Additions()
+    if plan is None:
+        return beside
+    facts = [_step(configuration), *_speed(account, configuration, asked, plan), *more.facts]
+    return Additions(facts=facts, tables=[_told(account, configuration, asked), *more.tables], figures=more.figures)
+
+
+def _step(configuration: Configuration) -> Fact:
+    """How its sequences are shared."""
+    settings = plan_settings(configuration)
+    ranks, micro_batch, times = (int(settings[name]) for name in ("data_parallel", "micro_batch", "accumulation"))
+    shared = f"{counted(ranks, 'data-parallel rank')} x micro-batch {micro_batch} x {times} accumulated"
+    return Fact(label="A step", value=counted(ranks * micro_batch * times, "sequence"), hint=shared)
+
+
+def _speed(account: Account, where: Configuration, asked: PlannedTraining, plan: TrainingPlan) -> list[Fact]:
+    """In tokens, and as a share of what the GPUs could multiply, without what is computed again."""
+    measured = [m for m in (*account.history.good, *account.history.runs) if m.ok and m.configuration == where]
+    if not measured:
+        return []
+    rate, gpus, unit = measured[-1].rate, where.workers, "tokens" if asked.architecture.vocab else "samples"
+    each = rate * (asked.sequence if asked.architecture.vocab else 1)
+    words = [f"{format_count(each / gpus)} a GPU"] if gpus > 1 else []
+    if where.offer.accelerators and (most := gpu_of(where.offer).tflops_bf16 * 1e12 * gpus):
+        share = rate * flops_of_sequence(asked.architecture, asked.sequence, plan.adapter) / most
+        words.append(f"{share:.0%} of what the GPU can do in bf16".replace("%", " %"))
+    return [Fact(label="Speed", value=f"{format_count(each)} {unit}/s", hint=", ".join(words))]
+
+
+def _told(account: Account, configuration: Configuration, asked: PlannedTraining) -> Table:
+    """What the job names, and what follows from the machines."""
+    variables, settings = plan_variables(account.job, configuration), plan_settings(configuration)
+    rows: list[list[Cell]] = []
+    for knob in asked.knobs:
+        by = knob.env or knob.argument or OWN[knob.field]
+        value, word = settings[knob.field], knob.word(settings[knob.field])
+        also = f": {value}" if word != str(value) else ""
+        rows.append([by, word, knob.field.replace("_", "-") + also])
+    rows += [[name, variables[name], words] for name, words in DERIVED.items() if name in variables]
+    if variables.get(ARGUMENTS):
+        rows.append([ARGUMENTS, variables[ARGUMENTS], "all arguments above"])
+    columns = [Column(label="By"), Column(label="Value"), Column(label="What it is")]
+    return Table(title="What the script is told", columns=columns, rows=rows)

@@ -1,0 +1,67 @@
+"""What an answer 'cannot be certified' adds of a job with plans where nothing has run: what the forecast says.
+
+A budget that is far too small, or GPUs that are: no probe tells how much is missing, the law of a step and the memory
+model do. It is no promise, so it stands in the reason and not among what would have been enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.decision import Decision, Relaxation
+from mlcd.core.guarantee import limits_allow
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.units import format_duration, format_usd
+from mlcd.planners.train.nouns import planned_training
+from mlcd.planners.train.plans.facts import gpu_of
+from mlcd.planners.train.plans.memory import CALLED_FITTING
+from mlcd.planners.train.speed_belief import belief_of, promising
+
+LESS_MEMORY = "name larger GPUs, or let the plan take less: more sharding, full checkpointing, a smaller micro-batch"
+
+
+def with_forecast(decision: Decision, job: Job, space: Space, history: History) -> Decision:
+    """The same answer, with what the forecast says where nothing measured says anything."""
+    if decision.configuration is not None or decision.done or history.good or planned_training(job) is None:
+        return decision
+    near = promising(job, space, history, job.search.seed)
+    finish_s = _finish_s(job, near, history)
+    ways = tuple(way for way in decision.relaxations if _may_help(way, job, near, history, finish_s))
+    return replace(decision, binding=f"{decision.binding}; {_words(job, near, finish_s)}", relaxations=ways)
+
+
+def _finish_s(job: Job, space: Space, history: History) -> Floats:
+    """Seconds of what is left, the middle of what is believed; infinite where it is not likely to fit the memory."""
+    belief = belief_of(job, space, history, job.search.seed)
+    seconds = job.work_samples / np.exp(np.median(belief.log_speed, axis=0))
+    fits = (belief.fits.mean(axis=0) >= CALLED_FITTING) & ~belief.ruled_out
+    return np.where(fits, seconds, np.inf)
+
+
+def _may_help(way: Relaxation, job: Job, space: Space, history: History, finish_s: Floats) -> bool:
+    """Whether a dearer probe is of something that is likely to fit, and then to keep the limits."""
+    if way.max_probe_usd is None or way.configuration is None:
+        return True
+    place = space.index.get(way.configuration)
+    if place is None:
+        return False
+    usd = history.spent_usd + space.probe_usd + space.usd(finish_s)
+    return bool(limits_allow(job.goal, usd, history.elapsed_s + space.probe_s + finish_s)[place])
+
+
+def _words(job: Job, space: Space, finish_s: Floats) -> str:
+    """The least that the limit is forecast to have to be."""
+    if not np.isfinite(finish_s).any():
+        gpus = dict.fromkeys(gpu_of(offer).name for offer in space.offers)
+        return f"no plan is likely to fit the memory of {', '.join(gpus)}: {LESS_MEMORY}"
+    goal, usd = job.goal, space.usd(finish_s)
+    by_usd = goal.budget_usd is not None and not (usd <= goal.budget_usd).any()
+    by_usd |= goal.deadline_s is None
+    pick = int(np.argmin(usd if by_usd else finish_s))
+    least = "cheapest" if by_usd else "fastest"
+    takes = f"{format_usd(float(usd[pick]))} and {format_duration(float(finish_s[pick]))}"
+    return f"the {least} that is likely to fit, {space.configurations[pick]}, is forecast to take {takes}"

@@ -1,0 +1,30 @@
+"""Which configurations of a large space are looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Objective
+from mlcd.planners.train.screening import worth_a_thought
+
+CHEAP, DEAR = Offer("cheap", 0.5, 8, 64), Offer("dear", 100.0, 8, 64)
+SPACE = Space((Choice(CHEAP, tuple(range(1, 101))), Choice(DEAR, (1, 2))))
+H = 3_600.0
+FINISH_S = np.array([11_000 * H / n for n in range(1, 101)] + [100 * H, 60 * H])
+"""110 h and $5,500 on 100 of the cheap nodes; 100 h and $10,000 on one that is dear, 60 h and $12,000 on two."""
+
+
+def looked_at(goal: Goal) -> set[str]:
+    return {str(SPACE.configurations[i]) for i in worth_a_thought(goal, SPACE, History(), FINISH_S, 8)}
+
+
+def test_what_keeps_a_deadline_is_looked_at_though_others_are_cheaper():
+    assert "1 x dear" in looked_at(Goal(Objective.CHEAPEST, deadline_s=105 * H))
+    assert "1 x dear" not in looked_at(Goal(Objective.CHEAPEST))
+
+
+def test_what_keeps_a_budget_is_looked_at_though_others_are_faster():
+    assert "1 x cheap" in looked_at(Goal(Objective.FASTEST, budget_usd=6_000.0))
+    assert "1 x cheap" not in looked_at(Goal(Objective.FASTEST))
