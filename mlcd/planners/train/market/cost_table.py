@@ -4,7 +4,9 @@ Filled backwards from the deadline. Between decisions the market is a Markov mod
 
 - a held machine is lost with the chance of its zone, its age and the hour of the day;
 - when it is lost, the other zones are asked, the best first, and are up with their chance at that hour;
-- zones better than what is held, and all zones while nothing or on-demand is held, are known to be down, and come back.
+- zones better than what is held, and all zones while nothing or on-demand is held, are known to be down, and come back;
+- while on-demand is held no zone need be asked for some hours: what is up then has likely been so for a while, and
+  lasts longer than what has just come back.
 
 Symbols   t, T     tick, and that of the deadline;   D   length of a tick
           x        work left, in ticks: time left is T - t, and slack T - t - x
@@ -18,7 +20,8 @@ Symbols   t, T     tick, and that of the deadline;   D   length of a tick
           a try    the cost after asking z and then the rest:  rest + chance_z min(L[z] - rest, 0)
 
     H(t)[z, k](x) = price D + lost S(t+1)[z](x-1) + kept (tries of better zones, G, or H)(t+1)(x-1)
-    O(t)(x)       = price D + (tries of all zones, or O)(t+1)(x-1)
+    O(t)(x)       = the least of  price D + (tries of all zones, or O)(t+1)(x-1)  and, for some n > 1, of
+                    n price D + (tries of zones that were not asked for n ticks, or O)(t+n)(x-n)
     N(t)(x)       = min(G(t)(x), (tries of all zones, or N)(t+1)(x))
 
 As the guard has it, a spot machine is held only while a changeover to on-demand fits. Slack is kept for changeovers:
@@ -54,7 +57,7 @@ FRESH, SETTLED = 0, 1
 SETTLED_AFTER_H = 4.0
 """A zone that was last seen down so long ago, and is up now, has been so for some time."""
 PATIENCE_H = (1.0, 2.0, 4.0)
-"""For how long on-demand may be kept before zones are asked again."""
+"""How long an on-demand machine may be kept without asking for a spot machine."""
 
 
 def may_leave(work_h: Hours, slack_h: Hours, changeover_h: float) -> NDArray[np.bool_]:
@@ -94,7 +97,7 @@ class CostTable:
         self._fee_from_anywhere = self._fees.mean(axis=0)
         ahead = availability(rates, seen, terms.zones, self.from_h, self.ticks + 1, self.tick_h)
         self._lost, self._back, self._up = (each[self.order] for each in (ahead.lost, ahead.back, ahead.up))
-        self._mixing = (1 / rates.life_h + 1 / rates.gap_h)[self.order]
+        self._changes_per_h = (1 / rates.life_h + 1 / rates.gap_h)[self.order]
         self._fill()
 
     def _fill(self) -> None:
@@ -132,24 +135,28 @@ class CostTable:
         self.held[t, ..., 1:] = self._prices[:, None, None] * self.tick_h + after[..., :-1]
         self.held[t][..., spare < self._start_ticks - self._work_at_start - 1e-9] = self.never
         self.on_demand[t, 1:] = self._dear * self.tick_h + on_demand[:-1]
-        for later_h in PATIENCE_H:
-            later = round(later_h / self.tick_h)
-            if 0 < later <= self.ticks - t:
-                patient = self._dear * self.tick_h * later + self._asked_after(t + later, later)[:-later]
-                np.minimum(self.on_demand[t, later:], patient, out=self.on_demand[t, later:])
+        self._stay_without_asking(t)
         self.on_demand[t, spare < 0] = self.never
         self.held[t, ..., 0] = self.on_demand[t, 0] = 0.0
 
-    def _asked_after(self, t: int, ticks: int) -> Array:
-        """O of a tick if no zone was asked for so many ticks before, and all were down then."""
-        spare = self.ticks - t - self._work
-        leave = may_leave(self._work * self.tick_h, spare * self.tick_h, self.changeover_h)
-        settled = min(1.0, ticks * self.tick_h / SETTLED_AFTER_H)
-        rest = self.on_demand[t].copy()
+    def _stay_without_asking(self, t: int) -> None:
+        """O of a tick, where it costs less to ask the zones only after some hours."""
+        for hours in PATIENCE_H:
+            n = round(hours / self.tick_h)
+            if 0 < n <= self.ticks - t:
+                later = self._dear * self.tick_h * n + self._asked_after(n, t + n)[:-n]
+                np.minimum(self.on_demand[t, n:], later, out=self.on_demand[t, n:])
+
+    def _asked_after(self, n: int, t: int) -> Array:
+        """O of a tick in which all zones are asked; n ticks before all were down."""
+        slack_h = (self.ticks - t - self._work) * self.tick_h
+        leave = may_leave(self._work * self.tick_h, slack_h, self.changeover_h)
+        settled = min(1.0, n * self.tick_h / SETTLED_AFTER_H)
+        rest: Array = self.on_demand[t].copy()
         for z in range(len(self._prices) - 1, -1, -1):
             launch = (1 - settled) * self.launch[t, FRESH, z] + settled * self.launch[t, SETTLED, z]
-            chance = self._up[z, min(t, self.ticks)] * -np.expm1(-self._mixing[z] * ticks * self.tick_h)
-            rest += chance * leave * np.minimum(launch + self._fee_from_anywhere[z] - rest, 0.0)
+            up = self._up[z, t] * -np.expm1(-self._changes_per_h[z] * n * self.tick_h)
+            rest += up * leave * np.minimum(launch + self._fee_from_anywhere[z] - rest, 0.0)
         return rest
 
     def _launch(self, t: int) -> None:

@@ -57,6 +57,17 @@ def test_costs_fall_with_slack_and_rise_with_work(loss: float, back: float) -> N
         assert by_work == sorted(by_work)
 
 
+def test_machines_that_have_just_come_back_are_not_taken_where_they_soon_go_again() -> None:
+    """A market in which most spells end at once, and some last: on demand goes on until what is up has been so."""
+    same = np.ones((1, DAY_H))
+    flickers = Rates(np.array([[4.0, 2.0, 0.2, 0.05, 0.02, 0.01]]), np.full((1, 6), 0.6), same, same)
+    made = CostTable(TERMS, (1.0,), flickers, Seen(), 0.0, TERMS.work_h)
+    fresh, settled = (float(made.cost(made.launch[:, kind, 0], 20.0, 2.5)) for kind in (FRESH, SETTLED))
+    on_demand = float(made.cost(made.on_demand, 20.0, 2.5))
+    assert settled < on_demand < fresh
+    assert on_demand < 0.75 * 3.0 * 20.0
+
+
 def test_an_hour_of_the_day_in_which_machines_are_lost_is_learned() -> None:
     looks = [[hour % DAY_H not in (14, 15, 16)] for hour in np.arange(0, 7 * DAY_H, 0.25).astype(int)]
     seen = from_history(["a"], looks, 0.25)
