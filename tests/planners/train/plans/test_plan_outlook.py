@@ -47,5 +47,5 @@ def test_the_first_row_is_the_best_of_the_space_and_rows_are_in_order():
     gpus = [nodes_of(gpu, 8) for gpu in ("H100", "A100-80GB", "A10G")]
     plans = PlanOutlook(planned_job(task), plan_space(machines(*gpus), task))
     assert plans.of_space.best == plans.by_gpu[0].configuration
-    assert plans.of_space.modelled == (plans.by_gpu[0].seconds[1], plans.by_gpu[0].usd[1])
+    assert plans.of_space.modelled == pytest.approx((plans.by_gpu[0].seconds[1], plans.by_gpu[0].usd[1]))
     assert [each.seconds[1] for each in plans.by_gpu] == sorted(each.seconds[1] for each in plans.by_gpu)
