@@ -49,7 +49,8 @@ def planned(plan: Plan, wrap: str = "") -> dict[str, Any]:
     """What TrainingArguments takes of a plan: batch and accumulation, checkpointing, precision, and FSDP2 for sharding.
 
     `wrap`: the class of layers that are sharded one by one, such as LlamaDecoderLayer; the model's choice if not given.
-    Weights are in the precision that the script loads them in: for `pure-bf16` that has to be bf16.
+    Weights are in the precision that the script loads them in: for `pure-bf16`, and for `bf16` where an adapter is
+    trained, that has to be bf16.
     """
     if apart := [name for name in ("tensor", "pipeline", "context") if getattr(plan, name) > 1]:
         raise ValueError(f"{apart[0]} {getattr(plan, apart[0])}: not among what this sets; take it out of `plan:`")

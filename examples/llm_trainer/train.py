@@ -40,8 +40,9 @@ class Source(torch.utils.data.Dataset):
 
 
 def model_by(plan: Plan) -> PreTrainedModel:
-    """In the precision of its weights, with adapters where the plan has them."""
-    kind = torch.bfloat16 if plan.precision == "pure-bf16" else torch.float32
+    """In the precision of its weights, with adapters where the plan has them: those in fp32, unless it says pure."""
+    frozen = {"bf16": torch.bfloat16, "fp16": torch.float16} if plan.adapter != "full" else {}
+    kind = ({"pure-bf16": torch.bfloat16} | frozen).get(plan.precision, torch.float32)
     model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(Path(__file__).parent), dtype=kind)
     if plan.adapter == "full":
         return model

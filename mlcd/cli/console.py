@@ -6,6 +6,7 @@ rich would shrink a table to the terminal's width and cut amounts and names with
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,13 @@ class WholeTableConsole(Console):
         if any(isinstance(thing, Table) for thing in objects):
             options.setdefault("crop", False)
         super().print(*(_FullWidth(thing) if isinstance(thing, Table) else thing for thing in objects), **options)
+
+
+@contextmanager
+def at_work(console: Console, words: str) -> Iterator[None]:
+    """While something takes some seconds: a terminal says what. A file gets nothing."""
+    with console.status(words) if console.is_terminal else nullcontext():
+        yield
 
 
 @dataclass

@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from mlcd.cli.console import at_work
 from mlcd.cli.messages import INFEASIBLE
 from mlcd.cli.options import consoles, output, print_json, with_options
 from mlcd.cli.plan_model import NAMES, job_asked, model_options
@@ -68,20 +69,21 @@ def plan(job_path: Path | None, output: str, **chosen: Any) -> int:
     job = asked_job(kind, job, chosen, str(job_path))
     # The server refuses now what it would refuse later.
     remote = preview(server, submission_of_file(kind, job_path, chosen)) if server is not None and job_path else None
-    if remote is not None and job.on.startswith("recorded:") and kind not in added_names():
-        document, show = _only_remote(job, remote)
-    elif isinstance(job.ask, FunctionsTask):
-        planned = plan_ahead(job)
-        document, show = _on_functions(planned)
-        code = 0 if planned.decision.configuration is not None else INFEASIBLE
-    else:
-        with closing(open_ledger()) as ledger:
-            first, _ = beginning(job, ledger)
-        document, show = _on_machines(first) if kind == "train" else _by_added_planner(first)
+    results, progress = consoles()
+    with at_work(progress, "Looking at every type, number of nodes and plan ..."):
+        if remote is not None and job.on.startswith("recorded:") and kind not in added_names():
+            document, show = _only_remote(job, remote)
+        elif isinstance(job.ask, FunctionsTask):
+            planned = plan_ahead(job)
+            document, show = _on_functions(planned)
+            code = 0 if planned.decision.configuration is not None else INFEASIBLE
+        else:
+            with closing(open_ledger()) as ledger:
+                first, _ = beginning(job, ledger)
+            document, show = _on_machines(first) if kind == "train" else _by_added_planner(first)
     if output == "json":
         print_json(document | ({"there": asdict(remote)} if remote is not None else {}))
     else:
-        results, _ = consoles()
         show(results)
         _print_remote_note(results, remote)
     return code

@@ -74,12 +74,12 @@ def parse_duration(text: str | float) -> float:
     return _positive(seconds, text, positive, MOST_S)
 
 
-def parse_count(text: str | float) -> float:
+def parse_count(text: str | float, such_as: str = "60M") -> float:
     """'60M', '1.2B', '50k', 50000 -> a number, more than zero."""
     pattern = rf"\s*+({_NUMBER})\s*+([kmgbtp]?)\s*+"
     match = _match(pattern, text, "expected a positive number, such as 60M, 1.2B or 50000")
     value = _number(match[1]) * _MULTIPLES[match[2].lower()]
-    return _positive(value, text, "must be more than zero, such as 60M", MOST_COUNT)
+    return _positive(value, text, f"must be more than zero, such as {such_as}", MOST_COUNT)
 
 
 def parse_gb(text: str | float) -> float:
@@ -252,7 +252,7 @@ def format_duration(seconds: float) -> str:
     hours, rest = divmod(rest, 3_600)
     minutes, left = divmod(rest, 60)
     parts = [(days, "d"), (hours, "h"), (minutes, "m"), (left, "s")]
-    shown = [f"{value} {unit}" for value, unit in parts if value][:2]
+    shown = [f"{value:,} {unit}" for value, unit in parts if value][:2]
     return " ".join(shown)
 
 

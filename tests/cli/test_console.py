@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 
-from mlcd.cli.console import WholeTableConsole
+from mlcd.cli.console import WholeTableConsole, at_work
 
 words = st.text("abc$,. 12", min_size=1, max_size=40).map(lambda text: " ".join(text.split())).filter(bool)
 rows = st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(words, min_size=n, max_size=n), min_size=1, max_size=4))
@@ -36,3 +36,11 @@ def test_no_cell_is_cut_and_no_line_ends_with_blanks_at_any_width(rows: list[lis
 
 def test_words_are_wrapped_at_the_width_of_the_terminal():
     assert [line.strip() for line in printed(10, "one two three four")] == ["one two", "three four"]
+
+
+def test_what_takes_seconds_is_told_on_a_terminal_alone():
+    for terminal in (True, False):
+        file = io.StringIO()
+        with at_work(WholeTableConsole(file=file, width=80, force_terminal=terminal), "Looking ..."):
+            pass
+        assert ("Looking ..." in file.getvalue()) is terminal

@@ -159,6 +159,7 @@ def test_what_makes_no_sense_is_quoted_back_with_what_was_expected(
         (format_duration(8), "8 s"), (format_duration(0.25), "0.25 s"), (format_duration(59.7), "1 m"),
         (format_duration(33_600), "9 h 20 m"), (format_duration(100_800), "1 d 4 h"), (format_duration(720), "12 m"),
         (format_duration(86_399), "1 d"), (format_duration(0), "0 s"), (format_duration(float("inf")), "forever"),
+        (format_duration(7_464 * 86_400 + 16 * 3_600), "7,464 d 16 h"),
         (format_rate(1240), "1,240"), (format_rate(82.14), "82.1"), (format_rate(0.000376), "0.000376"),
         (format_rate(999.7), "1,000"), (format_count(60e6), "60M"), (format_count(1.2e9), "1.2B"),
         (format_count(950), "950"), (format_count(999_900), "1M"), (format_count(999.9), "1k"),

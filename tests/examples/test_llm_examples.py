@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shlex
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.planners.train.nouns import plan_of, planned_training
 from mlcd.planners.train.plans.space import plan_space
 from mlcd.planners.train.plans.told import plan_variables
+from mlcd_tracker.plan import Plan
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROOT = Path(mlcd_tracker.__file__).parents[1]
@@ -255,3 +257,17 @@ def test_a_job_that_is_wanted_elsewhere_leaves_and_goes_on_by_another_plan(folde
     leave.unlink()
     rest = Run(folder, 1, steps=4, variables=plan(2, checkpointing="full")).losses(kept)
     assert rest == pytest.approx(whole[1:], rel=1e-3)
+
+
+@needs_trainer
+def test_frozen_weights_are_loaded_in_the_precision_of_the_arithmetic():
+    """As the memory model and the law of a step count them."""
+    model_by = runpy.run_path(str(EXAMPLES / "llm_trainer" / "train.py"))["model_by"]
+    for plan, kinds in (
+        (Plan(adapter="lora", precision="bf16"), {("frozen", "bfloat16"), ("trained", "float32")}),
+        (Plan(adapter="lora", precision="fp32"), {("frozen", "float32"), ("trained", "float32")}),
+        (Plan(precision="bf16"), {("trained", "float32")}),
+    ):
+        weights = model_by(plan).parameters()
+        found = {("trained" if each.requires_grad else "frozen", str(each.dtype)) for each in weights}
+        assert found == {(what, f"torch.{kind}") for what, kind in kinds}

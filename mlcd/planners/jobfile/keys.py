@@ -25,7 +25,7 @@ def read(parse: Callable[[Any], T]) -> BeforeValidator:
 
 def whole(written: Any) -> float:
     """A count of things that cannot be cut: 256, 1k."""
-    value = parse_count(written)
+    value = parse_count(written, such_as="256")
     if value < 1 or value != int(value):
         raise ValueError(f"'{written}': expected a whole number, such as 256")
     return value

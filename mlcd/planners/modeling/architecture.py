@@ -196,7 +196,11 @@ class Sizes:
     @property
     def kv_heads(self) -> int:
         """Of keys and values."""
-        return 1 if self.config.get("multi_query") is True else self.number("kv_heads", self.heads)
+        count = 1 if self.config.get("multi_query") is True else self.number("kv_heads", self.heads)
+        if self.heads % count and not self.latent:
+            key = next(key for key in NAMES["kv_heads"] if key in self.config)
+            raise UserError(f"{self.where}: {key} {count} does not divide the {self.heads} heads; correct one")
+        return count
 
     @property
     def head_dim(self) -> int:

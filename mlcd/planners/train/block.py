@@ -76,6 +76,8 @@ class TrainBlock(Block):
             reasons = [why_not(alone.having(**{field: value}), asked) for value in block.values]
             if None not in reasons:
                 most = min(max(map(int, block.values)), MOST_TRIED)  # a word goes with every model: these are counts
+                if "does not divide" not in str(reasons[0]):
+                    raise mistake_at(("plan", field), str(reasons[0]))
                 smaller = range(most, 0, -1)
                 fits = next(n for n in smaller if why_not(alone.having(**{field: n}), asked) is None)
                 raise mistake_at(("plan", field), f"{reasons[0]}; one that does: {fits}")

@@ -82,6 +82,8 @@ class ModelKeys(Keys):
             raise ValueError(f"model: `{missing[0]}` is missing; {ways}")
         if self.head_dim is None and (self.hidden or 0) % (self.heads or 1):
             raise ValueError(f"model: heads {self.heads} does not divide hidden {self.hidden}; correct one")
+        if self.kv_heads is not None and (self.heads or 0) % self.kv_heads:
+            raise ValueError(f"model: kv_heads {self.kv_heads} does not divide heads {self.heads}; correct one")
         counted = self._counted.params_b * 1e9
         if self.params is not None and not counted / ALIKE <= self.params <= counted * ALIKE:
             makes = f"its sizes make {format_count(counted)}; correct them, or leave `params` out"

@@ -20,7 +20,6 @@ allowed only where S(A + l(D)) is not empty. Probe the largest; stop when none i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -191,9 +190,6 @@ class _Choice(Repeats):
                 pick = int(np.argmax(net))
             if not net[pick] > least:
                 break
-            if self.may_decide(pick, picks):
-                open_ = open_ & (np.arange(len(open_)) != pick)
-                continue
             picks.append(pick)
             nets.append(float(net[pick]))
             gone_usd, gone_s = float(usd[pick]), float(seconds[pick])
@@ -201,18 +197,17 @@ class _Choice(Repeats):
             done = np.maximum(done, credit[:, pick : pick + 1])
             clusters[pick] += 1
             open_ = open_ & (clusters <= most_clusters)
+            if len(picks) < most:
+                open_ = open_ & ~self.hangs_on(pick)
         return picks, [float(added) for added in np.diff(nets, prepend=0.0)]
 
-    def may_decide(self, pick: int, others: Sequence[int]) -> bool:
-        """Whether, if one of these probes runs out of memory, another is sure to: not to be asked at the same time."""
-        if not others or not self.memory_binds:
-            return False
-        return any(pick != one and self.would_rule_out(one)[pick] for one in others)
-
-    @property
-    def memory_binds(self) -> bool:
-        """Whether the job has run out of memory anywhere."""
-        return any(m.outcome is Outcome.OUT_OF_MEMORY for m in (*self.history.measurements, *self.history.known))
+    def hangs_on(self, place: int) -> Mask:
+        """What is sure to run out of memory if this does: not probed at the same time, once the job has run out."""
+        others = np.zeros(len(self.space), dtype=bool)
+        if any(m.outcome is Outcome.OUT_OF_MEMORY for m in (*self.history.measurements, *self.history.known)):
+            others |= self.would_rule_out(place)
+        others[place] = False
+        return others
 
     def _launches_left(self) -> Counts:
         """How often each configuration may still be measured."""

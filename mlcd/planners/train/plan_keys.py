@@ -46,7 +46,14 @@ def _counts(written: Any) -> tuple[int, ...]:
 
 
 def _words(kind: type[StrEnum]) -> Callable[[Any], tuple[str, ...]]:
-    return lambda written: tuple(dict.fromkeys(kind(parse_one_of(each, kind)) for each in listed(written)))
+    return lambda written: tuple(dict.fromkeys(kind(_one_word(each, kind)) for each in listed(written)))
+
+
+def _one_word(written: Any, kind: type[StrEnum]) -> str:
+    if isinstance(written, bool):
+        read = "no, off and false" if not written else "yes, on and true"
+        raise ValueError(f"YAML takes {read} for no word; say one of {', '.join(kind)}")
+    return parse_one_of(written, kind)
 
 
 Counts = Annotated[tuple[int, ...], BeforeValidator(_counts)]

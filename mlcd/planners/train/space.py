@@ -16,7 +16,8 @@ from mlcd.core.job import Job
 ASKED = ("instance_type", "accelerators", "cpus", "memory", "infra", "cloud")
 """Of `resources`, what a type has to have."""
 
-
+MOST_NAMES = 3
+"""Types that a message lists."""
 ANY = "any"
 """Of `use_spot`: on demand or on the spot market, decided anew as the job runs."""
 
@@ -58,9 +59,18 @@ def spot_of(job: Job) -> bool | None:
 def _no_match(space: Space, patterns: tuple[str, ...]) -> str:
     names = sorted({offer.instance_type for offer in space.offers})
     stem = re.sub(r"[*?\[\]]", "", patterns[0]) if patterns else ""
+    if have := [offer.instance_type for offer in space.offers if is_of_gpu(offer.accelerator, stem)]:
+        types = ", ".join(list(dict.fromkeys(have))[:MOST_NAMES])
+        return f"no instance matches '{', '.join(patterns)}', which is a GPU; types that have it: {types}"
     near = difflib.get_close_matches(stem, names, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}?" if near else f"there are {len(names)} types, such as {names[0]}"
     return f"no instance matches '{', '.join(patterns)}': {hint}"
+
+
+def is_of_gpu(accelerator: str, name: str) -> bool:
+    """Whether a GPU goes by this name, as A100-80GB does by a100: the dash keeps L4 from covering L40S."""
+    own, name = accelerator.upper(), name.upper()
+    return bool(name) and (own == name or own.startswith(f"{name}-"))
 
 
 def _suits(offer: Offer, job: Job) -> bool:

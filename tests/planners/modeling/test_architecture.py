@@ -148,3 +148,11 @@ def test_a_config_that_says_too_little_is_one_line(tmp_path: Path, text: str | N
     with pytest.raises(UserError, match=said) as refused:
         read_architecture(tmp_path)
     assert "\n" not in str(refused.value)
+
+
+def test_heads_that_cannot_share_their_keys_are_refused_in_a_line() -> None:
+    config = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32_000}
+    with pytest.raises(
+        UserError, match=r"^config\.json: num_key_value_heads 7 does not divide the 32 heads; correct one$"
+    ):
+        architecture_of({**config, "num_key_value_heads": 7})

@@ -186,7 +186,11 @@ MODEL = f"model: {SIZES}"
          "; one that does: 2"),
         (PLAN, "plan: {micro_batch: 4, pipeline: 5}", "7:26: pipeline 5 does not divide the 32 layers; "
          "one that does: 4"),
-        (PLAN, "plan: {micro_batch: 4, expert: 2}", "7:26: expert 2 does not divide the 0 experts; one that does: 1"),
+        (PLAN, "plan: {micro_batch: 4, expert: 2}", "7:26: expert 2: the model has no experts; leave it out"),
+        (PLAN, "plan: {micro_batch: 4, sharding: {env: Z, values: [no, zero3]}}", "7:45: YAML takes no, off and false "
+         "for no word; say one of none, zero2, zero3"),
+        (MODEL, f"model: {SIZES.replace('kv_heads: 8', 'kv_heads: 7')}", "4:3: model: kv_heads 7 does not "
+         "divide heads 32; correct one"),
         (PLAN, "plan: {micro_batch: 3}", "7:10: micro_batch 3 does not divide the global batch of 256; "
          "one that does: 2"),
         (PLAN, "plan: {micro_batch: 4, adapter: [full, lora]}", "7:26: values: all weights (full) and an adapter "
@@ -214,6 +218,7 @@ MODEL = f"model: {SIZES}"
          "`{samples: 300M}` if sequences are meant"),
         ("{tokens: 300M}", "{tokens: 1k, samples: 5}", "3:3: work: say either `samples: 90M`, or `dataset: 1.28M` and "
          "`epochs: 70`, or `tokens: 300M` with `sequence: 4096`"),
+        ("global_batch: 256", "global_batch: 0", "5:3: global_batch '0': must be more than zero, such as 256"),
         ("global_batch: 256", "global_batch: 256|batch: 64", "5:3: batch 64 and global_batch 256 are the same thing: "
          "leave one out"),
         (SIZES, "config.json", "4:3: model 'config.json': expected keys below it, such as "

@@ -84,6 +84,11 @@ def believe_times(candidates: Sequence[Facts], tried: Tried, seed: int, draws: i
     return _conditioned(_drawn(Same(candidates), Same(prior), seed, draws), tried, seed)
 
 
+def expected_steps(candidates: Sequence[Facts], prior: Prior | None = None) -> Floats:
+    """(N,) seconds of a step before any probe, the middle of what is believed: by the law, with no luck of a draw."""
+    return np.asarray(np.exp(_drawn(Same(candidates), Same((prior or shipped_prior()).time), 0, DRAWS).middle))
+
+
 @dataclass(frozen=True)
 class _Drawn:
     """Before any probe: the expected log, what its covariance is made of, and samples without and with their noise."""

@@ -6,7 +6,6 @@ was measured. Loading, checkpoints and evaluation come on top.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,8 +20,8 @@ from mlcd.core.job import Goal, Hints, Job, Objective
 from mlcd.planners.modeling.outlook import LEAST_USD, Chance, Outlook, outlook, usual_probe_limit
 from mlcd.planners.modeling.outlook import SHARE as OF_EXPECTED
 from mlcd.planners.train.nouns import PlannedTraining, planned_training
-from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans
-from mlcd.planners.train.plans.facts import gpu_of
+from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans, expected_steps
+from mlcd.planners.train.plans.facts import Facts, gpu_of
 from mlcd.planners.train.plans.memory import CALLED_FITTING
 from mlcd.planners.train.plans.surfaces import facts_in, promising_plans
 from mlcd.planners.train.plans.told import plan_settings
@@ -32,7 +31,8 @@ SHARE = 0.9
 """Of the cases, that an interval is to hold."""
 LIKELY, DOUBTFUL = 0.8, 0.2
 """Chances that a plan keeps the limits, above which that is likely, or at least not unlikely."""
-
+FAILURE = 0.05
+"""By so much dearer counts a plan that is sure to fail: of plans that cost about the same, the surer one is best."""
 
 LARGE = 40_000
 """Configurations above which not all are looked at: each takes several kB and a tenth of a millisecond."""
@@ -85,14 +85,21 @@ class PlanOutlook:
     @cached_property
     def belief(self) -> PlanBelief:
         """Of every configuration that is looked at."""
-        return believe_plans(facts_in(self.looked_at, self.asked), Tried.nothing())
+        return believe_plans(self._facts, Tried.nothing())
+
+    @property
+    def _facts(self) -> list[Facts]:
+        return facts_in(self.looked_at, self.asked)
 
     @cached_property
     def finish_s(self) -> tuple[Floats, Floats, Floats]:
-        """Seconds of the whole job on each configuration: low, middle, high."""
+        """Seconds of the whole job on each configuration: low, middle, high. Draws tell the ends alone.
+
+        The best of thousands by the middle of its draws would be the luckiest.
+        """
         steps = self.job.work_samples / self.asked.global_batch
-        low, middle, high = self.belief.interval(SHARE)
-        return steps * low, steps * middle, steps * high
+        low, _, high = self.belief.interval(SHARE)
+        return steps * low, steps * expected_steps(self._facts), steps * high
 
     @cached_property
     def fitting_s(self) -> Floats:
@@ -111,13 +118,7 @@ class PlanOutlook:
     @cached_property
     def by_gpu(self) -> tuple[GpuOutlook, ...]:
         """Of each GPU type its best plan for the job's goal, within the limits if possible; the best type first."""
-        names = self._gpus_of(self.looked_at)
-        found = {}
-        for name in dict.fromkeys(names):
-            pick = best_of(self.job.goal, self.looked_at, np.where(names == name, self.fitting_s, np.inf))
-            if pick is not None:
-                found[pick] = self._at(str(name), pick)
-        return tuple(found[pick] for pick in self._in_order(found))
+        return tuple(self._at(name, pick) for name, pick in self._best_of_each)
 
     @property
     def too_small(self) -> tuple[str, ...]:
@@ -129,10 +130,10 @@ class PlanOutlook:
     def of_space(self) -> Outlook:
         """The same as of every job: the space, the best of it, and whether the limits look possible."""
         bare = outlook(replace(self.job, hints=Hints()), self.space)
-        pick = best_of(self.job.goal, self.looked_at, self.fitting_s)
-        if pick is None:
+        if not self._best_of_each:
             because = "no plan is likely to fit the memory of any of these GPUs"
             return replace(bare, chance=Chance.UNLIKELY, because=because)
+        _, pick = self._best_of_each[0]
         modelled = float(self.fitting_s[pick]), float(self.looked_at.usd(self.fitting_s)[pick])
         chance, because = self._chance()
         best = self.looked_at.configurations[pick]
@@ -149,15 +150,21 @@ class PlanOutlook:
         usd = configuration.usd(low), configuration.usd(middle), configuration.usd(high)
         return GpuOutlook(name, configuration, (low, middle, high), usd, float(self.belief.chance[pick]))
 
-    def _in_order(self, picks: Iterable[int]) -> list[int]:
-        left, ordered = list(picks), []
+    @cached_property
+    def _best_of_each(self) -> list[tuple[str, int]]:
+        """Name and place; the best first."""
+        names, dearer = self._gpus_of(self.looked_at), dearer_by_failing(self.belief.chance)
+        left, ordered = dict[int, str](), []
+        for name in dict.fromkeys(names):
+            pick = best_of(self.job.goal, self.looked_at, np.where(names == name, self.fitting_s, np.inf), dearer)
+            if pick is not None:
+                left[pick] = str(name)
         while left:
             of_these = np.full(len(self.looked_at), np.inf)
-            of_these[left] = self.fitting_s[left]
+            of_these[list(left)] = self.fitting_s[list(left)]
             pick = best_of(self.job.goal, self.looked_at, of_these)
             assert pick is not None, "each of them is likely to fit"
-            ordered.append(pick)
-            left.remove(pick)
+            ordered.append((left.pop(pick), pick))
         return ordered
 
     def _chance(self) -> tuple[Chance, str]:
@@ -171,11 +178,19 @@ class PlanOutlook:
         return chance, f"the plan that keeps the limits most surely does so with a chance of {share:.0%}"
 
 
-def best_of(goal: Goal, space: Space, finish_s: Floats) -> int | None:
-    """The best configuration within the limits, or the best of all where none is within them."""
+def dearer_by_failing(chance: Floats) -> Floats:
+    """How many times its cost a plan counts as, by its chance to fit: another has to be found if it does not."""
+    return 1 + FAILURE * (1 - chance)
+
+
+def best_of(goal: Goal, space: Space, finish_s: Floats, dearer: Floats | float = 1.0) -> int | None:
+    """The best configuration within the limits, or the best of all where none is within them.
+
+    `dearer`: how many times what it takes each counts as.
+    """
     if not np.isfinite(finish_s).any():
         return None
     usd = space.usd(finish_s)
     value = finish_s if goal.objective is Objective.FASTEST else space.expected_usd(finish_s, finish_s, goal.deadline_s)
-    inside = limits_allow(goal, usd, finish_s)
+    value, inside = value * dearer, limits_allow(goal, usd, finish_s)
     return int(np.argmin(np.where(inside, value, np.inf) if inside.any() else value))

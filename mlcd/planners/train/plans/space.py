@@ -7,7 +7,7 @@ ranks cannot share equally, and a sharded plan on one rank where another plan do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -62,8 +62,8 @@ def why_not(plan: TrainingPlan, asked: PlannedTraining) -> str | None:
         f"tensor {plan.tensor} does not divide the {_heads(model)}": by_heads,
         f"pipeline {plan.pipeline} does not divide the {model.layers} layers": model.layers % plan.pipeline,
         f"context {plan.context} does not divide the sequence of {asked.sequence}": asked.sequence % plan.context,
-        f"expert {plan.expert} does not divide the {counted(model.experts, 'expert')}": model.experts % plan.expert
-        or (plan.expert > 1 and not model.experts),
+        f"expert {plan.expert}: the model has no experts; leave it out": plan.expert > 1 and not model.experts,
+        f"expert {plan.expert} does not divide the {counted(model.experts, 'expert')}": model.experts % plan.expert,
         f"micro_batch {plan.micro_batch} does not divide the global batch of {asked.global_batch}": asked.global_batch
         % plan.micro_batch,
     }
@@ -84,13 +84,14 @@ def _that_suit(
     return nodes, tuple(plan for plan in within if any(plan.suits(n, choice.offer) for n in nodes))
 
 
-def _why_none(choices: Iterable[Choice], plans: tuple[TrainingPlan, ...], asked: PlannedTraining) -> str:
+def _why_none(choices: Sequence[Choice], plans: tuple[TrainingPlan, ...], asked: PlannedTraining) -> str:
     if not plans:
         return f"plan: {next(why for plan in _all_plans(asked) if (why := why_not(plan, asked)) is not None)}"
-    choices = [each for each in choices if any(_has(each.offer, plan) for plan in plans)]
+    everywhere, choices = choices, [each for each in choices if any(_has(each.offer, plan) for plan in plans)]
     offers = [choice.offer for choice in choices]
     if not offers:
-        return f"plan: no GPU here has {plans[0].precision}; name other types: mlcd offers"
+        ways = f"{_other_precision(choice.offer for choice in everywhere)}name other types: mlcd offers"
+        return f"plan: no GPU here has {plans[0].precision}; {ways}"
     least = min(plan.tensor for plan in plans)
     if all(offer.workers < least for offer in offers) and not asked.across_nodes:
         most = max(offer.workers for offer in offers)
@@ -99,9 +100,22 @@ def _why_none(choices: Iterable[Choice], plans: tuple[TrainingPlan, ...], asked:
     groups = sorted({plan.tensor * plan.pipeline * plan.context for plan in plans})
     if not any(count % group == 0 for count in counts for group in groups):
         least_of = f"tensor x pipeline x context is {groups[0]} at the least"
-        return f"plan: {least_of}, and none of {counts[0]} to {counts[-1]} GPUs is a multiple; name more nodes"
+        no_multiple = f"none of {_ends(counts)} is a" if len(counts) > 1 else f"{_ends(counts)} are no"
+        return f"plan: {least_of}, and {no_multiple} multiple; name more nodes"
     shared = f"a global batch of {asked.global_batch} in micro-batches of {min(plan.micro_batch for plan in plans)}"
-    return f"plan: {shared} cannot be shared equally by any of {counts[0]} to {counts[-1]} GPUs; change global_batch"
+    by = "by any of" if len(counts) > 1 else "by"
+    return f"plan: {shared} cannot be shared equally {by} {_ends(counts)}; change global_batch"
+
+
+def _ends(counts: list[int]) -> str:
+    return f"{counts[0]} to {counts[-1]} GPUs" if len(counts) > 1 else counted(counts[0], "GPU")
+
+
+def _other_precision(offers: Iterable[Offer]) -> str:
+    """What a GPU has in place of one that none has, where the script accepts it."""
+    gpus = [gpu_of(offer) for offer in offers]
+    other = next((each for each in ("bf16", "fp16") if any(gpu.has(each) for gpu in gpus)), None)
+    return f"say `precision: {other}` if the script accepts it, or " if other else ""
 
 
 def _has(offer: Offer, plan: TrainingPlan) -> bool:

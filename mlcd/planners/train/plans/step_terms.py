@@ -110,15 +110,23 @@ class StepTerms:
             "softmax": 4 * (2 + self.again) * scores * wide / bandwidth if whole else 0.0,
             "weights": self.passes * self.weights * wide / bandwidth,
             "cast_activations": self._casts * moved * (4 * sizes.hidden + inner / plan.tensor) / bandwidth,
-            "casts": self._casts * 6 * (2 + self.again) * self.weights / bandwidth,
+            "casts": (self._casts and plan.adapter is Adapter.FULL) * 6 * (2 + self.again) * self.weights / bandwidth,
             "dequantise": (2 + self.again) * 2.5 * self.weights / bandwidth if quantised(facts) else 0.0,
         }  # fmt: skip
 
     @property
     def _casts(self) -> bool:
-        """Whether each pass casts the weights anew, as autocast does; sharded ones are cast as they are gathered."""
-        plan = self.facts.plan
-        return plan.precision in MIXED and plan.sharding is not Sharding.ZERO3 and "megatron" not in plan.kernels
+        """Whether each operation is cast by itself, as autocast does; sharded weights are cast as they are gathered.
+
+        That takes the GPU next to nothing, and the host no less: whoever gathers a layer starts kernels for it, too.
+        Frozen weights are stored as they are multiplied.
+        """
+        return self._mixed and self.facts.plan.sharding is not Sharding.ZERO3
+
+    @property
+    def _mixed(self) -> bool:
+        """Whether the weights that are trained are cast in each pass."""
+        return self.facts.plan.precision in MIXED and "megatron" not in self.facts.plan.kernels
 
     @cached_property
     def host(self) -> dict[str, float]:
@@ -131,7 +139,7 @@ class StepTerms:
             "layers": layers,
             "gated_layers": layers if matrices(sizes) > 2 else 0.0,
             "again_layers": again,
-            "cast_layers": layers + again if self._casts else 0.0,
+            "cast_layers": layers + again if self._mixed and plan.adapter is Adapter.FULL else 0.0,
             "adapter_layers": layers + again if plan.adapter is not Adapter.FULL else 0.0,
             "expert_layers": layers + again if sizes.experts else 0.0,
             "expert_kernels": (layers + again) * sizes.experts / max(1, plan.expert) if one_by_one else 0.0,

@@ -23,6 +23,7 @@ from mlcd.planners.train.plans.facts import Facts, facts_of, flops_of_sequence
 from mlcd.planners.train.plans.memory import believe_memory
 from mlcd.planners.train.plans.memory_levels import Sizes, sizes_of
 from mlcd.planners.train.plans.prior import shipped_prior
+from mlcd.planners.train.plans.same import Same
 from mlcd.planners.train.screening import only, worth_a_thought
 
 LARGE, PROMISING = 3_000, 2_400
@@ -44,7 +45,7 @@ TOO_UNLIKELY = 0.05
 
 def plan_surfaces(asked: PlannedTraining, space: Space, seen: Evidence, seed: int) -> Belief:
     """Surfaces of the log of sequences a second that agree with what was seen."""
-    runs, unknown = _facts_in(_Same(space), asked), np.full(len(seen.ran), np.nan)
+    runs, unknown = _facts_in(Same(space), asked), np.full(len(seen.ran), np.nan)
     tried = Tried(seen.ran, asked.global_batch * np.exp(-seen.y), seen.error, seen.out_of_memory, unknown)
     surfaces = min(DRAWS, max(FEWEST_SURFACES, MOST_VALUES // len(space)))
     found = believe_plans(runs, tried, seed, surfaces)
@@ -55,7 +56,7 @@ def plan_surfaces(asked: PlannedTraining, space: Space, seen: Evidence, seed: in
 
 def plans_ruled_out(asked: PlannedTraining, space: Space, ran: np.ndarray, place: int) -> Mask:
     """What is sure to run out of memory if this configuration does."""
-    return too_large(_sizes_in(_Same(space), asked), ran, np.array([place]))
+    return too_large(_sizes_in(Same(space), asked), ran, np.array([place]))
 
 
 def promising_plans(asked: PlannedTraining, goal: Goal, space: Space, history: History, work_samples: float) -> Space:
@@ -65,7 +66,7 @@ def promising_plans(asked: PlannedTraining, goal: Goal, space: Space, history: H
     """
     if len(space) <= LARGE:
         return space
-    whole, seen = _Same(space), {m.configuration: m.outcome for m in (*history.known, *history.measurements)}
+    whole, seen = Same(space), {m.configuration: m.outcome for m in (*history.known, *history.measurements)}
     at = {space.index[where]: outcome for where, outcome in seen.items() if where in space.index}
     ran_out = frozenset(place for place, outcome in at.items() if outcome is Outcome.OUT_OF_MEMORY)
     ran = frozenset(place for place, outcome in at.items() if outcome is Outcome.OK)
@@ -74,46 +75,48 @@ def promising_plans(asked: PlannedTraining, goal: Goal, space: Space, history: H
 
 
 @lru_cache(maxsize=8)
-def _part(whole: _Same, places: frozenset[int]) -> Space:
-    return only(whole.space, places)
+def _part(whole: Same[Space], places: frozenset[int]) -> Space:
+    return only(whole.thing, places)
 
 
 @lru_cache(maxsize=8)
-def _of_memory(whole: _Same, asked: PlannedTraining, ran_out: frozenset[int], ran: frozenset[int]) -> frozenset[int]:
+def _of_memory(
+    whole: Same[Space], asked: PlannedTraining, ran_out: frozenset[int], ran: frozenset[int]
+) -> frozenset[int]:
     """Of the failures those that rule out nothing which ran: the others had another cause."""
     if not ran_out or not ran:
         return ran_out
     order = [*ran_out, *ran]
-    sizes = sizes_of([facts_of(whole.space.configurations[place], asked) for place in order])
+    sizes = sizes_of([facts_of(whole.thing.configurations[place], asked) for place in order])
     none, ones = np.zeros(0, dtype=np.intp), range(len(ran_out))
     return frozenset(order[i] for i in ones if not too_large(sizes, none, np.array([i]))[len(ran_out) :].any())
 
 
 @lru_cache(maxsize=4)
 def _screened(
-    whole: _Same, asked: PlannedTraining, goal: Goal, work_samples: float, ran_out: frozenset[int]
+    whole: Same[Space], asked: PlannedTraining, goal: Goal, work_samples: float, ran_out: frozenset[int]
 ) -> frozenset[int]:
     """Places in the space."""
-    machines = _Same(_on_suitable_machines(whole, asked, goal, work_samples))
-    part = machines.space
+    machines = Same(_on_suitable_machines(whole, asked, goal, work_samples))
+    part = machines.thing
     sample_s, chance = _expected(machines, asked)
-    failed = [facts_of(whole.space.configurations[place], asked) for place in ran_out]
+    failed = [facts_of(whole.thing.configurations[place], asked) for place in ran_out]
     hopeless = chance < TOO_UNLIKELY
     if failed:
         sizes, none = sizes_of([*_facts_in(machines, asked), *failed]), np.zeros(0, dtype=np.intp)
         hopeless |= too_large(sizes, none, np.arange(len(part), len(part) + len(failed)))[: len(part)]
     if hopeless.all() and not failed:  # what may still fit is looked at, for the answer to be about it
-        return frozenset(whole.space.index[part.configurations[i]] for i in np.argsort(-chance)[:FEW])
+        return frozenset(whole.thing.index[part.configurations[i]] for i in np.argsort(-chance)[:FEW])
     finish_s = np.where(hopeless, np.inf, work_samples * sample_s)
     found = worth_a_thought(goal, part, History(), finish_s, PROMISING)
     found |= _best_of_each_type(part, finish_s * part.usd_per_s, OF_EACH_TYPE)
-    return frozenset(whole.space.index[part.configurations[i]] for i in found if np.isfinite(finish_s[i]))
+    return frozenset(whole.thing.index[part.configurations[i]] for i in found if np.isfinite(finish_s[i]))
 
 
 @lru_cache(maxsize=4)
-def _on_suitable_machines(same: _Same, asked: PlannedTraining, goal: Goal, work_samples: float) -> Space:
+def _on_suitable_machines(same: Same[Space], asked: PlannedTraining, goal: Goal, work_samples: float) -> Space:
     """Without the law: by the rate of a machine's GPUs in bf16, on those whose memory holds the model at all."""
-    space = same.space
+    space = same.thing
     if len(space) <= BY_LAW:
         return space
     runs = _facts_in(same, asked)
@@ -138,36 +141,23 @@ def _best_of_each_type(space: Space, value: Floats, most: int) -> set[int]:
 
 
 @lru_cache(maxsize=4)
-def _expected(same: _Same, asked: PlannedTraining) -> tuple[Floats, Floats]:
+def _expected(same: Same[Space], asked: PlannedTraining) -> tuple[Floats, Floats]:
     """Seconds of a sequence on each configuration, the middle of what is believed before any probe; chance to fit."""
     runs, prior, none = _facts_in(same, asked), shipped_prior(), np.zeros(0, dtype=np.intp)
     _, log_step_s, _ = expected_of(runs, prior.time)
     return np.exp(log_step_s) / asked.global_batch, believe_memory(runs, none, none, np.zeros(0), prior.memory).chance
 
 
-class _Same:
-    """A space as a key: equal if it is the same object. Comparing thousands of configurations takes long."""
-
-    def __init__(self, space: Space) -> None:
-        self.space = space
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.space is other.space
-
-    def __hash__(self) -> int:
-        return id(self.space)
-
-
 def facts_in(space: Space, asked: PlannedTraining) -> list[Facts]:
     """Of every configuration. The same object for the same space: what is computed of it is kept."""
-    return _facts_in(_Same(space), asked)
+    return _facts_in(Same(space), asked)
 
 
 @lru_cache(maxsize=8)
-def _facts_in(same: _Same, asked: PlannedTraining) -> list[Facts]:
-    return [facts_of(configuration, asked) for configuration in same.space.configurations]
+def _facts_in(same: Same[Space], asked: PlannedTraining) -> list[Facts]:
+    return [facts_of(configuration, asked) for configuration in same.thing.configurations]
 
 
 @lru_cache(maxsize=4)
-def _sizes_in(same: _Same, asked: PlannedTraining) -> Sizes:
+def _sizes_in(same: Same[Space], asked: PlannedTraining) -> Sizes:
     return sizes_of(_facts_in(same, asked))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from mlcd_fixtures.planned import asked, machines, nodes_of, planned_job
 
-from mlcd.planners.train.plans.belief import _drawn
-from mlcd.planners.train.plans.outlook import PlanOutlook
+from mlcd.core.job import Goal
+from mlcd.planners.train.plans.belief import _drawn, expected_of
+from mlcd.planners.train.plans.outlook import PlanOutlook, best_of, dearer_by_failing
+from mlcd.planners.train.plans.prior import shipped_prior
 from mlcd.planners.train.plans.space import plan_space
+from mlcd.planners.train.plans.surfaces import facts_in
 
 
 def test_surfaces_are_drawn_once_for_all_that_asks_about_a_space():
@@ -16,3 +21,31 @@ def test_surfaces_are_drawn_once_for_all_that_asks_about_a_space():
     first, second = PlanOutlook(job, space), PlanOutlook(job, space)
     assert (first.belief.log_step_s == second.belief.log_step_s).all()
     assert _drawn.cache_info().misses == drawn + 1
+
+
+def test_the_middle_is_that_of_the_law_and_not_of_the_luckiest_draws():
+    task = asked()
+    job, space = planned_job(task), plan_space(machines(nodes_of("H100", 8), nodes_of("A100-80GB", 8)), task)
+    plans = PlanOutlook(job, space)
+    steps = job.work_samples / task.global_batch
+    _, log_step_s, _ = expected_of(facts_in(space, task), shipped_prior().time)
+    assert plans.finish_s[1] == pytest.approx(steps * np.exp(log_step_s))
+    for each in plans.by_gpu:
+        assert each.seconds[1] == pytest.approx(steps * np.exp(log_step_s[space.index[each.configuration]]))
+        assert each.seconds[0] < each.seconds[1] < each.seconds[2]
+
+
+def test_of_plans_that_cost_about_the_same_the_one_surer_to_fit_is_best():
+    space = machines(nodes_of("H100", 8), nodes=(1, 2, 3))
+    goal, finish_s = Goal(), np.array([100.0, 100.9, 110.0])
+    for chances, best in (([0.75, 1.0, 1.0], 1), ([0.97, 1.0, 1.0], 0), ([0.75, 0.75, 1.0], 0)):
+        assert best_of(goal, space, finish_s, dearer_by_failing(np.array(chances))) == best
+
+
+def test_the_first_row_is_the_best_of_the_space_and_rows_are_in_order():
+    task = asked()
+    gpus = [nodes_of(gpu, 8) for gpu in ("H100", "A100-80GB", "A10G")]
+    plans = PlanOutlook(planned_job(task), plan_space(machines(*gpus), task))
+    assert plans.of_space.best == plans.by_gpu[0].configuration
+    assert plans.of_space.modelled == pytest.approx((plans.by_gpu[0].seconds[1], plans.by_gpu[0].usd[1]))
+    assert [each.seconds[1] for each in plans.by_gpu] == sorted(each.seconds[1] for each in plans.by_gpu)

@@ -136,7 +136,8 @@ def test_a_precision_is_not_tried_where_the_gpu_does_not_have_it():
         ({"knobs": (PlanKnob("tensor", (16,)),)}, "plan: tensor 16 does not divide the 32 heads and 8 key-value heads"),
         ({"knobs": (PlanKnob("tensor", (8,)),)}, "plan: tensor 8: no node here has more than 4 GPUs; or say "
          "`across_nodes: true`"),
-        ({"knobs": (PlanKnob("precision", ("fp8",)),)}, "plan: no GPU here has fp8; name other types: mlcd offers"),
+        ({"knobs": (PlanKnob("precision", ("fp8",)),)}, "plan: no GPU here has fp8; say `precision: bf16` if "
+         "the script accepts it, or name other types: mlcd offers"),
         ({"global_batch": 7}, "plan: a global batch of 7 in micro-batches of 1 cannot be shared equally by any of "
          "4 to 16 GPUs; change global_batch"),
     ],
@@ -198,3 +199,16 @@ def test_stages_that_no_number_of_gpus_here_can_be_shared_by_are_told_as_such() 
     task = asked(knobs=(PlanKnob("pipeline", (16, 32)), PlanKnob("tensor", (4,)), PlanKnob("micro_batch", (1,))))
     with pytest.raises(UserError, match="is 64 at the least, and none of 8 to 32 GPUs is a multiple"):
         plan_space(machines(nodes_of("H100", 8)), task)
+
+
+def test_a_single_number_of_gpus_is_no_range() -> None:
+    one = machines(nodes_of("H100", 8), nodes=(1,))
+    with pytest.raises(UserError, match="cannot be shared equally by 8 GPUs; change"):
+        plan_space(one, asked(knobs=(PlanKnob("micro_batch", (1,)),), global_batch=7))
+    with pytest.raises(UserError, match="is 16 at the least, and 8 GPUs are no multiple; name more nodes"):
+        plan_space(one, asked(knobs=(PlanKnob("pipeline", (16,)), PlanKnob("micro_batch", (1,)))))
+
+
+def test_older_gpus_are_offered_the_precision_that_they_have() -> None:
+    with pytest.raises(UserError, match="no GPU here has bf16; say `precision: fp16` if the script accepts it, or"):
+        plan_space(machines(nodes_of("V100", 8)), asked(knobs=(PlanKnob("micro_batch", (1,)),)))

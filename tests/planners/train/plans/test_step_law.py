@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mlcd.catalog.gpus import gpu_named
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
+from mlcd.planners.train.plans.belief import expected_steps
 from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.law import PARTS, TERMS, terms_of
 from mlcd.planners.train.plans.step_terms import LESS_USED, USUAL_TFLOPS, embeddings
@@ -174,3 +175,29 @@ def test_gpus_that_share_heads_share_the_keys_that_a_sequence_in_parts_exchanges
 def test_gpus_that_share_a_sequence_shard_weights_and_gather_them_too() -> None:
     whole = planned(replace(BASE, gpus=8), context=8, sharding=Sharding.ZERO3)
     assert terms(whole)["gathers"] == pytest.approx(terms(planned(BASE, sharding=Sharding.ZERO3))["gathers"])
+
+
+def test_frozen_weights_are_stored_as_they_are_multiplied_so_nothing_casts_them() -> None:
+    whole = terms(planned(precision=Precision.BF16))
+    adapted = terms(replace(planned(precision=Precision.BF16, adapter=Adapter.LORA), trainable=1e7))
+    assert min(whole["casts"], whole["cast_layers"]) > 0
+    assert adapted["casts"] == adapted["cast_layers"] == 0
+
+
+VIT = Architecture(0.086, 0.086, 12, 768, 12, 12, 64, 0, dense_hidden=3072, dense_layers=12, full_layers=12)
+
+
+@pytest.mark.parametrize("model, sequence", [(GPT2, 1024), (VIT, 197)])
+@pytest.mark.parametrize(
+    "micro_batch, precision",
+    [(1, Precision.BF16), (1, Precision.PURE_BF16), (8, Precision.PURE_BF16), (32, Precision.PURE_BF16)],
+)
+def test_gpus_that_shard_are_together_no_faster_than_as_many_alone(
+    model: Architecture, sequence: int, micro_batch: int, precision: Precision
+) -> None:
+    """A large micro-batch in mixed precision may be: sharded code keeps its activations in 16 bits."""
+    plan = TrainingPlan(micro_batch=micro_batch, precision=precision)
+    alone = Facts(model, sequence, 256, gpu_named("H100"), 1, 1, plan, 1e9 * model.params_b)
+    sharded = replace(alone, gpus=2, plan=replace(plan, sharding=Sharding.ZERO3))
+    one_s, two_s = expected_steps([alone, sharded])
+    assert 2 * two_s >= one_s
