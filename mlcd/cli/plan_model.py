@@ -34,7 +34,7 @@ MICRO_BATCH, MICRO_BATCH_TOKENS = 16, 65_536
 """The largest micro-batch; of short sequences, such as images, as many as have so many tokens."""
 MOST_NODES = 16
 
-HUB = re.compile(r"[\w.-]+/[\w.-]+")
+HUB = r"[\w.-]+/[\w.-]+"
 """The name of a model there."""
 
 
@@ -78,7 +78,7 @@ def job_asked(job_path: Path | None, told: Mapping[str, Any]) -> Job | None:
 
 def _job(told: Mapping[str, Any]) -> Job:
     path = Path(told["model"]).absolute()
-    if not path.exists() and HUB.fullmatch(name := told["model"]):
+    if not path.exists() and re.fullmatch(HUB, name := told["model"]):
         fetch = f"hf download {name} {FILE} --local-dir ."
         raise UserError(f"{name}: no such file; of a model on the hub fetch the config first: {fetch}")
     sequence = told["sequence"] or _usual_sequence(path)
