@@ -116,12 +116,12 @@ class StepTerms:
 
     @property
     def _casts(self) -> bool:
-        """Whether each operation is cast by itself, as autocast does; sharded weights are cast as they are gathered.
+        """Whether each operation is cast by itself, as autocast does. Who shards casts whole layers beforehand.
 
-        That takes the GPU next to nothing, and the host no less: whoever gathers a layer starts kernels for it, too.
+        That takes the GPU next to nothing, and the host no less: a layer at a time has kernels to be started, too.
         Frozen weights are stored as they are multiplied.
         """
-        return self._mixed and self.facts.plan.sharding is not Sharding.ZERO3
+        return self._mixed and self.facts.plan.sharding is Sharding.NONE
 
     @property
     def _mixed(self) -> bool:

@@ -184,6 +184,13 @@ def test_frozen_weights_are_stored_as_they_are_multiplied_so_nothing_casts_them(
     assert adapted["casts"] == adapted["cast_layers"] == 0
 
 
+def test_activations_are_cast_where_the_memory_model_has_them_cast() -> None:
+    for sharding in Sharding:
+        found = terms(planned(precision=Precision.BF16, sharding=sharding))
+        assert (found["cast_activations"] > 0) == (sharding is Sharding.NONE)
+        assert found["cast_layers"] > 0
+
+
 VIT = Architecture(0.086, 0.086, 12, 768, 12, 12, 64, 0, dense_hidden=3072, dense_layers=12, full_layers=12)
 
 
