@@ -36,6 +36,8 @@ SLOWEST_GBPS = 0.01
 BYTES_PER_PARAMETER = 4
 STATE_BYTES_PER_PARAMETER = 16
 """Weights, gradients and the two moments of Adam, in fp32."""
+WITHOUT_TENSOR_CORES = ("K80", "M60", "P4", "P100")
+"""GPUs older than Volta. `catalog/gpus.csv` does not have them."""
 FLOPS_PER_PARAMETER = 500
 """Where a job gives no flops_per_sample: about what a ResNet-50 has at 224 pixels."""
 ACTIVATION_BYTES_PER_FLOP = 0.008
@@ -119,14 +121,21 @@ def rates_that_fit(model: Model, communication: Communication, space: Space, eff
 
 @lru_cache(maxsize=8)
 def on_tensor_cores(space: Space) -> Space:
-    """The same machines at their published rate in bf16; accelerators without one, and CPUs, at that in fp32."""
-    choices = [replace(choice, offer=_on_tensor_cores(choice.offer)) for choice in space.choices]
-    return replace(space, choices=tuple(choices))
+    """The same machines at their published rate in bf16; CPUs, and GPUs without tensor cores, at that in fp32.
 
+    A GPU that the catalog does not know is taken to gain as much over fp32 as the known ones do, in the mean.
+    """
+    known = {o.accelerator: (gpu.tflops("bf16"), o) for o in space.offers if (gpu := known_gpu(o.accelerator))}
+    gains = [np.log(rate / o.tflops_per_accelerator) for rate, o in known.values() if o.tflops_per_accelerator > 0]
+    usual = float(np.exp(np.mean(gains))) if gains else 1.0
 
-def _on_tensor_cores(offer: Offer) -> Offer:
-    gpu = known_gpu(offer.accelerator) if offer.accelerators else None
-    return offer if gpu is None else replace(offer, tflops_per_accelerator=gpu.tflops("bf16"))
+    def rate(offer: Offer) -> float:
+        if offer.accelerator in known:
+            return known[offer.accelerator][0]
+        return offer.tflops_per_accelerator * (1.0 if offer.accelerator in WITHOUT_TENSOR_CORES else usual)
+
+    faster = [replace(choice.offer, tflops_per_accelerator=rate(choice.offer)) for choice in space.choices]
+    return replace(space, choices=tuple(replace(c, offer=o) for c, o in zip(space.choices, faster, strict=True)))
 
 
 def _inside_bytes_per_s(offer: Offer) -> float:
