@@ -17,6 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from mlcd.catalog.files import known_accelerators
 from mlcd.catalog.gpus import known_gpu
 from mlcd.core.configuration import Floats, Mask, Offer, Space
 from mlcd.core.job import Communication, Hints
@@ -121,21 +122,30 @@ def rates_that_fit(model: Model, communication: Communication, space: Space, eff
 
 @lru_cache(maxsize=8)
 def on_tensor_cores(space: Space) -> Space:
-    """The same machines at their published rate in bf16; CPUs, and GPUs without tensor cores, at that in fp32.
+    """The same machines at their rate in bf16; CPUs, and GPUs without tensor cores, at that in fp32.
 
-    A GPU that the catalog does not know is taken to gain as much over fp32 as the known ones do, in the mean.
+    What an offer says of its rate in fp32 holds, such as that of a part of a GPU: the catalog says how many times that
+    a GPU has in bf16. One that it does not know is taken to gain as much as the known ones do, in the mean.
     """
-    known = {o.accelerator: (gpu.tflops("bf16"), o) for o in space.offers if (gpu := known_gpu(o.accelerator))}
-    gains = [np.log(rate / o.tflops_per_accelerator) for rate, o in known.values() if o.tflops_per_accelerator > 0]
-    usual = float(np.exp(np.mean(gains))) if gains else 1.0
+    gains = {offer.accelerator: _tensor_gain(offer.accelerator) for offer in space.offers}
+    stated = [gain for gain in gains.values() if gain is not None and gain > 1]
+    usual = float(np.exp(np.mean(np.log(stated)))) if stated else 1.0
 
-    def rate(offer: Offer) -> float:
-        if offer.accelerator in known:
-            return known[offer.accelerator][0]
-        return offer.tflops_per_accelerator * (1.0 if offer.accelerator in WITHOUT_TENSOR_CORES else usual)
+    def faster(offer: Offer) -> Offer:
+        gain = gains[offer.accelerator]
+        return replace(offer, tflops_per_accelerator=offer.tflops_per_accelerator * (usual if gain is None else gain))
 
-    faster = [replace(choice.offer, tflops_per_accelerator=rate(choice.offer)) for choice in space.choices]
-    return replace(space, choices=tuple(replace(c, offer=o) for c, o in zip(space.choices, faster, strict=True)))
+    return replace(space, choices=tuple(replace(choice, offer=faster(choice.offer)) for choice in space.choices))
+
+
+@lru_cache(maxsize=256)
+def _tensor_gain(accelerator: str) -> float | None:
+    """How many times its published rate in fp32 it has in bf16, dense; None where the catalog does not say."""
+    if accelerator in ("", *WITHOUT_TENSOR_CORES):
+        return 1.0
+    gpu = known_gpu(accelerator)
+    fp32, _ = known_accelerators().get(gpu.name, (0.0, 0.0)) if gpu is not None else (0.0, 0.0)
+    return gpu.tflops("bf16") / fp32 if gpu is not None and fp32 > 0 else None
 
 
 def _inside_bytes_per_s(offer: Offer) -> float:

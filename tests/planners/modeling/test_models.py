@@ -106,3 +106,9 @@ def test_a_gpu_that_the_catalog_does_not_know_is_not_thought_to_lack_tensor_core
     assert (found["V100"], found["A100"], found["K80"]) == pytest.approx((125, 312, 4.1))
     assert 13.4 * 125 / 15.7 < found["RTX2080Ti"] < 13.4 * 312 / 19.5
     assert found["cpu"] == cpu.tflops
+
+
+def test_a_part_of_a_gpu_has_its_part_of_the_tensor_cores():
+    """It counted as the whole GPU, whatever its offer says."""
+    part = replace(GPU, instance_type="half", accelerator="A100", tflops_per_accelerator=9.75)
+    assert on_tensor_cores(Space((Choice(part, (1,)),))).offers[0].tflops == pytest.approx(156)
