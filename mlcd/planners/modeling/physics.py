@@ -17,6 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from mlcd.catalog.files import known_accelerators
 from mlcd.catalog.gpus import known_gpu
 from mlcd.core.configuration import Floats, Mask, Offer, Space
 from mlcd.core.job import Communication, Hints
@@ -36,6 +37,8 @@ SLOWEST_GBPS = 0.01
 BYTES_PER_PARAMETER = 4
 STATE_BYTES_PER_PARAMETER = 16
 """Weights, gradients and the two moments of Adam, in fp32."""
+WITHOUT_TENSOR_CORES = ("K80", "M60", "P4", "P100")
+"""GPUs older than Volta. `catalog/gpus.csv` does not have them."""
 FLOPS_PER_PARAMETER = 500
 """Where a job gives no flops_per_sample: about what a ResNet-50 has at 224 pixels."""
 ACTIVATION_BYTES_PER_FLOP = 0.008
@@ -119,14 +122,30 @@ def rates_that_fit(model: Model, communication: Communication, space: Space, eff
 
 @lru_cache(maxsize=8)
 def on_tensor_cores(space: Space) -> Space:
-    """The same machines at their published rate in bf16; accelerators without one, and CPUs, at that in fp32."""
-    choices = [replace(choice, offer=_on_tensor_cores(choice.offer)) for choice in space.choices]
-    return replace(space, choices=tuple(choices))
+    """The same machines at their rate in bf16; CPUs, and GPUs without tensor cores, at that in fp32.
+
+    What an offer says of its rate in fp32 holds, such as that of a part of a GPU: the catalog says how many times that
+    a GPU has in bf16. One that it does not know is taken to gain as much as the known ones do, in the mean.
+    """
+    gains = {offer.accelerator: _tensor_gain(offer.accelerator) for offer in space.offers}
+    stated = [gain for gain in gains.values() if gain is not None and gain > 1]
+    usual = float(np.exp(np.mean(np.log(stated)))) if stated else 1.0
+
+    def faster(offer: Offer) -> Offer:
+        gain = gains[offer.accelerator]
+        return replace(offer, tflops_per_accelerator=offer.tflops_per_accelerator * (usual if gain is None else gain))
+
+    return replace(space, choices=tuple(replace(choice, offer=faster(choice.offer)) for choice in space.choices))
 
 
-def _on_tensor_cores(offer: Offer) -> Offer:
-    gpu = known_gpu(offer.accelerator) if offer.accelerators else None
-    return offer if gpu is None else replace(offer, tflops_per_accelerator=gpu.tflops("bf16"))
+@lru_cache(maxsize=256)
+def _tensor_gain(accelerator: str) -> float | None:
+    """How many times its published rate in fp32 it has in bf16, dense; None where the catalog does not say."""
+    if accelerator in ("", *WITHOUT_TENSOR_CORES):
+        return 1.0
+    gpu = known_gpu(accelerator)
+    fp32, _ = known_accelerators().get(gpu.name, (0.0, 0.0)) if gpu is not None else (0.0, 0.0)
+    return gpu.tflops("bf16") / fp32 if gpu is not None and fp32 > 0 else None
 
 
 def _inside_bytes_per_s(offer: Offer) -> float:

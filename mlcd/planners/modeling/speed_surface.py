@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from mlcd.catalog.gpus import known_gpu
 from mlcd.core.configuration import Floats, Mask, Space
 from mlcd.core.job import Hints
 from mlcd.planners.modeling.memory_need import NO_HINTS, MemoryNeed, Rows, cannot_fit, draw_memory_need
@@ -271,14 +272,18 @@ def _residuals(space: Space) -> _Residuals:
     facts = np.log(published)
     apart = ((facts[:, None, :] - facts[None, :, :]) ** 2).sum(axis=2)
     alike = np.exp(-0.5 * apart) * (flag[:, None] == flag[None, :])
-    # What a type shares with its siblings: the chip, which has the same rate with whatever memory, or its name's start.
-    family = np.array(
-        [str(o.tflops_per_accelerator) if o.accelerators else o.instance_type.partition(".")[0] for o in offers]
-    )
+    # What a type shares with its siblings: the chip, with whatever memory, or the first part of its name.
+    family = np.array([_chip(offer.accelerator) or offer.instance_type.partition(".")[0] for offer in offers])
     same_family = family[:, None] == family[None, :]
     types = TYPE_SPREAD**2 * (0.4 * alike + 0.3 * same_family + 0.3 * np.eye(len(offers)))
     types = types + ACCELERATOR_SPREAD**2 * flag[:, None] * flag[None, :]
     return _Residuals(_root(types), _root(curve, 1e-3), types, curve, space.offer_index, count_of)
+
+
+def _chip(accelerator: str) -> str:
+    """The same for GPUs that differ in memory alone: their published rate in bf16, if the catalog knows them."""
+    gpu = known_gpu(accelerator)
+    return accelerator if gpu is None else f"{gpu.tflops_bf16:g} TFLOP/s"
 
 
 def _root(covariance: Floats, negligible: float = 1e-9) -> Floats:

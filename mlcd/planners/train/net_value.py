@@ -98,23 +98,25 @@ class NetValue:
         planned = plan.best if plan is not None else None
         permitted, worth_asking = allowed(job, space, history), choice.worth_asking()
         open_ = permitted & worth_asking
-        first = choice.rules_out_most(open_) if choice.is_hopeless else choice.affordable(open_, planned)
+        is_hopeless = choice.is_hopeless(open_)
+        first = choice.rules_out_most(open_) if is_hopeless else choice.affordable(open_, planned)
         again = choice.worth_repeating(worth_asking, self.parallel) if first is None else None
         if again is not None:
             repeated = Probe(space.configurations[again.place], choice.words_again(again.net), share=again.share)
             return Round((repeated,) * again.times) if again.times > 1 else repeated
         if not open_.any():
             return Finish(_why_nothing(history, permitted))
-        picks, nets = choice.best_round(open_, self.parallel, first)
+        picks, nets = choice.best_round(open_, 1 if is_hopeless else self.parallel, first)
         if not picks:
             if choice.safe:
                 return Finish("no probe is expected to bring more than it takes")
             picks, nets = choice.least_needy(open_)
         if not picks:
             return Finish("nothing measured can be certified, and no probe is expected to change that at its price")
+        named = None if is_hopeless else first
         look = None if self.look is None else Look(self.look, partial(choice.goes_on, self.look))
         probes = [
-            Probe(space.configurations[pick], choice.words(pick, net, plan if pick == first else None), look)
+            Probe(space.configurations[pick], choice.words(pick, net, plan if pick == named else None), look)
             for pick, net in zip(picks, nets, strict=True)
         ]
         return probes[0] if len(probes) == 1 else Round(tuple(probes))
@@ -165,7 +167,7 @@ class _Choice(Repeats):
         One configuration may be probed on several clusters at once: its error shrinks, and that takes no more time.
         `first`: what is probed first, whatever it is worth.
         """
-        if self.is_hopeless or (not self.safe and self.job.goal.budget_usd is not None):
+        if not self.safe and self.job.goal.budget_usd is not None:
             most = 1  # while nothing is certified, money is spent on one probe after the other
         picks: list[int] = []
         nets: list[float] = []

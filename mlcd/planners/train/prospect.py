@@ -40,6 +40,8 @@ UNSAFE_PENALTY = 10.0
 """While nothing is certified, V0 is this many times the best that is to be expected."""
 NOT_RUN_PENALTY = 3.0
 """The same without a limit, where whatever runs is certified."""
+HOPELESS = 0.02
+"""The chance to fit below which a probe is asked for what else it rules out."""
 MOST_LAUNCHES = 12
 """Times that a configuration is measured to certify it, one after the other or on several clusters at once."""
 FURTHER_LAUNCHES = (1, 3, 7, 11)
@@ -130,11 +132,11 @@ class Prospect:
         times = UNSAFE_PENALTY if self.job.goal.limited else NOT_RUN_PENALTY
         return times * float(np.median(finite)) if finite.size else 0.0
 
-    @cached_property
-    def is_hopeless(self) -> bool:
-        """Whether a job without a limit is believed to fit nowhere, by any plan."""
-        is_open = self._has_plans and not self.job.goal.limited and not self.history.good
-        return is_open and not np.isfinite(self.finish_s).any()
+    def is_hopeless(self, open_: Mask) -> bool:
+        """Whether a job without a limit has run nowhere, and is believed to fit nothing that may be probed."""
+        if self.job.goal.limited or self.history.good or not open_.any():
+            return False
+        return bool(np.isfinite(self.finish_s[:, open_]).mean(axis=0).max() <= HOPELESS)
 
     @property
     def _has_plans(self) -> bool:

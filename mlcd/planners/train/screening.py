@@ -13,17 +13,23 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Objective
 
 
-def worth_a_thought(goal: Goal, space: Space, history: History, finish_s: Floats, most: int) -> set[int]:
+def worth_a_thought(
+    goal: Goal, space: Space, history: History, finish_s: Floats, most: int, *, is_rough: bool = False
+) -> set[int]:
     """The best by the objective, at most so many.
 
     Under a budget the fastest may all be too dear, and within a deadline the cheapest all too slow: half is what needs
-    least of the limits then, and half the best of what keeps them, as far as anything does.
+    least of the limits then, and half the best of what keeps them, as far as anything does. `is_rough`: what finishing
+    takes may be a factor off, so half are the cheapest, whatever the deadline.
     """
     value = finish_s + space.probe_s
     if goal.objective is not Objective.FASTEST:
         value = space.expected_usd(finish_s, finish_s, goal.deadline_s) + space.probe_usd
     if not goal.limited or (goal.objective is Objective.FASTEST and goal.budget_usd is None):
         return set(np.argsort(value, kind="stable")[:most].tolist())
+    if is_rough and goal.budget_usd is None:
+        cheapest = set(np.argsort(value, kind="stable")[: most // 2].tolist())
+        return cheapest | worth_a_thought(goal, space, history, finish_s, most // 2)
     usd = space.usd(finish_s) + space.probe_usd
     need = share_of_limits(goal, history.spent_usd + usd, history.elapsed_s + space.probe_s + finish_s)
     best, least_needy = np.lexsort((value, np.maximum(need, 1.0))), np.lexsort((value, need))

@@ -124,6 +124,6 @@ def promising(job: Job, space: Space, history: History, seed: int, also: Configu
     every = np.arange(len(space))
     shift = level[likely] + (off[likely].mean(axis=1) if len(seen.ran) else 0.0)
     finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + shift[:, None]).max(axis=0))
-    kept = worth_a_thought(job.goal, space, history, finish_s, PROMISING)
+    kept = worth_a_thought(job.goal, space, history, finish_s, PROMISING, is_rough=True)
     measured = [m.configuration for m in history.measurements]
     return only(space, kept | {space.index[each] for each in (*measured, *([also] if also else []))})

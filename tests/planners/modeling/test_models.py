@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from mlcd.core.configuration import Offer
+from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.job import Communication
-from mlcd.planners.modeling.physics import Model, needed_gb, samples_per_s, step_s
+from mlcd.planners.modeling.physics import Model, needed_gb, on_tensor_cores, samples_per_s, step_s
 from mlcd.testing.clouds import small_recording
 from mlcd_bench.baselines.train.acquisition import expected_improvement
 from mlcd_bench.baselines.train.gaussian_process import features, posterior
@@ -94,3 +94,21 @@ def test_a_network_that_nobody_states_is_slow_and_not_a_division_by_zero():
     )
     assert (unstated > 0).all()
     assert unstated == pytest.approx(slow)
+
+
+def test_a_gpu_that_the_catalog_does_not_know_is_not_thought_to_lack_tensor_cores():
+    """Beside a V100 of 125 TFLOP/s, an RTX 2080 Ti counted as one of 13.4: that of fp32."""
+    rates = {"V100": 15.7, "A100": 19.5, "RTX2080Ti": 13.4, "K80": 4.1}
+    offers = [replace(GPU, instance_type=name, accelerator=name, tflops_per_accelerator=r) for name, r in rates.items()]
+    cpu = Offer("cpu", 1.0, 8, 64)
+    space = Space(tuple(Choice(offer, (1,)) for offer in (*offers, cpu)))
+    found = {offer.instance_type: offer.tflops for offer in on_tensor_cores(space).offers}
+    assert (found["V100"], found["A100"], found["K80"]) == pytest.approx((125, 312, 4.1))
+    assert 13.4 * 125 / 15.7 < found["RTX2080Ti"] < 13.4 * 312 / 19.5
+    assert found["cpu"] == cpu.tflops
+
+
+def test_a_part_of_a_gpu_has_its_part_of_the_tensor_cores():
+    """It counted as the whole GPU, whatever its offer says."""
+    part = replace(GPU, instance_type="half", accelerator="A100", tflops_per_accelerator=9.75)
+    assert on_tensor_cores(Space((Choice(part, (1,)),))).offers[0].tflops == pytest.approx(156)

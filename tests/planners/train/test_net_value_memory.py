@@ -81,6 +81,17 @@ def test_a_job_that_fits_nothing_is_refused_for_a_few_dollars():
     assert sum(probe.usd for probe in probes) < 0.08 * 1_000
 
 
+@pytest.mark.parametrize("objective", [Objective.FASTEST, Objective.CHEAPEST])
+def test_without_a_limit_a_job_that_fits_nothing_is_refused_after_few_probes(objective):
+    """It took 48 and 222 probes and up to $4,243: one node more at a time of what was believed to be too small."""
+    hints = Hints(parameters=8e9, flops_per_sample=43e12, global_batch=16)
+    decision, probes, totals = searched(replace(ONE_BILLION, hints=hints, goal=Goal(objective)), 11)
+    assert not totals
+    assert decision.configuration is None
+    assert len(probes) <= 20
+    assert sum(probe.usd for probe in probes) < 400
+
+
 LIVE = grid(load_offers(("aws",)), (1, 50), probe_time=SKYPILOT_PROBE)
 RESNET = Hints(parameters=25e6, flops_per_sample=12e9, global_batch=256)
 
