@@ -339,12 +339,21 @@ def in_thread(timing: Timing) -> Iterator[str]:
 
 
 async def _stop(server: asyncio.Server, engine: Engine) -> None:
-    server.close()
-    if accepting := asyncio.all_tasks() - {asyncio.current_task()}:
-        await asyncio.wait(accepting)
+    await closed(server)
     for connection in engine.connections:
         connection.transport.abort()
     await asyncio.sleep(0)  # they are closed after what is being done now
+
+
+async def closed(server: asyncio.Server) -> None:
+    """What was accepted has been answered, and nothing is accepted any more.
+
+    In this order: asyncio leaves a connection open that it is just accepting when its server is closed.
+    """
+    while answering := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(answering)
+    server.close()
+    await asyncio.sleep(0)  # connections are closed after what is being done now
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from mlcd_fixtures.openai_server import closed
 
 from mlcd.clouds.load.generate import RequestFailed, reason
 from mlcd.clouds.load.http import Answer, Http, Request
@@ -39,11 +40,11 @@ class Endpoint:
 
 def against(endpoint: Endpoint, use: Callable[[str], Awaitable[None]]) -> None:
     async def main() -> None:
-        server = await asyncio.start_server(endpoint.serve, "127.0.0.1", 0)
-        async with server:
+        async with asyncio.timeout(300.0), await asyncio.start_server(endpoint.serve, "127.0.0.1", 0) as server:
             await use(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v2/infer?x=1")
+            await closed(server)
 
-    asyncio.run(asyncio.wait_for(main(), 300.0))
+    asyncio.run(main())
 
 
 def asked(endpoint: Endpoint, times: int = 1, body: bytes = b"") -> list[Answer]:
