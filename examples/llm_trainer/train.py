@@ -63,7 +63,8 @@ def main() -> None:
     set_seed(0)
     plan = Plan.told(micro_batch=4, global_batch=16, precision="fp32")
     folder = mlcd_tracker.checkpoint_dir() or "out"
-    on_cpu = {"use_cpu": True, "ddp_backend": "gloo"} if not torch.cuda.is_available() else {}
+    by_torchrun = "RANK" in os.environ
+    on_cpu = {} if torch.cuda.is_available() else {"use_cpu": True, "ddp_backend": "gloo" if by_torchrun else None}
     arguments = TrainingArguments(
         folder, max_steps=given.steps, learning_rate=3e-3, save_steps=given.save_every, save_total_limit=2, seed=0,
         logging_steps=1, lr_scheduler_type="constant", report_to=[], disable_tqdm=True,

@@ -229,6 +229,21 @@ def test_the_trainer_learns_the_same_by_another_plan(tmp_path: Path):
 @needs_trainer
 @pytest.mark.live
 @pytest.mark.night
+def test_the_trainer_runs_without_torchrun_too(tmp_path: Path):
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "MLCD_CHECKPOINT_DIR": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "train.py", "--steps", "1"],
+        cwd=EXAMPLES / "llm_trainer",
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+@needs_trainer
+@pytest.mark.live
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("folder", "one", "other"),
     [
