@@ -1,11 +1,12 @@
 """Training plans of one language model, measured on this GPU: time and memory of each, and which run out of it.
 
-    python3 benchmarks/plans_gpu.py FOLDER                            # ten plans, some two minutes on an H200
-    python3 benchmarks/plans_gpu.py FOLDER --plans 20 --within 220    # begin no plan that would end later
+    python3 benchmarks/plans_gpu.py FOLDER                            # ten plans, a minute on an H200
+    python3 benchmarks/plans_gpu.py FOLDER --size 8b                  # of Llama 3.1 8B
+    python3 benchmarks/plans_gpu.py FOLDER --plans 23 --within 220    # begin no plan that would end later
     python3 benchmarks/plans_gpu.py FOLDER --size tiny --plans 3      # on a machine without a GPU, to try it
     mlcd bench plans FOLDER                                           # the choice by forecasts, against measuring all
 
-The model is a Llama of two billion weights, drawn on the GPU. It is trained in full, or by an adapter of rank 16 beside
+The model is a Llama of two billion weights (or of eight), drawn on the GPU. It is trained in full, or by an adapter of rank 16 beside
 the four projections of each attention, with a fixed 131,072 tokens a step. A plan is built; two steps warm up; four
 micro-steps and an optimizer step are timed. A step takes accumulation x micro-step + optimizer.
 
@@ -36,6 +37,7 @@ from torch import nn
 
 SIZES = {
     "2b": {"layers": 24, "hidden": 2_560, "heads": 20, "kv_heads": 4, "ffn": 6_912, "vocab": 64_000, "seq": 2_048},
+    "8b": {"layers": 32, "hidden": 4_096, "heads": 32, "kv_heads": 8, "ffn": 14_336, "vocab": 128_256, "seq": 2_048},
     "tiny": {"layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2, "ffn": 192, "vocab": 512, "seq": 64},
 }
 SEQUENCES, LORA_RANK, SEED = 64, 16, 0
@@ -77,6 +79,8 @@ PLANS = (
     Plan("full", 16, "none"), Plan("lora", 4, "none"), Plan("full", 4, "full"), Plan("full", 16, "full", pure=False),
     Plan("lora", 32, "full"), Plan("full", 2, "none"), Plan("lora", 1, "none"), Plan("full", 32, "full"),
     Plan("full", 1, "none", pure=False), Plan("lora", 4, "full"),
+    # And three that want more memory than a GPU of 141 GB has.
+    Plan("full", 32, "none"), Plan("lora", 32, "none"), Plan("full", 16, "none", pure=False),
 )  # fmt: skip
 
 

@@ -85,6 +85,7 @@ class TrainingProfiler:
                 if isinstance(event, Ended):
                     ended, by_itself = event, event.outcome is Outcome.OK
                     break
+                event = _believed(job, event)
                 if not event.stalled:
                     remark = remark or event.remark
                     self._keep(launch, seen, event)
@@ -254,6 +255,13 @@ class TrainingProfiler:
         if launch.purpose is Purpose.RUN or not self.warm_up:
             return error
         return max(error, rates.decline(rates.rates_between(steady)))
+
+
+def _believed(job: Job, event: Sample) -> Sample:
+    """Of a job that does not go on from its checkpoints, no later launch finds what it says is saved."""
+    if job.checkpoints or not event.saved:
+        return event
+    return replace(event, samples=max(event.samples, event.saved), saved=0.0)
 
 
 def _own_end(job: Job, launch: Launch, event: Sample) -> Ended | None:

@@ -267,3 +267,13 @@ def test_how_much_a_job_did_whose_reports_started_again_is_not_known_and_not_hel
 
 def test_reclaiming_asks_the_backend():
     assert TrainingProfiler(Scripted([])).reclaim("run-1") == 12.0
+
+
+@pytest.mark.parametrize(("checkpoints", "saved"), [(True, 1_500.0), (False, 500.0)])
+def test_what_a_job_says_it_saved_counts_only_if_it_goes_on_from_checkpoints(checkpoints, saved):
+    """As the Hugging Face callback says it of every job: a probe's folder is gone when the next launch begins."""
+    job, order = replace(JOB, checkpoints=checkpoints), replace(launch(), saved_samples=500.0)
+    events = [*reports([100.0] * 5), Sample(110.0, 1_000.0, saved=1_000.0), Ended(111.0, OK)]
+    m = TrainingProfiler(Scripted(events)).measure(job, order)
+    assert m.saved_samples == saved
+    assert m.samples_done == 1_000.0
