@@ -6,9 +6,9 @@
     python3 benchmarks/plans_gpu.py FOLDER --size tiny --plans 3      # on a machine without a GPU, to try it
     mlcd bench plans FOLDER                                           # the choice by forecasts, against measuring all
 
-The model is a Llama of two billion weights (or of eight), drawn on the GPU. It is trained in full, or by an adapter of rank 16 beside
-the four projections of each attention, with a fixed 131,072 tokens a step. A plan is built; two steps warm up; four
-micro-steps and an optimizer step are timed. A step takes accumulation x micro-step + optimizer.
+The model is a Llama of two billion weights, or of eight, drawn on the GPU. It is trained in full, or by an adapter of
+rank 16 beside the four projections of each attention, with a fixed 131,072 tokens a step. A plan is built; two steps
+warm up; four micro-steps and an optimizer step are timed. A step takes accumulation x micro-step + optimizer.
 
 FOLDER/plans.jsonl has a plan a line, written as it ends; what is there is not measured again. FOLDER/plans.csv has the
 same in the columns that `mlcd bench plans` reads. Memory is in 10^9 bytes: of tensors, and what was reserved for them.
