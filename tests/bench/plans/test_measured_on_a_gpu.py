@@ -1,0 +1,35 @@
+"""44 plans measured on an H200, after all that is learned of plans was settled: what the shipped prior says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mlcd.planners.train.plans.memory import CALLED_FITTING
+from mlcd_bench.plans.contest import LOOKS, OURS, PlanRun, play_plans
+from mlcd_bench.plans.folder import Outcome, read_plans
+from mlcd_bench.plans.problem import PlanGoal, plan_problems
+
+FOLDER = Path(__file__).parents[3] / "examples" / "recordings" / "llama-plans-h200"
+PROBLEMS = plan_problems(read_plans(FOLDER), [], [PlanGoal.FASTEST])
+
+
+@pytest.fixture(scope="module", params=PROBLEMS, ids=lambda p: f"{p.rows[0].model} {p.rows[0].facts.plan.adapter}")
+def run(request: pytest.FixtureRequest) -> PlanRun:
+    assert request.param.prior is None, "the shipped one"
+    return play_plans(request.param, OURS, 0, 3)
+
+
+def test_the_choice_is_within_5_percent_unseen_and_the_best_after_three_probes(run: PlanRun) -> None:
+    ratio = dict(zip(LOOKS, run.ratio, strict=True))
+    assert ratio[0] is not None
+    assert ratio[0] <= 1.05
+    assert ratio[3] == 1.0
+    assert [probe["outcome"] for probe in run.probes] == ["ok"] * 3
+
+
+def test_what_ran_out_of_memory_was_not_said_to_fit(run: PlanRun) -> None:
+    outcomes = {row.row: row.outcome for row in read_plans(FOLDER)}
+    failed = [told for told in run.predicted if outcomes[told["row"]] is Outcome.OUT_OF_MEMORY]
+    assert all(told["fits"] < CALLED_FITTING for told in failed)
