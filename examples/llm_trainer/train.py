@@ -43,7 +43,8 @@ def model_by(plan: Plan) -> PreTrainedModel:
     """In the precision of its weights, with adapters where the plan has them: those in fp32, unless it says pure."""
     frozen = {"bf16": torch.bfloat16, "fp16": torch.float16} if plan.adapter != "full" else {}
     kind = ({"pure-bf16": torch.bfloat16} | frozen).get(plan.precision, torch.float32)
-    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(Path(__file__).parent), dtype=kind)
+    with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(Path(__file__).parent), dtype=kind)
     if plan.adapter == "full":
         return model
     from peft import LoraConfig, get_peft_model
@@ -62,16 +63,16 @@ def main() -> None:
 
     set_seed(0)
     plan = Plan.told(micro_batch=4, global_batch=16, precision="fp32")
-    folder = mlcd_tracker.checkpoint_dir() or "out"
+    folder = mlcd_tracker.checkpoint_dir()
     by_torchrun = "RANK" in os.environ
     on_cpu = {} if torch.cuda.is_available() else {"use_cpu": True, "ddp_backend": "gloo" if by_torchrun else None}
     arguments = TrainingArguments(
-        folder, max_steps=given.steps, learning_rate=3e-3, save_steps=given.save_every, save_total_limit=2, seed=0,
-        logging_steps=1, lr_scheduler_type="constant", report_to=[], disable_tqdm=True,
-        **on_cpu, **planned(plan, LAYER),
+        folder or "out", max_steps=given.steps, learning_rate=3e-3, lr_scheduler_type="constant", seed=0,
+        save_strategy="steps" if folder else "no", save_steps=given.save_every, save_total_limit=2,
+        logging_steps=1, report_to=[], disable_tqdm=True, **on_cpu, **planned(plan, LAYER),
     )  # fmt: skip
     trainer = Trainer(model_by(plan), arguments, train_dataset=Source(), callbacks=[Tracker()])
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(folder) if Path(folder).is_dir() else None)
+    trainer.train(resume_from_checkpoint=get_last_checkpoint(folder) if folder and Path(folder).is_dir() else None)
 
 
 if __name__ == "__main__":
