@@ -41,7 +41,7 @@ def engine_cloud(job: Job, started_at: datetime | None) -> Cloud:
     service = service_of(job)
     timeout_s = min(REQUEST_S, service.trial_s)  # an engine that stalls is told in the same words after each start
     timing = Timing(language_of(service).engine.startup_s, every_s=0.5, timeout_s=timeout_s)
-    backend = Engines(home(), wall, timing, steps.known)
+    backend = Engines(home(), wall, timing, steps)
     return Cloud(engine_space(service, timing), backend, SweepProfiler(backend, steps), wall, check=check)
 
 

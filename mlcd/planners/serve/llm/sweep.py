@@ -1,14 +1,15 @@
 """Measure a language model under more and more requests at once, on one start of its engine.
 
 A step ends once its rate and the figures that caps are about are known well enough. The sweep ends where more requests
-at once cannot be better: a cap is clearly broken, or the rate no longer grows. What was measured is the level that is
-worth most under the caps (`promise.shown`); all levels are kept, so that other caps can be decided from them.
+at once cannot be better: a cap is clearly broken, or the rate no longer grows (`ladder`, which also says what is tried
+between two steps). What was measured is the level that is worth most under the caps (`promise.shown`); all levels are
+kept, so that other caps can be decided from them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -17,6 +18,7 @@ from mlcd.core.backend import Backend, Launch, Progress
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
 from mlcd.core.strategy import Look, Watch
+from mlcd.planners.serve.llm.ladder import between, clearly_broken, going_up, is_over
 from mlcd.planners.serve.llm.levels import level_of
 from mlcd.planners.serve.llm.nouns import EngineLoad
 from mlcd.planners.serve.measure import MOST_FAILING
@@ -27,10 +29,8 @@ NOISE, TIGHT = 0.02, 0.10
 """Smallest relative error of a live step; and the interval of its rate, as a share of it, with which it may end."""
 FEWEST_ROUNDS = 4
 """Answers that each client of a step has had at the least before it may end early."""
-GROWS = 1.03
-"""By this factor at the least the rate grows from one step to the next, or the engine is saturated."""
-CLEARLY = 1.25
-"""A figure of this many times its cap is broken for good, even where few answers leave its interval open."""
+BETWEEN = 2
+"""Steps at the most that are tried between those of the sweep."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,20 @@ class Steps:
             return False
         return all(self._clear(level, cap) for cap in service.caps if cap.figure in level.figures)
 
+    def following(
+        self, service: ServingTask, sweep: Sequence[int], tried: Mapping[int, Sequence[Sample]]
+    ) -> int | None:
+        """The requests at once to try after these steps; None where nothing is to be gained by another."""
+        steps = (self.level([_window(report) for report in reports]) for reports in tried.values())
+        levels = [level for level in steps if level is not None]
+        untried = [requests for requests in sweep if requests not in tried]
+        if len(going_up(levels)) == len(levels) and untried and is_over(service, levels) is None:
+            return untried[0]
+        if sum(requests not in sweep for requests in tried) >= BETWEEN:
+            return None
+        at = between(service, levels)
+        return at if at not in tried else None
+
     def level(self, windows: Sequence[Window]) -> Level | None:
         """What the windows of a step show; None where nothing was answered, or too much failed."""
         if _is_failing(windows) or not any(window.streams for window in windows):
@@ -69,29 +83,6 @@ class Steps:
         return sharp or level.high[cap.figure] <= cap.at_most_s or clearly_broken(level, cap)
 
 
-def clearly_broken(level: Level, cap: Cap) -> bool:
-    """Whether a cap is broken beyond doubt. The interval is taken to be as wide below the figure as above."""
-    at, high = level.figures.get(cap.figure), level.high.get(cap.figure, math.inf)
-    if at is None:
-        return False
-    low = at * at / high if math.isfinite(high) else 0.0
-    return low > cap.at_most_s or at > CLEARLY * cap.at_most_s
-
-
-def is_over(service: ServingTask, levels: Sequence[Level]) -> str | None:
-    """Why more requests at once need not be tried after these steps; None if they may be better."""
-    if not levels:
-        return None
-    last = levels[-1]
-    if (broken := next((cap for cap in service.caps if clearly_broken(last, cap)), None)) is not None:
-        return f"{broken} is clearly broken with {last.concurrency} at once"
-    if len(levels) > 2 and last.rate < GROWS * max(level.rate for level in levels[:-2]):
-        return f"the rate no longer grows with {last.concurrency} at once"
-    if len(levels) > 1 and last.rate * math.exp(Z * last.rel_error) < levels[-2].slow_rate:
-        return f"the rate falls with {last.concurrency} at once"
-    return None
-
-
 @dataclass
 class _Seen:
     """What a trial has reported so far: the windows of each step, by the requests at once."""
@@ -100,8 +91,8 @@ class _Seen:
     steps: dict[int, list[Window]] = field(default_factory=dict)
 
     def is_next_step(self, sample: Sample) -> bool:
-        """Whether a report is the first of another step."""
-        return bool(self.steps) and _window(sample).concurrency not in self.steps
+        """Whether a report is the first of a step with more requests at once."""
+        return bool(self.steps) and _window(sample).concurrency > max(self.steps)
 
     def add(self, sample: Sample) -> None:
         """Take in a report."""
@@ -138,6 +129,8 @@ class SweepProfiler:
                     break
                 seen.add(event)
                 self.progress(job, launch, event)
+        if ended is None and (why := is_over(service, going_up(self._levels(seen)))) is not None:
+            ended = Ended(seen.reports[-1].elapsed_s, Outcome.OK, f"ended early: {why}")
         seconds = ended.elapsed_s if ended is not None else seen.reports[-1].elapsed_s if seen.reports else 0.0
         return self._conclude(job, launch, seen, ended, seconds)
 
