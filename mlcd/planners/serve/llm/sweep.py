@@ -47,7 +47,7 @@ class Steps:
             return True
         if self.tight is None or len(windows) < FEWEST_ROUNDS:
             return False
-        level = self.level(windows)
+        level = self.level(reports)
         if level is None or sum(len(window.streams) for window in windows) < FEWEST_ROUNDS * level.concurrency:
             return False
         if Z * level.rel_error > self.tight:
@@ -58,7 +58,7 @@ class Steps:
         self, service: ServingTask, sweep: Sequence[int], tried: Mapping[int, Sequence[Sample]]
     ) -> int | None:
         """The requests at once to try after these steps; None where nothing is to be gained by another."""
-        steps = (self.level([_window(report) for report in reports]) for reports in tried.values())
+        steps = (self.level(reports) for reports in tried.values())
         levels = [level for level in steps if level is not None]
         untried = [requests for requests in sweep if requests not in tried]
         if len(going_up(levels)) == len(levels) and untried and is_over(service, levels) is None:
@@ -68,11 +68,13 @@ class Steps:
         at = between(service, levels)
         return at if at not in tried else None
 
-    def level(self, windows: Sequence[Window]) -> Level | None:
-        """What the windows of a step show; None where nothing was answered, or too much failed."""
+    def level(self, reports: Sequence[Sample]) -> Level | None:
+        """What the reports of a step show; None where nothing was answered, or too much failed."""
+        windows = [_window(report) for report in reports]
         if _is_failing(windows) or not any(window.streams for window in windows):
             return None
-        level = level_of(windows, windows[-1].concurrency, self.noise_floor)
+        ended_s = [report.elapsed_s for report in reports]
+        level = level_of(windows, windows[-1].concurrency, self.noise_floor, ended_s)
         if not math.isfinite(level.rel_error):
             return None
         return replace(level, engine=EngineLoad.of_all([window.engine for window in windows]))
@@ -85,10 +87,10 @@ class Steps:
 
 @dataclass
 class _Seen:
-    """What a trial has reported so far: the windows of each step, by the requests at once."""
+    """What a trial has reported so far, also by the requests at once of each step."""
 
     reports: list[Sample] = field(default_factory=list)
-    steps: dict[int, list[Window]] = field(default_factory=dict)
+    steps: dict[int, list[Sample]] = field(default_factory=dict)
 
     def is_next_step(self, sample: Sample) -> bool:
         """Whether a report is the first of a step with more requests at once."""
@@ -97,11 +99,11 @@ class _Seen:
     def add(self, sample: Sample) -> None:
         """Take in a report."""
         self.reports.append(sample)
-        self.steps.setdefault(_window(sample).concurrency, []).append(_window(sample))
+        self.steps.setdefault(_window(sample).concurrency, []).append(sample)
 
     @property
     def windows(self) -> list[Window]:
-        return [window for step in self.steps.values() for window in step]
+        return [_window(sample) for step in self.steps.values() for sample in step]
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ class SweepProfiler:
         return self.backend.reclaim(label)
 
     def _levels(self, seen: _Seen) -> list[Level]:
-        levels = (self.steps.level(windows) for windows in seen.steps.values())
+        levels = map(self.steps.level, seen.steps.values())
         return [level for level in levels if level is not None]
 
     def _conclude(self, job: Job, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
