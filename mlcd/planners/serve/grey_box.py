@@ -125,7 +125,8 @@ def _first_that_keeps(
         if trials >= PATIENCE:
             return Finish(f"after {trials} trials nothing is expected to keep what is asked")
         at = int(np.argmin(np.where(open_, _excess(job, draws), np.inf)))
-        return Probe(space.configurations[at], "nothing is expected to keep what is asked; this one comes closest")
+        closest = "nothing is expected to keep what is asked; this one comes closest"
+        return Probe(space.configurations[at], closest if len(space) > 1 else "the only configuration there is")
     likely = _likely(draws, worths)
     scores = likely @ np.sqrt(worths / np.where(tops > 0, tops, 1.0)[:, None])
     at = int(np.argmax(np.where(open_, scores - 1e-9 * _price(space), -1.0)))

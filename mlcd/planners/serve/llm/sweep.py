@@ -29,6 +29,8 @@ NOISE, TIGHT = 0.02, 0.10
 """Smallest relative error of a live step; and the interval of its rate, as a share of it, with which it may end."""
 FEWEST_ROUNDS = 4
 """Answers that each client of a step has had at the least before it may end early."""
+STALLED_S, STALLS = 15.0, 3.0
+"""A server that answers nothing for so long, and for so many times its longest answer, has stalled."""
 BETWEEN = 2
 """Steps at the most that are tried between those of the sweep."""
 
@@ -171,19 +173,30 @@ class SweepProfiler:
             return so_far
         language = service_of(job).language
         alike = answers == 0 or (language is not None and language.engine.runs_already)
-        return _nothing_measured(so_far, windows, answers, seconds, alike=alike)
+        return _nothing_measured(so_far, seen.reports, answers, seconds, alike=alike)
 
 
 def _nothing_measured(
-    so_far: Measurement, windows: Sequence[Window], answers: int, seconds: float, *, alike: bool
+    so_far: Measurement, reports: Sequence[Sample], answers: int, seconds: float, *, alike: bool
 ) -> Measurement:
     """Why a trial has no level. `alike`: no other configuration would fare better, as far as one can tell."""
-    error = next((window.error for window in windows if window.error), "")
+    error = next((window.error for window in map(_window, reports) if window.error), "")
     if error:  # the same everywhere, it is no matter of the configuration: the log says so
         which = "every request" if answers == 0 else "requests"
         return replace(so_far, outcome=Outcome.FAILED, detail=f"{which} failed: {error}", log=error if alike else "")
+    if answers and (silent_s := _silent_s(reports)) > STALLED_S:
+        stalled = f"the server stalled: nothing was answered in the last {silent_s:.0f} s"
+        return replace(so_far, outcome=Outcome.FAILED, detail=stalled, log=stalled if alike else "")
     few = f"only {answers} requests were answered" if answers else "no request was answered"
     return replace(so_far, outcome=Outcome.TIMED_OUT, detail=f"{few} in {seconds:.0f} s: give a trial more time")
+
+
+def _silent_s(reports: Sequence[Sample]) -> float:
+    """How long nothing was answered at the end; 0 where an answer may well take so long."""
+    answered = [report for report in reports if _window(report).streams]
+    longest_s = max(stream.latency_s for report in answered for stream in _window(report).streams)
+    silent_s = reports[-1].elapsed_s - answered[-1].elapsed_s
+    return silent_s if silent_s > STALLS * longest_s else 0.0
 
 
 def _window(sample: Sample) -> Window:

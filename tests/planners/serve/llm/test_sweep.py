@@ -126,6 +126,18 @@ def test_requests_that_all_fail_are_a_mistake_of_the_job():
     assert done.mistake == "every request failed: HTTP 429"
 
 
+def test_a_server_that_stalls_after_a_few_answers_is_not_asked_for_more_time():
+    class Stalls(Sweeps):
+        def _events(self) -> Iterator[Event]:
+            few = Window(streams=(Stream(0.1, 0.2, OUT, (0.01,) * (OUT - 1), 8),), concurrency=4)
+            yield Sample(STARTUP_S, OUT, evidence=few)
+            yield from (Sample(STARTUP_S + i, OUT, evidence=Window(concurrency=4)) for i in range(1, 39))
+
+    done = measured(Stalls())
+    assert done.outcome is Outcome.FAILED
+    assert done.detail == "the server stalled: nothing was answered in the last 38 s"
+
+
 def test_an_engine_that_answers_nothing_in_time_says_so():
     class Silent(Sweeps):
         def _events(self) -> Iterator[Event]:
