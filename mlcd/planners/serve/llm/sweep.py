@@ -149,7 +149,7 @@ class SweepProfiler:
     def _conclude(self, job: Job, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
         """The level that is worth most for the job, with all others beside it; or how the trial failed."""
         ended = ended or Ended(seconds, Outcome.OK)
-        windows, levels = seen.windows, tuple(self._levels(seen))
+        windows, levels = seen.windows, tuple(sorted(self._levels(seen), key=lambda level: level.concurrency))
         answers, failures = sum(len(window.streams) for window in windows), sum(window.failures for window in windows)
         peaks = [window.peak_gb for window in windows if window.peak_gb is not None]
         served = Served({}, {}, answers + failures, failures, max(peaks, default=None), levels)

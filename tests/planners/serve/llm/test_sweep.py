@@ -209,7 +209,7 @@ def test_a_sweep_goes_up_then_between_and_ends():
 def test_what_lies_between_counts_and_the_sweep_says_why_it_ended():
     cap = Cap(Figure.TPOT_P95, 0.0195)
     done = measured(Sweeps((1, 4, 16, 8)), cap)
-    assert levels_of(done) == [1, 4, 16, 8]
+    assert levels_of(done) == [1, 4, 8, 16]
     assert done.rate == pytest.approx(8 * OUT / (14 * 0.017))
     assert "clearly broken with 16 at once" in done.detail
 
