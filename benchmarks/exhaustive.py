@@ -67,7 +67,7 @@ class Study:
         done = {each.configuration for each in stored(file) if each.ok or not again}
         order = self.in_order(most)
         job, steps, began_s, longest_s = self.job_of(), Steps(), time.monotonic(), 0.0
-        backend = Engines(self.state, WallClock(datetime.now(UTC)), self.timing, steps.known)
+        backend = Engines(self.state, WallClock(datetime.now(UTC)), self.timing, steps)
         for i, configuration in enumerate(order, start=1):
             if configuration in done:
                 continue

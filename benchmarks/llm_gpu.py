@@ -40,7 +40,7 @@ from mlcd.core.version import VERSION
 from mlcd.planners.modeling.architecture import read_architecture
 from mlcd.planners.serve.llm.nouns import Engine, LanguageModel, Prompts
 from mlcd.planners.serve.model_facts import ModelFacts
-from mlcd.planners.serve.nouns import Cap, Counted, Figure, Knob, KnobTable, ServingTask, served_by
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, Knob, KnobTable, ServingTask, knobs_of, served_by
 
 SIZES = {
     "8b": {"layers": 32, "hidden": 4_096, "heads": 32, "kv_heads": 8, "ffn": 14_336, "vocab": 128_256},
@@ -104,13 +104,21 @@ def llama(folder: Path, size: str) -> Path:
     return folder
 
 
-def table_here() -> KnobTable:
-    """The knobs, with the GPU of this machine, or with one core of it."""
+def table_of(measured: Sequence[Measurement]) -> KnobTable:
+    """The knobs, with what was measured on; else with the GPU of this machine, or with one core of it."""
+    places = dict(knobs_of(measured[0].configuration)) if measured else place_here()
+    place = {name: (value,) for name, value in places.items() if name not in KNOBS}
+    if "threads" in place:
+        return KnobTable({**KNOBS, **place}, {"threads": USD_PER_CORE_HOUR}, cores="threads")
+    return KnobTable({**KNOBS, **place}, {"gpus": USD_PER_GPU_HOUR}, gpus="gpus")
+
+
+def place_here() -> dict[str, Knob]:
+    """A GPU of this machine, by its name where that is known, or a core."""
     if not (found := found_here()).gpus:
-        return KnobTable({**KNOBS, "threads": (1,)}, {"threads": USD_PER_CORE_HOUR}, cores="threads")
+        return {"threads": 1}
     name = short_name(found.gpus[0].name)
-    kind: dict[str, tuple[Knob, ...]] = {"gpu": (name,)} if name.lower() in known_gpus() else {}
-    return KnobTable({**KNOBS, **kind, "gpus": (1,)}, {"gpus": USD_PER_GPU_HOUR}, gpus="gpus")
+    return {"gpu": name, "gpus": 1} if name.lower() in known_gpus() else {"gpus": 1}
 
 
 def about() -> str:
@@ -157,7 +165,7 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     file = given.folder / f"{given.size}.jsonl"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:  # FOLDER gets the measurements alone
-        bench = Bench(llama(Path(scratch), given.size), table_here(), given.trial_s)
+        bench = Bench(llama(Path(scratch), given.size), table_of(stored(file)), given.trial_s)
         space = part(engine_space(bench.job_of().ask, TIMING), even_half(KNOBS))
         study = Study(given.size, bench.job_of, space, TIMING, Path(scratch) / "state")
         if given.check:

@@ -65,8 +65,9 @@ def test_caps_that_nothing_keeps_end_with_3_and_the_closest(mlcd: Mlcd, model: P
 @pytest.mark.live
 def test_an_endpoint_is_measured_as_it_is(mlcd: Mlcd) -> None:
     with in_thread(Timing(step_s=0.002)) as url:
-        answer = mlcd("serve", "--endpoint", url, "--price", "2.5", *SHORT)
+        answer = mlcd("serve", "--endpoint", url, "--price", "2.5", *SHORT, "--tpot-p95", "50ms")
     assert answer.code == 0, answer.err
+    assert "nothing is expected" not in answer.err, "there is nothing to search"
     assert "mlcd replicas fake-1 --rate 40" in answer.out
     assert "mlcd deploy" not in answer.out
     document = mlcd("show", "last", "-o", "json").document
@@ -120,6 +121,17 @@ def test_a_model_without_a_tokenizer_is_refused(mlcd: Mlcd, model: Path, tmp_pat
     for file in model.glob("tokenizer*"):
         file.unlink()
     refused(mlcd("serve", model, "--knobs", knobs_file(tmp_path), *SHORT), "it has no tokenizer")
+
+
+def test_a_folder_that_is_not_there_is_not_taken_for_a_name(mlcd: Mlcd, model: Path, tmp_path: Path) -> None:
+    refused(mlcd("serve", "--model", "./nothere", "--knobs", knobs_file(tmp_path), *SHORT), "./nothere: no such folder")
+
+
+def test_gpus_that_no_setting_uses_are_refused_and_not_left_out(mlcd: Mlcd, model: Path, tmp_path: Path) -> None:
+    of = {"knobs": {"gpus": [1, 8], "sequences": [8]}, "price": {"gpus": 2.5}, "engine": {"name": "vllm"}}
+    (tmp_path / "knobs.yaml").write_text(json.dumps(of), encoding="utf-8")
+    answer = mlcd("serve", model, "--knobs", tmp_path / "knobs.yaml", *SHORT)
+    refused(answer, "gpus 8: no setting uses so many: tp x pp x dp has to be 8")
 
 
 def test_an_engine_that_is_not_installed_says_how_to_install_it(mlcd: Mlcd, model: Path) -> None:

@@ -43,7 +43,7 @@ def job_of(engine: Engine, sweep: tuple[int, ...] = (1, 4), caps: tuple[Cap, ...
 
 
 def measured(home: Path, job: Job, lifetime_s: float = 20.0, **knobs: Knob) -> Measurement:
-    backend = Engines(home, clock(), TIMING, STEPS.known)
+    backend = Engines(home, clock(), TIMING, STEPS)
     done = SweepProfiler(backend, STEPS).measure(job, launch(lifetime_s=lifetime_s, **knobs))
     assert backend.leftovers() == set()
     return done
@@ -126,7 +126,7 @@ def test_an_engine_that_fails_every_request_is_the_same_mistake_everywhere(tmp_p
 
 
 def test_an_engine_that_ends_in_the_middle_of_a_sweep_leaves_what_it_has_shown(tmp_path):
-    backend = Engines(tmp_path, clock(), TIMING, STEPS.known)
+    backend = Engines(tmp_path, clock(), TIMING, STEPS)
     profiler = SweepProfiler(backend, STEPS)
     killed = []
 

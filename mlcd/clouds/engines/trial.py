@@ -7,10 +7,11 @@ is over; time that it leaves goes to the steps after it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from mlcd.clouds.engines.crash import crashed
 from mlcd.clouds.engines.metrics import engine_load
@@ -30,8 +31,6 @@ from mlcd.core.measurement import Ended, Sample
 from mlcd.planners.serve.llm.nouns import EngineLoad, LanguageModel
 from mlcd.planners.serve.nouns import ServingTask, Window, knobs_of, service_of
 
-Known = Callable[[ServingTask, Sequence[Sample]], bool]
-"""Whether the reports of a step tell enough of it."""
 READY_TIMEOUT_S = 1.0
 """Timeout of a readiness check: an engine that hangs is not ready."""
 CHECK_S = 20.0
@@ -40,12 +39,44 @@ WARM_UP = 2
 """Requests before the first step that are not counted: an engine's very first ones take longer."""
 
 
+Tried = Mapping[int, Sequence[Sample]]
+"""The reports of each step so far, by its requests at once."""
+
+
+class Pace(Protocol):
+    """How a sweep goes on."""
+
+    def known(self, service: ServingTask, reports: Sequence[Sample]) -> bool:
+        """Whether the reports of a step tell enough of it."""
+        ...
+
+    def following(
+        self, service: ServingTask, sweep: Sequence[int], tried: Mapping[int, Sequence[Sample]]
+    ) -> int | None:
+        """The requests at once to try after these steps; None to end the sweep."""
+        ...
+
+
+class Every:
+    """Every step of the sweep, each for its full time."""
+
+    def known(self, service: ServingTask, reports: Sequence[Sample]) -> bool:
+        """Never: a step has its time."""
+        return False
+
+    def following(
+        self, service: ServingTask, sweep: Sequence[int], tried: Mapping[int, Sequence[Sample]]
+    ) -> int | None:
+        """The next of the sweep."""
+        return next((requests for requests in sweep if requests not in tried), None)
+
+
 @dataclass(frozen=True)
 class Engines(Trials):
-    """Serves a language model with a launch's knobs and sweeps the requests at once. `known`: ends a step early."""
+    """Serves a language model with a launch's knobs and sweeps the requests at once, at this `pace`."""
 
     timing: Timing = field(default_factory=lambda: Timing(startup_s=300.0, every_s=0.5, timeout_s=120.0))
-    known: Known = lambda service, reports: False
+    pace: Pace = field(default_factory=Every)
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Start the engine unless it runs already, sweep, end it."""
@@ -81,27 +112,46 @@ class Engines(Trials):
         self, trial: Trial, service: ServingTask, language: LanguageModel, client: OpenAi, cores: set[int] | None
     ) -> Events:
         """One step after the other; each sample has its concurrency and what the engine told of itself."""
-        kind, tokens, steps = kind_of(language.engine), 0.0, list(language.sweep)
+        kind, tokens, tried = kind_of(language.engine), 0.0, dict[int, list[Sample]]()
         vocab = language.architecture.vocab if language.architecture is not None else 0
         try:
             requests = client.targets(language.prompts, trial.launch.ordinal, vocab)
         except BackendError as error:
-            yield _failing(trial, steps[0], str(error).removeprefix(f"{client.url}: "))  # its port is another each time
+            why = str(error).removeprefix(f"{client.url}: ")  # its port is another each time
+            yield _failing(trial, language.sweep[0], why)
             return
-        ready_s = trial.now_s()
-        for i, concurrency in enumerate(steps):
-            until_s = ready_s + service.trial_s * (i + 1) / len(steps)
-            reports: list[Sample] = []
-            for event in _step(trial, pinned_to(cores, requests), concurrency, warm_up=0 if i else WARM_UP):
+        times = _Times(trial.now_s(), service.trial_s, language.sweep)
+        while (concurrency := self.pace.following(service, language.sweep, tried)) is not None:
+            until_s = times.until_s(concurrency, trial.now_s())
+            if until_s is None:
+                return
+            reports = tried.setdefault(concurrency, [])
+            for event in _step(trial, pinned_to(cores, requests), concurrency, 0 if len(tried) > 1 else WARM_UP):
                 if isinstance(event, Ended):
                     yield event
                     return
                 told = engine_load(kind, client.url) if kind is not None else None
                 reports.append(_of_step(event, concurrency, tokens, told))
                 yield reports[-1]
-                if trial.now_s() >= until_s or self.known(service, reports):
+                if trial.now_s() >= until_s or self.pace.known(service, reports):
                     break
             tokens = reports[-1].samples if reports else tokens
+
+
+@dataclass(frozen=True)
+class _Times:
+    """When each step of a sweep ends that began at `ready_s`."""
+
+    ready_s: float
+    trial_s: float
+    sweep: Sequence[int]
+
+    def until_s(self, concurrency: int, now_s: float) -> float | None:
+        """The end of a step that begins now; None where too little time is left for one between two of the sweep."""
+        share_s, end_s = self.trial_s / len(self.sweep), self.ready_s + self.trial_s
+        if concurrency in self.sweep:
+            return self.ready_s + share_s * (self.sweep.index(concurrency) + 1)
+        return min(end_s, now_s + share_s) if end_s - now_s > share_s / 2 else None
 
 
 async def _answered(target: Target) -> None:

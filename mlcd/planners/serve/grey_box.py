@@ -33,7 +33,7 @@ from mlcd.planners.serve.beliefs.draws import Belief, Draws
 from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.planners.serve.llm import belief as engines
 from mlcd.planners.serve.nouns import service_of
-from mlcd.planners.serve.promise import best, certifies, keeps, value, worth
+from mlcd.planners.serve.promise import as_swept, best, certifies, keeps, value, worth
 
 BELIEFS: Mapping[Kind, Belief] = {
     Kind.DEVICE: device.draw, Kind.LANGUAGE: language.draw, Kind.INSTANCES: instances.draw, Kind.ENGINES: engines.draw
@@ -71,7 +71,10 @@ class GreyBox:
         if best_trial is None:
             return _first_that_keeps(job, space, draws, worths, open_, trials)
         top = max(value(job, m) for m in history.good if keeps(job, m))
-        gains = expected_gains(worths, top, misled(job, draws, history))
+        swept = (
+            max(value(job, as_swept(job, m)) for m in history.good) or top
+        )  # at the loads of which others are believed
+        gains = expected_gains(worths, swept, misled(job, draws, history))
         gains[~open_] = 0.0
         at = int(np.argmax(gains - 1e-9 * _price(space)))
         if gains[at] < NEGLIGIBLE:
@@ -122,7 +125,8 @@ def _first_that_keeps(
         if trials >= PATIENCE:
             return Finish(f"after {trials} trials nothing is expected to keep what is asked")
         at = int(np.argmin(np.where(open_, _excess(job, draws), np.inf)))
-        return Probe(space.configurations[at], "nothing is expected to keep what is asked; this one comes closest")
+        closest = "nothing is expected to keep what is asked; this one comes closest"
+        return Probe(space.configurations[at], closest if len(space) > 1 else "the only configuration there is")
     likely = _likely(draws, worths)
     scores = likely @ np.sqrt(worths / np.where(tops > 0, tops, 1.0)[:, None])
     at = int(np.argmax(np.where(open_, scores - 1e-9 * _price(space), -1.0)))

@@ -150,8 +150,8 @@ class Serve(Planner):
         return cloud(job.on, job, elapsed_s, started_at, family=self.name)
 
     def expectation(self, job: Job, space: Space) -> str:
-        """How many trials the grey-box search expects to need; no other method says."""
-        if job.search.method != "grey-box":
+        """How many trials the grey-box search expects to need; no other method says. One configuration needs none."""
+        if job.search.method != "grey-box" or len(space) == 1:
             return ""
         return str(expected_trials(knowledge_for(job), job, space, seed=job.search.seed))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -29,6 +30,8 @@ from mlcd.planners.serve.space import serving_space
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "tekken.json", "*.tiktoken")
 """Files of which a tokenizer has at least one."""
+PATHS = ("/", "./", "../", "~")
+"""Beginnings of what is a path and no name of a model."""
 OWN_GB = 1.5
 """Memory of an engine itself on a CPU: its processes and libraries."""
 REQUEST_S = 120.0
@@ -41,7 +44,7 @@ def engine_cloud(job: Job, started_at: datetime | None) -> Cloud:
     service = service_of(job)
     timeout_s = min(REQUEST_S, service.trial_s)  # an engine that stalls is told in the same words after each start
     timing = Timing(language_of(service).engine.startup_s, every_s=0.5, timeout_s=timeout_s)
-    backend = Engines(home(), wall, timing, steps.known)
+    backend = Engines(home(), wall, timing, steps)
     return Cloud(engine_space(service, timing), backend, SweepProfiler(backend, steps), wall, check=check)
 
 
@@ -52,7 +55,11 @@ def engine_space(service: ServingTask, timing: Timing) -> Space:
         raise ValueError(f"{service.model.name}: its job has no knobs")
     start_s = 0.0 if language.engine.runs_already else timing.startup_s
     trial = ProbeTime(start_s + service.trial_s + timing.teardown_s, 0.0)
-    space = serving_space(table, trial, start_s, fits=lambda knobs: _agrees(knobs) and _fits_here(language, knobs))
+    agrees = partial(_agrees, language.engine.command)
+    for gpus in table.knobs.get("gpus", ()):
+        if not any(agrees(each) for each in _settings(service) if dict(each)["gpus"] == gpus):
+            raise UserError(f"knobs: gpus {gpus}: no setting uses so many: tp x pp x dp has to be {gpus}")
+    space = serving_space(table, trial, start_s, fits=lambda knobs: agrees(knobs) and _fits_here(language, knobs))
     if not len(space):
         raise UserError(f"{service.model.name}: no setting of the knobs fits: {_why_none(service, language)}")
     if language.architecture is None:
@@ -72,6 +79,8 @@ def check(job: Job) -> None:
         return
     if (kind := kind_of(engine)) is not None:
         installed_version(kind, engine.command)
+    if service.path.startswith(PATHS) and not model.expanduser().exists():
+        raise UserError(f"{service.path}: no such folder; expected one with a config.json, or a name to be downloaded")
     if model.is_dir() and not any(any(model.glob(name)) for name in TOKENIZERS):
         raise UserError(f"{model}: it has no tokenizer: expected one of {', '.join(TOKENIZERS)}")
     table, cores = service.table, os.cpu_count() or 1
@@ -82,10 +91,14 @@ def check(job: Job) -> None:
         command_line(engine.name, service.path, dict(knobs_of(configuration)), start=engine.command)
 
 
-def _agrees(knobs: Knobs) -> bool:
-    """Whether the GPUs are as many as the parallelism uses, where a knob says how many there are."""
+def _agrees(command: str, knobs: Knobs) -> bool:
+    """Whether the GPUs are as many as the parallelism uses, where a knob says how many, and no command takes them."""
     set_ = dict(knobs)
-    return "gpus" not in set_ or int(set_["gpus"]) == prod(int(set_.get(name, 1)) for name in ("tp", "pp", "dp"))
+    return (
+        "gpus" not in set_
+        or "{gpus}" in command
+        or int(set_["gpus"]) == prod(int(set_.get(name, 1)) for name in ("tp", "pp", "dp"))
+    )
 
 
 def _fits_here(language: LanguageModel, knobs: Knobs) -> bool:
@@ -102,11 +115,15 @@ def _needed_gb(language: LanguageModel, knobs: Knobs) -> float | None:
 
 
 def _why_none(service: ServingTask, language: LanguageModel) -> str:
-    everything = serving_space(service.table).configurations if service.table is not None else ()
-    needed = [gb for each in everything if (gb := _needed_gb(language, knobs_of(each))) is not None]
+    needed = [gb for each in _settings(service) if (gb := _needed_gb(language, each)) is not None]
     if needed and min(needed) > memory_gb():
         return f"it needs {min(needed):,.1f} GB at the least, and this machine has {memory_gb():,.1f} GB"
     return "tp x pp x dp has to be the number of gpus"
+
+
+def _settings(service: ServingTask) -> list[Knobs]:
+    """All settings of the knobs, also those that do not fit."""
+    return [knobs_of(each) for each in serving_space(service.table).configurations] if service.table is not None else []
 
 
 def _context(language: LanguageModel) -> int:

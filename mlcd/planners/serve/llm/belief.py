@@ -54,8 +54,8 @@ RATIOS = {
     Figure.P99: (Figure.P50, np.log(1.4), 0.25),
 }
 """Figures by the one that they follow: the log of the ratio that is expected, and by how much it may differ."""
-RATIO_NOISE = 0.1
-"""By how much the ratio differs between the loads of one search."""
+RATIO_NOISE, RATIO_TRUST = 0.1, 4.0
+"""By how much the ratio differs between the loads of one search; and so many loads would have to say otherwise."""
 CPU_BANDWIDTH_GB_S, CPU_TFLOPS, CPU_MEMORY_GB = 10.0, 0.1, 16.0
 """Of one core, roughly: trials tell the level."""
 
@@ -108,6 +108,8 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
     shown = [level.figures for level in levels]
     tpot = drawn_times(table, table.tpot, loads, [each[Figure.TPOT_P50] for each in shown], count, rng)
     ttft = drawn_times(table, table.ttft_with(tpot), loads, [each[Figure.TTFT_P50] for each in shown], count, rng)
+    ttft = np.maximum(ttft, table.terms.place_wait_s(tpot))
+    ttft[:, loads] = [each[Figure.TTFT_P50] for each in shown]
     figures = _figures(table, tpot, ttft, levels, count, rng)
     rate = table.requests * table.terms.tokens_out / figures[Figure.P50]
     rate[:, loads] = [level.rate for level in levels]
@@ -245,12 +247,19 @@ def _figures(
         known = [
             np.log(each.figures[figure] / each.figures[of]) for each in levels if {figure, of} <= set(each.figures)
         ]
-        precision = 1 / deviation**2 + len(known) / RATIO_NOISE**2
-        middle = (expected / deviation**2 + sum(known) / RATIO_NOISE**2) / precision
+        noise = _ratio_noise(known)
+        precision = 1 / deviation**2 + len(known) / noise**2
+        middle = (expected / deviation**2 + sum(known) / noise**2) / precision
         ratios = middle + rng.standard_normal((count, 1)) / np.sqrt(precision)
-        ratios = ratios + RATIO_NOISE * rng.standard_normal(tpot.shape)
+        ratios = ratios + noise * rng.standard_normal(tpot.shape)
         figures[figure] = figures[of] * np.exp(ratios)
     return figures
+
+
+def _ratio_noise(known: Sequence[float]) -> float:
+    """By how much a ratio differs between loads: as expected, until several trials show how much."""
+    around = float(np.var(known)) * len(known) if known else 0.0
+    return float(np.sqrt((RATIO_TRUST * RATIO_NOISE**2 + around) / (RATIO_TRUST + len(known))))
 
 
 def _best_levels(

@@ -30,6 +30,8 @@ CURVES = {"drift": 3.0, "bend": 1.0}
 """How far apart, in the log of the requests at once, two loads of a deployment still differ alike from the law."""
 NEW_KNOB_SD, CPU_KNOB_SD = 0.2, 0.5
 """How much a knob that the law does not know changes a time, by value; on a CPU, where nobody was seen."""
+IN_LAW, IN_LAW_SD = ("sequences", "kv_cache_gb"), 0.05
+"""Knobs whose work the law knows, who gets a place and what fits into memory; and how much is left beside it."""
 OWN = (
     "model", "engine", "gpu", "precision", "stack", "split", "workload", "requests", "gpus", "deployment", *CURVES,
 )  # fmt: skip
@@ -111,9 +113,13 @@ class Rows:
         """An effect for each value of each knob that the law does not know."""
         settings = [_unknown_knobs(point.deployment) for point in self.points]
         names = dict.fromkeys(name for each in settings for name in each)
-        columns = ([each.get(name) for each in settings] for name in names)
-        deviations = np.array([NEW_KNOB_SD if point.deployment.gpu else CPU_KNOB_SD for point in self.points])
-        return tuple(Group(self._ids(self.models, column), deviations) for column in columns if len(set(column)) > 1)
+        columns = {name: [each.get(name) for each in settings] for name in names}
+        open_sd = np.array([NEW_KNOB_SD if point.deployment.gpu else CPU_KNOB_SD for point in self.points])
+        return tuple(
+            Group(self._ids(self.models, column), np.full(len(column), IN_LAW_SD) if name in IN_LAW else open_sd)
+            for name, column in columns.items()
+            if len(set(column)) > 1
+        )
 
     def own_covariance(self, variances: Mapping[str, float], a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
         """Of all that a model has of its own, between rows a and b."""

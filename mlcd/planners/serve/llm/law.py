@@ -100,6 +100,11 @@ class Terms:
         columns = self.ttft_columns(tpot_s) * coefficients
         return np.asarray(columns[:, _WAITS].sum(axis=1) / columns.sum(axis=1))
 
+    def place_wait_s(self, tpot_s: Floats) -> Floats:
+        """How long a request waits at the least for a place: whole answers, each of which takes its tokens' time."""
+        answers = self.ttft[:, list(TTFT_TERMS).index("place_wait")]
+        return np.asarray(answers * (self.tokens_out - 1) * tpot_s)
+
     def ttft_columns(self, tpot_s: Floats) -> Floats:
         """The terms of TTFT in seconds."""
         columns = self.ttft.copy()

@@ -5,7 +5,9 @@ In a closed loop each of c clients waits for its answer before it asks again, so
     rate = c x (sum of tokens) / (sum of latencies)
 
 Counting the tokens between two moments instead would depend on where in an answer these moments are. The error of this
-ratio is that between windows (Cochran, Sampling Techniques, 1977, section 6.3).
+ratio is that between windows (Cochran, Sampling Techniques, 1977, section 6.3). It says too much where requests wait
+for a place and not each client has had two answers: those that came first have waited least. There no more is counted
+than came after the first answers.
 """
 
 from __future__ import annotations
@@ -46,17 +48,23 @@ KINDS = (
 )
 
 
-def level_of(windows: Sequence[Window], concurrency: int, noise_floor: float = 0.01) -> Level:
+def level_of(
+    windows: Sequence[Window], concurrency: int, noise_floor: float = 0.01, ended_s: Sequence[float] = ()
+) -> Level:
     """The rate in output tokens a second and all figures of a closed loop. ValueError if nothing was answered.
 
-    `noise_floor`: the smallest relative error, by which two launches of the same differ.
+    `noise_floor`: the smallest relative error, by which two launches of the same differ. `ended_s`: when each window
+    ended.
     """
-    answered = [window.streams for window in steady(windows, concurrency) if window.streams]
+    kept = steady(windows, concurrency)
+    answered = [window.streams for window in kept if window.streams]
     if not answered:
         raise ValueError("no answer was streamed")
     tokens = np.array([sum(stream.tokens for stream in streams) for streams in answered], dtype=float)
     busy_s = np.array([math.fsum(stream.latency_s for stream in streams) for streams in answered])
     rate = concurrency * float(tokens.sum() / busy_s.sum())
+    if len(kept) == len(windows) and ended_s:
+        rate = min(rate, _rate_after_first(windows, ended_s))
     figures = figures_of(answered, noise_floor)
     return Level(
         concurrency,
@@ -72,6 +80,15 @@ def steady(windows: Sequence[Window], concurrency: int) -> Sequence[Window]:
     counts = np.cumsum([len(window.streams) for window in windows])
     first = int(np.searchsorted(counts, concurrency)) + 1  # windows until each client has had an answer
     return windows[first:] if first < len(windows) and counts[-1] - counts[first - 1] >= concurrency else windows
+
+
+def _rate_after_first(windows: Sequence[Window], ended_s: Sequence[float]) -> float:
+    """Tokens a second after the first answers came; infinite where that is no longer than an answer takes."""
+    first = next(i for i, window in enumerate(windows) if window.streams)
+    span_s = ended_s[-1] - ended_s[first]
+    usual_s = float(np.median([stream.latency_s for window in windows for stream in window.streams]))
+    tokens = sum(stream.tokens for window in windows[first + 1 :] for stream in window.streams)
+    return tokens / span_s if tokens and span_s >= usual_s else math.inf
 
 
 def figures_of(answered: Sequence[Sequence[Stream]], noise_floor: float = 0.01) -> dict[Figure, Interval]:

@@ -1,14 +1,15 @@
 """Measure a language model under more and more requests at once, on one start of its engine.
 
 A step ends once its rate and the figures that caps are about are known well enough. The sweep ends where more requests
-at once cannot be better: a cap is clearly broken, or the rate no longer grows. What was measured is the level that is
-worth most under the caps (`promise.shown`); all levels are kept, so that other caps can be decided from them.
+at once cannot be better: a cap is clearly broken, or the rate no longer grows (`ladder`, which also says what is tried
+between two steps). What was measured is the level that is worth most under the caps (`promise.shown`); all levels are
+kept, so that other caps can be decided from them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -17,6 +18,7 @@ from mlcd.core.backend import Backend, Launch, Progress
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
 from mlcd.core.strategy import Look, Watch
+from mlcd.planners.serve.llm.ladder import between, clearly_broken, going_up, is_over
 from mlcd.planners.serve.llm.levels import level_of
 from mlcd.planners.serve.llm.nouns import EngineLoad
 from mlcd.planners.serve.measure import MOST_FAILING
@@ -27,10 +29,10 @@ NOISE, TIGHT = 0.02, 0.10
 """Smallest relative error of a live step; and the interval of its rate, as a share of it, with which it may end."""
 FEWEST_ROUNDS = 4
 """Answers that each client of a step has had at the least before it may end early."""
-GROWS = 1.03
-"""By this factor at the least the rate grows from one step to the next, or the engine is saturated."""
-CLEARLY = 1.25
-"""A figure of this many times its cap is broken for good, even where few answers leave its interval open."""
+STALLED_S, STALLS = 15.0, 3.0
+"""A server that answers nothing for so long, and for so many times its longest answer, has stalled."""
+BETWEEN = 2
+"""Steps at the most that are tried between those of the sweep."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,34 @@ class Steps:
             return True
         if self.tight is None or len(windows) < FEWEST_ROUNDS:
             return False
-        level = self.level(windows)
+        level = self.level(reports)
         if level is None or sum(len(window.streams) for window in windows) < FEWEST_ROUNDS * level.concurrency:
             return False
         if Z * level.rel_error > self.tight:
             return False
         return all(self._clear(level, cap) for cap in service.caps if cap.figure in level.figures)
 
-    def level(self, windows: Sequence[Window]) -> Level | None:
-        """What the windows of a step show; None where nothing was answered, or too much failed."""
+    def following(
+        self, service: ServingTask, sweep: Sequence[int], tried: Mapping[int, Sequence[Sample]]
+    ) -> int | None:
+        """The requests at once to try after these steps; None where nothing is to be gained by another."""
+        steps = (self.level(reports) for reports in tried.values())
+        levels = [level for level in steps if level is not None]
+        untried = [requests for requests in sweep if requests not in tried]
+        if len(going_up(levels)) == len(levels) and untried and is_over(service, levels) is None:
+            return untried[0]
+        if sum(requests not in sweep for requests in tried) >= BETWEEN:
+            return None
+        at = between(service, levels)
+        return at if at not in tried else None
+
+    def level(self, reports: Sequence[Sample]) -> Level | None:
+        """What the reports of a step show; None where nothing was answered, or too much failed."""
+        windows = [_window(report) for report in reports]
         if _is_failing(windows) or not any(window.streams for window in windows):
             return None
-        level = level_of(windows, windows[-1].concurrency, self.noise_floor)
+        ended_s = [report.elapsed_s for report in reports]
+        level = level_of(windows, windows[-1].concurrency, self.noise_floor, ended_s)
         if not math.isfinite(level.rel_error):
             return None
         return replace(level, engine=EngineLoad.of_all([window.engine for window in windows]))
@@ -69,48 +87,25 @@ class Steps:
         return sharp or level.high[cap.figure] <= cap.at_most_s or clearly_broken(level, cap)
 
 
-def clearly_broken(level: Level, cap: Cap) -> bool:
-    """Whether a cap is broken beyond doubt. The interval is taken to be as wide below the figure as above."""
-    at, high = level.figures.get(cap.figure), level.high.get(cap.figure, math.inf)
-    if at is None:
-        return False
-    low = at * at / high if math.isfinite(high) else 0.0
-    return low > cap.at_most_s or at > CLEARLY * cap.at_most_s
-
-
-def is_over(service: ServingTask, levels: Sequence[Level]) -> str | None:
-    """Why more requests at once need not be tried after these steps; None if they may be better."""
-    if not levels:
-        return None
-    last = levels[-1]
-    if (broken := next((cap for cap in service.caps if clearly_broken(last, cap)), None)) is not None:
-        return f"{broken} is clearly broken with {last.concurrency} at once"
-    if len(levels) > 2 and last.rate < GROWS * max(level.rate for level in levels[:-2]):
-        return f"the rate no longer grows with {last.concurrency} at once"
-    if len(levels) > 1 and last.rate * math.exp(Z * last.rel_error) < levels[-2].slow_rate:
-        return f"the rate falls with {last.concurrency} at once"
-    return None
-
-
 @dataclass
 class _Seen:
-    """What a trial has reported so far: the windows of each step, by the requests at once."""
+    """What a trial has reported so far, also by the requests at once of each step."""
 
     reports: list[Sample] = field(default_factory=list)
-    steps: dict[int, list[Window]] = field(default_factory=dict)
+    steps: dict[int, list[Sample]] = field(default_factory=dict)
 
     def is_next_step(self, sample: Sample) -> bool:
-        """Whether a report is the first of another step."""
-        return bool(self.steps) and _window(sample).concurrency not in self.steps
+        """Whether a report is the first of a step with more requests at once."""
+        return bool(self.steps) and _window(sample).concurrency > max(self.steps)
 
     def add(self, sample: Sample) -> None:
         """Take in a report."""
         self.reports.append(sample)
-        self.steps.setdefault(_window(sample).concurrency, []).append(_window(sample))
+        self.steps.setdefault(_window(sample).concurrency, []).append(sample)
 
     @property
     def windows(self) -> list[Window]:
-        return [window for step in self.steps.values() for window in step]
+        return [_window(sample) for step in self.steps.values() for sample in step]
 
 
 @dataclass(frozen=True)
@@ -138,6 +133,8 @@ class SweepProfiler:
                     break
                 seen.add(event)
                 self.progress(job, launch, event)
+        if ended is None and (why := is_over(service, going_up(self._levels(seen)))) is not None:
+            ended = Ended(seen.reports[-1].elapsed_s, Outcome.OK, f"ended early: {why}")
         seconds = ended.elapsed_s if ended is not None else seen.reports[-1].elapsed_s if seen.reports else 0.0
         return self._conclude(job, launch, seen, ended, seconds)
 
@@ -146,13 +143,13 @@ class SweepProfiler:
         return self.backend.reclaim(label)
 
     def _levels(self, seen: _Seen) -> list[Level]:
-        levels = (self.steps.level(windows) for windows in seen.steps.values())
+        levels = map(self.steps.level, seen.steps.values())
         return [level for level in levels if level is not None]
 
     def _conclude(self, job: Job, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
         """The level that is worth most for the job, with all others beside it; or how the trial failed."""
         ended = ended or Ended(seconds, Outcome.OK)
-        windows, levels = seen.windows, tuple(self._levels(seen))
+        windows, levels = seen.windows, tuple(sorted(self._levels(seen), key=lambda level: level.concurrency))
         answers, failures = sum(len(window.streams) for window in windows), sum(window.failures for window in windows)
         peaks = [window.peak_gb for window in windows if window.peak_gb is not None]
         served = Served({}, {}, answers + failures, failures, max(peaks, default=None), levels)
@@ -176,19 +173,30 @@ class SweepProfiler:
             return so_far
         language = service_of(job).language
         alike = answers == 0 or (language is not None and language.engine.runs_already)
-        return _nothing_measured(so_far, windows, answers, seconds, alike=alike)
+        return _nothing_measured(so_far, seen.reports, answers, seconds, alike=alike)
 
 
 def _nothing_measured(
-    so_far: Measurement, windows: Sequence[Window], answers: int, seconds: float, *, alike: bool
+    so_far: Measurement, reports: Sequence[Sample], answers: int, seconds: float, *, alike: bool
 ) -> Measurement:
     """Why a trial has no level. `alike`: no other configuration would fare better, as far as one can tell."""
-    error = next((window.error for window in windows if window.error), "")
+    error = next((window.error for window in map(_window, reports) if window.error), "")
     if error:  # the same everywhere, it is no matter of the configuration: the log says so
         which = "every request" if answers == 0 else "requests"
         return replace(so_far, outcome=Outcome.FAILED, detail=f"{which} failed: {error}", log=error if alike else "")
+    if answers and (silent_s := _silent_s(reports)) > STALLED_S:
+        stalled = f"the server stalled: nothing was answered in the last {silent_s:.0f} s"
+        return replace(so_far, outcome=Outcome.FAILED, detail=stalled, log=stalled if alike else "")
     few = f"only {answers} requests were answered" if answers else "no request was answered"
     return replace(so_far, outcome=Outcome.TIMED_OUT, detail=f"{few} in {seconds:.0f} s: give a trial more time")
+
+
+def _silent_s(reports: Sequence[Sample]) -> float:
+    """How long nothing was answered at the end; 0 where an answer may well take so long."""
+    answered = [report for report in reports if _window(report).streams]
+    longest_s = max(stream.latency_s for report in answered for stream in _window(report).streams)
+    silent_s = reports[-1].elapsed_s - answered[-1].elapsed_s
+    return silent_s if silent_s > STALLS * longest_s else 0.0
 
 
 def _window(sample: Sample) -> Window:

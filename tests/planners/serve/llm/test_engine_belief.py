@@ -240,6 +240,44 @@ def test_on_a_processor_nobody_was_seen_on_a_fast_start_does_not_shorten_the_wai
     assert ttft[waiting] > law[waiting] / 1.5
 
 
+def test_no_more_is_expected_than_the_requests_that_have_a_place_can_write():
+    """Four have a place: whatever is believed of TTFT, 64 at once write four tokens in a TPOT."""
+    few = space(*({"threads": 1, "sequences": 4, "graph": graph} for graph in ("on", "off")))
+    draws = draw(NOTHING_SEEN, job(sweep=(64,)), few, History(), 400, np.random.default_rng(0))
+    most = 4 / draws.figures[Figure.TPOT_P50] * 256 / 255
+    assert (draws.rate <= most * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("knob", ["sequences", "kv_cache_gb"])
+def test_a_knob_whose_work_the_law_knows_makes_little_difference_beside_it(knob: str):
+    def apart(name: str) -> float:
+        """How far two settings of a knob may differ, where it binds nothing."""
+        two = space(*({"threads": 1, name: value} for value in (64, 128)))
+        table = table_of(Same(NOTHING_SEEN, two), job(sweep=(4,)).ask.language)  # type: ignore[union-attr]
+        samples = np.log(drawn_times(table, table.tpot, np.array([], int), [], 2_000, np.random.default_rng(0)))
+        return float((samples[:, 0] - samples[:, 1]).std())
+
+    assert apart(knob) < apart("queue_length") / 1.5
+
+
+def test_quantiles_are_as_far_from_medians_as_trials_differ_in_that():
+    """A cap on p95 is kept less surely where p95 was 1.1 times the median in one trial, and 2.5 times in another."""
+
+    def spread(*ratios: float) -> float:
+        trials = []
+        for i, ratio in enumerate(ratios):
+            trial = sweep_of(i)
+            assert isinstance(trial.evidence, Served)
+            levels = [replace(e, figures={**e.figures, Figure.TPOT_P95: ratio * e.figures[Figure.TPOT_P50]})
+                      for e in trial.evidence.levels]  # fmt: skip
+            trials.append(replace(trial, evidence=replace(trial.evidence, levels=tuple(levels))))
+        figures = draw(NOTHING_SEEN, job(), TENSOR, History(tuple(trials)), 400, np.random.default_rng(0)).figures
+        return float(np.log(figures[Figure.TPOT_P95] / figures[Figure.TPOT_P50])[:, -1].std())
+
+    assert spread(1.1, 1.1) < 0.15
+    assert spread(1.1, 2.5) > 0.25
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_search_finds_a_good_deployment_of_a_made_world(seed: int):
     """Each sample of the belief is a world; the search is played in it, and four trials of eight are enough."""

@@ -43,6 +43,23 @@ def test_the_first_answers_of_all_clients_are_left_out() -> None:
     assert list(steady(windows[:3], 4)) == windows[:3]  # there is nothing else
 
 
+def test_clients_that_wait_for_a_place_are_not_counted_as_answered() -> None:
+    """16 clients, four places, answers of a second: four of them come each second."""
+    rounds, windows, ended_s = 6, [], []
+    for k in range(rounds):
+        waited_s = min(k, 3)  # those of the first round wait for those before them, later ones for three rounds
+        windows += windows_of([stream(waited_s + 0.1, 0.1)] * 4)
+        ended_s.append(k + 1.0)
+    true = 4 * 10 / 1.0
+    assert level_of(windows, 16).rate > 1.2 * true
+    assert level_of(windows, 16, ended_s=ended_s).rate == pytest.approx(true)
+
+
+def test_one_round_of_answers_that_come_together_is_the_rate_of_a_closed_loop() -> None:
+    windows = windows_of([], [stream(0.1, 0.1)] * 31, [stream(0.1, 0.1)])
+    assert level_of(windows, 32, ended_s=[0.5, 1.0, 1.5]).rate == pytest.approx(32 * 10 / 1.0)
+
+
 def test_an_answer_of_one_token_has_no_time_per_token() -> None:
     level = level_of(windows_of([stream(0.1, 0.0, 1)] * 4, [stream(0.1, 0.0, 1)] * 4), 4)
     assert set(level.figures) == {Figure.P50, Figure.P95, Figure.P99, Figure.TTFT_P50, Figure.TTFT_P95}

@@ -13,11 +13,12 @@ from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
+from mlcd.planners.serve.llm.ladder import between, is_over
 from mlcd.planners.serve.llm.nouns import Engine, EngineLoad, LanguageModel, Prompts, Stream
-from mlcd.planners.serve.llm.sweep import Steps, SweepProfiler, is_over
+from mlcd.planners.serve.llm.sweep import Steps, SweepProfiler
 from mlcd.planners.serve.model_facts import ModelFacts
-from mlcd.planners.serve.nouns import Cap, Counted, Figure, Level, Served, ServingTask, Window
-from mlcd.planners.serve.promise import as_shown, certifies, decide, keeps
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, Level, Served, ServingTask, Window, service_of
+from mlcd.planners.serve.promise import as_shown, as_swept, certifies, decide, keeps, value
 
 OUT, STARTUP_S = 10, 30.0
 LAUNCH = Launch("run-1", Configuration(Offer("here", 3.6, 1, 1), 1), Purpose.PROBE, 1.0, 600.0, 1)
@@ -125,6 +126,18 @@ def test_requests_that_all_fail_are_a_mistake_of_the_job():
     assert done.mistake == "every request failed: HTTP 429"
 
 
+def test_a_server_that_stalls_after_a_few_answers_is_not_asked_for_more_time():
+    class Stalls(Sweeps):
+        def _events(self) -> Iterator[Event]:
+            few = Window(streams=(Stream(0.1, 0.2, OUT, (0.01,) * (OUT - 1), 8),), concurrency=4)
+            yield Sample(STARTUP_S, OUT, evidence=few)
+            yield from (Sample(STARTUP_S + i, OUT, evidence=Window(concurrency=4)) for i in range(1, 39))
+
+    done = measured(Stalls())
+    assert done.outcome is Outcome.FAILED
+    assert done.detail == "the server stalled: nothing was answered in the last 38 s"
+
+
 def test_an_engine_that_answers_nothing_in_time_says_so():
     class Silent(Sweeps):
         def _events(self) -> Iterator[Event]:
@@ -161,6 +174,52 @@ def test_a_sweep_never_ends_while_its_rate_grows_and_its_caps_are_kept(rates, tp
     service = job_of(Cap(Figure.TPOT_P95, cap_s)).ask
     over = is_over(service, levels)
     assert (over is None) == (levels[-1].figures[Figure.TPOT_P95] <= cap_s)
+
+
+def level(requests: int, tpot_s: float, rate: float) -> Level:
+    return Level(requests, rate, 0.01, {Figure.TPOT_P95: tpot_s}, {Figure.TPOT_P95: tpot_s})
+
+
+def test_between_the_last_that_kept_a_cap_and_the_first_that_broke_it_another_is_tried():
+    service = job_of(Cap(Figure.TPOT_P95, 0.020)).ask
+    went_up = [level(1, 0.010, 100), level(4, 0.015, 270), level(16, 0.030, 530)]
+    assert between(service, went_up) == 8
+    assert between(service, [*went_up, level(8, 0.019, 420)]) == 11
+    assert between(service, [*went_up, level(8, 0.021, 380)]) == 6
+    assert between(service, [*went_up, level(8, 0.019, 420), level(11, 0.022, 500)]) is None, "near enough"
+
+
+def test_between_is_nothing_to_gain_where_all_kept_or_none_or_the_rate_does_not_grow():
+    service = job_of(Cap(Figure.TPOT_P95, 0.020)).ask
+    assert between(service, [level(1, 0.010, 100), level(16, 0.019, 840)]) is None
+    assert between(service, [level(1, 0.021, 50), level(16, 0.040, 400)]) is None
+    assert between(service, [level(4, 0.010, 400), level(16, 0.040, 400)]) is None
+    assert between(service, []) is None
+
+
+def test_a_sweep_goes_up_then_between_and_ends():
+    """A token takes 10 ms with one request at once, and 1 ms more for each other one."""
+    service, sweep, steps = job_of(Cap(Figure.TPOT_P95, 0.0195)).ask, (1, 4, 16, 64), Steps(tight=None)
+    tried: dict[int, list[Sample]] = {}
+    while (requests := steps.following(service, sweep, tried)) is not None:
+        tried[requests] = [event for event in Sweeps((requests,)).run(job_of(), LAUNCH) if isinstance(event, Sample)]
+    assert list(tried) == [1, 4, 16, 8, 11], "16 has clearly broken the cap: 64 is not tried"
+
+
+def test_what_lies_between_counts_and_the_sweep_says_why_it_ended():
+    cap = Cap(Figure.TPOT_P95, 0.0195)
+    done = measured(Sweeps((1, 4, 16, 8)), cap)
+    assert levels_of(done) == [1, 4, 8, 16]
+    assert done.rate == pytest.approx(8 * OUT / (14 * 0.017))
+    assert "clearly broken with 16 at once" in done.detail
+
+
+def test_a_search_compares_what_was_measured_between_with_nobodys_promise():
+    job = job_of(Cap(Figure.TPOT_P95, 0.0195))
+    caps = service_of(job).caps
+    done, swept = measured(Sweeps((1, 4, 16, 10)), *caps), measured(Sweeps((1, 4, 16)), *caps)
+    assert value(job, as_swept(job, done)) == pytest.approx(value(job, swept))
+    assert value(job, done) > 1.5 * value(job, swept)
 
 
 def test_what_is_certified_is_kept_at_the_unlucky_end():
