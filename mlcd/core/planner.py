@@ -112,6 +112,10 @@ class Planner:
         """The decision that the stored probes give under the job's goal, which may be another than before."""
         return conclude(Finish("decided again from the stored probes"), job, space, history, self.decide)
 
+    def what_helps(self, account: Account) -> str:
+        """Of a run that cannot be certified under any limits: what would help it; empty where a limit may."""
+        return ""
+
     def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """What runs the job, once it is decided where. `searched`: what was known then."""
         raise NotImplementedError

@@ -69,13 +69,14 @@ def _same_cloud(one: Job, other: Job) -> bool:
     return one.on != "simulated" or one.search.seed == other.search.seed
 
 
-Machines = tuple[str, str, bool, int, Setting | None]
+Machines = tuple[str, str, tuple[float, ...], bool, int, Setting | None]
 
 
 def _machines(configuration: Configuration) -> Machines:
-    """What makes the same machines, set alike, whatever they cost today."""
+    """What makes the same machines, set alike, whatever they cost today. A name may be of another size by now."""
     offer = configuration.offer
-    return offer.cloud, offer.instance_type, offer.spot, configuration.nodes, configuration.setting
+    size = offer.vcpus, offer.memory_gb, offer.accelerators, offer.network_gbps
+    return offer.cloud, offer.instance_type, size, offer.spot, configuration.nodes, configuration.setting
 
 
 SIMILAR = 1.0

@@ -49,6 +49,13 @@ def test_where_no_gpu_is_large_enough_the_answer_says_so(train: Any, budget: str
     assert "no plan is likely to fit the memory of A10G, L4: name larger GPUs, or let the plan take less" in words
 
 
+def test_a_run_whose_plans_fit_no_gpu_is_not_told_to_raise_its_limits(mlcd: Any, train: Any):
+    train("precision: bf16", "$150", "g5.xlarge, g6.xlarge")
+    told = mlcd("resume", "last").complaint
+    assert "in a new run, name larger GPUs, or let the plan take less" in told
+    assert "--budget" not in told
+
+
 def test_what_ran_says_itself_what_is_missing(train: Any):
     answer = train("adapter: lora", "$30", "p5.4xlarge")
     assert answer.code == 3

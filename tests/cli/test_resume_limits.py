@@ -51,3 +51,45 @@ def test_every_command_reads_a_run_whose_limits_were_changed(
     to = ["--to", str(tmp_path / "report.html")] if command == "report" else []
     answer = mlcd(command, *run, *options, *to)
     assert answer.code in (0, 3), answer.err
+
+
+OUT_OF_MEMORY = """
+name: large
+resources: {infra: aws}
+run: python train.py
+mlcd:
+  work: {samples: 1M}
+  goal: cheapest
+  budget: %s
+  deadline: 100h
+  parameters: 70G
+  flops_per_sample: 6T
+  batch: 64
+  search: {nodes: 1..%s, instances: [g4dn.xlarge, g5.xlarge]}
+"""
+
+
+def test_a_job_that_fits_no_memory_is_told_what_helps_and_not_to_raise_its_limits(mlcd: Mlcd, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(OUT_OF_MEMORY % ("$1000", 2))
+    answer = mlcd("train", tmp_path / "job.yaml", "--on", "simulated", "-y", "-o", "json")
+    assert answer.code == 3
+    decision = answer.document["decision"]
+    assert decision["binding"] == (
+        "none of 2 probes could run the job: all ran out of memory, and nothing of this search has more; name larger "
+        "machines or more of them, or let a step take less memory: a smaller batch, or a `plan:` that shards and "
+        "recomputes"
+    )
+    assert decision["relaxations"] == []
+    told = mlcd("resume", "last").complaint
+    assert "name larger machines" in told
+    assert "in a new run" in told
+    assert "raise" not in told
+    assert "--deadline" not in told
+
+
+def test_where_a_larger_machine_was_not_tried_for_its_price_a_limit_still_helps(mlcd: Mlcd, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(OUT_OF_MEMORY % ("$0.12", 16))
+    answer = mlcd("train", tmp_path / "job.yaml", "--on", "simulated", "-y", "-o", "json")
+    assert answer.code == 3
+    assert "under this limit" in answer.document["decision"]["binding"]
+    assert "raise them: mlcd resume large-1 --budget" in mlcd("resume", "last").complaint

@@ -96,6 +96,14 @@ def test_prices_are_those_of_today(ledger):
     assert all(m.configuration in space.index for m in known)
 
 
+def test_machines_of_another_size_are_not_those_of_the_same_name(ledger):
+    """Node types of a file of one's own may be changed from one run to the next."""
+    account = searched(JOB, ledger)
+    for changed in ({"memory_gb": 1.0}, {"vcpus": 1.0}, {"accelerators": 9}):
+        smaller = tuple(Choice(replace(choice.offer, **changed), choice.nodes) for choice in account.space.choices)
+        assert known_from(ledger, JOB, Space(smaller)) == ()
+
+
 def test_a_damaged_run_is_passed_over(ledger, tmp_path):
     searched(JOB, ledger)
     with sqlite3.connect(tmp_path / "ledger.db") as db:

@@ -17,11 +17,17 @@ from mlcd.core.units import format_confidence, format_count, format_duration, fo
 
 
 def entry_to_go_on(
-    run: str, account: Account, goal: Goal | None, elapsed_s: float, who: str = "the user"
+    run: str,
+    account: Account,
+    goal: Goal | None,
+    elapsed_s: float,
+    who: str = "the user",
+    what_helps: Callable[[Account], str] | None = None,
 ) -> Resumed | LimitsChanged | None:
     """The entry that lets the run go on, under the limits of `goal` if there is one; None: it needs no entry.
 
-    `elapsed_s`: what the run has used of its deadline by now. `WrongState` or `UserError`: it cannot go on.
+    `elapsed_s`: what the run has used of its deadline by now. `what_helps`: where no limits would, by its planner.
+    `WrongState` or `UserError`: it cannot go on.
     """
     status = account.status
     if status is Status.FINISHED:
@@ -39,6 +45,8 @@ def entry_to_go_on(
                 f"run '{run}': nothing that was tried keeps {binding}; ask for less of it with mlcd what-if {run}, "
                 "or begin a new run"
             )
+        if helps := what_helps(account) if what_helps is not None else "":
+            raise WrongState(f"run '{run}' cannot be certified under any limits; in a new run, {helps}")
         raise WrongState(f"run '{run}' cannot be certified within its limits; raise them: {how_to_raise(run, account)}")
     if status is Status.FAILED:
         _check_worth(run, account, elapsed_s)

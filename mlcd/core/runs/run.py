@@ -242,7 +242,8 @@ def go_on(
     """
     resumed = resume(run, ledger, listen, progress)
     book = resumed.book
-    entry = entry_to_go_on(resumed.name, book.account, goal, resumed.cloud.clock.elapsed_s())
+    what_helps = planner_of(book.account.job).what_helps
+    entry = entry_to_go_on(resumed.name, book.account, goal, resumed.cloud.clock.elapsed_s(), what_helps=what_helps)
     check_here(resumed.name, ledger)
     resumed.cloud.check(at_hand(resumed.job, ledger.database))
     if isinstance(entry, LimitsChanged):

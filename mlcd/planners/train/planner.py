@@ -110,22 +110,28 @@ class Train(Planner):
         return method(job.search)
 
     def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
-        """The best that can be certified; of plans that did not run, what the forecast says."""
+        """The best that can be certified; where nothing ran, what the forecast says or what would help."""
         decision = super().decide(job, space, history, finish)
-        return self._with_forecast(decision, job, space, history)
+        return self._with_way_out(decision, job, space, history)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """The best that can be certified."""
         check_goal(job)
         decision = guarantee.decide(job, space, history, "decided again from the stored probes")
-        return self._with_forecast(decision, job, space, history)
+        return self._with_way_out(decision, job, space, history)
 
-    def _with_forecast(self, decision: Decision, job: Job, space: Space, history: History) -> Decision:
-        if decision.configuration is not None or planned_training(job) is None:
+    def _with_way_out(self, decision: Decision, job: Job, space: Space, history: History) -> Decision:
+        if decision.configuration is not None or history.good:
             return decision
-        from mlcd.planners.train.way_out import with_forecast  # SciPy is slow to import
+        from mlcd.planners.train.way_out import with_way_out  # SciPy is slow to import
 
-        return with_forecast(decision, job, space, history)
+        return with_way_out(decision, job, space, history)
+
+    def what_helps(self, account: Account) -> str:
+        """More memory, where nothing that can be had has enough."""
+        from mlcd.planners.train.way_out import what_helps  # SciPy is slow to import
+
+        return what_helps(account.job, account.space, account.history)
 
     def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run it to its end, and elsewhere if need be."""

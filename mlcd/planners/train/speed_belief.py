@@ -53,6 +53,12 @@ def ruled_out_by(job: Job, space: Space, history: History, place: int) -> Mask:
     return cannot_fit(space, _evidence(space, history).ran, np.array([place]))
 
 
+def all_too_small(space: Space, history: History) -> bool:
+    """Of a job without plans: whether everything is sure to run out of memory, by what has."""
+    seen = _evidence(space, history)
+    return bool(cannot_fit(space, seen.ran, seen.out_of_memory).all())
+
+
 def _evidence(space: Space, history: History) -> Evidence:
     failures = {m.configuration: m.outcome for m in history.measurements if m.outcome in FAILURES}
     rates = {m.configuration: (m.rate, m.rel_error) for m in history.good}

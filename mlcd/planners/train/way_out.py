@@ -1,7 +1,8 @@
-"""What an answer 'cannot be certified' adds of a job with plans where nothing has run: what the forecast says.
+"""What an answer 'cannot be certified' adds where nothing has run: what a plan's forecast says, or what would help.
 
 A budget that is far too small, or GPUs that are: no probe tells how much is missing, the law of a step and the memory
-model do. It is no promise, so it stands in the reason and not among what would have been enough.
+model do. It is no promise, so it stands in the reason and not among what would have been enough. Where all that was
+probed ran out of memory and nothing has more, no limit helps.
 """
 
 from __future__ import annotations
@@ -15,19 +16,47 @@ from mlcd.core.decision import Decision, Relaxation
 from mlcd.core.guarantee import limits_allow
 from mlcd.core.history import History
 from mlcd.core.job import Job
+from mlcd.core.measurement import Outcome
 from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.train.nouns import planned_training
 from mlcd.planners.train.plans.facts import gpu_of
 from mlcd.planners.train.plans.memory import CALLED_FITTING
-from mlcd.planners.train.speed_belief import belief_of, promising
+from mlcd.planners.train.speed_belief import all_too_small, belief_of, promising
 
 LESS_MEMORY = "name larger GPUs, or let the plan take less: more sharding, full checkpointing, a smaller micro-batch"
 
+MORE_MEMORY = (
+    "name larger machines or more of them, or let a step take less memory: a smaller batch, or a `plan:` that shards "
+    "and recomputes"
+)
 
-def with_forecast(decision: Decision, job: Job, space: Space, history: History) -> Decision:
-    """The same answer, with what the forecast says where nothing measured says anything."""
-    if decision.configuration is not None or decision.done or history.good or planned_training(job) is None:
+
+def with_way_out(decision: Decision, job: Job, space: Space, history: History) -> Decision:
+    """The same answer, with what the forecast says, or what would help, where nothing measured says anything."""
+    if decision.configuration is not None or decision.done or history.good:
         return decision
+    if planned_training(job) is not None:
+        return _with_forecast(decision, job, space, history)
+    if not (helps := what_helps(job, space, history)):
+        return decision
+    tried = len(history.measurements)
+    probes = "no probe could run the job: it" if tried == 1 else f"none of {tried} probes could run the job: all"
+    binding = f"{probes} ran out of memory, and nothing of this search has more; {helps}"
+    return replace(decision, binding=binding, relaxations=())
+
+
+def what_helps(job: Job, space: Space, history: History) -> str:
+    """Where no other limits would help, since nothing there is has enough memory: what would; '' where a limit may."""
+    if history.good:
+        return ""
+    if planned_training(job) is not None:
+        near = promising(job, space, history, job.search.seed)
+        return "" if np.isfinite(_finish_s(job, near, history)).any() else LESS_MEMORY
+    outcomes = {m.outcome for m in history.measurements}
+    return MORE_MEMORY if outcomes == {Outcome.OUT_OF_MEMORY} and all_too_small(space, history) else ""
+
+
+def _with_forecast(decision: Decision, job: Job, space: Space, history: History) -> Decision:
     near = promising(job, space, history, job.search.seed)
     finish_s = _finish_s(job, near, history)
     ways = tuple(way for way in decision.relaxations if _may_help(way, job, near, history, finish_s))

@@ -27,6 +27,7 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Ledger, LimitsChanged, Resumed, Stopped
 from mlcd.core.ledger.going_on import entry_to_go_on
 from mlcd.core.ledger.submissions import HAS_BEGUN
+from mlcd.core.planner import planner_of
 from mlcd.core.units import format_usd
 from mlcd.service.team.budget import NO_LIMIT, Budget, BudgetState, budget_state, budget_states, catch_up
 from mlcd.service.team.members import Member, budget_of, find_member
@@ -137,7 +138,8 @@ def recheck(
     catch_up(ledger.database)
     who = member.name if member is not None else "the user"
     account = ledger.account(name)
-    entry = entry_to_go_on(name, account, goal, _elapsed_s(ledger, name, account, now), who)
+    what_helps = planner_of(account.job).what_helps
+    entry = entry_to_go_on(name, account, goal, _elapsed_s(ledger, name, account, now), who, what_helps)
     with ledger.database.write() as connection:
         runs = schema.runs.c
         of_run = select(runs.owner, runs.team, runs.free).where(runs.name == name)
