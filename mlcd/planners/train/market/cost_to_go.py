@@ -20,7 +20,7 @@ from mlcd.planners.train.market.availability import held_class
 from mlcd.planners.train.market.cost_table import FRESH, SETTLED, SETTLED_AFTER_H, Array, CostTable, may_leave, may_wait
 from mlcd.planners.train.market.guard import is_safe
 from mlcd.planners.train.market.protocol import Action, Held, Kind, State
-from mlcd.planners.train.market.rates import age_h, learn
+from mlcd.planners.train.market.rates import Belief, age_h, learn
 from mlcd.planners.train.market.seen import JOIN_H
 
 LEARN_EVERY_H = 2.0
@@ -41,6 +41,7 @@ class CostToGo:
     """Takes, keeps, leaves or waits for machines so that the expected cost of the whole job is least."""
 
     name: str = "cost-to-go"
+    belief: Belief = learn
     _kept: _Kept = field(default_factory=_Kept, repr=False, compare=False)
 
     def decide(self, state: State) -> Action:
@@ -71,7 +72,7 @@ class CostToGo:
         if kept.table is None or kept.of != of or not kept.table.holds(state.work_left_h):
             # Just before that time: at the time itself more is seen from one decision to the next.
             seen, work_h = state.seen.until(known_h - 1e-6), state.work_left_h + state.unsaved_h + terms.checkpoint_h
-            kept.table = CostTable(terms, state.spot_usd_h, learn(seen, terms.zones), seen, known_h, work_h)
+            kept.table = CostTable(terms, state.spot_usd_h, self.belief(seen, terms.zones), seen, known_h, work_h)
             kept.of = of
         return kept.table
 

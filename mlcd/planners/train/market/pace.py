@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.planners.train.market.protocol import Action, Kind, State
-from mlcd.planners.train.market.rates import Rates, learn
+from mlcd.planners.train.market.rates import Belief, Rates, learn
 
 ENOUGH = 1.3
 """Joint availability over the pace: zones are down together more often than by chance."""
@@ -43,13 +43,14 @@ class Pace:
     """Takes the cheapest zones that the pace needs, and keeps slack for changeovers."""
 
     name: str = "pace"
+    belief: Belief = learn
 
     def decide(self, state: State) -> Action:
         """Try, keep, leave, wait, or go on demand."""
         may_leave = state.slack_h > LEAVE * state.work_left_h + MOVES * state.terms.changeover_h
         if state.held is not None and not may_leave:
             return Action(Kind.HOLD, because="slack is kept for changeovers")
-        rates = learn(state.seen, state.terms.zones)
+        rates = self.belief(state.seen, state.terms.zones)
         price_of_work = np.array(state.spot_usd_h) * (1 + state.terms.changeover_h / _life_h(state, rates))
         below = _on_demand_usd_h(state)
         cheaper = [int(z) for z in np.argsort(price_of_work, kind="stable") if price_of_work[z] < below]

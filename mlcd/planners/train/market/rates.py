@@ -19,7 +19,7 @@ Prior curves: events over exposure in the first two thirds of the seven markets 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -82,6 +82,10 @@ class Rates:
         """Of the time, in the long run."""
         up: Array = self.life_h / (self.life_h + self.gap_h)
         return up
+
+
+Belief = Callable[[Seen, Sequence[str]], Rates]
+"""What is made of all looks at these zones: `learn`, or, where a market is known, what is true of it."""
 
 
 def learn(seen: Seen, zones: Sequence[str]) -> Rates:
