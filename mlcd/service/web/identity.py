@@ -19,6 +19,8 @@ from mlcd.service.web.state import CurrentState, State
 
 OPEN = {("GET", "/api/v1/health"), ("GET", "/api/v1/openapi.json"), ("POST", "/api/v1/session")}
 """Routes without a token: health, the OpenAPI document, and sign-in."""
+CLOSED = ("/api/", "/metrics")
+"""Paths that begin so need one; the pages themselves are public, their data are not."""
 BEARER = "bearer "
 LONGEST_SECRET = 200
 ONE_PERSON = "you"  # the user's name in the audit log of ui mode
@@ -86,9 +88,9 @@ def audited(state: State, who: Member | None, action: str, about: str = "") -> I
 
 
 def is_open(request: Request) -> bool:
-    """Whether a request needs no token; the pages themselves are public, their data are not."""
+    """Whether a request needs no token."""
     path: str = request.scope["path"]
-    return not path.startswith("/api/") or (request.method, path) in OPEN
+    return not path.startswith(CLOSED) or (request.method, path) in OPEN
 
 
 def address_of(request: Request) -> str:
