@@ -32,6 +32,7 @@ from mlcd.service.web.routes import (
     team,
     uploads,
     watch,
+    workers,
 )
 from mlcd.service.web.safety.gate import Gate
 from mlcd.service.web.safety.limits import ConcurrencyLimits, RateLimits
@@ -40,7 +41,7 @@ from mlcd.service.web.state import State
 from mlcd.service.web.views import Views
 
 API = "/api/v1"
-PARTS = (session, runs, watch, explore, files, catalog, submit, uploads, control, team)
+PARTS = (session, runs, watch, explore, files, catalog, submit, uploads, control, workers, team)
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
     {"name": "watch", "description": "What happens, as server-sent events."},
@@ -49,6 +50,7 @@ TAGS = [
     {"name": "catalog", "description": "Offers, learned models, examples."},
     {"name": "submit", "description": "New runs, and models to serve."},
     {"name": "control", "description": "Launch, resume, stop, take down."},
+    {"name": "workers", "description": "Who drives what, and what waits."},
     {"name": "session", "description": "Who asks."},
     {"name": "team", "description": "Members, budgets, the audit log."},
     {"name": "service", "description": "The service itself."},
