@@ -21,6 +21,7 @@ from mlcd.service.web.identity import OPEN
 from mlcd.service.web.monitoring.request_log import RequestLog, Routes, note_refusal
 from mlcd.service.web.pages import pages
 from mlcd.service.web.routes import (
+    audit,
     catalog,
     control,
     explore,
@@ -41,7 +42,7 @@ from mlcd.service.web.state import State
 from mlcd.service.web.views import Views
 
 API = "/api/v1"
-PARTS = (session, runs, watch, explore, files, catalog, submit, uploads, control, workers, team)
+PARTS = (session, runs, watch, explore, files, catalog, submit, uploads, control, workers, team, audit)
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
     {"name": "watch", "description": "What happens, as server-sent events."},

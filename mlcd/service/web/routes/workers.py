@@ -1,10 +1,10 @@
 """The workers and the queue: who drives what since when, and how long somebody has to wait."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 
 from mlcd.core.part import Part, taken
@@ -16,6 +16,8 @@ from mlcd.service.web.state import NO_WORKER, CurrentState
 from mlcd.service.workers.roster import Roster, Worker
 
 router = APIRouter(tags=["workers"])
+Moment = Annotated[str, BeforeValidator(lambda at: at.astimezone(UTC).isoformat() if isinstance(at, datetime) else at)]
+"""A time of day, ISO 8601 in UTC."""
 ErrandName = Annotated[str, Field(description="see through; see through, and launch; take down.")]
 Owner = Annotated[str | None, Field(description="The member whose run it is; null for nobody's.")]
 
@@ -26,7 +28,7 @@ class DrivenRun(Part):
     run: str = Field(description="The run's name.")
     errand: ErrandName
     member: Owner
-    since: datetime | None = Field(description="When it was taken.")
+    since: Moment | None = Field(description="When it was taken.")
 
 
 class WorkerState(Part):
@@ -37,8 +39,8 @@ class WorkerState(Part):
     process: int | None = Field(description="Its process there.")
     slots: int | None = Field(description="Runs that it drives at once.")
     version: str = Field(description="Its version of MLCD; empty if it did not say.")
-    since: datetime | None = Field(description="When it began.")
-    seen_at: datetime = Field(description="Its last sign of life.")
+    since: Moment | None = Field(description="When it began.")
+    seen_at: Moment = Field(description="Its last sign of life.")
     silent_s: float = Field(description="Seconds since then.")
     alive: bool = Field(description="Whether that is recent.")
     runs: list[DrivenRun] = Field(description="What it drives.")
@@ -51,14 +53,14 @@ class QueuedRun(Part):
     run: str = Field(description="The run's name.")
     errand: ErrandName
     member: Owner
-    since: datetime | None = Field(description="Since when it waits.")
-    not_before: datetime | None = Field(description="It is tried again then; null: as soon as it is its turn.")
+    since: Moment | None = Field(description="Since when it waits.")
+    not_before: Moment | None = Field(description="It is tried again then; null: as soon as it is its turn.")
 
 
 class WorkersAnswer(Part):
     """The workers and the queue at one moment."""
 
-    at: datetime = Field(description="The moment.")
+    at: Moment = Field(description="The moment.")
     workers: list[WorkerState] = Field(description="Those that are alive, and those that are not and still have a run.")
     waiting: list[QueuedRun] = Field(description="What waits, whose turn is next first.")
     trouble: str = Field(description="What keeps everybody waiting; else empty.")
@@ -76,8 +78,8 @@ class DriverAnswer(Part):
     waiting: int = Field(description="How many runs wait in all.")
     worker: int | None = Field(description="The number of its worker.")
     host: str = Field(description="Its worker's machine; else empty.")
-    since: datetime | None = Field(description="Since when it waits, or is driven.")
-    seen_at: datetime | None = Field(description="The last sign of life of its worker.")
+    since: Moment | None = Field(description="Since when it waits, or is driven.")
+    seen_at: Moment | None = Field(description="The last sign of life of its worker.")
 
 
 @router.get("/workers", summary="Who drives what, and what waits", responses=problems())
@@ -85,7 +87,7 @@ async def list_workers(state: CurrentState, who: Viewer) -> WorkersAnswer:
     """A worker that dies shows within seconds: ten after its last sign of life it is not alive."""
     roster = await run_in_threadpool(state.crew.roster)
     return WorkersAnswer(
-        at=roster.at,
+        at=roster.at.astimezone(UTC).isoformat(),
         workers=[_worker(each, roster.at) for each in roster.workers],
         waiting=[QueuedRun.model_validate(each) for each in roster.waiting],
         trouble=NO_WORKER if roster.alive == 0 else "",
