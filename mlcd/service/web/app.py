@@ -31,6 +31,7 @@ from mlcd.service.web.routes import (
     session,
     submit,
     team,
+    tokens,
     uploads,
     watch,
     workers,
@@ -42,7 +43,7 @@ from mlcd.service.web.state import State
 from mlcd.service.web.views import Views
 
 API = "/api/v1"
-PARTS = (session, runs, watch, explore, files, catalog, submit, uploads, control, workers, team, audit)
+PARTS = (session, runs, watch, explore, files, catalog, submit, uploads, control, workers, tokens, team, audit)
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
     {"name": "watch", "description": "What happens, as server-sent events."},
@@ -53,6 +54,7 @@ TAGS = [
     {"name": "control", "description": "Launch, resume, stop, take down."},
     {"name": "workers", "description": "Who drives what, and what waits."},
     {"name": "session", "description": "Who asks."},
+    {"name": "tokens", "description": "A member's own tokens."},
     {"name": "team", "description": "Members, budgets, the audit log."},
     {"name": "service", "description": "The service itself."},
 ]

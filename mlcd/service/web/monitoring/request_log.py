@@ -83,6 +83,7 @@ class RequestLog:
             "status": status,
             "duration_ms": round(seconds * 1_000, 1),
             "member": member,
+            "token": getattr(told.get("member"), "token", None) or None,  # its name
             "address": address_of(request),
         }
         if why := told.get("refused"):
