@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from attacks import greed, jobs, requests
+from attacks import greed, jobs, operators, requests
 from attacks.target import Finding, Target, target
 
 ATTACKS: dict[str, Callable[[Target], Finding]] = {
@@ -29,6 +29,11 @@ ATTACKS: dict[str, Callable[[Target], Finding]] = {
     "scripts in names": requests.scripts_in_names,
     "SQL in names": requests.sql_in_names,
     "paths in names": requests.paths_in_names,
+    "metrics without a token": operators.metrics_without_a_token,
+    "metrics without an end": operators.endless_metrics,
+    "forged lines of the log": operators.forged_log_lines,
+    "the audit of others": operators.audit_of_others,
+    "a token that grows": operators.tokens_that_grow,
     "a database that is killed": requests.database_away,
 }
 

@@ -62,6 +62,7 @@ COMMANDS = {
     "worker": ("mlcd.cli.service:worker", "Drive runs of a service, on this machine or any other."),
     "team": ("mlcd.cli.team:team", "Members of a service, their roles and budgets."),
     "login": ("mlcd.cli.login:login", "Store your token of a server, for `mlcd --server URL`."),
+    "token": ("mlcd.cli.token:token", "Your own tokens of a service: for CI, scripts, monitoring."),
     "check": ("mlcd.cli.check:check", "What works here, what is missing and how to get it."),
     "catalog": ("mlcd.cli.offers:catalog", "The price lists."),
     "learn": ("mlcd_bench.cli.learn:learn", "Measure models, as knowledge for `mlcd serve --knowledge`."),

@@ -112,6 +112,7 @@ def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvic
         app,
         access_log=False,
         log_level="warning",
+        log_config=None if logging.getLogger().handlers else uvicorn.config.LOGGING_CONFIG,  # one format for all
         server_header=False,
         proxy_headers=behind_proxy,  # without a proxy, any client could fake these headers
         timeout_graceful_shutdown=GRACE_S,

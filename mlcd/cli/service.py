@@ -24,6 +24,7 @@ from mlcd.service.team.members import Members, Role
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.state import PLACES, Settings, State
+from mlcd.service.workers import log
 from mlcd.service.workers.limits import CAPS, TIMING, Caps
 from mlcd.service.workers.process import warm_up
 from mlcd.service.workers.queue import Queue
@@ -68,6 +69,22 @@ grace = click.option(
     callback=parsed_by(parse_duration),
     help="At its end: how long active runs may take to finish their step, so that nothing is lost.",
 )
+log_format = click.option(
+    "--log-format",
+    type=click.Choice(["json", "text"]),
+    default="json",
+    show_default=True,
+    envvar=log.FORMAT,
+    help="Of the log on stderr: JSON lines, or text for people.",
+)
+log_level = click.option(
+    "--log-level",
+    type=click.Choice(["info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    envvar=log.LEVEL,
+    help="info: each request; warning: refusals, wrong tokens, troubles; error: faults.",
+)
 
 
 @click.command()
@@ -99,6 +116,8 @@ grace = click.option(
     help="Most time that such a run may compute at once.",
 )
 @click.option("--public-url", metavar="URL", help="How members reach it, behind a proxy: https://mlcd.example.org.")
+@log_format
+@log_level
 def service(
     database: str | None,
     database_file: Path | None,
@@ -116,6 +135,8 @@ def service(
     simulated_probes: int,
     simulated_time: float,
     public_url: str | None,
+    log_format: str,
+    log_level: str,
 ) -> None:
     """Serve a team: members, budgets, a queue and workers.
 
@@ -136,7 +157,7 @@ def service(
         count_simulated=count_simulated,
         member_queued=member_queued,
     )
-    _prepare(trust_runners)
+    _prepare(trust_runners, log_format, log_level)
     if workers != 0:
         check_places(settings.places, trust_runners)
     with ExitStack() as ending:
@@ -157,7 +178,17 @@ def service(
 @at_once
 @grace
 @trust_runners
-def worker(database: str | None, database_file: Path | None, at_once: int, grace: float, trust_runners: bool) -> None:
+@log_format
+@log_level
+def worker(
+    database: str | None,
+    database_file: Path | None,
+    at_once: int,
+    grace: float,
+    trust_runners: bool,
+    log_format: str,
+    log_level: str,
+) -> None:
     """Drive runs of a service, on this machine or any other.
 
     All it needs is the service's database.
@@ -166,12 +197,17 @@ def worker(database: str | None, database_file: Path | None, at_once: int, grace
     mlcd worker --database-file /etc/mlcd.database --at-once 8
     """
     url = _postgres(database, database_file, "mlcd worker")
-    _prepare(trust_runners)
+    _prepare(trust_runners, log_format, log_level)
     work(url, at_once, replace(TIMING, grace_s=grace))
 
 
-def _prepare(trust_runners: bool) -> None:
-    """Protect the state folder and this process's memory from other users; tell the workers whether to trust jobs."""
+def _prepare(trust_runners: bool, log_format: str, log_level: str) -> None:
+    """Protect the state folder and this process's memory from other users; tell the workers whether to trust jobs.
+
+    And how to log: what this process starts finds it in its environment.
+    """
+    os.environ[log.FORMAT], os.environ[log.LEVEL] = log_format, log_level
+    log.to_stderr()
     private_home()
     keep_memory_private()
     os.environ.pop(TRUST, None)

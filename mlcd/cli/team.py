@@ -6,6 +6,7 @@ import getpass
 import math
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -22,8 +23,9 @@ from mlcd.core.options import NO_LIMIT
 from mlcd.core.units import format_usd, parse_usd
 from mlcd.service.remote.server import Server
 from mlcd.service.remote.team import RemoteTeam
-from mlcd.service.team.administration import Team
+from mlcd.service.team.administration import AuditedAction, AuditFilter, Team
 from mlcd.service.team.allowance import Used
+from mlcd.service.team.audit_export import PAGE, Format, exported
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Role
 
@@ -35,6 +37,7 @@ def _parse_limit(text: str) -> float | str:
     return 0.0 if text.strip().removeprefix("$") in ("0", "0.00") else parse_usd(text)
 
 
+FEW = 200  # entries of the audit log in a table
 _limit = parsed_by(_parse_limit)
 _role = click.Choice([*map(str, Role)])
 _on_database = (
@@ -181,16 +184,38 @@ def budget(team_name: str, usd: Any, per: str | None, database: str | None, outp
 
 
 @team.command()
-@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, help="How many entries.")
+@click.option("--most", type=click.IntRange(1, 10_000), help="How many entries; 200, or all with --to.")
 @click.option("--before", metavar="SEQ", type=click.IntRange(1, 2**62), help="Only those older than this entry.")
+@click.option("--who", metavar="NAME", help="Only what this member, or address, did.")
+@click.option("--action", metavar="ACTION", help="Only this action, such as 'submit'.")
+@click.option("--outcome", type=click.Choice(["ok", "refused"]), help="Only what ended so.")
+@click.option("--since", metavar="DATE", help="From this day on (UTC), such as 2026-11-01.")
+@click.option("--until", metavar="DATE", help="Up to the end of this day.")
+@click.option("--to", metavar="FILE", type=click.Path(path_type=Path), help="Write FILE.csv or FILE.jsonl.")
 @with_options(_on_database)
-def audit(most: int, before: int | None, database: str | None, output: str) -> None:
+def audit(
+    most: int | None,
+    before: int | None,
+    who: str | None,
+    action: str | None,
+    outcome: str | None,
+    since: str | None,
+    until: str | None,
+    to: Path | None,
+    database: str | None,
+    output: str,
+) -> None:
     """Who did what, and whether it was allowed; the newest first.
 
     \b
-    mlcd team audit --most 20
+    mlcd team audit --outcome refused --since 2026-11-01 --to refused.csv
     """
-    entries = _open(database).audit(most, before)
+    only, opened = AuditFilter.read(who, action, outcome, since, until), _open(database)
+    if to is not None:
+        lines = _write_audit(opened, only, to, most, before)
+        print_answer(output, f"{lines} entries are in {to}.", {"file": str(to), "entries": lines})
+        return
+    entries = opened.audit(most or FEW, before, only)
     if output == "json":
         print_json({"entries": [{**asdict(each), "at": each.at.isoformat()} for each in entries]})
         return
@@ -199,6 +224,28 @@ def audit(most: int, before: int | None, database: str | None, output: str) -> N
         words = (each.who, each.action, each.about, each.outcome, each.detail)
         table.add_row(str(each.seq), each.at.strftime("%Y-%m-%d %H:%M:%S"), *map(Text, words))
     consoles()[0].print(table)
+
+
+def _write_audit(opened: Team | RemoteTeam, only: AuditFilter, to: Path, most: int | None, first: int | None) -> int:
+    """Write the entries to a file, by its ending; return how many."""
+    kinds: dict[str, Format] = {".csv": "csv", ".jsonl": "jsonl"}
+    if to.suffix not in kinds:
+        raise UserError(f"--to {to}: name a file that ends in .csv or .jsonl")
+    written = 0
+
+    def read(before: int | None) -> list[AuditedAction]:
+        nonlocal written
+        left = PAGE if most is None else min(PAGE, most - written)
+        entries = opened.audit(left, before or first, only) if left else []
+        written += len(entries)
+        return entries
+
+    try:
+        with to.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(exported(read, kinds[to.suffix]))
+    except OSError as error:
+        raise UserError(f"--to {to}: cannot be written: {error.strerror}") from None
+    return written
 
 
 def _open(database: str | None) -> Team | RemoteTeam:

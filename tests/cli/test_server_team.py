@@ -135,6 +135,28 @@ def test_a_long_audit_comes_in_pages_without_a_gap(service: Service) -> None:
             assert team.audit(3, middle) == audit.entries(3, middle)
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_part_of_the_audit_and_all_of_it_as_a_file_are_the_same_there_and_here(
+    kind: str, there: Mlcd, on_its_database: Mlcd, tmp_path: Path
+) -> None:
+    for usd in (1, 2, 3):
+        there("budget", "vision", usd)
+    chosen = ("--action", "team budget", "--who", "root", "--outcome", "ok", "--since", "2026-01-01")
+    expected = on_its_database("audit", *chosen, "-o", "json").document["entries"]
+    assert [each["action"] for each in expected[:3]] == 3 * ["team budget"]
+    assert there("audit", *chosen, "-o", "json").document["entries"] == expected
+    assert there("audit", *chosen, "--until", "2026-01-01", "-o", "json").document["entries"] == []
+    here, from_there = tmp_path / f"here.{kind}", tmp_path / f"there.{kind}"
+    assert on_its_database("audit", *chosen, "--to", here).code == 0
+    assert f"{len(expected)} entries are in" in there("audit", *chosen, "--to", from_there).out
+    assert here.read_text() == from_there.read_text()
+    assert len(here.read_text().splitlines()) == len(expected) + (kind == "csv")
+    assert there("audit", "--most", 2, "--to", from_there).code == 0
+    assert len(from_there.read_text().splitlines()) == 2 + (kind == "csv")
+    assert ".csv or .jsonl" in there("audit", "--to", tmp_path / "audit.txt").complaint
+    assert "2026-11-19" in there("audit", "--since", "yesterday").complaint
+
+
 def test_only_admins_rule_and_only_where_there_is_a_team(
     there: Mlcd, mlcd: Mlcd, tmp_path: Path, on_its_database: Mlcd
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -222,7 +223,16 @@ def test_a_service_makes_its_first_admin_runs_what_is_submitted_within_their_bud
                 409,
                 pytest.approx(100.0 - summary["spent_usd"]),
             )
-        assert "at the next start" in ended(process, signal.SIGTERM)
+            assert client.get("/readyz").json() == {"ready": True, "checks": {"database": "ok", "workers": "ok"}}
+            assert 'mlcd_runs{status="finished"} 1.0' in client.get("/metrics").text
+            (worker,) = client.get("/api/v1/workers").json()["workers"]
+            assert worker["alive"]
+            assert worker["process"] != process.pid
+        rest = ended(process, signal.SIGTERM)
+        assert "at the next start" in rest
+        told = [json.loads(line) for line in rest.splitlines() if line.startswith("{")]
+        assert [each["level"] for each in told if each.get("status") == 401] == ["warning"]
+        assert {each["route"] for each in told if "route" in each} >= {"/api/v1/runs", "/api/v1/runs/{run}"}
     ledger = Ledger(postgres_url)
     assert ledger.owners()[run] == ("admin", None)
     ledger.close()

@@ -37,7 +37,7 @@ APPEND_ONLY = {
         " FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
     ),
 }
-HEAD = "0003"
+HEAD = "0004"
 """The newest migration, which has these tables; its number is also SQLite's `user_version`."""
 METADATA = sa.MetaData()
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
@@ -117,6 +117,17 @@ sessions = Table(
     sqlite_with_rowid=False,
 )
 
+tokens = Table(
+    "tokens",
+    METADATA,
+    Column("hash", Text, primary_key=True),
+    *texts("member", "name", "scope", "created_at"),
+    *texts("expires_at", "used_at", "revoked_at", nullable=True),
+    sa.Index("tokens_by_member", "member", "name"),
+    sqlite_with_rowid=False,
+)
+"""Named tokens of members, beside the one that an admin gives each."""
+
 audit = Table(
     "audit",
     METADATA,
@@ -161,6 +172,17 @@ models = Table(
     "models", METADATA, Column("name", Text, primary_key=True), *texts("saved_at", "body"), sqlite_with_rowid=False
 )
 """What runs of a team have learned."""
+
+workers = Table(
+    "workers",
+    METADATA,
+    Column("number", NUMBER, primary_key=True, autoincrement=False),
+    *texts("host"),
+    Column("process", NUMBER, nullable=False),
+    Column("slots", sa.Integer, nullable=False),
+    *texts("version", "started_at"),
+)
+"""Workers of a team, by the queue's number of each; the queue itself keeps their heartbeats."""
 
 version = Table(
     "alembic_version",

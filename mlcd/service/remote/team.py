@@ -1,12 +1,13 @@
 """Administration of a service's team over the API, with the interface of `mlcd.service.team.administration.Team`."""
 
 import math
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 from mlcd.core.errors import UnknownName
 from mlcd.service.remote.server import Server, path_of
-from mlcd.service.team.administration import AuditedAction
+from mlcd.service.team.administration import ALL, AuditedAction, AuditFilter
 from mlcd.service.team.allowance import Used
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Role, check_name
@@ -64,12 +65,14 @@ class RemoteTeam:
         with self._server.reading():
             return _budget(answer)
 
-    def audit(self, most: int, before: int | None = None) -> list[AuditedAction]:
+    def audit(self, most: int, before: int | None = None, only: AuditFilter = ALL) -> list[AuditedAction]:
         """The audit log, the newest first; `before`: only entries before this number."""
         entries: list[AuditedAction] = []
+        words = {each.name: getattr(only, each.name) for each in fields(only)}
+        chosen = {name: each.isoformat() if isinstance(each, datetime) else each for name, each in words.items()}
         while len(entries) < most:
             limit = min(self._page, most - len(entries))
-            answer = self._server.get("/audit", before=entries[-1].seq if entries else before, limit=limit)
+            answer = self._server.get("/audit", before=entries[-1].seq if entries else before, limit=limit, **chosen)
             with self._server.reading():
                 page = [_entry(each) for each in answer["entries"]]
             entries += page

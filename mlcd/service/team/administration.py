@@ -6,18 +6,20 @@ callers pass names and outcomes, and anything that looks like a token is masked.
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
-from sqlalchemy import insert, select
+from sqlalchemy import ColumnElement, insert, select
 
 from mlcd.core.database import Database, schema
+from mlcd.core.errors import UserError
 from mlcd.core.ledger import Ledger
 from mlcd.service.team.allowance import Used, remaining_budget, used
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Members, Role, without_secrets
 
+LONGEST_DATE = len("2026-11-19")
 MOST_LETTERS = 500  # longest text: some of it comes from requests
 
 
@@ -36,6 +38,47 @@ class AuditedAction:
     detail: Annotated[str, Field(description="More of it, or why it was refused.")]
 
 
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries: of whom, what was done, with which outcome, and from when until before when."""
+
+    who: str | None = None
+    action: str | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @classmethod
+    def read(
+        cls, who: str | None, action: str | None, outcome: str | None, since: str | None, until: str | None
+    ) -> "AuditFilter":
+        """From words; a date is its whole day, in UTC."""
+        return cls(who or None, action or None, outcome or None, moment(since), moment(until, end=True))
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """The same in SQL."""
+        columns = schema.audit.c
+        equal = {"who": self.who, "action": self.action, "outcome": self.outcome}
+        found = [columns[name] == value for name, value in equal.items() if value is not None]
+        found += [columns.at >= _iso(self.since)] if self.since is not None else []
+        return found + ([columns.at < _iso(self.until)] if self.until is not None else [])
+
+
+ALL = AuditFilter()
+
+
+def moment(text: str | None, *, end: bool = False) -> datetime | None:
+    """'2026-11-19', or a time of that day such as '2026-11-19T12:00'; UTC unless it says otherwise. `end`: of a day."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        return (found + timedelta(days=1) if end and len(text) <= LONGEST_DATE else found).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UserError(f"time {text[:40]!r}: write a date such as 2026-11-19, or 2026-11-19T12:00") from None
+
+
 class Audit:
     """The audit log of a database. `now`: the clock."""
 
@@ -47,12 +90,13 @@ class Audit:
         texts = {"who": who, "action": action, "about": about, "outcome": outcome, "detail": detail}
         row = {column: _clean(text) for column, text in texts.items()}
         with self._database.write() as connection:
-            connection.execute(insert(schema.audit).values(at=self._now().astimezone(UTC).isoformat(), **row))
+            connection.execute(insert(schema.audit).values(at=_iso(self._now()), **row))
 
-    def entries(self, most: int = 200, before: int | None = None) -> list[AuditedAction]:
+    def entries(self, most: int = 200, before: int | None = None, only: AuditFilter = ALL) -> list[AuditedAction]:
         """The newest first; `before`: only entries before this number."""
         columns = schema.audit.c
         query = select(*(columns[each.name] for each in fields(AuditedAction))).order_by(columns.seq.desc()).limit(most)
+        query = query.where(*only.conditions())
         if before is not None:
             query = query.where(columns.seq < before)
         with self._database.read() as connection:
@@ -106,9 +150,14 @@ class Team:
         self._audit.write(self._who, "team budget", team, detail=str(budget))
         return budget
 
-    def audit(self, most: int, before: int | None = None) -> list[AuditedAction]:
+    def audit(self, most: int, before: int | None = None, only: AuditFilter = ALL) -> list[AuditedAction]:
         """The audit log, the newest first; `before`: only entries before this number."""
-        return self._audit.entries(most, before)
+        return self._audit.entries(most, before, only)
+
+
+def _iso(time: datetime) -> str:
+    """As stored: text that sorts by time."""
+    return time.astimezone(UTC).isoformat()
 
 
 def _clean(text: str) -> str:

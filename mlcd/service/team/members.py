@@ -9,7 +9,8 @@ import math
 import re
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
@@ -17,16 +18,22 @@ from typing import Any, Self
 from sqlalchemy import Connection, Table, delete, insert, select, update
 
 from mlcd.core.database import Database
-from mlcd.core.database.schema import members, sessions, teams
-from mlcd.core.errors import UnknownName, UserError, WrongState
+from mlcd.core.database.schema import members, sessions, teams, tokens
+from mlcd.core.errors import LedgerError, UnknownName, UserError, WrongState
 from mlcd.service.team.budget import NO_LIMIT, Budget, Per
 
 SESSION_LASTS = timedelta(hours=12)
+NOTED_EVERY = timedelta(minutes=1)  # the last use of a token: not a write for each request
 PREFIX = "mlcd_"  # makes a token recognizable, to people and to tools that search for leaked ones
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")
 _SECRET = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{16,}}")
 _COLUMNS = (members.c.name, members.c.role, members.c.team, members.c.budget_usd, members.c.budget_per)
 _PRESENT = members.c.removed_at.is_(None)
+_NAMED = (
+    select(tokens.c.name, tokens.c.scope, tokens.c.expires_at, tokens.c.used_at, *_COLUMNS)
+    .join(members, members.c.name == tokens.c.member)
+    .where(tokens.c.revoked_at.is_(None), _PRESENT)
+)
 
 
 class Role(StrEnum):
@@ -42,15 +49,33 @@ class Role(StrEnum):
         return order.index(self) >= order.index(other)
 
 
+class Scope(StrEnum):
+    """How much of what a member may their token may. Named ones are for programs: they cannot make or end tokens."""
+
+    READ = "read"
+    RUN = "run"
+    FULL = "full"
+
+    @property
+    def most(self) -> Role:
+        """The role that nobody is more than by such a token."""
+        return {Scope.READ: Role.VIEWER, Scope.RUN: Role.RUNNER}.get(self, Role.ADMIN)
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user of the service. `budget_usd`: for all their runs together; None for no limit."""
+    """A user of the service. `budget_usd`: for all their runs together; None for no limit.
+
+    `scope`, `token`: of the named token that they came with; without one they may all that their role may.
+    """
 
     name: str
     role: Role
     team: str | None = None
     budget_usd: float | None = None
     budget_per: Per = Per.TOTAL
+    scope: Scope = Scope.FULL
+    token: str = ""
 
     def __str__(self) -> str:
         of_team = f" of team {self.team}" if self.team is not None else ""
@@ -66,7 +91,7 @@ class Members:
     """The members on a database, their tokens and sessions, and the teams' budgets. `now`: the clock."""
 
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
-        self._database, self._now = database, now
+        self.database, self.now = database, now
 
     def add(
         self, name: str, role: Role, team: str | None = None, usd: float | None = None, per: Per = Per.TOTAL
@@ -75,8 +100,8 @@ class Members:
         row = _checked({"role": role, "team": team, "budget_usd": usd, "budget_per": per})
         check_name("member", name)
         token = new_secret()
-        row |= {"token_hash": hashed(token), "created_at": _text(self._now()), "removed_at": None}
-        with self._database.write() as connection:
+        row |= {"token_hash": hashed(token), "created_at": _text(self.now()), "removed_at": None}
+        with self.database.write() as connection:
             earlier = connection.execute(select(members.c.removed_at).where(members.c.name == name)).one_or_none()
             if earlier is None:
                 connection.execute(insert(members).values(name=name, **row))
@@ -87,21 +112,24 @@ class Members:
             _ensure_team(connection, team)
         return token
 
-    def renew(self, name: str) -> str:
-        """Make a new token for a member. The old one and all sessions become invalid."""
+    def renew(self, name: str, keep_named: bool = False) -> str:
+        """Make a new token for a member. The old one and all sessions become invalid; named tokens too, unless kept."""
         token = new_secret()
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             find_member(connection, name)
             _set(connection, name, token_hash=hashed(token))
             _end_sessions(connection, name)
+            if not keep_named:
+                self._revoke_named(connection, name)
         return token
 
     def remove(self, name: str) -> None:
         """Remove a member: token and sessions become invalid. Their runs stay, and count for their team."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             _check_not_last_admin(connection, find_member(connection, name))
-            _set(connection, name, removed_at=_text(self._now()))
+            _set(connection, name, removed_at=_text(self.now()))
             _end_sessions(connection, name)
+            self._revoke_named(connection, name)
 
     def change(self, name: str, **changes: Any) -> Member:
         """Change `role`, `team`, `budget_usd` or `budget_per`; the others stay. None: no team, no limit.
@@ -109,7 +137,7 @@ class Members:
         Existing runs count for the team in which they were submitted.
         """
         row = _checked(changes)
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             member = find_member(connection, name)
             if row.get("role", Role.ADMIN) != Role.ADMIN:
                 _check_not_last_admin(connection, member)
@@ -120,12 +148,12 @@ class Members:
 
     def all(self) -> list[Member]:
         """The members, by name."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return _all(connection)
 
     def get(self, name: str) -> Member:
         """The member of that name."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return find_member(connection, name)
 
     def of_token(self, token: str) -> Member | None:
@@ -134,15 +162,36 @@ class Members:
         The database looks up the hash. Its timing reveals nothing, since nobody can choose a token by its hash.
         """
         query = select(*_COLUMNS).where(members.c.token_hash == hashed(token), _PRESENT)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             row = connection.execute(query).one_or_none()
-        return None if row is None else _member(*row)
+            named = connection.execute(_NAMED.where(tokens.c.hash == hashed(token))).one_or_none()
+        if row is not None:
+            return _member(*row)
+        return None if named is None else self._with_named(hashed(token), *named)
+
+    def _with_named(
+        self, digest: str, name: str, scope: str, expires_at: str | None, used_at: str | None, *row: Any
+    ) -> Member | None:
+        """The member of a named token that has not expired; its last use is noted, to the minute."""
+        now = self.now()
+        if expires_at is not None and now >= datetime.fromisoformat(expires_at):
+            return None
+        if used_at is None or now - datetime.fromisoformat(used_at) >= NOTED_EVERY:
+            with suppress(LedgerError), self.database.write() as connection:  # of no use to refuse somebody for it
+                connection.execute(update(tokens).where(tokens.c.hash == digest).values(used_at=_text(now)))
+        member, limited = _member(*row), Scope(scope)
+        role = member.role if limited.most.may(member.role) else limited.most
+        return replace(member, role=role, scope=limited, token=name)
+
+    def _revoke_named(self, connection: Connection, name: str) -> None:
+        theirs = update(tokens).where(tokens.c.member == name, tokens.c.revoked_at.is_(None))
+        connection.execute(theirs.values(revoked_at=_text(self.now())))
 
     def open_session(self, member: Member) -> str:
         """Open a session of some hours for a browser; return its secret."""
-        secret, now = new_secret(), self._now()
+        secret, now = new_secret(), self.now()
         row = {"hash": hashed(secret), "created_at": _text(now), "expires_at": _text(now + SESSION_LASTS)}
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             find_member(connection, member.name)  # they may have been removed meanwhile
             connection.execute(delete(sessions).where(sessions.c.expires_at < _text(now)))
             connection.execute(insert(sessions).values(member=member.name, **row))
@@ -151,20 +200,20 @@ class Members:
     def of_session(self, secret: str) -> Member | None:
         """The member of this session; None if there is none, or if it has expired."""
         query = select(sessions.c.expires_at, *_COLUMNS).join(members, members.c.name == sessions.c.member)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             row = connection.execute(query.where(sessions.c.hash == hashed(secret), _PRESENT)).one_or_none()
-        return None if row is None or self._now() >= datetime.fromisoformat(row[0]) else _member(*row[1:])
+        return None if row is None or self.now() >= datetime.fromisoformat(row[0]) else _member(*row[1:])
 
     def close_session(self, secret: str) -> None:
         """Close a session; no error if there is none."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             connection.execute(delete(sessions).where(sessions.c.hash == hashed(secret)))
 
     def set_team_budget(self, team: str, usd: float | None, per: Per | None = None) -> Budget:
         """Set the budget of all runs of a team together, None for no limit. Without `per`, the period stays."""
         check_name("team", team)
         row = _checked({"budget_usd": usd} | ({} if per is None else {"budget_per": per}))
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             _ensure_team(connection, team)
             connection.execute(update(teams).where(teams.c.name == team).values(**row))
             return budget_of(connection, teams, team)
@@ -172,7 +221,7 @@ class Members:
     def teams(self) -> dict[str, Budget]:
         """The teams and their budgets."""
         query = select(teams.c.name, teams.c.budget_usd, teams.c.budget_per).order_by(teams.c.name)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return {name: Budget(usd, Per(per or Per.TOTAL)) for name, usd, per in connection.execute(query)}
 
 

@@ -11,15 +11,31 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
-from starlette.routing import compile_path
+from starlette.routing import Route, compile_path
 from starlette.types import Lifespan
 
-from mlcd.core.errors import MlcdError
+from mlcd.core.errors import MissingExtra, MlcdError
 from mlcd.core.version import VERSION
 from mlcd.service.web.failures import MEANING, Refusal, refusal
 from mlcd.service.web.identity import OPEN
+from mlcd.service.web.monitoring.request_log import RequestLog, Routes, note_refusal
 from mlcd.service.web.pages import pages
-from mlcd.service.web.routes import catalog, control, explore, files, runs, session, submit, team, uploads, watch
+from mlcd.service.web.routes import (
+    audit,
+    catalog,
+    control,
+    explore,
+    files,
+    monitoring,
+    runs,
+    session,
+    submit,
+    team,
+    tokens,
+    uploads,
+    watch,
+    workers,
+)
 from mlcd.service.web.safety.gate import Gate
 from mlcd.service.web.safety.limits import ConcurrencyLimits, RateLimits
 from mlcd.service.web.safety.origin import COOKIE
@@ -27,6 +43,7 @@ from mlcd.service.web.state import State
 from mlcd.service.web.views import Views
 
 API = "/api/v1"
+PARTS = (session, runs, watch, explore, files, catalog, submit, uploads, control, workers, tokens, team, audit)
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
     {"name": "watch", "description": "What happens, as server-sent events."},
@@ -35,7 +52,9 @@ TAGS = [
     {"name": "catalog", "description": "Offers, learned models, examples."},
     {"name": "submit", "description": "New runs, and models to serve."},
     {"name": "control", "description": "Launch, resume, stop, take down."},
+    {"name": "workers", "description": "Who drives what, and what waits."},
     {"name": "session", "description": "Who asks."},
+    {"name": "tokens", "description": "A member's own tokens."},
     {"name": "team", "description": "Members, budgets, the audit log."},
     {"name": "service", "description": "The service itself."},
 ]
@@ -69,6 +88,7 @@ def create_app(state: State) -> FastAPI:
     app.add_exception_handler(OSError, _disk_full)
     app.add_exception_handler(Exception, _internal_error)
     app.add_middleware(Gate, state=state, rates=app.state.rates)
+    _observe(app, state)
     return app
 
 
@@ -110,14 +130,36 @@ def _routed(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,
     )
-    for part in (session, runs, watch, explore, files, catalog, submit, uploads, control, team):
+    for part in PARTS:
         app.include_router(part.router, prefix=API)
+    app.include_router(monitoring.router)
     return app
+
+
+def _observe(app: FastAPI, state: State) -> None:
+    """Metrics and a line for each request; `mlcd ui` has neither."""
+    app.state.metrics = None
+    if state.settings.mode == "service":
+        try:
+            from mlcd.service.web.monitoring.metrics import Metrics
+        except ImportError:
+            raise MissingExtra("the metrics of a service", "service") from None
+        metrics = app.state.metrics = Metrics()
+        state.feed.listeners.append(metrics.on_entry)
+        app.add_middleware(RequestLog, routes=Routes(route_templates()), on_request=metrics.on_request)
+
+
+def route_templates() -> list[str]:
+    """The paths of all routes, with the names of their parameters."""
+    paths = [API + route.path for part in PARTS for route in part.router.routes if isinstance(route, Route)]
+    return [*paths, f"{API}/openapi.json", *(each.path for each in monitoring.router.routes if isinstance(each, Route))]
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, MlcdError)
-    return refusal(error).response()
+    refused = refusal(error)
+    note_refusal(request.scope, str(refused))
+    return refused.response()
 
 
 async def _malformed(request: Request, error: Exception) -> Response:
@@ -125,7 +167,9 @@ async def _malformed(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
-    return Refusal(400, f"{where}: {first['msg']}"[:LONGEST_LINE]).response()
+    refused = Refusal(400, f"{where}: {first['msg']}"[:LONGEST_LINE])
+    note_refusal(request.scope, str(refused))
+    return refused.response()
 
 
 async def _plain(request: Request, error: Exception) -> Response:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from mlcd.core.backend import Provenance
 from mlcd.core.errors import LedgerCorrupt, LedgerError, MlcdError, UnknownName
-from mlcd.core.ledger import Ledger, Line, Status, Unreadable
+from mlcd.core.ledger import Account, Ledger, Line, Status, Unreadable
 from mlcd.core.ledger.account import BrokenBooks
 from mlcd.planners.form.jobs import is_launched
 from mlcd.reports.headway import from_json, to_json
@@ -44,6 +44,7 @@ class Feed:
         self.recent = RecentEvents()
         self.last = 0  # the number of the newest known entry
         self.away = ""  # why the ledger cannot be read now; '' if it can
+        self.listeners: list[Callable[[Line, Account], None]] = []  # called once for each entry, in order
         self._ledger, self._poll_s = ledger, poll_s
         self._cache = RunCache(most_lines)
         self._owners: dict[str, tuple[str | None, str | None]] = {}
@@ -232,6 +233,9 @@ class Feed:
             begun_at = whole.lines[0].written_at
             brief.summary = summary_of(line.run, begun_at, whole.account, brief.driven, owner, team, whole.reason)
             self.recent.add(*whole.after(line.seq - 1)[0])
+            if isinstance(line, Line):
+                for each in self.listeners:
+                    each(line, whole.account)
         self.last = line.seq  # last: if the database fails before this, the entry is read again
 
     async def _with(self, line: Line | Unreadable) -> LoadedRun:

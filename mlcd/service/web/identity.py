@@ -11,14 +11,16 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from mlcd.core.errors import LedgerError, MlcdError
-from mlcd.service.team.members import Member, Members, Role
+from mlcd.service.team.members import Member, Members, Role, Scope
 from mlcd.service.web.failures import Refusal, public_message
 from mlcd.service.web.safety.limits import ConcurrencyLimits, RateLimits
-from mlcd.service.web.safety.origin import COOKIE
+from mlcd.service.web.safety.origin import COOKIE, SAFE_METHODS
 from mlcd.service.web.state import CurrentState, State
 
 OPEN = {("GET", "/api/v1/health"), ("GET", "/api/v1/openapi.json"), ("POST", "/api/v1/session")}
 """Routes without a token: health, the OpenAPI document, and sign-in."""
+CLOSED = ("/api/", "/metrics")
+"""Paths that begin so need one; the pages themselves are public, their data are not."""
 BEARER = "bearer "
 LONGEST_SECRET = 200
 ONE_PERSON = "you"  # the user's name in the audit log of ui mode
@@ -35,18 +37,30 @@ def rates_of(request: Request) -> RateLimits:
     return rates
 
 
-def require(role: Role) -> Callable[..., Member | None]:
-    """A dependency: the member has at least this role."""
+def require(role: Role, full: bool = False) -> Callable[..., Member | None]:
+    """A dependency: the member has at least this role; `full`: and did not come with a named token."""
 
     def allowed(request: Request, state: CurrentState) -> Member | None:
         who: Member | None = request.state.member  # None in ui mode; it fails without a gate
         if who is not None and not who.role.may(role):
-            line = f"{who.name} is a {who.role}; this takes {'an' if role is Role.ADMIN else 'a'} {role}: ask an admin"
-            state.audit.write(who.name, request.method, request.url.path, "refused", line)
-            raise Refusal(403, line)
+            needed = f"this takes {'an' if role is Role.ADMIN else 'a'} {role}"
+            line = f"{who.name} is a {who.role}; {needed}: ask an admin"
+            raise _not_allowed(request, state, who, _token_words(who, needed) or line)
+        if who is not None and full and who.scope is not Scope.FULL:
+            raise _not_allowed(request, state, who, _token_words(who, "this takes who has it themselves: sign in"))
         return who
 
     return allowed
+
+
+def _token_words(who: Member, needed: str) -> str:
+    """Why a named token does not do; '' if it is not the token's fault."""
+    return f"token '{who.token}' of {who.name} may {who.scope}; {needed}" if who.scope is not Scope.FULL else ""
+
+
+def _not_allowed(request: Request, state: State, who: Member, line: str) -> Refusal:
+    state.audit.write(who.name, request.method, request.url.path, "refused", line)
+    return Refusal(403, line)
 
 
 async def submission_slot(
@@ -86,9 +100,9 @@ def audited(state: State, who: Member | None, action: str, about: str = "") -> I
 
 
 def is_open(request: Request) -> bool:
-    """Whether a request needs no token; the pages themselves are public, their data are not."""
+    """Whether a request needs no token."""
     path: str = request.scope["path"]
-    return not path.startswith("/api/") or (request.method, path) in OPEN
+    return not path.startswith(CLOSED) or (request.method, path) in OPEN
 
 
 def address_of(request: Request) -> str:
@@ -108,7 +122,10 @@ def authenticate(request: Request, state: State, rates: RateLimits) -> Member | 
         path = request.scope["path"]
         state.audit.write(address_of(request), "authenticate", path, "refused", "wrong token or session")
         raise _unauthorized("the token or session is wrong, was replaced, or has ended; sign in again")
+    request.state.member = member
     rates.count("member", member.name)
+    if member.scope is Scope.READ and request.method not in SAFE_METHODS:  # whatever the route would say
+        raise _not_allowed(request, state, member, _token_words(member, "this changes something"))
     return member
 
 

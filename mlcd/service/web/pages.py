@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mlcd.service.web.failures import MEANING
 
 STATIC = Path(__file__).parent / "static"
-FOLDERS = ("api", "assets")  # under these, an unknown path is a 404
+FOLDERS = ("api", "assets", "healthz", "metrics", "readyz")  # under these, an unknown path is a 404, not a page
 MISSING = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>MLCD</title>'
     "<p>The pages are not built: <code>npm ci &amp;&amp; npm run build</code> in pages/. The API is at /api/v1.</p>"
@@ -46,7 +46,7 @@ def page(built: Mapping[str, Built], request: Request) -> Response:
     """A file, or index.html."""
     path = request.url.path.strip("/")
     file = built.get(path)
-    if file is None and path.partition("/")[0] in FOLDERS:
+    if file is None and path.partition("/")[0].lower() in FOLDERS:
         return JSONResponse({"error": MEANING[404]}, 404)
     if request.method not in ("GET", "HEAD"):
         return JSONResponse({"error": MEANING[405]}, 405, {"Allow": "GET, HEAD"})

@@ -1,18 +1,22 @@
 """A crew: the processes that drive runs for a service or for `mlcd ui`. That of `mlcd ui`: child processes."""
 
 import os
+import platform
 import signal
 import threading
 from collections import deque
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Protocol
 
 from mlcd.clouds import control
 from mlcd.core.errors import MlcdError, WrongState
 from mlcd.core.ledger import Ledger
+from mlcd.core.version import VERSION
 from mlcd.service.workers.limits import EXIT_TIMEOUT_S, TIMING, Timing
 from mlcd.service.workers.log import LOG
 from mlcd.service.workers.process import Child, Errand, Outcome, send, wait_for_result, warm_up
+from mlcd.service.workers.roster import Driving, Roster, Waiting, Worker
 from mlcd.service.workers.stop_requests import BY_THE_USER
 from mlcd.service.workers.submitted import NEVER_BEGAN, refused, waits
 
@@ -36,6 +40,9 @@ class Crew(Protocol):
 
     def alive(self) -> int:
         """How many processes of the crew are alive."""
+
+    def roster(self) -> Roster:
+        """Who drives what, since when, and what waits for its turn."""
 
     def close(self) -> None:
         """Start no more processes. Whether active runs go on depends on the crew."""
@@ -92,6 +99,15 @@ class LocalCrew:
         """How many children are driving a run."""
         with self._lock:
             return len(self._children)
+
+    def roster(self) -> Roster:
+        """This process as the one worker, and its queue."""
+        now = datetime.now(UTC)
+        with self._lock:
+            driven = [Driving(each.run, each.errand, None, each.since) for each in self._children.values()]
+            waiting = [Waiting(run, errand, None, i, None, None) for i, (run, errand, _) in enumerate(self._waiting, 1)]
+        me = Worker(1, now, True, tuple(driven), platform.node(), os.getpid(), self._at_once, VERSION)
+        return Roster(now, (me,), tuple(waiting))
 
     def close(self) -> None:
         """End the children: launches are torn down and settled, runs can be resumed. Those in the queue are refused."""

@@ -1,9 +1,20 @@
-"""The workers' log: one line of printable text for each message, whatever a job or a cloud has put into it."""
+"""The logs of a service and its workers: a line for each message, whatever a job, a cloud or a request put into it.
 
+Text for people, or JSON for programs (`MLCD_LOG_FORMAT=json`): `time`, `level`, `logger`, `message`, and what the
+message is about. What looks like one of our tokens is masked in both.
+"""
+
+import json
 import logging
+import os
 import sys
+from datetime import UTC, datetime
+
+from mlcd.service.team.members import without_secrets
 
 LOG = logging.getLogger("mlcd.service.workers")
+FORMAT, LEVEL = "MLCD_LOG_FORMAT", "MLCD_LOG_LEVEL"
+"""Environment variables: workers and the processes of runs inherit them."""
 
 
 class OneLine(logging.Formatter):
@@ -11,12 +22,33 @@ class OneLine(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """The message on one line; the stack trace of a bug follows on further lines."""
-        return "".join(each if each.isprintable() else repr(each)[1:-1] for each in super().formatMessage(record))
+        line = "".join(each if each.isprintable() else repr(each)[1:-1] for each in super().formatMessage(record))
+        return without_secrets(line)
+
+
+class JsonLines(logging.Formatter):
+    """A JSON object on one line; its stack trace, if any, in `stack`. `extra={"about": {...}}` adds keys."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        told = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "about", {}),
+        }
+        if record.exc_info:
+            told["stack"] = self.formatException(record.exc_info)
+        return without_secrets(json.dumps(told, default=str))
 
 
 def to_stderr(force: bool = False) -> None:
-    """Log warnings to stderr, unless logging is already configured; `force`: even then."""
+    """Log to stderr, unless logging is already configured; `force`: even then. Warnings as text, if nothing is said."""
     if force or not logging.getLogger().handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(OneLine("mlcd: %(message)s"))
-        logging.basicConfig(level=logging.WARNING, handlers=[handler], force=force)
+        as_json = os.environ.get(FORMAT) == "json"
+        handler.setFormatter(JsonLines() if as_json else OneLine("mlcd: %(message)s"))
+        level = logging.getLevelNamesMapping()[os.environ.get(LEVEL, "warning").upper()]
+        logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler], force=force)
+        logging.getLogger("mlcd").setLevel(level)  # of others only warnings

@@ -6,7 +6,8 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
@@ -80,6 +81,7 @@ class Child:
     process: ForkServerProcess
     result: Connection
     heartbeat: Heartbeat
+    since: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def outcome(self) -> Outcome:
         """Wait for its result."""

@@ -15,13 +15,13 @@ from mlcd.core.errors import LedgerUnreachable, MissingExtra, WrongState
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.limits import CAPS, TIMING, Caps
 from mlcd.service.workers.process import Errand, only_computes
+from mlcd.service.workers.roster import DRIVE, QUEUE, Roster, read_roster
 from mlcd.service.workers.submitted import NEVER_BEGAN, refused, waits
 
 if TYPE_CHECKING:
     from procrastinate.jobs import Job as Queued
     from procrastinate.types import JSONValue
 
-QUEUE, DRIVE, SWEEP = "mlcd", "mlcd.drive", "mlcd.sweep"
 CACHED_S = 1.0
 
 
@@ -73,6 +73,10 @@ class Queue:
                 self._alive = int(connection.exec_driver_sql(query.format(TIMING.silent_s)).scalar() or 0)
             self._counted_at_s = time.monotonic()
         return self._alive
+
+    def roster(self) -> Roster:
+        """The workers and what each drives, and what waits."""
+        return read_roster(self._ledger.database)
 
     def close(self) -> None:
         """Close the connection; workers and queued runs go on."""

@@ -12,12 +12,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from mlcd.core.errors import MissingExtra
+from mlcd.core.errors import LedgerError, MissingExtra
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.limits import CAPS, EXIT_TIMEOUT_S, TIMING, Caps, Timing
 from mlcd.service.workers.log import LOG, to_stderr
 from mlcd.service.workers.process import Child, Errand, Outcome, leave_with_parent, send, wait_for_result, warm_up
-from mlcd.service.workers.queue import DRIVE, QUEUE, SWEEP
+from mlcd.service.workers.roster import DRIVE, QUEUE, SWEEP, sign_on
 from mlcd.service.workers.stop_requests import HAND_OVER
 from mlcd.service.workers.trust import keep_memory_private
 
@@ -108,11 +108,22 @@ class _Worker:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, stop_requested)
             loop.add_signal_handler(HURRY, hurry)
-            finding = asyncio.create_task(self._find_lost(app, worker))
+            beside = [asyncio.create_task(each) for each in (self._find_lost(app, worker), self._sign_on(worker))]
             try:
                 await worker.run()  # type: ignore[no-untyped-call]
             finally:
-                finding.cancel()
+                for each in beside:
+                    each.cancel()
+
+    async def _sign_on(self, worker: Worker) -> None:
+        """Say in the database where this worker runs, once it has its number there."""
+        while worker.worker_id is None:
+            await asyncio.sleep(START_GAP_S)
+        while True:
+            with suppress(LedgerError):  # the database is away
+                await asyncio.to_thread(sign_on, self._ledger.database, worker.worker_id, self._at_once)
+                return
+            await asyncio.sleep(self._timing.heartbeat_s)
 
     def _add_tasks(self, app: App) -> None:
         @app.task(name=DRIVE, queue=QUEUE, retry=Retry(self._timing.retry_s), pass_context=True)

@@ -20,6 +20,7 @@ from mlcd.service.team.members import SESSION_LASTS, Members, Role
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.state import Limits, Settings, State
+from mlcd.service.workers.roster import Roster, Waiting, Worker
 
 API = "/api/v1"
 PLENTY = Limits(per_minute=100_000, submissions_per_minute=100_000, sign_ins_per_minute=100_000)
@@ -55,6 +56,16 @@ class Idle:
 
     def alive(self) -> int:
         return self.workers
+
+    def roster(self) -> Roster:
+        seen = self.clock() - timedelta(seconds=0 if self.workers else 60)
+        me = Worker(1, seen, bool(self.workers), (), "here", 1, 4, "0", seen)
+        waits = [run for what, run, *_ in self.asked if what == "send"]
+        queue = (Waiting(run, "see through", None, i, seen, None) for i, run in enumerate(waits, 1))
+        return Roster(self.clock(), (me,), tuple(queue))
+
+    def clock(self) -> datetime:
+        return datetime.now(UTC)
 
     def close(self) -> None:
         pass

@@ -11,7 +11,7 @@ from mlcd.core.errors import WrongState
 from mlcd.core.part import Part, taken
 from mlcd.core.version import VERSION
 from mlcd.service.team.allowance import remaining_budget
-from mlcd.service.team.members import SESSION_LASTS, Member, Role
+from mlcd.service.team.members import SESSION_LASTS, Member, Role, Scope
 from mlcd.service.web.failures import Refusal, Sent, problems
 from mlcd.service.web.identity import LONGEST_SECRET, Viewer, address_of, rates_of
 from mlcd.service.web.safety.origin import COOKIE
@@ -49,7 +49,8 @@ class Me(Part):
     """Who asks, what they may do and still spend, and where jobs may run."""
 
     name: str | None = Field(description="Their name; null in ui mode.")
-    role: Literal["viewer", "runner", "admin"] = Field(description="What they may do.")
+    role: Literal["viewer", "runner", "admin"] = Field(description="What they may do, with the token that they sent.")
+    scope: Literal["read", "run", "full"] = Field(description="Of that token; full: all that their role may.")
     team: str | None = Field(description="Their team.")
     budget_usd: float | None = Field(description="What they may spend; null for no limit.")
     budget_per: Literal["total", "month"] = Field(description="Over everything, or over each month anew.")
@@ -80,8 +81,9 @@ async def health(state: CurrentState) -> Health:
 def who_am_i(state: CurrentState, who: Viewer) -> Me:
     """The current user."""
     member, remaining, settings = who or Member("", Role.ADMIN), remaining_budget(state.ledger, who), state.settings
+    left = {"left_usd": remaining.usd, "renewed_on": remaining.renewed_on}
     return Me(
-        **taken(Me, member, name=member.name or None, left_usd=remaining.usd, renewed_on=remaining.renewed_on),
+        **taken(Me, member, scope=member.scope.value, name=member.name or None, **left),
         mode=settings.mode,
         version=VERSION,
         places=list(settings.places),
@@ -100,6 +102,10 @@ def sign_in(body: Token, request: Request, state: CurrentState) -> Response:
     if member is None:
         state.audit.write(address_of(request), "sign in", "", "refused", "wrong token")
         raise Refusal(401, "no member has this token; an admin can make a new one", {"WWW-Authenticate": "Bearer"})
+    if member.scope is not Scope.FULL:
+        line = f"token '{member.token}' of {member.name} is for programs; sign in with your own"
+        state.audit.write(member.name, "sign in", "", "refused", line)
+        raise Refusal(403, line)
     secret = state.members.open_session(member)
     state.audit.write(member.name, "sign in")
     answer = Response(status_code=204)

@@ -1,14 +1,13 @@
-"""Members, their roles and budgets, and the audit log: for admins."""
+"""Members, their roles and budgets: for admins."""
 
 from dataclasses import asdict
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Response
 from pydantic import Field
 
 from mlcd.core.errors import WrongState
 from mlcd.core.part import Finite, Part, taken
-from mlcd.service.team.administration import AuditedAction
 from mlcd.service.team.allowance import remaining_budget, used
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Members, Role
@@ -95,12 +94,6 @@ class TeamsAnswer(Part):
     teams: list[TeamAnswer] = Field(description="By name.")
 
 
-class AuditAnswer(Part):
-    """What was done."""
-
-    entries: list[AuditedAction] = Field(description="The newest first.")
-
-
 @router.get("/members", responses=problems(409))
 def list_members(state: CurrentState, who: Admin) -> MembersAnswer:
     """All members."""
@@ -160,17 +153,6 @@ def set_team_budget(team: TeamName, body: TeamBudget, state: CurrentState, who: 
         budget = _members(state).set_team_budget(team, body.budget_usd, per)
         note.detail = str(budget)
     return _team_answer(state, team, budget)
-
-
-@router.get("/audit", responses=problems())
-def read_audit(
-    state: CurrentState,
-    who: Admin,
-    before: Annotated[int | None, Query(ge=1, le=2**62, description="Only those before this number.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1_000, description="Entries at the most.")] = 200,
-) -> AuditAnswer:
-    """Actions and refusals, the newest first."""
-    return AuditAnswer(entries=state.audit.entries(limit, before))
 
 
 def _members(state: State) -> Members:

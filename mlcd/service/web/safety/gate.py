@@ -1,6 +1,5 @@
 """The gate before all routes: general checks, then authentication, then the body."""
 
-import logging
 from contextlib import ExitStack
 from functools import partial
 from urllib.parse import unquote_plus
@@ -14,6 +13,7 @@ from mlcd.core.errors import MlcdError
 from mlcd.reports.html import policy
 from mlcd.service.web.failures import Refusal, refusal
 from mlcd.service.web.identity import address_of, authenticate, is_open, is_still_member
+from mlcd.service.web.monitoring.request_log import note_refusal
 from mlcd.service.web.safety.bodies import check_text, is_upload, whole_body
 from mlcd.service.web.safety.limits import MembershipCache, RateLimits, StreamLimit, is_stream, while_member
 from mlcd.service.web.safety.origin import check_host, check_origin, check_peer
@@ -36,7 +36,6 @@ ALWAYS = {
 }
 LONGEST_ADDRESS = 8 << 10
 LONGEST_HEADERS = 32 << 10
-_LOG = logging.getLogger("mlcd.service.web")
 
 
 class Gate:
@@ -64,7 +63,7 @@ class Gate:
                 receive = await self._admit(request, answered)
             except MlcdError as error:
                 refused = refusal(error)
-                _LOG.info("%s %r refused: %s", request.method, request.url.path, refused)
+                note_refusal(scope, str(refused))
                 await refused.response()(scope, receive, with_headers)
                 return
             response = self.app(scope, receive, with_headers)

@@ -1,0 +1,48 @@
+"""The audit log for other programs: CSV for spreadsheets, JSON lines for the rest; the newest first."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, fields
+from typing import Literal
+
+from mlcd.service.team.administration import AuditedAction
+
+Format = Literal["csv", "jsonl"]
+PAGE = 1_000
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet would execute a cell that begins so: members choose some of these texts."""
+
+
+def exported(read: Callable[[int | None], list[AuditedAction]], kind: Format) -> Iterator[str]:
+    """All that `read` gives, in pieces; it is asked for the entries before a number, until there are none."""
+    if kind == "csv":
+        yield _row([each.name for each in fields(AuditedAction)])
+    before: int | None = None
+    while entries := read(before):
+        yield "".join(_csv(each) if kind == "csv" else _json(each) for each in entries)
+        before = entries[-1].seq
+
+
+def _csv(entry: AuditedAction) -> str:
+    return _row([_cell(value) for value in _document(entry).values()])
+
+
+def _json(entry: AuditedAction) -> str:
+    return json.dumps(_document(entry), ensure_ascii=False) + "\n"
+
+
+def _document(entry: AuditedAction) -> dict[str, object]:
+    return {**asdict(entry), "at": entry.at.isoformat()}
+
+
+def _cell(value: object) -> str:
+    text = str(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def _row(cells: list[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)
+    return line.getvalue()

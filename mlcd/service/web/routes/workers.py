@@ -1,0 +1,139 @@
+"""The workers and the queue: who drives what since when, and how long somebody has to wait."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BeforeValidator, Field
+from starlette.concurrency import run_in_threadpool
+
+from mlcd.core.part import Part, taken
+from mlcd.core.units import format_duration
+from mlcd.service.web.failures import problems
+from mlcd.service.web.identity import Viewer
+from mlcd.service.web.routes.runs import RunName
+from mlcd.service.web.state import NO_WORKER, CurrentState
+from mlcd.service.workers.roster import Roster, Worker
+
+router = APIRouter(tags=["workers"])
+Moment = Annotated[str, BeforeValidator(lambda at: at.astimezone(UTC).isoformat() if isinstance(at, datetime) else at)]
+"""A time of day, ISO 8601 in UTC."""
+ErrandName = Annotated[str, Field(description="see through; see through, and launch; take down.")]
+Owner = Annotated[str | None, Field(description="The member whose run it is; null for nobody's.")]
+
+
+class DrivenRun(Part):
+    """A run that a worker has taken."""
+
+    run: str = Field(description="The run's name.")
+    errand: ErrandName
+    member: Owner
+    since: Moment | None = Field(description="When it was taken.")
+
+
+class WorkerState(Part):
+    """A worker. One of an older MLCD does not say where it runs."""
+
+    number: int = Field(description="Its number in the queue.")
+    host: str = Field(description="The machine it runs on; empty if it did not say.")
+    process: int | None = Field(description="Its process there.")
+    slots: int | None = Field(description="Runs that it drives at once.")
+    version: str = Field(description="Its version of MLCD; empty if it did not say.")
+    since: Moment | None = Field(description="When it began.")
+    seen_at: Moment = Field(description="Its last sign of life.")
+    silent_s: float = Field(description="Seconds since then.")
+    alive: bool = Field(description="Whether that is recent.")
+    runs: list[DrivenRun] = Field(description="What it drives.")
+
+
+class QueuedRun(Part):
+    """A run that waits."""
+
+    place: int = Field(description="Its place in the queue, from 1; it changes as other runs end.")
+    run: str = Field(description="The run's name.")
+    errand: ErrandName
+    member: Owner
+    since: Moment | None = Field(description="Since when it waits.")
+    not_before: Moment | None = Field(description="It is tried again then; null: as soon as it is its turn.")
+
+
+class WorkersAnswer(Part):
+    """The workers and the queue at one moment."""
+
+    at: Moment = Field(description="The moment.")
+    workers: list[WorkerState] = Field(description="Those that are alive, and those that are not and still have a run.")
+    waiting: list[QueuedRun] = Field(description="What waits, whose turn is next first.")
+    trouble: str = Field(description="What keeps everybody waiting; else empty.")
+
+
+class DriverAnswer(Part):
+    """Who drives a run, or what it waits for."""
+
+    run: str = Field(description="The run's name.")
+    state: Literal["waits", "driven", "silent", "nobody"] = Field(
+        description="silent: its worker gives no sign of life; nobody: it neither waits nor is driven."
+    )
+    words: str = Field(description="The same in a sentence; empty if nobody has anything to do with it.")
+    place: int | None = Field(description="Its place in the queue, from 1.")
+    waiting: int = Field(description="How many runs wait in all.")
+    worker: int | None = Field(description="The number of its worker.")
+    host: str = Field(description="Its worker's machine; else empty.")
+    since: Moment | None = Field(description="Since when it waits, or is driven.")
+    seen_at: Moment | None = Field(description="The last sign of life of its worker.")
+
+
+@router.get("/workers", summary="Who drives what, and what waits", responses=problems())
+async def list_workers(state: CurrentState, who: Viewer) -> WorkersAnswer:
+    """A worker that dies shows within seconds: ten after its last sign of life it is not alive."""
+    roster = await run_in_threadpool(state.crew.roster)
+    return WorkersAnswer(
+        at=roster.at.astimezone(UTC).isoformat(),
+        workers=[_worker(each, roster.at) for each in roster.workers],
+        waiting=[QueuedRun.model_validate(each) for each in roster.waiting],
+        trouble=NO_WORKER if roster.alive == 0 else "",
+    )
+
+
+@router.get("/runs/{run}/driver", summary="Who drives a run, or what it waits for", responses=problems(404))
+async def driver(run: RunName, state: CurrentState, who: Viewer) -> DriverAnswer:
+    """Its place in the queue while it waits; its worker and that one's last sign of life while it is driven."""
+    roster, is_driven = await run_in_threadpool(state.crew.roster), state.feed.briefs[run].driven
+    return driver_of(run, roster, is_driven)
+
+
+def driver_of(run: str, roster: Roster, is_driven: bool) -> DriverAnswer:
+    """`is_driven`: whether a process holds the run's lock, of a worker or of a command in some terminal."""
+    if (found := roster.driver(run)) is not None:
+        worker, driving = found
+        state, words = ("driven", _driven_words(worker)) if worker.alive else ("silent", _silent_words(worker, roster))
+        seen = {"worker": worker.number, "host": worker.host, "seen_at": worker.seen_at}
+        return _answer(run, roster, state=state, words=words, since=driving.since, **seen)
+    if (queued := roster.place(run)) is not None:
+        turn = f"waits for a worker: {queued.place} of {len(roster.waiting)} in the queue"
+        words = turn if roster.alive else NO_WORKER
+        return _answer(run, roster, state="waits", words=words, since=queued.since, place=queued.place)
+    if is_driven:
+        return _answer(run, roster, state="driven", words="driven by a command in a terminal")
+    return _answer(run, roster, state="nobody", words="")
+
+
+def _answer(run: str, roster: Roster, **told: Any) -> DriverAnswer:
+    nothing: dict[str, Any] = {"place": None, "worker": None, "host": "", "since": None, "seen_at": None}
+    return DriverAnswer(run=run, waiting=len(roster.waiting), **(nothing | told))
+
+
+def _driven_words(worker: Worker) -> str:
+    return f"driven by worker {worker.number}{f' on {worker.host}' if worker.host else ''}"
+
+
+def _silent_words(worker: Worker, roster: Roster) -> str:
+    silent_s = (roster.at - worker.seen_at).total_seconds()
+    who = f"its worker{f' on {worker.host}' if worker.host else ''}"
+    then = "another one takes over" if roster.alive else NO_WORKER
+    return f"{who} has given no sign of life for {format_duration(silent_s)}; {then}"
+
+
+def _worker(worker: Worker, at: datetime) -> WorkerState:
+    runs = [DrivenRun.model_validate(each) for each in worker.runs]
+    silent_s = max(0.0, (at - worker.seen_at).total_seconds())
+    return WorkerState(**taken(WorkerState, worker, runs=runs, silent_s=silent_s))

@@ -1,0 +1,156 @@
+"""Who drives what, and what waits for its turn: the workers of a team and its queue, as an operator sees them.
+
+Everything is of one moment of the database's own clock, which all workers share: `now` in place of it is for tests.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, text
+
+from mlcd.core.database import Database
+from mlcd.core.database.schema import workers
+from mlcd.core.version import VERSION
+from mlcd.service.workers.limits import TIMING
+from mlcd.service.workers.process import Errand
+
+QUEUE, DRIVE, SWEEP = "mlcd", "mlcd.drive", "mlcd.sweep"
+_HEARTBEATS = text("SELECT id, last_heartbeat FROM procrastinate_workers ORDER BY id")
+_SINCE = """
+    SELECT jobs.id, jobs.status::text AS status, jobs.worker_id, jobs.priority, jobs.scheduled_at, jobs.args,
+           (SELECT max(at) FROM procrastinate_events WHERE job_id = jobs.id AND type::text = ANY(:kinds)) AS since
+    FROM procrastinate_jobs AS jobs
+    WHERE jobs.queue_name = :queue AND jobs.task_name = :task AND jobs.status::text IN ('todo', 'doing')
+"""
+_BEGINNINGS = ["deferred", "started", "deferred_for_retry", "retried"]
+
+
+@dataclass(frozen=True, slots=True)
+class Driving:
+    """A run that a worker has taken, and since when."""
+
+    run: str
+    errand: str
+    member: str | None
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker, its last sign of life, and what it drives. An older worker has not said where it runs."""
+
+    number: int
+    seen_at: datetime
+    alive: bool
+    runs: tuple[Driving, ...]
+    host: str = ""
+    process: int | None = None
+    slots: int | None = None
+    version: str = ""
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A run that waits for a worker: its place in the queue, from 1. `not_before`: it is tried again then."""
+
+    run: str
+    errand: str
+    member: str | None
+    place: int
+    since: datetime | None
+    not_before: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """The workers and the queue at one moment."""
+
+    at: datetime
+    workers: tuple[Worker, ...]
+    waiting: tuple[Waiting, ...]
+
+    @property
+    def alive(self) -> int:
+        """How many workers have given a sign of life lately."""
+        return sum(each.alive for each in self.workers)
+
+    def driver(self, run: str) -> tuple[Worker, Driving] | None:
+        """The worker that has taken this run."""
+        pairs = ((each, driving) for each in self.workers for driving in each.runs)
+        return next((pair for pair in pairs if pair[1].run == run), None)
+
+    def place(self, run: str) -> Waiting | None:
+        """Where this run waits."""
+        return next((each for each in self.waiting if each.run == run), None)
+
+
+def sign_on(database: Database, number: int, slots: int) -> None:
+    """A worker says where it runs; those that left the queue's own list are forgotten."""
+    now = datetime.now(UTC).isoformat()
+    row = {"number": number, "host": platform.node(), "process": os.getpid(), "slots": slots}
+    with database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM workers WHERE number NOT IN (SELECT id FROM procrastinate_workers)")
+        connection.execute(workers.delete().where(workers.c.number == number))
+        connection.execute(insert(workers), {**row, "version": VERSION, "started_at": now})
+
+
+def read_roster(database: Database, now: datetime | None = None, silent_s: float = TIMING.silent_s) -> Roster:
+    """The workers and the queue; a worker is alive if its last sign of life is at most `silent_s` old."""
+    with database.read() as connection:
+        at = now or connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+        jobs = connection.execute(text(_SINCE), {"queue": QUEUE, "task": DRIVE, "kinds": _BEGINNINGS}).all()
+        known = _known_workers(connection, at, silent_s, jobs)
+    return Roster(at, known, _in_order(jobs))
+
+
+def _known_workers(connection: Connection, at: datetime, silent_s: float, jobs: Any) -> tuple[Worker, ...]:
+    """Those that are alive, and those that are not and still have a run."""
+    told = {row.number: row for row in connection.execute(select(workers))}
+    found = []
+    for number, seen_at in connection.execute(_HEARTBEATS):
+        taken = [each for each in jobs if each.status == "doing" and each.worker_id == number]
+        alive = at - seen_at <= timedelta(seconds=silent_s)
+        if not alive and not taken:
+            continue
+        runs = tuple(_driving(each) for each in sorted(taken, key=lambda each: int(each.id)))
+        row = told.get(number)
+        if row is None:
+            found.append(Worker(number, seen_at, alive, runs))
+            continue
+        since = datetime.fromisoformat(row.started_at)
+        found.append(Worker(number, seen_at, alive, runs, row.host, row.process, row.slots, row.version, since))
+    return tuple(found)
+
+
+def _driving(job: Any) -> Driving:
+    return Driving(str(job.args.get("run", "")), _errand(job), job.args.get("member"), job.since)
+
+
+def _errand(job: Any) -> str:
+    return str(job.args.get("errand", Errand.SEE_THROUGH))
+
+
+def _in_order(jobs: Any) -> tuple[Waiting, ...]:
+    """What waits, in the order of turns (fair_share.sql) as far as it is known now: it changes as runs end."""
+    under_way = Counter(
+        each.args.get("member") for each in jobs if each.status == "doing" and _errand(each) != Errand.TAKE_DOWN
+    )
+
+    def turn(job: Any) -> tuple[int, int, int, int]:
+        kind = 0 if _errand(job) == Errand.TAKE_DOWN else 2 if job.args.get("computes") else 1
+        return kind, under_way[job.args.get("member")], -int(job.priority), int(job.id)
+
+    ordered = sorted((each for each in jobs if each.status == "todo"), key=turn)
+    return tuple(
+        Waiting(
+            str(each.args.get("run", "")), _errand(each), each.args.get("member"), place, each.since, each.scheduled_at
+        )
+        for place, each in enumerate(ordered, 1)
+    )
