@@ -62,6 +62,8 @@ COMMANDS = {
     "service": ("mlcd.cli.service:service", "Serve a team: members, budgets, a queue and workers."),
     "worker": ("mlcd.cli.service:worker", "Drive runs of a service, on this machine or any other."),
     "team": ("mlcd.cli.team:team", "Members of a service, their roles and budgets."),
+    "mcp": ("mlcd.cli.mcp:mcp", "MLCD for assistants, by the Model Context Protocol."),
+    "yes": ("mlcd.cli.mcp:yes", "Say yes to what an agent asks for."),
     "login": ("mlcd.cli.login:login", "Store your token of a server, for `mlcd --server URL`."),
     "check": ("mlcd.cli.check:check", "What works here, what is missing and how to get it."),
     "catalog": ("mlcd.cli.offers:catalog", "The price lists."),
