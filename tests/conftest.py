@@ -20,6 +20,7 @@ import pytest
 from mlcd_fixtures.postgres import WANTED, PostgresServer, binaries
 
 from mlcd.cli import main
+from mlcd.core.exit_codes import ExitCode
 
 # Compiled files are kept, whatever the shell says: each of the hundreds of processes would compile all of MLCD again,
 # and each that collects the tests all of them.
@@ -73,6 +74,8 @@ LONGEST = (
 FOR_THE_NIGHT = re.compile(r"^pytestmark = .*\bnight\b", re.MULTILINE)
 STARTS_PROCESSES = {"mlcd_process", "running_postgres", "browser"}
 """Fixtures: who uses one is `live`. Files that start processes in another way say so by their `pytestmark`."""
+REFUSALS = (ExitCode.REFUSED, ExitCode.YES_NEEDED, ExitCode.UNAVAILABLE, ExitCode.INTERRUPTED)
+"""Exit codes of a command that says in one line why it did not do what it was asked for."""
 COLUMNS = (
     "instance_type,nodes,usd_per_hour,samples_per_s,outcome,vcpus,memory_gb,"
     "accelerator,accelerators,tflops_per_accelerator,network_gbps"
@@ -113,7 +116,7 @@ class Answer:
     def last_words(self) -> str:
         """The one line of complaint that follows the progress of a command that was cut short."""
         lines = [line for line in self.err.splitlines() if line.strip()]
-        assert self.code == 2, self
+        assert self.code in REFUSALS, self
         assert "Traceback" not in self.err
         assert [line for line in lines if line.startswith("mlcd: ")] == lines[-1:]
         return lines[-1]

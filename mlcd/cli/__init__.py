@@ -2,9 +2,7 @@
 
 A command is imported when it is used, so that `mlcd --help` answers at once.
 
-Exit codes   0  done              1  the job itself did not finish, or a bug
-             2  wrong input, or interrupted: one line on stderr says what to do
-             3  cannot be certified: nothing was run
+Exit codes: `mlcd/core/exit_codes.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +13,14 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
 import click
 
+from mlcd.cli.events import ask_for_events, end_with, wants_events
 from mlcd.cli.server import refuse_local_only, server_option
 from mlcd.core.errors import MlcdError, UnknownName
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.version import VERSION
 
 PARTS = {
@@ -61,13 +62,15 @@ COMMANDS = {
     "service": ("mlcd.cli.service:service", "Serve a team: members, budgets, a queue and workers."),
     "worker": ("mlcd.cli.service:worker", "Drive runs of a service, on this machine or any other."),
     "team": ("mlcd.cli.team:team", "Members of a service, their roles and budgets."),
+    "mcp": ("mlcd.cli.mcp:mcp", "MLCD for assistants, by the Model Context Protocol."),
+    "yes": ("mlcd.cli.mcp:yes", "Say yes to what an agent asks for."),
     "login": ("mlcd.cli.login:login", "Store your token of a server, for `mlcd --server URL`."),
     "token": ("mlcd.cli.token:token", "Your own tokens of a service: for CI, scripts, monitoring."),
     "check": ("mlcd.cli.check:check", "What works here, what is missing and how to get it."),
     "catalog": ("mlcd.cli.offers:catalog", "The price lists."),
     "learn": ("mlcd_bench.cli.learn:learn", "Measure models, as knowledge for `mlcd serve --knowledge`."),
     "models": ("mlcd.cli.models:models", "What runs of `mlcd scale` have learned."),
-    "schema": ("mlcd.cli.schema:schema", "JSON Schema of a run's document, the API, or a job file."),
+    "schema": ("mlcd.cli.schema:schema", "JSON Schema of a run's document, its events, the API, or a job file."),
     "record": ("mlcd.cli.record:record", "Probe every configuration, and write a recording of it."),
     "bench": ("mlcd_bench.cli.bench:bench", "Measure methods against an oracle, on recordings."),
 }
@@ -117,7 +120,18 @@ class LazyGroup(click.Group):
         """Like click's, with a suggestion for a mistyped name."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS and args[0] not in _added_names():
             raise UnknownName("command", args[0], (*COMMANDS, *_added_names()))
+        ask_for_events(ctx, args)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Like click's; with --watch-json, an error is the last event, too."""
+        try:
+            return super().invoke(ctx)
+        except (Exception, KeyboardInterrupt) as error:
+            if wants_events(ctx):
+                code, line = failure(error) or (ExitCode.UNFINISHED, f"a bug in MLCD: {error!r}")
+                end_with(ctx, code, " ".join(line.split()))
+            raise
 
 
 @click.group(
@@ -140,7 +154,7 @@ def cli(ctx: click.Context, server: str | None) -> int | None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
-        return 2
+        return ExitCode.REFUSED
     refuse_local_only(ctx.invoked_subcommand, server)
     return None
 
@@ -152,33 +166,40 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # a terminal without a check mark shows '?', not a stack trace
     try:
         code = cli.main(args=arguments, prog_name="mlcd", standalone_mode=False)
-    except MlcdError as error:
-        _print_error(str(error))
-        code = error.exit_code
-    except click.ClickException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # missing in click 8.1, which SkyPilot needs
-            click.echo(error.format_message(), err=True)
-        else:
-            _print_error(_usage(error))
-        code = 2
-    except (click.Abort, KeyboardInterrupt):
-        _print_error("interrupted; `mlcd runs` shows what can be resumed")
-        code = 2
-    except UnicodeEncodeError as error:  # an argument or a variable whose bytes are not UTF-8
-        _print_error(f"{error.object!a}: not text in UTF-8; rename it")
-        code = 2
-    except OSError as error:
-        code = 2
-        if error.filename is not None:
-            _print_error(f"{error.filename}: {error.strerror}")
-        else:  # without a file name it is the output, such as a full disk with `> file`
+    except (Exception, KeyboardInterrupt) as error:
+        if (known := failure(error)) is None:
+            raise
+        code, line = known
+        if isinstance(error, OSError) and not isinstance(error, MlcdError) and error.filename is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python raises again at exit
-            _print_error(f"cannot write the output: {error.strerror or error}; make room, or write it elsewhere")
-    sys.exit(code if isinstance(code, int) else 0)
+        if type(error).__name__ == "NoArgsIsHelpError":  # missing in click 8.1, which SkyPilot needs
+            click.echo(error.format_message(), err=True)  # type: ignore[union-attr]
+        else:
+            _print_error(line)
+    sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
 
 def _print_error(message: str) -> None:
     click.echo(f"mlcd: {' '.join(message.split())}", err=True)
+
+
+def failure(error: BaseException) -> tuple[int, str] | None:
+    """The exit code and the line of an expected error; None: a bug."""
+    match error:
+        case MlcdError():
+            return error.exit_code, str(error)
+        case click.ClickException():
+            return ExitCode.REFUSED, _usage(error)
+        case click.Abort() | KeyboardInterrupt():
+            return ExitCode.INTERRUPTED, "interrupted; `mlcd runs` shows what can be resumed"
+        case UnicodeEncodeError():  # an argument or a variable whose bytes are not UTF-8
+            return ExitCode.REFUSED, f"{error.object!a}: not text in UTF-8; rename it"
+        case OSError() if error.filename is not None:
+            return ExitCode.REFUSED, f"{error.filename}: {error.strerror}"
+        case OSError():  # without a file name it is the output, such as a full disk with `> file`
+            why = error.strerror or error
+            return ExitCode.UNAVAILABLE, f"cannot write the output: {why}; make room, or write it elsewhere"
+    return None
 
 
 def _usage(error: click.ClickException) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from mlcd.cli.messages import EntryPrinter, How, agree_to_limits, agree_to_rent, print_detached, print_end, print_note
-from mlcd.cli.options import detached, open_ledger, output, run_name, run_options, with_options
+from mlcd.cli.events import EventStream
+from mlcd.cli.messages import How, agree_to_limits, agree_to_rent, print_detached, print_end, print_note, printer_of
+from mlcd.cli.options import detached, open_ledger, output, run_name, run_options, watch_json, with_options
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.reconcile import bill_note
 from mlcd.cli.server import chosen_server, typed_options
@@ -30,9 +31,9 @@ from mlcd.service.workers.progress_writer import ProgressWriter
 class Live:
     """Shows a run that this process drives: in this terminal, and its progress in the database for other readers."""
 
-    def __init__(self, ledger: Ledger, tables: bool, before: Account | None = None) -> None:
-        """`tables`: whether to print the decision. `before`: the run as far as it was printed."""
-        self.printer, self._writer = EntryPrinter(tables, before), ProgressWriter(ledger)
+    def __init__(self, ledger: Ledger, output: str, before: Account | None = None) -> None:
+        """`output`: of the command. `before`: the run as far as it was printed."""
+        self.printer, self._writer = printer_of(output, before), ProgressWriter(ledger)
 
     def report(self, job: Job, launch: Launch, sample: Sample) -> None:
         """A job reports progress."""
@@ -63,7 +64,7 @@ class Live:
 def begin(job: Job, how: How, begin_from: str = "") -> int:
     """Start a run of a job and drive it to its end. `begin_from`: an earlier run whose checkpoint it starts from."""
     ledger = open_ledger()
-    live = Live(ledger, how.output == "table")
+    live = Live(ledger, how.output)
     how.confirm_detached()
     with ExitStack() as held:
         agree = partial(agree_to_rent, yes=how.yes)
@@ -79,7 +80,7 @@ def begin(job: Job, how: How, begin_from: str = "") -> int:
 
 @click.command()
 @run_name
-@with_options((detached, output))
+@with_options((detached, output, watch_json))
 def launch(run: str, detach: bool, output: str) -> int:
     """Run the decision of a search.
 
@@ -140,7 +141,9 @@ def _held(run: str, output: str, held: ExitStack) -> tuple[str, Ledger, Live]:
     ledger = open_ledger()
     name = ledger.find(run)
     held.enter_context(ledger.hold(name))  # before it is read: another process may write
-    live = Live(ledger, output == "table", ledger.account(name))
+    live = Live(ledger, output, ledger.account(name))
+    if isinstance(live.printer, EventStream):
+        live.printer.take_up(name)
     held.enter_context(live.showing(name))
     return name, ledger, live
 

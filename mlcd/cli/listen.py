@@ -11,10 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 import uvicorn
-from fastapi import FastAPI
 
 from mlcd.core.errors import UserError
 from mlcd.service.web.safety.limits import CHECK_EVERY_S, IdleConnections
@@ -74,7 +74,7 @@ def recordings_in(folder: Path | None) -> dict[str, Path]:
     return {each.name: each for each in inside or [folder.resolve()]}
 
 
-def serve(app: FastAPI, listener: socket.socket, begun: Callable[[], None], *, behind_proxy: bool) -> None:
+def serve(app: Any, listener: socket.socket, begun: Callable[[], None], *, behind_proxy: bool) -> None:
     """Serve until Ctrl-C or SIGTERM. `begun` is called when the server is ready.
 
     After that a command only tears down, and ignores further signals: otherwise machines could be left running.
@@ -91,7 +91,7 @@ def serve(app: FastAPI, listener: socket.socket, begun: Callable[[], None], *, b
             signal.signal(each, signal.SIG_IGN)
 
 
-def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvicorn.Server:
+def _server(app: Any, begun: Callable[[], None], behind_proxy: bool) -> uvicorn.Server:
     idle = IdleConnections()
 
     class Server(uvicorn.Server):

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 import click
 from rich.console import Console
 
+from mlcd.cli.events import EVENTS, EventStream, end_of_run
 from mlcd.cli.options import consoles, print_answer, print_json
 from mlcd.core.decision import Decision
-from mlcd.core.errors import Interrupted, UserError
+from mlcd.core.errors import Interrupted, YesNeeded
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Decided, Line, Started
 from mlcd.core.ledger.going_on import how_to_raise
@@ -20,9 +22,6 @@ from mlcd.core.runs.real_money import most_words, real_money_words, rents
 from mlcd.reports.progress import ProgressLine
 from mlcd.reports.terminal import show_additions
 from mlcd.reports.text import Narrator, show_decision, show_outcome
-
-INFEASIBLE, WRONG_INPUT, UNFINISHED = 3, 2, 1
-"""Exit codes: nothing could be certified; the job itself did not finish."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class How:
         """Before a run is detached, after which the user cannot be asked: confirm that it runs its decision."""
         asks = self.detach and not self.decide_only and not self.yes
         if asks and not agreed("Run what is decided, without asking again?"):
-            raise Interrupted("nothing was started; to stop at the decision: --detach --decide-only")
+            raise YesNeeded("nothing was started; to stop at the decision: --detach --decide-only")
 
     def agrees(self, decision: Decision) -> bool:
         """Whether the decision may be run: the user is asked, unless there is nothing to ask."""
@@ -75,7 +74,7 @@ def agree_to_limits(job: Job, goal: Goal, yes: bool) -> None:
 def agree(words: str, yes: bool) -> None:
     """Show this and ask whether to proceed; raises if not, or if there is no terminal to ask on."""
     if not yes and not can_ask():
-        raise UserError(f"{' '.join(words.split())} No terminal to ask on: pass -y to agree; nothing was ordered")
+        raise YesNeeded(f"{' '.join(words.split())} No terminal to ask on: pass -y to agree; nothing was ordered")
     click.echo(words, err=True)
     try:
         proceed = yes or click.confirm("Proceed?", default=False, err=True)
@@ -83,7 +82,7 @@ def agree(words: str, yes: bool) -> None:
         click.echo(err=True)
         proceed = False
     if not proceed:
-        raise Interrupted("not begun; nothing was ordered")
+        raise YesNeeded("not begun; nothing was ordered")
 
 
 def print_note(words: str, console: Console) -> None:
@@ -95,8 +94,11 @@ def print_note(words: str, console: Console) -> None:
 def print_detached(run: str, output: str, by: str, **facts: object) -> int:
     """Print that a run continues in another process, and how to follow it."""
     words = f"{run} is {by}. Follow it: mlcd attach {run}; stop it: mlcd stop {run}"
+    if output == EVENTS:
+        end_of_run(ExitCode.DONE, words, run=run)
+        return ExitCode.DONE
     print_answer(output, words, {"run": run, **facts})
-    return 0
+    return ExitCode.DONE
 
 
 def detached_error(run: str, mlcd: str = "mlcd") -> Interrupted:
@@ -153,10 +155,15 @@ def print_end(
     """How a run ended, wherever it was: its outcome, what to do next, and the exit code."""
     planner, decision = planner_of(account.job), account.decision
     additions = planner.tell(account)
-    if output == "json":
+    code = _code_of(account)
+    if output in ("json", EVENTS):
         from mlcd.reports.document import run_document  # for this alone: it knows every planner
 
-        print_json(run_document(lines(), additions=additions))
+        document = run_document(lines(), additions=additions)
+        if output == "json":
+            print_json(document)
+        else:
+            end_of_run(code, document=document, run=name, account=account)
     else:
         results, _ = consoles()
         show_additions(results, additions)
@@ -170,6 +177,18 @@ def print_end(
             results.print(f"Go on from what is saved: {how_to_raise(name, account)}")
         curve = f", mlcd curves {name}" if decision is not None and decision.curve else ""
         results.print(f"More: mlcd show {name}, mlcd report {name}{curve}", style="dim")
+    return code
+
+
+def _code_of(account: Account) -> ExitCode:
+    """What a command that has followed a run to here exits with."""
+    decision = account.decision
     if decision is not None and decision.configuration is None:
-        return WRONG_INPUT if not planner.launches and _same_mistake(account) else INFEASIBLE
-    return UNFINISHED if account.ended is not None and not account.ended.finished else 0
+        mistaken = not planner_of(account.job).launches and _same_mistake(account)
+        return ExitCode.REFUSED if mistaken else ExitCode.INFEASIBLE
+    return ExitCode.UNFINISHED if account.ended is not None and not account.ended.finished else ExitCode.DONE
+
+
+def printer_of(output: str, before: Account | None = None) -> EntryPrinter | EventStream:
+    """What shows a run as it goes: for people, or as events. `before`: the run as far as it was shown."""
+    return EventStream(consoles()[1], before) if output == EVENTS else EntryPrinter(output == "table", before)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from mlcd.cli.events import EVENTS, FLAG, wants_events
 from mlcd.cli.server import chosen_server, remember_option
 from mlcd.core.errors import UserError
 from mlcd.core.units import parse_size
@@ -40,8 +41,20 @@ def parsed_by(parse: Callable[[Any], Any]) -> Callable[..., Any]:
     return convert
 
 
+def _as_asked(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    return EVENTS if wants_events(ctx) else value
+
+
 output = click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="A table to read (default), or JSON."
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    callback=_as_asked,
+    help="A table to read (default), or JSON.",
+)
+watch_json = click.option(
+    FLAG, is_flag=True, expose_value=False, help="Events as JSON, an object a line; the last is the answer."
 )
 shapes = click.option(
     "--shape",
@@ -58,6 +71,7 @@ run_options = (
     click.option("-y", "--yes", is_flag=True, help="Spend real money, and run the decision, without asking."),
     detached,
     output,
+    watch_json,
 )
 job_file = click.argument("job_path", metavar="JOB", type=click.Path(path_type=Path))
 run_name = click.argument("run")

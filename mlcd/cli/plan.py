@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from mlcd.cli.console import at_work
-from mlcd.cli.messages import INFEASIBLE
 from mlcd.cli.options import consoles, output, print_json, with_options
 from mlcd.cli.plan_model import NAMES, job_asked, model_options
 from mlcd.cli.plan_table import plans_document, print_plans
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.remote_runs import submission_of_file
 from mlcd.cli.server import chosen_server
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.home import open_ledger
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Started
@@ -76,7 +76,7 @@ def plan(job_path: Path | None, output: str, **chosen: Any) -> int:
         elif isinstance(job.ask, FunctionsTask):
             planned = plan_ahead(job)
             document, show = _on_functions(planned)
-            code = 0 if planned.decision.configuration is not None else INFEASIBLE
+            code = 0 if planned.decision.configuration is not None else ExitCode.INFEASIBLE
         else:
             with closing(open_ledger()) as ledger:
                 first, _ = beginning(job, ledger)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.options import confirmed, job_file, output, parsed_by, run_options, with_options
+from mlcd.cli.events import EVENTS
+from mlcd.cli.options import confirmed, job_file, output, parsed_by, run_options, watch_json, with_options
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.server import chosen_server, typed_options
 from mlcd.core.errors import UserError
@@ -145,7 +146,7 @@ train, tune, scale = map(command_of, HELP)
     help=f"With less agreement than this on the samples, int8 is not tried; {MIN_AGREEMENT}.",
 )
 @click.option("--deploy", is_flag=True, help="Of a language model: keep what is chosen running, as `mlcd deploy` does.")
-@with_options((*options_of("serve"), confirmed, output))
+@with_options((*options_of("serve"), confirmed, output, watch_json))
 def serve(
     model: str | None,
     named: str | None,
@@ -178,6 +179,8 @@ def serve(
     if model and named and model != named:
         raise UserError(f"two models, '{model}' and '{named}': name one")
     model = model or named or ""
+    if deploy and output == EVENTS:
+        raise UserError("--watch-json ends with the decision: leave out --deploy, and then mlcd deploy RUN -o json")
     how = How(decide_only=True, yes=yes, detach=False, output=output)
     file = load_knobs(knobs) if knobs is not None else None
     if samples is None and min_agreement is not None:

@@ -52,7 +52,7 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
         job = replace(job, search=replace(job.search, max_probe_usd=inf))
     out.mkdir(parents=True, exist_ok=True)  # an unwritable folder fails now, not after hours
     ledger = open_ledger()
-    live = Live(ledger, tables=False)
+    live = Live(ledger, "json")
     with ExitStack() as held:
         agree = partial(agree_to_rent, yes=yes)
         run = start(job, ledger, live.on_entry, live.report, held=held, agree=agree)

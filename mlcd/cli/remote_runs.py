@@ -12,8 +12,8 @@ from typing import Any
 
 from rich.markup import escape
 
+from mlcd.cli.events import EventStream
 from mlcd.cli.messages import (
-    EntryPrinter,
     How,
     agree,
     agree_to_limits,
@@ -21,6 +21,7 @@ from mlcd.cli.messages import (
     print_detached,
     print_end,
     print_note,
+    printer_of,
     stopped_error,
 )
 from mlcd.cli.options import consoles
@@ -50,7 +51,9 @@ class RemoteRun(AnyRun):
         """`launches`: the server launches the decision by itself. `known`: the entries so far were printed before."""
         self.server, self._name, self.output, self.launches = server, run, output, launches
         self.ledger = RemoteLedger(server)
-        self.printer = EntryPrinter(output == "table", self.ledger.account(run) if known else None)
+        self.printer = printer_of(output, self.ledger.account(run) if known else None)
+        if known and isinstance(self.printer, EventStream):
+            self.printer.take_up(run)
 
     @property
     def name(self) -> str:

@@ -9,18 +9,24 @@ import click
 
 from mlcd.cli.options import print_json
 from mlcd.planners.jobfile.schema import job_schema
+from mlcd.reports.events import events_schema
 from mlcd.reports.run_document import run_schema
 from mlcd.service.web.app import api_document
 
-SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"run": run_schema, "api": api_document, "job": job_schema}
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "run": run_schema,
+    "events": events_schema,
+    "api": api_document,
+    "job": job_schema,
+}
 
 
 @click.command()
 @click.argument("of", type=click.Choice(tuple(SCHEMAS)), default="run", metavar="[WHAT]")
 def schema(of: str) -> None:
-    """JSON Schema of a run's document, the API, or a job file.
+    """JSON Schema of a run's document, its events, the API, or a job file.
 
-    WHAT is run (what -o json prints of a run; the default), api (OpenAPI) or job.
+    WHAT is run (what -o json prints of a run; the default), events (a line of --watch-json), api (OpenAPI) or job.
 
     \b
     mlcd schema run

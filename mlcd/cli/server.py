@@ -24,6 +24,8 @@ LOCAL_ONLY = {
     "ui": "is a server itself",
     "service": "is a server itself",
     "worker": "works for a database",
+    "mcp": "is a server itself, with --service URL for a team's",
+    "yes": "answers agents of this machine",
 }
 """Commands that work only on this machine, and why."""
 _TYPED, _OPEN = "mlcd.typed", "mlcd.server"

@@ -20,6 +20,9 @@ from typing import Any, TextIO, cast
 import click
 from rich.console import Console
 
+from mlcd.cli.events import handed_over
+from mlcd.core.exit_codes import ExitCode
+
 
 @contextmanager
 def stop_on_ctrl_c(console: Console, step: str, *, soon: bool = False) -> Iterator[Callable[[], bool]]:
@@ -61,15 +64,14 @@ def survive_hangup(run: str, may_launch: Callable[[], bool]) -> Iterator[None]:
 
         successor = hand_over(run, may_launch())
         with suppress(OSError, RuntimeError):  # it has to end even if the message cannot be printed
-            click.echo(
-                f"mlcd: told to end; process {successor} continues run '{run}'. "
-                f"Follow it: mlcd attach {run}; stop it: mlcd stop {run}",
-                err=True,
-            )
-        os._exit(128 + number)  # like a kill: the successor settles open launches, or rejoins them
+            told = f"told to end; process {successor} continues run '{run}'. "
+            told += f"Follow it: mlcd attach {run}; stop it: mlcd stop {run}"
+            click.echo(f"mlcd: {told}", err=True)
+            handed_over(told)
+        os._exit(ExitCode.HANDED_OVER)  # like a kill: the successor settles open launches, or rejoins them
 
     def on_quit(number: int, frame: FrameType | None) -> None:
-        os._exit(128 + number)
+        os._exit(ExitCode.ENDED)
 
     handlers = {signal.SIGHUP: leave, signal.SIGTERM: on_terminate, signal.SIGQUIT: on_quit}
     # A signal that is ignored on purpose (nohup) stays ignored.

@@ -7,8 +7,8 @@ from contextlib import closing
 
 import click
 
-from mlcd.cli.messages import EntryPrinter, detached_error, print_end, stopped_error
-from mlcd.cli.options import open_ledger, output, run_name
+from mlcd.cli.messages import detached_error, print_end, printer_of, stopped_error
+from mlcd.cli.options import open_ledger, output, run_name, watch_json
 from mlcd.cli.server import chosen_server
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Ledger
@@ -25,6 +25,7 @@ ACTIVE = ("searching", "running")
 @click.command()
 @run_name
 @output
+@watch_json
 def attach(run: str, output: str) -> int:
     """Follow a run that another process drives.
 
@@ -55,7 +56,7 @@ watch = click.Command(
 
 def _follow(ledger: Ledger, name: str, output: str) -> int:
     """Poll the ledger until no process drives the run."""
-    printer, printed, gone_s = EntryPrinter(output == "table"), 0, 0.0
+    printer, printed, gone_s = printer_of(output), 0, 0.0
     with closing(printer.progress_line):
         while True:
             driven = ledger.is_driven(name)  # checked before reading, so that no entry is missed

@@ -1,11 +1,12 @@
-"""Everything MLCD raises on purpose.
+"""Everything MLCD raises on purpose. Exit codes: `mlcd/core/exit_codes.py`.
 
 MlcdError                    one sentence a person can act on; the command line exits with its `exit_code`
  ├─ UserError                something the user wrote is wrong
  │   ├─ JobFileError         the job file: its message starts with file:line:column
  │   ├─ RecordingError       a recording: its message starts with file:line
  │   ├─ CatalogError         a catalog or price file
- │   └─ UnknownName          no such method, backend, run ...: says what was meant
+ │   ├─ UnknownName          no such method, backend, run ...: says what was meant
+ │   └─ YesNeeded            it costs real money, and nobody has said yes
  ├─ LedgerError              the state file
  │   ├─ LedgerLocked         another process holds it
  │   ├─ LedgerReadOnly       it cannot be written
@@ -29,6 +30,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from mlcd.core.exit_codes import ExitCode
+
 MOST_NAMES = 30
 """Of those known, in one message."""
 
@@ -45,7 +48,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 class MlcdError(Exception):
     """Root of all deliberate errors; `str(error)` is one line for the user."""
 
-    exit_code = 2
+    exit_code = ExitCode.REFUSED
 
 
 class UserError(MlcdError):
@@ -71,6 +74,12 @@ class UnknownName(UserError):
         super().__init__(f"unknown {what} '{name}': {nearest(name, sorted(set(known)))}")
 
 
+class YesNeeded(UserError):
+    """It costs real money, and nobody has said yes; nothing was ordered."""
+
+    exit_code = ExitCode.YES_NEEDED
+
+
 class LedgerError(MlcdError):
     """The state file cannot be used. `reason` says why, without `where` it is: that is not for everybody's eyes."""
 
@@ -82,6 +91,8 @@ class LedgerError(MlcdError):
 class LedgerLocked(LedgerError):
     """Another process holds the state file."""
 
+    exit_code = ExitCode.UNAVAILABLE
+
 
 class LedgerReadOnly(LedgerError):
     """The state file cannot be written."""
@@ -89,6 +100,8 @@ class LedgerReadOnly(LedgerError):
 
 class LedgerFull(LedgerError):
     """The disk under the state file is full."""
+
+    exit_code = ExitCode.UNAVAILABLE
 
 
 class LedgerTooNew(LedgerError):
@@ -101,6 +114,8 @@ class LedgerCorrupt(LedgerError):
 
 class LedgerUnreachable(LedgerError):
     """The database that holds the ledger does not answer, or went away."""
+
+    exit_code = ExitCode.UNAVAILABLE
 
 
 class WrongState(MlcdError):
@@ -117,6 +132,8 @@ class MissingExtra(MlcdError):
 class BackendError(MlcdError):
     """A cloud did not do what it was asked. Machines may have been ordered, so the time is billed."""
 
+    exit_code = ExitCode.UNAVAILABLE
+
 
 class NothingOrdered(BackendError):
     """It failed before any request that creates machines was sent, so nothing is billed.
@@ -127,6 +144,8 @@ class NothingOrdered(BackendError):
 
 class NoAccess(NothingOrdered, UserError):
     """The place refuses this user, or the user made a mistake: no other launch would fare better."""
+
+    exit_code = ExitCode.REFUSED
 
 
 class NoCapacity(NothingOrdered):
@@ -140,6 +159,10 @@ class StillUp(BackendError):
 class Interrupted(MlcdError):
     """The user pressed Ctrl-C; everything measured so far is in the ledger."""
 
+    exit_code = ExitCode.INTERRUPTED
+
 
 class Outage(Interrupted):
     """The place cannot be used now; everything measured so far is in the ledger."""
+
+    exit_code = ExitCode.UNAVAILABLE

@@ -129,7 +129,7 @@ def test_ctrl_c_during_the_last_probe_keeps_the_decision_and_runs_nothing(
     last = len(undisturbed.book.account.history.measurements) - 1
     run, cloud = begin(ledger, recorded_job(), presses=1, during=last)
     with pytest.raises(Interrupted, match=r"the decision is kept\. Go on with: mlcd resume demo-2"):
-        see_through(run, Live(ledger, tables=False), How(decide_only=False, yes=True, detach=False, output="json"))
+        see_through(run, Live(ledger, "json"), How(decide_only=False, yes=True, detach=False, output="json"))
     assert run.decision == decision
     assert ledger.account(run.name).status is Status.DECIDED
     assert len(cloud.torn_down) == last + 1
@@ -144,7 +144,7 @@ def test_ctrl_c_twice_stops_the_job_itself_and_pays_for_what_it_took(
     final = len(undisturbed.book.account.history.measurements)
     run, cloud = begin(ledger, recorded_job(), presses=2, during=final)
     with pytest.raises(Interrupted, match="Go on with: mlcd resume demo-2"):
-        see_through(run, Live(ledger, tables=False), How(decide_only=False, yes=True, detach=False, output="json"))
+        see_through(run, Live(ledger, "json"), How(decide_only=False, yes=True, detach=False, output="json"))
     (cut,) = ledger.account(run.name).history.runs
     assert cut.outcome is Outcome.INTERRUPTED
     assert 0 < cut.usd < run.book.account.decision.forecast.usd  # type: ignore[union-attr]

@@ -24,6 +24,7 @@ from mlcd.cli.drive import Live
 from mlcd.cli.messages import EntryPrinter
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Started, Stopped
 from mlcd.core.measurement import Sample
@@ -99,7 +100,7 @@ def test_who_watches_a_run_from_elsewhere_is_shown_how_far_its_job_is(
             assert hears("2 x node  62% done")
             book.write(Stopped("that is enough"))
         assert hears("run 'digits-1' was stopped, that is enough; everything measured is kept")
-        assert ended.result(PATIENCE_S) == 2
+        assert ended.result(PATIENCE_S) == ExitCode.INTERRUPTED
 
 
 def test_a_job_that_a_worker_runs_is_told_over_the_stream_while_it_runs_and_then_no_more(
@@ -129,7 +130,7 @@ def test_a_live_run_of_a_terminal_shows_a_line_there_and_is_noted_for_others_unt
 ) -> None:
     ledger = service.ledger
     run = ledger.begin("digits", VirtualClock(), LIVE).run
-    live = Live(ledger, tables=True)
+    live = Live(ledger, "table")
     launch = Launch(f"{run}-1", SPACE.configurations[0], Purpose.RUN, 100.0, None, 1)
     with ledger.hold(run), live.showing(run):
         live.report(JOB, launch, Sample(2.0, 30.0))

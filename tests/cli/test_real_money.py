@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from mlcd.core.errors import MlcdError
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Started
 from mlcd.core.place import place_forms
@@ -119,7 +120,7 @@ def test_at_a_terminal_it_is_asked_for_and_no_leaves_nothing(
     monkeypatch.setattr(sys, "stdin", answers)
     monkeypatch.setattr("mlcd.cli.messages.can_ask", lambda: True)
     answer = mlcd("train", job, "--on", "skypilot:aws", "--budget", "20")
-    assert answer.code == 2
+    assert answer.code == ExitCode.YES_NEEDED
     assert "Proceed? [y/N]" in answer.err
     assert "not begun; nothing was ordered" in answer.err
     assert mlcd("runs", "-o", "json").document == {"runs": []}

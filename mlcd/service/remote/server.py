@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from mlcd.core.errors import MlcdError, UserError, WrongState
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.version import VERSION
 from mlcd.service.remote.tokens import API, address, checked
 
@@ -35,9 +36,13 @@ class ServerError(MlcdError):
 class ServerLost(ServerError):
     """The connection broke, or the server could not answer: a retry may work."""
 
+    exit_code = ExitCode.UNAVAILABLE
+
 
 class NotAgreed(WrongState):
     """A run that would cost real dollars and was not agreed to; `asks`: what it may spend."""
+
+    exit_code = ExitCode.YES_NEEDED
 
     def __init__(self, line: str, asks: str) -> None:
         super().__init__(line)

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Self
 
 from mlcd.core.ledger import Account, Line, Status
-from mlcd.reports.entries import line_words
+from mlcd.reports.events import entry_event
 from mlcd.reports.view.summary import QUEUED, Summary
 from mlcd.reports.view.view import reason_of
 
@@ -47,7 +47,7 @@ class LoadedRun:
             return
         self.account = self.account.after(line.entry, line.elapsed_s)
         self.lines.append(line)
-        self.events.append((line.seq, entry_frame(line, line_words(line, self.account.job))))
+        self.events.append((line.seq, entry_frame(line, self.account)))
         self.reason = reason_of(line) or self.reason
 
     def after(self, seq: int) -> list[tuple[int, bytes]]:
@@ -163,10 +163,10 @@ class RecentEvents:
         self.changed = asyncio.Event()
 
 
-def entry_frame(line: Line, words: str) -> bytes:
-    """An entry as a server-sent event."""
-    data = {"seq": line.seq, "run": line.run, "kind": line.entry.kind, "elapsed_s": line.elapsed_s}
-    return frame("entry", data | {"written_at": line.written_at.isoformat(), "words": words}, line.seq)
+def entry_frame(line: Line, account: Account) -> bytes:
+    """An entry as a server-sent event, with the same data as a line of `--watch-json`."""
+    data = entry_event(line, account).model_dump(mode="json")
+    return frame("entry", data | {"written_at": line.written_at.isoformat()}, line.seq)
 
 
 def state_of(brief: RunState) -> dict[str, object]:

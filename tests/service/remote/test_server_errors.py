@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.core.errors import MlcdError, UserError, WrongState
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.version import VERSION
 from mlcd.service.remote.ledger import RemoteLedger
 from mlcd.service.remote.server import Server, ServerError, ServerLost
@@ -48,7 +49,7 @@ def complaint(url: str, do: Callable[[Server], Any]) -> MlcdError:
         seen = seen.__cause__
     assert TOKEN not in repr(vars(server))
     assert "\n" not in str(refused.value)
-    assert refused.value.exit_code == 2
+    assert refused.value.exit_code == (ExitCode.UNAVAILABLE if refused.type is ServerLost else ExitCode.REFUSED)
     return refused.value
 
 

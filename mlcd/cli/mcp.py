@@ -1,0 +1,255 @@
+"""mlcd mcp, mlcd yes: MLCD for assistants, and a person's yes to what they ask for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlcd.cli.messages import can_ask
+from mlcd.cli.options import consoles, output, parsed_by, print_json
+from mlcd.core.errors import MissingExtra, UnknownName, UserError, YesNeeded
+from mlcd.core.home import home, private_home
+from mlcd.core.units import parse_usd
+
+if TYPE_CHECKING:
+    from mlcd.service.agents.desk import Desk
+    from mlcd.service.agents.leash import Leash
+    from mlcd.service.remote.server import Server
+
+TOKEN = "MLCD_MCP_TOKEN"
+SAFE_PLACES = "simulated,recorded"
+
+
+@click.command()
+@click.option(
+    "--may",
+    type=click.Choice(["look", "probe", "launch"]),
+    default="look",
+    show_default=True,
+    help="What the agent may do; each includes those before.",
+)
+@click.option(
+    "--budget", metavar="USD", callback=parsed_by(parse_usd), help="Dollars for all that this agent ever does."
+)
+@click.option("-y", "--yes", is_flag=True, help="With --may probe: search within the budget without asking.")
+@click.option(
+    "--ask",
+    type=click.Choice(["client", "terminal"]),
+    default="client",
+    show_default=True,
+    help="Where you say yes: in the assistant, if it can ask; or only with `mlcd yes`.",
+)
+@click.option(
+    "--name", default="agent", show_default=True, help="The agent's name: its runs and dollars are kept by it."
+)
+@click.option(
+    "--places",
+    default=SAFE_PLACES,
+    show_default=True,
+    help="Where its jobs may run, with commas: simulated, recorded, local, functions, ray, skypilot.",
+)
+@click.option("--recordings", metavar="DIR", type=click.Path(path_type=Path), help="Recordings that jobs may name.")
+@click.option("--count-simulated", is_flag=True, help="Count simulated and recorded dollars, too: to try the leash.")
+@click.option("--service", "url", metavar="URL", help="Use a team's service: the agent is a member of it.")
+@click.option("--token", metavar="TOKEN", envvar="MLCD_TOKEN", help="That member's token; better as MLCD_TOKEN.")
+@click.option(
+    "--http",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    help="Streamable HTTP on this port of loopback, in place of stdio; 0: any free one.",
+)
+def mcp(
+    may: str,
+    budget: float | None,
+    yes: bool,
+    ask: str,
+    name: str,
+    places: str,
+    recordings: Path | None,
+    count_simulated: bool,
+    url: str | None,
+    token: str | None,
+    http: int | None,
+) -> None:
+    """MLCD for assistants, by the Model Context Protocol.
+
+    What the agent may do is said here, and nothing that it sends changes it.
+
+    \b
+    mlcd mcp
+    mlcd mcp --may probe --budget 20 --places simulated,skypilot
+    mlcd mcp --may launch --service https://mlcd.example.org
+    """
+    try:
+        import mcp as sdk  # noqa: F401
+    except ImportError:
+        raise MissingExtra("mlcd mcp", "mcp") from None
+    from mlcd.service.agents.leash import Ask, Leash, May
+
+    leash = Leash(May(may), yes, Ask(ask))
+    if yes and leash.may is not May.PROBE:
+        raise UserError("-y is for --may probe: look starts nothing, and launch asks about nothing")
+    if url is not None:
+        opened = _of_a_team(url, token, leash, budget, places, recordings, count_simulated)
+    else:
+        opened = _of_this_machine(name, leash, budget, places, recordings, count_simulated)
+    with opened as desk:
+        _serve(desk, http)
+
+
+@click.command()
+@click.argument("question", required=False)
+@click.option("--no", "no", is_flag=True, help="Say no: the question is gone.")
+@output
+def yes(question: str | None, no: bool, output: str) -> None:
+    """Say yes to what an agent asks for, once; without QUESTION: what waits for a yes.
+
+    \b
+    mlcd yes
+    mlcd yes k3x7q2ab
+    """
+    from mlcd.service.agents.desk import shown_to_a_person
+    from mlcd.service.agents.questions import Questions
+
+    questions = Questions(home())
+    if question is None:
+        waiting = questions.waiting()
+        if output == "json":
+            print_json({"questions": [{"id": q.id, "agent": q.agent, "words": q.words} for q in waiting]})
+            return
+        for each in waiting:
+            consoles()[0].print(f"{each.id}  {each.agent}: {each.words}", markup=False)
+        if not waiting:
+            consoles()[0].print("Nothing waits for a yes.")
+        return
+    asked = questions.find(question)
+    if no:
+        questions.decline(question)
+        click.echo("declined; nothing is started")
+        return
+    if not can_ask():
+        raise YesNeeded(f"a yes takes a person at a terminal: mlcd yes {question}")
+    click.echo(shown_to_a_person(asked), err=True)
+    if not click.confirm("Proceed?", default=False, err=True):
+        raise YesNeeded(f"no yes was given, and nothing is started; to drop the question: mlcd yes {question} --no")
+    questions.agree(question)
+    click.echo("agreed; the agent can go on now")
+
+
+@contextmanager
+def _of_this_machine(
+    name: str, leash: Leash, budget: float | None, places: str, recordings: Path | None, count_simulated: bool
+) -> Iterator[Desk]:
+    """An agent on this machine's ledger."""
+    from mlcd.cli.listen import recordings_in
+    from mlcd.service.agents.desk import Desk
+    from mlcd.service.agents.leash import May
+    from mlcd.service.agents.own_service import Terms, own_service
+    from mlcd.service.agents.questions import Questions
+    from mlcd.service.workers.process import warm_up
+
+    if os.environ.get("MLCD_DATABASE_URL") or os.environ.get("MLCD_DATABASE_URL_FILE"):
+        raise UserError("the ledger is a team's database: use its service, mlcd mcp --service URL")
+    chosen = _places(places)
+    real = [place for place in chosen if place not in ("simulated", "recorded")]
+    if leash.may is not May.LOOK and budget is None and (real or count_simulated):
+        raise UserError(
+            f"--places {places}: state the agent's budget for all that it ever does there, as in --budget 20"
+        )
+    if not os.environ.get("MLCD_HOME"):
+        private_home()
+    found = recordings_in(recordings)
+    warm_up()
+    terms = Terms(name, budget or 0.0, chosen, found, count_simulated)
+    with own_service(home(), terms) as server:
+        yield Desk(server, leash, Questions(home()), name, "", found)
+
+
+@contextmanager
+def _of_a_team(
+    url: str, token: str | None, leash: Leash, budget: float | None, *of_this_machine: Any
+) -> Iterator[Desk]:
+    """An agent that is a member of a team: its role and its budget are kept there."""
+    from contextlib import closing
+
+    from mlcd.cli.server import tokens
+    from mlcd.service.agents.desk import Desk
+    from mlcd.service.agents.questions import Questions
+    from mlcd.service.remote.server import Server
+
+    if budget is not None:
+        raise UserError(
+            "--budget: with --service the agent's budget is its member's, and is kept there: "
+            "mlcd team add claude --role runner --budget 20"
+        )
+    if of_this_machine != (SAFE_PLACES, None, False):
+        raise UserError("--places, --recordings and --count-simulated are the service's: leave them out")
+    stored = tokens()
+    opened = (
+        Server(url, token, "--token or MLCD_TOKEN")
+        if token
+        else Server(url, stored.get(url), f"the token in {stored.path}")
+    )
+    with closing(opened) as server:
+        name = _checked_member(server, leash)
+        from mlcd.service.workers.process import warm_up
+
+        warm_up()
+        yield Desk(server, leash, Questions(home()), name, server.url)
+
+
+def _checked_member(server: Server, leash: Leash) -> str:
+    """The member's name; refused without a budget, or in a role that allows more than it should."""
+    from mlcd.service.agents.leash import May
+
+    me = server.get("/me")
+    with server.reading():
+        name, role, left = me["name"], me["role"], me["left_usd"]
+    if name is None:
+        raise UserError(f"{server.url}: it has no members (mlcd ui); for this machine leave out --service")
+    if role == "admin":
+        raise UserError(f"{server.url}: '{name}' is an admin there; give the agent a member of its own: mlcd team add")
+    if leash.may is not May.LOOK and role == "viewer":
+        raise UserError(f"{server.url}: '{name}' is a viewer there; --may {leash.may} takes a runner")
+    if leash.may is not May.LOOK and left is None:
+        raise UserError(f"{server.url}: '{name}' has no budget there; set one: mlcd team change {name} --budget 20")
+    return str(name)
+
+
+def _serve(desk: Desk, http: int | None) -> None:
+    """Serve until the assistant closes the connection, or Ctrl-C."""
+    from mlcd.service.agents.server import http_app, mcp_server
+
+    server = mcp_server(desk)
+    if http is None:
+        server.run("stdio")
+        return
+    from mlcd.cli.listen import address, bound, serve
+    from mlcd.service.team.members import new_secret
+
+    token = os.environ.get(TOKEN) or new_secret()
+    with bound("127.0.0.1", http) as listener:
+        url = f"{address(listener)}/mcp"
+
+        def begun() -> None:
+            told = f"the token in {TOKEN}" if os.environ.get(TOKEN) else f"Authorization: Bearer {token}"
+            click.echo(f"MLCD serves assistants at {url}; {told}", err=True)
+            sys.stderr.flush()
+
+        serve(http_app(server, token), listener, begun, behind_proxy=False)
+
+
+def _places(text: str) -> tuple[str, ...]:
+    from mlcd.service.web.state import PLACES
+
+    places = tuple(place.strip() for place in text.split(",") if place.strip())
+    for place in places:
+        if place not in PLACES:
+            raise UnknownName("place", place, PLACES)
+    return places

@@ -1,0 +1,143 @@
+"""What the tools answer: few properties, each with a description."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class Allowance(BaseModel):
+    """What this agent may do."""
+
+    may: Literal["look", "probe", "launch"] = Field(description="Set by who started the server.")
+    words: str = Field(description="The same in a sentence.")
+    left_usd: float | None = Field(description="Dollars that it may still spend, over all its runs; null for no limit.")
+    places: list[str] = Field(description="Where its jobs may run.")
+    recordings: list[str] = Field(description="Recordings that jobs may name, as on: recorded:NAME.")
+
+
+class FirstProbe(BaseModel):
+    """A configuration that would be tried first."""
+
+    configuration: str = Field(description="Which machines.")
+    because: str = Field(description="Why.")
+    at_most_usd: float = Field(description="What it may cost.")
+    at_most_s: float = Field(description="What it may take.")
+
+
+class Plan(BaseModel):
+    """What a search would do. Nothing was started."""
+
+    job: str = Field(description="The job's name.")
+    asked: str = Field(description="All that is asked of it, in words.")
+    on: str = Field(description="Where it would run.")
+    configurations: int | None = Field(description="How many there are; null where only trying tells.")
+    types: list[str] = Field(description="Instance types among them.")
+    budget_usd: float | None = Field(description="What it may spend, the final run included; null for no limit.")
+    left_usd: float | None = Field(description="Of the agent's budget; null where the run would not count against it.")
+    first: list[FirstProbe] = Field(description="What would be tried first; empty where that is not known beforehand.")
+
+
+class Begun(BaseModel):
+    """What came of a request that may cost money."""
+
+    status: Literal["started", "waiting_for_yes", "declined"] = Field(
+        description="started: it is under way. waiting_for_yes: nothing was started; your user has to say yes first."
+    )
+    run: str | None = Field(description="The run, once there is one.")
+    worst_usd: float = Field(description="The most that it can cost.")
+    question: str | None = Field(description="Of waiting_for_yes: what to give to go_on once the user has said yes.")
+    say: str = Field(description="What to tell the user, or to do next.")
+
+
+class Run(BaseModel):
+    """A run in short."""
+
+    run: str = Field(description="Its name.")
+    job: str = Field(description="The job's name.")
+    status: str = Field(description="Where it stands.")
+    on: str = Field(description="Where it runs.")
+    owner: str | None = Field(description="Whose it is; null: of the command line. You can only act on your own.")
+    provenance: str | None = Field(description="live: real dollars. simulated, recorded: not.")
+    asked: str = Field(description="All that is asked of it, in words.")
+    chosen: str | None = Field(description="What was decided.")
+    spent_usd: float = Field(description="Dollars so far.")
+    budget_usd: float | None = Field(description="Dollars that it may spend.")
+    elapsed_s: float = Field(description="Seconds on the run's clock.")
+
+
+class Runs(BaseModel):
+    """Some runs, the newest first."""
+
+    runs: list[Run] = Field(description="Those that were asked for.")
+    total: int = Field(description="How many there are.")
+
+
+class Answer(Run):
+    """A run's answer."""
+
+    sentence: str = Field(description="What came of it, or where it stands.")
+    more: str = Field(description="One more sentence where it needs saying.")
+    next: str = Field(description="What will happen next, or why it ended.")
+    figures: dict[str, str] = Field(description="The few numbers that matter.")
+
+
+class Answers(BaseModel):
+    """Runs side by side."""
+
+    runs: list[Answer] = Field(description="In the order in which they were asked for.")
+
+
+class WhatIf(BaseModel):
+    """What would have been decided, from stored probes."""
+
+    run: str = Field(description="The run's name.")
+    asked: str = Field(description="The goal and the limits, in words.")
+    words: str = Field(description="The decision in a sentence.")
+    chosen: str | None = Field(description="What would be chosen; null: nothing can be certified.")
+    certificate: str | None = Field(description="What makes it safe.")
+
+
+class Event(BaseModel):
+    """What happened to a run."""
+
+    seq: int = Field(description="Its number.")
+    kind: str = Field(description="started, reserved, settled, decided ...")
+    words: str = Field(description="What happened.")
+    spent_usd: float = Field(description="What the run has spent since its beginning.")
+    left_usd: float | None = Field(description="What is left of its budget.")
+
+
+class Watched(BaseModel):
+    """What is new of a run."""
+
+    run: str = Field(description="The run's name.")
+    status: str = Field(description="Where it stands.")
+    over: bool = Field(description="Whether nobody drives it any more: there is nothing to wait for.")
+    events: list[Event] = Field(description="What is new, in order.")
+    last: int = Field(description="Ask again with after=last.")
+
+
+class Offer(BaseModel):
+    """An instance type in a region."""
+
+    instance_type: str = Field(description="Its name.")
+    cloud: str = Field(description="The cloud.")
+    region: str = Field(description="The region.")
+    usd_per_hour: float = Field(description="Its price.")
+    gpu: str = Field(description="Its accelerators; empty for none.")
+    vcpus: float | None = Field(description="Its processors.")
+    memory_gb: float | None = Field(description="Its memory.")
+
+
+class Offers(BaseModel):
+    """Some offers, the cheapest first."""
+
+    offers: list[Offer] = Field(description="Those that were asked for.")
+    total: int = Field(description="How many pass the filters.")
+
+
+class Done(BaseModel):
+    """What happens now."""
+
+    run: str = Field(description="The run's name.")
+    words: str = Field(description="In words.")

@@ -1,0 +1,293 @@
+"""What the tools do: requests to a service, as the command line makes them. All it decides about money is whom to ask.
+
+Budgets, roles and places are the service's: whatever an agent sends, the ledger refuses what is over its budget.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from mlcd.core.errors import MlcdError, UserError, WrongState
+from mlcd.core.ledger import Account, Line, Status
+from mlcd.core.units import format_usd
+from mlcd.reports.events import entry_event
+from mlcd.service.agents import answers
+from mlcd.service.agents.foresee import foreseen_probes
+from mlcd.service.agents.leash import Leash, Step
+from mlcd.service.agents.questions import Question, Questions, Request
+from mlcd.service.remote.ledger import RemoteLedger
+from mlcd.service.remote.requests import Submission, preview
+from mlcd.service.remote.server import Server, run_path
+from mlcd.service.workers.submitted import Foreseen
+
+Kind = Literal["train", "tune", "scale"]
+MOST_COMPARED = 8
+MOST_EVENTS = 50
+LONGEST_WAIT_S, POLL_S = 55.0, 0.25
+EXPECTED_S = 60.0
+"""A run that was just launched or resumed is driven by nobody for a moment: it is not over yet."""
+LONGEST_SHOWN = 1_500
+SHOWS = ("reserved", "decided", "refused", "ended", "stopped")
+"""Entries of whoever drives a run; others are written as it is sent."""
+ACTIVE, INTERRUPTED_AFTER = (Status.SEARCHING, Status.RUNNING), timedelta(seconds=15)
+NOT_LIVE = ("simulated", "recorded")
+PROBED = "name: is-it-counted\nrun: 'true'\nmlcd: {work: 1M, budget: $0.01, on: simulated}\n"
+"""A job that is never run: by what the service says of it, one knows whether simulated dollars count there."""
+
+
+@dataclass
+class Desk:
+    """One agent at one service. `service`: its URL, or '' for this machine. `recordings`: of this machine's."""
+
+    server: Server
+    leash: Leash
+    questions: Questions
+    agent: str = "agent"
+    service: str = ""
+    recordings: Mapping[str, Path] = field(default_factory=dict)
+    wait: Callable[[float], None] = time.sleep
+    now: Callable[[], float] = time.monotonic
+    _sent: dict[str, tuple[float, int]] = field(default_factory=dict)
+
+    def allowance(self) -> answers.Allowance:
+        """What the agent may do."""
+        me = self.server.get("/me")
+        with self.server.reading():
+            left, places, recordings = me["left_usd"], list(me["places"]), list(me["recordings"])
+        leash = self.leash
+        return answers.Allowance(
+            may=leash.may.value, words=leash.words, left_usd=left, places=places, recordings=recordings
+        )
+
+    def plan(self, job: str, kind: Kind, options: Mapping[str, Any]) -> answers.Plan:
+        """What a search would do."""
+        seen, first = self._foreseen(job, kind, options), []
+        with suppress(MlcdError):  # what only the place itself could tell, or is too much for a preview
+            first = foreseen_probes(kind, job, options, self.recordings)
+        return answers.Plan(
+            job=seen.job,
+            asked=seen.goal_words,
+            on=seen.on,
+            configurations=seen.configurations,
+            types=seen.types[:40],
+            budget_usd=seen.budget_usd,
+            left_usd=seen.left_usd,
+            first=[answers.FirstProbe(**each) for each in first],
+        )
+
+    def search(self, job: str, kind: Kind, options: Mapping[str, Any]) -> Question:
+        """A search that stops at its decision, and what it may cost; nothing is sent yet."""
+        seen = self._foreseen(job, kind, options)
+        if seen.left_usd is not None and seen.budget_usd is None:
+            left = format_usd(seen.left_usd)
+            raise UserError(f"state a budget, such as budget=5: this search counts against yours, with {left} left")
+        body = Submission(kind, options, job).body(self.server, launch=False, yes=True)
+        usd, on = seen.budget_usd or 0.0, seen.on
+        words = f"Search for '{seen.job}' on {on}: at most {format_usd(usd)}. It stops at its decision."
+        words += "" if on.partition(":")[0] in NOT_LIVE else f" The job file's commands run on {on}."
+        counts = seen.left_usd is not None
+        return self._question(words, usd if counts else 0.0, Request("/runs", body), job, counts)
+
+    def launch(self, run: str) -> Question:
+        """The launch of a decided run, and what it may still cost."""
+        page = self._own(run)
+        summary, usd = page["summary"], _more_usd(page["summary"])
+        if summary["status"] != "decided":
+            raise WrongState(f"run '{run}' is {summary['status']}; only what is decided can be launched")
+        words = f"Launch of {summary['chosen']} for run '{run}' on {summary['on']}: {_at_most(usd)} more."
+        words += f" {page['answer']['sentence']}"
+        request = Request(run_path(run, "launch"), {}, run, summary["budget_usd"])
+        return self._question(words, usd if usd is not None else float("inf"), request)
+
+    def resume(self, run: str, options: Mapping[str, Any]) -> tuple[Question, Step]:
+        """A run goes on, under new limits if there are some; and whether that continues its launch."""
+        page = self._own(run)
+        summary = page["summary"]
+        launched = self._was_launched(run)
+        usd = _more_usd(summary | ({"budget_usd": float(options["budget"])} if options.get("budget") else {}))
+        limits = ", ".join(f"{name} {value}" for name, value in options.items())
+        words = f"Run '{run}' goes on on {summary['on']}{f' with {limits}' if limits else ''}: {_at_most(usd)} more."
+        body = {name: str(value) for name, value in options.items()} | {"launch": launched}
+        request = Request(run_path(run, "resume"), body, run, summary["budget_usd"])
+        question = self._question(words, usd if usd is not None else float("inf"), request)
+        return question, "launch" if launched else "search"
+
+    def counts(self, question: Question) -> bool:
+        """Whether it counts against the agent's budget: then it takes a yes, where yeses are asked for."""
+        run = question.request.run
+        if run is None:
+            return question.counts
+        provenance = self._page(run)["summary"]["provenance"]
+        return provenance not in NOT_LIVE or self._counts_simulated()
+
+    def put(self, question: Question) -> answers.Begun:
+        """Leave a question for a person."""
+        name = self.questions.ask(question)
+        say = f"Nothing was started. {question.words} Ask your user to say yes in a terminal: mlcd yes {name}"
+        say += f"; then call go_on with '{name}'."
+        return answers.Begun(
+            status="waiting_for_yes", run=question.request.run, worst_usd=question.worst_usd, question=name, say=say
+        )
+
+    def go_on(self, name: str) -> answers.Begun:
+        """Do what a person has said yes to, once."""
+        return self.do(self.questions.take(name, self.agent, self.service))
+
+    def do(self, question: Question) -> answers.Begun:
+        """Send it. What the person saw is what is done: a run whose budget has changed since is refused."""
+        request = question.request
+        if request.run is not None and self._page(request.run)["summary"]["budget_usd"] != request.budget_usd:
+            raise WrongState(f"run '{request.run}' has another budget than when it was asked about; ask again")
+        if request.run is not None:
+            self._sent[request.run] = (self.now(), RemoteLedger(self.server).lines(request.run)[-1].seq)
+        answer = self.server.post(request.path, request.body)
+        with self.server.reading():
+            run = str(answer["run"])
+        say = f"Follow it with watch('{run}'), read its answer with answer('{run}')."
+        return answers.Begun(status="started", run=run, worst_usd=question.worst_usd, question=None, say=say)
+
+    def stop(self, run: str) -> answers.Done:
+        """Ask a run of the agent's to stop."""
+        answer = self.server.post(run_path(run, "stop"))
+        with self.server.reading():
+            return answers.Done(run=str(answer["run"]), words=str(answer["words"]))
+
+    def runs(self, status: str | None, text: str | None, limit: int) -> answers.Runs:
+        """The newest runs."""
+        found = self.server.get("/runs", status=status, text=text, limit=limit)
+        with self.server.reading():
+            return answers.Runs(runs=[_run(each) for each in found["runs"]], total=found["total"])
+
+    def answer(self, run: str) -> answers.Answer:
+        """A run's answer."""
+        page = self._page(run)
+        with self.server.reading():
+            said, figures = (
+                page["answer"],
+                {card["name"]: f"{card['value']} ({card['note']})" for card in page["cards"]},
+            )
+            return answers.Answer(
+                **_run(page["summary"]).model_dump(),
+                sentence=said["sentence"],
+                more=said["more"],
+                next=page["next"],
+                figures=figures,
+            )
+
+    def compare(self, runs: list[str]) -> answers.Answers:
+        """Several runs."""
+        return answers.Answers(runs=[self.answer(run) for run in runs])
+
+    def what_if(self, run: str, options: Mapping[str, Any]) -> answers.WhatIf:
+        """The decision under another goal."""
+        found = self.server.get(run_path(run, "what-if"), **options)
+        with self.server.reading():
+            certificate = found["certificate"]["sentence"] if found["certificate"] else None
+            return answers.WhatIf(
+                run=found["run"],
+                asked=found["goal_words"],
+                words=found["words"],
+                chosen=found["label"],
+                certificate=certificate,
+            )
+
+    def offers(self, options: Mapping[str, Any]) -> answers.Offers:
+        """The catalog."""
+        found = self.server.get("/offers", **options)
+        with self.server.reading():
+            rows = [_offer(each) for each in found["offers"]]
+            return answers.Offers(offers=rows, total=found["total"])
+
+    def watch(self, run: str, after: int, wait_s: float) -> answers.Watched:
+        """What is new of a run; waits for something new, or the run's end."""
+        until = self.now() + min(wait_s, LONGEST_WAIT_S)
+        while True:
+            watched = self._new(run, after)
+            if watched.events or watched.over or self.now() >= until:
+                return watched
+            self.wait(POLL_S)
+
+    def _new(self, run: str, after: int) -> answers.Watched:
+        ledger, account = RemoteLedger(self.server), Account()
+        lines = ledger.newer(run)
+        if not lines:
+            return answers.Watched(run=run, status="queued", over=False, events=[], last=0)
+        new: list[answers.Event] = []
+        for line in lines:
+            account = account.after(line.entry, line.elapsed_s)
+            if line.seq > after and len(new) < MOST_EVENTS:
+                event = entry_event(line, account)
+                new.append(answers.Event(**{name: getattr(event, name) for name in answers.Event.model_fields}))
+        last, newest = new[-1].seq if new else after, lines[-1].seq
+        rests = not ledger.is_driven(run) and not self._is_expected(run, lines)
+        status = str(account.status)
+        if status in ACTIVE and rests:  # the service may not know yet who drives it
+            rests = datetime.now(UTC) - lines[-1].written_at > INTERRUPTED_AFTER
+            status = "interrupted" if rests else status
+        return answers.Watched(run=run, status=status, over=rests and last >= newest, events=new, last=last)
+
+    def _is_expected(self, run: str, lines: list[Line]) -> bool:
+        """Whether it was just sent to be driven, and nothing shows yet that it was."""
+        sent_at, seq = self._sent.get(run, (float("-inf"), 0))
+        shown = any(line.seq > seq and line.entry.kind in SHOWS for line in lines)
+        return self.now() - sent_at < EXPECTED_S and not shown
+
+    def _foreseen(self, job: str, kind: Kind, options: Mapping[str, Any]) -> Foreseen:
+        return preview(self.server, Submission(kind, options, job))
+
+    def _question(self, words: str, usd: float, request: Request, text: str = "", counts: bool = True) -> Question:
+        return Question(" ".join(words.split()), usd, request, text, self.agent, self.service, counts)
+
+    def _page(self, run: str) -> dict[str, Any]:
+        page: dict[str, Any] = self.server.get(run_path(run))
+        return page
+
+    def _own(self, run: str) -> dict[str, Any]:
+        """The page of a run of this agent's; 'last' could be anybody's by the time a person says yes."""
+        if run == "last":
+            raise UserError("name the run: 'last' may be another one by the time it is begun")
+        page, me = self._page(run), self.server.get("/me")["name"]
+        if page["summary"]["owner"] != me:
+            owner = page["summary"]["owner"] or "the command line"
+            raise UserError(f"run '{run}' belongs to {owner}; you can only go on with your own")
+        return page
+
+    def _was_launched(self, run: str) -> bool:
+        account = RemoteLedger(self.server).account(run)
+        return account.decision is not None and bool(account.final_runs or account.open)
+
+    def _counts_simulated(self) -> bool:
+        return preview(self.server, Submission("train", {}, PROBED)).left_usd is not None
+
+
+def _more_usd(summary: Mapping[str, Any]) -> float | None:
+    budget = summary["budget_usd"]
+    return None if budget is None else max(0.0, budget - summary["spent_usd"])
+
+
+def _at_most(usd: float | None) -> str:
+    return "without a limit" if usd is None else f"at most {format_usd(usd)}"
+
+
+def _run(summary: Mapping[str, Any]) -> answers.Run:
+    names = [name for name in answers.Run.model_fields if name != "asked"]
+    return answers.Run(**{name: summary[name] for name in names}, asked=summary["goal_words"])
+
+
+def _offer(row: Mapping[str, Any]) -> answers.Offer:
+    names = [name for name in answers.Offer.model_fields if name != "gpu"]
+    many, kind = row["accelerators"], row["accelerator"]
+    return answers.Offer(**{name: row[name] for name in names}, gpu=f"{many} x {kind}" if kind else "")
+
+
+def shown_to_a_person(question: Question) -> str:
+    """A question with its job file, for a person to read; no letter of it controls a terminal."""
+    text = question.text[:LONGEST_SHOWN] + ("\n..." if len(question.text) > LONGEST_SHOWN else "")
+    fingerprint = hashlib.sha256(question.text.encode("utf-8", "replace")).hexdigest()[:16]  # also of what is not shown
+    lines = [question.words, *([f"Its job file ({fingerprint}):", *text.splitlines()] if text else [])]
+    return "\n".join("".join(each if each.isprintable() else "?" for each in line) for line in lines)

@@ -1,0 +1,323 @@
+"""`mlcd mcp`, by the SDK's own client: over stdio and HTTP, on this machine's ledger and against a service."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served import a_team
+
+from mlcd.cli.mcp import TOKEN
+from mlcd.core.ledger import Ledger
+from mlcd.service.agents.questions import Questions
+
+mcp = pytest.importorskip("mcp", reason="pip install mlcd[mcp]")
+pytestmark = pytest.mark.live
+Mlcd = Callable[..., Any]
+Call = Callable[..., Awaitable[Any]]
+COUNTED = ("--count-simulated", "--budget", "5")
+JOB = """name: demo
+run: python train.py
+mlcd:
+  work: 1M
+  parameters: 25M
+  flops_per_sample: 12G
+  search: {nodes: 1..2, instances: [c5.xlarge, g4dn.xlarge], earlier: false}
+"""
+LOOKING = {"allowance", "plan", "runs", "answer", "compare", "what_if", "offers", "watch"}
+SPENDING = {"search", "launch", "resume", "go_on", "stop"}
+
+
+class Refused(Exception):
+    """A tool that says why not."""
+
+
+def environment(home: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PYTHONPATH", "OMP_NUM_THREADS") if name in os.environ}
+    return {**kept, "MLCD_HOME": str(home), "MLCD_STEP_BACK": "0"}
+
+
+def answered(client: Any) -> Call:
+    """Calls a tool: its structured answer, or the line that it is refused with."""
+
+    async def call(tool: str, **arguments: Any) -> Any:
+        result = await client.call_tool(tool, arguments)
+        if result.is_error:
+            (said,) = result.content
+            assert "\n" not in said.text or "validation error" in said.text
+            raise Refused(said.text)
+        return result.structured_content
+
+    return call
+
+
+@asynccontextmanager
+async def stdio(home: Path, *arguments: str, **options: Any) -> AsyncIterator[Any]:
+    """A client of `mlcd mcp`, which runs in a process of its own."""
+    server = mcp.StdioServerParameters(
+        command=sys.executable, args=["-m", "mlcd", "mcp", *arguments], env=environment(home), cwd=home.parent
+    )
+    async with mcp.Client(server, **options) as client:
+        yield client
+
+
+@contextmanager
+def http(home: Path, *arguments: str, token: str) -> Iterator[str]:
+    """The address of `mlcd mcp --http`."""
+    command = [sys.executable, "-m", "mlcd", "mcp", "--http", "0", *arguments]
+    given = os.environ | environment(home) | {TOKEN: token}
+    with subprocess.Popen(command, env=given, stderr=subprocess.PIPE, text=True, cwd=home.parent) as process:
+        try:
+            assert process.stderr is not None
+            yield process.stderr.readline().split(" at ")[1].partition(";")[0]
+        finally:
+            process.terminate()
+
+
+def answers(action: str, **content: Any) -> Callable[[Any, Any], Awaitable[Any]]:
+    """A user who answers every question so."""
+    from mcp_types import ElicitResult
+
+    async def answer(context: Any, question: Any) -> Any:
+        assert "at most $" in question.message
+        return ElicitResult(action=action, content=content or None)
+
+    return answer
+
+
+async def over(call: Call, run: str) -> Any:
+    """Watch a run to its end; the last that was said of it."""
+    after = 0
+    while not (watched := await call("watch", run=run, after=after, wait_s=30))["over"]:
+        after = watched["last"]
+    return watched
+
+
+def runs_of(home: Path) -> list[str]:
+    ledger = Ledger(home / "ledger.db")
+    try:
+        return list(ledger.owners())
+    finally:
+        ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("may", "tools"), [("look", LOOKING), ("probe", LOOKING | SPENDING), ("launch", LOOKING | SPENDING)]
+)
+def test_an_agent_is_shown_what_it_may_do_with_typed_answers(home: Path, may: str, tools: set[str]) -> None:
+    async def story() -> None:
+        async with stdio(home, "--may", may) as client:
+            found = (await client.list_tools()).tools
+            assert {tool.name for tool in found} == tools
+            for tool in found:
+                assert tool.description
+                assert tool.output_schema["properties"]
+                assert tool.annotations.read_only_hint is (tool.name in LOOKING)
+            call = answered(client)
+            assert (await call("allowance"))["may"] == may
+            seen = await call("plan", job=JOB, budget=5)
+            assert seen["configurations"] == 4
+            assert 0 < seen["first"][0]["at_most_usd"] < 5
+        assert runs_of(home) == []
+
+    asyncio.run(story())
+
+
+def test_free_searches_take_no_yes_and_are_followed_to_their_answer(home: Path) -> None:
+    async def story() -> None:
+        async with stdio(home, "--may", "probe") as client:
+            call = answered(client)
+            run = (await call("search", job=JOB, budget=5))["run"]
+            assert (await over(call, run))["status"] == "decided"
+            said = await call("answer", run=run)
+            assert said["owner"] == "agent"
+            assert f"{said['chosen']}: " in said["sentence"]
+            assert (await call("what_if", run=run, budget="0.01"))["chosen"] is None
+            assert (await call("launch", run=run))["status"] == "started"
+            assert (await over(call, run))["status"] == "finished"
+            assert [each["run"] for each in (await call("compare", runs=[run, run]))["runs"]] == [run, run]
+
+    asyncio.run(story())
+
+
+def test_without_a_person_nothing_that_counts_is_started(home: Path) -> None:
+    async def story() -> None:
+        async with stdio(home, "--may", "probe", *COUNTED) as client:
+            call = answered(client)
+            asked = await call("search", job=JOB, budget=2)
+            assert (asked["status"], asked["run"], asked["worst_usd"]) == ("waiting_for_yes", None, 2)
+            name = asked["question"]
+            assert f"mlcd yes {name}" in asked["say"]
+            with pytest.raises(Refused, match="nobody has said yes"):
+                await call("go_on", question=name)
+            assert runs_of(home) == []
+
+            Questions(home).agree(name)  # as `mlcd yes` does
+            run = (await call("go_on", question=name))["run"]
+            with pytest.raises(Refused, match="used already"):
+                await call("go_on", question=name)
+            assert (await over(call, run))["status"] == "decided"
+            launch = await call("launch", run=run)
+            assert launch["status"] == "waiting_for_yes"
+            assert launch["worst_usd"] <= 2
+            assert (await over(call, run))["status"] == "decided"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_person_is_asked_in_the_assistant_where_it_can_ask(home: Path, mode: str) -> None:
+    async def story() -> None:
+        yes, no = answers("accept", yes=True), [answers("decline"), answers("accept", yes=False), answers("cancel")]
+        for refuses in no:
+            async with stdio(home, "--may", "probe", *COUNTED, elicitation_callback=refuses, mode=mode) as client:
+                assert (await answered(client)("search", job=JOB, budget=2))["status"] == "declined"
+        assert runs_of(home) == []
+        async with stdio(home, "--may", "probe", *COUNTED, elicitation_callback=yes, mode=mode) as client:
+            call = answered(client)
+            run = (await call("search", job=JOB, budget=2))["run"]
+            await over(call, run)
+            assert (await call("launch", run=run))["status"] == "started"
+            assert (await over(call, run))["status"] == "finished"
+        terminal = ("--may", "probe", *COUNTED, "--ask", "terminal")
+        async with stdio(home, *terminal, elicitation_callback=yes, mode=mode) as client:
+            assert (await answered(client)("search", job=JOB, budget=2))["status"] == "waiting_for_yes"
+
+    asyncio.run(story())
+
+
+def test_a_restart_and_a_second_server_find_spent_what_was_spent(home: Path) -> None:
+    async def left(*arguments: str) -> float:
+        async with stdio(home, "--may", "launch", *COUNTED, *arguments) as client:
+            return float((await answered(client)("allowance"))["left_usd"])
+
+    async def story() -> None:
+        async with stdio(home, "--may", "launch", *COUNTED) as client:
+            call = answered(client)
+            run = (await call("search", job=JOB, budget=4))["run"]
+            await over(call, run)
+            spent = (await call("answer", run=run))["spent_usd"]
+            for tool, given in (("search", {"job": JOB}), ("resume", {"run": run})):
+                with pytest.raises(Refused, match=r"agent has \$4\.\d\d left of \$5\.00"):
+                    await call(tool, **given, budget=5.5)
+        assert await left() == pytest.approx(5 - spent)
+        assert await left("--name", "another") == 5
+
+    asyncio.run(story())
+
+
+def test_it_acts_on_its_own_runs_alone(mlcd: Mlcd, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB)
+    assert mlcd("train", tmp_path / "job.yaml", "--decide-only", "--budget", "5").code == 0
+
+    async def story() -> None:
+        async with stdio(home, "--may", "launch", "--budget", "5") as client:
+            call = answered(client)
+            assert (await call("answer", run="demo-1"))["owner"] is None
+            for tool in ("launch", "resume", "stop"):
+                with pytest.raises(Refused, match="belongs to"):
+                    await call(tool, run="demo-1")
+                with pytest.raises(Refused):
+                    await call(tool, run="last")
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"on": "local"}, "unknown place 'local'"),
+        ({"on": "recorded:/etc"}, "unknown recording"),
+        ({"job": f"{JOB}workdir: /\n", "on": "simulated"}, None),
+        ({"job": "run: [", "on": "simulated"}, "job.yaml:1"),
+        ({"budget": -1}, "budget"),
+        ({"kind": "serve"}, "kind"),
+    ],
+)
+def test_what_a_job_file_asks_for_is_kept_to_the_places_that_were_named(
+    home: Path, arguments: dict[str, Any], why: str | None
+) -> None:
+    async def story() -> None:
+        async with stdio(home, "--may", "launch") as client:
+            if why is None:  # a simulated place runs no command and reads no folder
+                assert (await answered(client)("search", **{"job": JOB, "budget": 1} | arguments))[
+                    "status"
+                ] == "started"
+                return
+            with pytest.raises(Refused, match=why):
+                await answered(client)("search", **{"job": JOB, "budget": 1} | arguments)
+
+    asyncio.run(story())
+
+
+def test_over_http_it_takes_the_token_and_answers_no_other_site(home: Path) -> None:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def story(url: str) -> None:
+        allowed = httpx2.AsyncClient(headers={"Authorization": "Bearer secret"}, timeout=60)
+        async with allowed as web, mcp.Client(streamable_http_client(url, http_client=web)) as client:
+            call = answered(client)
+            run = (await call("search", job=JOB, budget=5))["run"]
+            assert (await over(call, run))["status"] == "decided"
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        accepted = {"Accept": "application/json, text/event-stream"}
+        async with httpx2.AsyncClient(headers=accepted) as stranger:
+            assert (await stranger.post(url, json=body)).status_code == 401
+            wrong = {"Authorization": "Bearer secre\u0074x"}
+            assert (await stranger.post(url, json=body, headers=wrong)).status_code == 401
+            rebound = {"Authorization": "Bearer secret", "Host": "evil.example"}
+            assert (await stranger.post(url, json=body, headers=rebound)).status_code in (403, 421)
+            elsewhere = {"Authorization": "Bearer secret", "Origin": "https://evil.example"}
+            assert (await stranger.post(url, json=body, headers=elsewhere)).status_code == 403
+
+    with http(home, "--may", "probe", token="secret") as url:
+        asyncio.run(story(url))
+
+
+def test_against_a_service_the_members_role_and_budget_count(home: Path, mlcd: Mlcd) -> None:
+    async def story(url: str, token: str) -> None:
+        async with stdio(home, "--may", "launch", "--service", url, "--token", token) as client:
+            call = answered(client)
+            assert (await call("allowance"))["left_usd"] == 1
+            with pytest.raises(Refused, match=r"poor has \$1\.00 left of \$1\.00"):
+                await call("search", job=JOB, budget=2)
+            run = (await call("search", job=JOB, budget=0.9))["run"]
+            assert (await over(call, run))["status"] in ("decided", "infeasible")
+            assert (await call("answer", run=run))["owner"] == "poor"
+            with pytest.raises(Refused, match="left of"):
+                await call("resume", run=run, budget=2)
+
+    with a_team(home) as team:
+        asyncio.run(story(team.url, team.tokens["poor"]))
+        there = ("mcp", "--service", team.url, "--token")
+        assert "has no budget there" in mlcd(*there, team.tokens["ada"], "--may", "probe").complaint
+        assert "is an admin there" in mlcd(*there, team.tokens["root"]).complaint
+        assert "is a viewer there" in mlcd(*there, team.tokens["vic"], "--may", "probe").complaint
+        assert "--budget: with --service" in mlcd(*there, team.tokens["poor"], "--budget", "5").complaint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--may", "launch", "--places", "local"), "state the agent's budget"),
+        (("--may", "probe", "--count-simulated"), "state the agent's budget"),
+        (("--may", "look", "-y"), "-y is for --may probe"),
+        (("--places", "moon"), "unknown place 'moon'"),
+        (("--name", "Not A Name"), "a name has up to 60 small letters"),
+    ],
+)
+def test_terms_that_cannot_be_kept_are_refused_in_a_line(mlcd: Mlcd, arguments: tuple[str, ...], why: str) -> None:
+    assert why in mlcd("mcp", *arguments).complaint
+
+
+def test_without_the_package_it_says_what_to_install(mlcd: Mlcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    assert "pip install 'mlcd[mcp]'" in mlcd("mcp").complaint
