@@ -89,6 +89,7 @@ class Certificate(Part):
 class PageAnswer(Part):
     """The answer in words."""
 
+    headline: str = Field(description="In one line of few words; while there is no decision, the sentence.")
     sentence: str = Field(description="In one sentence.")
     more: str = Field(description="One more where it needs saying; else empty.")
 

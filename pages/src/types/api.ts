@@ -1317,6 +1317,8 @@ export interface components {
          * @description The answer in words.
          */
         PageAnswer: {
+            /** @description In one line of few words; while there is no decision, the sentence. */
+            headline: string;
             /** @description In one sentence. */
             sentence: string;
             /** @description One more where it needs saying; else empty. */

@@ -43,7 +43,8 @@ export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Elem
   return (
     <>
       <section {...(answer ? { ref: answer } : {})} class="answer-part" aria-label="The answer">
-        <p class="answer">{view.answer.sentence}</p>
+        <p class="answer">{view.answer.headline}</p>
+        {view.answer.sentence !== view.answer.headline && <p class="answer-more">{view.answer.sentence}</p>}
         {lead(view) && <p class="answer-more">{lead(view)}</p>}
         {summary.status === "refused" && <Again />}
         {view.warnings.map((warning) => (
