@@ -115,6 +115,8 @@ def _step(story: Story, probe: Tried) -> Fields:
         "series": series(configuration),
         "label": str(configuration),
         "batch": batch_of(configuration),
+        "gpu": configuration.offer.accelerator,
+        "gpus": configuration.nodes * configuration.offer.accelerators,
         "certified": certified,
         "chosen": probe is story.chosen,
         "finish": finish,
