@@ -14,7 +14,7 @@ from mlcd.core.backend import LiveBackend
 from mlcd.core.clock import Clock
 from mlcd.core.errors import LedgerCorrupt, MlcdError, WrongState
 from mlcd.core.ledger import Account, Book, Ledger, Status, Stopped
-from mlcd.core.runs.machine import check_here
+from mlcd.core.runs.machine import OVER, check_here
 from mlcd.core.runs.run import resume
 from mlcd.core.units import counted
 
@@ -30,6 +30,8 @@ def stop(run: str, ledger: Ledger) -> int:
     """Ask the process that drives a run to stop, as Ctrl-C does. Returns its number; 0: a worker, by the database."""
     name = ledger.find(run)
     driver = ledger.driver(name)
+    if driver is None:
+        _check_not_over(name, ledger, "stop")
     if driver is None or not _request(driver, "stop", name, ledger):
         raise WrongState(f"run '{name}' is not driven by any process; to free what it left behind: mlcd down {name}")
     return driver
@@ -39,6 +41,8 @@ def down(run: str, ledger: Ledger, clock: Clock) -> None:
     """End a run now, whatever it is doing, and tear its machines down; what they cost is settled."""
     name = ledger.find(run)
     driver = ledger.driver(name)
+    if driver is None:
+        _check_not_over(name, ledger, "take down")
     if driver is not None:
         _request(driver, "down", name, ledger)
         _await_end(name, driver, ledger, clock)
@@ -46,6 +50,13 @@ def down(run: str, ledger: Ledger, clock: Clock) -> None:
         book = _reclaim(name, ledger)
         if book.account.status in (Status.SEARCHING, Status.RUNNING):
             book.write(Stopped("taken down by the user"))
+
+
+def _check_not_over(name: str, ledger: Ledger, verb: str) -> None:
+    """`WrongState` for a run that has ended and left nothing behind."""
+    account = ledger.account(name)
+    if account.status in OVER and not account.open:
+        raise WrongState(f"run '{name}' is {account.status}; there is nothing to {verb}")
 
 
 def _reclaim(name: str, ledger: Ledger) -> Book:

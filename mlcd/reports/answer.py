@@ -105,7 +105,8 @@ def _infeasible(decision: Decision, goal: Goal) -> tuple[str, str]:
     limit = f"{what} ({' / '.join(limits)}){also}{more}" if limits else binding
     if any(way.max_probe_usd is None for way in ways):
         limit += " cannot be kept on anything that was measured"
-    needs = f"It needs {', or '.join(relaxation_words(way) for way in ways)}." if ways else ""
+    needs = ", or ".join(filter(None, map(relaxation_words, ways)))
+    needs = f"It needs {needs}." if needs else ""
     return f"Cannot be certified: {limit}.", needs
 
 

@@ -21,7 +21,7 @@ from mlcd.reports.view.summary import place_words
 MEANING = {
     "simulated": "Simulated: these numbers come from a model of a cloud. They are not measurements.",
     "recorded": "Recorded: these numbers replay measurements made earlier; nothing was rented for this run.",
-    "live": "Live: these numbers were measured on machines rented for this run.",
+    "live": "Real: these numbers were measured on machines rented for this run.",
 }
 
 

@@ -27,7 +27,7 @@ from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.train.nouns import planned_training
 from mlcd.reports.functions.words import best_epoch
 from mlcd.reports.functions.words import result_words as functions_words
-from mlcd.reports.serve.words import asked_words, trial_words
+from mlcd.reports.serve.words import asked_words, eased_words, trial_words
 
 MOSTLY = 0.5
 """Of the work."""
@@ -57,6 +57,7 @@ def relaxation_words(way: Relaxation) -> str:
         return f"--confidence {way.confidence:g} (on {way.configuration}, within the limits as they are)"
     limits = [enough_usd(way.budget_usd)] if way.budget_usd is not None else []
     limits += [enough_duration(way.deadline_s)] if way.deadline_s is not None else []
+    limits += eased_words(way)
     if not limits:  # what else could be eased is for its planner to say
         return ""
     where = f" (on {way.configuration})" if way.configuration is not None else ""

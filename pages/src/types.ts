@@ -31,6 +31,7 @@ export type {
   RunTables,
   Runs,
   RunTrial as Trial,
+  TrialResult as TunedTrial,
   ServeRun as Serving,
   Spend,
   Spending,

@@ -22,9 +22,10 @@ from mlcd.clouds.local import teardown
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.database.schema import entries
+from mlcd.core.decision import Decision
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
-from mlcd.core.ledger import Ledger, Reserved, Started, Status
+from mlcd.core.ledger import Decided, Ended, Ledger, Reserved, Started, Status
 
 pytestmark = pytest.mark.live
 
@@ -214,3 +215,17 @@ with Ledger(Path(sys.argv[1]) / "ledger.db").hold(sys.argv[2]):
     print("held", flush=True)
     re.match("(a+)+$", "a" * 60 + "!")  # in C code, for years: no signal is heard
 """
+
+
+def test_a_run_that_is_over_is_said_to_be_over_by_stop_and_by_down(ledger: Ledger):
+    book = ledger.begin(
+        "job", VirtualClock(), Started(Job("job", 1.0, on="local"), SPACE, "local", Provenance.LIVE, "0")
+    )
+    book.write(Decided(Decision(SPACE.configurations[0], "enough")))
+    book.write(Ended(True, "the job ran to its end"))
+    before = len(ledger.lines(book.run))
+    with pytest.raises(WrongState, match=f"run '{book.run}' is finished; there is nothing to stop"):
+        control.stop(book.run, ledger)
+    with pytest.raises(WrongState, match=f"run '{book.run}' is finished; there is nothing to take down"):
+        control.down(book.run, ledger, VirtualClock())
+    assert len(ledger.lines(book.run)) == before

@@ -356,3 +356,22 @@ def new_member(page: Any, name: str, role: str) -> str:
     page.get_by_label("Role", exact=True).select_option(role)
     page.get_by_role("button", name="Add").click()
     return str(page.locator(".token code").inner_text())
+
+
+def test_the_answer_comes_first_and_the_probes_are_ordered_by_any_column(page, ui, expect):
+    finished_demo(page, ui, expect)
+    tops = [page.get_by_role("figure", name=name).bounding_box()["y"] for name in ("Time against cost", "Search path")]
+    headline = page.locator(".answer")
+    assert re.fullmatch(r"\d+ x \S+ · .+ · \$[\d.]+ · fits \$100", headline.inner_text())
+    assert headline.bounding_box()["y"] < tops[0] < tops[1]
+    reserve = page.get_by_label("Certificate")
+    expect(reserve.locator(".equation").first).not_to_be_visible()
+    reserve.locator("summary").click()
+    expect(reserve.locator(".equation").first).to_be_visible()
+    table = page.get_by_role("region", name="Every probe, in order")
+    column = [head.inner_text().strip() for head in table.locator("thead th").all()].index("$/h")
+    table.get_by_role("button", name="$/h").click()
+    expect(table.locator("th[aria-sort=ascending]")).to_contain_text("$/h")
+    rates = [float(row.locator("td").nth(column - 1).inner_text()[1:]) for row in table.locator("tbody tr").all()]
+    assert rates == sorted(rates)
+    assert "x " in table.inner_text()

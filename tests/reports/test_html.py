@@ -212,7 +212,8 @@ def test_whatever_a_name_is_it_ends_no_script_and_begins_no_comment(name: str) -
 def test_the_provenance_is_told(provenance: Provenance) -> None:
     document = page(lines(provenance=provenance))
     assert view(document)["summary"]["provenance"] == provenance
-    assert str(provenance).capitalize() + ":" in words(document)
+    word = "real" if provenance is Provenance.LIVE else str(provenance)
+    assert word.capitalize() + ":" in words(document)
 
 
 def test_who_drives_and_who_owns_a_run_is_told() -> None:

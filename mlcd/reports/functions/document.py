@@ -23,6 +23,7 @@ from mlcd.planners.functions.nouns import (
 )
 from mlcd.planners.functions.workload import Tariff
 from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, epoch_rows, knee, ordered, stage_rows
+from mlcd.reports.functions.trials import MOST_TRIALS, trial_rows
 from mlcd.reports.functions.words import chosen_plan, decision_sentence, plan_name
 from mlcd.reports.run_document import tune
 from mlcd.reports.run_document.core import SomeFunctions
@@ -97,6 +98,7 @@ def functions_run(story: Story, boundary: Sequence[Planned]) -> Fields:
         "stages": [_stage(row) for row in stage_rows(account)] if tuning is not None else [],
         "epochs": [_epoch(row) for row in epoch_rows(account)] if tuning is None else [],
         "best": found and {"trial": found.trial, "loss": found.loss, "hyperparameters": found.drawn},
+        "trials": [taken(tune.TrialResult, row, losses=list(row.losses)) for row in trial_rows(account)[:MOST_TRIALS]],
         "ended": account.ended.because if account.ended is not None else None,
     }
 

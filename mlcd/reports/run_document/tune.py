@@ -216,6 +216,17 @@ class BestTrial(Part):
     hyperparameters: dict[str, float] = Field(description="Its hyperparameters, by name.")
 
 
+class TrialResult(Part):
+    """A trial of a tuning run as it went."""
+
+    trial: int = Field(description="Its number.")
+    hyperparameters: dict[str, float] = Field(description="What was drawn for it, by name.")
+    losses: list[Finite] = Field(description="Its loss after each stage; null where it diverged.")
+    epochs: int = Field(description="Epochs that it has done.")
+    stopped: bool = Field(description="Whether others went on instead.")
+    best: bool = Field(description="Whether it is the best so far.")
+
+
 class FunctionsJob(Part):
     """A job on functions."""
 
@@ -237,6 +248,9 @@ class TuneRun(RunCore, FunctionsJob):
     stages: list[StageResult] = Field(description="Of a tuning run: its stages as they went.")
     epochs: list[EpochResult] = Field(description="Of a training run: its epochs as they went.")
     best: BestTrial | None = Field(description="The best trial.")
+    trials: list[TrialResult] = Field(
+        default=[], description="Of a tuning run: trials that have reported, the furthest and best first, 200 at most."
+    )
     ended: str | None = Field(description="Why the run ended; null while it goes on.")
     probing_usd: float = Field(description="Dollars that the probes cost.")
     probing_s: float = Field(description="Seconds that the probes took, one after the other.")

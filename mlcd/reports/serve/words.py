@@ -102,6 +102,13 @@ def _none_keeps(decision: Decision, job: Job, history: History) -> str:
     return f"{none} {kept}; {relaxation_sentence(decision.relaxations[0], service)}"
 
 
+def eased_words(way: Relaxation) -> list[str]:
+    """What a service would have to be asked instead: 'p95 3.4 ms', 'at least 120 answers a second'."""
+    caps = [f"{cap.figure} {format_s(cap.at_most_s)}" for cap in eased(way).caps if math.isfinite(cap.at_most_s)]
+    rate = eased(way).min_rate
+    return caps + ([f"at least {format_rate(rate)} answers a second"] if rate is not None else [])
+
+
 def relaxation_sentence(way: Relaxation, service: ServingTask) -> str:
     """'the closest, batch 1, threads 4, has p95 3.4 ms'."""
     caps = eased(way).caps

@@ -28,6 +28,8 @@ class PathStep(Part):
     usd: float = Field(description="What it cost.")
     seconds: float = Field(description="How long it took.")
     usd_per_hour: float = Field(description="Dollars an hour.")
+    gpu: str = Field(description="Its accelerator; empty for none.")
+    gpus: int = Field(description="Accelerators of all its machines together.")
     because: str = Field(description="Why it was made.")
     detail: str = Field(description="More of how it ended.")
     certified: bool | None = Field(description="Whether it may be chosen; null where that is not asked.")
@@ -89,6 +91,7 @@ class Certificate(Part):
 class PageAnswer(Part):
     """The answer in words."""
 
+    headline: str = Field(description="In one line of few words; while there is no decision, the sentence.")
     sentence: str = Field(description="In one sentence.")
     more: str = Field(description="One more where it needs saying; else empty.")
 

@@ -17,6 +17,7 @@ from mlcd.planners.serve.promise import certifies
 from mlcd.reports import answer as trained
 from mlcd.reports.document import document_of, forecast_of
 from mlcd.reports.functions import page as functions_page
+from mlcd.reports.headline import headline
 from mlcd.reports.run_document import NotBegun
 from mlcd.reports.serve import page as serve_page
 from mlcd.reports.serve.words import decision_sentence as service_sentence
@@ -50,7 +51,7 @@ def view_of(
     sentence, more = answer.sentences(story)
     return _page(
         summary=summary_of(story.run, lines[0].written_at, account, driven, owner, team, last_reason(lines)),
-        answer={"sentence": sentence, "more": more},
+        answer={"headline": headline(story) or sentence, "sentence": sentence, "more": more},
         cards=[{"name": name, "value": value, "note": note} for name, value, note in answer.cards(story)],
         path=[_step(story, probe) for probe in story.probes],
         spend=_spending(story),
@@ -69,7 +70,7 @@ def waiting_view(summary: Summary) -> Fields:
     sentence = "Waiting for a worker." if queued else f"It never began: {summary.because}."
     return _page(
         summary=summary,
-        answer={"sentence": sentence, "more": ""},
+        answer={"headline": sentence, "sentence": sentence, "more": ""},
         cards=[],
         path=[],
         spend={"budget_usd": summary.budget_usd, "deadline_s": summary.deadline_s, "points": []},
@@ -114,6 +115,8 @@ def _step(story: Story, probe: Tried) -> Fields:
         "series": series(configuration),
         "label": str(configuration),
         "batch": batch_of(configuration),
+        "gpu": configuration.offer.accelerator,
+        "gpus": configuration.nodes * configuration.offer.accelerators,
         "certified": certified,
         "chosen": probe is story.chosen,
         "finish": finish,

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { duration, plural, rate as rateWords, usd } from "../format";
 import type { Refusal, Step, UnderWay } from "../types";
-import { below, ROW, type Row, rowsBelow, sized } from "./below";
+import { below, CROWD, ROW, type Row, rowsBelow, sized } from "./below";
 import { Figure } from "./Figure";
 import { CHOSEN, colour, FAILED, outline, REFUSED, seriesKeys, seriesOrder } from "./marks";
 import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
@@ -50,7 +50,11 @@ export function SearchPath({ path, refusals = [], underWay = [], driven, unit }:
     <Figure
       title="Search path"
       summary={said(path, failed)}
-      note="Numbers are the order of the probes; bars are confidence intervals."
+      note={
+        path.length > CROWD
+          ? "Bars are confidence intervals. With so many probes only the chosen one has its number; point at a mark for the others."
+          : "Numbers are the order of the probes; bars are confidence intervals."
+      }
       keys={keys}
       table={table(path, unit)}
       draw={(width) => drawn(width, path, order, reading, unit, rowsBelow(path, refused, going, driven))}
@@ -130,10 +134,14 @@ function drawn(
 function points(measured: Step[], order: Map<string, number>, reading: Reading): Draw {
   return (group, at) => {
     const room = new Room([at.left - 4, at.top - 10, at.right, at.bottom]);
+    const crowded = measured.length > CROWD;
     const first = [...measured].sort(
       (a, b) => Number(b.chosen) - Number(a.chosen) || read(b, reading)![0] - read(a, reading)![0],
     );
-    const placed = first.map((step) => place(step, at.x(step.nodes ?? 1), at.y(read(step, reading)![0]), room));
+    const placed = first.map((step): Placed => {
+      const [x, y] = [at.x(step.nodes ?? 1), at.y(read(step, reading)![0])];
+      return crowded ? { step, x, y, side: step.chosen ? 1 : 0 } : place(step, x, y, room);
+    });
     for (const [name, index] of order) {
       const mine = placed.filter((each) => each.step.series === name).sort((a, b) => a.x - b.x);
       const corners = mine.map(({ x, y }): [number, number] => [x, y]);
@@ -145,8 +153,9 @@ function points(measured: Step[], order: Map<string, number>, reading: Reading):
       const [, low, high] = read(step, reading)!;
       const [bottom, top] = [at.y(low), at.y(high)];
       room.take([x - 3, top, x + 3, bottom]);
-      add(group, "path", { d: `M${x - 3},${top}h6m-3,0V${bottom}m-3,0h6`, class: "whisker", stroke: colour(index) });
-      add(group, "path", { d: outline(index), transform: `translate(${x} ${y})`, class: "mark", fill: colour(index) });
+      const whisker = crowded ? `M${x},${top}V${bottom}` : `M${x - 3},${top}h6m-3,0V${bottom}m-3,0h6`;
+      add(group, "path", { d: whisker, class: "whisker", stroke: colour(index) });
+      add(group, "path", { d: outline(index, crowded ? 3.2 : 5), transform: `translate(${x} ${y})`, class: "mark", fill: colour(index) });
       if (step.chosen) add(group, "circle", { cx: x, cy: y, r: 10, class: "ring" });
       if (side)
         add(

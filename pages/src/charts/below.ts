@@ -5,6 +5,9 @@ import { colour, crossed, outline } from "./marks";
 import { add, type Draw } from "./plotted";
 import { CHARACTER, Room } from "./room";
 
+/** Of more probes, each mark stands where it belongs, and only the chosen one has its number. */
+export const CROWD = 40;
+
 /** Pixels of a row. */
 export const ROW = 34;
 
@@ -41,7 +44,7 @@ export function rowsBelow(path: Step[], refused: Sized[], going: Sized[], driven
     row.at.push({
       nodes: step.nodes ?? 1,
       series: step.series,
-      words: String(step.number),
+      words: path.length > CROWD ? "" : String(step.number),
       title: `#${step.number} ${step.label}`,
     });
     kinds.set(step.outcome, row);

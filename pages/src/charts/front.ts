@@ -18,6 +18,9 @@ export interface Stand {
   full: boolean;
 }
 
+/** Of more, only those on the boundary and the chosen one have their worst case drawn. */
+const CROWD = 40;
+
 /** A boundary of one or two corners does not bend. */
 const BENDS = 3;
 
@@ -34,7 +37,8 @@ export function front(
   limits?: (room: Room, at: Placed) => void,
 ): Draw[] {
   const best = stands.filter((each) => each.frontier).sort((a, b) => a.x - b.x);
-  return [boundary(best), bars(stands, order), marks(stands, order, chosen), names(stands, best, chosen, limits)];
+  const barred = stands.length > CROWD ? stands.filter((each) => each.frontier || each.label === chosen) : stands;
+  return [boundary(best), bars(barred, order), marks(stands, order, chosen), names(stands, best, chosen, limits)];
 }
 
 /** Down in steps: between two corners nothing was measured. */
@@ -72,7 +76,7 @@ function marks(stands: Stand[], order: Map<string, number>, chosen: string | nul
       const index = order.get(each.series)!;
       const transform = `translate(${at.x(each.x)} ${at.y(each.y)})`;
       add(group, "path", {
-        d: outline(index, each.measured ? 5 : 3.4),
+        d: outline(index, each.measured && stands.length <= CROWD ? 5 : 3.4),
         transform,
         class: each.full ? "mark" : "hollow",
         [each.full ? "fill" : "stroke"]: colour(index),

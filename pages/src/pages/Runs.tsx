@@ -116,7 +116,7 @@ function CsvButton({ filters }: { filters: Record<string, string> }): JSX.Elemen
 function Live({ line }: { line: string }): JSX.Element {
   if (line === "lost") return <span class="line lost">Connection lost; reconnecting …</span>;
   return (
-    <span class={`line ${line}`}>{line === "live" ? "Live: this page updates automatically." : "Connecting …"}</span>
+    <span class={`line ${line}`}>{line === "live" ? "Up to date: this page updates by itself." : "Connecting …"}</span>
   );
 }
 

@@ -54,7 +54,7 @@ export function Provenance({ of }: { of: string }): JSX.Element {
   const tone = of === "simulated" ? "caution" : of === "live" ? "accent" : "plain";
   return (
     <Badge tone={tone} title={MEANING[of] ?? ""}>
-      {of}
+      {of === "live" ? "real" : of}
     </Badge>
   );
 }

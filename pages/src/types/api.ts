@@ -1317,6 +1317,8 @@ export interface components {
          * @description The answer in words.
          */
         PageAnswer: {
+            /** @description In one line of few words; while there is no decision, the sentence. */
+            headline: string;
             /** @description In one sentence. */
             sentence: string;
             /** @description One more where it needs saying; else empty. */
@@ -1363,6 +1365,10 @@ export interface components {
             seconds: number;
             /** @description Dollars an hour. */
             usd_per_hour: number;
+            /** @description Its accelerator; empty for none. */
+            gpu: string;
+            /** @description Accelerators of all its machines together. */
+            gpus: number;
             /** @description Why it was made. */
             because: string;
             /** @description More of how it ended. */
@@ -2548,6 +2554,26 @@ export interface components {
             seconds: number;
         };
         /**
+         * TrialResult
+         * @description A trial of a tuning run as it went.
+         */
+        TrialResult: {
+            /** @description Its number. */
+            trial: number;
+            /** @description What was drawn for it, by name. */
+            hyperparameters: {
+                [key: string]: number;
+            };
+            /** @description Its loss after each stage; null where it diverged. */
+            losses: (number | null)[];
+            /** @description Epochs that it has done. */
+            epochs: number;
+            /** @description Whether others went on instead. */
+            stopped: boolean;
+            /** @description Whether it is the best so far. */
+            best: boolean;
+        };
+        /**
          * TuneDecision
          * @description What a search for allocations ended with.
          */
@@ -2666,6 +2692,11 @@ export interface components {
             epochs: components["schemas"]["EpochResult"][];
             /** @description The best trial. */
             best: components["schemas"]["BestTrial"] | null;
+            /**
+             * @description Of a tuning run: trials that have reported, the furthest and best first, 200 at most.
+             * @default []
+             */
+            trials: components["schemas"]["TrialResult"][];
             /** @description Why the run ended; null while it goes on. */
             ended: string | null;
             /** @description Dollars that the probes cost. */
@@ -2903,6 +2934,7 @@ export type Tradeoff = components['schemas']['Tradeoff'];
 export type TradeoffPoint = components['schemas']['TradeoffPoint'];
 export type TrainRun = components['schemas']['TrainRun'];
 export type TransferTime = components['schemas']['TransferTime'];
+export type TrialResult = components['schemas']['TrialResult'];
 export type TuneDecision = components['schemas']['TuneDecision'];
 export type TuneRun = components['schemas']['TuneRun'];
 export type UnderWay = components['schemas']['UnderWay'];

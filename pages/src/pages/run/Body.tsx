@@ -16,12 +16,13 @@ import { Exported } from "./Exported";
 import { lead, Now } from "./Headline";
 import { Ledger } from "./Ledger";
 import { Logs } from "./Logs";
-import { OnFunctions } from "./OnFunctions";
+import { OnFunctions, Outcome } from "./OnFunctions";
 import { Probes } from "./Probes";
-import { Serving, Trials } from "./Serving";
+import { Served, Serving, Trials } from "./Serving";
 import { RunTableView } from "./Tables";
+import { Tried } from "./Tried";
 import { cardsOf, Told } from "./Told";
-import { Training } from "./Training";
+import { Searched, TimeAgainstCost } from "./Training";
 import "./run.css";
 
 interface Props {
@@ -35,7 +36,7 @@ interface Props {
 
 export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Element {
   const { summary } = view;
-  const begun = summary.status !== "queued" && summary.status !== "refused";
+  const begun = hasBegun(view);
   const { data, refresh } = useGet<RunTables>(begun ? runPath(summary.run, "/tables") : null);
   useEffect(refresh, [view.path.length, summary.status]);
   const tables = data?.tables ?? [];
@@ -43,7 +44,8 @@ export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Elem
   return (
     <>
       <section {...(answer ? { ref: answer } : {})} class="answer-part" aria-label="The answer">
-        <p class="answer">{view.answer.sentence}</p>
+        <p class="answer">{view.answer.headline}</p>
+        {view.answer.sentence !== view.answer.headline && <p class="answer-more">{view.answer.sentence}</p>}
         {lead(view) && <p class="answer-more">{lead(view)}</p>}
         {summary.status === "refused" && <Again />}
         {view.warnings.map((warning) => (
@@ -53,8 +55,9 @@ export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Elem
         ))}
         <Now of={view.under_way} driven={summary.driven} progress={progress} />
       </section>
-      {cards.length > 0 && <Figures of={cards} />}
+      <First view={view} />
       {view.certificate && view.certificate.terms.length > 0 && <Certificate of={view.certificate} />}
+      {cards.length > 0 && <Figures of={cards} />}
       {tables
         .filter((table) => !table.folded)
         .map((table) => (
@@ -78,6 +81,18 @@ function Again(): JSX.Element {
   );
 }
 
+/** The chart that is the answer: time against cost, latency against throughput, the loss. */
+function First({ view }: { view: View }): JSX.Element | null {
+  const [serving, functions] = [servingOf(view), functionsOf(view)];
+  if (serving !== null) return serving.trials.length > 0 ? <Served view={view} serving={serving} /> : null;
+  if (functions !== null) return <Outcome functions={functions} />;
+  return isOther(view) || !hasBegun(view) ? null : <TimeAgainstCost view={view} />;
+}
+
+function hasBegun({ summary: { status } }: View): boolean {
+  return status !== "queued" && status !== "refused";
+}
+
 function Charts({ view }: { view: View }): JSX.Element | null {
   const [serving, functions] = [servingOf(view), functionsOf(view)];
   if (serving !== null) return serving.trials.length > 0 ? <Serving view={view} serving={serving} /> : null;
@@ -88,14 +103,20 @@ function Charts({ view }: { view: View }): JSX.Element | null {
         <Spend spend={view.spend} />
       </section>
     );
-  return ["queued", "refused"].includes(view.summary.status) ? null : <Training view={view} />;
+  return hasBegun(view) ? <Searched view={view} /> : null;
 }
 
 function Everything({ view, seen, tables }: { view: View; seen: number; tables: RunTables["tables"] }): JSX.Element {
   const { run, kind, chosen, provenance, status, driven } = view.summary;
-  const serving = servingOf(view);
+  const [serving, functions] = [servingOf(view), functionsOf(view)];
   return (
     <>
+      {functions !== null && functions.trials.length > 0 && (
+        <section>
+          <h2>Every trial</h2>
+          <Tried functions={functions} />
+        </section>
+      )}
       {serving !== null && serving.trials.length > 0 && (
         <section>
           <h2>Every trial</h2>
@@ -104,7 +125,7 @@ function Everything({ view, seen, tables }: { view: View; seen: number; tables: 
       )}
       {serving === null && view.path.length > 0 && (
         <section>
-          <h2>Every probe</h2>
+          <h2>{functions === null ? "Every probe" : "Every probe of the platform"}</h2>
           <Probes path={view.path} refusals={refusalsOf(view)} unit={isOther(view) ? "a second" : "samples/s"} />
         </section>
       )}

@@ -11,6 +11,14 @@ export interface Cell<T> {
   cell: (row: T) => ComponentChildren;
   /** Not at phone width. */
   wide?: boolean;
+  /** What a click on the head orders by; null comes last. */
+  by?: ((row: T) => number | null) | undefined;
+}
+
+/** A column by its head, and whether the largest comes first. */
+interface Order {
+  head: string;
+  down: boolean;
 }
 
 interface Props<T> {
@@ -25,10 +33,44 @@ interface Props<T> {
   facts: (row: T) => [string, string][];
 }
 
+/** The rows by a column; where two are equal, and where nothing is known, as they were. */
+export function inOrder<T>(rows: T[], by: (row: T) => number | null, down: boolean): T[] {
+  return [...rows].sort((a, b) => {
+    const [first, second] = [by(a), by(b)];
+    if (first === null || second === null) return Number(first === null) - Number(second === null);
+    return down ? second - first : first - second;
+  });
+}
+
+interface HeadProps<T> {
+  column: Cell<T>;
+  order: Order | null;
+  onOrder: (order: Order) => void;
+}
+
+function Head<T>({ column: { head, wide, by }, order, onOrder }: HeadProps<T>): JSX.Element {
+  const mine = order?.head === head ? order : null;
+  return (
+    <th scope="col" class={wide ? "num wide" : "num"} aria-sort={mine ? (mine.down ? "descending" : "ascending") : undefined}>
+      {by ? (
+        <button type="button" class="sort" onClick={() => onOrder({ head, down: mine !== null && !mine.down })}>
+          {head}
+          <span aria-hidden="true">{mine ? (mine.down ? " ↓" : " ↑") : ""}</span>
+        </button>
+      ) : (
+        head
+      )}
+    </th>
+  );
+}
+
 export function Expandable<T>({ caption, word, rows, number, name, looks, columns, facts }: Props<T>): JSX.Element {
   const [open, setOpen] = useState<Set<number>>(new Set());
+  const [order, setOrder] = useState<Order | null>(null);
   const printing = usePrinting();
-  const [shown, before] = useNewest(rows);
+  const [newest, before] = useNewest(rows);
+  const by = columns.find(({ head }) => head === order?.head)?.by;
+  const shown = by && order ? inOrder(newest, by, order.down) : newest;
   const isOpen = (row: T): boolean => printing || open.has(number(row));
   const toggle = (row: T): void => {
     const next = new Set(open);
@@ -40,14 +82,17 @@ export function Expandable<T>({ caption, word, rows, number, name, looks, column
       {before}
       <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
         <table class="expandable">
-          <caption>{caption}. Expand a row for details.</caption>
+          <caption>{caption}. Expand a row for details; a click on a head sorts by it.</caption>
           <thead>
             <tr>
-              <th scope="col">{word}</th>
-              {columns.map(({ head, wide }) => (
-                <th key={head} scope="col" class={wide ? "num wide" : "num"}>
-                  {head}
-                </th>
+              <th scope="col" aria-sort={order === null ? "ascending" : undefined}>
+                <button type="button" class="sort" onClick={() => setOrder(null)}>
+                  {word}
+                  <span aria-hidden="true">{order === null ? " ↑" : ""}</span>
+                </button>
+              </th>
+              {columns.map((column) => (
+                <Head key={column.head} column={column} order={order} onOrder={setOrder} />
               ))}
             </tr>
           </thead>

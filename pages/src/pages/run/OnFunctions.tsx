@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { Boundary } from "../../charts/Boundary";
 import { doneOf, Epochs } from "../../charts/Epochs";
+import { Parallel } from "../../charts/Parallel";
 import { Spend } from "../../charts/Spend";
 import { allocation, type Reading, Stages } from "../../charts/Stages";
 import { duration, percent, significant, usd, whole } from "../../format";
@@ -13,25 +14,20 @@ import type { Functions, Plan, View } from "../../types";
 export function OnFunctions({ view, functions }: { view: View; functions: Functions }): JSX.Element {
   const { boundary } = functions;
   const plans = useMemo(() => inOrder(functions.decision?.plans ?? []), [functions]);
-  const done = useMemo(() => doneOf(functions), [functions]);
-  const chosen = plans.find((plan) => plan.chosen);
-  const lost = done.some((each) => each.loss !== null);
+  const tunes = functions.phase === "tuning";
   return (
     <>
       {plans.length > 0 && (
         <section class="card">
-          {(plans[0]?.stages.length ?? 0) > 1 &&
+          {tunes &&
+            (plans[0]?.stages.length ?? 0) > 1 &&
             readings().map((first) => <Stages key={first} plans={plans} first={first} />)}
           <h2 class="plans-title">The plans side by side</h2>
           <Plans plans={plans} />
         </section>
       )}
       <div class="charts">
-        {lost && (
-          <section class="card">
-            <Epochs done={done} planned={planned(functions, chosen)} target={functions.target?.value ?? null} />
-          </section>
-        )}
+        {tunes && <Losses functions={functions} />}
         {boundary.length > 1 && (
           <section class="card">
             <Boundary boundary={boundary} />
@@ -42,6 +38,28 @@ export function OnFunctions({ view, functions }: { view: View; functions: Functi
         </section>
       </div>
     </>
+  );
+}
+
+/** The answer as a chart: of training, how the loss fell; of tuning, what was drawn for each trial and how it did. */
+export function Outcome({ functions }: { functions: Functions }): JSX.Element | null {
+  if (functions.phase === "training") return <Losses functions={functions} />;
+  if (functions.trials.length === 0 || functions.tuning === null) return null;
+  return (
+    <section class="card">
+      <Parallel trials={functions.trials} space={functions.tuning.space} />
+    </section>
+  );
+}
+
+function Losses({ functions }: { functions: Functions }): JSX.Element | null {
+  const done = useMemo(() => doneOf(functions), [functions]);
+  const chosen = functions.decision?.plans.find((plan) => plan.chosen);
+  if (done.every((each) => each.loss === null)) return null;
+  return (
+    <section class="card">
+      <Epochs done={done} planned={planned(functions, chosen)} target={functions.target?.value ?? null} />
+    </section>
   );
 }
 

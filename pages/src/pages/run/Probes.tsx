@@ -51,15 +51,35 @@ function columns(path: Step[], unit: string): Cell<Step>[] {
       head: rated ? unit : "Outcome",
       cell: (step) => (step.rate === null ? outcome(step) : rate(step.rate)),
       wide: !rated,
+      by: rated ? (step) => step.rate : undefined,
     },
     rated && { head: "Interval", cell: interval, wide: true },
-    finishes && {
-      head: "To finish",
-      cell: (step) => (step.finish ? `${usd(step.finish.usd)}, ${duration(step.finish.seconds)}` : "–"),
+    path.some((step) => step.gpus > 0) && {
+      head: "GPUs",
+      cell: (step) => (step.gpus > 0 ? `${step.gpus} x ${step.gpu}` : "–"),
       wide: true,
+      by: (step) => step.gpus,
     },
-    { head: "Cost", cell: (step) => usd(step.usd) },
-    { head: "Took", cell: (step) => duration(step.seconds), wide: true },
+    path.some((step) => step.usd_per_hour > 0) && {
+      head: "$/h",
+      cell: (step) => usd(step.usd_per_hour),
+      wide: true,
+      by: (step) => step.usd_per_hour,
+    },
+    finishes && {
+      head: "Cost to finish",
+      cell: (step) => (step.finish ? usd(step.finish.usd) : "–"),
+      wide: true,
+      by: (step) => step.finish?.usd ?? null,
+    },
+    finishes && {
+      head: "Time to finish",
+      cell: (step) => (step.finish ? duration(step.finish.seconds) : "–"),
+      wide: true,
+      by: (step) => step.finish?.seconds ?? null,
+    },
+    { head: "Cost", cell: (step) => usd(step.usd), by: (step) => step.usd },
+    { head: "Took", cell: (step) => duration(step.seconds), wide: true, by: (step) => step.seconds },
   ];
   return found.filter((each) => each !== false);
 }

@@ -11,29 +11,33 @@ import type { Serving as Doc, Trial, View } from "../../types";
 import { Expandable } from "./Expandable";
 import { OtherLimits } from "./OtherLimits";
 
+/** The answer as a chart: latency against throughput. */
+export function Served({ view, serving }: { view: View; serving: Doc }): JSX.Element {
+  return (
+    <section class="card">
+      {drawn(serving).map((figure) => (
+        <Latency key={figure} serving={serving} minRate={serving.min_rate} {...(figure ? { first: figure } : {})} />
+      ))}
+      <OtherLimits run={view.summary.run} tries="trials" />
+    </section>
+  );
+}
+
 export function Serving({ view, serving }: { view: View; serving: Doc }): JSX.Element {
   return (
-    <>
+    <div class="charts">
       <section class="card">
-        {drawn(serving).map((figure) => (
-          <Latency key={figure} serving={serving} minRate={serving.min_rate} {...(figure ? { first: figure } : {})} />
-        ))}
-        <OtherLimits run={view.summary.run} tries="trials" />
+        <BestSoFar serving={serving} goal={view.summary.goal} />
       </section>
-      <div class="charts">
+      <section class="card">
+        <Spend spend={view.spend} />
+      </section>
+      {serving.operators.length > 0 && (
         <section class="card">
-          <BestSoFar serving={serving} goal={view.summary.goal} />
+          <Operators operators={serving.operators} />
         </section>
-        <section class="card">
-          <Spend spend={view.spend} />
-        </section>
-        {serving.operators.length > 0 && (
-          <section class="card">
-            <Operators operators={serving.operators} />
-          </section>
-        )}
-      </div>
-    </>
+      )}
+    </div>
   );
 }
 
@@ -67,19 +71,25 @@ export function Trials({ serving }: { serving: Doc }): JSX.Element {
         }
         looks={(trial) => (trial.chosen ? "chosen" : trial.rate === null ? "faint" : "")}
         columns={[
-          { head: serving.unit, cell: (trial) => (trial.rate === null ? outcome(trial) : rate(trial.rate)) },
+          {
+            head: serving.unit,
+            cell: (trial) => (trial.rate === null ? outcome(trial) : rate(trial.rate)),
+            by: (trial) => trial.rate,
+          },
           ...figures.map((figure) => ({
             head: figure.replace("_", " "),
             cell: (trial: Trial) => ms(trial, figure),
             wide: figure !== main,
+            by: (trial: Trial) => latency(trial, figure),
           })),
           {
             head: "$ per million",
             cell: (trial) => (trial.usd_per_million === null ? "–" : price(trial.usd_per_million)),
             wide: true,
+            by: (trial) => trial.usd_per_million,
           },
           { head: "Keeps", cell: (trial) => (trial.rate === null ? "–" : trial.keeps ? "yes" : "no"), wide: true },
-          { head: "Cost", cell: (trial) => usd(trial.usd), wide: true },
+          { head: "Cost", cell: (trial) => usd(trial.usd), wide: true, by: (trial) => trial.usd },
         ]}
         facts={(trial) => [
           ["Why", trial.because],

@@ -1,8 +1,9 @@
-/** The charts of a training search: its path, its spending, time against cost. */
+/** The charts of a training search: time against cost, which is the answer; then its path and its spending. */
 
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { runPath } from "../../api";
+import { CROWD } from "../../charts/below";
 import { Ranking } from "../../charts/Ranking";
 import { SearchPath } from "../../charts/SearchPath";
 import { Spend } from "../../charts/Spend";
@@ -11,20 +12,20 @@ import { useGet } from "../../live";
 import { type Finish, refusalsOf, type Tradeoff as TradeoffDoc, type View } from "../../types";
 import { OtherLimits } from "./OtherLimits";
 
-export function Training({ view }: { view: View }): JSX.Element {
+export function TimeAgainstCost({ view }: { view: View }): JSX.Element | null {
   const { run, chosen } = view.summary;
   const series = view.path.map((step) => step.series);
   const { data: tradeoff, refresh } = useGet<TradeoffDoc>(runPath(run, "/tradeoff"));
   useEffect(refresh, [view.path.length, view.summary.status]);
+  if (tradeoff === null) return null;
   return (
     <>
-      {view.path.length > 0 && <Searched view={view} />}
-      {tradeoff !== null && tradeoff.ranking.length > 0 && (
+      {tradeoff.ranking.length > 0 && (
         <section class="card">
           <Ranking ranking={tradeoff.ranking} chosen={chosen} series={series} />
         </section>
       )}
-      {tradeoff !== null && tradeoff.points.length > 0 && (
+      {tradeoff.points.length > 0 && (
         <section class="card">
           <Tradeoff
             tradeoff={tradeoff}
@@ -40,10 +41,12 @@ export function Training({ view }: { view: View }): JSX.Element {
   );
 }
 
-function Searched({ view }: { view: View }): JSX.Element {
+export function Searched({ view }: { view: View }): JSX.Element | null {
+  if (view.path.length === 0) return null;
+  const size = view.path.length > CROWD ? "card wide" : "card";
   return (
     <div class="charts">
-      <section class="card">
+      <section class={size}>
         <SearchPath
           path={view.path}
           refusals={refusalsOf(view)}
@@ -52,7 +55,7 @@ function Searched({ view }: { view: View }): JSX.Element {
           unit="samples/s"
         />
       </section>
-      <section class="card">
+      <section class={size}>
         <Spend spend={view.spend} ahead={ahead(view)} />
       </section>
     </div>
