@@ -273,9 +273,8 @@ def main(
     agree = beside(tools, requests, repeats) if tools else True
     for opened in (True, False) if streams else ():
         many(streams, step_ms / 1e3, 64, seconds, opened)
-    click.echo(
-        f"load average {os.getloadavg()[0]:.1f}; within {CLOSE:.0%} of the other tools: {'yes' if agree else 'NO'}"
-    )
+    beside_them = f"within {CLOSE:.0%} of the other tools: {'yes' if agree else 'NO'}"
+    click.echo(f"load average {os.getloadavg()[0]:.1f}; {beside_them if tools else 'no other tool was given'}")
     sys.exit(0 if agree else 1)
 
 

@@ -148,3 +148,10 @@ def test_a_trial_reserves_the_start_the_sweep_and_the_end():
 def test_every_engine_has_a_program_and_a_way_to_install_it():
     assert [*ENGINES] == ["vllm", "sglang", "trtllm", "llama.cpp"]
     assert all(kind.program and kind.install for kind in ENGINES.values())
+
+
+def test_a_command_that_takes_the_gpus_itself_is_tried_with_each_number_of_them():
+    table = KnobTable({"gpus": (1, 2, 8)}, {"gpus": 2.5}, gpus="gpus")
+    own = LanguageModel(Engine(command="./start.sh {model} --port {port} --gpus {gpus}"))
+    space = engine_space(ServingTask(ModelFacts("m"), table=table, trial_s=60.0, language=own), Timing())
+    assert [dict(knobs_of(each))["gpus"] for each in space.configurations] == [1, 2, 8]
