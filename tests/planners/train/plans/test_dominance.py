@@ -87,7 +87,7 @@ def test_larger_micro_batches_less_checkpointing_less_sharding_fewer_gpus_and_sm
 
 
 def test_a_small_machine_tells_small_differences_apart() -> None:
-    """A model of 0.2M parameters on nodes of 0.72 GB: a failure once closed all plans, those of a quarter of it, too."""
+    """0.2M parameters on nodes of 0.72 GB: a failure once closed all plans, those of a quarter of it, too."""
     config = json.loads((Path(__file__).parents[4] / "examples" / "llm_fsdp2" / "config.json").read_text("utf-8"))
     node = gpu_of(Offer("narrow", 0.3, vcpus=0.45, memory_gb=0.72, network_gbps=0.2))
     plans = [
