@@ -15,6 +15,8 @@ from mlcd.core.errors import BackendError
 
 PERIOD_US = 20_000
 """Period of a CPU quota: short, so that a training step does not wait long for its next share."""
+MOST_WEIGHT = {"cpu.shares": "262144", "cpu.weight": "10000"}
+"""Of all nodes together, before whatever else the machine does: within their quotas they get what their types say."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ class NodeGroups:
                 (group / "cpu.max").write_text(f"{quota} {PERIOD_US}")
         except OSError as error:
             raise BackendError(f"no control group for a node: {error}") from error
+        for file, weight in MOST_WEIGHT.items():
+            if (root / file).exists():
+                with suppress(OSError):
+                    (root / file).write_text(weight)
         with suppress(OSError):
             self._limit_memory(int(memory_gb * 1e9))
 

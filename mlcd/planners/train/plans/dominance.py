@@ -15,8 +15,8 @@ import numpy as np
 from mlcd.core.configuration import Floats, Mask
 from mlcd.planners.train.plans.memory_levels import AT, Rows, Sizes
 
-SAME_GB = 0.05
-"""Less is no difference: gradients of an adapter, say."""
+SAME_GB, SAME_SHARE = 0.05, 0.003
+"""Less is no difference: gradients of an adapter, say. On what has less memory than usual GPUs, this share of it."""
 COMPARED = ("weights", "gradients", "optimizer", "plain", "logits", "layer", "layer_plain", "head", "framework")
 
 
@@ -25,8 +25,8 @@ def too_large(sizes: Sizes, ran: Rows, out_of_memory: Rows) -> Mask:
     excluded = np.zeros(len(sizes.room), dtype=bool)
     for failed in out_of_memory:
         comparable = np.flatnonzero((sizes.way == sizes.way[failed]) & (sizes.room <= sizes.room[failed]))
-        stages = _compared(sizes.parts[:, comparable])
-        matched = [(stages >= stage - SAME_GB).all(axis=2).any(axis=0) for stage in _compared(sizes.parts[:, failed])]
+        stages, same = _compared(sizes.parts[:, comparable]), min(SAME_GB, SAME_SHARE * sizes.room[failed])
+        matched = [(stages >= stage - same).all(axis=2).any(axis=0) for stage in _compared(sizes.parts[:, failed])]
         larger = comparable[np.logical_and.reduce(matched)]
         if not np.isin(larger, ran).any():
             excluded[larger] = True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given
@@ -10,9 +12,11 @@ from hypothesis import strategies as st
 from mlcd_fixtures.training_runs import run, runs
 
 from mlcd.catalog.gpus import gpu_named
-from mlcd.planners.train.nouns import Checkpointing, Sharding, TrainingPlan
+from mlcd.core.configuration import Offer
+from mlcd.planners.modeling.architecture import architecture_of
+from mlcd.planners.train.nouns import Checkpointing, Precision, Sharding, TrainingPlan
 from mlcd.planners.train.plans.dominance import SAME_GB, too_large
-from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.facts import Facts, gpu_of
 from mlcd.planners.train.plans.memory_levels import sizes_of
 from mlcd.planners.train.plans.memory_parts import Needed, room_gb, stages_gb
 
@@ -80,6 +84,20 @@ def test_larger_micro_batches_less_checkpointing_less_sharding_fewer_gpus_and_sm
     ]
     out = too_large(sizes_of([failed, *larger, *smaller]), NOTHING, np.array([0]))
     assert list(out) == [True] * 6 + [False] * 4
+
+
+def test_a_small_machine_tells_small_differences_apart() -> None:
+    """0.2M parameters on nodes of 0.72 GB: a failure once closed all plans, those of a quarter of it, too."""
+    config = json.loads((Path(__file__).parents[4] / "examples" / "llm_fsdp2" / "config.json").read_text("utf-8"))
+    node = gpu_of(Offer("narrow", 0.3, vcpus=0.45, memory_gb=0.72, network_gbps=0.2))
+    plans = [
+        TrainingPlan(micro_batch=size, checkpointing=kept, precision=Precision.FP32)
+        for size in (4, 16, 1)
+        for kept in (Checkpointing.NONE, Checkpointing.FULL)
+    ]
+    candidates = [run(plan, architecture_of(config), node, sequence=256) for plan in plans]
+    out = too_large(sizes_of(candidates), NOTHING, np.array([0]))
+    assert list(out) == [True, False, True, False, False, False]
 
 
 def test_a_failure_that_something_larger_contradicts_rules_out_nothing() -> None:
