@@ -18,15 +18,13 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from mlcd.core.configuration import Floats
 
 DEGREES = 4.0
 """Of freedom of Student's tails."""
-TAILS = DEGREES / (DEGREES - 2)
-"""Their variance, in squares of their scale."""
 NOISE = "noise"
 TINY = 1e-7
 MOST_VARIANCE, LEAST_VARIANCE = 2.0, 1e-6
@@ -180,21 +178,6 @@ class Posterior:
             pull = pull - self.weighed[rows].T @ self.of.residuals[rows]
         covariance = np.linalg.inv(precision)
         return covariance @ pull, covariance
-
-    def left_out(self, blocks: Sequence[int], variances: Mapping[str, float]) -> tuple[Floats, float]:
-        """Residuals of the rows of these blocks in standard deviations, as if the blocks had not been seen.
-
-        And to how many independent rows they amount: N^2 / sum r_ij^2 of their correlations.
-        """
-        mean, covariance = self.without(blocks)
-        rows = np.concatenate([self.of.blocks[i].rows for i in blocks])
-        shared = self.of.shared[rows]
-        noise = TAILS * variances[NOISE] * np.eye(len(rows))
-        own = [sum(variances[name] * part for name, part in self.of.blocks[i].own.items()) for i in blocks]
-        whole = shared @ covariance @ shared.T + noise + block_diag(*own)
-        spread = np.sqrt(np.diag(whole))
-        looks = len(rows) ** 2 / float(((whole / np.outer(spread, spread)) ** 2).sum())
-        return (self.of.residuals[rows] - shared @ mean) / spread, looks
 
     def _by_block(self, values: Floats) -> Floats:
         found = np.empty_like(values)

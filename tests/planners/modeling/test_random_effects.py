@@ -81,21 +81,6 @@ def test_blocks_that_are_left_out_tell_nothing(seed: int, left_out: set[int]) ->
     np.testing.assert_allclose(covariance, spread, atol=1e-7)
 
 
-@given(st.integers(0, 10**6), st.integers(0, 2))
-@settings(max_examples=20)
-def test_a_block_is_judged_by_the_others_alone(seed: int, block: int) -> None:
-    effects, variances = seen(seed), some_variances(seed)
-    at = effects.blocks[block].rows
-    missed, looks = effects.posterior(variances, np.ones(12)).left_out([block], variances)
-    others = np.setdiff1d(np.arange(12), at)
-    mean, covariance = conditioned(effects, variances, others)
-    own = sum(variances[name] * part for name, part in effects.blocks[block].own.items())
-    spread = effects.shared[at] @ covariance @ effects.shared[at].T + own + 2 * variances[NOISE] * np.eye(len(at))
-    expected = (effects.residuals[at] - effects.shared[at] @ mean) / np.sqrt(np.diag(spread))
-    np.testing.assert_allclose(missed, expected, atol=1e-6)
-    assert 1 <= looks <= len(at) + 1e-9
-
-
 @given(st.integers(0, 10**6))
 @settings(max_examples=10)
 def test_what_is_minimised_is_minus_the_log_of_the_likelihood_and_its_slope_is_right(seed: int) -> None:

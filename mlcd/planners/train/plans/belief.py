@@ -22,7 +22,6 @@ from mlcd.planners.train.plans.law import terms_of
 from mlcd.planners.train.plans.memory import believe_memory
 from mlcd.planners.train.plans.prior import Prior, TimePrior, shipped_prior
 from mlcd.planners.train.plans.same import Same
-from mlcd.planners.train.plans.spreads import unit_of
 
 DRAWS = 256
 Indices = NDArray[np.intp]
@@ -92,21 +91,17 @@ def expected_steps(candidates: Sequence[Facts], prior: Prior | None = None) -> F
 
 @dataclass(frozen=True)
 class _Drawn:
-    """Before any probe: the expected log, what its covariance is made of, samples of what it is off by, their noise.
-
-    All but the middle in units of `unit`: by how much code of this kind is further off than other code.
-    """
+    """Before any probe: the expected log, what its covariance is made of, and samples without and with their noise."""
 
     prior: TimePrior
     rows: Rows
     middle: Floats
-    unit: float
     spread: Floats
     samples: Floats
     noise: Floats
 
     def covariance(self, a: Indices, b: Indices) -> Floats:
-        """Between candidates a and b, without noise, in their units."""
+        """Between candidates a and b, without noise."""
         return self.spread[a] @ self.spread[b].T + self.rows.own_covariance(self.prior.variances, a, b)
 
 
@@ -115,10 +110,10 @@ def _drawn(candidates: Same[Sequence[Facts]], of: Same[TimePrior], seed: int, dr
     runs, prior = candidates.thing, of.thing
     rng = np.random.default_rng((seed, 0))
     rows, middle, spread = expected_of(runs, prior)
-    samples = rng.standard_normal((draws, spread.shape[1])) @ spread.T
+    samples = middle + rng.standard_normal((draws, spread.shape[1])) @ spread.T
     samples += rows.own_drawn(prior.variances, draws, rng)
     noise = np.sqrt(prior.noise) * rng.standard_t(DEGREES, samples.shape)
-    return _Drawn(prior, rows, middle, unit_of(runs, prior.spreads), spread, samples, noise)
+    return _Drawn(prior, rows, middle, spread, samples, noise)
 
 
 def expected_of(runs: Sequence[Facts], prior: TimePrior) -> tuple[Rows, Floats, Floats]:
@@ -147,14 +142,14 @@ def expected_of(runs: Sequence[Facts], prior: TimePrior) -> tuple[Rows, Floats, 
 def _conditioned(drawn: _Drawn, tried: Tried, seed: int) -> Floats:
     """Samples that agree with the probes."""
     samples = drawn.samples + drawn.noise
-    at, error = tried.ran, tried.error / drawn.unit
-    if len(at):
-        rng = np.random.default_rng((seed, 2))
-        shown = (np.log(tried.step_s) - drawn.middle[at]) / drawn.unit
-        between = drawn.covariance(at, at)
-        errors = drawn.prior.noise / trust_in(shown, between, drawn.prior.noise) + error**2
-        expected = drawn.samples[:, at] + np.sqrt(errors) * rng.standard_normal((len(samples), len(at)))
-        every = np.arange(len(drawn.middle))
-        samples += (shown - expected) @ np.linalg.solve(between + np.diag(errors), drawn.covariance(at, every))
-        samples[:, at] = shown + error * rng.standard_normal((len(samples), len(at)))
-    return np.asarray(drawn.middle + drawn.unit * samples)
+    at, shown = tried.ran, np.log(tried.step_s)
+    if not len(at):
+        return samples
+    rng = np.random.default_rng((seed, 2))
+    between = drawn.covariance(at, at)
+    errors = drawn.prior.noise / trust_in(shown - drawn.middle[at], between, drawn.prior.noise) + tried.error**2
+    expected = drawn.samples[:, at] + np.sqrt(errors) * rng.standard_normal((len(samples), len(at)))
+    every = np.arange(len(drawn.middle))
+    samples += (shown - expected) @ np.linalg.solve(between + np.diag(errors), drawn.covariance(at, every))
+    samples[:, at] = shown + tried.error * rng.standard_normal((len(samples), len(at)))
+    return samples

@@ -5,13 +5,10 @@ The coefficients of the law are shared effects, too: the law is linear in their 
 1. the law is made linear about the coefficients of each run: those of all, by the shared effects on parts of the law;
 2. variances of all effects: the largest marginal likelihood, each with a wide prior, and Student's tails;
 3. the posterior of the shared effects, each model's own integrated out; the coefficients move by it.
-
-At the end, each model left out of the posterior tells how far code of its kind is from what others say (`spreads.py`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +20,6 @@ from mlcd.planners.train.plans.effects import Rows, coefficients_of, of_coeffici
 from mlcd.planners.train.plans.facts import Seen
 from mlcd.planners.train.plans.law import SURE, TERMS, UNSURE, terms_of
 from mlcd.planners.train.plans.prior import TimePrior
-from mlcd.planners.train.plans.spreads import Judged, learn_spreads
 
 USUAL = {
     "compute": 0.04, "attention": 0.15, "memory": 0.15, "host": 0.2, "links": 0.25, "bubble": 0.15, "overlap": 0.4,
@@ -87,25 +83,8 @@ def fitted(seen: Sequence[Seen]) -> Fitted:
         coefficients = first + np.clip(moved, -FURTHEST, FURTHEST)
     left = dict(zip(names, map(float, (first + moved - coefficients) / sds), strict=False))
     spread, noise = np.linalg.cholesky(posterior.covariance), max(variances[NOISE], LEAST_NOISE**2)
-    spreads = _spreads(seen, posterior, variances)
-    prior = TimePrior(np.exp(coefficients), means | left, np.asarray(spread), variances, noise, spreads)
+    prior = TimePrior(np.exp(coefficients), means | left, np.asarray(spread), variances, noise)
     return Fitted(prior, effects, posterior, trust)
-
-
-def _spreads(seen: Sequence[Seen], posterior: Posterior, variances: Mapping[str, float]) -> dict[str, float]:
-    """How far the runs of each kind of code are from what other models tell of them. Of measured ones alone."""
-    of_model: dict[str, list[int]] = defaultdict(list)
-    for i, block in enumerate(posterior.of.blocks):
-        if seen[block.rows[0]].source not in COMPOSED:
-            of_model[seen[block.rows[0]].model].append(i)
-    if len(of_model) < 2:
-        return {}
-    judged = []
-    for of in of_model.values():
-        rows = np.concatenate([posterior.of.blocks[i].rows for i in of])
-        missed, looks = posterior.left_out(of, variances)
-        judged.append(Judged([seen[row].facts for row in rows], missed**2, looks))
-    return learn_spreads(judged)
 
 
 def _moved(rows: Rows, effects: Mapping[str, float]) -> Floats:

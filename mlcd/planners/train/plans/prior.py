@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -27,8 +27,7 @@ class TimePrior:
     """Of the log of a step. `effects`: mean of each shared effect that was learned, by name.
 
     `spread`: a lower triangular matrix whose square is their covariance. `variances`: of each kind of effect, shared or
-    a model's own. `noise`: the squared scale of what is left. `spreads`: by how much the log of all of that is
-    larger with code of some kind (`spreads.py`).
+    a model's own. `noise`: the squared scale of what is left.
     """
 
     coefficients: Floats
@@ -36,7 +35,6 @@ class TimePrior:
     spread: Floats
     variances: Mapping[str, float]
     noise: float
-    spreads: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,6 @@ def read_time_prior(written: Mapping[str, Any]) -> TimePrior:
         spread * UNIT,
         written["variances"],
         float(written["noise"]),
-        written.get("spreads", {}),
     )
 
 
@@ -77,7 +74,6 @@ def written_time_prior(prior: TimePrior, names: Mapping[str, float], sources: st
         "coefficients": {name: float(f"{value:.4g}") for name, value in zip(names, prior.coefficients, strict=True)},
         "variances": {name: float(f"{value:.3g}") for name, value in prior.variances.items()},
         "noise": float(f"{prior.noise:.3g}"),
-        "spreads": {name: round(float(value), 3) for name, value in prior.spreads.items()},
         "effects": {name: round(float(value), 4) for name, value in prior.effects.items()},
         "spread": lower.tolist(),
     }
