@@ -275,6 +275,47 @@ export interface components {
             chosen: boolean;
         };
         /**
+         * DrivenRun
+         * @description A run that a worker has taken.
+         */
+        DrivenRun: {
+            /** @description The run's name. */
+            run: string;
+            /** @description see through; see through, and launch; take down. */
+            errand: string;
+            /** @description The member whose run it is; null for nobody's. */
+            member: string | null;
+            /** @description When it was taken. */
+            since: string | null;
+        };
+        /**
+         * DriverAnswer
+         * @description Who drives a run, or what it waits for.
+         */
+        DriverAnswer: {
+            /** @description The run's name. */
+            run: string;
+            /**
+             * @description silent: its worker gives no sign of life; nobody: it neither waits nor is driven.
+             * @enum {string}
+             */
+            state: "waits" | "driven" | "silent" | "nobody";
+            /** @description The same in a sentence; empty if nobody has anything to do with it. */
+            words: string;
+            /** @description Its place in the queue, from 1. */
+            place: number | null;
+            /** @description How many runs wait in all. */
+            waiting: number;
+            /** @description The number of its worker. */
+            worker: number | null;
+            /** @description Its worker's machine; else empty. */
+            host: string;
+            /** @description Since when it waits, or is driven. */
+            since: string | null;
+            /** @description The last sign of life of its worker. */
+            seen_at: string | null;
+        };
+        /**
          * EpochAllocation
          * @description What one epoch of one trial takes on an allocation that nothing beats in both time and cost.
          */
@@ -1000,6 +1041,20 @@ export interface components {
             };
         };
         /**
+         * MadeToken
+         * @description A new token, which is shown only once.
+         */
+        MadeToken: {
+            /** @description Whose it is. */
+            member: string;
+            /** @description Its name; empty for the one that an admin gave. */
+            name: string;
+            /** @description The token. */
+            token: string;
+            /** @description When it ends; null: when it is revoked. */
+            expires_at: string | null;
+        };
+        /**
          * Me
          * @description Who asks, what they may do and still spend, and where jobs may run.
          */
@@ -1007,10 +1062,15 @@ export interface components {
             /** @description Their name; null in ui mode. */
             name: string | null;
             /**
-             * @description What they may do.
+             * @description What they may do, with the token that they sent.
              * @enum {string}
              */
             role: "viewer" | "runner" | "admin";
+            /**
+             * @description Of that token; full: all that their role may.
+             * @enum {string}
+             */
+            scope: "read" | "run" | "full";
             /** @description Their team. */
             team: string | null;
             /** @description What they may spend; null for no limit. */
@@ -1115,6 +1175,14 @@ export interface components {
             submissions_per_minute: number;
         };
         /**
+         * MyTokens
+         * @description A member's named tokens.
+         */
+        MyTokens: {
+            /** @description By name. */
+            tokens: components["schemas"]["TokenState"][];
+        };
+        /**
          * NewMember
          * @description A new member. Without a budget there is no limit; a budget is in total, or for each month.
          */
@@ -1136,6 +1204,25 @@ export interface components {
              * @enum {string}
              */
             budget_per: "total" | "month";
+        };
+        /**
+         * NewToken
+         * @description A token for a program.
+         */
+        NewToken: {
+            /** @description What you call it, such as ci. */
+            name: string;
+            /**
+             * @description To look; or to start and end runs, too.
+             * @default read
+             * @enum {string}
+             */
+            scope: "read" | "run";
+            /**
+             * @description How many days it lasts; null: until it is revoked.
+             * @default 90
+             */
+            days: number | null;
         };
         /**
          * NotBegun
@@ -1450,6 +1537,24 @@ export interface components {
          * @enum {string}
          */
         Purpose: "probe" | "run";
+        /**
+         * QueuedRun
+         * @description A run that waits.
+         */
+        QueuedRun: {
+            /** @description Its place in the queue, from 1; it changes as other runs end. */
+            place: number;
+            /** @description The run's name. */
+            run: string;
+            /** @description see through; see through, and launch; take down. */
+            errand: string;
+            /** @description The member whose run it is; null for nobody's. */
+            member: string | null;
+            /** @description Since when it waits. */
+            since: string | null;
+            /** @description It is tried again then; null: as soon as it is its turn. */
+            not_before: string | null;
+        };
         /**
          * Ranked
          * @description A configuration relative to the others, without absolute times: factors of the least time and the least cost.
@@ -2404,6 +2509,27 @@ export interface components {
             token: string;
         };
         /**
+         * TokenState
+         * @description A token; its secret is not kept.
+         */
+        TokenState: {
+            /** @description What you call it. */
+            name: string;
+            /**
+             * @description What may be done with it.
+             * @enum {string}
+             */
+            scope: "read" | "run";
+            /** @description When it was made: a time of day, ISO 8601. */
+            created_at: string | null;
+            /** @description When it ends; null: when it is revoked. */
+            expires_at: string | null;
+            /** @description Its last use, to the minute; null for never. */
+            used_at: string | null;
+            /** @description Whether it has ended. */
+            expired: boolean;
+        };
+        /**
          * Tradeoff
          * @description Time against cost of everything that is known.
          */
@@ -2780,6 +2906,46 @@ export interface components {
             /** @description Samples that were stated. */
             stated: number;
         };
+        /**
+         * WorkerState
+         * @description A worker. One of an older MLCD does not say where it runs.
+         */
+        WorkerState: {
+            /** @description Its number in the queue. */
+            number: number;
+            /** @description The machine it runs on; empty if it did not say. */
+            host: string;
+            /** @description Its process there. */
+            process: number | null;
+            /** @description Runs that it drives at once. */
+            slots: number | null;
+            /** @description Its version of MLCD; empty if it did not say. */
+            version: string;
+            /** @description When it began. */
+            since: string | null;
+            /** @description Its last sign of life. */
+            seen_at: string;
+            /** @description Seconds since then. */
+            silent_s: number;
+            /** @description Whether that is recent. */
+            alive: boolean;
+            /** @description What it drives. */
+            runs: components["schemas"]["DrivenRun"][];
+        };
+        /**
+         * WorkersAnswer
+         * @description The workers and the queue at one moment.
+         */
+        WorkersAnswer: {
+            /** @description The moment. */
+            at: string;
+            /** @description Those that are alive, and those that are not and still have a run. */
+            workers: components["schemas"]["WorkerState"][];
+            /** @description What waits, whose turn is next first. */
+            waiting: components["schemas"]["QueuedRun"][];
+            /** @description What keeps everybody waiting; else empty. */
+            trouble: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -2800,6 +2966,8 @@ export type CertificateTerm = components['schemas']['CertificateTerm'];
 export type Column = components['schemas']['Column'];
 export type ComputeSpeed = components['schemas']['ComputeSpeed'];
 export type CurvePoint = components['schemas']['CurvePoint'];
+export type DrivenRun = components['schemas']['DrivenRun'];
+export type DriverAnswer = components['schemas']['DriverAnswer'];
 export type EpochAllocation = components['schemas']['EpochAllocation'];
 export type EpochResult = components['schemas']['EpochResult'];
 export type Example = components['schemas']['Example'];
@@ -2836,13 +3004,16 @@ export type LoadTest = components['schemas']['LoadTest'];
 export type Logs = components['schemas']['Logs'];
 export type MachineLaunch = components['schemas']['MachineLaunch'];
 export type Machines = components['schemas']['Machines'];
+export type MadeToken = components['schemas']['MadeToken'];
 export type Me = components['schemas']['Me'];
 export type MemberAnswer = components['schemas']['MemberAnswer'];
 export type MemberChange = components['schemas']['MemberChange'];
 export type MembersAnswer = components['schemas']['MembersAnswer'];
 export type Models = components['schemas']['Models'];
 export type MostOf = components['schemas']['MostOf'];
+export type MyTokens = components['schemas']['MyTokens'];
 export type NewMember = components['schemas']['NewMember'];
+export type NewToken = components['schemas']['NewToken'];
 export type NotBegun = components['schemas']['NotBegun'];
 export type OfferRow = components['schemas']['OfferRow'];
 export type Offers = components['schemas']['Offers'];
@@ -2857,6 +3028,7 @@ export type Point = components['schemas']['Point'];
 export type PricedFunctions = components['schemas']['PricedFunctions'];
 export type Problem = components['schemas']['Problem'];
 export type Purpose = components['schemas']['Purpose'];
+export type QueuedRun = components['schemas']['QueuedRun'];
 export type Ranked = components['schemas']['Ranked'];
 export type RefusedFunctions = components['schemas']['RefusedFunctions'];
 export type RefusedMachines = components['schemas']['RefusedMachines'];
@@ -2899,6 +3071,7 @@ export type TeamBudget = components['schemas']['TeamBudget'];
 export type TeamsAnswer = components['schemas']['TeamsAnswer'];
 export type Token = components['schemas']['Token'];
 export type TokenAnswer = components['schemas']['TokenAnswer'];
+export type TokenState = components['schemas']['TokenState'];
 export type Tradeoff = components['schemas']['Tradeoff'];
 export type TradeoffPoint = components['schemas']['TradeoffPoint'];
 export type TrainRun = components['schemas']['TrainRun'];
@@ -2912,5 +3085,7 @@ export type UploadedFacts = components['schemas']['UploadedFacts'];
 export type UploadedOperator = components['schemas']['UploadedOperator'];
 export type WhatIf = components['schemas']['WhatIf'];
 export type WorkMismatch = components['schemas']['WorkMismatch'];
+export type WorkerState = components['schemas']['WorkerState'];
+export type WorkersAnswer = components['schemas']['WorkersAnswer'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;
