@@ -184,6 +184,20 @@ workers = Table(
 )
 """Workers of a team, by the queue's number of each; the queue itself keeps their heartbeats."""
 
+hooks = Table(
+    "hooks",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    *texts("url", "secret", "style"),
+    *texts("member", "team", nullable=True),
+    Column("sent", NUMBER, nullable=False),
+    Column("tries", sa.Integer, nullable=False),
+    *texts("next_at", nullable=True),
+    *texts("trouble", "created_at"),
+    sqlite_with_rowid=False,
+)
+"""Where news of runs goes: `sent` is the number of the last entry whose news arrived."""
+
 version = Table(
     "alembic_version",
     METADATA,

@@ -667,6 +667,41 @@ export interface components {
             mode: "ui" | "service";
         };
         /**
+         * HookState
+         * @description A hook, and how far it has got.
+         */
+        HookState: {
+            /** @description Its name. */
+            name: string;
+            /** @description Its address, without the path. */
+            shown: string;
+            /**
+             * @description How news is written.
+             * @enum {string}
+             */
+            style: "json" | "slack";
+            /** @description Only of this member's runs; null for all. */
+            member: string | null;
+            /** @description Only of this team's runs; null for all. */
+            team: string | null;
+            /** @description The number of the last entry whose news arrived. */
+            sent: number;
+            /** @description How often the next one was tried in vain. */
+            tries: number;
+            /** @description When it is tried again; null: at once. */
+            next_at: string | null;
+            /** @description Why it did not arrive; else empty. */
+            trouble: string;
+        };
+        /**
+         * HooksAnswer
+         * @description All hooks.
+         */
+        HooksAnswer: {
+            /** @description By name. */
+            hooks: components["schemas"]["HookState"][];
+        };
+        /**
          * HowDown
          * @description `machine_gone`: the machine with the run's launches is gone for good. Only for admins.
          */
@@ -1041,6 +1076,16 @@ export interface components {
             };
         };
         /**
+         * MadeHook
+         * @description A new hook, and its secret, which is shown only once.
+         */
+        MadeHook: {
+            /** @description Its name. */
+            name: string;
+            /** @description By which the receiver knows that news is ours. */
+            secret: string;
+        };
+        /**
          * MadeToken
          * @description A new token, which is shown only once.
          */
@@ -1181,6 +1226,26 @@ export interface components {
         MyTokens: {
             /** @description By name. */
             tokens: components["schemas"]["TokenState"][];
+        };
+        /**
+         * NewHook
+         * @description A receiver of news.
+         */
+        NewHook: {
+            /** @description What you call it. */
+            name: string;
+            /** @description https, or http on the service's own machine. */
+            url: string;
+            /**
+             * @description json: all of it; slack: a text alone, as Slack takes it.
+             * @default json
+             * @enum {string}
+             */
+            style: "json" | "slack";
+            /** @description Only of this member's runs. */
+            member?: string | null;
+            /** @description Only of this team's runs. */
+            team?: string | null;
         };
         /**
          * NewMember
@@ -2985,6 +3050,8 @@ export type GoOn = components['schemas']['GoOn'];
 export type GradientNoise = components['schemas']['GradientNoise'];
 export type Headway = components['schemas']['Headway'];
 export type Health = components['schemas']['Health'];
+export type HookState = components['schemas']['HookState'];
+export type HooksAnswer = components['schemas']['HooksAnswer'];
 export type HowDown = components['schemas']['HowDown'];
 export type JobFingerprint = components['schemas']['JobFingerprint'];
 export type JobIdentity = components['schemas']['JobIdentity'];
@@ -3004,6 +3071,7 @@ export type LoadTest = components['schemas']['LoadTest'];
 export type Logs = components['schemas']['Logs'];
 export type MachineLaunch = components['schemas']['MachineLaunch'];
 export type Machines = components['schemas']['Machines'];
+export type MadeHook = components['schemas']['MadeHook'];
 export type MadeToken = components['schemas']['MadeToken'];
 export type Me = components['schemas']['Me'];
 export type MemberAnswer = components['schemas']['MemberAnswer'];
@@ -3012,6 +3080,7 @@ export type MembersAnswer = components['schemas']['MembersAnswer'];
 export type Models = components['schemas']['Models'];
 export type MostOf = components['schemas']['MostOf'];
 export type MyTokens = components['schemas']['MyTokens'];
+export type NewHook = components['schemas']['NewHook'];
 export type NewMember = components['schemas']['NewMember'];
 export type NewToken = components['schemas']['NewToken'];
 export type NotBegun = components['schemas']['NotBegun'];
