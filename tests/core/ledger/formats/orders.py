@@ -240,4 +240,5 @@ FORMATS = (
     Format("22-markets", "ca95aff", (RENTING, *KILLED)),
     Format("23-probes-on-spot", "72360fa", (RENTING, *KILLED)),
     Format("24-plans", "2bccaf4", (PLANNING, PLANNED)),
+    Format("25-operators", "8a11ec3", (*MONTHLY, FINISHED, PROBING)),
 )
