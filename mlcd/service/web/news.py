@@ -11,7 +11,6 @@ import hmac
 import json
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -76,8 +75,12 @@ class Courier:
         """Look for news every so often."""
         while True:
             await asyncio.sleep(every_s)
-            with suppress(LedgerError):  # the database is away: it is looked for again
+            try:
                 await asyncio.to_thread(self.deliver)
+            except LedgerError:  # the database is away: it is looked for again
+                continue
+            except Exception:
+                _LOG.exception("news could not be sent; it is tried again")
 
     def deliver(self) -> None:
         """Send to each hook what it has not had, as long as it takes it."""
@@ -129,7 +132,7 @@ class Courier:
         }
         try:
             answer = httpx.post(hook.url, content=body, headers=headers, timeout=ANSWER_S, follow_redirects=False)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             return f"{hook.shown} cannot be reached ({type(error).__name__})"
         return "" if answer.is_success else f"{hook.shown} answered {answer.status_code}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 from stage import API, JOB, Stage, staged
@@ -184,6 +186,35 @@ def test_a_service_sends_by_itself(tmp_path, receiver):
         run = searched(stage)
         assert receiver.came.wait(120)
         assert receiver.told[0]["run"] == run
+
+
+def test_a_fault_is_logged_and_the_next_news_is_sent_all_the_same(caplog):
+    asked: list[int] = []
+
+    def due():
+        asked.append(len(asked))
+        if len(asked) == 1:
+            raise ZeroDivisionError
+        return []
+
+    async def until_it_was_asked_again():
+        task = asyncio.create_task(Courier(None, SimpleNamespace(due=due), None).run_forever(0.001))
+        while len(asked) < 2:
+            await asyncio.sleep(0.001)
+        task.cancel()
+
+    asyncio.run(asyncio.wait_for(until_it_was_asked_again(), 60))
+    assert "news could not be sent" in caplog.text
+
+
+def test_an_address_that_no_request_can_be_made_to_keeps_nothing_from_others(post, receiver):
+    post.hooks.add("odd", "https://" + "x" * 70 + ".example/", "json", None, None)
+    post.hooks.add("zz", receiver.url, "json", None, None)
+    searched(post.stage)
+    post.deliver()
+    odd, here = post.hooks.all()
+    assert odd.trouble
+    assert (here.trouble, len(receiver.heard) > 0) == ("", True)
 
 
 @pytest.mark.parametrize(
