@@ -37,7 +37,7 @@ APPEND_ONLY = {
         " FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
     ),
 }
-HEAD = "0004"
+HEAD = "0005"
 """The newest migration, which has these tables; its number is also SQLite's `user_version`."""
 METADATA = sa.MetaData()
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")

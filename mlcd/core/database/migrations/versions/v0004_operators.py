@@ -1,4 +1,4 @@
-"""What operators of a team look at: who the workers are, where news goes; and several tokens of one member."""
+"""What operators of a team look at: who the workers are; and several tokens of one member."""
 
 from __future__ import annotations
 
@@ -29,14 +29,3 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("tokens_by_member", "tokens", ["member", "name"])
-    op.create_table(
-        "hooks",
-        sa.Column("name", sa.Text, primary_key=True),
-        *texts("url", "secret", "style"),
-        *texts("member", "team", nullable=True),
-        sa.Column("sent", NUMBER, nullable=False),
-        sa.Column("tries", sa.Integer, nullable=False),
-        *texts("next_at", nullable=True),
-        *texts("trouble", "created_at"),
-        sqlite_with_rowid=False,
-    )
