@@ -47,7 +47,8 @@ def endless_metrics(at: Target) -> Finding:
             client.get(f"/runs/made-up-{number}")
             client.request(f"MADEUP{number}", f"/made-up/{number}")
         after = _series(at)
-    return Finding(after - before < 30, f"{before} series before {2 * MADE_UP} made-up requests, {after} after")
+    words = f"{before} series before {2 * MADE_UP} made-up requests, {after} after"
+    return Finding(after - before < MADE_UP / 3, words)
 
 
 def _series(at: Target) -> int:
@@ -79,7 +80,7 @@ def _quoted(text: str) -> str:
 
 
 def audit_of_others(at: Target) -> Finding:
-    """A runner reads the audit log, or takes all of it as a file."""
+    """A runner reads the audit log, takes it as a file, or has the service send requests to addresses of theirs."""
     with at.client("mallory") as client:
         statuses = {
             path: client.get(path).status_code
@@ -90,8 +91,11 @@ def audit_of_others(at: Target) -> Finding:
                 "/audit/export?format=jsonl",
                 "/members",
                 "/teams",
+                "/hooks",
             )
         }
+        hook = {"name": "inside", "url": "http://127.0.0.1:1/"}
+        statuses["POST /hooks"] = client.post("/hooks", json=hook).status_code
     return Finding(set(statuses.values()) == {403}, str(statuses))
 
 

@@ -131,6 +131,16 @@ export function useThrottled(act: () => void, ms = 1_000): () => void {
   }, [ms]);
 }
 
+/** Does something every so often while the page is looked at. */
+export function useEvery(act: () => void, ms: number): void {
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) act();
+    }, ms);
+    return () => clearInterval(timer);
+  }, [act, ms]);
+}
+
 /** Debounces a value: the newest one that has not changed for `ms`. */
 export function useSettled<T>(value: T, ms = 200): T {
   const [settled, setSettled] = useState(value);

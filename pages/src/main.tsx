@@ -12,6 +12,8 @@ import Runs from "./pages/Runs";
 import SignIn from "./pages/SignIn";
 import Submit from "./pages/Submit";
 import Team from "./pages/Team";
+import Tokens from "./pages/Tokens";
+import Workers from "./pages/Workers";
 import { later } from "./parts/Later";
 import { Layout } from "./parts/Layout";
 import { may, MeContext, useMe } from "./parts/me";
@@ -65,6 +67,8 @@ function Content({ path }: { path: string }): JSX.Element {
   if (path === "/offers") return <Offers />;
   if (path === "/models") return <Models />;
   if (path === "/team" && me.mode === "service" && may(me, "admin")) return <Team />;
+  if (path === "/workers" && me.mode === "service") return <Workers />;
+  if (path === "/tokens" && me.mode === "service") return <Tokens />;
   return <NotFound path={path} />;
 }
 

@@ -37,7 +37,7 @@ APPEND_ONLY = {
         " FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
     ),
 }
-HEAD = "0004"
+HEAD = "0005"
 """The newest migration, which has these tables; its number is also SQLite's `user_version`."""
 METADATA = sa.MetaData()
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
@@ -183,6 +183,20 @@ workers = Table(
     *texts("version", "started_at"),
 )
 """Workers of a team, by the queue's number of each; the queue itself keeps their heartbeats."""
+
+hooks = Table(
+    "hooks",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    *texts("url", "secret", "style"),
+    *texts("member", "team", nullable=True),
+    Column("sent", NUMBER, nullable=False),
+    Column("tries", sa.Integer, nullable=False),
+    *texts("next_at", nullable=True),
+    *texts("trouble", "created_at"),
+    sqlite_with_rowid=False,
+)
+"""Where news of runs goes: `sent` is the number of the last entry whose news arrived."""
 
 version = Table(
     "alembic_version",

@@ -1,9 +1,10 @@
 """The FastAPI app: the API under /api/v1, the pages everywhere else."""
 
+import asyncio
 import errno
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -16,9 +17,11 @@ from starlette.types import Lifespan
 
 from mlcd.core.errors import MissingExtra, MlcdError
 from mlcd.core.version import VERSION
+from mlcd.service.team.hooks import Hooks
 from mlcd.service.web.failures import MEANING, Refusal, refusal
 from mlcd.service.web.identity import OPEN
 from mlcd.service.web.monitoring.request_log import RequestLog, Routes, note_refusal
+from mlcd.service.web.news import Courier
 from mlcd.service.web.pages import pages
 from mlcd.service.web.routes import (
     audit,
@@ -26,6 +29,7 @@ from mlcd.service.web.routes import (
     control,
     explore,
     files,
+    hooks,
     monitoring,
     runs,
     session,
@@ -43,7 +47,7 @@ from mlcd.service.web.state import State
 from mlcd.service.web.views import Views
 
 API = "/api/v1"
-PARTS = (session, runs, watch, explore, files, catalog, submit, uploads, control, workers, tokens, team, audit)
+PARTS = (session, runs, watch, explore, files, catalog, submit, uploads, control, workers, tokens, team, audit, hooks)
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
     {"name": "watch", "description": "What happens, as server-sent events."},
@@ -74,7 +78,7 @@ def create_app(state: State) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with state.feed.running():
+        async with state.feed.running(), _sending_news(state):
             yield
 
     app = _routed(lifespan)
@@ -134,6 +138,22 @@ def _routed(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
         app.include_router(part.router, prefix=API)
     app.include_router(monitoring.router)
     return app
+
+
+@asynccontextmanager
+async def _sending_news(state: State) -> AsyncIterator[None]:
+    """Send news to webhooks while the block runs; `mlcd ui` has none."""
+    if state.members is None:
+        yield
+        return
+    courier = Courier(state.ledger, Hooks(state.database, state.members.now), state.members.now)
+    task = asyncio.create_task(courier.run_forever(state.settings.news_every_s))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 def _observe(app: FastAPI, state: State) -> None:

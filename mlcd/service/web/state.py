@@ -45,7 +45,7 @@ class Settings:
     `recordings`: clouds to replay, by the name in `recorded:NAME`; a request never names a path. `hosts`: accepted Host
     headers beside loopback. `same_user`: on loopback, answer only processes of this user, where the system knows that.
     `count_simulated`: runs on simulated and recorded clouds count against budgets. `member_queued`: most queued runs of
-    one member.
+    one member. `news_every_s`: how often news for webhooks is looked for.
     """
 
     mode: Literal["ui", "service"]
@@ -58,6 +58,7 @@ class Settings:
     same_user: bool = True
     count_simulated: bool = False
     member_queued: int = CAPS.queued
+    news_every_s: float = 2.0
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,22 @@ import { Link } from "../parts/router";
 import { tabOf } from "../parts/tab";
 import { useTallest } from "../parts/tallest";
 import type { Headway, News, View } from "../types";
+import { useMe } from "../parts/me";
 import { Actions } from "./run/Actions";
 import { Body } from "./run/Body";
+import { Driver } from "./run/Driver";
 import { About } from "./run/Headline";
 import { goesOn, useWatched } from "./run/watched";
 
 const RECENT_MS = 5_000;
 const LOOK_AGAIN_MS = 10_000;
+/** Where somebody waits for a worker. */
+const WAITED_FOR = new Set(["queued", "searching", "decided", "running"]);
 /** After something was asked for: when to look whether it happened. */
 const SOON_MS = [200, 600, 1_200, 2_500, 5_000, 9_000];
 
 export default function Run({ run }: { run: string }): JSX.Element {
+  const me = useMe();
   const { data, error, refresh } = useGet<View>(runPath(run));
   const soon = useThrottled(refresh, 500);
   const [seen, setSeen] = useState(0);
@@ -57,6 +62,7 @@ export default function Run({ run }: { run: string }): JSX.Element {
       actions={<Actions view={view} onActed={acted} />}
     >
       {error !== null && <Notice tone="bad">{error.message}</Notice>}
+      {me.mode === "service" && WAITED_FOR.has(summary.status) && <Driver run={summary.run} />}
       <Body view={view} progress={progress} seen={seen} answer={answer} />
     </Page>
   );

@@ -65,7 +65,9 @@ export function Layout({ children }: { children: ComponentChildren }): JSX.Eleme
 
 function Navigation({ me }: { me: Me }): JSX.Element {
   const { path } = usePlace();
-  const shown = me.mode === "service" && may(me, "admin") ? [...PAGES, { to: "/team", name: "Team" }] : PAGES;
+  const ofService = me.mode === "service" ? [{ to: "/workers", name: "Workers" }] : [];
+  const ofAdmins = me.mode === "service" && may(me, "admin") ? [{ to: "/team", name: "Team" }] : [];
+  const shown = [...PAGES, ...ofService, ...ofAdmins];
   return (
     <nav aria-label="Pages">
       {shown.map(({ to, name }) => {
@@ -104,6 +106,9 @@ function Who({ me }: { me: Me }): JSX.Element | null {
           {me.left_usd === null ? "No spending limit." : `${usd(me.left_usd)} left`}
           {me.left_usd !== null && me.budget_usd !== null && ` of ${usd(me.budget_usd)}`}
           {me.left_usd !== null && me.renewed_on && `, renewed ${day(me.renewed_on)}`}
+        </p>
+        <p>
+          <Link to="/tokens">Your tokens</Link>
         </p>
         <button type="button" class="button" onClick={leave}>
           Sign out

@@ -275,6 +275,47 @@ export interface components {
             chosen: boolean;
         };
         /**
+         * DrivenRun
+         * @description A run that a worker has taken.
+         */
+        DrivenRun: {
+            /** @description The run's name. */
+            run: string;
+            /** @description see through; see through, and launch; take down. */
+            errand: string;
+            /** @description The member whose run it is; null for nobody's. */
+            member: string | null;
+            /** @description When it was taken. */
+            since: string | null;
+        };
+        /**
+         * DriverAnswer
+         * @description Who drives a run, or what it waits for.
+         */
+        DriverAnswer: {
+            /** @description The run's name. */
+            run: string;
+            /**
+             * @description silent: its worker gives no sign of life; nobody: it neither waits nor is driven.
+             * @enum {string}
+             */
+            state: "waits" | "driven" | "silent" | "nobody";
+            /** @description The same in a sentence; empty if nobody has anything to do with it. */
+            words: string;
+            /** @description Its place in the queue, from 1. */
+            place: number | null;
+            /** @description How many runs wait in all. */
+            waiting: number;
+            /** @description The number of its worker. */
+            worker: number | null;
+            /** @description Its worker's machine; else empty. */
+            host: string;
+            /** @description Since when it waits, or is driven. */
+            since: string | null;
+            /** @description The last sign of life of its worker. */
+            seen_at: string | null;
+        };
+        /**
          * EpochAllocation
          * @description What one epoch of one trial takes on an allocation that nothing beats in both time and cost.
          */
@@ -624,6 +665,41 @@ export interface components {
              * @enum {string}
              */
             mode: "ui" | "service";
+        };
+        /**
+         * HookState
+         * @description A hook, and how far it has got.
+         */
+        HookState: {
+            /** @description Its name. */
+            name: string;
+            /** @description Its address, without the path. */
+            shown: string;
+            /**
+             * @description How news is written.
+             * @enum {string}
+             */
+            style: "json" | "slack";
+            /** @description Only of this member's runs; null for all. */
+            member: string | null;
+            /** @description Only of this team's runs; null for all. */
+            team: string | null;
+            /** @description The number of the last entry whose news arrived. */
+            sent: number;
+            /** @description How often the next one was tried in vain. */
+            tries: number;
+            /** @description When it is tried again; null: at once. */
+            next_at: string | null;
+            /** @description Why it did not arrive; else empty. */
+            trouble: string;
+        };
+        /**
+         * HooksAnswer
+         * @description All hooks.
+         */
+        HooksAnswer: {
+            /** @description By name. */
+            hooks: components["schemas"]["HookState"][];
         };
         /**
          * HowDown
@@ -1000,6 +1076,30 @@ export interface components {
             };
         };
         /**
+         * MadeHook
+         * @description A new hook, and its secret, which is shown only once.
+         */
+        MadeHook: {
+            /** @description Its name. */
+            name: string;
+            /** @description By which the receiver knows that news is ours. */
+            secret: string;
+        };
+        /**
+         * MadeToken
+         * @description A new token, which is shown only once.
+         */
+        MadeToken: {
+            /** @description Whose it is. */
+            member: string;
+            /** @description Its name; empty for the one that an admin gave. */
+            name: string;
+            /** @description The token. */
+            token: string;
+            /** @description When it ends; null: when it is revoked. */
+            expires_at: string | null;
+        };
+        /**
          * Me
          * @description Who asks, what they may do and still spend, and where jobs may run.
          */
@@ -1007,10 +1107,15 @@ export interface components {
             /** @description Their name; null in ui mode. */
             name: string | null;
             /**
-             * @description What they may do.
+             * @description What they may do, with the token that they sent.
              * @enum {string}
              */
             role: "viewer" | "runner" | "admin";
+            /**
+             * @description Of that token; full: all that their role may.
+             * @enum {string}
+             */
+            scope: "read" | "run" | "full";
             /** @description Their team. */
             team: string | null;
             /** @description What they may spend; null for no limit. */
@@ -1115,6 +1220,34 @@ export interface components {
             submissions_per_minute: number;
         };
         /**
+         * MyTokens
+         * @description A member's named tokens.
+         */
+        MyTokens: {
+            /** @description By name. */
+            tokens: components["schemas"]["TokenState"][];
+        };
+        /**
+         * NewHook
+         * @description A receiver of news.
+         */
+        NewHook: {
+            /** @description What you call it. */
+            name: string;
+            /** @description https, or http on the service's own machine. */
+            url: string;
+            /**
+             * @description json: all of it; slack: a text alone, as Slack takes it.
+             * @default json
+             * @enum {string}
+             */
+            style: "json" | "slack";
+            /** @description Only of this member's runs. */
+            member?: string | null;
+            /** @description Only of this team's runs. */
+            team?: string | null;
+        };
+        /**
          * NewMember
          * @description A new member. Without a budget there is no limit; a budget is in total, or for each month.
          */
@@ -1136,6 +1269,25 @@ export interface components {
              * @enum {string}
              */
             budget_per: "total" | "month";
+        };
+        /**
+         * NewToken
+         * @description A token for a program.
+         */
+        NewToken: {
+            /** @description What you call it, such as ci. */
+            name: string;
+            /**
+             * @description To look; or to start and end runs, too.
+             * @default read
+             * @enum {string}
+             */
+            scope: "read" | "run";
+            /**
+             * @description How many days it lasts; null: until it is revoked.
+             * @default 90
+             */
+            days: number | null;
         };
         /**
          * NotBegun
@@ -1456,6 +1608,24 @@ export interface components {
          * @enum {string}
          */
         Purpose: "probe" | "run";
+        /**
+         * QueuedRun
+         * @description A run that waits.
+         */
+        QueuedRun: {
+            /** @description Its place in the queue, from 1; it changes as other runs end. */
+            place: number;
+            /** @description The run's name. */
+            run: string;
+            /** @description see through; see through, and launch; take down. */
+            errand: string;
+            /** @description The member whose run it is; null for nobody's. */
+            member: string | null;
+            /** @description Since when it waits. */
+            since: string | null;
+            /** @description It is tried again then; null: as soon as it is its turn. */
+            not_before: string | null;
+        };
         /**
          * Ranked
          * @description A configuration relative to the others, without absolute times: factors of the least time and the least cost.
@@ -2410,6 +2580,27 @@ export interface components {
             token: string;
         };
         /**
+         * TokenState
+         * @description A token; its secret is not kept.
+         */
+        TokenState: {
+            /** @description What you call it. */
+            name: string;
+            /**
+             * @description What may be done with it.
+             * @enum {string}
+             */
+            scope: "read" | "run";
+            /** @description When it was made: a time of day, ISO 8601. */
+            created_at: string | null;
+            /** @description When it ends; null: when it is revoked. */
+            expires_at: string | null;
+            /** @description Its last use, to the minute; null for never. */
+            used_at: string | null;
+            /** @description Whether it has ended. */
+            expired: boolean;
+        };
+        /**
          * Tradeoff
          * @description Time against cost of everything that is known.
          */
@@ -2811,6 +3002,46 @@ export interface components {
             /** @description Samples that were stated. */
             stated: number;
         };
+        /**
+         * WorkerState
+         * @description A worker. One of an older MLCD does not say where it runs.
+         */
+        WorkerState: {
+            /** @description Its number in the queue. */
+            number: number;
+            /** @description The machine it runs on; empty if it did not say. */
+            host: string;
+            /** @description Its process there. */
+            process: number | null;
+            /** @description Runs that it drives at once. */
+            slots: number | null;
+            /** @description Its version of MLCD; empty if it did not say. */
+            version: string;
+            /** @description When it began. */
+            since: string | null;
+            /** @description Its last sign of life. */
+            seen_at: string;
+            /** @description Seconds since then. */
+            silent_s: number;
+            /** @description Whether that is recent. */
+            alive: boolean;
+            /** @description What it drives. */
+            runs: components["schemas"]["DrivenRun"][];
+        };
+        /**
+         * WorkersAnswer
+         * @description The workers and the queue at one moment.
+         */
+        WorkersAnswer: {
+            /** @description The moment. */
+            at: string;
+            /** @description Those that are alive, and those that are not and still have a run. */
+            workers: components["schemas"]["WorkerState"][];
+            /** @description What waits, whose turn is next first. */
+            waiting: components["schemas"]["QueuedRun"][];
+            /** @description What keeps everybody waiting; else empty. */
+            trouble: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -2831,6 +3062,8 @@ export type CertificateTerm = components['schemas']['CertificateTerm'];
 export type Column = components['schemas']['Column'];
 export type ComputeSpeed = components['schemas']['ComputeSpeed'];
 export type CurvePoint = components['schemas']['CurvePoint'];
+export type DrivenRun = components['schemas']['DrivenRun'];
+export type DriverAnswer = components['schemas']['DriverAnswer'];
 export type EpochAllocation = components['schemas']['EpochAllocation'];
 export type EpochResult = components['schemas']['EpochResult'];
 export type Example = components['schemas']['Example'];
@@ -2848,6 +3081,8 @@ export type GoOn = components['schemas']['GoOn'];
 export type GradientNoise = components['schemas']['GradientNoise'];
 export type Headway = components['schemas']['Headway'];
 export type Health = components['schemas']['Health'];
+export type HookState = components['schemas']['HookState'];
+export type HooksAnswer = components['schemas']['HooksAnswer'];
 export type HowDown = components['schemas']['HowDown'];
 export type JobFingerprint = components['schemas']['JobFingerprint'];
 export type JobIdentity = components['schemas']['JobIdentity'];
@@ -2867,13 +3102,18 @@ export type LoadTest = components['schemas']['LoadTest'];
 export type Logs = components['schemas']['Logs'];
 export type MachineLaunch = components['schemas']['MachineLaunch'];
 export type Machines = components['schemas']['Machines'];
+export type MadeHook = components['schemas']['MadeHook'];
+export type MadeToken = components['schemas']['MadeToken'];
 export type Me = components['schemas']['Me'];
 export type MemberAnswer = components['schemas']['MemberAnswer'];
 export type MemberChange = components['schemas']['MemberChange'];
 export type MembersAnswer = components['schemas']['MembersAnswer'];
 export type Models = components['schemas']['Models'];
 export type MostOf = components['schemas']['MostOf'];
+export type MyTokens = components['schemas']['MyTokens'];
+export type NewHook = components['schemas']['NewHook'];
 export type NewMember = components['schemas']['NewMember'];
+export type NewToken = components['schemas']['NewToken'];
 export type NotBegun = components['schemas']['NotBegun'];
 export type OfferRow = components['schemas']['OfferRow'];
 export type Offers = components['schemas']['Offers'];
@@ -2888,6 +3128,7 @@ export type Point = components['schemas']['Point'];
 export type PricedFunctions = components['schemas']['PricedFunctions'];
 export type Problem = components['schemas']['Problem'];
 export type Purpose = components['schemas']['Purpose'];
+export type QueuedRun = components['schemas']['QueuedRun'];
 export type Ranked = components['schemas']['Ranked'];
 export type RefusedFunctions = components['schemas']['RefusedFunctions'];
 export type RefusedMachines = components['schemas']['RefusedMachines'];
@@ -2930,6 +3171,7 @@ export type TeamBudget = components['schemas']['TeamBudget'];
 export type TeamsAnswer = components['schemas']['TeamsAnswer'];
 export type Token = components['schemas']['Token'];
 export type TokenAnswer = components['schemas']['TokenAnswer'];
+export type TokenState = components['schemas']['TokenState'];
 export type Tradeoff = components['schemas']['Tradeoff'];
 export type TradeoffPoint = components['schemas']['TradeoffPoint'];
 export type TrainRun = components['schemas']['TrainRun'];
@@ -2944,5 +3186,7 @@ export type UploadedFacts = components['schemas']['UploadedFacts'];
 export type UploadedOperator = components['schemas']['UploadedOperator'];
 export type WhatIf = components['schemas']['WhatIf'];
 export type WorkMismatch = components['schemas']['WorkMismatch'];
+export type WorkerState = components['schemas']['WorkerState'];
+export type WorkersAnswer = components['schemas']['WorkersAnswer'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

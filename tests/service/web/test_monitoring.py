@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
+from pathlib import Path
 
 import pytest
 from stage import API, Stage, staged
@@ -207,6 +209,46 @@ def test_a_request_keeps_the_number_that_a_proxy_gave_it_if_that_is_one(sent, ke
     told = stage.ask("GET", f"{API}/me", "ron", headers={"x-request-id": sent, "authorization": _bearer(stage)})
     assert (told.headers["x-request-id"] == sent) is kept
     assert log.lines[0]["request"] == told.headers["x-request-id"]
+
+
+def test_a_stream_of_events_is_in_the_log_when_it_begins(stage, log):
+    run = stage.submit("ron").json()["run"]
+    stage.look()
+    with pytest.raises(TimeoutError):
+        asyncio.run_coroutine_threadsafe(_watched(stage, run), stage.loop).result(60)
+    assert [each["route"] for each in log.lines][-1] == f"{API}/runs/{{run}}/events"
+
+
+async def _watched(stage: Stage, run: str) -> None:
+    """Somebody who reads for as long as it takes until the log has it."""
+    begun, body = asyncio.Event(), [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> dict:
+        if not body:
+            await asyncio.Event().wait()
+        return body.pop()
+
+    async def send(message: dict) -> None:
+        if message["type"] == "http.response.start":
+            begun.set()
+
+    headers = [(b"host", b"localhost"), (b"authorization", _bearer(stage).encode())]
+    path = f"{API}/runs/{run}/events"
+    where = {"path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "scheme": "http"}
+    about = {"type": "http", "method": "GET", "http_version": "1.1", "headers": headers, "state": {}}
+    ends = {"client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8421), "asgi": {"version": "3.0"}}
+    watching = asyncio.ensure_future(stage.app({**about, **where, **ends}, receive, send))
+    await begun.wait()
+    await asyncio.wait_for(watching, 0.01)
+
+
+def test_every_metric_is_in_the_documentation(stage):
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "service.md").read_text()
+    stage.ask("GET", f"{API}/me", "ron")
+    searched(stage)
+    names = {re.sub(r"_(bucket|count|sum|created)$", "", name) for name in scraped(stage)}
+    assert len(names) > 8
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
 
 
 def test_a_fault_is_in_the_log_as_an_error(stage, log):

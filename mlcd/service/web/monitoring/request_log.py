@@ -48,13 +48,13 @@ class RequestLog:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request, began, number = Request(scope), time.perf_counter(), _number(Request(scope))
+        request, began = Request(scope), time.perf_counter()
+        number = _number(request)
         scope.setdefault("state", {})
-        seen: list[tuple[int, float]] = []
 
         async def send_with_number(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                seen.append((message["status"], time.perf_counter() - began))
+            if message["type"] == "http.response.start":  # a stream of events ends hours later, or never
+                self._written(request, number, message["status"], time.perf_counter() - began)
                 MutableHeaders(scope=message)[ID] = number
             await send(message)
 
@@ -63,8 +63,6 @@ class RequestLog:
         except Exception:
             self._written(request, number, 500, time.perf_counter() - began)
             raise
-        if seen:
-            self._written(request, number, *seen[0])
 
     def _written(self, request: Request, number: str, status: int, seconds: float) -> None:
         route = self._routes.template(request.scope["path"])

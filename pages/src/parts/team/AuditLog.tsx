@@ -2,12 +2,14 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { get, line, withQuery } from "../../api";
 import { moment } from "../../format";
-import { useGet } from "../../live";
+import { useGet, useSettled } from "../../live";
 import type { AuditEntry } from "../../types";
 import { Notice } from "../Notice";
 import { Table, type Column } from "../Table";
+import { AuditFilters, type Chosen, NOTHING_CHOSEN } from "./AuditFilters";
 
 const MOST = 50;
+const KEYED_MS = 300;
 
 interface Page {
   entries: AuditEntry[];
@@ -15,14 +17,26 @@ interface Page {
 
 /** The audit log, the newest first. */
 export function AuditLog(): JSX.Element {
-  const first = useGet<Page>(withQuery("/audit", { limit: MOST }));
+  const [chosen, setChosen] = useState(NOTHING_CHOSEN);
+  const of = useSettled(chosen, KEYED_MS);
+  return (
+    <section class="section">
+      <h2>Audit log</h2>
+      <AuditFilters chosen={chosen} onChoose={setChosen} />
+      <Entries key={withQuery("", { ...of })} of={of} />
+    </section>
+  );
+}
+
+function Entries({ of }: { of: Chosen }): JSX.Element {
+  const first = useGet<Page>(withQuery("/audit", { ...of, limit: MOST }));
   const [older, setOlder] = useState<AuditEntry[]>([]);
   const [end, setEnd] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const shown = [...(first.data?.entries ?? []), ...older];
   const more = async (): Promise<void> => {
     try {
-      const { entries } = await get<Page>(withQuery("/audit", { before: shown.at(-1)?.seq, limit: MOST }));
+      const { entries } = await get<Page>(withQuery("/audit", { ...of, before: shown.at(-1)?.seq, limit: MOST }));
       setOlder([...older, ...entries]);
       setEnd(entries.length < MOST);
     } catch (refused) {
@@ -31,8 +45,7 @@ export function AuditLog(): JSX.Element {
   };
   const failed = error ?? first.error?.message;
   return (
-    <section class="section">
-      <h2>Audit log</h2>
+    <>
       {failed !== undefined && <Notice tone="bad">{failed}</Notice>}
       {shown.length > 0 && (
         <Table
@@ -50,7 +63,8 @@ export function AuditLog(): JSX.Element {
           </button>
         </p>
       )}
-    </section>
+      {first.data !== null && shown.length === 0 && <p class="soft">Nothing that passes these filters.</p>}
+    </>
   );
 }
 

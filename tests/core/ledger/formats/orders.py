@@ -240,4 +240,6 @@ FORMATS = (
     Format("22-markets", "ca95aff", (RENTING, *KILLED)),
     Format("23-probes-on-spot", "72360fa", (RENTING, *KILLED)),
     Format("24-plans", "2bccaf4", (PLANNING, PLANNED)),
+    Format("25-operators", "2f8bac9", (*MONTHLY, FINISHED, PROBING)),
+    Format("26-hooks", "adbd7d6", (*MONTHLY, FINISHED, PROBING)),
 )
