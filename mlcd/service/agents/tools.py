@@ -265,9 +265,9 @@ async def _carried_out(
         return answers.Begun(
             status="declined", run=question.request.run, worst_usd=question.worst_usd, question=None, say=say
         )
-    if ctx.request_state is not None:  # a program could send the same yes again
-        state = hashlib.sha256(ctx.request_state.encode()).hexdigest()
-        if state in used:
+    if ctx.request_state is not None or ctx.input_responses is not None:  # a program could send the same yes again
+        state = hashlib.sha256((ctx.request_state or "").encode()).hexdigest()
+        if state in used or ctx.request_state is None:
             raise ToolError("this yes was used already; ask again")
         used.add(state)
     return await _done(lambda: desk.do(question))
