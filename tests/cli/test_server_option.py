@@ -16,6 +16,7 @@ from served import ALONE, Service, a_team
 
 from mlcd.cli.server import LOCAL_ONLY
 from mlcd.core.clock import VirtualClock
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.ledger import Stopped
 from mlcd.service.remote.ledger import RemoteLedger, watch
 from mlcd.service.remote.requests import Submission, submit
