@@ -63,7 +63,7 @@ night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modu
 # Where there is none of this version, whatever asks for PyTorch gets the newest.
 .venv/installed-all: pyproject.toml | .venv/bin/python
 	-$(PIP) torch==2.13.0
-	$(PIP) -e '.[dev,bench,docs,ray,skypilot,serve,lithops,frameworks,service]'
+	$(PIP) -e '.[dev,bench,docs,ray,skypilot,serve,lithops,frameworks,service,mcp]'
 	$(PIP) --no-deps -e tests/fifth_planner
 	touch $@ .venv/installed-dev .venv/installed
 

@@ -34,7 +34,6 @@ from mcp_types import ElicitResult
 BUDGET_USD = 3.0
 AT_ONCE = 8
 SEARCH = "{nodes: 1..2, instances: [c5.xlarge, g4dn.xlarge], earlier: false}"
-FACTS = "parameters: 25M, flops_per_sample: 12G, search: " + SEARCH
 LEFT = Path("left-by-a-command")
 """What a command of a job would write beside the ledger: no place that runs commands is allowed."""
 STRANGE = [
@@ -69,7 +68,7 @@ NAMES = [
     "user-1",
     "user-1/launch",
 ]
-ANOTHER = "search: {nodes: 1..2, instances: [c5.xlarge]}"
+NAMED = {"look": "looker", "probe": "prober", "launch": "agent"}
 
 
 @dataclass
@@ -188,10 +187,11 @@ async def attack(home: Path, calls: int, seed: int = 0) -> Outcome:
     before = _of_the_user(home)
     async with AsyncExitStack() as open_clients:
         agents = []
-        for may, answers in (("look", None), ("probe", _declines), ("launch", None)):
+        for may, answers in (("look", None), ("probe", _declines if seed % 2 else None), ("launch", None)):
             server = StdioServerParameters(command=sys.executable, args=_command(may), env=_environment(home), cwd=home)
             client = await open_clients.enter_async_context(Client(server, elicitation_callback=answers))
             agents.append(Agent(client, seed + len(agents), outcome))
+            agents[-1].known, agents[-1].questions = agents[0].known, agents[0].questions  # each knows what all know
         looker, prober, launcher = agents
         await _all(home, outcome, [lambda: launcher.call("search", job=job(budget=2)) for _ in range(AT_ONCE)])
         crafted = [*launcher.crafted(), *prober.crafted()[::2], *looker.crafted()[::4]]
@@ -227,7 +227,7 @@ async def _declines(context: Any, parameters: Any) -> ElicitResult:
 
 
 def _command(may: str) -> list[str]:
-    return ["-m", "mlcd", "mcp", "--may", may, "--budget", str(BUDGET_USD), "--count-simulated", "--name", "agent"]
+    return ["-m", "mlcd", "mcp", "--may", may, "--budget", str(BUDGET_USD), "--count-simulated", "--name", NAMED[may]]
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -267,6 +267,9 @@ def _judge(home: Path, outcome: Outcome, before: list[Any]) -> None:
     (outcome.launched,) = _rows(home, f"select count(distinct run) {of_agent} and kind = 'ended'")[0]
     if outcome.spent_usd > BUDGET_USD + 1e-6:
         outcome.passed.append(f"${outcome.spent_usd:.2f} of ${BUDGET_USD:.2f} spent")
+    (unasked,) = _rows(home, "select count(*) from runs where owner in ('looker', 'prober')")[0]
+    if unasked:
+        outcome.passed.append(f"{unasked} runs were begun without a yes")
     if _of_the_user(home) != before:
         outcome.passed.append("a run of the user's was changed")
     if (home / LEFT).exists() or LEFT.exists():

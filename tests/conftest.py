@@ -44,6 +44,8 @@ gc.disable()
 
 LONGEST = (
     "test_short_form.py",
+    "test_mcp.py",
+    "test_mcp_attack.py",
     "test_live.py",
     "test_skypilot.py",
     "test_examples.py",

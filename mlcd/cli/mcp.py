@@ -108,7 +108,9 @@ def mcp(
 @click.option("--no", "no", is_flag=True, help="Say no: the question is gone.")
 @output
 def yes(question: str | None, no: bool, output: str) -> None:
-    """Say yes to what an agent asks for, once; without QUESTION: what waits for a yes.
+    """Say yes to what an agent asks for.
+
+    Without QUESTION: what waits for a yes. A yes works once, and only at a terminal.
 
     \b
     mlcd yes

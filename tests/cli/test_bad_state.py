@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from mlcd.core.database import engine
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.home import home as home_folder
 
 Mlcd = Callable[..., Any]
@@ -260,6 +261,6 @@ def test_output_that_cannot_be_written_is_told(home: Path, command: list[str]) -
         done = subprocess.run(
             [sys.executable, "-m", "mlcd", *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert done.returncode == 2
+    assert done.returncode == ExitCode.UNAVAILABLE
     assert done.stderr.startswith("mlcd: cannot write the output: No space left on device")
     assert done.stderr.count("\n") == 1

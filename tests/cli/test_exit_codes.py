@@ -63,6 +63,7 @@ SHOWN = {
     ("tune", 3): (TUNE, "a_budget_that_no_plan_keeps_names_the_cheapest_possible"),
     ("plan", 3): (TUNE, "a_deadline_that_no_allocation_meets_names_the_fastest_possible"),
     ("scale", 3): (SCALE, "a_job_that_fits_no_memory_cannot_be_certified"),
+    ("yes", 4): ("tests/cli/test_agent_questions.py", "only_somebody_at_a_terminal_can_say_yes"),
     ("tune", 4): (MONEY, "only_places_that_send_a_bill_rent"),  # it begins as `train` does
 }
 """Which test shows that a command ends with a code. What follows a run to its end asks `print_end` for it."""

@@ -21,6 +21,7 @@ from mlcd.cli.messages import How
 from mlcd.cli.signals import stop_on_ctrl_c
 from mlcd.core.backend import Backend, Launch, Provenance
 from mlcd.core.errors import Interrupted
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.home import open_ledger
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Status
@@ -174,7 +175,7 @@ def test_a_real_search_stopped_by_ctrl_c_goes_on_to_the_same_decision(
             assert search.poll() is None
         search.send_signal(signal.SIGINT)
         out, err = search.communicate(timeout=300)
-    assert search.returncode == 2
+    assert search.returncode == ExitCode.INTERRUPTED
     assert out == ""
     told = err.strip().splitlines()
     assert told[-1] == "mlcd: interrupted; everything measured is kept. Go on with: mlcd resume demo-2"
@@ -234,7 +235,7 @@ def test_the_question_can_be_answered_with_no(mlcd: Mlcd, recorded_job: WriteJob
 
 def test_the_question_can_be_answered_with_ctrl_c(mlcd: Mlcd, recorded_job: WriteJob) -> None:
     code, shown = at_a_terminal(recorded_job(), lambda train, master: press_once_it_reads(train))
-    assert code == 2
+    assert code == ExitCode.INTERRUPTED
     assert "mlcd: interrupted" in shown
     assert "Traceback" not in shown
     assert mlcd("show", "last", "-o", "json").document["status"] == "decided"

@@ -20,6 +20,7 @@ from mlcd_fixtures.live_jobs import SAVING, TWO_TYPES, last_account
 
 from mlcd.clouds.local import teardown
 from mlcd.clouds.local.isolation import why_not_isolated
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.ledger import Account
 
 pytestmark = pytest.mark.live
@@ -250,7 +251,7 @@ def test_stop_ends_a_job_that_checkpoints_and_resume_goes_on(folder):
     wait_for(lambda: "saved=2" in (folder / "home" / "launches" / label / "0.log").read_text())
     assert finish(start(folder, "stop", "last"))[0] == 0
     code, _, err = finish(train)
-    assert code == 2
+    assert code == ExitCode.INTERRUPTED
     assert "Go on with: mlcd resume" in err
     assert last_account(folder / "home").history.saved_samples > 0
     code, _, err = finish(start(folder, "resume", "last", "-y"))

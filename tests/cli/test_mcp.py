@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,16 @@ mlcd:
   parameters: 25M
   flops_per_sample: 12G
   search: {nodes: 1..2, instances: [c5.xlarge, g4dn.xlarge], earlier: false}
+"""
+REAL = """name: real
+run: |
+  python3 - <<'END'
+  import time
+  for step in range(1, 300):
+      time.sleep(0.02)
+      print(f"samples {step * 10}", flush=True)
+  END
+mlcd: {work: 3000, on: local, budget: 2, search: {nodes: 1..1}, report: 'samples (?P<samples>\\d+)'}
 """
 LOOKING = {"allowance", "plan", "runs", "answer", "compare", "what_if", "offers", "watch"}
 SPENDING = {"search", "launch", "resume", "go_on", "stop"}
@@ -81,13 +92,16 @@ def http(home: Path, *arguments: str, token: str) -> Iterator[str]:
             process.terminate()
 
 
-def answers(action: str, **content: Any) -> Callable[[Any, Any], Awaitable[Any]]:
-    """A user who answers every question so."""
+def answers(*given: tuple[str, dict[str, Any] | None]) -> Callable[[Any, Any], Awaitable[Any]]:
+    """A user who answers one question after the other so."""
     from mcp_types import ElicitResult
+
+    left = iter(given)
 
     async def answer(context: Any, question: Any) -> Any:
         assert "at most $" in question.message
-        return ElicitResult(action=action, content=content or None)
+        action, content = next(left)
+        return ElicitResult(action=action, content=content)
 
     return answer
 
@@ -175,19 +189,74 @@ def test_without_a_person_nothing_that_counts_is_started(home: Path) -> None:
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_person_is_asked_in_the_assistant_where_it_can_ask(home: Path, mode: str) -> None:
     async def story() -> None:
-        yes, no = answers("accept", yes=True), [answers("decline"), answers("accept", yes=False), answers("cancel")]
-        for refuses in no:
-            async with stdio(home, "--may", "probe", *COUNTED, elicitation_callback=refuses, mode=mode) as client:
-                assert (await answered(client)("search", job=JOB, budget=2))["status"] == "declined"
-        assert runs_of(home) == []
-        async with stdio(home, "--may", "probe", *COUNTED, elicitation_callback=yes, mode=mode) as client:
+        no: list[Any] = [("decline", None), ("accept", {"yes": False}), ("cancel", None)]
+        yes: Any = ("accept", {"yes": True})
+        user = answers(*no, yes, yes)
+        async with stdio(home, "--may", "probe", *COUNTED, elicitation_callback=user, mode=mode) as client:
             call = answered(client)
+            for _ in no:
+                assert (await call("search", job=JOB, budget=2))["status"] == "declined"
+            assert runs_of(home) == []
             run = (await call("search", job=JOB, budget=2))["run"]
             await over(call, run)
             assert (await call("launch", run=run))["status"] == "started"
             assert (await over(call, run))["status"] == "finished"
+
+    asyncio.run(story())
+
+
+async def is_refused(call: Callable[..., Awaitable[Any]], given: Any, **again: Any) -> bool:
+    """Whether a call starts nothing: it is an error, or a question once more."""
+    from mcp_types import InputRequiredResult
+
+    try:
+        result = await call(given, **again)
+    except mcp.MCPError:
+        return True
+    return isinstance(result, InputRequiredResult) or bool(result.is_error)
+
+
+def test_a_yes_that_is_sent_again_starts_nothing(home: Path) -> None:
+    async def story() -> None:
+        from mcp_types import ElicitResult, InputRequiredResult
+
+        async with stdio(home, "--may", "probe", *COUNTED, elicitation_callback=answers()) as client:
+            again = partial(client.session.call_tool, "search", allow_input_required=True)
+            given = {"job": JOB, "budget": 0.5}
+            asked = await again(given)
+            assert isinstance(asked, InputRequiredResult)
+            yes = {name: ElicitResult(action="accept", content={"yes": True}) for name in asked.input_requests or {}}
+            refused = partial(is_refused, again)
+            assert await refused({**given, "budget": 5}, input_responses=yes, request_state=asked.request_state)
+            first = await again(given, input_responses=yes, request_state=asked.request_state)
+            assert first.structured_content["status"] == "started"
+            for state in (asked.request_state, None):
+                assert await refused(given, input_responses=yes, request_state=state)
+            assert len(runs_of(home)) == 1
+
+    asyncio.run(story())
+
+
+def test_a_run_on_real_processes_outlives_the_server(home: Path, mlcd: Mlcd) -> None:
+    async def story() -> None:
+        async with stdio(home, "--may", "launch", "--places", "local", "--budget", "3") as client:
+            call = answered(client)
+            run = (await call("search", job=REAL))["run"]
+            assert (await call("allowance"))["left_usd"] == pytest.approx(1, abs=0.01)  # its whole budget is claimed
+            assert (await over(call, run))["status"] == "decided"
+            assert (await call("launch", run=run))["status"] == "started"
+
+    asyncio.run(story())
+    attached = mlcd("attach", "real-1", "-o", "json")
+    assert attached.code == 0
+    assert attached.document["status"] == "finished"
+    assert attached.document["provenance"] == "live"
+
+
+def test_an_assistant_that_is_not_trusted_to_ask_is_not_asked(home: Path) -> None:
+    async def story() -> None:
         terminal = ("--may", "probe", *COUNTED, "--ask", "terminal")
-        async with stdio(home, *terminal, elicitation_callback=yes, mode=mode) as client:
+        async with stdio(home, *terminal, elicitation_callback=answers(("accept", {"yes": True}))) as client:
             assert (await answered(client)("search", job=JOB, budget=2))["status"] == "waiting_for_yes"
 
     asyncio.run(story())

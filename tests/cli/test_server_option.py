@@ -16,6 +16,7 @@ from served import ALONE, Service, a_team
 
 from mlcd.cli.server import LOCAL_ONLY
 from mlcd.core.clock import VirtualClock
+from mlcd.core.exit_codes import ExitCode
 from mlcd.core.ledger import Stopped
 from mlcd.service.remote.ledger import RemoteLedger, watch
 from mlcd.service.remote.requests import Submission, submit
@@ -334,7 +335,7 @@ def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(service: Service,
     how = f"mlcd: detached; run '{run}' continues. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}\n"
     assert last == how
     # Where Ctrl-C meets a module that is being imported, CPython ends itself by the signal, though it was caught.
-    assert it.returncode in (2, -signal.SIGINT)
+    assert it.returncode in (ExitCode.INTERRUPTED, -signal.SIGINT)
     assert service.ledger.account(run).status == "searching"
 
 

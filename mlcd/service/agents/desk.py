@@ -289,5 +289,6 @@ def shown_to_a_person(question: Question) -> str:
     """A question with its job file, for a person to read; no letter of it controls a terminal."""
     text = question.text[:LONGEST_SHOWN] + ("\n..." if len(question.text) > LONGEST_SHOWN else "")
     fingerprint = hashlib.sha256(question.text.encode("utf-8", "replace")).hexdigest()[:16]  # also of what is not shown
-    lines = [question.words, *([f"Its job file ({fingerprint}):", *text.splitlines()] if text else [])]
+    where = [f"At {question.service}, by '{question.agent}'."] if question.service else []
+    lines = [question.words, *where, *([f"Its job file ({fingerprint}):", *text.splitlines()] if text else [])]
     return "\n".join("".join(each if each.isprintable() else "?" for each in line) for line in lines)

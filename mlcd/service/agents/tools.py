@@ -5,6 +5,7 @@ Annotations are evaluated when a tool is added, so this file does not postpone t
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
 import anyio.to_thread
@@ -48,6 +49,14 @@ class Agreement(BaseModel):
     """A person's answer."""
 
     yes: bool = Field(description="Yes: it may cost that much.")
+
+
+@dataclass
+class Yeses:
+    """Of a person in the assistant: what is being asked, by the request's id, and answers that were made use of."""
+
+    asked: dict[str, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
 
 
 async def _done(do: Callable[[], T]) -> T:
@@ -163,7 +172,7 @@ def _looking(mcp: MCPServer, desk: Desk) -> None:
 
 
 def _spending(mcp: MCPServer, desk: Desk) -> None:
-    used: set[str] = set()
+    yes = Yeses()
 
     async def consent_to_search(
         ctx: Context[Any, Any],
@@ -175,15 +184,15 @@ def _spending(mcp: MCPServer, desk: Desk) -> None:
         on: On | None = None,
     ) -> Agreement | Elicit[Agreement]:
         options = _options(budget=budget, deadline=deadline, goal=goal, on=on)
-        return await _consent(desk, ctx, lambda: (desk.search(job, kind, options), "search"))
+        return await _consent(desk, ctx, yes, lambda: (desk.search(job, kind, options), "search"))
 
     async def consent_to_launch(ctx: Context[Any, Any], run: RunName) -> Agreement | Elicit[Agreement]:
-        return await _consent(desk, ctx, lambda: (desk.launch(run), "launch"))
+        return await _consent(desk, ctx, yes, lambda: (desk.launch(run), "launch"))
 
     async def consent_to_resume(
         ctx: Context[Any, Any], run: RunName, budget: Usd | None = None, deadline: Duration | None = None
     ) -> Agreement | Elicit[Agreement]:
-        return await _consent(desk, ctx, lambda: desk.resume(run, _options(budget=budget, deadline=deadline)))
+        return await _consent(desk, ctx, yes, lambda: desk.resume(run, _options(budget=budget, deadline=deadline)))
 
     @mcp.tool(annotations=SPENDS)
     async def search(
@@ -201,7 +210,7 @@ def _spending(mcp: MCPServer, desk: Desk) -> None:
         user's yes."""
         options = _options(budget=budget, deadline=deadline, goal=goal, on=on)
         question = await _done(lambda: desk.search(job, kind, options))
-        return await _carried_out(desk, ctx, question, "search", agreement, used)
+        return await _carried_out(desk, ctx, question, "search", agreement, yes)
 
     @mcp.tool(annotations=SPENDS)
     async def launch(
@@ -212,7 +221,7 @@ def _spending(mcp: MCPServer, desk: Desk) -> None:
         """Run the job itself on what a search of yours has decided. It may cost the rest of the run's budget, and takes
         your user's yes unless you may launch."""
         question = await _done(lambda: desk.launch(run))
-        return await _carried_out(desk, ctx, question, "launch", agreement, used)
+        return await _carried_out(desk, ctx, question, "launch", agreement, yes)
 
     @mcp.tool(annotations=SPENDS)
     async def resume(
@@ -225,7 +234,7 @@ def _spending(mcp: MCPServer, desk: Desk) -> None:
         """Go on with a run of yours that was stopped, or that needs a larger budget or deadline. Limits are for all of
         the run, with what was spent before."""
         question, step = await _done(lambda: desk.resume(run, _options(budget=budget, deadline=deadline)))
-        return await _carried_out(desk, ctx, question, step, agreement, used)
+        return await _carried_out(desk, ctx, question, step, agreement, yes)
 
     @mcp.tool(annotations=SPENDS)
     async def go_on(
@@ -243,19 +252,21 @@ def _spending(mcp: MCPServer, desk: Desk) -> None:
 
 
 async def _consent(
-    desk: Desk, ctx: Context[Any, Any], question_of: Callable[[], tuple[Question, Step]]
+    desk: Desk, ctx: Context[Any, Any], yes: Yeses, question_of: Callable[[], tuple[Question, Step]]
 ) -> Agreement | Elicit[Agreement]:
     """Ask through the assistant's program, where a yes is needed and it can ask; else this says nothing."""
     if desk.leash.asks_for("launch") and _can_ask(desk, ctx):
         question, step = await _done(question_of)
         if await _asks(desk, question, step):
+            yes.asked[ctx.request_id] = question.words
             return Elicit(f"{shown_to_a_person(question)}\nMay the assistant do this?", Agreement)
     return Agreement(yes=False)
 
 
 async def _carried_out(
-    desk: Desk, ctx: Context[Any, Any], question: Question, step: Step, agreement: Any, used: set[str]
+    desk: Desk, ctx: Context[Any, Any], question: Question, step: Step, agreement: Any, yes: Yeses
 ) -> answers.Begun:
+    words = yes.asked.pop(ctx.request_id, question.words)
     if not await _asks(desk, question, step):
         return await _done(lambda: desk.do(question))
     if not _can_ask(desk, ctx):
@@ -265,11 +276,13 @@ async def _carried_out(
         return answers.Begun(
             status="declined", run=question.request.run, worst_usd=question.worst_usd, question=None, say=say
         )
-    if ctx.request_state is not None:  # a program could send the same yes again
-        state = hashlib.sha256(ctx.request_state.encode()).hexdigest()
-        if state in used:
+    if ctx.request_state is not None or ctx.input_responses is not None:  # a program could send the same yes again
+        state = hashlib.sha256((ctx.request_state or "").encode()).hexdigest()
+        if state in yes.used or ctx.request_state is None:
             raise ToolError("this yes was used already; ask again")
-        used.add(state)
+        yes.used.add(state)
+    if words != question.words:  # another call has changed the run's limits in the meantime
+        raise ToolError("what it can cost has changed since the question; ask again")
     return await _done(lambda: desk.do(question))
 
 

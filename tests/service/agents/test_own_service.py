@@ -1,0 +1,94 @@
+"""The service of one agent: who can sign in, what its budget is, and how many runs it drives at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from mlcd.core.errors import MlcdError, UserError, WrongState
+from mlcd.core.ledger import Ledger
+from mlcd.planners.form.jobs import of_text
+from mlcd.service.agents.desk import Desk
+from mlcd.service.agents.leash import Leash, May
+from mlcd.service.agents.own_service import RUNNING_AT_ONCE, AgentCrew, OneMember, Terms, own_service
+from mlcd.service.agents.questions import Questions
+from mlcd.service.workers.submitted import to_json
+
+pytestmark = pytest.mark.live
+JOB = """name: demo
+run: python train.py
+mlcd:
+  work: 1M
+  budget: 2
+  parameters: 25M
+  flops_per_sample: 12G
+  search: {nodes: 1..2, instances: [c5.xlarge, g4dn.xlarge], earlier: false}
+"""
+
+
+@pytest.fixture
+def ledger(home: Path) -> Iterator[Ledger]:
+    home.mkdir()
+    opened = Ledger(home / "ledger.db")
+    yield opened
+    opened.close()
+
+
+def test_only_the_token_of_this_process_signs_in(ledger: Ledger) -> None:
+    members = OneMember(ledger.database, Terms("claude", 5.0))
+    mine = members.of_token(members.token)
+    assert mine is not None
+    assert (mine.name, str(mine.role), mine.budget_usd) == ("claude", "runner", 5.0)
+    another = OneMember(ledger.database, Terms("claude", 5.0))
+    for token in ("", "mlcd_wrong", "tökén", another.token):
+        assert members.of_token(token) is None
+    assert members.of_session(members.token) is None
+
+
+def test_a_start_says_what_the_budget_is_and_keeps_what_was_spent(ledger: Ledger) -> None:
+    for usd in (5.0, 7.0, 0.0):
+        assert OneMember(ledger.database, Terms("claude", usd)).get("claude").budget_usd == usd
+    for name in ("", "A B", "x/y", "x" * 61):
+        with pytest.raises(UserError):
+            OneMember(ledger.database, Terms(name, 5.0))
+
+
+def test_what_is_too_much_at_once_is_refused_and_claims_nothing(ledger: Ledger) -> None:
+    job = to_json(of_text("train", JOB, {"on": "local"}), False)
+    crew = AgentCrew(ledger)
+    with ExitStack() as held:
+        held.callback(crew.close)
+        for _ in range(RUNNING_AT_ONCE):
+            held.enter_context(ledger.hold(ledger.ask("busy", job, "agent")))
+        late = ledger.ask("late", job, "agent")
+        with pytest.raises(WrongState, match="4 runs are under way"):
+            crew.send(late)
+        asked = ledger.asked(late)
+        assert asked is not None
+        assert asked.refused is not None
+
+
+def test_a_yes_to_a_launch_is_not_one_to_a_larger_budget(home: Path) -> None:
+    home.mkdir()
+    with own_service(home, Terms(budget_usd=10.0, count_simulated=True)) as server:
+        desk = Desk(server, Leash(May.PROBE), Questions(home))
+        run = desk.do(desk.search(JOB, "train", {})).run
+        assert run is not None
+        while not desk.watch(run, 2**62, 20).over:
+            pass
+        asked = desk.put(desk.launch(run)).question
+        assert asked is not None
+        desk.questions.agree(asked)
+        question, step = desk.resume(run, {"budget": "9"})
+        assert step == "search"
+        assert question.worst_usd == pytest.approx(9 - 0.1, abs=0.2)
+        desk.do(question)
+        while not desk.watch(run, 2**62, 20).over:
+            pass
+        with pytest.raises(WrongState, match="another budget"):
+            desk.go_on(asked)
+        with pytest.raises(MlcdError, match="used already"):
+            desk.go_on(asked)
