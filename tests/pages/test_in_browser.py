@@ -375,3 +375,32 @@ def test_the_answer_comes_first_and_the_probes_are_ordered_by_any_column(page, u
     rates = [float(row.locator("td").nth(column - 1).inner_text()[1:]) for row in table.locator("tbody tr").all()]
     assert rates == sorted(rates)
     assert "x " in table.inner_text()
+
+
+def test_from_an_infeasible_answer_one_goes_straight_on_with_what_would_be_enough(page, ui, expect, monkeypatch):
+    monkeypatch.setenv("MLCD_HOME", str(ui.home))
+    with closing(open_ledger(ui.home)) as ledger:
+        run = start(replace(of_text("train", JOB, {"budget": "$1"}), name="poor"), ledger)
+        with run.hold():
+            assert run.search().configuration is None
+    page.goto(f"{ui.url}/runs/{run.name}")
+    page.get_by_role("button", name=re.compile(r"^Search with \$")).first.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("what it has measured is kept")
+    expect(dialog).to_contain_text(f"mlcd resume {run.name} --budget")
+    dialog.get_by_role("button", name="Search").click()
+    expect(page.locator(".answer")).to_contain_text("fits $")
+    with closing(open_ledger(ui.home)) as ledger:
+        assert ledger.account(run.name).status == "decided"
+
+
+def test_from_a_what_if_a_new_run_of_a_finished_job_begins(page, ui, expect):
+    finished_demo(page, ui, expect)
+    page.goto(f"{ui.url}/runs/{DEMO}/explore?budget=165")
+    page.get_by_role("button", name="Search with $165 …").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("A new run of the same job begins")
+    dialog.get_by_role("button", name="Search").click()
+    page.wait_for_url(re.compile(r"/runs/[^/]+-\d+$"))
+    assert not page.url.endswith(DEMO)
+    expect(page.locator(".answer")).to_contain_text("fits $165")

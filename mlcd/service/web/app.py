@@ -19,7 +19,7 @@ from mlcd.core.version import VERSION
 from mlcd.service.web.failures import MEANING, Refusal, refusal
 from mlcd.service.web.identity import OPEN
 from mlcd.service.web.pages import pages
-from mlcd.service.web.routes import catalog, control, explore, files, runs, session, submit, team, uploads, watch
+from mlcd.service.web.routes import again, catalog, control, explore, files, runs, session, submit, team, uploads, watch
 from mlcd.service.web.safety.gate import Gate
 from mlcd.service.web.safety.limits import ConcurrencyLimits, RateLimits
 from mlcd.service.web.safety.origin import COOKIE
@@ -110,7 +110,7 @@ def _routed(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,
     )
-    for part in (session, runs, watch, explore, files, catalog, submit, uploads, control, team):
+    for part in (session, runs, watch, explore, files, catalog, submit, again, uploads, control, team):
         app.include_router(part.router, prefix=API)
     return app
 

@@ -57,7 +57,7 @@ export default function Run({ run }: { run: string }): JSX.Element {
       actions={<Actions view={view} onActed={acted} />}
     >
       {error !== null && <Notice tone="bad">{error.message}</Notice>}
-      <Body view={view} progress={progress} seen={seen} answer={answer} />
+      <Body view={view} progress={progress} seen={seen} answer={answer} onActed={acted} />
     </Page>
   );
 }

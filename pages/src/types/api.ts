@@ -18,6 +18,28 @@ export interface components {
             note: string;
         };
         /**
+         * Again
+         * @description What is asked of the new run; what is not said is as it was.
+         */
+        Again: {
+            /** @description The objective. */
+            goal?: ("fastest" | "cheapest" | "knee" | "per-dollar") | null;
+            /** @description Dollars, such as 100; none. */
+            budget?: string | null;
+            /** @description A time, such as 6h or 1d 4h; none. */
+            deadline?: string | null;
+            /**
+             * @description Also run what is decided.
+             * @default false
+             */
+            launch: boolean;
+            /**
+             * @description Agrees to spend real money. Without it a place that rents is refused with 409 and `asks`.
+             * @default false
+             */
+            yes: boolean;
+        };
+        /**
          * AllocatedStage
          * @description A stage of a plan: what each trial is given, and what all take together.
          */
@@ -559,6 +581,11 @@ export interface components {
             deadline?: string | null;
             /** @description How sure a new certificate has to be, such as 0.9. */
             confidence?: string | null;
+            /**
+             * @description Agrees to spend real money up to new limits; without it: 409, and `asks`.
+             * @default false
+             */
+            yes: boolean;
         };
         /**
          * GradientNoise
@@ -2819,6 +2846,7 @@ export interface components {
     pathItems: never;
 }
 export type Accepted = components['schemas']['Accepted'];
+export type Again = components['schemas']['Again'];
 export type AllocatedStage = components['schemas']['AllocatedStage'];
 export type Asked = components['schemas']['Asked'];
 export type AuditAnswer = components['schemas']['AuditAnswer'];

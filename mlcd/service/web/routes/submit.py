@@ -71,7 +71,7 @@ class Accepted(Part):
 def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
     """Submit a run. Its budget is checked against its owner's before anything is reserved."""
     with audited(state, who, "submit", body.kind) as note:
-        note.about = run = _send(state, who, body)
+        note.about = run = send_job(state, who, _read(state, body), launch=body.launch, yes=body.yes)
     return Accepted(run=run, note=state.missing_workers())
 
 
@@ -93,16 +93,20 @@ def check_run(body: Asked, state: CurrentState, who: Submitter) -> Foreseen:
     )
 
 
-def _send(state: State, who: Member | None, body: Asked) -> str:
+def send_job(state: State, who: Member | None, job: Job, *, launch: bool, yes: bool) -> str:
     """Submit the run and send it to the workers; return its name."""
-    job = _read(state, body)
-    if rents(job.on) and not body.yes:
+    check_agreed(job, yes)
+    free, most = _is_uncounted(state, job), state.settings.member_queued
+    run = submit(state.ledger, who, job, to_json(job, launch), free, most_queued=most)
+    state.send(run, launch)
+    return run
+
+
+def check_agreed(job: Job, yes: bool) -> None:
+    """Refuse with 409 what costs real money, unless somebody has agreed to it."""
+    if rents(job.on) and not yes:
         words = most_words(job)
         raise Refusal(409, f'{words} To agree, send it again with "yes": true', extra={"asks": words})
-    free, most = _is_uncounted(state, job), state.settings.member_queued
-    run = submit(state.ledger, who, job, to_json(job, body.launch), free, most_queued=most)
-    state.send(run, body.launch)
-    return run
 
 
 def _is_uncounted(state: State, job: Job) -> bool:

@@ -13,6 +13,7 @@ import { Link, toRun } from "../../parts/router";
 import { functionsOf, type Headway, isOther, refusalsOf, type RunTables, servingOf, type View } from "../../types";
 import { Certificate } from "./Certificate";
 import { Exported } from "./Exported";
+import { WaysOut } from "./GoOn";
 import { lead, Now } from "./Headline";
 import { Ledger } from "./Ledger";
 import { Logs } from "./Logs";
@@ -32,9 +33,11 @@ interface Props {
   /** The number of the newest entry that was heard of. */
   seen?: number;
   answer?: RefObject<HTMLElement>;
+  /** Something was asked for: the run will change soon. */
+  onActed?: () => void;
 }
 
-export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Element {
+export function Body({ view, progress = [], seen = 0, answer, onActed }: Props): JSX.Element {
   const { summary } = view;
   const begun = hasBegun(view);
   const { data, refresh } = useGet<RunTables>(begun ? runPath(summary.run, "/tables") : null);
@@ -48,6 +51,7 @@ export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Elem
         {view.answer.sentence !== view.answer.headline && <p class="answer-more">{view.answer.sentence}</p>}
         {lead(view) && <p class="answer-more">{lead(view)}</p>}
         {summary.status === "refused" && <Again />}
+        <WaysOut view={view} onActed={onActed} />
         {view.warnings.map((warning) => (
           <Notice key={warning} tone="caution">
             {warning}
