@@ -9,7 +9,7 @@ export type {
   Example,
   Fact,
   Figure,
-  Foreseen as Checked,
+  Previewed as Checked,
   FunctionPlan as Plan,
   AllocatedStage as Stage,
   Headway,

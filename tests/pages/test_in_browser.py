@@ -110,9 +110,15 @@ def test_a_job_with_a_mistake_is_told_where_it_is_and_nothing_is_begun(page, ui,
 def test_real_money_is_spent_only_by_a_button_that_says_how_much(page, ui, expect, tmp_path):
     path = tmp_path / "rented.yaml"
     path.write_text(JOB.replace("name: watched", "name: rented").replace("goal:", "on: skypilot:aws\n  goal:"))
-    submitted(page, ui.url, path)
+    page.goto(f"{ui.url}/submit")
+    page.get_by_label("A job file or an ONNX model").set_input_files(path)
+    page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("button", name="Yes, spend up to $40.00")).to_be_visible()
-    expect(page.locator(".notice")).to_contain_text("for real money, up to $40.00")
+    expect(page.locator(".notice")).to_contain_text("Rents real machines, up to $40.")
+    expect(page.locator(".outcome")).to_contain_text("at most $")
+    expect(page.locator(".outcome")).to_contain_text("an hour")
+    expect(page.locator(".outcome")).to_contain_text("aws: ")
+    page.locator("#job").press("Control+Enter")  # keys do not agree to real money
     with closing(open_ledger(ui.home)) as ledger:
         assert ledger.waiting() == []
         assert not any(run.startswith("rented") for run in ledger.runs())
@@ -404,3 +410,14 @@ def test_from_a_what_if_a_new_run_of_a_finished_job_begins(page, ui, expect):
     page.wait_for_url(re.compile(r"/runs/[^/]+-\d+$"))
     assert not page.url.endswith(DEMO)
     expect(page.locator(".answer")).to_contain_text("fits $165")
+
+
+def test_what_a_place_that_rents_would_do_is_shown_as_soon_as_it_is_chosen(page, ui, expect):
+    page.goto(f"{ui.url}/submit")
+    page.locator("#job").fill(JOB.replace("run: ", "resources: {infra: aws}\nrun: "))
+    page.get_by_label("Where", exact=True).select_option("skypilot")
+    expect(page.get_by_role("button", name="Yes, spend up to $40.00")).to_be_visible()
+    expect(page.locator(".outcome")).to_contain_text("Outlook")
+    page.get_by_label("Where", exact=True).select_option("simulated")
+    expect(page.get_by_role("button", name="Check")).to_be_visible()
+    expect(page.locator(".notice")).to_have_count(0)

@@ -40,6 +40,31 @@ export interface components {
             yes: boolean;
         };
         /**
+         * Ahead
+         * @description What a search would face. Modelled from published rates, not measured.
+         */
+        Ahead: {
+            /** @description How many may be probed; null where that is not known. */
+            configurations: number | null;
+            /** @description The first probes; empty where nothing would be probed. */
+            first: components["schemas"]["FirstProbe"][];
+            /** @description From the cheapest to the dearest type at its smallest size. */
+            usd_per_hour: [
+                number,
+                number
+            ] | null;
+            /** @description Whether the limits look possible: likely, doubtful, unlikely, unknown. */
+            chance: string;
+            /** @description Why. */
+            because: string;
+            /** @description Where the job is expected to be done best; null if not known. */
+            best: string | null;
+            /** @description Dollars that the job is expected to cost there. */
+            usd: number | null;
+            /** @description Seconds that the job is expected to take there. */
+            seconds: number | null;
+        };
+        /**
          * AllocatedStage
          * @description A stage of a plan: what each trial is given, and what all take together.
          */
@@ -251,6 +276,18 @@ export interface components {
             s_per_mb: number;
         };
         /**
+         * Credentials
+         * @description Whether a cloud's credentials are on the machine of this service.
+         */
+        Credentials: {
+            /** @description The cloud. */
+            cloud: string;
+            /** @description Whether they are. */
+            found: boolean;
+            /** @description How to get them; empty where they were found. */
+            to_do: string;
+        };
+        /**
          * CurvePoint
          * @description What is expected of a configuration of an elastic job.
          */
@@ -454,24 +491,16 @@ export interface components {
             note: string;
         };
         /**
-         * Foreseen
-         * @description What a run would be; nothing is reserved.
+         * FirstProbe
+         * @description A probe that the search would begin with, by what is known without earlier runs.
          */
-        Foreseen: {
-            /** @description The job's name. */
-            job: string;
-            /** @description All that is asked of it, in words. */
-            goal_words: string;
-            /** @description How many there are; null where only trying tells. */
-            configurations: number | null;
-            /** @description The instance types among them. */
-            types: string[];
+        FirstProbe: {
             /** @description Where it would run. */
-            on: string;
-            /** @description What it may spend; null for no limit. */
-            budget_usd: number | null;
-            /** @description Of its owner's budget; null where there is none, or it does not count there. */
-            left_usd: number | null;
+            configuration: string;
+            /** @description Dollars that it costs at the most. */
+            worst_usd: number;
+            /** @description Seconds that it takes at the most. */
+            worst_s: number;
         };
         /**
          * FunctionLimits
@@ -1448,6 +1477,32 @@ export interface components {
              * @default
              */
             label: string;
+        };
+        /**
+         * Previewed
+         * @description What a run would be, and what is asked before it may cost real money; nothing is reserved.
+         */
+        Previewed: {
+            /** @description The job's name. */
+            job: string;
+            /** @description All that is asked of it, in words. */
+            goal_words: string;
+            /** @description How many there are; null where only trying tells. */
+            configurations: number | null;
+            /** @description The instance types among them. */
+            types: string[];
+            /** @description Where it would run. */
+            on: string;
+            /** @description What it may spend; null for no limit. */
+            budget_usd: number | null;
+            /** @description Of its owner's budget; null where there is none, or it does not count there. */
+            left_usd: number | null;
+            /** @description What `mlcd plan` shows of it; null where it costs no real money. */
+            ahead: components["schemas"]["Ahead"] | null;
+            /** @description What it may spend of real money; null where it spends none. */
+            asks: string | null;
+            /** @description Of the clouds that it may rent from. */
+            credentials: components["schemas"]["Credentials"][];
         };
         /**
          * PricedFunctions
@@ -2847,6 +2902,7 @@ export interface components {
 }
 export type Accepted = components['schemas']['Accepted'];
 export type Again = components['schemas']['Again'];
+export type Ahead = components['schemas']['Ahead'];
 export type AllocatedStage = components['schemas']['AllocatedStage'];
 export type Asked = components['schemas']['Asked'];
 export type AuditAnswer = components['schemas']['AuditAnswer'];
@@ -2858,6 +2914,7 @@ export type Certificate = components['schemas']['Certificate'];
 export type CertificateTerm = components['schemas']['CertificateTerm'];
 export type Column = components['schemas']['Column'];
 export type ComputeSpeed = components['schemas']['ComputeSpeed'];
+export type Credentials = components['schemas']['Credentials'];
 export type CurvePoint = components['schemas']['CurvePoint'];
 export type EpochAllocation = components['schemas']['EpochAllocation'];
 export type EpochResult = components['schemas']['EpochResult'];
@@ -2867,7 +2924,7 @@ export type ExchangeTime = components['schemas']['ExchangeTime'];
 export type Export = components['schemas']['Export'];
 export type Fact = components['schemas']['Fact'];
 export type Figure = components['schemas']['Figure'];
-export type Foreseen = components['schemas']['Foreseen'];
+export type FirstProbe = components['schemas']['FirstProbe'];
 export type FunctionLimits = components['schemas']['FunctionLimits'];
 export type FunctionPlan = components['schemas']['FunctionPlan'];
 export type FunctionPrices = components['schemas']['FunctionPrices'];
@@ -2913,6 +2970,7 @@ export type PageCard = components['schemas']['PageCard'];
 export type PathStep = components['schemas']['PathStep'];
 export type PlatformCalibration = components['schemas']['PlatformCalibration'];
 export type Point = components['schemas']['Point'];
+export type Previewed = components['schemas']['Previewed'];
 export type PricedFunctions = components['schemas']['PricedFunctions'];
 export type Problem = components['schemas']['Problem'];
 export type Purpose = components['schemas']['Purpose'];

@@ -41,7 +41,7 @@ class GoOn(Sent):
     deadline: str | None = Field(default=None, description="A new deadline from the run's beginning, such as 6h; none.")
     confidence: str | None = Field(default=None, description="How sure a new certificate has to be, such as 0.9.")
     yes: bool = Field(
-        False,
+        default=False,
         description="Agrees to spend real money up to new limits; without it: 409, and `asks`.",
     )
 

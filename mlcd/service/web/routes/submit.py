@@ -24,10 +24,11 @@ from mlcd.service.team.members import Member
 from mlcd.service.web.failures import Refusal, Sent, problems
 from mlcd.service.web.identity import Submitter, audited
 from mlcd.service.web.places import confined, internal_place, public_place
+from mlcd.service.web.preview import Ahead, Previewed, ahead_of, credentials_for, read_ahead, unknown
 from mlcd.service.web.reading import SPACE, TEXT, in_child_process, job_of_model, job_of_text, job_of_upload, preview_of
 from mlcd.service.web.routes.uploads import Uploads, profiled
 from mlcd.service.web.state import CurrentState, State
-from mlcd.service.workers.submitted import Foreseen, from_json, to_json
+from mlcd.service.workers.submitted import from_json, to_json
 
 router = APIRouter(tags=["submit"])
 LONGEST_NAME = 200
@@ -76,13 +77,14 @@ def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
 
 
 @router.post("/checks", responses=problems(413, 415, 422))
-def check_run(body: Asked, state: CurrentState, who: Submitter) -> Foreseen:
-    """What a submission would do; nothing is reserved."""
+def check_run(body: Asked, state: CurrentState, who: Submitter) -> Previewed:
+    """What a submission would do; nothing is reserved. For real money: also what `mlcd plan` shows."""
     job = _read(state, body)
     preview: dict[str, Any] = {"configurations": None, "types": []}
     if only_computed(job.on):
         preview = json.loads(in_child_process("the job", SPACE, preview_of, to_json(job, False)))
-    return Foreseen(
+    real = rents(job.on)
+    return Previewed(
         job.name,
         goal_words(job.goal, job.target, serving_task(job)),
         preview["configurations"],
@@ -90,7 +92,18 @@ def check_run(body: Asked, state: CurrentState, who: Submitter) -> Foreseen:
         public_place(job.on, state.settings),
         job.goal.budget_usd,
         None if _is_uncounted(state, job) else remaining_budget(state.ledger, who).usd,
+        ahead=_ahead(job) if real else None,
+        asks=most_words(job) if real else None,
+        credentials=credentials_for(job) if real else [],
     )
+
+
+def _ahead(job: Job) -> Ahead:
+    """What cannot be computed here is no reason to refuse the job: why not is told as its outlook."""
+    try:
+        return read_ahead(in_child_process("the outlook", SPACE, ahead_of, to_json(job, False)))
+    except UserError as error:
+        return unknown(str(error))
 
 
 def send_job(state: State, who: Member | None, job: Job, *, launch: bool, yes: bool) -> str:

@@ -119,6 +119,12 @@ export function kindOf(text: string): Submitted {
   return /^\s+(?:scale|elastic):/m.test(text) ? "scale" : "train";
 }
 
+/** Whether somebody sends a bill for what is launched there, as mlcd/core/runs/real_money.py says of these places. */
+export function rents(on: string): boolean {
+  const [kind, platform] = on.split(":");
+  return kind === "skypilot" || (kind === "functions" && !["", "simulated", "localhost", undefined].includes(platform));
+}
+
 export function isReady(draft: Draft): boolean {
   return draft.kind === "serve" ? draft.model !== null || draft.recorded.trim() !== "" : draft.job.trim() !== "";
 }
