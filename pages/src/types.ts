@@ -13,6 +13,7 @@ export type {
   FunctionPlan as Plan,
   AllocatedStage as Stage,
   Headway,
+  JobFile,
   KnowledgeBase,
   KnownModel as SeenModel,
   LearnedModel,

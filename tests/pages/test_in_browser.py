@@ -421,3 +421,24 @@ def test_what_a_place_that_rents_would_do_is_shown_as_soon_as_it_is_chosen(page,
     page.get_by_label("Where", exact=True).select_option("simulated")
     expect(page.get_by_role("button", name="Check")).to_be_visible()
     expect(page.locator(".notice")).to_have_count(0)
+
+
+def test_a_job_file_is_on_the_page_of_its_run_and_can_be_changed_and_run(page, ui, expect, tmp_path):
+    path = tmp_path / "edited.yaml"
+    path.write_text(JOB.replace("name: watched", "name: edited"))
+    submitted(page, ui.url, path)
+    page.wait_for_url("**/runs/edited-1")
+    expect(page.get_by_role("button", name="Run it …")).to_be_visible()
+    page.get_by_text("The job file", exact=True).click()
+    expect(page.get_by_label("edited.yaml")).to_contain_text("name: edited")
+    page.get_by_role("link", name="Edit and run").click()
+    expect(page.locator("#job")).to_have_value(path.read_text())
+    page.locator("#job").fill(path.read_text().replace("$40", "$45"))
+    page.get_by_role("button", name="Check").click()
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_url("**/runs/edited-2")
+    expect(page.get_by_role("button", name="Run again …")).to_be_visible()
+    expect(page.locator(".answer")).to_contain_text("fits $45")
+    page.get_by_role("button", name="Run again …").click()
+    page.get_by_role("dialog").get_by_role("button", name="Run again").click()
+    page.wait_for_url("**/runs/edited-3")

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, line, send, upload, withQuery } from "../api";
+import { ApiError, get, line, runPath, send, upload, withQuery } from "../api";
 import { bytes, usd } from "../format";
 import { useGet } from "../live";
 import { announce } from "../parts/announce";
@@ -10,13 +10,13 @@ import { Field } from "../parts/Field";
 import { may, useMe, useRefreshMe } from "../parts/me";
 import { Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
-import { go, toRun } from "../parts/router";
-import { asked, EMPTY, inShell, isReady, kindOf, mistake, rents, type Draft, type Mistake } from "../parts/submit/asked";
+import { go, toRun, usePlace } from "../parts/router";
+import { asked, EMPTY, inShell, isReady, kindOf, mistake, rents, wordsOf, type Draft, type Mistake } from "../parts/submit/asked";
 import { Model } from "../parts/submit/Model";
 import { Options } from "../parts/submit/Options";
 import { Outcome, realMoney } from "../parts/submit/Outcome";
 import { Drop, Editor, Examples } from "../parts/submit/Source";
-import type { Checked, Example, Me, Uploaded } from "../types";
+import type { Checked, Example, JobFile, Kind, Me, Uploaded } from "../types";
 
 const JOB = `name: my-job
 run: torchrun --nnodes $SKYPILOT_NUM_NODES train.py
@@ -102,6 +102,14 @@ export default function Submit(): JSX.Element {
     refreshMe();
     if (started !== null) go(toRun(started.run));
   };
+  const from = usePlace().query.get("from") ?? "";
+  useEffect(() => {
+    if (!from) return;
+    void get<JobFile>(runPath(from, "/job")).then(
+      ({ kind, name, job, options }) => change({ kind: kind as Kind, name, job, words: wordsOf(options) }),
+      (error: unknown) => setFileError(line(error)),
+    );
+  }, [from]); // to edit and run: the job file of an earlier run
   const byKeys = (): void => {
     if (asks === null) void proceed(); // real money is agreed to by the button that says how much
   };

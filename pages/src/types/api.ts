@@ -693,6 +693,26 @@ export interface components {
             machine_gone: boolean;
         };
         /**
+         * JobFile
+         * @description What a run was read from.
+         */
+        JobFile: {
+            /** @description The run's name. */
+            run: string;
+            /** @description The command that it is for. */
+            kind: string;
+            /** @description The file's name. */
+            name: string;
+            /** @description The text of the job file. */
+            job: string;
+            /** @description By their names on the command line. */
+            options: {
+                [key: string]: string | boolean | number | string[] | {
+                    [key: string]: number;
+                } | null;
+            };
+        };
+        /**
          * JobFingerprint
          * @description What tells two jobs apart.
          */
@@ -2934,6 +2954,7 @@ export type GradientNoise = components['schemas']['GradientNoise'];
 export type Headway = components['schemas']['Headway'];
 export type Health = components['schemas']['Health'];
 export type HowDown = components['schemas']['HowDown'];
+export type JobFile = components['schemas']['JobFile'];
 export type JobFingerprint = components['schemas']['JobFingerprint'];
 export type JobIdentity = components['schemas']['JobIdentity'];
 export type Knowledge = components['schemas']['Knowledge'];

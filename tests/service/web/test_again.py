@@ -106,3 +106,20 @@ def test_new_limits_of_a_run_on_rented_machines_need_a_yes(tmp_path: Path) -> No
 def _rented(begun: Started | None) -> Started:
     assert begun is not None
     return replace(begun, job=replace(begun.job, on="skypilot:aws"), on="skypilot:aws")
+
+
+def test_the_job_file_is_kept_as_it_was_sent_with_its_options(stage: Stage) -> None:
+    who = "ron" if stage.tokens else None
+    run = stage.submit(who, name="digits.yaml", options={"budget": "$7", "instances": ["c5.*"]}).json()["run"]
+    told = stage.ask("GET", f"{API}/runs/{run}/job", who).json()
+    assert (told["kind"], told["name"], told["job"]) == ("train", "digits.yaml", JOB)
+    assert told["options"] == {"budget": "$7", "instances": ["c5.*"]}
+    again = stage.ask("POST", f"{API}/runs/{run}/again", who, {"budget": "165"}).json()["run"]
+    told = stage.ask("GET", f"{API}/runs/{again}/job", who).json()
+    assert (told["job"], told["options"]) == (JOB, {"budget": "165", "instances": ["c5.*"]})
+
+
+def test_of_a_run_of_the_command_line_no_job_file_is_kept_and_that_is_said(stage: Stage) -> None:
+    run = start(of_text("train", JOB, {}), stage.state.ledger)
+    told = stage.ask("GET", f"{API}/runs/{run.name}/job", "vera" if stage.tokens else None)
+    assert (told.status, "was not kept" in told.error) == (404, True)

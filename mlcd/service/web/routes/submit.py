@@ -28,7 +28,7 @@ from mlcd.service.web.preview import Ahead, Previewed, ahead_of, credentials_for
 from mlcd.service.web.reading import SPACE, TEXT, in_child_process, job_of_model, job_of_text, job_of_upload, preview_of
 from mlcd.service.web.routes.uploads import Uploads, profiled
 from mlcd.service.web.state import CurrentState, State
-from mlcd.service.workers.submitted import from_json, to_json
+from mlcd.service.workers.submitted import Source, from_json, to_json
 
 router = APIRouter(tags=["submit"])
 LONGEST_NAME = 200
@@ -72,7 +72,8 @@ class Accepted(Part):
 def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
     """Submit a run. Its budget is checked against its owner's before anything is reserved."""
     with audited(state, who, "submit", body.kind) as note:
-        note.about = run = send_job(state, who, _read(state, body), launch=body.launch, yes=body.yes)
+        kept = None if body.kind == "serve" else Source(body.kind, body.name or "job.yaml", body.job, body.options)
+        note.about = run = send_job(state, who, _read(state, body), launch=body.launch, yes=body.yes, source=kept)
     return Accepted(run=run, note=state.missing_workers())
 
 
@@ -106,11 +107,13 @@ def _ahead(job: Job) -> Ahead:
         return unknown(str(error))
 
 
-def send_job(state: State, who: Member | None, job: Job, *, launch: bool, yes: bool) -> str:
+def send_job(
+    state: State, who: Member | None, job: Job, *, launch: bool, yes: bool, source: Source | None = None
+) -> str:
     """Submit the run and send it to the workers; return its name."""
     check_agreed(job, yes)
     free, most = _is_uncounted(state, job), state.settings.member_queued
-    run = submit(state.ledger, who, job, to_json(job, launch), free, most_queued=most)
+    run = submit(state.ledger, who, job, to_json(job, launch, source), free, most_queued=most)
     state.send(run, launch)
     return run
 

@@ -15,6 +15,7 @@ import { Certificate } from "./Certificate";
 import { Exported } from "./Exported";
 import { WaysOut } from "./GoOn";
 import { lead, Now } from "./Headline";
+import { JobFile, RunAgain } from "./JobFile";
 import { Ledger } from "./Ledger";
 import { Logs } from "./Logs";
 import { OnFunctions, Outcome } from "./OnFunctions";
@@ -141,6 +142,11 @@ function Everything({ view, seen, tables }: { view: View; seen: number; tables: 
             <RunTableView of={table} />
           </Opened>
         ))}
+        {!inReport() && kind !== "serve" && (
+          <Opened title="The job file">
+            <JobFile run={run} />
+          </Opened>
+        )}
         <Opened title="The ledger">
           <Ledger run={run} turn={seen} />
         </Opened>
@@ -159,7 +165,8 @@ function Everything({ view, seen, tables }: { view: View; seen: number; tables: 
   );
 }
 
-function Doors({ view: { summary, path } }: { view: View }): JSX.Element {
+function Doors({ view }: { view: View }): JSX.Element {
+  const { summary, path } = view;
   return (
     <p class="actions">
       <a class="button" href={`${ROOT}${runPath(summary.run, "/report")}`} target="_blank" rel="noopener">
@@ -170,6 +177,7 @@ function Doors({ view: { summary, path } }: { view: View }): JSX.Element {
           Try other limits
         </Link>
       )}
+      {!summary.driven && <RunAgain view={view} />}
     </p>
   );
 }
