@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,3 +124,14 @@ def test_of_a_run_of_the_command_line_no_job_file_is_kept_and_that_is_said(stage
     run = start(of_text("train", JOB, {}), stage.state.ledger)
     told = stage.ask("GET", f"{API}/runs/{run.name}/job", "vera" if stage.tokens else None)
     assert (told.status, "was not kept" in told.error) == (404, True)
+
+
+def test_many_at_once_are_accepted_only_as_far_as_the_budget_goes(tmp_path: Path) -> None:
+    with staged(tmp_path / "home", count_simulated=True) as stage:
+        assert stage.state.members is not None
+        stage.state.members.change("ron", budget_usd=12.0)
+        run = stage.submit("ron").json()["run"]  # of $5
+        with ThreadPoolExecutor(8) as pool:
+            told = list(pool.map(lambda _: stage.ask("POST", f"{API}/runs/{run}/again", "ron").status, range(16)))
+        assert told.count(202) == 1
+        assert set(told) <= {202, 409, 429}
