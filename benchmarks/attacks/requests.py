@@ -83,6 +83,7 @@ def paths_in_names(at: Target) -> Finding:
             for where in (
                 f"/runs/{path}",
                 f"/runs/{path}/report",
+                f"/runs/{path}/job",
                 f"{at.address}/assets/{path}",
                 f"{at.address}/{path}",
             ):

@@ -155,7 +155,7 @@ def resume_remote(server: Server, run: str, limits: Mapping[str, str], how: How)
     # If the run is over, the server's answer says whether it can be resumed.
     over = resumed.account.status in (Status.FINISHED, Status.INFEASIBLE)
     if undecided or resumed.launches or over or limits:
-        request_action(server, "resume", resumed.name, launch=resumed.launches, **limits)
+        request_action(server, "resume", resumed.name, agreed=True, launch=resumed.launches, **limits)
     if how.detach:
         return resumed.left()
     if limits and not resumed.launches:

@@ -24,7 +24,7 @@ from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.state import Settings, State
 from mlcd.service.workers.local_crew import LocalCrew
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.submitted import Source, to_json
 
 
 @click.command()
@@ -67,8 +67,9 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
 
 def _demo(ledger: Ledger, crew: LocalCrew) -> str:
     """Start the example's run: an empty page would not show what MLCD does."""
-    job = of_text("train", files("mlcd.service.web").joinpath("examples/train.yaml").read_text("utf-8"), {})
-    run = ledger.ask(job.name, to_json(job, launch=True))
+    text = files("mlcd.service.web").joinpath("examples/train.yaml").read_text("utf-8")
+    job = of_text("train", text, {})
+    run = ledger.ask(job.name, to_json(job, True, Source("train", "train.yaml", text, {})))
     crew.send(run)
     click.echo("no run yet: starting the example on the simulated cloud; nothing is rented", err=True)
     return run

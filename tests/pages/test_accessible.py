@@ -77,8 +77,24 @@ def opened(page: Any, url: str, ready: str) -> None:
 @pytest.mark.parametrize("run", at_night_except(("demo-1",), RUNS))
 def test_a_run_of_every_kind(looking, rich, run):
     opened(looking, f"{rich.url}/runs/{run}", ".answer")
-    for folded in looking.locator(".opened > summary").all():
+    for folded in looking.locator(".opened > summary, .certificate summary").all():
         folded.click()
+    check(looking)
+
+
+def test_what_is_shown_before_real_money(looking, rich):
+    opened(looking, f"{rich.url}/submit", "#job")
+    looking.locator("#job").fill(TRAIN.replace("run: ", "resources: {infra: aws}\nrun: "))
+    looking.get_by_label("Where", exact=True).select_option("skypilot")
+    looking.get_by_role("button", name="Yes, spend").wait_for()
+    check(looking)
+
+
+def test_what_is_asked_before_a_search_goes_on(looking, rich):
+    opened(looking, f"{rich.url}/runs/demo-1/explore?budget=70", ".go-on button")
+    check(looking)
+    looking.locator(".go-on button").first.click()
+    looking.get_by_role("dialog").wait_for()
     check(looking)
 
 

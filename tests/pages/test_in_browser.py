@@ -110,9 +110,15 @@ def test_a_job_with_a_mistake_is_told_where_it_is_and_nothing_is_begun(page, ui,
 def test_real_money_is_spent_only_by_a_button_that_says_how_much(page, ui, expect, tmp_path):
     path = tmp_path / "rented.yaml"
     path.write_text(JOB.replace("name: watched", "name: rented").replace("goal:", "on: skypilot:aws\n  goal:"))
-    submitted(page, ui.url, path)
+    page.goto(f"{ui.url}/submit")
+    page.get_by_label("A job file or an ONNX model").set_input_files(path)
+    page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("button", name="Yes, spend up to $40.00")).to_be_visible()
-    expect(page.locator(".notice")).to_contain_text("for real money, up to $40.00")
+    expect(page.locator(".notice")).to_contain_text("Rents real machines, up to $40.")
+    expect(page.locator(".outcome")).to_contain_text("at most $")
+    expect(page.locator(".outcome")).to_contain_text("an hour")
+    expect(page.locator(".outcome")).to_contain_text("aws: ")
+    page.locator("#job").press("Control+Enter")  # keys do not agree to real money
     with closing(open_ledger(ui.home)) as ledger:
         assert ledger.waiting() == []
         assert not any(run.startswith("rented") for run in ledger.runs())
@@ -375,3 +381,64 @@ def test_the_answer_comes_first_and_the_probes_are_ordered_by_any_column(page, u
     rates = [float(row.locator("td").nth(column - 1).inner_text()[1:]) for row in table.locator("tbody tr").all()]
     assert rates == sorted(rates)
     assert "x " in table.inner_text()
+
+
+def test_from_an_infeasible_answer_one_goes_straight_on_with_what_would_be_enough(page, ui, expect, monkeypatch):
+    monkeypatch.setenv("MLCD_HOME", str(ui.home))
+    with closing(open_ledger(ui.home)) as ledger:
+        run = start(replace(of_text("train", JOB, {"budget": "$1"}), name="poor"), ledger)
+        with run.hold():
+            assert run.search().configuration is None
+    page.goto(f"{ui.url}/runs/{run.name}")
+    page.get_by_role("button", name=re.compile(r"^Search with \$")).first.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("what it has measured is kept")
+    expect(dialog).to_contain_text(f"mlcd resume {run.name} --budget")
+    dialog.get_by_role("button", name="Search").click()
+    expect(page.locator(".answer")).to_contain_text("fits $")
+    with closing(open_ledger(ui.home)) as ledger:
+        assert ledger.account(run.name).status == "decided"
+
+
+def test_from_a_what_if_a_new_run_of_a_finished_job_begins(page, ui, expect):
+    finished_demo(page, ui, expect)
+    page.goto(f"{ui.url}/runs/{DEMO}/explore?budget=165")
+    page.get_by_role("button", name="Search with $165 …").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("A new run of the same job begins")
+    dialog.get_by_role("button", name="Search").click()
+    page.wait_for_url(re.compile(r"/runs/[^/]+-\d+$"))
+    assert not page.url.endswith(DEMO)
+    expect(page.locator(".answer")).to_contain_text("fits $165")
+
+
+def test_what_a_place_that_rents_would_do_is_shown_as_soon_as_it_is_chosen(page, ui, expect):
+    page.goto(f"{ui.url}/submit")
+    page.locator("#job").fill(JOB.replace("run: ", "resources: {infra: aws}\nrun: "))
+    page.get_by_label("Where", exact=True).select_option("skypilot")
+    expect(page.get_by_role("button", name="Yes, spend up to $40.00")).to_be_visible()
+    expect(page.locator(".outcome")).to_contain_text("Outlook")
+    page.get_by_label("Where", exact=True).select_option("simulated")
+    expect(page.get_by_role("button", name="Check")).to_be_visible()
+    expect(page.locator(".notice")).to_have_count(0)
+
+
+def test_a_job_file_is_on_the_page_of_its_run_and_can_be_changed_and_run(page, ui, expect, tmp_path):
+    path = tmp_path / "edited.yaml"
+    path.write_text(JOB.replace("name: watched", "name: edited"))
+    submitted(page, ui.url, path)
+    page.wait_for_url("**/runs/edited-1")
+    expect(page.get_by_role("button", name="Run it …")).to_be_visible()
+    page.get_by_text("The job file", exact=True).click()
+    expect(page.get_by_label("edited.yaml")).to_contain_text("name: edited")
+    page.get_by_role("link", name="Edit and run").click()
+    expect(page.locator("#job")).to_have_value(path.read_text())
+    page.locator("#job").fill(path.read_text().replace("$40", "$45"))
+    page.get_by_role("button", name="Check").click()
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_url("**/runs/edited-2")
+    expect(page.get_by_role("button", name="Run again …")).to_be_visible()
+    expect(page.locator(".answer")).to_contain_text("fits $45")
+    page.get_by_role("button", name="Run again …").click()
+    page.get_by_role("dialog").get_by_role("button", name="Run again").click()
+    page.wait_for_url("**/runs/edited-3")

@@ -74,9 +74,15 @@ def submit(
     return run
 
 
-def request_action(server: Server, action: Action, run: str, **more: Any) -> str:
-    """Request an action on a run; return the server's words."""
-    return _text(server, server.post(run_path(run, action), more), "words")
+def request_action(server: Server, action: Action, run: str, *, agreed: bool = False, **more: Any) -> str:
+    """Request an action on a run; return the server's words. `agreed`: to what it may spend under new limits."""
+    try:
+        answer = server.post(run_path(run, action), more)
+    except NotAgreed:
+        if not agreed:
+            raise
+        answer = server.post(run_path(run, action), {**more, "yes": True})  # an older server does not know this key
+    return _text(server, answer, "words")
 
 
 def logs(

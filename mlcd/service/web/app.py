@@ -24,6 +24,7 @@ from mlcd.service.web.monitoring.request_log import RequestLog, Routes, note_ref
 from mlcd.service.web.news import Courier
 from mlcd.service.web.pages import pages
 from mlcd.service.web.routes import (
+    again,
     audit,
     catalog,
     control,
@@ -47,7 +48,9 @@ from mlcd.service.web.state import State
 from mlcd.service.web.views import Views
 
 API = "/api/v1"
-PARTS = (session, runs, watch, explore, files, catalog, submit, uploads, control, workers, tokens, team, audit, hooks)
+PARTS = (
+    session, runs, watch, explore, files, catalog, submit, again, uploads, control, workers, tokens, team, audit, hooks,
+)  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
     {"name": "watch", "description": "What happens, as server-sent events."},

@@ -29,6 +29,19 @@ class Foreseen:
     ]
 
 
+@dataclass(frozen=True)
+class Source:
+    """What a job was read from: the text of its file, and the options beside it."""
+
+    kind: Annotated[str, Field(description="The command that it is for.")]
+    name: Annotated[str, Field(description="The file's name.")]
+    job: Annotated[str, Field(description="The text of the job file.")]
+    options: Annotated[
+        dict[str, str | bool | int | float | list[str] | dict[str, int] | None],
+        Field(description="By their names on the command line."),
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class _Submitted:
     # NaN and infinity are valid values, but plain JSON cannot write them.
@@ -36,23 +49,33 @@ class _Submitted:
 
     job: Job
     launch: bool
+    source: Source | None = None  # none of a model, and of what was submitted before it was kept
 
 
 _CODEC: TypeAdapter[_Submitted] = TypeAdapter(_Submitted)
 
 
-def to_json(job: Job, launch: bool) -> str:
-    """A job, and whether to launch the decided configuration, as one JSON object."""
-    return _CODEC.dump_json(_Submitted(job, launch)).decode()
+def to_json(job: Job, launch: bool, source: Source | None = None) -> str:
+    """A job, whether to launch the decided configuration, and what it was read from, as one JSON object."""
+    return _CODEC.dump_json(_Submitted(job, launch, source)).decode()
 
 
 def from_json(text: str) -> tuple[Job, bool]:
     """The submitted job, and whether to launch the decided configuration."""
+    submitted = _read(text)
+    return submitted.job, submitted.launch
+
+
+def source_of(text: str) -> Source | None:
+    """What a submitted job was read from, if that was kept."""
+    return _read(text).source
+
+
+def _read(text: str) -> _Submitted:
     try:
-        submitted = _CODEC.validate_python(upgraded(json.loads(text)))
+        return _CODEC.validate_python(upgraded(json.loads(text)))
     except ValueError as error:
         raise UserError("this version of MLCD cannot read the submission; submit it again") from error
-    return submitted.job, submitted.launch
 
 
 def asks_to_launch(run: str, ledger: Ledger) -> bool:

@@ -14,6 +14,7 @@ import { Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
 import { Link, toRun } from "../parts/router";
 import { functionsOf, type Serving, servingOf, type Tradeoff as TradeoffDoc, type View } from "../types";
+import { GoOn } from "./run/GoOn";
 import { Limit } from "./run/Limit";
 import { Outcome } from "./run/Outcome";
 import { fromAddress, goalOfAddress, useAddress } from "./run/permalink";
@@ -114,6 +115,7 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
             if (way.deadline_s !== null) setDeadline(Math.ceil(way.deadline_s));
           }}
         />
+        {asking.answer !== null && !asking.late && <GoOn view={view} limits={changed} label={label} />}
         <Command words={["what-if", summary.run, ...optionsOf(changed)]} />
       </section>
       <div class="drawn">

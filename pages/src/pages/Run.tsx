@@ -63,7 +63,7 @@ export default function Run({ run }: { run: string }): JSX.Element {
     >
       {error !== null && <Notice tone="bad">{error.message}</Notice>}
       {me.mode === "service" && WAITED_FOR.has(summary.status) && <Driver run={summary.run} />}
-      <Body view={view} progress={progress} seen={seen} answer={answer} />
+      <Body view={view} progress={progress} seen={seen} answer={answer} onActed={acted} />
     </Page>
   );
 }

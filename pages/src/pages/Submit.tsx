@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, line, send, upload, withQuery } from "../api";
+import { ApiError, get, line, runPath, send, upload, withQuery } from "../api";
 import { bytes, usd } from "../format";
 import { useGet } from "../live";
 import { announce } from "../parts/announce";
@@ -10,13 +10,13 @@ import { Field } from "../parts/Field";
 import { may, useMe, useRefreshMe } from "../parts/me";
 import { Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
-import { go, toRun } from "../parts/router";
-import { asked, EMPTY, inShell, isReady, kindOf, mistake, type Draft, type Mistake } from "../parts/submit/asked";
+import { go, toRun, usePlace } from "../parts/router";
+import { asked, EMPTY, inShell, isReady, kindOf, mistake, rents, wordsOf, type Draft, type Mistake } from "../parts/submit/asked";
 import { Model } from "../parts/submit/Model";
 import { Options } from "../parts/submit/Options";
-import { Outcome } from "../parts/submit/Outcome";
+import { Outcome, realMoney } from "../parts/submit/Outcome";
 import { Drop, Editor, Examples } from "../parts/submit/Source";
-import type { Checked, Example, Me, Uploaded } from "../types";
+import type { Checked, Example, JobFile, Kind, Me, Uploaded } from "../types";
 
 const JOB = `name: my-job
 run: torchrun --nnodes $SKYPILOT_NUM_NODES train.py
@@ -70,7 +70,8 @@ export default function Submit(): JSX.Element {
     setBusy(words);
     setWrong(null);
     try {
-      return await send<T>("POST", path, asks === null ? asked(draft) : { ...asked(draft), yes: true });
+      const agreed = asks !== null && path === "/runs";
+      return await send<T>("POST", path, agreed ? { ...asked(draft), yes: true } : asked(draft));
     } catch (error) {
       if (error instanceof ApiError && error.asks !== null) {
         setAsks(error.asks);
@@ -85,16 +86,37 @@ export default function Submit(): JSX.Element {
       setBusy(null);
     }
   };
+  const check = async (): Promise<void> => {
+    const found = await ask<Checked>("/checks", "Checking …");
+    setChecked(found);
+    setAsks(found?.asks ?? null);
+    if (found?.asks) announce(realMoney(found));
+  };
   const proceed = async (): Promise<void> => {
     if (!allowed || busy !== null || !isReady(draft)) return;
     if (checked === null) {
-      setChecked(await ask<Checked>("/checks", "Checking …"));
+      await check();
       return;
     }
     const started = await ask<{ run: string }>("/runs", "Starting …");
     refreshMe();
     if (started !== null) go(toRun(started.run));
   };
+  const from = usePlace().query.get("from") ?? "";
+  useEffect(() => {
+    if (!from) return;
+    void get<JobFile>(runPath(from, "/job")).then(
+      ({ kind, name, job, options }) => change({ kind: kind as Kind, name, job, words: wordsOf(options) }),
+      (error: unknown) => setFileError(line(error)),
+    );
+  }, [from]); // to edit and run: the job file of an earlier run
+  const byKeys = (): void => {
+    if (asks === null) void proceed(); // real money is agreed to by the button that says how much
+  };
+  const on = draft.words["on"] ?? "";
+  useEffect(() => {
+    if (rents(on) && allowed && busy === null && isReady(draft) && checked === null) void check();
+  }, [on]); // before real money: what is ahead is shown as soon as such a place is chosen
   useEffect(() => {
     if (wrong === null) return;
     setChecked(null); // the check is outdated
@@ -122,7 +144,7 @@ export default function Submit(): JSX.Element {
                 error={about("knobs")?.words ?? null}
                 line={about("knobs")?.line ?? null}
                 onWrite={(knobs) => change({ knobs })}
-                onSend={() => void proceed()}
+                onSend={byKeys}
               />
               <Examples
                 label="Start with"
@@ -152,7 +174,7 @@ export default function Submit(): JSX.Element {
                 error={about("job")?.words ?? null}
                 line={about("job")?.line ?? null}
                 onWrite={(job) => change({ job })}
-                onSend={() => void proceed()}
+                onSend={byKeys}
               />
             </>
           )}
@@ -168,13 +190,18 @@ export default function Submit(): JSX.Element {
             {about("") !== null && <Notice tone="bad">{about("")?.words}</Notice>}
             {checked !== null && <Outcome checked={checked} />}
             {checked !== null && <Command words={inShell(draft)} />}
-            {asks !== null && <Notice tone="caution">{asks}</Notice>}
+            {asks !== null && (
+              <Notice tone="caution">
+                {checked !== null && <b>{realMoney(checked)} </b>}
+                {asks}
+              </Notice>
+            )}
             <div class="actions">
               <button type="submit" class="button primary" disabled={!allowed || busy !== null || !isReady(draft)}>
                 {busy !== null && !busy.startsWith("Reading") ? busy : checked === null ? "Check" : startWords(checked, asks)}
               </button>
               {isReady(draft) ? (
-                <span class="note by-keys">or Ctrl+Enter in the file</span>
+                asks === null && <span class="note by-keys">or Ctrl+Enter in the file</span>
               ) : (
                 <span class="note">add a job file or a model first</span>
               )}

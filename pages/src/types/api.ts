@@ -18,6 +18,53 @@ export interface components {
             note: string;
         };
         /**
+         * Again
+         * @description What is asked of the new run; what is not said is as it was.
+         */
+        Again: {
+            /** @description The objective. */
+            goal?: ("fastest" | "cheapest" | "knee" | "per-dollar") | null;
+            /** @description Dollars, such as 100; none. */
+            budget?: string | null;
+            /** @description A time, such as 6h or 1d 4h; none. */
+            deadline?: string | null;
+            /**
+             * @description Also run what is decided.
+             * @default false
+             */
+            launch: boolean;
+            /**
+             * @description Agrees to spend real money. Without it a place that rents is refused with 409 and `asks`.
+             * @default false
+             */
+            yes: boolean;
+        };
+        /**
+         * Ahead
+         * @description What a search would face. Modelled from published rates, not measured.
+         */
+        Ahead: {
+            /** @description How many may be probed; null where that is not known. */
+            configurations: number | null;
+            /** @description The first probes; empty where nothing would be probed. */
+            first: components["schemas"]["FirstProbe"][];
+            /** @description From the cheapest to the dearest type at its smallest size. */
+            usd_per_hour: [
+                number,
+                number
+            ] | null;
+            /** @description Whether the limits look possible: likely, doubtful, unlikely, unknown. */
+            chance: string;
+            /** @description Why. */
+            because: string;
+            /** @description Where the job is expected to be done best; null if not known. */
+            best: string | null;
+            /** @description Dollars that the job is expected to cost there. */
+            usd: number | null;
+            /** @description Seconds that the job is expected to take there. */
+            seconds: number | null;
+        };
+        /**
          * AllocatedStage
          * @description A stage of a plan: what each trial is given, and what all take together.
          */
@@ -227,6 +274,18 @@ export interface components {
             memory_mb: number;
             /** @description Seconds to work through a megabyte. */
             s_per_mb: number;
+        };
+        /**
+         * Credentials
+         * @description Whether a cloud's credentials are on the machine of this service.
+         */
+        Credentials: {
+            /** @description The cloud. */
+            cloud: string;
+            /** @description Whether they are. */
+            found: boolean;
+            /** @description How to get them; empty where they were found. */
+            to_do: string;
         };
         /**
          * CurvePoint
@@ -473,24 +532,16 @@ export interface components {
             note: string;
         };
         /**
-         * Foreseen
-         * @description What a run would be; nothing is reserved.
+         * FirstProbe
+         * @description A probe that the search would begin with, by what is known without earlier runs.
          */
-        Foreseen: {
-            /** @description The job's name. */
-            job: string;
-            /** @description All that is asked of it, in words. */
-            goal_words: string;
-            /** @description How many there are; null where only trying tells. */
-            configurations: number | null;
-            /** @description The instance types among them. */
-            types: string[];
+        FirstProbe: {
             /** @description Where it would run. */
-            on: string;
-            /** @description What it may spend; null for no limit. */
-            budget_usd: number | null;
-            /** @description Of its owner's budget; null where there is none, or it does not count there. */
-            left_usd: number | null;
+            configuration: string;
+            /** @description Dollars that it costs at the most. */
+            worst_usd: number;
+            /** @description Seconds that it takes at the most. */
+            worst_s: number;
         };
         /**
          * FunctionLimits
@@ -600,6 +651,11 @@ export interface components {
             deadline?: string | null;
             /** @description How sure a new certificate has to be, such as 0.9. */
             confidence?: string | null;
+            /**
+             * @description Agrees to spend real money up to new limits; without it: 409, and `asks`.
+             * @default false
+             */
+            yes: boolean;
         };
         /**
          * GradientNoise
@@ -711,6 +767,26 @@ export interface components {
              * @default false
              */
             machine_gone: boolean;
+        };
+        /**
+         * JobFile
+         * @description What a run was read from.
+         */
+        JobFile: {
+            /** @description The run's name. */
+            run: string;
+            /** @description The command that it is for. */
+            kind: string;
+            /** @description The file's name. */
+            name: string;
+            /** @description The text of the job file. */
+            job: string;
+            /** @description By their names on the command line. */
+            options: {
+                [key: string]: string | boolean | number | string[] | {
+                    [key: string]: number;
+                } | null;
+            };
         };
         /**
          * JobFingerprint
@@ -1573,6 +1649,32 @@ export interface components {
              * @default
              */
             label: string;
+        };
+        /**
+         * Previewed
+         * @description What a run would be, and what is asked before it may cost real money; nothing is reserved.
+         */
+        Previewed: {
+            /** @description The job's name. */
+            job: string;
+            /** @description All that is asked of it, in words. */
+            goal_words: string;
+            /** @description How many there are; null where only trying tells. */
+            configurations: number | null;
+            /** @description The instance types among them. */
+            types: string[];
+            /** @description Where it would run. */
+            on: string;
+            /** @description What it may spend; null for no limit. */
+            budget_usd: number | null;
+            /** @description Of its owner's budget; null where there is none, or it does not count there. */
+            left_usd: number | null;
+            /** @description What `mlcd plan` shows of it; null where it costs no real money. */
+            ahead: components["schemas"]["Ahead"] | null;
+            /** @description What it may spend of real money; null where it spends none. */
+            asks: string | null;
+            /** @description Of the clouds that it may rent from. */
+            credentials: components["schemas"]["Credentials"][];
         };
         /**
          * PricedFunctions
@@ -3050,6 +3152,8 @@ export interface components {
     pathItems: never;
 }
 export type Accepted = components['schemas']['Accepted'];
+export type Again = components['schemas']['Again'];
+export type Ahead = components['schemas']['Ahead'];
 export type AllocatedStage = components['schemas']['AllocatedStage'];
 export type Asked = components['schemas']['Asked'];
 export type AuditAnswer = components['schemas']['AuditAnswer'];
@@ -3061,6 +3165,7 @@ export type Certificate = components['schemas']['Certificate'];
 export type CertificateTerm = components['schemas']['CertificateTerm'];
 export type Column = components['schemas']['Column'];
 export type ComputeSpeed = components['schemas']['ComputeSpeed'];
+export type Credentials = components['schemas']['Credentials'];
 export type CurvePoint = components['schemas']['CurvePoint'];
 export type DrivenRun = components['schemas']['DrivenRun'];
 export type DriverAnswer = components['schemas']['DriverAnswer'];
@@ -3072,7 +3177,7 @@ export type ExchangeTime = components['schemas']['ExchangeTime'];
 export type Export = components['schemas']['Export'];
 export type Fact = components['schemas']['Fact'];
 export type Figure = components['schemas']['Figure'];
-export type Foreseen = components['schemas']['Foreseen'];
+export type FirstProbe = components['schemas']['FirstProbe'];
 export type FunctionLimits = components['schemas']['FunctionLimits'];
 export type FunctionPlan = components['schemas']['FunctionPlan'];
 export type FunctionPrices = components['schemas']['FunctionPrices'];
@@ -3084,6 +3189,7 @@ export type Health = components['schemas']['Health'];
 export type HookState = components['schemas']['HookState'];
 export type HooksAnswer = components['schemas']['HooksAnswer'];
 export type HowDown = components['schemas']['HowDown'];
+export type JobFile = components['schemas']['JobFile'];
 export type JobFingerprint = components['schemas']['JobFingerprint'];
 export type JobIdentity = components['schemas']['JobIdentity'];
 export type Knowledge = components['schemas']['Knowledge'];
@@ -3125,6 +3231,7 @@ export type PageCard = components['schemas']['PageCard'];
 export type PathStep = components['schemas']['PathStep'];
 export type PlatformCalibration = components['schemas']['PlatformCalibration'];
 export type Point = components['schemas']['Point'];
+export type Previewed = components['schemas']['Previewed'];
 export type PricedFunctions = components['schemas']['PricedFunctions'];
 export type Problem = components['schemas']['Problem'];
 export type Purpose = components['schemas']['Purpose'];

@@ -178,6 +178,9 @@ def test_a_check_says_what_would_be_run_and_reserves_nothing(service):
         "on": "simulated",
         "budget_usd": 5.0,
         "left_usd": None,  # it costs nothing
+        "ahead": None,
+        "asks": None,
+        "credentials": [],
     }
     real = service.ask("POST", f"{API}/checks", "ron", {"kind": "train", "job": JOB, "options": {"on": "local"}}).json()
     assert (real["configurations"], real["types"], real["on"], real["left_usd"]) == (None, [], "local", 50.0)

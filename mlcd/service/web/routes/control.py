@@ -1,5 +1,6 @@
 """Control of a run: launch, resume, stop, take down. Only for its owner and admins."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -15,6 +16,7 @@ from mlcd.service.team.allowance import recheck, release
 from mlcd.service.team.members import Member, Role
 from mlcd.service.web.failures import Refusal, Sent, problems, unknown_is_404
 from mlcd.service.web.identity import Runner, audited
+from mlcd.service.web.routes.submit import check_agreed
 from mlcd.service.web.state import CurrentState, State
 from mlcd.service.workers.cleanup import give_up_machine
 from mlcd.service.workers.submitted import asks_to_launch, waits
@@ -38,6 +40,10 @@ class GoOn(Sent):
     budget: str | None = Field(default=None, description="A new budget for all of the run, such as 100; none.")
     deadline: str | None = Field(default=None, description="A new deadline from the run's beginning, such as 6h; none.")
     confidence: str | None = Field(default=None, description="How sure a new certificate has to be, such as 0.9.")
+    yes: bool = Field(
+        default=False,
+        description="Agrees to spend real money up to new limits; without it: 409, and `asks`.",
+    )
 
 
 class HowDown(Sent):
@@ -67,7 +73,9 @@ def resume_run(run: Named, state: CurrentState, who: Runner, how: GoOn | None = 
         note.about = name = _started(state, who, run)
         _check_not_driven(state, name)
         how, account = how or GoOn(), state.ledger.account(name)
-        goal = goal_again(account.job, parsed("what-if", how.model_dump(exclude={"launch"})))
+        goal = goal_again(account.job, parsed("what-if", how.model_dump(exclude={"launch", "yes"})))
+        if goal != account.job.goal:
+            check_agreed(replace(account.job, goal=goal), how.yes)
         was_launched = account.decision is not None and (account.final_runs or account.open)
         if how.launch is False and was_launched and goal == account.job.goal:  # new limits lead to a new decision
             raise WrongState(f"run '{name}' was launched, and cannot stop at its decision; resume it to its end")

@@ -24,10 +24,11 @@ from mlcd.service.team.members import Member
 from mlcd.service.web.failures import Refusal, Sent, problems
 from mlcd.service.web.identity import Submitter, audited
 from mlcd.service.web.places import confined, internal_place, public_place
+from mlcd.service.web.preview import Ahead, Previewed, ahead_of, credentials_for, read_ahead, unknown
 from mlcd.service.web.reading import SPACE, TEXT, in_child_process, job_of_model, job_of_text, job_of_upload, preview_of
 from mlcd.service.web.routes.uploads import Uploads, profiled
 from mlcd.service.web.state import CurrentState, State
-from mlcd.service.workers.submitted import Foreseen, from_json, to_json
+from mlcd.service.workers.submitted import Source, from_json, to_json
 
 router = APIRouter(tags=["submit"])
 LONGEST_NAME = 200
@@ -71,18 +72,20 @@ class Accepted(Part):
 def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
     """Submit a run. Its budget is checked against its owner's before anything is reserved."""
     with audited(state, who, "submit", body.kind) as note:
-        note.about = run = _send(state, who, body)
+        kept = None if body.kind == "serve" else Source(body.kind, body.name or "job.yaml", body.job, body.options)
+        note.about = run = send_job(state, who, _read(state, body), launch=body.launch, yes=body.yes, source=kept)
     return Accepted(run=run, note=state.missing_workers())
 
 
 @router.post("/checks", responses=problems(413, 415, 422))
-def check_run(body: Asked, state: CurrentState, who: Submitter) -> Foreseen:
-    """What a submission would do; nothing is reserved."""
+def check_run(body: Asked, state: CurrentState, who: Submitter) -> Previewed:
+    """What a submission would do; nothing is reserved. For real money: also what `mlcd plan` shows."""
     job = _read(state, body)
     preview: dict[str, Any] = {"configurations": None, "types": []}
     if only_computed(job.on):
         preview = json.loads(in_child_process("the job", SPACE, preview_of, to_json(job, False)))
-    return Foreseen(
+    real = rents(job.on)
+    return Previewed(
         job.name,
         goal_words(job.goal, job.target, serving_task(job)),
         preview["configurations"],
@@ -90,19 +93,36 @@ def check_run(body: Asked, state: CurrentState, who: Submitter) -> Foreseen:
         public_place(job.on, state.settings),
         job.goal.budget_usd,
         None if _is_uncounted(state, job) else remaining_budget(state.ledger, who).usd,
+        ahead=_ahead(job) if real else None,
+        asks=most_words(job) if real else None,
+        credentials=credentials_for(job) if real else [],
     )
 
 
-def _send(state: State, who: Member | None, body: Asked) -> str:
+def _ahead(job: Job) -> Ahead:
+    """What cannot be computed here is no reason to refuse the job: why not is told as its outlook."""
+    try:
+        return read_ahead(in_child_process("the outlook", SPACE, ahead_of, to_json(job, False)))
+    except UserError as error:
+        return unknown(str(error))
+
+
+def send_job(
+    state: State, who: Member | None, job: Job, *, launch: bool, yes: bool, source: Source | None = None
+) -> str:
     """Submit the run and send it to the workers; return its name."""
-    job = _read(state, body)
-    if rents(job.on) and not body.yes:
+    check_agreed(job, yes)
+    free, most = _is_uncounted(state, job), state.settings.member_queued
+    run = submit(state.ledger, who, job, to_json(job, launch, source), free, most_queued=most)
+    state.send(run, launch)
+    return run
+
+
+def check_agreed(job: Job, yes: bool) -> None:
+    """Refuse with 409 what costs real money, unless somebody has agreed to it."""
+    if rents(job.on) and not yes:
         words = most_words(job)
         raise Refusal(409, f'{words} To agree, send it again with "yes": true', extra={"asks": words})
-    free, most = _is_uncounted(state, job), state.settings.member_queued
-    run = submit(state.ledger, who, job, to_json(job, body.launch), free, most_queued=most)
-    state.send(run, body.launch)
-    return run
 
 
 def _is_uncounted(state: State, job: Job) -> bool:

@@ -1,13 +1,12 @@
 /** The actions on a run. Each asks for confirmation, with the most it can cost. */
 
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { line, runPath, send } from "../../api";
+import { useState } from "preact/hooks";
+import { runPath, send } from "../../api";
 import { duration, usd } from "../../format";
 import { announce } from "../../parts/announce";
-import { Command } from "../../parts/Command";
+import { Ask } from "../../parts/Ask";
 import { may, useMe, useRefreshMe } from "../../parts/me";
-import { Notice } from "../../parts/Notice";
 import { type Action, functionsOf, type View } from "../../types";
 
 const NAMES: Record<Action, string> = { launch: "Run it", resume: "Resume", stop: "Stop", down: "End now" };
@@ -44,48 +43,22 @@ export function Actions({ view, onActed }: Props): JSX.Element | null {
 }
 
 function Confirm({ view, action, onClose, onActed }: Props & { action: Action; onClose: () => void }): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const [waiting, setWaiting] = useState(false);
-  const [error, setError] = useState<string | null>(null);
   const refreshMe = useRefreshMe();
-  useEffect(() => dialog.current?.showModal(), []);
   const act = async (): Promise<void> => {
-    setWaiting(true);
-    setError(null);
-    try {
-      const said = await send<{ words: string }>("POST", runPath(view.summary.run, `/${action}`));
-      announce(said.words);
-      refreshMe();
-      onActed();
-      onClose();
-    } catch (problem) {
-      setError(line(problem));
-      setWaiting(false);
-    }
+    const said = await send<{ words: string }>("POST", runPath(view.summary.run, `/${action}`));
+    announce(said.words);
+    refreshMe();
+    onActed();
   };
-  const { title, sentences } = question(view, action);
   return (
-    <dialog ref={dialog} class="confirm" aria-labelledby="confirm-title" onClose={onClose}>
-      <h2 id="confirm-title">{title}</h2>
-      {sentences.map((sentence) => (
-        <p key={sentence}>{sentence}</p>
-      ))}
-      <Command words={[action, view.summary.run]} />
-      {error !== null && <Notice tone="bad">{error}</Notice>}
-      <div class="actions">
-        <button type="button" class="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button
-          type="button"
-          class={`button ${LOOKS[action] || "primary"}`}
-          disabled={waiting}
-          onClick={() => void act()}
-        >
-          {waiting ? "Sending …" : NAMES[action]}
-        </button>
-      </div>
-    </dialog>
+    <Ask
+      {...question(view, action)}
+      words={[action, view.summary.run]}
+      yes={NAMES[action]}
+      look={LOOKS[action] || "primary"}
+      act={act}
+      onClose={onClose}
+    />
   );
 }
 

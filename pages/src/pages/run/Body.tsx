@@ -13,7 +13,9 @@ import { Link, toRun } from "../../parts/router";
 import { functionsOf, type Headway, isOther, refusalsOf, type RunTables, servingOf, type View } from "../../types";
 import { Certificate } from "./Certificate";
 import { Exported } from "./Exported";
+import { WaysOut } from "./GoOn";
 import { lead, Now } from "./Headline";
+import { JobFile, RunAgain } from "./JobFile";
 import { Ledger } from "./Ledger";
 import { Logs } from "./Logs";
 import { OnFunctions, Outcome } from "./OnFunctions";
@@ -32,9 +34,11 @@ interface Props {
   /** The number of the newest entry that was heard of. */
   seen?: number;
   answer?: RefObject<HTMLElement>;
+  /** Something was asked for: the run will change soon. */
+  onActed?: () => void;
 }
 
-export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Element {
+export function Body({ view, progress = [], seen = 0, answer, onActed }: Props): JSX.Element {
   const { summary } = view;
   const begun = hasBegun(view);
   const { data, refresh } = useGet<RunTables>(begun ? runPath(summary.run, "/tables") : null);
@@ -48,6 +52,7 @@ export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Elem
         {view.answer.sentence !== view.answer.headline && <p class="answer-more">{view.answer.sentence}</p>}
         {lead(view) && <p class="answer-more">{lead(view)}</p>}
         {summary.status === "refused" && <Again />}
+        <WaysOut view={view} onActed={onActed} />
         {view.warnings.map((warning) => (
           <Notice key={warning} tone="caution">
             {warning}
@@ -137,6 +142,11 @@ function Everything({ view, seen, tables }: { view: View; seen: number; tables: 
             <RunTableView of={table} />
           </Opened>
         ))}
+        {!inReport() && kind !== "serve" && (
+          <Opened title="The job file">
+            <JobFile run={run} />
+          </Opened>
+        )}
         <Opened title="The ledger">
           <Ledger run={run} turn={seen} />
         </Opened>
@@ -155,7 +165,8 @@ function Everything({ view, seen, tables }: { view: View; seen: number; tables: 
   );
 }
 
-function Doors({ view: { summary, path } }: { view: View }): JSX.Element {
+function Doors({ view }: { view: View }): JSX.Element {
+  const { summary, path } = view;
   return (
     <p class="actions">
       <a class="button" href={`${ROOT}${runPath(summary.run, "/report")}`} target="_blank" rel="noopener">
@@ -166,6 +177,7 @@ function Doors({ view: { summary, path } }: { view: View }): JSX.Element {
           Try other limits
         </Link>
       )}
+      {!summary.driven && <RunAgain view={view} />}
     </p>
   );
 }

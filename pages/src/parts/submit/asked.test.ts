@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api";
 import { match } from "../router";
-import { asked, EMPTY, inShell, isReady, kindOf, mistake } from "./asked";
+import { asked, EMPTY, inShell, isReady, kindOf, mistake, rents } from "./asked";
 
 describe("a submission", () => {
   it("sends only options that were written, and only those of its kind", () => {
@@ -64,4 +64,9 @@ describe("an address", () => {
     expect(match("/runs/:run/explore", "/runs/a/explore/")).toEqual({ run: "a" });
     expect(match("/runs/:run", "/runs/%E0%A4%A")).toBeNull();
   });
+});
+
+it("real money is spent on clouds and on their functions, and nowhere else", () => {
+  expect(["skypilot", "skypilot:aws", "functions:aws"].filter(rents)).toHaveLength(3);
+  expect(["", "simulated", "local", "recorded:a", "functions", "functions:simulated"].filter(rents)).toEqual([]);
 });

@@ -119,6 +119,21 @@ export function kindOf(text: string): Submitted {
   return /^\s+(?:scale|elastic):/m.test(text) ? "scale" : "train";
 }
 
+/** Options of a submission as the form has them. */
+export function wordsOf(options: Record<string, unknown>): Record<string, string> {
+  const said = Object.entries(options).flatMap(([name, value]): [string, string][] => {
+    if (Array.isArray(value)) return [[name, value.join(", ")]];
+    return ["string", "number"].includes(typeof value) ? [[name, String(value)]] : [];
+  });
+  return Object.fromEntries(said);
+}
+
+/** Whether somebody sends a bill for what is launched there, as mlcd/core/runs/real_money.py says of these places. */
+export function rents(on: string): boolean {
+  const [kind, platform] = on.split(":");
+  return kind === "skypilot" || (kind === "functions" && !["", "simulated", "localhost", undefined].includes(platform));
+}
+
 export function isReady(draft: Draft): boolean {
   return draft.kind === "serve" ? draft.model !== null || draft.recorded.trim() !== "" : draft.job.trim() !== "";
 }

@@ -1,0 +1,130 @@
+"""What a submission would do before it costs anything, as `mlcd plan` shows it: from prices and hints alone."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
+
+from mlcd.catalog import clouds_in
+from mlcd.clouds.places.skypilot import clouds_of
+from mlcd.clouds.skypilot.accounts import accounts
+from mlcd.core.errors import UserError
+from mlcd.core.home import home
+from mlcd.core.job import Job
+from mlcd.core.ledger import Started
+from mlcd.core.planner import planner_of
+from mlcd.core.runs.run import first_probes, with_probe_limit
+from mlcd.core.strategy import Finish
+from mlcd.core.version import VERSION
+from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.modeling.outlook import Chance, outlook
+from mlcd.reports.functions.words import decision_sentence
+from mlcd.service.workers.submitted import Foreseen, from_json
+
+
+@dataclass(frozen=True)
+class FirstProbe:
+    """A probe that the search would begin with, by what is known without earlier runs."""
+
+    configuration: Annotated[str, Field(description="Where it would run.")]
+    worst_usd: Annotated[float, Field(description="Dollars that it costs at the most.")]
+    worst_s: Annotated[float, Field(description="Seconds that it takes at the most.")]
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Whether a cloud's credentials are on the machine of this service."""
+
+    cloud: Annotated[str, Field(description="The cloud.")]
+    found: Annotated[bool, Field(description="Whether they are.")]
+    to_do: Annotated[str, Field(description="How to get them; empty where they were found.")]
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What a search would face. Modelled from published rates, not measured."""
+
+    configurations: Annotated[int | None, Field(description="How many may be probed; null where that is not known.")]
+    first: Annotated[list[FirstProbe], Field(description="The first probes; empty where nothing would be probed.")]
+    usd_per_hour: Annotated[
+        tuple[float, float] | None, Field(description="From the cheapest to the dearest type at its smallest size.")
+    ]
+    chance: Annotated[str, Field(description="Whether the limits look possible: likely, doubtful, unlikely, unknown.")]
+    because: Annotated[str, Field(description="Why.")]
+    best: Annotated[str | None, Field(description="Where the job is expected to be done best; null if not known.")]
+    usd: Annotated[float | None, Field(description="Dollars that the job is expected to cost there.")]
+    seconds: Annotated[float | None, Field(description="Seconds that the job is expected to take there.")]
+
+
+@dataclass(frozen=True)
+class Previewed(Foreseen):
+    """What a run would be, and what is asked before it may cost real money; nothing is reserved."""
+
+    ahead: Annotated[
+        Ahead | None, Field(description="What `mlcd plan` shows of it; null where it costs no real money.")
+    ]
+    asks: Annotated[str | None, Field(description="What it may spend of real money; null where it spends none.")]
+    credentials: Annotated[list[Credentials], Field(description="Of the clouds that it may rent from.")]
+
+
+_AHEAD: TypeAdapter[Ahead] = TypeAdapter(Ahead)
+
+
+def ahead_of(submitted: str) -> str:
+    """`Ahead` of a job, as JSON: for a child process."""
+    job, _ = from_json(submitted)
+    return _AHEAD.dump_json(_on_functions(job) if isinstance(job.ask, FunctionsTask) else _on_machines(job)).decode()
+
+
+def read_ahead(text: str) -> Ahead:
+    """What the child process said."""
+    return _AHEAD.validate_python(json.loads(text), strict=False)
+
+
+def unknown(because: str) -> Ahead:
+    """Nothing is known; `because`: why."""
+    return Ahead(None, [], None, str(Chance.UNKNOWN), because, None, None, None)
+
+
+def credentials_for(job: Job) -> list[Credentials]:
+    """Of each cloud that a job on SkyPilot may rent from; on other places nothing is known."""
+    kind, _, named = job.on.partition(":")
+    if kind != "skypilot":
+        return []
+    try:
+        clouds = clouds_of(job, named)
+    except UserError:  # none was named, and there are credentials of none
+        clouds = tuple(clouds_in(home() / "catalog"))
+    return [Credentials(each.cloud, bool(each.found), each.to_do) for each in accounts(clouds)]
+
+
+def _on_machines(job: Job) -> Ahead:
+    planner = planner_of(job)
+    place = planner.place(job)
+    job = with_probe_limit(job, planner.probe_limit_usd(job, place.space))
+    started = Started(job, place.space, job.on, place.provenance, VERSION)
+    probes, expected = first_probes(started), outlook(job, place.space)
+    first = [
+        FirstProbe(str(probe.configuration), usd, seconds)
+        for probe in (() if isinstance(probes, Finish) else probes)
+        for seconds, usd in [place.space.worst_probe(probe.configuration)]
+    ]
+    prices = [each.usd_per_hour for each in expected.smallest]
+    seconds, usd = expected.modelled or (None, None)
+    best = str(expected.best) if expected.best is not None else None
+    prices_between = (min(prices), max(prices)) if prices else None
+    return Ahead(len(place.space), first, prices_between, str(expected.chance), expected.because, best, usd, seconds)
+
+
+def _on_functions(job: Job) -> Ahead:
+    """The plan by published figures; nothing is probed for it."""
+    from mlcd.planners.functions.prepare import plan_ahead
+
+    planned = plan_ahead(job)
+    decision = planned.decision
+    ahead = decision.forecast
+    chance = "likely" if decision.configuration is not None else "unlikely"
+    usd, seconds = (ahead.usd, ahead.seconds) if ahead is not None else (None, None)
+    place = str(decision.configuration) if decision.configuration is not None else None
+    return Ahead(None, [], None, chance, decision_sentence(decision, planned.job), place, usd, seconds)

@@ -1,0 +1,193 @@
+/** From an answer straight on: the same search under other limits, or the job itself. In a report: the command. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { runPath, send } from "../../api";
+import { duration, usd } from "../../format";
+import { announce } from "../../parts/announce";
+import { Ask } from "../../parts/Ask";
+import { optionsOf } from "../../parts/Command";
+import { may, useMe, useRefreshMe } from "../../parts/me";
+import { inReport } from "../../parts/report";
+import { go, Link, toRun } from "../../parts/router";
+import type { Me, View } from "../../types";
+import { parseDuration, parseUsd } from "./values";
+
+/** The limits, as the command line writes them; only those that differ from the run's own. */
+export type Limits = Partial<Record<"goal" | "budget" | "deadline", string>>;
+
+interface Props {
+  view: View;
+  limits: Limits;
+  /** What would be decided under them; null where nothing can be. */
+  label: string | null;
+}
+
+type Step = "search" | "launch";
+
+/** Whether the run itself can go on under these limits: then what it has measured is not paid for again. */
+export function canGoOn(view: View, limits: Limits, me: Pick<Me, "role" | "name">): boolean {
+  const { status, driven, owner } = view.summary;
+  const mine = me.role === "admin" || owner === null || owner === me.name;
+  return mine && !driven && limits.goal === undefined && !["finished", "queued", "refused"].includes(status);
+}
+
+/** '$165 and 6 h', 'cheapest'. */
+export function limitsWords({ goal, budget, deadline }: Limits): string {
+  const within = [
+    budget === undefined ? "" : budget === "none" ? "no budget" : usd(parseUsd(budget) ?? 0).replace(/\.00$/, ""),
+    deadline === undefined ? "" : deadline === "none" ? "no deadline" : duration(parseDuration(deadline) ?? 0),
+  ].filter(Boolean);
+  return [goal, within.join(" and ")].filter(Boolean).join(", ");
+}
+
+/** On the page of a what-if. */
+export function GoOn({ view, limits, label }: Props): JSX.Element | null {
+  const me = useMe();
+  const [asked, setAsked] = useState<Step | null>(null);
+  const changed = Object.keys(limits).length > 0;
+  const own = canGoOn(view, limits, me);
+  const launches = view.summary.kind !== "serve" && label !== null && (changed || view.actions.includes("launch"));
+  if (!may(me, "runner") || (!changed && !launches)) return null;
+  return (
+    <div class="actions go-on">
+      {changed && (
+        <button type="button" class="button" onClick={() => setAsked("search")}>
+          Search with {limitsWords(limits)} …
+        </button>
+      )}
+      {launches && (
+        <button type="button" class="button primary" onClick={() => setAsked("launch")}>
+          Launch this …
+        </button>
+      )}
+      {asked !== null && (
+        <Question view={view} limits={limits} step={asked} own={own} label={label} onClose={() => setAsked(null)} />
+      )}
+    </div>
+  );
+}
+
+interface QuestionProps extends Props {
+  step: Step;
+  own: boolean;
+  /** Something was asked for: the run will change soon. */
+  onActed?: (() => void) | undefined;
+  onClose: () => void;
+}
+
+function Question({ view, limits, label, step, own, onActed, onClose }: QuestionProps): JSX.Element {
+  const { run, job, budget_usd } = view.summary;
+  const refreshMe = useRefreshMe();
+  const launch = step === "launch";
+  const same = Object.keys(limits).length === 0;
+  const path = runPath(run, same ? "/launch" : own ? "/resume" : "/again");
+  const act = async (yes: boolean): Promise<void> => {
+    const body = same ? undefined : { ...limits, launch, ...(yes ? { yes } : {}) };
+    const said = await send<{ run: string }>("POST", path, body);
+    announce(launch ? `${said.run} goes on to the job itself` : `${said.run} searches`);
+    refreshMe();
+    onActed?.();
+    go(toRun(said.run));
+  };
+  const budget = limits.budget === undefined ? budget_usd : parseUsd(limits.budget);
+  const most = budget === null ? "without a budget" : `up to ${usd(budget)}`;
+  const sentences = [
+    own
+      ? "This run goes on: what it has measured is kept, and not paid for again."
+      : "A new run of the same job begins: it measures anew.",
+    launch
+      ? `Then the job itself runs on what is decided${label ? `, ${label} by what is known now` : ""}.`
+      : "It stops at its decision; nothing is launched without another yes.",
+    budget === null
+      ? "There is no budget: only a deadline or you will stop it."
+      : `It may spend ${most} in all${own ? `, ${usd(view.summary.spent_usd)} of that before` : ""}.`,
+  ];
+  return (
+    <Ask
+      title={launch ? `Launch ${job}?` : `Search with ${limitsWords(limits)}?`}
+      sentences={sentences}
+      words={commandOf(view, limits, launch, own)}
+      yes={launch ? "Launch" : "Search"}
+      agree={budget === null ? "Yes, spend without a budget" : `Yes, spend ${most}`}
+      act={act}
+      onClose={onClose}
+    />
+  );
+}
+
+/** The same on the command line: the run goes on, or its job file is searched anew. */
+export function commandOf(view: View, limits: Limits, launch: boolean, own: boolean): string[] {
+  const { run, kind } = view.summary;
+  if (launch && Object.keys(limits).length === 0) return ["launch", run];
+  const options = [...optionsOf(limits as Record<string, string>), ...(launch ? ["-y"] : ["--decide-only"])];
+  if (own) return ["resume", run, ...options];
+  return [kind === "functions" ? "train" : kind, "JOB.yaml", ...options];
+}
+
+interface WaysOutProps {
+  view: View;
+  onActed?: (() => void) | undefined;
+}
+
+/** Under an answer that nothing fits: each limit that would be enough, to search with it. */
+export function WaysOut({ view, onActed }: WaysOutProps): JSX.Element | null {
+  const ways = waysOut(view);
+  if (view.summary.status !== "infeasible" || ways.length === 0) return null;
+  if (inReport())
+    return (
+      <p class="answer-more">
+        {ways.map((way) => (
+          <code key={way.words}>{["mlcd", ...commandOf(view, way.limits, false, true)].join(" ")} </code>
+        ))}
+      </p>
+    );
+  return <Ways view={view} ways={ways} onActed={onActed} />;
+}
+
+interface Way {
+  limits: Limits;
+  label: string | null;
+  words: string;
+}
+
+function Ways({ view, ways, onActed }: WaysOutProps & { ways: Way[] }): JSX.Element {
+  const me = useMe();
+  const [asked, setAsked] = useState<Way | null>(null);
+  if (!may(me, "runner")) return <></>;
+  return (
+    <div class="actions go-on">
+      {ways.map((way) => (
+        <button key={way.words} type="button" class="button primary" onClick={() => setAsked(way)}>
+          Search with {way.words} …
+        </button>
+      ))}
+      <Link class="button" to={toRun(view.summary.run, "/explore")}>
+        Try other limits
+      </Link>
+      {asked !== null && (
+        <Question
+          view={view}
+          {...asked}
+          step="search"
+          own={canGoOn(view, asked.limits, me)}
+          onActed={onActed}
+          onClose={() => setAsked(null)}
+        />
+      )}
+    </div>
+  );
+}
+
+/** The limits that would be enough, rounded up so that they are. */
+export function waysOut({ document }: View): Way[] {
+  const decision = "decision" in document ? document.decision : null;
+  return (decision?.relaxations ?? []).flatMap((way) => {
+    const limits: Limits = {
+      ...(way.budget_usd === null ? {} : { budget: (Math.ceil(way.budget_usd * 100 - 1e-6) / 100).toFixed(2) }),
+      ...(way.deadline_s === null ? {} : { deadline: `${Math.ceil(way.deadline_s / 60)}m` }),
+    };
+    if (Object.keys(limits).length === 0) return [];
+    return [{ limits, label: way.label ?? null, words: limitsWords(limits) }];
+  });
+}

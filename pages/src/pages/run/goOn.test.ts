@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import type { View } from "../../types";
+import { canGoOn, commandOf, limitsWords, waysOut } from "./GoOn";
+
+const view = (status: string, more: object = {}): View =>
+  ({ summary: { run: "a-1", kind: "train", status, driven: false, owner: "ron", ...more }, document: {} }) as View;
+const ron = { role: "runner", name: "ron" } as const;
+
+test("limits are named as people say them", () => {
+  expect(limitsWords({ budget: "165" })).toBe("$165");
+  expect(limitsWords({ budget: "96.2", deadline: "21600s" })).toBe("$96.20 and 6 h");
+  expect(limitsWords({ goal: "cheapest", budget: "none" })).toBe("cheapest, no budget");
+});
+
+test("a run goes on itself where it can, and only for its owner; else a new one begins", () => {
+  expect(canGoOn(view("infeasible"), { budget: "165" }, ron)).toBe(true);
+  expect(canGoOn(view("finished"), { budget: "165" }, ron)).toBe(false);
+  expect(canGoOn(view("decided"), { goal: "cheapest" }, ron)).toBe(false);
+  expect(canGoOn(view("decided"), { budget: "165" }, { role: "runner", name: "rita" })).toBe(false);
+  expect(canGoOn(view("decided", { driven: true }), { budget: "165" }, ron)).toBe(false);
+});
+
+test("the command says the same", () => {
+  expect(commandOf(view("infeasible"), { budget: "165" }, false, true).join(" ")).toBe("resume a-1 --budget 165 --decide-only");
+  expect(commandOf(view("finished"), { budget: "165" }, true, false).join(" ")).toBe("train JOB.yaml --budget 165 -y");
+  expect(commandOf(view("decided"), {}, true, true)).toEqual(["launch", "a-1"]);
+});
+
+test("what would be enough is rounded up", () => {
+  const ways = [{ budget_usd: 96.1903, deadline_s: null, label: "2 x g" }, { budget_usd: null, deadline_s: 3601, label: null }];
+  const found = waysOut({ document: { decision: { relaxations: ways } } } as unknown as View);
+  expect(found.map((way) => way.limits)).toEqual([{ budget: "96.20" }, { deadline: "61m" }]);
+});
