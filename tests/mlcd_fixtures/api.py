@@ -23,7 +23,7 @@ from mlcd.planners.serve.form import recorded_model, serving_job
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.document import run_document
 from mlcd.reports.html import page
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.submitted import Source, to_json
 from mlcd_fixtures.recorded_services import write_device
 from mlcd_fixtures.reports import inside
 
@@ -84,7 +84,8 @@ def fill(ledger: Ledger, folder: Path, examples: Mapping[str, str]) -> None:
             run.launch()
     stopped = start(jobs[0], ledger)
     stopped.book.write(Stopped("by hand"))
-    ledger.ask("demo", to_json(jobs[0], True), owner="ada", team="vision")
+    kept = Source("train", "demo.yaml", TRAIN, {"budget": "$60", "instances": ["c5.*"]})
+    ledger.ask("demo", to_json(jobs[0], True, kept), owner="ada", team="vision")
     ledger.refuse(ledger.ask("demo", to_json(jobs[0], False), owner="ada"), "there is no such recording")
 
 

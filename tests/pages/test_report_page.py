@@ -13,7 +13,7 @@ from mlcd_fixtures.api import KINDS, STOPPED, TRAIN, fill
 from mlcd_fixtures.examples import at_night_except
 
 from mlcd.core.home import open_ledger
-from mlcd.core.ledger import Ledger, Line
+from mlcd.core.ledger import Decided, Ledger, Line
 from mlcd.core.runs.run import start
 from mlcd.planners.form.jobs import of_text
 from mlcd.planners.functions.nouns import FunctionsTask, plan_of
@@ -25,7 +25,13 @@ CHARTS = {
     "demo-1": {"Search path", "Spend against limit", "Time against cost"},
     "elastic-1": {"Search path", "Spend against limit", "Time against cost"},
     "net-a-1": {"Latency against throughput", "Best so far", "Spend against limit", "Key operators"},
-    "tuned-1": {"Stages of each plan", "Loss by stage", "Time and cost of an epoch", "Spend against limit"},
+    "tuned-1": {
+        "Trials: hyperparameters and loss",
+        "Stages of each plan",
+        "Loss by stage",
+        "Time and cost of an epoch",
+        "Spend against limit",
+    },
     "trained-1": {"Loss by epoch", "Time and cost of an epoch", "Spend over time"},
     "infeasible": {"Search path", "Spend against limit", "Time against cost"},
     "interrupted": {"Search path", "Spend against limit", "Time against cost"},
@@ -59,6 +65,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     assert start(of_text("train", TRAIN.replace("$60", "$1.60"), {}), ledger).search().configuration is None
     written = {run: ledger.lines(run) for run in (*KINDS, STOPPED)}
     written |= {"infeasible": ledger.lines("last"), "interrupted": written["demo-1"][:6]}
+    last = next(i for i, line in enumerate(written["demo-1"]) if isinstance(line.entry, Decided))
+    written |= {"decided": written["demo-1"][: last + 1]}
     found = {name: _written(folder / f"{name}.html", lines, ledger) for name, lines in written.items()}
     ledger.close()
     return found
@@ -134,3 +142,14 @@ def test_no_request_can_leave_it_and_no_other_script_can_run_in_it(opened, repor
     page.wait_for_function("stopped.length === 3")
     assert set(page.evaluate("stopped")) == {"connect-src", "img-src", "script-src-elem"}
     assert page.evaluate("window.ran") is None
+
+
+@pytest.mark.parametrize(
+    ("run", "command"), [("infeasible", "mlcd resume demo-5 --budget "), ("decided", "mlcd launch demo-1")]
+)
+def test_a_report_says_the_command_that_goes_on(opened, reports, run, command):
+    page = opened.page
+    page.goto(reports[run].as_uri())
+    page.locator(".answer").wait_for()
+    assert page.locator(".answer-part code").first.inner_text().startswith(command)
+    assert opened.complaints == []

@@ -198,7 +198,18 @@ function Service({ view, serving }: { view: View; serving: Serving }): JSX.Eleme
       </section>
       <section class="card decided" aria-label="Decision under these limits">
         <h2>Decision under these limits</h2>
-        <Outcome view={view} real={summary.chosen} asking={asking} onTake={() => undefined} />
+        <Outcome
+          view={view}
+          real={summary.chosen}
+          asking={asking}
+          onTake={(way) => {
+            const eased = way.caps.flatMap(({ figure, at_most_s }): [string, number][] =>
+              at_most_s === null ? [] : [[figure, Math.ceil(at_most_s * 1e6) / 1e3]],
+            );
+            if (eased.length > 0) setCaps({ ...caps, ...Object.fromEntries(eased) });
+            if (way.min_rate !== null) setMinRate(Math.floor(way.min_rate * 1e3) / 1e3);
+          }}
+        />
         <Command words={["what-if", summary.run, ...optionsOf(changed)]} />
       </section>
       <section class="card drawn">

@@ -135,3 +135,17 @@ def test_many_at_once_are_accepted_only_as_far_as_the_budget_goes(tmp_path: Path
             told = list(pool.map(lambda _: stage.ask("POST", f"{API}/runs/{run}/again", "ron").status, range(16)))
         assert told.count(202) == 1
         assert set(told) <= {202, 409, 429}
+
+
+def test_a_place_that_only_a_command_can_name_is_not_taken_for_another(stage: Stage) -> None:
+    who, ledger = "ron" if stage.tokens else None, stage.state.ledger
+    begun = start(of_text("train", JOB, {}), ledger)
+    on = "local:/home/me/nodes.yaml"
+    started = begun.book.account.started
+    assert started is not None
+    moved = replace(started, job=replace(started.job, on=on), on=on)
+    run, before = ledger.begin("moved", begun.cloud.clock, moved).run, len(ledger.waiting())
+    told = stage.ask("POST", f"{API}/runs/{run}/again", who)
+    assert (told.status, "begin it in a terminal" in told.error) == (422, True)
+    assert "/home/me" not in told.error
+    assert len(ledger.waiting()) == before

@@ -96,7 +96,7 @@ def test_the_client_reads_every_route_and_loses_nothing_of_it(run: str, client: 
         name = re.sub(r"[ -]", "_", operation["operationId"])
         module = import_module(f"{NAME}.api.{operation['tags'][0]}.{name}")
         answer = module.sync_detailed(client=asking, **arguments(operation, run))
-        if answer.status_code in UNDECIDED and (run not in BEGUN or path.endswith(("/logs", "/export"))):
+        if answer.status_code in UNDECIDED and (run not in BEGUN or path.endswith(("/logs", "/export", "/job"))):
             assert answer.parsed.error
             continue
         assert answer.status_code == 200, f"{path}: {answer.content!r}"

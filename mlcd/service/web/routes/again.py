@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path
 from pydantic import Field
 
+from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.options import goal_again
 from mlcd.core.part import Part
@@ -96,4 +97,7 @@ def _earlier(state: State, run: str) -> tuple[Job, Source | None]:
 def _allowed(job: Job, state: State) -> Job:
     """The job where this service allows it; on a machine of one's own in its own folder."""
     allowed = confined(replace(job, on=public_place(job.on, state.settings)), state.settings)
+    if allowed.on != job.on:  # a file of nodes, or a recording of another name: not what the run was on
+        place = job.on.partition(":")[0]
+        raise UserError(f"on '{place}': the run was at a place that only a command can name; begin it in a terminal")
     return replace(allowed, folder=job.folder) if state.settings.mode == "ui" else allowed

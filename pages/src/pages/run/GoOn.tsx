@@ -130,9 +130,15 @@ interface WaysOutProps {
   onActed?: (() => void) | undefined;
 }
 
-/** Under an answer that nothing fits: each limit that would be enough, to search with it. */
+/** Under an answer that nothing fits: each limit that would be enough. In a report also the command that launches. */
 export function WaysOut({ view, onActed }: WaysOutProps): JSX.Element | null {
   const ways = waysOut(view);
+  if (inReport() && view.actions.includes("launch"))
+    return (
+      <p class="answer-more">
+        <code>mlcd launch {view.summary.run}</code>
+      </p>
+    );
   if (view.summary.status !== "infeasible" || ways.length === 0) return null;
   if (inReport())
     return (

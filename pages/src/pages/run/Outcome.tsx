@@ -65,9 +65,14 @@ function No({ decided, onTake }: { decided: Decided; onTake: (way: Way) => void 
   );
 }
 
-function wayWords({ budget_usd, deadline_s, confidence }: Way): string {
+function wayWords({ budget_usd, deadline_s, confidence, caps, min_rate }: Way): string {
   if (confidence !== null) return `a confidence of ${significant(100 * confidence, 10)} %`;
-  return [budget_usd === null ? "" : usd(budget_usd), deadline_s === null ? "" : duration(deadline_s)]
+  return [
+    budget_usd === null ? "" : usd(budget_usd),
+    deadline_s === null ? "" : duration(deadline_s),
+    ...caps.map(({ figure, at_most_s }) => (at_most_s === null ? "" : `${figure} ${milliseconds(1_000 * at_most_s)}`)),
+    min_rate === null ? "" : `at least ${rate(min_rate)} a second`,
+  ]
     .filter(Boolean)
     .join(" and ");
 }
