@@ -32,8 +32,9 @@ from mlcd.planners.serve.beliefs import device, instances, language
 from mlcd.planners.serve.beliefs.draws import Belief, Draws
 from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.planners.serve.llm import belief as engines
+from mlcd.planners.serve.llm.ladder import as_swept
 from mlcd.planners.serve.nouns import service_of
-from mlcd.planners.serve.promise import as_swept, best, certifies, keeps, value, worth
+from mlcd.planners.serve.promise import best, certifies, keeps, value, worth
 
 BELIEFS: Mapping[Kind, Belief] = {
     Kind.DEVICE: device.draw, Kind.LANGUAGE: language.draw, Kind.INSTANCES: instances.draw, Kind.ENGINES: engines.draw
@@ -71,9 +72,8 @@ class GreyBox:
         if best_trial is None:
             return _first_that_keeps(job, space, draws, worths, open_, trials)
         top = max(value(job, m) for m in history.good if keeps(job, m))
-        swept = (
-            max(value(job, as_swept(job, m)) for m in history.good) or top
-        )  # at the loads of which others are believed
+        # At the steps of a sweep, for which others are believed.
+        swept = max(value(job, as_swept(job, m)) for m in history.good) or top
         gains = expected_gains(worths, swept, misled(job, draws, history))
         gains[~open_] = 0.0
         at = int(np.argmax(gains - 1e-9 * _price(space)))

@@ -11,7 +11,7 @@ from mlcd_bench.plans.contest import LOOKS, OURS, PlanRun, play_plans
 from mlcd_bench.plans.folder import Outcome, read_plans
 from mlcd_bench.plans.problem import PlanGoal, plan_problems
 
-FOLDER = Path(__file__).parents[3] / "examples" / "recordings" / "llama-plans-h200"
+FOLDER = Path(__file__).parents[3] / "examples" / "measured-plans" / "llama-h200"
 PROBLEMS = plan_problems(read_plans(FOLDER), [], [PlanGoal.FASTEST])
 
 

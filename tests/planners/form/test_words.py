@@ -19,7 +19,7 @@ from mlcd.planners.form.words import MOST_EACH, MOST_LETTERS, WORDS, parsed
 
 COMMANDS: dict[str, click.Command] = {"train": train, "tune": tune, "scale": scale, "serve": serve, "what-if": what_if}
 OF_THE_COMMAND_ALONE = {"decide_only", "yes", "output", "knobs", "detach", "begin_from", "variables"}
-OF_THE_COMMAND_ALONE |= {"samples", "min_agreement", "named", "deploy"}
+OF_THE_COMMAND_ALONE |= {"samples", "min_agreement", "named", "deploy", "watch_json"}
 """Options that say how a command line behaves, or name a file here."""
 SAID = ["100", "$5", "6h", "1d 4h", "none", "1..8", "8", "0", "-1", "0.3", "64..1024", "96,192", "abc", "", "fastest"]
 SAID += ["knee", "cheapest", "per-dollar", "accuracy >= 0.97", "s3,vm-ps", "s4", "512..1769", "30ms", "sequence=128"]

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from mlcd.core.measurement import Z
-from mlcd.planners.serve.nouns import Cap, Level, ServingTask
+from mlcd.core.job import Job
+from mlcd.core.measurement import Measurement, Z
+from mlcd.planners.serve.llm.deployment import deployment_of
+from mlcd.planners.serve.nouns import Cap, Level, ServingTask, served_by, service_of
 
 GROWS = 1.03
 """By this factor at the least the rate grows from one step to the next, or the engine is saturated."""
@@ -60,6 +63,16 @@ def between(service: ServingTask, levels: Sequence[Level]) -> int | None:
     at = round(math.sqrt(kept.concurrency * broke.concurrency))
     is_apart = kept.concurrency < at < broke.concurrency and broke.concurrency > APART * kept.concurrency
     return at if is_apart and broke.rate > GROWS * kept.rate else None
+
+
+def as_swept(job: Job, measurement: Measurement) -> Measurement:
+    """A trial without the levels between the steps of its sweep: nobody believes anything of these beforehand."""
+    served, language = served_by(measurement), service_of(job).language
+    if language is None or not served.levels:
+        return measurement
+    sweep = deployment_of(measurement.configuration).sweep or language.sweep
+    levels = tuple(level for level in served.levels if level.concurrency in sweep)
+    return replace(measurement, evidence=replace(served, levels=levels or served.levels))
 
 
 def _kept(service: ServingTask, level: Level) -> bool:
