@@ -153,7 +153,9 @@ def test_free_searches_take_no_yes_and_are_followed_to_their_answer(home: Path) 
             said = await call("answer", run=run)
             assert said["owner"] == "agent"
             assert f"{said['chosen']}: " in said["sentence"]
-            assert (await call("what_if", run=run, budget="0.01"))["chosen"] is None
+            for budget in ("0.01", 0.01, "$0.01"):  # a number, as everywhere else, or words
+                assert (await call("what_if", run=run, budget=budget))["chosen"] is None
+            assert (await call("what_if", run=run, budget=5, confidence=0.9))["chosen"] is not None
             assert (await call("launch", run=run))["status"] == "started"
             assert (await over(call, run))["status"] == "finished"
             assert [each["run"] for each in (await call("compare", runs=[run, run]))["runs"]] == [run, run]

@@ -40,6 +40,11 @@ const look = () => window.stood.add(document.querySelector('.run-about .status')
 window.stood = new Set();
 new MutationObserver(look).observe(document.body, {subtree: true, childList: true, characterData: true});
 """
+MOVED = """
+window.moved = 0;
+new PerformanceObserver(list => list.getEntries().forEach(each => { window.moved += each.value; }))
+  .observe({type: 'layout-shift', buffered: true});
+"""
 KILLED = """
 import os, signal, sys
 from mlcd.core.home import open_ledger
@@ -75,13 +80,13 @@ def test_a_job_is_submitted_watched_to_its_decision_and_run(page, ui, expect, tm
     page.wait_for_url("**/runs/watched-1")
     page.evaluate("window.stayed = true")  # gone if the page were loaded again
     page.evaluate(STANDINGS)
-    expect(page.get_by_role("button", name="Run it …")).to_be_visible()
+    expect(page.get_by_role("button", name="Launch it …")).to_be_visible()
     answer = page.get_by_label("The answer")
     expect(answer).to_contain_text(" x ")
     expect(page.get_by_role("heading", name="Every probe")).to_be_visible()
     assert page.evaluate("window.stayed") is True
-    page.get_by_role("button", name="Run it …").click()
-    page.get_by_role("dialog").get_by_role("button", name="Run it").click()
+    page.get_by_role("button", name="Launch it …").click()
+    page.get_by_role("dialog").get_by_role("button", name="Launch it").click()
     expect(answer).to_contain_text("finished")
     assert page.evaluate("window.stayed") is True
     stood = page.evaluate("[...window.stood]")
@@ -315,7 +320,7 @@ def test_a_killed_run_is_resumed_and_pays_for_no_probe_twice(page, serve, expect
     expect(page.locator(".run-about .status")).to_have_text("interrupted")
     page.get_by_role("button", name="Resume …").click()
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()
-    expect(page.get_by_role("button", name="Run it …")).to_be_visible()
+    expect(page.get_by_role("button", name="Launch it …")).to_be_visible()
     after = ledger.account("watched-1")
     ledger.close()
     assert after.history.measurements[: len(before)] == before
@@ -335,7 +340,7 @@ def test_a_viewer_may_not_run_and_a_wrong_token_is_nobody(page, serve, expect, p
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     submitted(page, served.url, job_file(tmp_path))
-    expect(page.get_by_role("button", name="Run it …")).to_be_visible()
+    expect(page.get_by_role("button", name="Launch it …")).to_be_visible()
 
     page.goto(f"{served.url}/team")
     token = new_member(page, "vera", "viewer")
@@ -345,7 +350,7 @@ def test_a_viewer_may_not_run_and_a_wrong_token_is_nobody(page, serve, expect, p
     other.get_by_label("Token").fill(token)
     other.get_by_role("button", name="Sign in").click()
     expect(other.locator(".may-not")).to_have_text("Your role is viewer: only runners can act on runs.")
-    expect(other.get_by_role("button", name="Run it …")).to_have_count(0)
+    expect(other.get_by_role("button", name="Launch it …")).to_have_count(0)
     refused = other.evaluate(
         "fetch('/api/v1/runs/watched-1/launch', {method: 'POST', headers: {'X-MLCD': '1'}}).then(r => r.status)"
     )
@@ -428,7 +433,7 @@ def test_a_job_file_is_on_the_page_of_its_run_and_can_be_changed_and_run(page, u
     path.write_text(JOB.replace("name: watched", "name: edited"))
     submitted(page, ui.url, path)
     page.wait_for_url("**/runs/edited-1")
-    expect(page.get_by_role("button", name="Run it …")).to_be_visible()
+    expect(page.get_by_role("button", name="Launch it …")).to_be_visible()
     page.get_by_text("The job file", exact=True).click()
     expect(page.get_by_label("edited.yaml")).to_contain_text("name: edited")
     page.get_by_role("link", name="Edit and run").click()
@@ -442,3 +447,18 @@ def test_a_job_file_is_on_the_page_of_its_run_and_can_be_changed_and_run(page, u
     page.get_by_role("button", name="Run again …").click()
     page.get_by_role("dialog").get_by_role("button", name="Run again").click()
     page.wait_for_url("**/runs/edited-3")
+
+
+def test_nothing_on_the_page_of_a_run_moves_once_it_is_there(page, ui, expect):
+    held: list[Any] = []
+    page.add_init_script(MOVED)
+    page.route("**/tradeoff", lambda route: held.append(route))
+    page.goto(f"{ui.url}/runs/{DEMO}")
+    expect(page.get_by_label("The answer")).to_contain_text(" x ")  # before the charts, which are a second question
+    expect(page.get_by_text("Reading what was measured")).to_be_visible()
+    for each in held:
+        each.continue_()
+    expect(page.get_by_role("heading", name="Time against cost")).to_be_visible()
+    expect(page.get_by_role("heading", name="Every probe")).to_be_visible()
+    expect(page.locator(".chart-box > div > svg")).to_have_count(3)
+    assert page.evaluate("window.moved") < 0.05  # of the window; what jumped was 0.3 of it

@@ -70,7 +70,7 @@ def left_behind(live: Any) -> set[str]:
 def running(page: Any, live: Any, expect: Any, name: str) -> str:
     """Search, decide, launch; the run, whose job is under way."""
     run = resumed(page, live, name)
-    acted(page, "Run it")
+    acted(page, "Launch it")
     expect(page.get_by_role("list", name="Running now")).to_contain_text("Running 1 x a")
     return run
 

@@ -43,6 +43,7 @@ On = Annotated[
     str, Field(max_length=80, description="Where: simulated, recorded:NAME, or a place that allowance names.")
 ]
 Words = Annotated[str, Field(max_length=60)]
+Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
 class Agreement(BaseModel):
@@ -137,10 +138,10 @@ def _looking(mcp: MCPServer, desk: Desk) -> None:
     @mcp.tool(annotations=LOOKS)
     async def what_if(
         run: RunName,
-        budget: Annotated[Words | None, Field(description="Another budget, such as '150', or 'none'.")] = None,
+        budget: Annotated[Usd | Words | None, Field(description="Another budget, such as 150, or 'none'.")] = None,
         deadline: Annotated[Words | None, Field(description="Another deadline, such as '6h', or 'none'.")] = None,
         goal: Goal | None = None,
-        confidence: Annotated[Words | None, Field(description="How sure it has to be, such as '0.9'.")] = None,
+        confidence: Annotated[Share | Words | None, Field(description="How sure it has to be, such as 0.9.")] = None,
     ) -> answers.WhatIf:
         """What would have been decided under another budget, deadline or goal, from what was measured already. It costs
         nothing and changes nothing."""

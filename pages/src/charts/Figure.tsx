@@ -1,7 +1,7 @@
 /** The frame of a chart: title, summary, legend, and the data as a table. */
 
 import type { ComponentChildren, JSX, RefObject } from "preact";
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { PAPER_PX, usePrinting } from "../parts/printing";
 import { Table } from "../parts/Table";
 import "./charts.css";
@@ -88,13 +88,14 @@ function Listed({ title, head, rows }: Told & { title: string }): JSX.Element {
   return <Table caption={title} columns={columns} rows={rows} keyOf={(row) => rows.indexOf(row)} />;
 }
 
-/** The width of an element, as it changes. */
+/** The width of an element, as it changes; the first one before anything is painted, so that nothing below it moves. */
 function useWidth(): [RefObject<HTMLDivElement>, number] {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
+    setWidth(Math.round(element.getBoundingClientRect().width));
     const watching = new ResizeObserver(([entry]) => setWidth(Math.round(entry!.contentRect.width)));
     watching.observe(element);
     return () => watching.disconnect();

@@ -44,7 +44,7 @@ export default function Tokens(): JSX.Element {
   return (
     <Page
       title="Your tokens"
-      lead="For CI, scripts and monitoring. A token may never more than you, and can make or end no other."
+      lead="For CI, scripts and monitoring. A token can never do more than you can, and cannot make or end other tokens."
     >
       {given !== null && <Token name={given.name} token={given.token} onDone={() => setGiven(null)} />}
       {(refused ?? error?.message) && <Notice tone="bad">{refused ?? error?.message}</Notice>}
@@ -134,7 +134,7 @@ function columns(rotate: (name: string) => void, revoke: (name: string) => void)
         </>
       ),
     },
-    { name: "scope", head: "May", wide: true, cell: (token) => <Badge tone="plain">{token.scope}</Badge> },
+    { name: "scope", head: "Scope", wide: true, cell: (token) => <Badge tone="plain">{token.scope}</Badge> },
     { name: "made", head: "Made", wide: true, cell: (token) => day(token.created_at ?? "") },
     { name: "ends", head: "Ends", cell: (token) => (token.expired ? "expired" : token.expires_at ? day(token.expires_at) : "never") },
     { name: "used", head: "Last used", cell: (token) => (token.used_at ? moment(token.used_at) : "never") },

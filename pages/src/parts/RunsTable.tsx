@@ -39,6 +39,10 @@ const NAME: Column<Summary> = {
     <>
       <Link to={toRun(run.run)}>{run.run}</Link>
       <span class="under">{run.goal_words}</span>
+      <div class="phone">
+        {run.chosen !== null && <b>{run.chosen} </b>}
+        {run.provenance && <Provenance of={run.provenance} />}
+      </div>
     </>
   ),
 };

@@ -9,7 +9,7 @@ import { Ask } from "../../parts/Ask";
 import { may, useMe, useRefreshMe } from "../../parts/me";
 import { type Action, functionsOf, type View } from "../../types";
 
-const NAMES: Record<Action, string> = { launch: "Run it", resume: "Resume", stop: "Stop", down: "End now" };
+const NAMES: Record<Action, string> = { launch: "Launch it", resume: "Resume", stop: "Stop", down: "End now" };
 const LOOKS: Record<Action, string> = { launch: "primary", resume: "primary", stop: "", down: "danger" };
 
 interface Props {
@@ -74,7 +74,7 @@ export function question(view: View, action: Action): { title: string; sentences
   switch (action) {
     case "launch":
       return {
-        title: `Run ${summary.job} on ${summary.chosen ?? "the decided configuration"}?`,
+        title: `Launch ${summary.job} on ${summary.chosen ?? "the decided configuration"}?`,
         sentences: [launching(view), limit],
       };
     case "resume":

@@ -1,16 +1,16 @@
 /** All that a run has to show, on its live page and in its report. */
 
 import type { JSX, RefObject } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ROOT, runPath } from "../../api";
 import { Spend } from "../../charts/Spend";
 import { useGet } from "../../live";
 import { Figures } from "../../parts/Card";
-import { Notice } from "../../parts/Notice";
+import { Loading, Notice } from "../../parts/Notice";
 import { usePrinting } from "../../parts/printing";
 import { inReport } from "../../parts/report";
 import { Link, toRun } from "../../parts/router";
-import { functionsOf, type Headway, isOther, refusalsOf, type RunTables, servingOf, type View } from "../../types";
+import { functionsOf, type Headway, isOther, refusalsOf, type RunTables, servingOf, type Tradeoff, type View } from "../../types";
 import { Certificate } from "./Certificate";
 import { Exported } from "./Exported";
 import { WaysOut } from "./GoOn";
@@ -41,10 +41,15 @@ interface Props {
 export function Body({ view, progress = [], seen = 0, answer, onActed }: Props): JSX.Element {
   const { summary } = view;
   const begun = hasBegun(view);
-  const { data, refresh } = useGet<RunTables>(begun ? runPath(summary.run, "/tables") : null);
-  useEffect(refresh, [view.path.length, summary.status]);
-  const tables = data?.tables ?? [];
-  const cards = cardsOf(view);
+  const fetched = useGet<RunTables>(begun ? runPath(summary.run, "/tables") : null);
+  const tradeoff = useGet<Tradeoff>(isTraining(view) ? runPath(summary.run, "/tradeoff") : null);
+  useEffect(() => {
+    fetched.refresh();
+    tradeoff.refresh();
+  }, [view.path.length, summary.status]);
+  const tables = fetched.data?.tables ?? [];
+  const complete = useRef(false);
+  complete.current ||= [fetched, tradeoff].every((part) => part.data !== null || !part.loading);
   return (
     <>
       <section {...(answer ? { ref: answer } : {})} class="answer-part" aria-label="The answer">
@@ -60,7 +65,28 @@ export function Body({ view, progress = [], seen = 0, answer, onActed }: Props):
         ))}
         <Now of={view.under_way} driven={summary.driven} progress={progress} />
       </section>
-      <First view={view} />
+      {complete.current ? (
+        <Below view={view} seen={seen} tables={tables} tradeoff={tradeoff.data} />
+      ) : (
+        <Loading what="what was measured" />
+      )}
+    </>
+  );
+}
+
+interface BelowProps {
+  view: View;
+  seen: number;
+  tables: RunTables["tables"];
+  tradeoff: Tradeoff | null;
+}
+
+/** All that is below the answer. It is shown at once, so that no part pushes another down while somebody reads it. */
+function Below({ view, seen, tables, tradeoff }: BelowProps): JSX.Element {
+  const cards = cardsOf(view);
+  return (
+    <>
+      <First view={view} tradeoff={tradeoff} />
       {view.certificate && view.certificate.terms.length > 0 && <Certificate of={view.certificate} />}
       {cards.length > 0 && <Figures of={cards} />}
       {tables
@@ -73,7 +99,7 @@ export function Body({ view, progress = [], seen = 0, answer, onActed }: Props):
         ))}
       <Charts view={view} />
       <Told view={view} />
-      {begun && <Everything view={view} seen={seen} tables={tables.filter((table) => table.folded)} />}
+      {hasBegun(view) && <Everything view={view} seen={seen} tables={tables.filter((table) => table.folded)} />}
     </>
   );
 }
@@ -87,11 +113,15 @@ function Again(): JSX.Element {
 }
 
 /** The chart that is the answer: time against cost, latency against throughput, the loss. */
-function First({ view }: { view: View }): JSX.Element | null {
+function First({ view, tradeoff }: { view: View; tradeoff: Tradeoff | null }): JSX.Element | null {
   const [serving, functions] = [servingOf(view), functionsOf(view)];
   if (serving !== null) return serving.trials.length > 0 ? <Served view={view} serving={serving} /> : null;
   if (functions !== null) return <Outcome functions={functions} />;
-  return isOther(view) || !hasBegun(view) ? null : <TimeAgainstCost view={view} />;
+  return isTraining(view) ? <TimeAgainstCost view={view} tradeoff={tradeoff} /> : null;
+}
+
+function isTraining(view: View): boolean {
+  return servingOf(view) === null && functionsOf(view) === null && !isOther(view) && hasBegun(view);
 }
 
 function hasBegun({ summary: { status } }: View): boolean {

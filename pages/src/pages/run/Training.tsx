@@ -1,22 +1,22 @@
 /** The charts of a training search: time against cost, which is the answer; then its path and its spending. */
 
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
-import { runPath } from "../../api";
 import { CROWD } from "../../charts/below";
 import { Ranking } from "../../charts/Ranking";
 import { SearchPath } from "../../charts/SearchPath";
 import { Spend } from "../../charts/Spend";
 import { Tradeoff } from "../../charts/Tradeoff";
-import { useGet } from "../../live";
 import { type Finish, refusalsOf, type Tradeoff as TradeoffDoc, type View } from "../../types";
 import { OtherLimits } from "./OtherLimits";
 
-export function TimeAgainstCost({ view }: { view: View }): JSX.Element | null {
+interface Props {
+  view: View;
+  tradeoff: TradeoffDoc | null;
+}
+
+export function TimeAgainstCost({ view, tradeoff }: Props): JSX.Element | null {
   const { run, chosen } = view.summary;
   const series = view.path.map((step) => step.series);
-  const { data: tradeoff, refresh } = useGet<TradeoffDoc>(runPath(run, "/tradeoff"));
-  useEffect(refresh, [view.path.length, view.summary.status]);
   if (tradeoff === null) return null;
   return (
     <>
