@@ -116,7 +116,7 @@ def yes(question: str | None, no: bool, output: str) -> None:
     mlcd yes
     mlcd yes k3x7q2ab
     """
-    from mlcd.service.agents.desk import shown_to_a_person
+    from mlcd.service.agents.desk import printable, shown_to_a_person
     from mlcd.service.agents.questions import Questions
 
     questions = Questions(home())
@@ -126,7 +126,7 @@ def yes(question: str | None, no: bool, output: str) -> None:
             print_json({"questions": [{"id": q.id, "agent": q.agent, "words": q.words} for q in waiting]})
             return
         for each in waiting:
-            consoles()[0].print(f"{each.id}  {each.agent}: {each.words}", markup=False)
+            consoles()[0].print(printable(f"{each.id}  {each.agent}: {each.words}"), markup=False)
         if not waiting:
             consoles()[0].print("Nothing waits for a yes.")
         return
