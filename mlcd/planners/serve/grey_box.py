@@ -17,7 +17,7 @@ docs/methods/grey-box.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,9 @@ from mlcd.planners.serve.beliefs import device, instances, language
 from mlcd.planners.serve.beliefs.draws import Belief, Draws
 from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.planners.serve.llm import belief as engines
-from mlcd.planners.serve.nouns import service_of
-from mlcd.planners.serve.promise import as_swept, best, certifies, keeps, value, worth
+from mlcd.planners.serve.llm.deployment import deployment_of
+from mlcd.planners.serve.nouns import served_by, service_of
+from mlcd.planners.serve.promise import best, certifies, keeps, value, worth
 
 BELIEFS: Mapping[Kind, Belief] = {
     Kind.DEVICE: device.draw, Kind.LANGUAGE: language.draw, Kind.INSTANCES: instances.draw, Kind.ENGINES: engines.draw
@@ -204,3 +205,13 @@ def _said(job: Job, worth_: float) -> str:
             return f"{worth_:,.0f} {service_of(job).counted}/s"
         case _:
             return f"{worth_:,.0f} {service_of(job).counted}/s per $/h"
+
+
+def as_swept(job: Job, measurement: Measurement) -> Measurement:
+    """A trial without the levels between the steps of its sweep: nobody believes anything of these beforehand."""
+    served, language = served_by(measurement), service_of(job).language
+    if language is None or not served.levels:
+        return measurement
+    sweep = deployment_of(measurement.configuration).sweep or language.sweep
+    levels = tuple(level for level in served.levels if level.concurrency in sweep)
+    return replace(measurement, evidence=replace(served, levels=levels or served.levels))

@@ -20,7 +20,6 @@ from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement
 from mlcd.core.strategy import Finish
-from mlcd.planners.serve.llm.deployment import deployment_of
 from mlcd.planners.serve.nouns import Cap, EasedTask, Figure, Level, ServingTask, served_by, service_of
 
 Number = TypeVar("Number", float, Floats)
@@ -66,16 +65,6 @@ def value(job: Job, measurement: Measurement) -> float:
     if not keeps(job, measurement):
         return 0.0
     return worth(job, measurement.configuration.usd_per_hour, shown(job, measurement).rate)
-
-
-def as_swept(job: Job, measurement: Measurement) -> Measurement:
-    """A trial without the levels between the steps of its sweep: nobody believes anything of these beforehand."""
-    served, language = served_by(measurement), service_of(job).language
-    if language is None or not served.levels:
-        return measurement
-    sweep = deployment_of(measurement.configuration).sweep or language.sweep
-    levels = tuple(level for level in served.levels if level.concurrency in sweep)
-    return replace(measurement, evidence=replace(served, levels=levels or served.levels))
 
 
 def keeps(job: Job, measurement: Measurement) -> bool:

@@ -13,12 +13,13 @@ from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
+from mlcd.planners.serve.grey_box import as_swept
 from mlcd.planners.serve.llm.ladder import between, is_over
 from mlcd.planners.serve.llm.nouns import Engine, EngineLoad, LanguageModel, Prompts, Stream
 from mlcd.planners.serve.llm.sweep import Steps, SweepProfiler
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, Level, Served, ServingTask, Window, service_of
-from mlcd.planners.serve.promise import as_shown, as_swept, certifies, decide, keeps, value
+from mlcd.planners.serve.promise import as_shown, certifies, decide, keeps, value
 
 OUT, STARTUP_S = 10, 30.0
 LAUNCH = Launch("run-1", Configuration(Offer("here", 3.6, 1, 1), 1), Purpose.PROBE, 1.0, 600.0, 1)
