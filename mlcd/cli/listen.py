@@ -1,4 +1,4 @@
-"""The listening port and the HTTP server of `mlcd ui` and `mlcd service`."""
+"""The listening port, the HTTP server and the places of `mlcd ui`, `mlcd service` and `mlcd mcp`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from typing import Any
 import click
 import uvicorn
 
-from mlcd.core.errors import UserError
+from mlcd.core.errors import UnknownName, UserError
 from mlcd.service.web.safety.limits import CHECK_EVERY_S, IdleConnections
+from mlcd.service.web.state import PLACES
 
 PORT = 8421
 PORTS_TRIED = 20
@@ -72,6 +73,15 @@ def recordings_in(folder: Path | None) -> dict[str, Path]:
         raise UserError(f"--recordings {folder}: no such folder")
     inside = sorted(each.resolve() for each in folder.iterdir() if each.is_dir() and any(each.glob("*.csv")))
     return {each.name: each for each in inside or [folder.resolve()]}
+
+
+def places_in(text: str) -> tuple[str, ...]:
+    """The places that are written with commas between them."""
+    places = tuple(place.strip() for place in text.split(",") if place.strip())
+    for place in places:
+        if place not in PLACES:
+            raise UnknownName("place", place, PLACES)
+    return places
 
 
 def serve(app: Any, listener: socket.socket, begun: Callable[[], None], *, behind_proxy: bool) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlcd.cli.messages import can_ask
-from mlcd.cli.options import consoles, output, parsed_by, print_json
-from mlcd.core.errors import MissingExtra, UnknownName, UserError, YesNeeded
+from mlcd.cli.options import SAFE_PLACES, consoles, output, parsed_by, print_json
+from mlcd.core.errors import MissingExtra, UserError, YesNeeded
 from mlcd.core.home import home, private_home
 from mlcd.core.units import parse_usd
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mlcd.service.remote.server import Server
 
 TOKEN = "MLCD_MCP_TOKEN"
-SAFE_PLACES = "simulated,recorded"
 
 
 @click.command()
@@ -116,7 +115,7 @@ def yes(question: str | None, no: bool, output: str) -> None:
     mlcd yes
     mlcd yes k3x7q2ab
     """
-    from mlcd.service.agents.desk import shown_to_a_person
+    from mlcd.service.agents.desk import printable, shown_to_a_person
     from mlcd.service.agents.questions import Questions
 
     questions = Questions(home())
@@ -126,7 +125,7 @@ def yes(question: str | None, no: bool, output: str) -> None:
             print_json({"questions": [{"id": q.id, "agent": q.agent, "words": q.words} for q in waiting]})
             return
         for each in waiting:
-            consoles()[0].print(f"{each.id}  {each.agent}: {each.words}", markup=False)
+            consoles()[0].print(printable(f"{each.id}  {each.agent}: {each.words}"), markup=False)
         if not waiting:
             consoles()[0].print("Nothing waits for a yes.")
         return
@@ -149,7 +148,7 @@ def _of_this_machine(
     name: str, leash: Leash, budget: float | None, places: str, recordings: Path | None, count_simulated: bool
 ) -> Iterator[Desk]:
     """An agent on this machine's ledger."""
-    from mlcd.cli.listen import recordings_in
+    from mlcd.cli.listen import places_in, recordings_in
     from mlcd.service.agents.desk import Desk
     from mlcd.service.agents.leash import May
     from mlcd.service.agents.own_service import Terms, own_service
@@ -158,7 +157,7 @@ def _of_this_machine(
 
     if os.environ.get("MLCD_DATABASE_URL") or os.environ.get("MLCD_DATABASE_URL_FILE"):
         raise UserError("the ledger is a team's database: use its service, mlcd mcp --service URL")
-    chosen = _places(places)
+    chosen = places_in(places)
     real = [place for place in chosen if place not in ("simulated", "recorded")]
     if leash.may is not May.LOOK and budget is None and (real or count_simulated):
         raise UserError(
@@ -245,13 +244,3 @@ def _serve(desk: Desk, http: int | None) -> None:
             sys.stderr.flush()
 
         serve(http_app(server, token), listener, begun, behind_proxy=False)
-
-
-def _places(text: str) -> tuple[str, ...]:
-    from mlcd.service.web.state import PLACES
-
-    places = tuple(place.strip() for place in text.split(",") if place.strip())
-    for place in places:
-        if place not in PLACES:
-            raise UnknownName("place", place, PLACES)
-    return places

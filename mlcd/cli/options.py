@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path, dir_okay=False)
+SAFE_PLACES = "simulated,recorded"
+"""The places of a service by default: nothing is rented there, and no command of a job is run."""
 
 
 def parsed_by(parse: Callable[[Any], Any]) -> Callable[..., Any]:

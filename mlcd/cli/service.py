@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from mlcd.cli.listen import address, bound, port, recordings, recordings_in, serve
-from mlcd.cli.options import F, parsed_by
+from mlcd.cli.listen import address, bound, places_in, port, recordings, recordings_in, serve
+from mlcd.cli.options import SAFE_PLACES, F, parsed_by
 from mlcd.clouds.local.job_user import TRUST
-from mlcd.core.errors import UnknownName, UserError
+from mlcd.core.errors import UserError
 from mlcd.core.home import home, private_home, url_in
 from mlcd.core.ledger import Ledger
 from mlcd.core.units import parse_duration
@@ -23,7 +23,7 @@ from mlcd.service.team.administration import Audit
 from mlcd.service.team.members import Members, Role
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
-from mlcd.service.web.state import PLACES, Settings, State
+from mlcd.service.web.state import Settings, State
 from mlcd.service.workers import log
 from mlcd.service.workers.limits import CAPS, TIMING, Caps
 from mlcd.service.workers.process import warm_up
@@ -33,8 +33,6 @@ from mlcd.service.workers.trust import check_places, keep_memory_private
 from mlcd.service.workers.worker import work
 
 DATABASE_URL = "MLCD_DATABASE_URL"
-SAFE_PLACES = "simulated,recorded"
-"""Default places: those at which no command of a job is executed and nothing is rented."""
 
 database = click.option(
     "--database",
@@ -150,7 +148,7 @@ def service(
     settings = Settings(
         "service",
         home(),
-        _places(places),
+        places_in(places),
         recordings_in(recordings),
         public_url=_public(public_url),
         hosts=() if host in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost") else (host,),
@@ -242,14 +240,6 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
     queue.adopt()
     audit = Audit(ledger.database, lambda: datetime.now(UTC))
     return State(ledger, ledger.database, queue, members, audit, settings, Feed(ledger))
-
-
-def _places(text: str) -> tuple[str, ...]:
-    places = tuple(place.strip() for place in text.split(",") if place.strip())
-    for place in places:
-        if place not in PLACES:
-            raise UnknownName("place", place, PLACES)
-    return places
 
 
 def _public(url: str | None) -> str | None:

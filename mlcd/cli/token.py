@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, output, print_answer, print_json
 from mlcd.cli.server import chosen_server, tokens
 from mlcd.core.errors import UserError
-from mlcd.service.remote.server import Server, path_of
+from mlcd.service.remote.server import FROM_ENVIRONMENT, Server, path_of
 
 _name = click.argument("name")
 
@@ -108,7 +109,8 @@ def renew(output: str) -> None:
     made = server.post("/me/token")
     with server.reading():
         secret, member = str(made["token"]), str(made["member"])
-    if stored.get(server.url) is None:
+    old = stored.get(server.url)
+    if old is None or (os.environ.get(FROM_ENVIRONMENT) or old) != old:
         words = f"A new token of {member}. It is shown only once:\n{secret}"
         print_answer(output, words, {"member": member, "token": secret})
         return

@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,19 @@ def test_a_job_file_cannot_control_the_terminal_that_shows_it() -> None:
     shown = shown_to_a_person(Question("words", 1.0, Request("/runs", {}), "run: \x1b[2Jrm\r\nname: a\u202eb"))
     assert all(line.isprintable() for line in shown.split("\n"))
     assert "run: ?[2Jrm" in shown
+
+
+def test_the_list_of_questions_cannot_control_the_terminal_either(mlcd: Mlcd, home: Path) -> None:
+    Questions(home).ask(replace(ASKED, words="Search for '\x1b]0;x\x07' on skypilot"))
+    assert "Search for '?]0;x?' on skypilot" in mlcd("yes").out
+
+
+def test_a_question_that_is_just_being_written_disturbs_nobody(questions: Questions, tmp_path: Path) -> None:
+    """Its file is renamed between the look at the folder and the look at the file: here, a link to nothing."""
+    questions.ask(ASKED)
+    (tmp_path / "questions" / "aaaaaaaa.asked").symlink_to(tmp_path / "gone")
+    assert [each.words for each in questions.waiting()] == [ASKED.words]
+    assert "no question" in refused(lambda: questions.find("aaaaaaaa"))
 
 
 def test_only_somebody_at_a_terminal_can_say_yes(mlcd: Mlcd, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

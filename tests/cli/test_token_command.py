@@ -71,6 +71,21 @@ def test_a_member_renews_their_own_token_and_it_is_stored_where_the_old_one_was(
     assert "the token" in using(new[0], "runs").complaint
 
 
+def test_a_new_token_of_one_member_does_not_replace_the_stored_one_of_another(
+    using: Mlcd, service: Service, mlcd: Mlcd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLCD_TOKEN", raising=False)
+    monkeypatch.setattr("sys.stdin", _typed(service.tokens["poor"]))
+    assert mlcd("login", service.url).code == 0
+    new = TOKEN.findall(using(service.tokens["vic"], "token", "renew").out)
+    assert len(new) == 1
+    service.tokens["vic"] = new[0]
+    monkeypatch.delenv("MLCD_TOKEN")
+    renewed = mlcd("--server", service.url, "token", "renew", "-o", "json").document
+    assert renewed["member"] == "poor"
+    assert "token" not in renewed, "it is stored where the old one was"
+
+
 def test_what_is_wrong_is_one_line(using: Mlcd, service: Service, mlcd: Mlcd) -> None:
     vic = service.tokens["vic"]
     assert "no token 'zoe': you have none" in using(vic, "token", "revoke", "zoe").complaint

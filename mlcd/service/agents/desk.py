@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mlcd.core.errors import MlcdError, UserError, WrongState
+from mlcd.core.job import only_computed
 from mlcd.core.ledger import Account, Line, Status
 from mlcd.core.units import format_usd
 from mlcd.reports.events import entry_event
@@ -22,7 +23,7 @@ from mlcd.service.agents.leash import Leash, Step
 from mlcd.service.agents.questions import Question, Questions, Request
 from mlcd.service.remote.ledger import RemoteLedger
 from mlcd.service.remote.requests import Submission, preview
-from mlcd.service.remote.server import Server, run_path
+from mlcd.service.remote.server import NotAgreed, Server, run_path
 from mlcd.service.workers.submitted import Foreseen
 
 Kind = Literal["train", "tune", "scale"]
@@ -83,14 +84,14 @@ class Desk:
     def search(self, job: str, kind: Kind, options: Mapping[str, Any]) -> Question:
         """A search that stops at its decision, and what it may cost; nothing is sent yet."""
         seen = self._foreseen(job, kind, options)
-        if seen.left_usd is not None and seen.budget_usd is None:
-            left = format_usd(seen.left_usd)
-            raise UserError(f"state a budget, such as budget=5: this search counts against yours, with {left} left")
+        counts = seen.left_usd is not None or not only_computed(seen.on)  # also of a member without a limit
+        if counts and seen.budget_usd is None:
+            left = f", with {format_usd(seen.left_usd)} left" if seen.left_usd is not None else ""
+            raise UserError(f"state a budget, such as budget=5: this search counts against yours{left}")
         body = Submission(kind, options, job).body(self.server, launch=False, yes=True)
         usd, on = seen.budget_usd or 0.0, seen.on
         words = f"Search for '{seen.job}' on {on}: at most {format_usd(usd)}. It stops at its decision."
-        words += "" if on.partition(":")[0] in NOT_LIVE else f" The job file's commands run on {on}."
-        counts = seen.left_usd is not None
+        words += "" if only_computed(on) else f" The job file's commands run on {on}."
         return self._question(words, usd if counts else 0.0, Request("/runs", body), job, counts)
 
     def launch(self, run: str) -> Question:
@@ -101,7 +102,7 @@ class Desk:
             raise WrongState(f"run '{run}' is {summary['status']}; only what is decided can be launched")
         words = f"Launch of {summary['chosen']} for run '{run}' on {summary['on']}: {_at_most(usd)} more."
         words += f" {page['answer']['sentence']}"
-        request = Request(run_path(run, "launch"), {}, run, summary["budget_usd"])
+        request = Request(run_path(run, "launch"), {}, run, summary["budget_usd"], summary["chosen"])
         return self._question(words, usd if usd is not None else float("inf"), request)
 
     def resume(self, run: str, options: Mapping[str, Any]) -> tuple[Question, Step]:
@@ -113,7 +114,7 @@ class Desk:
         limits = ", ".join(f"{name} {value}" for name, value in options.items())
         words = f"Run '{run}' goes on on {summary['on']}{f' with {limits}' if limits else ''}: {_at_most(usd)} more."
         body = {name: str(value) for name, value in options.items()} | {"launch": launched}
-        request = Request(run_path(run, "resume"), body, run, summary["budget_usd"])
+        request = Request(run_path(run, "resume"), body, run, summary["budget_usd"], summary["chosen"])
         question = self._question(words, usd if usd is not None else float("inf"), request)
         return question, "launch" if launched else "search"
 
@@ -139,17 +140,26 @@ class Desk:
         return self.do(self.questions.take(name, self.agent, self.service))
 
     def do(self, question: Question) -> answers.Begun:
-        """Send it. What the person saw is what is done: a run whose budget has changed since is refused."""
+        """Send it. What the person saw is what is done: a run whose budget or decision has changed since is refused."""
         request = question.request
-        if request.run is not None and self._page(request.run)["summary"]["budget_usd"] != request.budget_usd:
-            raise WrongState(f"run '{request.run}' has another budget than when it was asked about; ask again")
         if request.run is not None:
+            summary = self._page(request.run)["summary"]
+            if (summary["budget_usd"], summary["chosen"]) != (request.budget_usd, request.chosen):
+                what = "budget" if summary["budget_usd"] != request.budget_usd else "decision"
+                raise WrongState(f"run '{request.run}' has another {what} than when it was asked about; ask again")
             self._sent[request.run] = (self.now(), RemoteLedger(self.server).lines(request.run)[-1].seq)
-        answer = self.server.post(request.path, request.body)
+        answer = self._posted(request)
         with self.server.reading():
             run = str(answer["run"])
         say = f"Follow it with watch('{run}'), read its answer with answer('{run}')."
         return answers.Begun(status="started", run=run, worst_usd=question.worst_usd, question=None, say=say)
+
+    def _posted(self, request: Request) -> Any:
+        """The service's answer; whom to ask for a yes to real money was decided here."""
+        try:
+            return self.server.post(request.path, request.body)
+        except NotAgreed:
+            return self.server.post(request.path, {**request.body, "yes": True})  # an older one does not know this key
 
     def stop(self, run: str) -> answers.Done:
         """Ask a run of the agent's to stop."""
@@ -248,13 +258,19 @@ class Desk:
         return page
 
     def _own(self, run: str) -> dict[str, Any]:
-        """The page of a run of this agent's; 'last' could be anybody's by the time a person says yes."""
+        """The page of a run of this agent's; 'last' could be anybody's by the time a person says yes.
+
+        An earlier server of this agent may have allowed more places than this one.
+        """
         if run == "last":
             raise UserError("name the run: 'last' may be another one by the time it is begun")
-        page, me = self._page(run), self.server.get("/me")["name"]
-        if page["summary"]["owner"] != me:
-            owner = page["summary"]["owner"] or "the command line"
+        page, me = self._page(run), self.server.get("/me")
+        summary = page["summary"]
+        if summary["owner"] != me["name"]:
+            owner = summary["owner"] or "the command line"
             raise UserError(f"run '{run}' belongs to {owner}; you can only go on with your own")
+        if not only_computed(summary["on"]) and summary["on"].partition(":")[0] not in me["places"]:
+            raise UserError(f"run '{run}' is on {summary['on']}; you may use {', '.join(me['places'])}")
         return page
 
     def _was_launched(self, run: str) -> bool:
@@ -291,4 +307,9 @@ def shown_to_a_person(question: Question) -> str:
     fingerprint = hashlib.sha256(question.text.encode("utf-8", "replace")).hexdigest()[:16]  # also of what is not shown
     where = [f"At {question.service}, by '{question.agent}'."] if question.service else []
     lines = [question.words, *where, *([f"Its job file ({fingerprint}):", *text.splitlines()] if text else [])]
-    return "\n".join("".join(each if each.isprintable() else "?" for each in line) for line in lines)
+    return "\n".join(map(printable, lines))
+
+
+def printable(line: str) -> str:
+    """The line without letters that control a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in line)

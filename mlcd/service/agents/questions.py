@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,13 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 @dataclass(frozen=True)
 class Request:
-    """What would be sent to the service: a route and a body, and the run's budget as the person saw it."""
+    """What would be sent to the service: a route and a body; the run's budget and decision as the person saw them."""
 
     path: str
     body: dict[str, Any]
     run: str | None = None
     budget_usd: float | None = None
+    chosen: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,16 +76,19 @@ class Questions:
     def waiting(self) -> list[Question]:
         """The questions that nobody has answered, the oldest first."""
         self._drop_old()
-        paths = self._folder.glob(f"*{ASKED}") if self._folder.is_dir() else ()
-        return sorted((_read(path) for path in paths), key=lambda each: each.asked_at)
+        waiting = []
+        for path in self._folder.glob(f"*{ASKED}") if self._folder.is_dir() else ():
+            with suppress(FileNotFoundError):  # answered meanwhile
+                waiting.append(_read(path))
+        return sorted(waiting, key=lambda each: each.asked_at)
 
     def find(self, name: str) -> Question:
         """A question that waits for its answer."""
         self._drop_old()
-        path = self._folder / f"{_checked(name)}{ASKED}"
-        if not path.is_file():
-            raise UserError(f"no question '{name}' waits for a yes; those that do: mlcd yes")
-        return _read(path)
+        try:
+            return _read(self._folder / f"{_checked(name)}{ASKED}")
+        except FileNotFoundError:
+            raise UserError(f"no question '{name}' waits for a yes; those that do: mlcd yes") from None
 
     def agree(self, name: str) -> None:
         """A person says yes."""
@@ -122,14 +127,15 @@ class Questions:
 
     def _drop_old(self) -> None:
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
-            try:
-                if self._now() - _read(path).asked_at > LASTS_S:
-                    path.unlink(missing_ok=True)
-            except (ValueError, KeyError, TypeError):  # half written by a process that was killed
-                if time.time() - path.stat().st_mtime > LASTS_S:
-                    path.unlink(missing_ok=True)
-            except FileNotFoundError:
-                continue
+            with suppress(FileNotFoundError):  # another process has renamed or dropped it
+                if self._age_s(path) > LASTS_S:
+                    path.unlink()
+
+    def _age_s(self, path: Path) -> float:
+        try:
+            return self._now() - _read(path).asked_at
+        except (ValueError, KeyError, TypeError):  # half written: by a process that is at it, or was killed
+            return time.time() - path.stat().st_mtime
 
 
 def _checked(name: str) -> str:

@@ -267,7 +267,7 @@ async def _consent(
 async def _carried_out(
     desk: Desk, ctx: Context[Any, Any], question: Question, step: Step, agreement: Any, yes: Yeses
 ) -> answers.Begun:
-    words = yes.asked.pop(ctx.request_id, question.words)
+    words = yes.asked.pop(ctx.request_id, None)
     if not await _asks(desk, question, step):
         return await _done(lambda: desk.do(question))
     if not _can_ask(desk, ctx):
@@ -282,7 +282,7 @@ async def _carried_out(
         if state in yes.used or ctx.request_state is None:
             raise ToolError("this yes was used already; ask again")
         yes.used.add(state)
-    if words != question.words:  # another call has changed the run's limits in the meantime
+    if words != question.words:  # another call has changed the run's limits meanwhile, or asked under this number
         raise ToolError("what it can cost has changed since the question; ask again")
     return await _done(lambda: desk.do(question))
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import and_, delete, func, insert, select, update
 
 from mlcd.core.database import Database
 from mlcd.core.database.schema import entries, hooks
@@ -96,8 +96,9 @@ class Hooks:
         self._set(hook, tries=hook.tries + 1, next_at=next_at, trouble=why[:LONGEST_TROUBLE])
 
     def _set(self, hook: Hook, **values: Any) -> None:
+        this = and_(hooks.c.name == hook.name, hooks.c.secret == hook.secret)  # not: another one of that name by now
         with self._database.write() as connection:
-            connection.execute(update(hooks).where(hooks.c.name == hook.name).values(**values))
+            connection.execute(update(hooks).where(this).values(**values))
 
 
 def check_url(url: str) -> None:

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 
@@ -130,11 +131,13 @@ class Courier:
             "X-MLCD-Timestamp": at,
             "X-MLCD-Signature": f"sha256={signature(hook.secret, at, body)}",
         }
+        options: dict[str, Any] = {"timeout": ANSWER_S, "follow_redirects": False}
         try:
-            answer = httpx.post(hook.url, content=body, headers=headers, timeout=ANSWER_S, follow_redirects=False)
+            with httpx.stream("POST", hook.url, content=body, headers=headers, **options) as answer:
+                status, arrived = answer.status_code, answer.is_success  # what else it says may have no end
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             return f"{hook.shown} cannot be reached ({type(error).__name__})"
-        return "" if answer.is_success else f"{hook.shown} answered {answer.status_code}"
+        return "" if arrived else f"{hook.shown} answered {status}"
 
 
 def body_of(news: News, hook: Hook) -> bytes:

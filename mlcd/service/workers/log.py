@@ -22,8 +22,11 @@ class OneLine(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """The message on one line; the stack trace of a bug follows on further lines."""
-        line = "".join(each if each.isprintable() else repr(each)[1:-1] for each in super().formatMessage(record))
-        return without_secrets(line)
+        return "".join(each if each.isprintable() else repr(each)[1:-1] for each in super().formatMessage(record))
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and the stack trace."""
+        return without_secrets(super().format(record))
 
 
 class JsonLines(logging.Formatter):
@@ -49,6 +52,11 @@ def to_stderr(force: bool = False) -> None:
         handler = logging.StreamHandler(sys.stderr)
         as_json = os.environ.get(FORMAT) == "json"
         handler.setFormatter(JsonLines() if as_json else OneLine("mlcd: %(message)s"))
-        level = logging.getLevelNamesMapping()[os.environ.get(LEVEL, "warning").upper()]
+        level = level_of(os.environ.get(LEVEL, ""))
         logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler], force=force)
         logging.getLogger("mlcd").setLevel(level)  # of others only warnings
+
+
+def level_of(name: str) -> int:
+    """The level of that name; of one that nobody knows, that of warnings: a run does not fail for it."""
+    return logging.getLevelNamesMapping().get(name.upper(), logging.WARNING)

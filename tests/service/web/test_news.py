@@ -217,6 +217,56 @@ def test_an_address_that_no_request_can_be_made_to_keeps_nothing_from_others(pos
     assert (here.trouble, len(receiver.heard) > 0) == ("", True)
 
 
+def test_an_answer_without_an_end_is_not_waited_for(post):
+    """Each of its pieces comes within the timeout, so only not reading it ends it."""
+    over = threading.Event()
+
+    class Endless(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.end_headers()
+            while not over.wait(0.01):
+                try:
+                    self.wfile.write(b"more")
+                except OSError:  # the courier has left
+                    return
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endless)
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
+    post.hooks.add("endless", f"http://127.0.0.1:{server.server_address[1]}/", "json", None, None)
+    searched(post.stage)
+    sending = threading.Thread(target=post.deliver, daemon=True)
+    try:
+        sending.start()
+        sending.join(10)
+        assert not sending.is_alive()
+        assert post.hooks.all()[0].trouble == ""
+    finally:
+        over.set()
+        sending.join()
+        server.shutdown()
+        serving.join()
+        server.server_close()
+
+
+def test_what_arrived_at_a_hook_says_nothing_of_a_later_one_of_its_name(post, receiver):
+    post.hooks.add("ci", receiver.url, "json", None, None)
+    (removed,) = post.hooks.all()
+    post.hooks.remove("ci")
+    searched(post.stage)
+    post.hooks.add("ci", "https://elsewhere.example/", "json", None, None)
+    post.hooks.arrived(removed, removed.sent)
+    post.hooks.failed(removed, "away")
+    (hook,) = post.hooks.all()
+    assert hook.sent > removed.sent
+    assert hook.trouble == ""
+
+
 @pytest.mark.parametrize(
     "url",
     ["http://hooks.example/", "ftp://x/", "https://", "https://ada:secret@x/", "javascript:1", "https://[", "//x"],

@@ -1,25 +1,30 @@
-"""What a worker writes to its log, whatever jobs and clouds say."""
+"""The log of a service: no token in it, stack traces included; and a level that nobody knows is no fault."""
 
 from __future__ import annotations
 
 import logging
+import sys
 
-from mlcd.service.workers.log import OneLine
+import pytest
 
+from mlcd.service.workers.log import JsonLines, OneLine, level_of
 
-def test_no_message_can_forge_another_or_command_a_terminal() -> None:
-    said = "no such type x\nmlcd: all is paid\x1b[2J\u202e"
-    record = logging.LogRecord("mlcd.service.workers", logging.ERROR, "", 0, "run '%s': %s", ("a-1", said), None)
-    line = OneLine("mlcd: %(message)s").format(record)
-    assert line == r"mlcd: run 'a-1': no such type x\nmlcd: all is paid\x1b[2J\u202e"
+SECRET = "mlcd_" + "a" * 43
 
 
-def test_the_stack_of_a_bug_stays_readable() -> None:
+@pytest.mark.parametrize("formatter", [OneLine("mlcd: %(message)s"), JsonLines()])
+def test_a_token_in_an_error_is_masked_in_its_stack_trace_too(formatter: logging.Formatter) -> None:
     try:
-        raise ZeroDivisionError("of nothing")
-    except ZeroDivisionError as error:
-        info = (type(error), error, error.__traceback__)
-    record = logging.LogRecord("mlcd.service.workers", logging.ERROR, "", 0, "a bug in MLCD", (), info)
-    first, *stack = OneLine("mlcd: %(message)s").format(record).splitlines()
-    assert first == "mlcd: a bug in MLCD"
-    assert stack[-1] == "ZeroDivisionError: of nothing"
+        raise ValueError(f"Bearer {SECRET}")
+    except ValueError:
+        record = logging.LogRecord("mlcd", logging.ERROR, "file", 1, "of %s", (SECRET,), sys.exc_info())
+    told = formatter.format(record)
+    assert "ValueError: Bearer mlcd_***" in told
+    assert SECRET not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [("info", logging.INFO), ("ERROR", logging.ERROR), ("chatty", logging.WARNING), ("", 30)]
+)
+def test_a_level_that_nobody_knows_is_that_of_warnings(name: str, level: int) -> None:
+    assert level_of(name) == level
