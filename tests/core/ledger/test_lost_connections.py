@@ -171,7 +171,7 @@ def test_what_was_committed_by_a_connection_that_still_lives_is_not_written_agai
 def test_a_commit_during_which_the_server_dies_is_written_once(
     ledger: Ledger, nearby: Ledger, wire: Wire, postgres_server: PostgresServer, arrives: bool
 ) -> None:
-    run = begin(ledger, "killed")
+    run, is_back = begin(ledger, "killed"), threading.Event()
     with ledger.hold(run):
         book = ledger.book(run, VirtualClock())
         book.write(Stopped("before"))
@@ -179,11 +179,13 @@ def test_a_commit_during_which_the_server_dies_is_written_once(
         def die() -> None:
             postgres_server.kill()
             postgres_server.start()
+            is_back.set()
 
         wire.on_cut = die
         wire.cut(STATEMENTS, arrives)
         book.write(Resumed("in the middle"), Stopped("of it"))
     assert wire.cuts == 1
+    assert is_back.wait(60)  # the entry may have been found before the server died
     assert told(nearby, run) == ["before", "in the middle", "of it"]  # not over the wire, which may still be closing
 
 
