@@ -32,7 +32,6 @@ MOST_EVENTS = 50
 LONGEST_WAIT_S, POLL_S = 55.0, 0.25
 EXPECTED_S = 60.0
 """A run that was just launched or resumed is driven by nobody for a moment: it is not over yet."""
-LONGEST_SHOWN = 1_500
 SHOWS = ("reserved", "decided", "refused", "ended", "stopped")
 """Entries of whoever drives a run; others are written as it is sent."""
 ACTIVE, INTERRUPTED_AFTER = (Status.SEARCHING, Status.RUNNING), timedelta(seconds=15)
@@ -302,9 +301,9 @@ def _offer(row: Mapping[str, Any]) -> answers.Offer:
 
 
 def shown_to_a_person(question: Question) -> str:
-    """A question with its job file, for a person to read; no letter of it controls a terminal."""
-    text = question.text[:LONGEST_SHOWN] + ("\n..." if len(question.text) > LONGEST_SHOWN else "")
-    fingerprint = hashlib.sha256(question.text.encode("utf-8", "replace")).hexdigest()[:16]  # also of what is not shown
+    """A question with its whole job file, for a person to read; no letter of it controls a terminal."""
+    text = question.text
+    fingerprint = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
     where = [f"At {question.service}, by '{question.agent}'."] if question.service else []
     lines = [question.words, *where, *([f"Its job file ({fingerprint}):", *text.splitlines()] if text else [])]
     return "\n".join(map(printable, lines))

@@ -25,6 +25,8 @@ from mlcd.service.agents.questions import Question
 T = TypeVar("T")
 LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 SPENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
+LONGEST_IN_A_WINDOW = 1_500
+"""Letters of a job file."""
 
 RunName = Annotated[str, Field(max_length=200, description="A run's name, as runs lists it.")]
 Job = Annotated[
@@ -258,7 +260,7 @@ async def _consent(
     """Ask through the assistant's program, where a yes is needed and it can ask; else this says nothing."""
     if desk.leash.asks_for("launch") and _can_ask(desk, ctx):
         question, step = await _done(question_of)
-        if await _asks(desk, question, step):
+        if _is_short(question) and await _asks(desk, question, step):
             yes.asked[ctx.request_id] = question.words
             return Elicit(f"{shown_to_a_person(question)}\nMay the assistant do this?", Agreement)
     return Agreement(yes=False)
@@ -270,7 +272,7 @@ async def _carried_out(
     words = yes.asked.pop(ctx.request_id, None)
     if not await _asks(desk, question, step):
         return await _done(lambda: desk.do(question))
-    if not _can_ask(desk, ctx):
+    if not (_can_ask(desk, ctx) and _is_short(question)):
         return await _done(lambda: desk.put(question))
     if not (isinstance(agreement, AcceptedElicitation) and agreement.data.yes):
         say = "Your user said no; nothing was started."
@@ -289,6 +291,11 @@ async def _carried_out(
 
 async def _asks(desk: Desk, question: Question, step: Step) -> bool:
     return desk.leash.asks_for(step) and await _done(lambda: desk.counts(question))
+
+
+def _is_short(question: Question) -> bool:
+    """Whether an assistant's window shows all of it. What is longer is read at a terminal."""
+    return len(question.text) <= LONGEST_IN_A_WINDOW
 
 
 def _can_ask(desk: Desk, ctx: Context[Any, Any]) -> bool:

@@ -134,3 +134,25 @@ def test_a_yes_to_no_question_of_this_call_starts_nothing(tmp_path: Path) -> Non
     assert service.sent == []
     asyncio.run(_carried_out(desk, call, question, "launch", agreed, Yeses({5: question.words})))
     assert service.sent == [{}]
+
+
+def test_a_long_job_file_is_agreed_to_at_a_terminal_where_all_of_it_is_shown(tmp_path: Path) -> None:
+    pytest.importorskip("mcp", reason="pip install mlcd[mcp]")
+    from mcp.server.elicitation import AcceptedElicitation
+
+    from mlcd.service.agents.desk import shown_to_a_person
+    from mlcd.service.agents.tools import Agreement, Yeses, _carried_out, _consent
+
+    service = Scripted()
+    desk = desk_at(service, tmp_path)
+    call: Any = SimpleNamespace(
+        request_id=5, request_state=None, input_responses=None, client_capabilities=SimpleNamespace(elicitation=1)
+    )
+    question = Question("words", 4.0, Request("/runs", {}), "run: true\n" + "# ...\n" * 1_000 + "setup: the last line")
+    yes = Yeses()
+    assert asyncio.run(_consent(desk, call, yes, lambda: (question, "launch"))) == Agreement(yes=False)
+    agreed = AcceptedElicitation(data=Agreement(yes=True))
+    begun = asyncio.run(_carried_out(desk, call, question, "launch", agreed, yes))
+    assert service.sent == []
+    assert "mlcd yes" in begun.say
+    assert "setup: the last line" in shown_to_a_person(question)
