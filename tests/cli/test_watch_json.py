@@ -67,7 +67,7 @@ def test_every_entry_is_an_event_with_its_dollars_and_what_is_left(mlcd: Mlcd, r
         (("resume", "nobody-1"), ExitCode.REFUSED),
         (("attach", "nobody-1"), ExitCode.REFUSED),
         (("tune",), ExitCode.REFUSED),
-        (("--server", "http://127.0.0.1:9", "attach", "demo-1"), ExitCode.UNAVAILABLE),
+        (("--server", "http://127.0.0.1:9", "train", "job.yaml"), ExitCode.UNAVAILABLE),
     ],
 )
 def test_what_is_refused_is_an_event_too(
