@@ -16,6 +16,7 @@ from mlcd.planners.serve.caps import SERVICE_NAMES
 from mlcd.planners.serve.form import asked_again
 from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.document import decision_of
+from mlcd.reports.not_certain import not_certain_words
 from mlcd.reports.run_document.core import RunGoal
 from mlcd.reports.text import show_decision
 
@@ -48,6 +49,9 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
         return
     results, _ = consoles()
     show_decision(results, account, decision, goal)
+    label = None if decision.configuration is None else str(decision.configuration)
+    if task is None and (better := not_certain_words(ledger.lines(name), goal, label)) is not None:
+        results.print(better, markup=False)
     stored = "probes" if task is None else "trials"
     results.print(
         f"From stored {stored}; nothing was spent. A search with this goal from the start might have probed others.",

@@ -64,9 +64,7 @@ class Ranked:
 def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
     """The points, and the ranges in which a budget or a deadline changes the decision."""
     story = Story.of(lines)
-    ranking = _ranking(story)
-    points = _probes(story) if ranking else _marked(_points(story))
-    points.sort(key=lambda p: (p.seconds, p.usd))
+    ranking, points = _ranking(story), points_of(story)
     spent, goal = story.search, story.goal
     return {
         "run": story.run,
@@ -81,6 +79,12 @@ def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
             "deadline": _range([p.worst_seconds or p.seconds for p in points], goal.deadline_s),
         },
     }
+
+
+def points_of(story: Story) -> list[TradeoffPoint]:
+    """The points, the fastest first."""
+    points = _probes(story) if _ranking(story) else _marked(_points(story))
+    return sorted(points, key=lambda p: (p.seconds, p.usd))
 
 
 def _points(story: Story) -> list[TradeoffPoint]:

@@ -95,6 +95,7 @@ class WhatIf(BaseModel):
     words: str = Field(description="The decision in a sentence.")
     chosen: str | None = Field(description="What would be chosen; null: nothing can be certified.")
     certificate: str | None = Field(description="What makes it safe.")
+    not_certain: str | None = Field(description="What is clearly better and expected to fit, but not certain to.")
 
 
 class Event(BaseModel):

@@ -203,6 +203,7 @@ class Desk:
                 words=found["words"],
                 chosen=found["label"],
                 certificate=certificate,
+                not_certain=found["not_certain"],
             )
 
     def offers(self, options: Mapping[str, Any]) -> answers.Offers:

@@ -16,7 +16,6 @@ import { Link, toRun } from "../parts/router";
 import { functionsOf, type Serving, servingOf, type Tradeoff as TradeoffDoc, type View } from "../types";
 import { GoOn } from "./run/GoOn";
 import { Limit } from "./run/Limit";
-import { nearly, Nearly } from "./run/Nearly";
 import { Outcome } from "./run/Outcome";
 import { fromAddress, goalOfAddress, useAddress } from "./run/permalink";
 import { parseDuration, parseMs, parseRate, parseUsd, rounded } from "./run/values";
@@ -78,7 +77,6 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
     deadline: tradeoff.ranges.deadline ?? around([summary.deadline_s ?? summary.elapsed_s], undefined),
   };
   const label = asking.answer?.label ?? null;
-  const near = nearly(tradeoff.points, { goal, budget, deadline, label });
   const series = functionsOf(view) === null ? view.path.map((step) => step.series) : [];
   const real = tradeoff.points.find((point) => point.chosen)?.label ?? summary.chosen;
   return (
@@ -117,7 +115,7 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
             if (way.deadline_s !== null) setDeadline(Math.ceil(way.deadline_s));
           }}
         />
-        {asking.answer !== null && !asking.late && near !== null && <Nearly point={near} budget={budget} />}
+        {!asking.late && asking.answer?.not_certain && <p class="not-certain">{asking.answer.not_certain}</p>}
         {asking.answer !== null && !asking.late && <GoOn view={view} limits={changed} label={label} />}
         <Command words={["what-if", summary.run, ...optionsOf(changed)]} />
       </section>

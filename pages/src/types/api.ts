@@ -3093,6 +3093,8 @@ export interface components {
             words: string;
             /** @description What makes it safe. */
             certificate: components["schemas"]["Certificate"] | null;
+            /** @description What is clearly better and expected to fit, but not certain to. */
+            not_certain: string | null;
         };
         /**
          * WorkMismatch

@@ -20,6 +20,7 @@ from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.reports.document import decision_of
 from mlcd.reports.functions.words import chosen_plan, plan_name
 from mlcd.reports.functions.words import decision_sentence as functions_sentence
+from mlcd.reports.not_certain import not_certain_words
 from mlcd.reports.run_document.core import RunDecision
 from mlcd.reports.run_document.serve import ServeDecision
 from mlcd.reports.run_document.tune import TuneDecision
@@ -69,6 +70,7 @@ class WhatIf(Part):
     label: str | None = Field(description="What is chosen, as the trade-off names it.")
     words: str = Field(description="The decision in a sentence.")
     certificate: Certificate | None = Field(description="What makes it safe.")
+    not_certain: str | None = Field(description="What is clearly better and expected to fit, but not certain to.")
 
 
 class Words(BaseModel):
@@ -135,4 +137,5 @@ def _decided_again(snapshot: Snapshot, chosen: dict[str, Any]) -> dict[str, Any]
         "label": label,
         "words": words,
         "certificate": what_if_certificate(job, account.searched, decision),
+        "not_certain": not_certain_words(snapshot.lines, goal, label),
     }
