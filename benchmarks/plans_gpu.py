@@ -1,13 +1,13 @@
 """Training plans of one language model, measured on this GPU: time and memory of each, and which run out of it.
 
     python3 benchmarks/plans_gpu.py FOLDER                            # ten plans, a minute on an H200
-    python3 benchmarks/plans_gpu.py FOLDER --size 8b                  # of Llama 3.1 8B
+    python3 benchmarks/plans_gpu.py FOLDER --size 8b                  # of Llama 3.1 8B; 3b and 1b: of Llama 3.2
     python3 benchmarks/plans_gpu.py FOLDER --plans 23 --within 220    # begin no plan that would end later
     python3 benchmarks/plans_gpu.py FOLDER --size tiny --plans 3      # on a machine without a GPU, to try it
     mlcd bench plans FOLDER                                           # the choice by forecasts, against measuring all
 
-The model is a Llama of two billion weights, or of eight, drawn on the GPU. It is trained in full, or by an adapter of
-rank 16 beside the four projections of each attention, with a fixed 131,072 tokens a step. A plan is built; two steps
+The model is a Llama of one to eight billion weights, drawn on the GPU. It is trained in full, or by an adapter of
+rank 16 beside the four projections of each attention, with a fixed 64 sequences a step. A plan is built; two steps
 warm up; four micro-steps and an optimizer step are timed. A step takes accumulation x micro-step + optimizer.
 
 FOLDER/plans.jsonl has a plan a line, written as it ends; what is there is not measured again. FOLDER/plans.csv has the
@@ -38,8 +38,11 @@ from torch import nn
 SIZES = {
     "2b": {"layers": 24, "hidden": 2_560, "heads": 20, "kv_heads": 4, "ffn": 6_912, "vocab": 64_000, "seq": 2_048},
     "8b": {"layers": 32, "hidden": 4_096, "heads": 32, "kv_heads": 8, "ffn": 14_336, "vocab": 128_256, "seq": 2_048},
+    "3b": {"layers": 28, "hidden": 3_072, "heads": 24, "kv_heads": 8, "ffn": 8_192, "vocab": 128_256, "seq": 4_096},
+    "1b": {"layers": 16, "hidden": 2_048, "heads": 32, "kv_heads": 8, "ffn": 8_192, "vocab": 128_256, "seq": 1_024},
     "tiny": {"layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2, "ffn": 192, "vocab": 512, "seq": 64},
 }
+"""Of Llama 3.1 8B, 3.2 3B and 3.2 1B, with an output layer of their own; of a 2B; and one to try this with."""
 SEQUENCES, LORA_RANK, SEED = 64, 16, 0
 WARM_UP, TIMED = 2, 4
 ADAPTED = ("q_proj", "k_proj", "v_proj", "o_proj")
