@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import mlcd.planners.serve.operators.onnx_graph as onnx_graph
 from mlcd.core.errors import MissingExtra, UserError
-from mlcd.planners.serve.operators import onnx_graph
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
