@@ -23,6 +23,7 @@ mlcd:
   search:
     seed: {seed}
     nodes: 1..{nodes}
+    method: {method}
     instances: [c5.4xlarge, g4dn.xlarge, g4dn.12xlarge, g5.xlarge, g6.xlarge, p3.*]
     earlier: false
 """
@@ -31,7 +32,7 @@ name: tune-lr-higgs
 mlcd:
   on: functions:simulated
   work: {{dataset: 1M, epochs: {epochs}}}
-  budget: ${budget}
+  budget: $5
   functions:
     model: lr
     data: higgs
@@ -75,14 +76,16 @@ def mixed(recordings: Path, kinds: Iterable[str], chance: random.Random) -> Iter
 
 
 def _job(recordings: Path, kind: str, chance: random.Random) -> Asked:
-    seed, nodes, budget = chance.randrange(1_000_000), chance.randint(8, 64), chance.randint(40, 200)
+    seed = chance.randrange(1_000_000)
     match kind:
         case "simulated":
-            text = SIMULATED.format(seed=seed, nodes=nodes, budget=budget, epochs=chance.randint(10, 90))
+            method, budget = chance.choice((("net-value", 100), ("exhaustive", 20_000)))
+            size = {"nodes": chance.randint(4, 16), "epochs": chance.randint(10, 90)}
+            text = SIMULATED.format(seed=seed, method=method, budget=budget, **size)
         case "recorded":
             text = orders(recordings, 1, chance)[0].text
         case "tune":
-            return Asked(kind, "tune", TUNE.format(seed=seed, budget=5, epochs=chance.randint(10, 60)))
+            return Asked(kind, "tune", TUNE.format(seed=seed, epochs=chance.randint(10, 60)))
         case _:
             text = LOCAL.format(seed=seed, steps=chance.randint(100, 400))
     return Asked(kind, "train", text)
