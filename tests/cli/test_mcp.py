@@ -275,6 +275,8 @@ def test_a_restart_and_a_second_server_find_spent_what_was_spent(home: Path) -> 
             run = (await call("search", job=JOB, budget=4))["run"]
             await over(call, run)
             spent = (await call("answer", run=run))["spent_usd"]
+            async with stdio(home):  # a second one that states no budget takes none away
+                assert (await call("allowance"))["left_usd"] == pytest.approx(5 - spent)
             for tool, given in (("search", {"job": JOB}), ("resume", {"run": run})):
                 with pytest.raises(Refused, match=r"agent has \$4\.\d\d left of \$5\.00"):
                     await call(tool, **given, budget=5.5)
