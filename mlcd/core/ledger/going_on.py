@@ -45,7 +45,10 @@ def entry_to_go_on(
                 f"run '{run}': nothing that was tried keeps {binding}; ask for less of it with mlcd what-if {run}, "
                 "or begin a new run"
             )
-        if helps := what_helps(account) if what_helps is not None else "":
+        helps = what_helps(account) if what_helps is not None else ""
+        if mistake := account.history.mistake:
+            helps = f"mend what ended every probe: {mistake}"
+        if helps:
             raise WrongState(f"run '{run}' cannot be certified under any limits; in a new run, {helps}")
         command = how_to_raise(run, account, max(0.0, elapsed_s - account.history.elapsed_s))
         raise WrongState(f"run '{run}' cannot be certified within its limits; raise them: {command}")
