@@ -42,7 +42,7 @@ run: |
   END
 mlcd: {work: 3000, on: local, budget: 2, search: {nodes: 1..1}, report: 'samples (?P<samples>\\d+)'}
 """
-LOOKING = {"allowance", "plan", "runs", "answer", "compare", "what_if", "offers", "watch"}
+LOOKING = {"allowance", "plan", "runs", "answer", "compare", "what_if", "offers", "watch", "logs"}
 SPENDING = {"search", "launch", "resume", "go_on", "stop"}
 
 
@@ -246,6 +246,11 @@ def test_a_run_on_real_processes_outlives_the_server(home: Path, mlcd: Mlcd) -> 
             run = (await call("search", job=REAL))["run"]
             assert (await call("allowance"))["left_usd"] == pytest.approx(1, abs=0.01)  # its whole budget is claimed
             assert (await over(call, run))["status"] == "decided"
+            probe = await call("logs", run=run, lines=2, launch=1)
+            assert probe["text"].splitlines()[-1].startswith("samples ")
+            assert (len(probe["text"].splitlines()), probe["earlier"], probe["launch"]) == (2, True, 1)
+            with pytest.raises(Refused, match="no such log"):
+                await call("logs", run=run, launch=99)
             assert (await call("launch", run=run))["status"] == "started"
 
     asyncio.run(story())

@@ -93,9 +93,7 @@ def test_a_launch_that_failed_does_not_hide_that_all_others_ran_out_of_memory(ml
     outcomes = [probe["outcome"] for probe in answer.document["probes"]]
     assert set(outcomes) == {"out_of_memory", "launch_failed"}
     many, out = len(outcomes), outcomes.count("out_of_memory")
-    told = (
-        f"none of {many} probes could run the job: {out} ran out of memory, and nothing of this search has more"
-    )
+    told = f"none of {many} probes could run the job: {out} ran out of memory, and nothing of this search has more"
     assert answer.document["decision"]["binding"].startswith(told)
     assert "raise" not in mlcd("resume", "last").complaint
 
