@@ -43,7 +43,7 @@ from pathlib import Path
 import httpx
 from service.mixed_jobs import KINDS, Asked, mixed
 from service.running import RECORDINGS, bearer, happens, members, postgres, quantile, service, submit, trouble, until
-from service.turns import Log, Slots, Turn, write_down
+from service.turns import Log, Slots, Turn, write_down, written_down
 
 from mlcd.core.database import Database, open_database
 from mlcd.core.ledger import Ledger
@@ -152,7 +152,7 @@ def _share(given: argparse.Namespace, team: Team) -> int:
             each.result()
     until(lambda: all(is_over(database, run) for run in team.runs), "the last runs")
     until(lambda: not any(each.runs for each in read_roster(database).workers), "the last errands")
-    return 0 if _judge(team, Log(database, slots).turns()) else 1
+    return 0 if _judge(team, Log(written_down(database), slots).turns()) else 1
 
 
 def is_over(database: Database, run: str) -> bool:

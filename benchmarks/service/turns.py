@@ -5,6 +5,7 @@ From that alone follows, for each run, when a slot was free that it might have h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlcd.core.database import Database
@@ -87,14 +88,10 @@ class Slots:
 
 
 class Log:
-    """What was written down, and who had a slot after each change."""
+    """All changes, and who had a slot after each of them."""
 
-    def __init__(self, database: Database, slots: Slots) -> None:
-        query = "SELECT at, run, member, computes, worker, status FROM benchmark_turns ORDER BY id"
-        with database.read() as connection:
-            rows = connection.exec_driver_sql(query).all()
-        self._changes = [Change((row.at - rows[0].at).total_seconds(), *row[1:]) for row in rows]
-        self._slots = slots
+    def __init__(self, changes: Sequence[Change], slots: Slots) -> None:
+        self._changes, self._slots = changes, slots
         self._doing: list[dict[str, Change]] = [{}]
         """Before each change, and after the last one."""
         for each in self._changes:
@@ -139,3 +136,11 @@ def write_down(database: Database) -> None:
     """Begin to write down each change of the queue, whose tables are there."""
     with database.write() as connection:
         connection.connection.dbapi_connection.execute(TRIGGER)  # several statements, of which one has a '?'
+
+
+def written_down(database: Database) -> list[Change]:
+    """All of it."""
+    query = "SELECT at, run, member, computes, worker, status FROM benchmark_turns ORDER BY id"
+    with database.read() as connection:
+        rows = connection.exec_driver_sql(query).all()
+    return [Change((row.at - rows[0].at).total_seconds(), *row[1:]) for row in rows]
