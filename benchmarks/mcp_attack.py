@@ -142,7 +142,9 @@ class Agent:
         plans += [
             ("search", {"job": job(budget=1), "kind": kind}) for kind in ("serve", "record", "../x", "tune", "scale")
         ]
-        plans += [(tool, {"run": name}) for tool in ("launch", "resume", "stop", "answer", "watch") for name in NAMES]
+        plans += [
+            (tool, {"run": name}) for tool in ("launch", "resume", "stop", "answer", "watch", "logs") for name in NAMES
+        ]
         plans += [("resume", {"run": "user-1", "budget": usd}) for usd in STRANGE]
         plans += [
             ("go_on", {"question": each}) for each in ("aaaaaaaa", "../ledger", "a" * 41, "", "AAAAAAAA", "aaaa/aaa")
@@ -157,6 +159,9 @@ class Agent:
             ("compare", {"runs": ["user-1"] * 9}),
             ("offers", {"limit": 10**9}),
             ("watch", {"run": "user-1", "after": -1}),
+            ("logs", {"run": "user-1", "lines": 10**9}),
+            ("logs", {"run": "user-1", "launch": "../../ledger", "process": -1}),
+            ("serve", {"model": "/etc/passwd", "on": "local"}),
         ]
         return [lambda tool=tool, given=given: self.call(tool, **given) for tool, given in plans]  # type: ignore[misc]
 
@@ -176,7 +181,7 @@ class Agent:
             case "go_on":
                 return lambda: self.call("go_on", question=rng.choice(self.questions))
             case "look":
-                return lambda: self.call(rng.choice(("answer", "what_if")), run=run)
+                return lambda: self.call(rng.choice(("answer", "what_if", "logs")), run=run)
             case tool:
                 return lambda: self.call(tool, run=run)
 

@@ -28,27 +28,27 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 from service.recorded_jobs import Order, orders
+from service.running import RECORDINGS, bearer, members, postgres, quantile, service, submit, trouble, until
 from service.watchers import Seen, watch_all
 from sqlalchemy import func, select
 
 from mlcd.core.database import open_database
 from mlcd.core.database.schema import entries
 from mlcd.core.errors import LedgerUnreachable
-from mlcd.core.ledger import Ledger, Status
-from mlcd.service.team.members import Members, Role
+from mlcd.core.ledger import Ledger
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from mlcd_fixtures.postgres import PostgresServer
+if TYPE_CHECKING:
+    from mlcd_fixtures.postgres import PostgresServer
 
-RECORDINGS = Path(__file__).parents[2] / "shared" / "data" / "train"
-ENDED = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE, Status.DECIDED)
 MOST_S = 1_800.0
 IDLE_QUESTIONS = 300
 PAUSE_S = 0.05
@@ -60,57 +60,57 @@ def main() -> int:
     given = _arguments()
     if not RECORDINGS.is_dir():
         sys.exit(f"{RECORDINGS} is not here: the searches replay the recordings in it")
-    with tempfile.TemporaryDirectory() as folder, closing(_postgres()) as postgres:
-        url = postgres.new_database()
-        tokens = _members(url, given.members)
-        with _service(url, Path(folder), "--workers", "0", "--member-running", "1000") as (address, process):
-            return _measure(given, postgres, url, tokens, address, process)
+    with tempfile.TemporaryDirectory() as folder, closing(postgres()) as database:
+        url = database.new_database()
+        tokens = members(url, *(f"member{i}" for i in range(given.members)))
+        with service(url, Path(folder), "--workers", "0", "--member-running", "1000") as (address, process):
+            return _measure(given, database, url, tokens, address, process)
 
 
 def _measure(
     given: argparse.Namespace,
-    postgres: PostgresServer,
+    database: PostgresServer,
     url: str,
     tokens: dict[str, str],
     address: str,
-    service: subprocess.Popen[str],
+    process: subprocess.Popen[str],
 ) -> int:
     asked = orders(RECORDINGS, given.searches + 1, random.Random(given.seed))
     names = list(tokens)
     ledger = Ledger(open_database(url))
     first = _first(address, tokens[names[0]], asked.pop(), ledger, url)
     idle = _ask(address, tokens[names[-1]], first, lambda i: i < IDLE_QUESTIONS)
-    memory = [_memory_mb(service.pid)]
+    memory = [_memory_mb(process.pid)]
     began = time.monotonic()
     with ThreadPoolExecutor(8) as hands:
         by = [names[i % len(names)] for i in range(len(asked))]
-        runs = list(hands.map(lambda pair: _submit(address, tokens[pair[0]], pair[1]), zip(by, asked, strict=True)))
+        runs = list(hands.map(lambda pair: submit(address, tokens[pair[0]], pair[1].text), zip(by, asked, strict=True)))
     print(f"submitted in {time.monotonic() - began:.1f} s")
     places = [(runs[i % len(runs)], tokens[names[i % len(names)]]) for i in range(given.watchers)]
     with ThreadPoolExecutor(2) as beside:
         watching = beside.submit(watch_all, address, places, MOST_S)
-        _until(lambda: watching.done() or _connections(service.pid) >= given.watchers, "the coming of all watchers")
+        until(lambda: watching.done() or _connections(process.pid) >= given.watchers, "the coming of all watchers")
         if watching.done():
             watching.result()  # whoever could not watch says why
         began = time.monotonic()
         with _staff(url, given) as staff:
             asking = beside.submit(_ask, address, tokens[names[-1]], first, lambda i: not watching.done())
-            events = [] if given.calm else _disturb(ledger, len(runs), postgres, staff)
+            events = [] if given.calm else _disturb(ledger, len(runs), database, staff)
             while not watching.done():
-                memory.append(_memory_mb(service.pid))
+                memory.append(_memory_mb(process.pid))
                 time.sleep(1.0)
             print(f"all over {time.monotonic() - began:.0f} s after the workers began")
     print("; ".join(events) or "nothing was killed")
-    return 0 if _judge(ledger, runs, asked, watching.result(), idle, asking.result(), memory) else 1
+    return 0 if _judge(ledger, runs, watching.result(), idle, asking.result(), memory) else 1
 
 
 def _first(address: str, token: str, order: Order, ledger: Ledger, url: str) -> str:
     """A run to ask about while nothing else happens."""
-    run = _submit(address, token, order)
+    run = submit(address, token, order.text)
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "MLCD_HOME": home, "MLCD_DATABASE_URL": url}
         worker = subprocess.Popen([sys.executable, "-m", "mlcd", "worker"], env=environment)
-        _until(lambda: _ended(ledger) == 1, "the first run")
+        until(lambda: _ended(ledger) == 1, "the first run")
         worker.terminate()
         worker.wait(60)
     return run
@@ -121,14 +121,13 @@ def _staff(url: str, given: argparse.Namespace) -> Iterator[int]:
     """A second service on the same database, whose workers are replaced when they die; its process."""
     with tempfile.TemporaryDirectory() as home:
         words = ("--workers", str(given.workers), "--at-once", str(given.at_once))
-        with _service(url, Path(home), *words) as (_, process):
+        with service(url, Path(home), *words) as (_, process):
             yield process.pid
 
 
 def _judge(
     ledger: Ledger,
     runs: list[str],
-    asked: list[Order],
     seen: list[Seen],
     idle: list[float],
     busy: list[float],
@@ -136,28 +135,20 @@ def _judge(
 ) -> bool:
     lines = {run: ledger.lines(run) for run in runs}
     lost = [each for each in seen if each.numbers != [line.seq for line in lines[each.run]] or not each.ended]
-    statuses: dict[str, int] = {}
-    broken = []
-    for run, order in zip(runs, asked, strict=True):
-        account = ledger.account(run)
-        statuses[str(account.status)] = statuses.get(str(account.status), 0) + 1
-        history = account.history
-        paid = sum(m.usd for m in (*history.measurements, *history.runs))
-        labels = [line.entry.launch.label for line in lines[run] if line.entry.kind == "settled"]
-        adds_up = abs(paid - history.spent_usd) < 1e-6 and not account.open and len(labels) == len(set(labels))
-        if not adds_up or history.spent_usd > order.budget_usd + 1e-9 or account.status not in ENDED:
-            broken.append(f"{run}: {account.status}, {lines[run][-1].entry}"[:300])
-    ratio = _p95(busy) / _p95(idle)
+    statuses = Counter(str(ledger.account(run).status) for run in runs)
+    broken = [wrong for run in runs if (wrong := trouble(ledger, run)) is not None]
+    ratio = quantile(busy, 0.95) / quantile(idle, 0.95)
     events = sum(len(each.numbers) for each in seen)
     print(f"python {platform.python_version()}, {os.cpu_count()} cores; {len(runs)} searches, {len(seen)} watchers")
-    print(f"runs: {statuses}; broken books or limits: {broken or 'none'}")
+    print(f"runs: {dict(statuses)}; broken books or limits: {broken or 'none'}")
     print(f"events: {events} received, {len(lost)} watchers with one lost, twice or out of order")
     for each in lost[:5]:
         missed = [line for line in lines[each.run] if line.seq not in each.numbers]
         told = f"{each.run}: {len(each.numbers)} of {len(lines[each.run])} entries, ended: {each.ended}"
         print(f"        {told}; the first it missed: {missed[0].entry if missed else 'none'}"[:300])
     print(f"        {sum(each.returns for each in seen)} times somebody had to come back")
-    print(f"API: idle p95 {_p95(idle) * 1e3:.1f} ms ({len(idle)}), busy p95 {_p95(busy) * 1e3:.1f} ms ({len(busy)}),")
+    p95s = [f"{quantile(took, 0.95) * 1e3:.1f} ms" for took in (idle, busy)]
+    print(f"API: idle p95 {p95s[0]} ({len(idle)}), busy p95 {p95s[1]} ({len(busy)}),")
     medians = [f"{statistics.median(took) * 1e3:.1f} ms" for took in (idle, busy)]
     print(f"     ratio {ratio:.1f}; medians {' and '.join(medians)}")
     print(f"memory of the API: {memory[0]:.0f} MB before, {max(memory):.0f} at most, {memory[-1]:.0f} in the end")
@@ -169,7 +160,7 @@ def _ask(address: str, token: str, run: str, more: Callable[[int], bool]) -> lis
     """Seconds of each answer to somebody who looks around."""
     pages = ["/me", "/runs?limit=50", f"/runs/{run}", f"/runs/{run}/ledger", f"/runs/{run}/tradeoff", "/spend"]
     took, number = [], 0
-    with httpx.Client(base_url=f"{address}/api/v1", headers=_bearer(token), timeout=60) as client:
+    with httpx.Client(base_url=f"{address}/api/v1", headers=bearer(token), timeout=60) as client:
         while more(number):
             began = time.perf_counter()
             answer = client.get(pages[number % len(pages)])
@@ -183,18 +174,18 @@ def _ask(address: str, token: str, run: str, more: Callable[[int], bool]) -> lis
     return took
 
 
-def _disturb(ledger: Ledger, runs: int, postgres: PostgresServer, service: int) -> list[str]:
+def _disturb(ledger: Ledger, runs: int, database: PostgresServer, staff: int) -> list[str]:
     """Kill a worker and the database in the middle."""
     told = []
-    _until(lambda: _ended(ledger) > runs / 4, "a quarter of the runs")
-    worker = _workers(service)[0]
+    until(lambda: _ended(ledger) > runs / 4, "a quarter of the runs")
+    worker = _workers(staff)[0]
     os.kill(worker, signal.SIGKILL)
     told.append(f"a worker was killed after {_ended(ledger)} runs")
-    _until(lambda: _ended(ledger) > runs / 2, "half of the runs")
+    until(lambda: _ended(ledger) > runs / 2, "half of the runs")
     told.append(f"the database was killed after {_ended(ledger)} runs and started again after 3 s")
-    postgres.kill()
+    database.kill()
     time.sleep(3.0)
-    postgres.start()
+    database.start()
     return told
 
 
@@ -209,72 +200,10 @@ def _ended(ledger: Ledger) -> int:
         return 0
 
 
-def _until(happened: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + MOST_S
-    while not happened():
-        if time.monotonic() > until:
-            sys.exit(f"{what} never ended")
-        time.sleep(0.25)
-
-
-def _submit(address: str, token: str, order: Order) -> str:
-    body = {"kind": "train", "job": order.text, "options": {}, "launch": True}
-    while True:
-        answer = httpx.post(f"{address}/api/v1/runs", json=body, headers=_bearer(token), timeout=60)
-        if answer.status_code != 429:
-            break
-        time.sleep(float(answer.headers["Retry-After"]))
-    if answer.status_code != 202:
-        sys.exit(f"a search was refused: {answer.status_code} {answer.text}")
-    return str(answer.json()["run"])
-
-
-def _members(url: str, number: int) -> dict[str, str]:
-    from datetime import UTC, datetime
-
-    with closing(open_database(url)) as database:
-        members = Members(database, lambda: datetime.now(UTC))
-        return {f"member{i}": members.add(f"member{i}", Role.RUNNER, budget_usd=1e9) for i in range(number)}
-
-
-def _postgres() -> PostgresServer:
-    return PostgresServer({"fsync": "on", "full_page_writes": "on", "max_connections": "600"})
-
-
-@contextmanager
-def _service(url: str, home: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    counted = ("--recordings", str(RECORDINGS), "--count-simulated")  # so that each search asks for its owner's budget
-    command = [sys.executable, "-m", "mlcd", "service", "--port", "0", *counted, *words]
-    environment = {**os.environ, "MLCD_HOME": str(home), "MLCD_DATABASE_URL": url}
-    with (home / "log").open("w+") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT, text=True)
-        try:
-            address = _address(process, Path(log.name))
-            yield address, process
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(60)
-            sys.stderr.write(Path(log.name).read_text())
-
-
-def _address(process: subprocess.Popen[str], log: Path) -> str:
-    until = time.monotonic() + 60
-    while time.monotonic() < until and process.poll() is None:
-        if found := re.search(r"http://127\.0\.0\.1:\d+", log.read_text()):
-            with closing(httpx.Client()) as client:
-                try:
-                    if client.get(f"{found[0]}/api/v1/health").status_code == 200:
-                        return found[0]
-                except httpx.TransportError:
-                    pass
-        time.sleep(0.1)
-    sys.exit(f"the service did not start:\n{log.read_text()}")
-
-
-def _workers(service: int) -> list[int]:
+def _workers(process: int) -> list[int]:
     """The service's worker processes: children that run the interpreter anew."""
-    children = Path(f"/proc/{service}/task/{service}/children").read_text().split()
-    threads = Path(f"/proc/{service}/task").iterdir()
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    threads = Path(f"/proc/{process}/task").iterdir()
     every = {child for thread in threads for child in (thread / "children").read_text().split()} | set(children)
     named = {int(child): Path(f"/proc/{child}/cmdline").read_bytes() for child in every}
     return sorted(number for number, words in named.items() if b"spawn_main" in words)
@@ -292,14 +221,6 @@ def _connections(process: int) -> int:
 def _memory_mb(process: int) -> float:
     told = Path(f"/proc/{process}/status").read_text()
     return int(re.findall(r"VmRSS:\s+(\d+)", told)[0]) / 1024
-
-
-def _p95(took: list[float]) -> float:
-    return statistics.quantiles(took, n=20)[-1]
-
-
-def _bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
 
 
 def _arguments() -> argparse.Namespace:

@@ -34,7 +34,10 @@ TOKEN = "MLCD_MCP_TOKEN"
     help="What the agent may do; each includes those before.",
 )
 @click.option(
-    "--budget", metavar="USD", callback=parsed_by(parse_usd), help="Dollars for all that this agent ever does."
+    "--budget",
+    metavar="USD",
+    callback=parsed_by(parse_usd),
+    help="Dollars for all that this agent ever does; without it, what was stated last.",
 )
 @click.option("-y", "--yes", is_flag=True, help="With --may probe: search within the budget without asking.")
 @click.option(
@@ -167,7 +170,7 @@ def _of_this_machine(
         private_home()
     found = recordings_in(recordings)
     warm_up()
-    terms = Terms(name, budget or 0.0, chosen, found, count_simulated)
+    terms = Terms(name, budget, chosen, found, count_simulated)
     with own_service(home(), terms) as server:
         yield Desk(server, leash, Questions(home()), name, "", found)
 

@@ -143,12 +143,6 @@ class EntryPrinter:
             show_decision(self.results, self.account, self.account.decision, self.account.job.goal)
 
 
-def _same_mistake(account: Account) -> bool:
-    """Whether every trial ended with the same error of its server: there was nothing to decide about."""
-    mistakes = {m.mistake for m in account.history.measurements}
-    return len(mistakes) == 1 and None not in mistakes
-
-
 def print_end(
     name: str, account: Account, lines: Callable[[], list[Line]], output: str, *, launched: bool = True
 ) -> int:
@@ -184,7 +178,8 @@ def _code_of(account: Account) -> ExitCode:
     """What a command that has followed a run to here exits with."""
     decision = account.decision
     if decision is not None and decision.configuration is None:
-        mistaken = not planner_of(account.job).launches and _same_mistake(account)
+        # Where every trial ended with the same error of its server, there was nothing to decide about.
+        mistaken = not planner_of(account.job).launches and account.history.mistake is not None
         return ExitCode.REFUSED if mistaken else ExitCode.INFEASIBLE
     return ExitCode.UNFINISHED if account.ended is not None and not account.ended.finished else ExitCode.DONE
 

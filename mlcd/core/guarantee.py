@@ -282,22 +282,19 @@ def why_nothing_was_measured(job: Job, space: Space, history: History, what: str
 
 LESS_SURE = (0.98, 0.95, 0.9, 0.8)
 """Confidences that are offered where the wanted one cannot be had; below these it is a gamble."""
-ANOTHER_SEARCH = 1.07
-"""A search that starts anew spends and measures a little differently: what is named as enough is enough for it, too."""
 
 
 def _relaxations(goal: Goal, history: History, needs: list[tuple[Measurement, Forecast]]) -> list[Relaxation]:
-    """For each measured configuration the limits it would need; the smallest step for each kind of relaxation."""
+    """For each measured configuration the limits it would need; the smallest step for each kind of relaxation.
+
+    With no more than that the run can go on. A search that starts anew spends and measures a little differently.
+    """
     best: dict[tuple[bool, bool], tuple[float, Relaxation]] = {}
     for measurement, ahead in needs:
         usd, seconds = history.spent_usd + ahead.worst_usd, history.elapsed_s + ahead.worst_seconds
         budget_step, deadline_step = usd / goal.most_usd, seconds / goal.most_s
         kind = (budget_step > 1, deadline_step > 1)
-        way = Relaxation(
-            ANOTHER_SEARCH * usd if kind[0] else None,
-            ANOTHER_SEARCH * seconds if kind[1] else None,
-            measurement.configuration,
-        )
+        way = Relaxation(usd if kind[0] else None, seconds if kind[1] else None, measurement.configuration)
         step = max(budget_step, 1.0) * max(deadline_step, 1.0)
         if kind not in best or step < best[kind][0]:
             best[kind] = (step, way)

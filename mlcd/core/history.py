@@ -164,6 +164,12 @@ class History:
         )
 
     @property
+    def mistake(self) -> str | None:
+        """The one mistake of the job's own by which every probe has ended; None if they ended otherwise."""
+        mistakes = {m.mistake for m in self.measurements}
+        return mistakes.pop() if len(mistakes) == 1 else None
+
+    @property
     def tried(self) -> frozenset[Configuration]:
         """Configurations with an answer: measured, refused, or met by bad luck more than once.
 

@@ -42,7 +42,7 @@ run: |
   END
 mlcd: {work: 3000, on: local, budget: 2, search: {nodes: 1..1}, report: 'samples (?P<samples>\\d+)'}
 """
-LOOKING = {"allowance", "plan", "runs", "answer", "compare", "what_if", "offers", "watch"}
+LOOKING = {"allowance", "plan", "runs", "answer", "compare", "what_if", "offers", "watch", "logs"}
 SPENDING = {"search", "launch", "resume", "go_on", "stop"}
 
 
@@ -246,6 +246,11 @@ def test_a_run_on_real_processes_outlives_the_server(home: Path, mlcd: Mlcd) -> 
             run = (await call("search", job=REAL))["run"]
             assert (await call("allowance"))["left_usd"] == pytest.approx(1, abs=0.01)  # its whole budget is claimed
             assert (await over(call, run))["status"] == "decided"
+            probe = await call("logs", run=run, lines=2, launch=1)
+            assert probe["text"].splitlines()[-1].startswith("samples ")
+            assert (len(probe["text"].splitlines()), probe["earlier"], probe["launch"]) == (2, True, 1)
+            with pytest.raises(Refused, match="no such log"):
+                await call("logs", run=run, launch=99)
             assert (await call("launch", run=run))["status"] == "started"
 
     asyncio.run(story())
@@ -275,6 +280,8 @@ def test_a_restart_and_a_second_server_find_spent_what_was_spent(home: Path) -> 
             run = (await call("search", job=JOB, budget=4))["run"]
             await over(call, run)
             spent = (await call("answer", run=run))["spent_usd"]
+            async with stdio(home):  # a second one that states no budget takes none away
+                assert (await call("allowance"))["left_usd"] == pytest.approx(5 - spent)
             for tool, given in (("search", {"job": JOB}), ("resume", {"run": run})):
                 with pytest.raises(Refused, match=r"agent has \$4\.\d\d left of \$5\.00"):
                     await call(tool, **given, budget=5.5)

@@ -87,6 +87,17 @@ def test_a_job_that_fits_no_memory_is_told_what_helps_and_not_to_raise_its_limit
     assert "--deadline" not in told
 
 
+def test_a_launch_that_failed_does_not_hide_that_all_others_ran_out_of_memory(mlcd: Mlcd, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(OUT_OF_MEMORY % ("$1000", 16))
+    answer = mlcd("train", tmp_path / "job.yaml", "--on", "simulated", "--method", "exhaustive", "-y", "-o", "json")
+    outcomes = [probe["outcome"] for probe in answer.document["probes"]]
+    assert set(outcomes) == {"out_of_memory", "launch_failed"}
+    many, out = len(outcomes), outcomes.count("out_of_memory")
+    told = f"none of {many} probes could run the job: {out} ran out of memory, and nothing of this search has more"
+    assert answer.document["decision"]["binding"].startswith(told)
+    assert "raise" not in mlcd("resume", "last").complaint
+
+
 def test_where_a_larger_machine_was_not_tried_for_its_price_a_limit_still_helps(mlcd: Mlcd, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(OUT_OF_MEMORY % ("$0.12", 16))
     answer = mlcd("train", tmp_path / "job.yaml", "--on", "simulated", "-y", "-o", "json")

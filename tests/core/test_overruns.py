@@ -13,9 +13,10 @@ from mlcd.core.backend import Provenance, Purpose
 from mlcd.core.clock import VirtualClock, WallClock
 from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
 from mlcd.core.drive import drive, launch, search
-from mlcd.core.errors import BackendError, Outage
+from mlcd.core.errors import BackendError, Outage, WrongState
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Ledger, Refused, Reserved, Settled, Started, Voided
+from mlcd.core.ledger.going_on import entry_to_go_on
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.profilers.training import TrainingProfiler
@@ -232,3 +233,5 @@ def test_the_job_s_own_mistake_twice_ends_the_search_whoever_says_it(details):
     assert left == []
     assert "the mistake is in the job, not in the machines: no such layer" in decision.because
     assert "no such layer" in decision.binding
+    with pytest.raises(WrongState, match="under any limits; in a new run, mend what ended every probe: no such layer"):
+        entry_to_go_on(book.run, book.account, None, 0.0)

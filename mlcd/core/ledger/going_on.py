@@ -45,9 +45,13 @@ def entry_to_go_on(
                 f"run '{run}': nothing that was tried keeps {binding}; ask for less of it with mlcd what-if {run}, "
                 "or begin a new run"
             )
-        if helps := what_helps(account) if what_helps is not None else "":
+        helps = what_helps(account) if what_helps is not None else ""
+        if mistake := account.history.mistake:
+            helps = f"mend what ended every probe: {mistake}"
+        if helps:
             raise WrongState(f"run '{run}' cannot be certified under any limits; in a new run, {helps}")
-        raise WrongState(f"run '{run}' cannot be certified within its limits; raise them: {how_to_raise(run, account)}")
+        command = how_to_raise(run, account, max(0.0, elapsed_s - account.history.elapsed_s))
+        raise WrongState(f"run '{run}' cannot be certified within its limits; raise them: {command}")
     if status is Status.FAILED:
         _check_worth(run, account, elapsed_s)
         return Resumed(f"{who} went on from {_saved_words(account.history)}")
@@ -104,17 +108,18 @@ def _asks_too_much(account: Account) -> bool:
     return bool(ways) and all(way.easing and way.budget_usd is None and way.deadline_s is None for way in ways)
 
 
-def how_to_raise(run: str, account: Account) -> str:
+def how_to_raise(run: str, account: Account, since_s: float = 0.0) -> str:
     """The command that goes on with limits that suffice, as far as that is known.
 
-    `max_probe` is kept for all of a run: where that alone has to be raised, a new one begins with it.
+    `since_s`: what has passed of a deadline since the decision. `max_probe` is kept for all of a run: where that alone
+    has to be raised, a new one begins with it.
     """
     goal, ways = account.job.goal, account.decision.relaxations if account.decision is not None else ()
     way = ways[0] if ways else Relaxation()
     if way.max_probe_usd is not None:
         return f"mlcd train JOB --max-probe {rounded_up(way.max_probe_usd)}"
     options = f" --budget {rounded_up(way.budget_usd)}" if way.budget_usd is not None else ""
-    options += f" --deadline {ceil(way.deadline_s / 60)}m" if way.deadline_s is not None else ""
+    options += f" --deadline {ceil((way.deadline_s + since_s) / 60)}m" if way.deadline_s is not None else ""
     if not options:
         options += " --budget USD" if goal.budget_usd is not None or goal.deadline_s is None else ""
         options += " --deadline TIME" if goal.deadline_s is not None else ""

@@ -39,8 +39,9 @@ def with_way_out(decision: Decision, job: Job, space: Space, history: History) -
         return _with_forecast(decision, job, space, history)
     if not (helps := what_helps(job, space, history)):
         return decision
-    tried = len(history.measurements)
-    probes = "no probe could run the job: it" if tried == 1 else f"none of {tried} probes could run the job: all"
+    tried, out = len(history.measurements), sum(m.outcome is Outcome.OUT_OF_MEMORY for m in history.measurements)
+    all_of_them = f"none of {tried} probes could run the job: {'all' if out == tried else out}"
+    probes = "no probe could run the job: it" if tried == 1 else all_of_them
     binding = f"{probes} ran out of memory, and nothing of this search has more; {helps}"
     return replace(decision, binding=binding, relaxations=())
 
@@ -52,7 +53,7 @@ def what_helps(job: Job, space: Space, history: History) -> str:
     if planned_training(job) is not None:
         near = promising(job, space, history, job.search.seed)
         return "" if np.isfinite(_finish_s(job, near, history)).any() else LESS_MEMORY
-    outcomes = {m.outcome for m in history.measurements}
+    outcomes = {m.outcome for m in history.measurements if not m.outcome.is_bad_luck}
     return MORE_MEMORY if outcomes == {Outcome.OUT_OF_MEMORY} and all_too_small(space, history) else ""
 
 

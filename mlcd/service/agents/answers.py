@@ -118,6 +118,25 @@ class Watched(BaseModel):
     last: int = Field(description="Ask again with after=last.")
 
 
+class LogPiece(BaseModel):
+    """A piece of a log, as a service gives it."""
+
+    launch: int = Field(description="Which launch of the run it is of.")
+    text: str = Field(description="What was written.")
+    next: int = Field(description="Where the next piece begins.")
+    done: bool = Field(description="Whether nothing more will come.")
+
+
+class JobLog(BaseModel):
+    """The end of what a job has written."""
+
+    run: str = Field(description="The run's name.")
+    launch: int = Field(description="Which launch of the run it is of.")
+    text: str = Field(description="The last lines.")
+    earlier: bool = Field(description="Whether something was written before them.")
+    done: bool = Field(description="Whether nothing more will be written.")
+
+
 class Offer(BaseModel):
     """An instance type in a region."""
 

@@ -40,10 +40,13 @@ LIMITS = Limits(per_minute=6_000, submissions_per_minute=600)
 
 @dataclass(frozen=True)
 class Terms:
-    """What who starts the server allows: the agent's name, its dollars in all, and where its jobs may run."""
+    """What who starts the server allows: the agent's name, its dollars in all, and where its jobs may run.
+
+    Without a budget the agent keeps the one that an earlier start has given it; if none has, it has no dollars.
+    """
 
     name: str = "agent"
-    budget_usd: float = 0.0
+    budget_usd: float | None = None
     places: tuple[str, ...] = ("simulated", "recorded")
     recordings: Mapping[str, Path] = field(default_factory=dict)
     count_simulated: bool = False
@@ -55,10 +58,12 @@ class OneMember(Members):
     def __init__(self, database: Database, terms: Terms) -> None:
         super().__init__(database, lambda: datetime.now(UTC))
         self.token, self._name = new_secret(), terms.name
-        if terms.name in {each.name for each in self.all()}:
-            self.change(terms.name, budget_usd=terms.budget_usd, role=Role.RUNNER)
+        kept = {each.name: each.budget_usd or 0.0 for each in self.all()}
+        usd = kept.get(terms.name, 0.0) if terms.budget_usd is None else terms.budget_usd
+        if terms.name in kept:
+            self.change(terms.name, budget_usd=usd, role=Role.RUNNER)
         else:
-            self.add(terms.name, Role.RUNNER, usd=terms.budget_usd)
+            self.add(terms.name, Role.RUNNER, usd=usd)
 
     def of_token(self, token: str) -> Member | None:
         """The agent. It is a runner also where it may only look: what it may do is what tools there are."""

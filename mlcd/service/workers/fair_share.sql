@@ -1,6 +1,28 @@
+-- When a run of a member's last left its slot. Nobody's runs are those of ''.
+CREATE TABLE IF NOT EXISTS mlcd_turns (member character varying PRIMARY KEY, at timestamptz NOT NULL);
+
+-- A run leaves its slot: the others' turn is before its member's next one, and workers look at once whose it is.
+CREATE OR REPLACE FUNCTION mlcd_slot_left_v1()
+    RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO mlcd_turns VALUES (COALESCE(OLD.args ->> 'member', ''), clock_timestamp())
+        ON CONFLICT (member) DO UPDATE SET at = EXCLUDED.at;
+    PERFORM pg_notify(
+        'procrastinate_queue_v1#' || OLD.queue_name, json_build_object('type', 'job_inserted', 'job_id', OLD.id)::text
+    );
+    RETURN NULL;
+END;
+$$;
+CREATE OR REPLACE TRIGGER mlcd_slot_left AFTER UPDATE OF status OR DELETE ON procrastinate_jobs
+    FOR EACH ROW WHEN (OLD.status = 'doing' AND OLD.args ->> 'errand' <> 'take down')
+    EXECUTE FUNCTION mlcd_slot_left_v1();
+
 -- The next job for a worker, as procrastinate_fetch_job_v2 has it, with a fair share for every member.
 -- A member has at most `at_most` runs on all workers and half of the slots of each; runs that only compute leave one
--- slot of each worker free. First what is torn down, then runs on real machines, then who has the fewest under way.
+-- slot of each worker free. First what is torn down, then who has the fewest under way, then who has been without a
+-- slot for the longest; of one's own first runs on real machines.
 CREATE OR REPLACE FUNCTION mlcd_fetch_job_v1(target_queue_names character varying[], p_worker_id bigint, p_at_once int)
     RETURNS procrastinate_jobs
     LANGUAGE plpgsql
@@ -11,7 +33,7 @@ BEGIN
     -- One worker after the other: each must see what the one before has taken.
     PERFORM pg_advisory_xact_lock({locks}, -1);
     WITH doing AS (
-        SELECT args ->> 'member' AS member, count(*) AS everywhere, count(*) FILTER (WHERE worker_id = p_worker_id) AS here
+        SELECT COALESCE(args ->> 'member', '') AS member, count(*) AS everywhere, count(*) FILTER (WHERE worker_id = p_worker_id) AS here
             FROM procrastinate_jobs
             WHERE status = 'doing' AND args ->> 'errand' <> 'take down'
             GROUP BY 1
@@ -21,7 +43,9 @@ BEGIN
             WHERE status = 'doing' AND worker_id = p_worker_id AND (args ->> 'computes')::boolean
     ), candidate AS (
         SELECT jobs.id
-            FROM procrastinate_jobs AS jobs LEFT JOIN doing ON doing.member = jobs.args ->> 'member'
+            FROM procrastinate_jobs AS jobs
+                LEFT JOIN doing ON doing.member = COALESCE(jobs.args ->> 'member', '')
+                LEFT JOIN mlcd_turns AS turns ON turns.member = COALESCE(jobs.args ->> 'member', '')
             WHERE
                 NOT EXISTS (
                     SELECT 1
@@ -45,12 +69,9 @@ BEGIN
                     OR (SELECT here FROM computing) < GREATEST(1, p_at_once - 1)
                 )
             ORDER BY
-                CASE
-                    WHEN jobs.args ->> 'errand' IS NULL OR jobs.args ->> 'errand' = 'take down' THEN 0
-                    WHEN (jobs.args ->> 'computes')::boolean THEN 2
-                    ELSE 1
-                END,
-                COALESCE(doing.everywhere, 0), jobs.priority DESC, jobs.id
+                COALESCE(jobs.args ->> 'errand' <> 'take down', false),
+                COALESCE(doing.everywhere, 0), turns.at NULLS FIRST,
+                COALESCE((jobs.args ->> 'computes')::boolean, false), jobs.priority DESC, jobs.id
             LIMIT 1
             FOR UPDATE OF jobs SKIP LOCKED
     )

@@ -28,6 +28,7 @@ _SINCE = """
     FROM procrastinate_jobs AS jobs
     WHERE jobs.queue_name = :queue AND jobs.task_name = :task AND jobs.status::text IN ('todo', 'doing')
 """
+_TURNS = text("SELECT member, at FROM mlcd_turns")
 _BEGINNINGS = ["deferred", "started", "deferred_for_retry", "retried"]
 
 
@@ -107,7 +108,8 @@ def read_roster(database: Database, now: datetime | None = None, silent_s: float
         at = now or connection.execute(text("SELECT clock_timestamp()")).scalar_one()
         jobs = connection.execute(text(_SINCE), {"queue": QUEUE, "task": DRIVE, "kinds": _BEGINNINGS}).all()
         known = _known_workers(connection, at, silent_s, jobs)
-    return Roster(at, known, _in_order(jobs))
+        left = {member: left_at.timestamp() for member, left_at in connection.execute(_TURNS)}
+    return Roster(at, known, _in_order(jobs, left))
 
 
 def _known_workers(connection: Connection, at: datetime, silent_s: float, jobs: Any) -> tuple[Worker, ...]:
@@ -137,20 +139,30 @@ def _errand(job: Any) -> str:
     return str(job.args.get("errand", Errand.SEE_THROUGH))
 
 
-def _in_order(jobs: Any) -> tuple[Waiting, ...]:
-    """What waits, in the order of turns (fair_share.sql) as far as it is known now: it changes as runs end."""
-    under_way = Counter(
-        each.args.get("member") for each in jobs if each.status == "doing" and _errand(each) != Errand.TAKE_DOWN
-    )
+def _in_order(jobs: Any, left: dict[str, float]) -> tuple[Waiting, ...]:
+    """What waits, in the order of turns (fair_share.sql) as far as it is known now: it changes as runs end.
 
-    def turn(job: Any) -> tuple[int, int, int, int]:
-        kind = 0 if _errand(job) == Errand.TAKE_DOWN else 2 if job.args.get("computes") else 1
-        return kind, under_way[job.args.get("member")], -int(job.priority), int(job.id)
+    `left`: when a run of each member's last left its slot.
+    """
+    turns = Counter(_member(each) for each in jobs if each.status == "doing" and _errand(each) != Errand.TAKE_DOWN)
 
-    ordered = sorted((each for each in jobs if each.status == "todo"), key=turn)
+    def own(job: Any) -> tuple[bool, bool, int, int]:
+        return (_errand(job) != Errand.TAKE_DOWN, bool(job.args.get("computes")), -int(job.priority), int(job.id))
+
+    ordered = []
+    for job in sorted((each for each in jobs if each.status == "todo"), key=own):
+        waits, *rest = own(job)
+        ordered.append(((waits, turns[_member(job)], left.get(_member(job), 0.0), *rest), job))
+        turns[_member(job)] += waits  # whatever waits after it of the same member's has one more under way
+    ordered.sort(key=lambda each: each[0])
     return tuple(
         Waiting(
             str(each.args.get("run", "")), _errand(each), each.args.get("member"), place, each.since, each.scheduled_at
         )
-        for place, each in enumerate(ordered, 1)
+        for place, (_, each) in enumerate(ordered, 1)
     )
+
+
+def _member(job: Any) -> str:
+    """Nobody's are those of ''."""
+    return job.args.get("member") or ""

@@ -111,7 +111,7 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
           real={real}
           asking={asking}
           onTake={(way) => {
-            if (way.budget_usd !== null) setBudget(Math.ceil(way.budget_usd * 10_000 - 1e-6) / 10_000);
+            if (way.budget_usd !== null) setBudget(Math.ceil(way.budget_usd * 10_000) / 10_000);
             if (way.deadline_s !== null) setDeadline(Math.ceil(way.deadline_s));
           }}
         />

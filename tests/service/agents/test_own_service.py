@@ -56,6 +56,17 @@ def test_a_start_says_what_the_budget_is_and_keeps_what_was_spent(ledger: Ledger
             OneMember(ledger.database, Terms(name, 5.0))
 
 
+def test_a_second_start_that_states_no_budget_keeps_the_one_that_was_set(ledger: Ledger) -> None:
+    assert OneMember(ledger.database, Terms("claude")).get("claude").budget_usd == 0.0
+    OneMember(ledger.database, Terms("claude", 5.0))
+    again = OneMember(ledger.database, Terms("claude"))
+    assert again.get("claude").budget_usd == 5.0
+    again.change("claude", budget_usd=None)
+    assert OneMember(ledger.database, Terms("claude")).get("claude").budget_usd == 0.0, (
+        "none is no budget, not no limit"
+    )
+
+
 def test_what_is_too_much_at_once_is_refused_and_claims_nothing(ledger: Ledger) -> None:
     job = to_json(of_text("train", JOB, {"on": "local"}), False)
     crew = AgentCrew(ledger)

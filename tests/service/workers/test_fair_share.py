@@ -36,11 +36,14 @@ class Shares:
     workers: list[int] = field(default_factory=list)
     doing: dict[str, tuple[str, str, int]] = field(default_factory=dict)
     """Of each run under way: its member, where it is, and who drives it."""
+    left: list[str] = field(default_factory=list)
+    """Whose runs left their slots, in order."""
 
     def empty(self) -> None:
         self.doing.clear()
+        self.left.clear()
         with self.ledger.database.write() as connection:
-            connection.exec_driver_sql("TRUNCATE procrastinate_jobs CASCADE")
+            connection.exec_driver_sql("TRUNCATE procrastinate_jobs, mlcd_turns CASCADE")
             connection.exec_driver_sql("DELETE FROM procrastinate_workers")
             query = "INSERT INTO procrastinate_workers DEFAULT VALUES RETURNING id"
             self.workers = [connection.exec_driver_sql(query).scalar_one() for _ in range(2)]
@@ -49,10 +52,10 @@ class Shares:
         job = Job("demo", 1.0, on=on)
         self.queue.send(self.ledger.ask(job.name, to_json(job, False), member))
 
-    def take(self, worker: int) -> str | None:
+    def take(self, worker: int, slots: int = AT_ONCE) -> str | None:
         """The run that a worker is given."""
         number = self.workers[worker]
-        query = f"SELECT args ->> 'run' FROM mlcd_fetch_job_v1(ARRAY['{QUEUE}']::varchar[], {number}, {AT_ONCE})"
+        query = f"SELECT args ->> 'run' FROM mlcd_fetch_job_v1(ARRAY['{QUEUE}']::varchar[], {number}, {slots})"
         with self.ledger.database.write() as connection:
             run: str | None = connection.exec_driver_sql(query).scalar()
         if run is not None:
@@ -62,7 +65,7 @@ class Shares:
         return run
 
     def end(self, run: str) -> None:
-        del self.doing[run]
+        self.left.append(self.doing.pop(run)[0])
         with self.ledger.database.write() as connection:
             connection.exec_driver_sql("DELETE FROM procrastinate_jobs WHERE lock = %s", (run,))
 
@@ -105,19 +108,54 @@ def test_every_member_keeps_to_a_share_and_no_worker_idles_while_somebody_may_ru
         if run is not None:
             member, on, _ = shares.doing[run]
             assert (member, on) in allowed
-            assert on == "local" or all(each == "simulated" for _, each in allowed), "real runs go first"
             mine = running(before, member)
-            assert mine == min(running(before, each) for each, place in allowed if place == on), "the fewest go first"
+            assert mine == min(running(before, each) for each, _ in allowed), "the fewest go first"
+            equals = {each for each, _ in allowed if running(before, each) == mine}
+            assert last(shares.left, member) == min(last(shares.left, each) for each in equals), "whoever waits longest"
+            assert on == "local" or (member, "local") not in allowed, "of one's own, real runs go first"
 
 
 def running(doing, member: str, worker: int | None = None) -> int:
     return sum(each == member and worker in (None, at) for each, _, at in doing.values())
 
 
+def last(left: list[str], member: str) -> int:
+    """When a run of this member's last left a slot."""
+    return max((number for number, each in enumerate(left) if each == member), default=-1)
+
+
 def may_run(doing, member: str, on: str, worker: int) -> bool:
     computing = sum(place == "simulated" and at == worker for _, place, at in doing.values())
     shared = running(doing, member) < AT_MOST and running(doing, member, worker) < AT_ONCE // 2
     return shared and (on == "local" or computing < AT_ONCE - 1)
+
+
+@pytest.mark.parametrize(("sweep", "single"), [("simulated", "simulated"), ("local", "simulated")])
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_single_run_is_next_when_the_slot_is_free_that_anothers_sweep_has(shares, sweep, single, slots):
+    shares.empty()
+    for _ in range(6):
+        shares.submit("eve", sweep)
+    for _ in range(2):
+        of_sweep = shares.take(0, slots)
+        shares.submit("bob", single)
+        shares.end(of_sweep)
+        of_bob = shares.take(0, slots)
+        assert shares.doing[of_bob][0] == "bob"
+        shares.end(of_bob)
+
+
+def test_workers_look_at_once_when_a_run_has_left_its_slot(shares):
+    import psycopg
+
+    shares.empty()
+    shares.submit("eve", "simulated")
+    run = shares.take(0)
+    with psycopg.connect(shares.ledger.database.url, autocommit=True) as listening:
+        listening.execute(f'LISTEN "procrastinate_queue_v1#{QUEUE}"'.encode())
+        shares.end(run)
+        (told,) = listening.notifies(timeout=60.0, stop_after=1)
+    assert '"job_inserted"' in told.payload
 
 
 def test_what_is_taken_down_waits_for_no_share(shares):

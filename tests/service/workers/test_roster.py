@@ -96,7 +96,19 @@ def test_the_order_of_the_queue_is_that_in_which_workers_take_runs(ledger, queue
         assert {each.run for each in roster.waiting} == runs - set(taken)
         taken.append(take(ledger, number))
         assert roster.waiting[0].run == taken[-1]
-    assert taken[0].startswith("real")
+
+
+def test_a_single_run_is_not_behind_the_whole_sweep_of_another(ledger, queue, simulated):
+    sweep = [submitted(ledger, queue, simulated, "ada") for _ in range(4)]
+    single = submitted(ledger, queue, simulated, "ben")
+    places = [each.run for each in read_roster(ledger.database, NOON).waiting]
+    assert places == [sweep[0], single, *sweep[1:]]
+    number = worker(ledger)
+    assert take(ledger, number) == sweep[0]
+    with ledger.database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM procrastinate_jobs WHERE lock = %s", (sweep[0],))
+    assert [each.run for each in read_roster(ledger.database, NOON).waiting] == [single, *sweep[1:]]
+    assert take(ledger, number) == single
 
 
 def test_who_signs_on_again_is_listed_once_and_those_who_left_the_queue_are_forgotten(ledger, queue):

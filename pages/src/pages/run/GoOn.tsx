@@ -132,13 +132,13 @@ interface WaysOutProps {
 
 /** Under an answer that nothing fits: each limit that would be enough. In a report also the command that launches. */
 export function WaysOut({ view, onActed }: WaysOutProps): JSX.Element | null {
-  const ways = waysOut(view);
   if (inReport() && view.actions.includes("launch"))
     return (
       <p class="answer-more">
         <code>mlcd launch {view.summary.run}</code>
       </p>
     );
+  const ways = waysOut(view, true);
   if (view.summary.status !== "infeasible" || ways.length === 0) return null;
   if (inReport())
     return (
@@ -148,7 +148,7 @@ export function WaysOut({ view, onActed }: WaysOutProps): JSX.Element | null {
         ))}
       </p>
     );
-  return <Ways view={view} ways={ways} onActed={onActed} />;
+  return <Ways view={view} onActed={onActed} />;
 }
 
 interface Way {
@@ -157,13 +157,14 @@ interface Way {
   words: string;
 }
 
-function Ways({ view, ways, onActed }: WaysOutProps & { ways: Way[] }): JSX.Element {
+function Ways({ view, onActed }: WaysOutProps): JSX.Element {
   const me = useMe();
+  const own = canGoOn(view, {}, me);
   const [asked, setAsked] = useState<Way | null>(null);
   if (!may(me, "runner")) return <></>;
   return (
     <div class="actions go-on">
-      {ways.map((way) => (
+      {waysOut(view, own).map((way) => (
         <button key={way.words} type="button" class="button primary" onClick={() => setAsked(way)}>
           Search with {way.words} …
         </button>
@@ -176,7 +177,7 @@ function Ways({ view, ways, onActed }: WaysOutProps & { ways: Way[] }): JSX.Elem
           view={view}
           {...asked}
           step="search"
-          own={canGoOn(view, asked.limits, me)}
+          own={own}
           onActed={onActed}
           onClose={() => setAsked(null)}
         />
@@ -185,13 +186,22 @@ function Ways({ view, ways, onActed }: WaysOutProps & { ways: Way[] }): JSX.Elem
   );
 }
 
-/** The limits that would be enough, rounded up so that they are. */
-export function waysOut({ document }: View): Way[] {
+/** Of what the run itself needs to go on: a new search spends and measures a little differently. */
+const ANEW = 1.07;
+
+/**
+ * The limits that would be enough, rounded up so that they are: for the run to go on (`own`), or for a new one.
+ * The deadline of a run on real machines counts from its beginning, also while nobody goes on.
+ */
+export function waysOut({ document, summary }: View, own: boolean, now = Date.now()): Way[] {
   const decision = "decision" in document ? document.decision : null;
+  const { provenance, started_at, elapsed_s } = summary;
+  const since = own && provenance === "live" ? Math.max(0, (now - Date.parse(started_at)) / 1000 - elapsed_s) : 0;
+  const share = own ? 1 : ANEW;
   return (decision?.relaxations ?? []).flatMap((way) => {
     const limits: Limits = {
-      ...(way.budget_usd === null ? {} : { budget: (Math.ceil(way.budget_usd * 100 - 1e-6) / 100).toFixed(2) }),
-      ...(way.deadline_s === null ? {} : { deadline: `${Math.ceil(way.deadline_s / 60)}m` }),
+      ...(way.budget_usd === null ? {} : { budget: (Math.ceil(share * way.budget_usd * 100) / 100).toFixed(2) }),
+      ...(way.deadline_s === null ? {} : { deadline: `${Math.ceil((share * way.deadline_s + since) / 60)}m` }),
     };
     if (Object.keys(limits).length === 0) return [];
     return [{ limits, label: way.label ?? null, words: limitsWords(limits) }];

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { View } from "../../types";
 import { canGoOn, commandOf, limitsWords, waysOut } from "./GoOn";
 
@@ -26,8 +26,29 @@ test("the command says the same", () => {
   expect(commandOf(view("decided"), {}, true, true)).toEqual(["launch", "a-1"]);
 });
 
-test("what would be enough is rounded up", () => {
-  const ways = [{ budget_usd: 96.1903, deadline_s: null, label: "2 x g" }, { budget_usd: null, deadline_s: 3601, label: null }];
-  const found = waysOut({ document: { decision: { relaxations: ways } } } as unknown as View);
-  expect(found.map((way) => way.limits)).toEqual([{ budget: "96.20" }, { deadline: "61m" }]);
+describe("what would be enough", () => {
+  const ways = [
+    { budget_usd: 96.1903, deadline_s: null, label: "2 x g" },
+    { budget_usd: null, deadline_s: 3601, label: null },
+  ];
+  const began = "2026-11-19T12:00:00Z";
+  const infeasible = (provenance: string): View => ({
+    ...view("infeasible", { provenance, started_at: began, elapsed_s: 60 }),
+    document: { decision: { relaxations: ways } },
+  }) as unknown as View;
+  const limits = (provenance: string, own: boolean, hours: number): object[] =>
+    waysOut(infeasible(provenance), own, Date.parse(began) + hours * 3_600_000).map((way) => way.limits);
+
+  test("is rounded up", () => {
+    expect(limits("simulated", true, 5)).toEqual([{ budget: "96.20" }, { deadline: "61m" }]);
+  });
+
+  test("is a little more for a search that begins anew", () => {
+    expect(limits("simulated", false, 5)).toEqual([{ budget: "102.93" }, { deadline: "65m" }]);
+  });
+
+  test("counts the time that has passed since, where time is real", () => {
+    expect(limits("live", true, 1)).toEqual([{ budget: "96.20" }, { deadline: "120m" }]);
+    expect(limits("live", false, 1)).toEqual([{ budget: "102.93" }, { deadline: "65m" }]);
+  });
 });

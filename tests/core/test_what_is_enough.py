@@ -1,0 +1,76 @@
+"""A refusal names what is enough for the run to go on: with just that it is certified, with a little less it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mlcd.core import drive
+from mlcd.core.backend import Provenance
+from mlcd.core.decision import Relaxation
+from mlcd.core.guarantee import decide, rounded_up
+from mlcd.core.job import Goal
+from mlcd.core.ledger import Account, Book, Ledger, Started
+from mlcd.core.ledger.going_on import entry_to_go_on, how_to_raise
+from mlcd.core.place import Cloud
+from mlcd.planners.train.net_value import NetValue
+from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording
+
+
+def searched(seed: int) -> tuple[Book, Cloud]:
+    """A search on a made-up cloud, within limits from hopeless to generous."""
+    rng = np.random.default_rng(seed)
+    recording = random_recording(rng)
+    job, cloud = job_on(recording, random_goal(rng, recording)), bounded_cloud(recording, 0.05, seed)
+    book = Ledger(None).begin(job.name, cloud.clock, Started(job, cloud.space, "test", Provenance.RECORDED, "test"))
+    search(book, cloud)
+    return book, cloud
+
+
+def search(book: Book, cloud: Cloud) -> None:
+    drive.search(NetValue(), book.account.job, cloud.space, cloud.profiler, book)
+
+
+def ways(account: Account) -> list[Relaxation]:
+    """Those that change the limits."""
+    decision = account.decision
+    assert decision is not None
+    return [way for way in decision.relaxations if way.budget_usd is not None or way.deadline_s is not None]
+
+
+def under(goal: Goal, way: Relaxation, share: float = 1.0) -> Goal:
+    limits = {"budget_usd": way.budget_usd, "deadline_s": way.deadline_s}
+    return replace(goal, **{name: share * limit for name, limit in limits.items() if limit is not None})
+
+
+@given(seed=st.integers(0, 2**31), pick=st.integers(0, 1))
+def test_a_run_goes_on_with_exactly_what_it_asked_for_and_not_with_one_percent_less(seed, pick):
+    book, cloud = searched(seed)
+    found = ways(book.account)
+    assume(len(found) > pick)
+    account, way = book.account, found[pick]
+    less = replace(account.job, goal=under(account.job.goal, way, 0.99))
+    assert not decide(less, cloud.space, account.history, "less").certified
+    entry = entry_to_go_on(book.run, account, under(account.job.goal, way), cloud.clock.elapsed_s())
+    assert entry is not None
+    book.write(entry)
+    search(book, cloud)
+    decision = book.account.decision
+    assert decision is not None
+    assert decision.certified
+
+
+@given(seed=st.integers(0, 2**31))
+def test_what_is_shown_is_enough_and_a_cent_less_is_not(seed):
+    book, cloud = searched(seed)
+    account = book.account
+    budgets = [way.budget_usd for way in ways(account) if way.deadline_s is None and way.budget_usd is not None]
+    assume(budgets)
+    shown = float(rounded_up(budgets[0]))
+    assert f"{shown:.2f}" in how_to_raise(book.run, account) or ways(account)[0].budget_usd is None
+    for usd, enough in ((shown, True), (shown - 0.01, False)):
+        job = replace(account.job, goal=replace(account.job.goal, budget_usd=usd))
+        assert decide(job, cloud.space, account.history, "asked").certified is enough
