@@ -74,13 +74,11 @@ class Mail:
         except smtplib.SMTPRecipientsRefused as refused:
             code, words = next(iter(refused.recipients.values()))
             return f"{receiver.address} was refused: {code} {_text(words)}"
-        except smtplib.SMTPNotSupportedError as error:
-            return f"{where}: {_text(str(error))}"
         except smtplib.SMTPResponseException as error:
             return f"{where} answered {error.smtp_code} {_text(error.smtp_error)}"
         except (smtplib.SMTPException, OSError, UserError) as error:
-            why = str(error) if isinstance(error, UserError | ssl.SSLError) else type(error).__name__
-            return f"{where} cannot be used ({_text(why)})"
+            told = isinstance(error, smtplib.SMTPException | ssl.SSLError | UserError)
+            return f"{where} cannot be used ({_text(str(error)) if told else type(error).__name__})"
         return ""
 
 
@@ -96,8 +94,15 @@ def _connected(server: MailServer) -> Iterator[smtplib.SMTP]:
         if server.tls == "starttls":
             connection.starttls(context=context)
         if server.user:
-            connection.login(server.user, server.password)
+            _log_in(connection, server)
         yield connection
+
+
+def _log_in(connection: smtplib.SMTP, server: MailServer) -> None:
+    try:
+        connection.login(server.user, server.password)
+    except (smtplib.SMTPAuthenticationError, smtplib.SMTPServerDisconnected):  # some hang up
+        raise smtplib.SMTPException("it refused the user or the password") from None
 
 
 def message_of(news: News, to: str, sender: str) -> EmailMessage:
