@@ -17,7 +17,7 @@ TEST = "test"
 """The event of a message by which somebody sees that news would arrive; not one of `EVENTS`, which can be chosen."""
 EVENTS = {
     "finished": "the job ran to its last sample",
-    "failed": "the job ended before that",
+    "failed": "the job ended before its last sample",
     "infeasible": "nothing measured can be certified",
     "waiting": "a decision waits for somebody's yes",
     "budget": "80 % of the run's budget are spent",
