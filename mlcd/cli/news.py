@@ -65,9 +65,10 @@ def add(
     everybody: bool,
     output: str,
 ) -> None:
-    """Have news sent to ADDRESS: mail of your own runs, unless you say whose.
+    """Send news to ADDRESS: of your own runs, by mail.
 
-    An admin may also give a webhook, https://... It gets signed JSON, and its secret is printed only once.
+    An admin may also say of whose runs, or give a webhook, https://... It gets signed JSON, and its secret is printed
+    only once.
 
     \b
     mlcd news add ada@example.org --event failed --event waiting
