@@ -44,13 +44,13 @@ class Courier:
         try:
             while True:
                 await asyncio.sleep(every_s)
-                try:
-                    await asyncio.to_thread(left_behind.look)
-                    await asyncio.to_thread(self.begin)
-                except LedgerError:  # the database is away: it is looked for again
-                    continue
-                except Exception:
-                    _LOG.exception("news could not be sent; it is tried again")
+                for step in (left_behind.look, self.begin):
+                    try:
+                        await asyncio.to_thread(step)
+                    except LedgerError:  # the database is away: it is looked for again
+                        continue
+                    except Exception:
+                        _LOG.exception("news could not be looked for; it is tried again")
         finally:
             await asyncio.to_thread(self.close)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -57,6 +58,20 @@ def test_a_new_driver_or_an_end_in_time_is_no_news(ledger: Ledger, driven: Any, 
     driven.clock.day.pass_by(seconds=GRACE.total_seconds())
     look.look()
     assert told(ledger) == []
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_a_run_that_another_process_drives_is_left_alone(ledger: Ledger, driven: Any, look: LeftBehind):
+    begin(driven)
+    with closing(Ledger(ledger.database.url)) as elsewhere, elsewhere.hold(RUN):
+        for _ in range(2):
+            look.look()
+            driven.clock.day.pass_by(seconds=GRACE.total_seconds())
+    assert told(ledger) == []
+    for _ in range(2):
+        look.look()
+        driven.clock.day.pass_by(seconds=GRACE.total_seconds())
+    assert [event for event, _ in told(ledger)] == ["left_behind"]
 
 
 def test_a_simulated_run_has_no_machines(ledger: Ledger, driven: Any, look: LeftBehind):
