@@ -76,7 +76,7 @@ def test_a_webhook_is_added_tried_and_removed(using: Mlcd, service: Service, hea
 
 def test_why_a_test_did_not_arrive_is_said(using: Mlcd, service: Service, heard: tuple[str, list[Any]]) -> None:
     admin = service.tokens["root"]
-    shown = using(admin, "add", f"{heard[0]}gone", "--slack", "--team", "vision").out
+    shown = using(admin, "add", f"{heard[0]}gone", "--slack", "--member", "ada").out
     number = shown.splitlines()[0].split("receiver ")[1].split(".")[0]
     failed = using(admin, "test", number)
     assert failed.code == 2

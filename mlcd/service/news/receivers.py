@@ -7,7 +7,7 @@ So nothing is lost when a service or a receiver is away; what was sent and not c
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, delete, func, insert, or_, select, true, update
 
 from mlcd.core.database import Database
-from mlcd.core.database.schema import entries
+from mlcd.core.database.schema import entries, teams
 from mlcd.core.database.schema import receivers as table
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.service.news.events import EVENTS, News
@@ -112,6 +112,7 @@ class Receivers:
         }
         with self._database.write() as connection:
             self._check_room(connection, owner)
+            _check_whose(connection, asked)
             sent = connection.execute(select(func.coalesce(func.max(entries.c.seq), 0))).scalar_one()
             at = self.now().astimezone(UTC).isoformat()
             added = insert(table).values(**row, sent=sent, tries=0, trouble="", created_at=at).returning(table.c.number)
@@ -166,16 +167,20 @@ def _check(asked: NewReceiver) -> None:
         check_address(asked.address)
     else:
         check_url(asked.address)
-    check_events(asked.events)
-
-
-def check_events(events: Sequence[str] | None, known: Collection[str] = EVENTS) -> None:
-    """`UserError` unless there are all of these events, and one at least."""
-    for event in events or ():
-        if event not in known:
-            raise UnknownName("event", event, known)
-    if events is not None and not events:
+    for event in asked.events or ():
+        if event not in EVENTS:
+            raise UnknownName("event", event, EVENTS)
+    if asked.events is not None and not asked.events:
         raise UserError("events: choose one at least, or leave them out for all")
+
+
+def _check_whose(connection: Connection, asked: NewReceiver) -> None:
+    """`UserError` if there is no such member or team: it would never hear a word."""
+    if asked.member is not None:
+        find_member(connection, asked.member)
+    known = connection.execute(select(teams.c.name)).scalars().all()
+    if asked.team is not None and asked.team not in known:
+        raise UnknownName("team", asked.team, known)
 
 
 def _receiver(row: Any) -> Receiver:

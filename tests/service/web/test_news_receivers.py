@@ -137,6 +137,10 @@ def test_each_gets_only_the_events_of_its_choice(post, receiver):
     assert receiver.told == []
     with pytest.raises(UserError, match="unknown event 'finnished'"):
         post.add("json", receiver.url, events=("finnished",))
+    with pytest.raises(UserError, match="unknown member 'rno'"):
+        post.add("json", receiver.url, member="rno")
+    with pytest.raises(UserError, match="unknown team 'vision'"):
+        post.add("json", receiver.url, team="vision")
     with pytest.raises(UserError, match="choose one at least"):
         post.add("json", receiver.url, events=())
 
