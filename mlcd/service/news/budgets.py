@@ -47,5 +47,10 @@ def _passed(connection: Connection, line: Line, entry: Settled, budget: Budget, 
     )
     after_usd = float(connection.execute(spent).scalar_one())
     before_usd = after_usd - entry.measurement.usd
-    passed = before_usd < SHARE * budget.usd <= after_usd
+    passed = _rounded(before_usd) < _rounded(SHARE * budget.usd) <= _rounded(after_usd)
     return f"{format_usd(after_usd)} of {budget.amount} spent" if passed else ""
+
+
+def _rounded(usd: float) -> float:
+    """To less than any amount that matters: a sum that is after one entry and before the next is the same in both."""
+    return round(usd, 6)

@@ -32,7 +32,7 @@ class NewsReader:
         self._ledger, self._public_url = ledger, public_url
         self._lock = threading.Lock()
         self._page = Page(-1, -1, ())
-        self._accounts: dict[str, Account] = {}  # of runs with entries in the last page, after it
+        self._accounts: dict[str, Account] = {}  # of the runs that were read lately, at the end of the page
 
     def newest(self) -> int:
         """The number of the newest entry."""
@@ -42,20 +42,25 @@ class NewsReader:
         """What comes next."""
         with self._lock:
             if self._page.start != seq or self._page.end == seq:
-                if self._page.end != seq or len(self._accounts) > MOST_ACCOUNTS:
-                    self._accounts = {}
-                lines = self._ledger.since(seq, BATCH)
-                news = tuple(news for line in lines for news in self._news(line))
-                self._page = Page(seq, lines[-1].seq if lines else seq, news)
+                self._page = self._read(seq)
             return self._page
 
-    def _news(self, line: Line | Unreadable) -> list[News]:
+    def _read(self, seq: int) -> Page:
+        accounts = self._accounts if self._page.end == seq and len(self._accounts) <= MOST_ACCOUNTS else {}
+        self._accounts = {}  # if it fails half-way, they are of no entry that is known
+        lines = self._ledger.since(seq, BATCH)
+        news = tuple(news for line in lines for news in self._news(line, accounts))
+        self._accounts = accounts
+        return Page(seq, lines[-1].seq if lines else seq, news)
+
+    def _news(self, line: Line | Unreadable, accounts: dict[str, Account]) -> list[News]:
+        """What an entry says; `accounts`: of the runs so far, which it changes."""
         if isinstance(line, Unreadable):
             return []
         run = line.run
         try:
-            before = self._accounts.get(run) or self._account_before(line)
-            after = self._accounts[run] = before.after(line.entry, line.elapsed_s)
+            before = accounts.get(run) or self._account_before(line)
+            after = accounts[run] = before.after(line.entry, line.elapsed_s)
         except (BrokenBooks, LedgerCorrupt):  # a damaged run has no news
             return []
         found = list(news_of(line, before, after, lambda: asks_to_launch(run, self._ledger)))

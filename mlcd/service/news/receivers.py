@@ -133,13 +133,21 @@ class Receivers:
 
     def arrived(self, receiver: Receiver, seq: int) -> None:
         """Its news up to this entry has arrived."""
-        self._set(receiver, sent=seq, tries=0, next_at=None, trouble="")
+        values = {"sent": seq, "tries": 0, "next_at": None, "trouble": ""}
+        with self._database.write() as connection:
+            connection.execute(update(table).where(table.c.number == receiver.number).values(**values))
 
     def failed(self, receiver: Receiver, why: str) -> None:
         """It is tried again, later each time."""
-        wait_s = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** min(receiver.tries, 10))
-        next_at = (self.now() + timedelta(seconds=wait_s)).astimezone(UTC).isoformat()
-        self._set(receiver, tries=receiver.tries + 1, next_at=next_at, trouble=why[:LONGEST_TROUBLE])
+        this = table.c.number == receiver.number
+        with self._database.write() as connection:
+            tries = connection.execute(select(table.c.tries).where(this)).scalar()
+            if tries is None:  # it was removed meanwhile
+                return
+            wait_s = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** min(tries, 10))
+            next_at = (self.now() + timedelta(seconds=wait_s)).astimezone(UTC).isoformat()
+            values = {"tries": tries + 1, "next_at": next_at, "trouble": why[:LONGEST_TROUBLE]}
+            connection.execute(update(table).where(this).values(**values))
 
     def _read(self, which: Any) -> list[Receiver]:
         with self._database.read() as connection:
@@ -153,10 +161,6 @@ class Receivers:
         count = connection.execute(select(func.count()).select_from(table).where(whose)).scalar_one()
         if count >= (most := MOST if owner is None else MOST_EACH):
             raise UserError(f"news goes to {count} places already, and {most} are the most; remove one first")
-
-    def _set(self, receiver: Receiver, **values: Any) -> None:
-        with self._database.write() as connection:
-            connection.execute(update(table).where(table.c.number == receiver.number).values(**values))
 
 
 def _check(asked: NewReceiver) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mlcd.core.errors import LedgerUnreachable
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Ledger
 from mlcd.service.news.events import News
@@ -78,3 +79,40 @@ def test_what_is_read_again_says_the_same(spender: Spender):
     spender.spend(run, 1.0)
     again = [news for news in NewsReader(spender.ledger).after(0).news if news.event in OF_BUDGETS]
     assert again == first
+
+
+def test_what_could_not_be_read_for_a_moment_is_read_in_full_the_next_time(spender: Spender):
+    run = spender.ask("ada")
+
+    class Flaky:
+        """The ledger, whose database goes away while whose runs are whose is looked up."""
+
+        away = True
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(spender.ledger, name)
+
+        def owners(self) -> Any:
+            if self.away:
+                raise LedgerUnreachable("away", "database")
+            return spender.ledger.owners()
+
+    ledger: Any = Flaky()
+    reader = NewsReader(ledger)
+    read = reader.after(0).end
+    spender.spend(run, 30.0)
+    spender.spend(run, 12.0)
+    with pytest.raises(LedgerUnreachable):
+        reader.after(read)
+    ledger.away = False
+    events = [news.event for news in reader.after(read).news]
+    assert events == ["budget", "member_budget"]
+
+
+def test_a_sum_of_many_small_amounts_passes_once(spender: Spender):
+    spender.members.change("ada", budget_usd=1.0)
+    job = Job("small", 1.0, Goal(budget_usd=1.0))
+    run = submit(spender.ledger, spender.members.get("ada"), job, to_json(job, False), False, spender.day.now)
+    spender.driven.begin(run, job)
+    passed = [spender.spend(run, 0.1) for _ in range(10)]
+    assert [len(each) for each in passed] == [0] * 7 + [1, 0, 0]

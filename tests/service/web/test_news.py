@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import threading
 from dataclasses import replace
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
@@ -232,3 +233,14 @@ def test_only_admins_add_webhooks_and_the_address_is_not_shown_again(post, recei
 
 def ours(address: str, kind: str = "json") -> dict[str, object]:
     return {"kind": kind, "address": address, "own": False}
+
+
+def test_a_receiver_that_took_something_is_tried_again_soon(post, receiver):
+    post.add("json", receiver.url, events=("waiting",))
+    for _ in range(2):
+        searched(post.stage)
+    receiver.answers = [500, 500, 500, 204, 500]
+    for wait_s in (0, 5, 10, 20):
+        post.deliver(after_s=wait_s)
+    (told,) = post.all()
+    assert (told.tries, told.next_at) == (1, post.time + timedelta(seconds=5))
