@@ -33,6 +33,7 @@ ATTACKS: dict[str, Callable[[Target], Finding]] = {
     "metrics without an end": operators.endless_metrics,
     "forged lines of the log": operators.forged_log_lines,
     "the audit of others": operators.audit_of_others,
+    "news to anywhere": operators.news_to_anywhere,
     "a token that grows": operators.tokens_that_grow,
     "a database that is killed": requests.database_away,
 }

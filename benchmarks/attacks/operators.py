@@ -80,7 +80,7 @@ def _quoted(text: str) -> str:
 
 
 def audit_of_others(at: Target) -> Finding:
-    """A runner reads the audit log, takes it as a file, or has the service send requests to addresses of theirs."""
+    """A runner reads the audit log, or takes it as a file."""
     with at.client("mallory") as client:
         statuses = {
             path: client.get(path).status_code
@@ -91,12 +91,34 @@ def audit_of_others(at: Target) -> Finding:
                 "/audit/export?format=jsonl",
                 "/members",
                 "/teams",
-                "/hooks",
             )
         }
-        hook = {"name": "inside", "url": "http://127.0.0.1:1/"}
-        statuses["POST /hooks"] = client.post("/hooks", json=hook).status_code
     return Finding(set(statuses.values()) == {403}, str(statuses))
+
+
+def news_to_anywhere(at: Target) -> Finding:
+    """A runner has the service send requests or mail where they like, or meddles with what an admin set up."""
+    ours = {"kind": "json", "address": "http://127.0.0.1:1/", "own": False}
+    with at.client("admin") as client:
+        number = client.post("/news", json=ours).json()["number"]
+    asked: list[tuple[str, str, dict[str, object]]] = [
+        ("POST", "/news", ours),
+        ("POST", "/news", {**ours, "own": True}),
+        ("POST", "/news", {**ours, "kind": "slack", "address": "http://169.254.169.254/", "own": True}),
+        ("POST", "/news", {"kind": "mail", "address": "x@x.org\r\nBcc: all@x.org"}),
+        ("POST", "/news", {"kind": "mail", "address": "x@x.org", "member": "admin"}),
+        ("POST", "/news", {"kind": "mail", "address": "x@x.org", "team": "everybody", "own": False}),
+        ("POST", f"/news/{number}/test", {}),
+        ("DELETE", f"/news/{number}", {}),
+    ]
+    with at.client("mallory") as client:
+        answers = [client.request(method, path, json=body) for method, path, body in asked]
+        seen = client.get("/news").json()["receivers"]
+    with at.client("admin") as client:
+        left = client.delete(f"/news/{number}").status_code
+    statuses = [each.status_code for each in answers]
+    held = not any(each.is_success for each in answers) and not seen and left == 204
+    return Finding(held, f"refused with {statuses}; seen of others: {seen}; the admin's is still there: {left == 204}")
 
 
 def tokens_that_grow(at: Target) -> Finding:

@@ -66,6 +66,7 @@ COMMANDS = {
     "yes": ("mlcd.cli.mcp:yes", "Say yes to what an agent asks for."),
     "login": ("mlcd.cli.login:login", "Store your token of a server, for `mlcd --server URL`."),
     "token": ("mlcd.cli.token:token", "Your own tokens of a service: for CI, scripts, monitoring."),
+    "news": ("mlcd.cli.news:news", "Where a service sends news of runs: your mail, webhooks."),
     "check": ("mlcd.cli.check:check", "What works here, what is missing and how to get it."),
     "catalog": ("mlcd.cli.offers:catalog", "The price lists."),
     "learn": ("mlcd_bench.cli.learn:learn", "Measure models, as knowledge for `mlcd serve --knowledge`."),

@@ -16,9 +16,10 @@ from mlcd.cli.listen import address, bound, places_in, port, recordings, recordi
 from mlcd.cli.options import SAFE_PLACES, F, parsed_by
 from mlcd.clouds.local.job_user import TRUST
 from mlcd.core.errors import UserError
-from mlcd.core.home import home, private_home, url_in
+from mlcd.core.home import home, private_home, private_text
 from mlcd.core.ledger import Ledger
 from mlcd.core.units import parse_duration
+from mlcd.service.news.mail import read_mail_server
 from mlcd.service.team.administration import Audit
 from mlcd.service.team.members import Members, Role
 from mlcd.service.web.app import create_app
@@ -114,6 +115,12 @@ log_level = click.option(
     help="Most time that such a run may compute at once.",
 )
 @click.option("--public-url", metavar="URL", help="How members reach it, behind a proxy: https://mlcd.example.org.")
+@click.option(
+    "--mail-file",
+    type=click.Path(path_type=Path),
+    envvar="MLCD_MAIL_FILE",
+    help="A file that names the mail server for news, which only the service's user can read (chmod 600).",
+)
 @log_format
 @log_level
 def service(
@@ -133,6 +140,7 @@ def service(
     simulated_probes: int,
     simulated_time: float,
     public_url: str | None,
+    mail_file: Path | None,
     log_format: str,
     log_level: str,
 ) -> None:
@@ -154,6 +162,7 @@ def service(
         hosts=() if host in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost") else (host,),
         count_simulated=count_simulated,
         member_queued=member_queued,
+        mail=read_mail_server(mail_file) if mail_file is not None else None,
     )
     _prepare(trust_runners, log_format, log_level)
     if workers != 0:
@@ -217,7 +226,7 @@ def _postgres(database: str | None, file: Path | None, command: str) -> str:
     """The database URL. It contains a password, so messages never repeat it and jobs never get it."""
     os.environ.pop(DATABASE_URL, None)  # no child process needs it
     if not database and file is not None:
-        database = url_in(file)
+        database = private_text(file)
     if not (database or "").startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
         raise UserError(
             f"{command} needs PostgreSQL: give --database-file, or set MLCD_DATABASE_URL, "

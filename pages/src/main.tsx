@@ -6,6 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 import { SIGNED_OUT } from "./api";
 import { useGet } from "./live";
 import Models from "./pages/Models";
+import News from "./pages/News";
 import NotFound from "./pages/NotFound";
 import Offers from "./pages/Offers";
 import Runs from "./pages/Runs";
@@ -68,6 +69,7 @@ function Content({ path }: { path: string }): JSX.Element {
   if (path === "/models") return <Models />;
   if (path === "/team" && me.mode === "service" && may(me, "admin")) return <Team />;
   if (path === "/workers" && me.mode === "service") return <Workers />;
+  if (path === "/news" && me.mode === "service") return <News />;
   if (path === "/tokens" && me.mode === "service") return <Tokens />;
   return <NotFound path={path} />;
 }

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import httpx
@@ -236,3 +237,44 @@ def test_a_service_makes_its_first_admin_runs_what_is_submitted_within_their_bud
     ledger = Ledger(postgres_url)
     assert ledger.owners()[run] == ("admin", None)
     ledger.close()
+
+
+def test_a_service_mails_over_the_server_that_its_operator_names(postgres_url: str, home: Path, tmp_path: Path):
+    controller = pytest.importorskip("aiosmtpd.controller", reason="pip install aiosmtpd")
+    came: SimpleQueue[Any] = SimpleQueue()
+
+    class Inbox:
+        async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+            came.put(envelope)
+            return "250 OK"
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    file = tmp_path / "mail.toml"
+    file.write_text(f'server = "127.0.0.1:{port}"\ntls = "none"\nfrom = "mlcd@example.org"\n')
+    file.chmod(0o600)
+    receiving = controller.Controller(Inbox(), hostname="127.0.0.1", port=port)
+    receiving.start()
+    options = ("--port", "0", "--workers", "0", "--mail-file", str(file), "--public-url", "https://mlcd.example.org")
+    try:
+        with running("service", *options, MLCD_DATABASE_URL=postgres_url) as (process, said):
+            (token,) = re.findall(r"mlcd_[\w-]{43}", " ".join(said))
+            header = {"Authorization": f"Bearer {token}"}
+            listens = re.findall(r"http://[\w.]+:\d+", said[-1])[-1]
+            with httpx.Client(base_url=f"{listens}/api/v1", headers=header, timeout=PATIENCE_S) as client:
+                number = client.post("/news", json={"address": "admin@example.org"}).json()["number"]
+                assert client.post(f"/news/{number}/test", json={}).json() == {"trouble": ""}
+            ended(process, signal.SIGTERM)
+    finally:
+        receiving.stop()
+    envelope = came.get(timeout=PATIENCE_S)
+    assert (envelope.mail_from, envelope.rcpt_tos) == ("mlcd@example.org", ["admin@example.org"])
+    assert b"https://mlcd.example.org" in envelope.content
+
+
+def test_a_mail_file_that_others_can_read_is_refused(mlcd: Mlcd, tmp_path: Path):
+    file = tmp_path / "mail.toml"
+    file.write_text('server = "mail.example.org"\nfrom = "mlcd@example.org"\n')
+    file.chmod(0o644)
+    url = ("--database", "postgresql://ada@127.0.0.1:1/mlcd")
+    assert f"chmod 600 {file}" in mlcd("service", *url, "--mail-file", file).complaint

@@ -179,7 +179,7 @@ def test_signing_in_and_the_team(looking, serve, postgres_url, tmp_path):
     looking.locator("td .row-acts").first.wait_for()
     looking.get_by_role("button", name="Change: ").first.click()
     check(looking)
-    for path, ready in (("/workers", ".section"), ("/tokens", "form.member")):
+    for path, ready in (("/workers", ".section"), ("/news", "form.member"), ("/tokens", "form.member")):
         opened(looking, f"{served.url}{path}", ready)
         check(looking)
     looking.get_by_label("Name", exact=True).fill("ci")

@@ -108,6 +108,37 @@ def test_a_member_makes_rotates_and_revokes_a_token(signed_in, team, expect):
         assert client.get("/me").status_code == 401
 
 
+def test_an_admin_adds_a_webhook_sees_why_a_test_does_not_arrive_and_removes_it(signed_in, team, expect):
+    page = signed_in
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.locator(".who summary").click()
+    page.get_by_role("link", name="News").click()
+    expect(page.get_by_text("News goes nowhere yet.")).to_be_visible()
+    page.get_by_label("By").select_option("Slack")
+    page.get_by_label("Address").fill("http://169.254.169.254/")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator(".field-error")).to_contain_text("https, or http on this machine")
+    page.get_by_label("Address").fill("http://127.0.0.1:1/secret-path")
+    page.get_by_label("Of", exact=True).select_option("a member's runs")
+    page.get_by_label("Member", exact=True).fill("admni")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator(".field-error")).to_contain_text("unknown member 'admni': did you mean 'admin'?")
+    page.get_by_label("Member", exact=True).fill("admin")
+    page.get_by_role("button", name="left behind").click()
+    page.get_by_role("button", name="Add").click()
+    secret = page.locator(".token code").inner_text()
+    row = page.get_by_role("table", name="Where news goes").get_by_role("row", name="Slack, runs of admin")
+    expect(row).to_contain_text("left behind")
+    row.get_by_role("button", name="Test: ").click()
+    expect(page.get_by_role("alert")).to_contain_text("The test did not arrive: http://127.0.0.1:1/… cannot be reached")
+    page.reload()
+    expect(row).to_be_visible()
+    assert secret not in page.content()
+    assert "secret-path" not in page.content()
+    row.get_by_role("button", name="Remove: ").click()
+    expect(page.get_by_text("News goes nowhere yet.")).to_be_visible()
+
+
 def test_the_audit_log_is_narrowed_and_taken_as_a_file(signed_in, team, expect):
     page = signed_in
     with team.client("mlcd_" + 43 * "x") as client:

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection, LargeBinary, func, insert, select
 
 from mlcd.core.database.engine import Database, open_database
-from mlcd.core.database.schema import METADATA, audit, entries, runs, version
+from mlcd.core.database.schema import METADATA, audit, entries, receivers, runs, version
 from mlcd.core.errors import MlcdError, UserError, WrongState
 
 ROWS_AT_ONCE = 500
@@ -42,7 +42,7 @@ def copy(source: Database, target: Database) -> int:
 
 def _set_sequences(connection: Connection) -> None:
     """Set PostgreSQL's sequences, which do not notice inserted numbers."""
-    for column in (entries.c.seq, audit.c.seq, runs.c.number):
+    for column in (entries.c.seq, audit.c.seq, runs.c.number, receivers.c.number):
         highest = connection.execute(select(func.max(column))).scalar()
         if highest is not None:
             sequence = func.pg_get_serial_sequence(column.table.name, column.name)

@@ -37,7 +37,7 @@ APPEND_ONLY = {
         " FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
     ),
 }
-HEAD = "0005"
+HEAD = "0006"
 """The newest migration, which has these tables; its number is also SQLite's `user_version`."""
 METADATA = sa.MetaData()
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
@@ -184,19 +184,19 @@ workers = Table(
 )
 """Workers of a team, by the queue's number of each; the queue itself keeps their heartbeats."""
 
-hooks = Table(
-    "hooks",
+receivers = Table(
+    "receivers",
     METADATA,
-    Column("name", Text, primary_key=True),
-    *texts("url", "secret", "style"),
-    *texts("member", "team", nullable=True),
+    Column("number", NUMBER, primary_key=True),
+    *texts("name", "kind", "address", "secret"),
+    *texts("events", "owner", "member", "team", nullable=True),
     Column("sent", NUMBER, nullable=False),
     Column("tries", sa.Integer, nullable=False),
     *texts("next_at", nullable=True),
     *texts("trouble", "created_at"),
-    sqlite_with_rowid=False,
+    sqlite_autoincrement=True,
 )
-"""Where news of runs goes: `sent` is the number of the last entry whose news arrived."""
+"""Where news of runs goes: `sent` is the number of the last entry whose news arrived, or was none."""
 
 version = Table(
     "alembic_version",

@@ -7,22 +7,32 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields
 from typing import Literal
 
+from mlcd.core.errors import MlcdError
 from mlcd.service.team.administration import AuditedAction
 
 Format = Literal["csv", "jsonl"]
 PAGE = 1_000
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet would execute a cell that begins so: members choose some of these texts."""
+CUT = "cut short: what is older could not be read; take it again"
+"""The last line of a file that is not whole."""
 
 
 def exported(read: Callable[[int | None], list[AuditedAction]], kind: Format) -> Iterator[str]:
-    """All that `read` gives, in pieces; it is asked for the entries before a number, until there are none."""
+    """All that `read` gives, in pieces; it is asked for the entries before a number, until there are none.
+
+    If it fails, the last line says so, and the error is raised: who transfers the pieces breaks off.
+    """
     if kind == "csv":
         yield _row([each.name for each in fields(AuditedAction)])
     before: int | None = None
-    while entries := read(before):
-        yield "".join(_csv(each) if kind == "csv" else _json(each) for each in entries)
-        before = entries[-1].seq
+    try:
+        while entries := read(before):
+            yield "".join(_csv(each) if kind == "csv" else _json(each) for each in entries)
+            before = entries[-1].seq
+    except MlcdError:
+        yield _row([CUT]) if kind == "csv" else json.dumps({"error": CUT}) + "\n"
+        raise
 
 
 def _csv(entry: AuditedAction) -> str:

@@ -166,6 +166,12 @@ def catch_up(database: Database) -> None:
     _CACHE[database] = max(newest, _CACHE.get(database, newest), key=lambda each: each[0])
 
 
+def runs_with_open_launches(database: Database) -> set[str]:
+    """The runs that may have machines: launches of theirs are not settled."""
+    catch_up(database)
+    return {run for run, facts in _CACHE[database][1].items() if facts.open > 0}
+
+
 def budget_states(connection: Connection, database: Database, whose: ColumnElement[bool]) -> list[BudgetState]:
     """The states of these runs, within a transaction or without."""
     runs = schema.runs.c

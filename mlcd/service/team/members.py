@@ -18,7 +18,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, Table, delete, insert, select, update
 
 from mlcd.core.database import Database
-from mlcd.core.database.schema import members, sessions, teams, tokens
+from mlcd.core.database.schema import members, receivers, sessions, teams, tokens
 from mlcd.core.errors import LedgerError, UnknownName, UserError, WrongState
 from mlcd.service.team.budget import NO_LIMIT, Budget, Per
 
@@ -130,6 +130,7 @@ class Members:
             _set(connection, name, removed_at=_text(self.now()))
             _end_sessions(connection, name)
             self._revoke_named(connection, name)
+            connection.execute(delete(receivers).where(receivers.c.owner == name))  # no news to who has left
 
     def change(self, name: str, **changes: Any) -> Member:
         """Change `role`, `team`, `budget_usd` or `budget_per`; the others stay. None: no team, no limit.

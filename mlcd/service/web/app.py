@@ -17,11 +17,14 @@ from starlette.types import Lifespan
 
 from mlcd.core.errors import MissingExtra, MlcdError
 from mlcd.core.version import VERSION
-from mlcd.service.team.hooks import Hooks
+from mlcd.service.news.courier import Courier
+from mlcd.service.news.left_behind import LeftBehind
+from mlcd.service.news.reading import NewsReader
+from mlcd.service.news.receivers import Receivers
+from mlcd.service.news.ways import ways_of
 from mlcd.service.web.failures import MEANING, Refusal, refusal
 from mlcd.service.web.identity import OPEN
 from mlcd.service.web.monitoring.request_log import RequestLog, Routes, note_refusal
-from mlcd.service.web.news import Courier
 from mlcd.service.web.pages import pages
 from mlcd.service.web.routes import (
     again,
@@ -30,8 +33,8 @@ from mlcd.service.web.routes import (
     control,
     explore,
     files,
-    hooks,
     monitoring,
+    news,
     runs,
     session,
     submit,
@@ -49,7 +52,7 @@ from mlcd.service.web.views import Views
 
 API = "/api/v1"
 PARTS = (
-    session, runs, watch, explore, files, catalog, submit, again, uploads, control, workers, tokens, team, audit, hooks,
+    session, runs, watch, explore, files, catalog, submit, again, uploads, control, workers, tokens, team, audit, news,
 )  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
@@ -62,6 +65,7 @@ TAGS = [
     {"name": "workers", "description": "Who drives what, and what waits."},
     {"name": "session", "description": "Who asks."},
     {"name": "tokens", "description": "A member's own tokens."},
+    {"name": "news", "description": "Where news of runs goes."},
     {"name": "team", "description": "Members, budgets, the audit log."},
     {"name": "service", "description": "The service itself."},
 ]
@@ -145,12 +149,14 @@ def _routed(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
 
 @asynccontextmanager
 async def _sending_news(state: State) -> AsyncIterator[None]:
-    """Send news to webhooks while the block runs; `mlcd ui` has none."""
+    """Send news while the block runs; `mlcd ui` has none."""
     if state.members is None:
         yield
         return
-    courier = Courier(state.ledger, Hooks(state.database, state.members.now), state.members.now)
-    task = asyncio.create_task(courier.run_forever(state.settings.news_every_s))
+    settings, now = state.settings, state.members.now
+    reader, ways = NewsReader(state.ledger, settings.public_url), ways_of(now, settings.mail)
+    courier = Courier(Receivers(state.database, now), reader, ways)
+    task = asyncio.create_task(courier.run_forever(settings.news_every_s, LeftBehind(state.ledger, now)))
     try:
         yield
     finally:

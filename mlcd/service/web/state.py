@@ -16,6 +16,7 @@ from mlcd.service.workers.limits import CAPS
 
 if TYPE_CHECKING:
     from mlcd.core.database import Database
+    from mlcd.service.news.mail import MailServer
     from mlcd.service.team.administration import Audit
     from mlcd.service.team.members import Members
     from mlcd.service.workers.local_crew import Crew
@@ -34,6 +35,7 @@ class Limits:
     per_minute: int = 600
     submissions_per_minute: int = 60
     sign_ins_per_minute: int = 10
+    news_tests_per_minute: int = 6
     streams_each: int = 100
     known_for_s: float = 20.0
 
@@ -45,7 +47,8 @@ class Settings:
     `recordings`: clouds to replay, by the name in `recorded:NAME`; a request never names a path. `hosts`: accepted Host
     headers beside loopback. `same_user`: on loopback, answer only processes of this user, where the system knows that.
     `count_simulated`: runs on simulated and recorded clouds count against budgets. `member_queued`: most queued runs of
-    one member. `news_every_s`: how often news for webhooks is looked for.
+    one member. `news_every_s`: how often news is looked for.
+    `mail`: how news is mailed; None: not at all.
     """
 
     mode: Literal["ui", "service"]
@@ -59,6 +62,7 @@ class Settings:
     count_simulated: bool = False
     member_queued: int = CAPS.queued
     news_every_s: float = 2.0
+    mail: MailServer | None = None
 
 
 @dataclass(frozen=True)

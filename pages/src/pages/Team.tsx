@@ -7,6 +7,7 @@ import { Badge } from "../parts/Badge";
 import { useMe } from "../parts/me";
 import { Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
+import { Link } from "../parts/router";
 import { Table, type Column } from "../parts/Table";
 import { AuditLog } from "../parts/team/AuditLog";
 import { claimWords, useWords } from "../parts/team/Budget";
@@ -73,6 +74,9 @@ export default function Team(): JSX.Element {
         <NewMember teams={teams} onAdded={added} />
         <Teams key={turn} />
       </div>
+      <p class="section">
+        <Link to="/news">News</Link>: where the team's goes, by mail, webhook or Slack.
+      </p>
       <AuditLog key={turn} />
     </Page>
   );

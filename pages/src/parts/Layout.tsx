@@ -110,6 +110,9 @@ function Who({ me }: { me: Me }): JSX.Element | null {
         <p>
           <Link to="/tokens">Your tokens</Link>
         </p>
+        <p>
+          <Link to="/news">News</Link>
+        </p>
         <button type="button" class="button" onClick={leave}>
           Sign out
         </button>

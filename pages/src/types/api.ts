@@ -18,6 +18,16 @@ export interface components {
             note: string;
         };
         /**
+         * AddedReceiver
+         * @description A new receiver, and its secret, which is shown only once.
+         */
+        AddedReceiver: {
+            /** @description Its number. */
+            number: number;
+            /** @description By which a webhook knows that news is ours; empty for mail. */
+            secret: string;
+        };
+        /**
          * Again
          * @description What is asked of the new run; what is not said is as it was.
          */
@@ -125,6 +135,36 @@ export interface components {
             knobs?: string | null;
             /** @description The job file's, for messages. */
             name?: string | null;
+        };
+        /**
+         * AskedReceiver
+         * @description A receiver of news: a member's own mail address, or one that an admin sets up for the service.
+         */
+        AskedReceiver: {
+            /** @description A mail address; or https://... of a webhook. */
+            address: string;
+            /**
+             * @description json: all of it, signed; slack: a text, as Slack takes it.
+             * @default mail
+             * @enum {string}
+             */
+            kind: "mail" | "json" | "slack";
+            /**
+             * @description What you call it.
+             * @default
+             */
+            name: string;
+            /** @description Only these events; null for all. */
+            events?: string[] | null;
+            /**
+             * @description Mail to yourself, of your runs. Else for admins: as below.
+             * @default true
+             */
+            own: boolean;
+            /** @description Only of this member's runs. */
+            member?: string | null;
+            /** @description Only of this team's runs. */
+            team?: string | null;
         };
         /**
          * AuditAnswer
@@ -437,6 +477,16 @@ export interface components {
             retries: number | null;
         };
         /**
+         * EventState
+         * @description An event that can be chosen.
+         */
+        EventState: {
+            /** @description Its name. */
+            name: string;
+            /** @description When it is told. */
+            when: string;
+        };
+        /**
          * Example
          * @description A job file to begin with.
          */
@@ -721,41 +771,6 @@ export interface components {
              * @enum {string}
              */
             mode: "ui" | "service";
-        };
-        /**
-         * HookState
-         * @description A hook, and how far it has got.
-         */
-        HookState: {
-            /** @description Its name. */
-            name: string;
-            /** @description Its address, without the path. */
-            shown: string;
-            /**
-             * @description How news is written.
-             * @enum {string}
-             */
-            style: "json" | "slack";
-            /** @description Only of this member's runs; null for all. */
-            member: string | null;
-            /** @description Only of this team's runs; null for all. */
-            team: string | null;
-            /** @description The number of the last entry whose news arrived. */
-            sent: number;
-            /** @description How often the next one was tried in vain. */
-            tries: number;
-            /** @description When it is tried again; null: at once. */
-            next_at: string | null;
-            /** @description Why it did not arrive; else empty. */
-            trouble: string;
-        };
-        /**
-         * HooksAnswer
-         * @description All hooks.
-         */
-        HooksAnswer: {
-            /** @description By name. */
-            hooks: components["schemas"]["HookState"][];
         };
         /**
          * HowDown
@@ -1152,16 +1167,6 @@ export interface components {
             };
         };
         /**
-         * MadeHook
-         * @description A new hook, and its secret, which is shown only once.
-         */
-        MadeHook: {
-            /** @description Its name. */
-            name: string;
-            /** @description By which the receiver knows that news is ours. */
-            secret: string;
-        };
-        /**
          * MadeToken
          * @description A new token, which is shown only once.
          */
@@ -1304,26 +1309,6 @@ export interface components {
             tokens: components["schemas"]["TokenState"][];
         };
         /**
-         * NewHook
-         * @description A receiver of news.
-         */
-        NewHook: {
-            /** @description What you call it. */
-            name: string;
-            /** @description https, or http on the service's own machine. */
-            url: string;
-            /**
-             * @description json: all of it; slack: a text alone, as Slack takes it.
-             * @default json
-             * @enum {string}
-             */
-            style: "json" | "slack";
-            /** @description Only of this member's runs. */
-            member?: string | null;
-            /** @description Only of this team's runs. */
-            team?: string | null;
-        };
-        /**
          * NewMember
          * @description A new member. Without a budget there is no limit; a budget is in total, or for each month.
          */
@@ -1364,6 +1349,18 @@ export interface components {
              * @default 90
              */
             days: number | null;
+        };
+        /**
+         * NewsAnswer
+         * @description Where news goes, as far as the asking member may see.
+         */
+        NewsAnswer: {
+            /** @description Whether this service can send mail. */
+            mails: boolean;
+            /** @description Your own; for an admin also those of the service. */
+            receivers: components["schemas"]["ReceiverState"][];
+            /** @description All events. */
+            events: components["schemas"]["EventState"][];
         };
         /**
          * NotBegun
@@ -1749,6 +1746,37 @@ export interface components {
             frontier: boolean;
             /** @description Whether more money buys little speed from here on. */
             knee: boolean;
+        };
+        /**
+         * ReceiverState
+         * @description A receiver, and how far it has got.
+         */
+        ReceiverState: {
+            /** @description Its number. */
+            number: number;
+            /** @description What it is called; may be empty. */
+            name: string;
+            /**
+             * @description How news is sent.
+             * @enum {string}
+             */
+            kind: "mail" | "json" | "slack";
+            /** @description Its address; of a webhook without the path, which may be a secret. */
+            shown: string;
+            /** @description Only these events; null for all. */
+            events: string[] | null;
+            /** @description Whose own it is; null: an admin set it up for the service. */
+            owner: string | null;
+            /** @description Only of this member's runs; null for all. */
+            member: string | null;
+            /** @description Only of this team's runs; null for all. */
+            team: string | null;
+            /** @description How often the next news was tried in vain. */
+            tries: number;
+            /** @description When it is tried again; null: at once. */
+            next_at: string | null;
+            /** @description Why it did not arrive; else empty. */
+            trouble: string;
         };
         /**
          * RefusedFunctions
@@ -2867,6 +2895,14 @@ export interface components {
             best: boolean;
         };
         /**
+         * Tried
+         * @description How a test went.
+         */
+        Tried: {
+            /** @description Why the message did not arrive; empty: it did. */
+            trouble: string;
+        };
+        /**
          * TuneDecision
          * @description What a search for allocations ended with.
          */
@@ -3154,10 +3190,12 @@ export interface components {
     pathItems: never;
 }
 export type Accepted = components['schemas']['Accepted'];
+export type AddedReceiver = components['schemas']['AddedReceiver'];
 export type Again = components['schemas']['Again'];
 export type Ahead = components['schemas']['Ahead'];
 export type AllocatedStage = components['schemas']['AllocatedStage'];
 export type Asked = components['schemas']['Asked'];
+export type AskedReceiver = components['schemas']['AskedReceiver'];
 export type AuditAnswer = components['schemas']['AuditAnswer'];
 export type AuditedAction = components['schemas']['AuditedAction'];
 export type Axis = components['schemas']['Axis'];
@@ -3173,6 +3211,7 @@ export type DrivenRun = components['schemas']['DrivenRun'];
 export type DriverAnswer = components['schemas']['DriverAnswer'];
 export type EpochAllocation = components['schemas']['EpochAllocation'];
 export type EpochResult = components['schemas']['EpochResult'];
+export type EventState = components['schemas']['EventState'];
 export type Example = components['schemas']['Example'];
 export type Examples = components['schemas']['Examples'];
 export type ExchangeTime = components['schemas']['ExchangeTime'];
@@ -3188,8 +3227,6 @@ export type GoOn = components['schemas']['GoOn'];
 export type GradientNoise = components['schemas']['GradientNoise'];
 export type Headway = components['schemas']['Headway'];
 export type Health = components['schemas']['Health'];
-export type HookState = components['schemas']['HookState'];
-export type HooksAnswer = components['schemas']['HooksAnswer'];
 export type HowDown = components['schemas']['HowDown'];
 export type JobFile = components['schemas']['JobFile'];
 export type JobFingerprint = components['schemas']['JobFingerprint'];
@@ -3210,7 +3247,6 @@ export type LoadTest = components['schemas']['LoadTest'];
 export type Logs = components['schemas']['Logs'];
 export type MachineLaunch = components['schemas']['MachineLaunch'];
 export type Machines = components['schemas']['Machines'];
-export type MadeHook = components['schemas']['MadeHook'];
 export type MadeToken = components['schemas']['MadeToken'];
 export type Me = components['schemas']['Me'];
 export type MemberAnswer = components['schemas']['MemberAnswer'];
@@ -3219,9 +3255,9 @@ export type MembersAnswer = components['schemas']['MembersAnswer'];
 export type Models = components['schemas']['Models'];
 export type MostOf = components['schemas']['MostOf'];
 export type MyTokens = components['schemas']['MyTokens'];
-export type NewHook = components['schemas']['NewHook'];
 export type NewMember = components['schemas']['NewMember'];
 export type NewToken = components['schemas']['NewToken'];
+export type NewsAnswer = components['schemas']['NewsAnswer'];
 export type NotBegun = components['schemas']['NotBegun'];
 export type OfferRow = components['schemas']['OfferRow'];
 export type Offers = components['schemas']['Offers'];
@@ -3239,6 +3275,7 @@ export type Problem = components['schemas']['Problem'];
 export type Purpose = components['schemas']['Purpose'];
 export type QueuedRun = components['schemas']['QueuedRun'];
 export type Ranked = components['schemas']['Ranked'];
+export type ReceiverState = components['schemas']['ReceiverState'];
 export type RefusedFunctions = components['schemas']['RefusedFunctions'];
 export type RefusedMachines = components['schemas']['RefusedMachines'];
 export type RunAction = components['schemas']['RunAction'];
@@ -3286,6 +3323,7 @@ export type TradeoffPoint = components['schemas']['TradeoffPoint'];
 export type TrainRun = components['schemas']['TrainRun'];
 export type TransferTime = components['schemas']['TransferTime'];
 export type TrialResult = components['schemas']['TrialResult'];
+export type Tried = components['schemas']['Tried'];
 export type TuneDecision = components['schemas']['TuneDecision'];
 export type TuneRun = components['schemas']['TuneRun'];
 export type UnderWay = components['schemas']['UnderWay'];

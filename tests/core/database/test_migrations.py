@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
 
@@ -23,6 +24,8 @@ from mlcd.core.errors import LedgerCorrupt, LedgerTooNew
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Line
 from mlcd.core.runs.run import start
+from mlcd.service.news.receivers import NewReceiver, Receivers
+from mlcd.service.team.members import Member, Role
 
 BEFORE_MIGRATIONS = """
 CREATE TABLE entries (
@@ -214,10 +217,44 @@ def test_a_database_made_while_0002_still_grew_gets_what_came_later(postgres_url
         db.execute("ALTER TABLE runs DROP COLUMN free, DROP COLUMN progress, DROP COLUMN machine")
         db.execute("ALTER TABLE members DROP COLUMN budget_per")
         db.execute("ALTER TABLE teams DROP COLUMN budget_per")
-        db.execute("DROP TABLE upload_parts, logs, models, workers, tokens, hooks")
+        db.execute("DROP TABLE upload_parts, logs, models, workers, tokens, receivers")
         db.execute("UPDATE alembic_version SET version_num = '0002'")
     with closing(Ledger(postgres_url)) as ledger:
         ledger.set_progress(run, "half")
         assert ledger.progress([run]) == {run: "half"}
     # Columns that are added come last: the same lines in another order, and other commas.
     assert {line.rstrip(",") for line in dumped(postgres_url)} == {line.rstrip(",") for line in complete}
+
+
+def test_a_webhook_of_0005_goes_on_as_a_receiver_of_every_event(postgres_url: str) -> None:
+    Ledger(postgres_url).close()
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("DROP TABLE receivers")
+        db.execute(
+            "CREATE TABLE hooks (name TEXT PRIMARY KEY, url TEXT NOT NULL, secret TEXT NOT NULL, style TEXT NOT NULL,"
+            " member TEXT, team TEXT, sent BIGINT NOT NULL, tries INTEGER NOT NULL, next_at TEXT,"
+            " trouble TEXT NOT NULL, created_at TEXT NOT NULL)"
+        )
+        row = (
+            "ci",
+            "https://ci.example/x",
+            "of ours",
+            "slack",
+            None,
+            "vision",
+            7,
+            1,
+            None,
+            "away",
+            "2026-11-19T00:00:00",
+        )
+        db.execute("INSERT INTO hooks VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)", row)
+        db.execute("UPDATE alembic_version SET version_num = '0005'")
+    with closing(Ledger(postgres_url)) as ledger:
+        receivers = Receivers(ledger.database, lambda: datetime.now(UTC))
+        (kept,) = receivers.of(Member("ada", Role.ADMIN))
+        assert (kept.name, kept.kind, kept.address, kept.secret) == ("ci", "slack", "https://ci.example/x", "of ours")
+        assert (kept.events, kept.owner, kept.member, kept.team) == (None, None, None, "vision")
+        assert (kept.sent, kept.tries, kept.trouble) == (7, 1, "away")
+        number, _ = receivers.add(NewReceiver("json", "https://ci.example/y"), None)
+        assert number > kept.number

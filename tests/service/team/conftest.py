@@ -79,8 +79,8 @@ class Driven:
         self.ledger = ledger
         self.clock = Dated(day=day)
 
-    def begin(self, run: str, job: Job) -> None:
-        first = Started(job, SPACE, "simulated", Provenance.SIMULATED, "0")
+    def begin(self, run: str, job: Job, provenance: Provenance = Provenance.SIMULATED) -> None:
+        first = Started(job, SPACE, "simulated", provenance, "0")
         self.ledger.begin(job.name, self.clock, first, run=run)
 
     def reserve(self, run: str, usd: float) -> None:

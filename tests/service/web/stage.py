@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 from urllib.parse import unquote
+
+import uvicorn
 
 from mlcd.core.ledger import Ledger
 from mlcd.service.team.administration import Audit
@@ -251,3 +254,28 @@ def serving(app: Any, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+@contextmanager
+def answering(app: Any) -> Iterator[str]:
+    """The app behind a real server on loopback, as `mlcd ui` runs it."""
+    begun = threading.Event()
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            begun.set()
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        server = Server(
+            uvicorn.Config(app, log_config=None, loop="asyncio", proxy_headers=False, lifespan="off", ws="none")
+        )
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        begun.wait()  # uvicorn that is told to end before it has begun leaves its sockets open
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(300)

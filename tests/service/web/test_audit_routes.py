@@ -5,10 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
-from stage import API, staged
+from stage import API, answering, staged
+
+from mlcd.core.errors import LedgerUnreachable
+from mlcd.service.team.administration import ALL, Audit
+from mlcd.service.team.audit_export import CUT
+from mlcd.service.web.app import create_app
 
 
 @pytest.fixture
@@ -54,3 +61,36 @@ def test_the_file_has_what_passes_the_filters_and_taking_it_is_written_down(stag
     newest = json.loads(lines[0])
     assert (newest["who"], newest["action"], newest["about"]) == ("ada", "export audit", "jsonl")
     assert len(lines) == 5
+
+
+class Leaving(Audit):
+    """The audit log on a database that goes away after the first page."""
+
+    def entries(self, most=200, before=None, only=ALL):
+        if before is not None:
+            raise LedgerUnreachable("the connection broke", "database")
+        return super().entries(most, before, only)
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_file_that_ends_early_says_so_in_its_last_line_and_breaks_off(kind, stage):
+    members = stage.state.members
+    leaving = Leaving(stage.state.database, members.now)
+    leaving.write("ron", "submit")
+    app = create_app(replace(stage.state, audit=leaving))
+    token, came = {"Authorization": f"Bearer {stage.tokens['ada']}"}, []
+    with answering(app) as url, httpx.stream("GET", f"{url}{API}/audit/export?format={kind}", headers=token) as answer:
+        assert answer.status_code == 200
+        with pytest.raises(httpx.RemoteProtocolError):
+            came.extend(answer.iter_bytes())
+    last = b"".join(came).decode().splitlines()[-1]
+    assert (next(csv.reader([last])) == [CUT]) if kind == "csv" else (json.loads(last) == {"error": CUT})
+
+
+@pytest.mark.live
+def test_a_whole_file_ends_without_a_word(stage):
+    token = {"Authorization": f"Bearer {stage.tokens['ada']}"}
+    with answering(stage.app) as url:
+        told = httpx.get(f"{url}{API}/audit/export", headers=token)
+    assert CUT not in told.text

@@ -7,17 +7,13 @@ import os
 import shutil
 import socket
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from types import SimpleNamespace
 
 import pytest
-import uvicorn
 from hypothesis import given
 from hypothesis import strategies as st
-from stage import API, JOB, PLENTY, staged
+from stage import API, JOB, PLENTY, answering, staged
 
 from mlcd.service.team.budget import Per
 from mlcd.service.team.members import Role
@@ -265,31 +261,6 @@ def test_a_web_socket_is_closed(stage):
 
     asyncio.run(opened())
     assert sent == [{"type": "websocket.close", "code": 1008}]
-
-
-@contextmanager
-def answering(app) -> Iterator[str]:
-    """The app behind a real server on loopback, as `mlcd ui` runs it."""
-    begun = threading.Event()
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets=None) -> None:
-            await super().startup(sockets)
-            begun.set()
-
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        server = Server(
-            uvicorn.Config(app, log_config=None, loop="asyncio", proxy_headers=False, lifespan="off", ws="none")
-        )
-        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-        thread.start()
-        begun.wait()  # uvicorn that is told to end before it has begun leaves its sockets open
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join(300)
 
 
 def test_another_user_of_the_machine_is_refused_by_a_real_server_and_its_own_user_is_not(tmp_path):

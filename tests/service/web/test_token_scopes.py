@@ -24,7 +24,7 @@ BODIES: dict[str, Any] = {
     "/members": {"name": "eve", "role": "admin"},
     "/members/{name}": {"role": "admin"},
     "/teams/{team}": {"budget_usd": 1.0},
-    "/hooks": {"name": "mine", "url": "https://evil.example/"},
+    "/news": {"kind": "json", "address": "https://evil.example/", "own": False},
     "/tokens": {"name": "more", "scope": "run", "days": None},
 }
 """What each takes, so that nothing but the token is in the way; the others take nothing."""

@@ -3,14 +3,23 @@ import { useRef } from "preact/hooks";
 import { useCopy } from "../copy";
 import { Notice } from "../Notice";
 
-/** A new token, shown only once: only its hash is stored. */
-export function Token({ name, token, onDone }: { name: string; token: string; onDone: () => void }): JSX.Element {
+interface Props {
+  name: string;
+  token: string;
+  what?: "token" | "secret";
+  onDone: () => void;
+}
+
+/** A new token or another secret, shown only once. */
+export function Token({ name, token, what = "token", onDone }: Props): JSX.Element {
   const shown = useRef<HTMLElement>(null);
-  const [copied, copy] = useCopy(token, `The token of ${name}`, shown);
+  const [copied, copy] = useCopy(token, `The ${what} of ${name}`, shown);
   return (
     <Notice tone="good">
       <p>
-        <b>The token of {name}.</b> It is shown only once; send it over a channel that you trust.
+        <b>
+          The {what} of {name}.
+        </b> It is shown only once; send it over a channel that you trust.
       </p>
       <p class="token">
         <code ref={shown}>{token}</code>

@@ -242,4 +242,5 @@ FORMATS = (
     Format("24-plans", "2bccaf4", (PLANNING, PLANNED)),
     Format("25-operators", "2f8bac9", (*MONTHLY, FINISHED, PROBING)),
     Format("26-hooks", "adbd7d6", (*MONTHLY, FINISHED, PROBING)),
+    Format("27-receivers", "7307eaf", (*MONTHLY, FINISHED, PROBING)),
 )

@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { asked, type Chosen } from "./asked";
+
+const MINE: Chosen = { kind: "mail", whose: "own", of: "", address: " ada@example.org ", name: "", chosen: [] };
+
+test("a member's own mail of all events", () => {
+  expect(asked(MINE)).toEqual({
+    kind: "mail",
+    address: "ada@example.org",
+    name: "",
+    events: null,
+    own: true,
+    member: null,
+    team: null,
+  });
+});
+
+test("a team's webhook of some events, without what was typed for another choice", () => {
+  const chosen: Chosen = { ...MINE, kind: "slack", whose: "team", of: "vision ", chosen: ["failed"] };
+  expect(asked(chosen)).toMatchObject({ own: false, team: "vision", member: null, events: ["failed"] });
+  expect(asked({ ...chosen, whose: "all" })).toMatchObject({ own: false, team: null, member: null });
+});
