@@ -16,9 +16,11 @@ from mlcd.cli.listen import address, bound, places_in, port, recordings, recordi
 from mlcd.cli.options import SAFE_PLACES, F, parsed_by
 from mlcd.clouds.local.job_user import TRUST
 from mlcd.core.errors import UserError
-from mlcd.core.home import home, private_home, url_in
+from mlcd.core.home import home, private_home, secret_in
 from mlcd.core.ledger import Ledger
 from mlcd.core.units import parse_duration
+from mlcd.service.sign_in.provider import Provider
+from mlcd.service.sign_in.settings import read
 from mlcd.service.team.administration import Audit
 from mlcd.service.team.members import Members, Role
 from mlcd.service.web.app import create_app
@@ -114,6 +116,12 @@ log_level = click.option(
     help="Most time that such a run may compute at once.",
 )
 @click.option("--public-url", metavar="URL", help="How members reach it, behind a proxy: https://mlcd.example.org.")
+@click.option(
+    "--oidc-file",
+    type=click.Path(path_type=Path),
+    envvar="MLCD_OIDC_FILE",
+    help="Sign members in by OpenID Connect, as this TOML file says; needs --public-url.",
+)
 @log_format
 @log_level
 def service(
@@ -133,6 +141,7 @@ def service(
     simulated_probes: int,
     simulated_time: float,
     public_url: str | None,
+    oidc_file: Path | None,
     log_format: str,
     log_level: str,
 ) -> None:
@@ -155,12 +164,13 @@ def service(
         count_simulated=count_simulated,
         member_queued=member_queued,
     )
+    provider = _provider(oidc_file, settings.public_url)
     _prepare(trust_runners, log_format, log_level)
     if workers != 0:
         check_places(settings.places, trust_runners)
     with ExitStack() as ending:
         listener = ending.enter_context(bound(host, port))
-        state = _opened(url, settings, caps, ending)
+        state = replace(_opened(url, settings, caps, ending), provider=provider)
         supervisor = Supervisor(
             url, (os.cpu_count() or 1) if workers is None else workers, at_once, replace(TIMING, grace_s=grace)
         )
@@ -217,7 +227,7 @@ def _postgres(database: str | None, file: Path | None, command: str) -> str:
     """The database URL. It contains a password, so messages never repeat it and jobs never get it."""
     os.environ.pop(DATABASE_URL, None)  # no child process needs it
     if not database and file is not None:
-        database = url_in(file)
+        database = secret_in(file)
     if not (database or "").startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
         raise UserError(
             f"{command} needs PostgreSQL: give --database-file, or set MLCD_DATABASE_URL, "
@@ -240,6 +250,15 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
     queue.adopt()
     audit = Audit(ledger.database, lambda: datetime.now(UTC))
     return State(ledger, ledger.database, queue, members, audit, settings, Feed(ledger))
+
+
+def _provider(file: Path | None, public_url: str | None) -> Provider | None:
+    """Who signs members in; it is first asked when somebody wants to."""
+    if file is None:
+        return None
+    if public_url is None:
+        raise UserError("--oidc-file needs --public-url: the provider sends people back there")
+    return Provider(*read(file), f"{public_url}/sign-in/callback", lambda: datetime.now(UTC))
 
 
 def _public(url: str | None) -> str | None:

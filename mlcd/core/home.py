@@ -22,7 +22,7 @@ def open_ledger(folder: Path | None = None) -> Ledger:
     """The ledger of this machine; the database that $MLCD_DATABASE_URL names, if no folder is given."""
     url = os.environ.get("MLCD_DATABASE_URL")
     if not url and (file := os.environ.get("MLCD_DATABASE_URL_FILE")):
-        url = url_in(Path(file))
+        url = secret_in(Path(file))
     if url and folder is None:
         return Ledger(url)
     if folder is None and not os.environ.get("MLCD_HOME"):  # one that is named may be shared on purpose
@@ -41,12 +41,12 @@ def private_home() -> Path:
     return folder
 
 
-def url_in(file: Path) -> str:
-    """The URL of a database that a file holds; `UserError` if others can read it, since a password is in it."""
+def secret_in(file: Path) -> str:
+    """What a file holds, such as the URL of a database with its password; `UserError` if others can read it."""
     try:
         with file.open(encoding="utf-8") as opened:
             if os.fstat(opened.fileno()).st_mode & 0o077:
-                raise UserError(f"{file}: other users can read it, and a password is in it: chmod 600 {file}")
+                raise UserError(f"{file}: other users can read it, and a secret is in it: chmod 600 {file}")
             return opened.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}") from None

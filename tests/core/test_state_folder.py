@@ -12,7 +12,7 @@ from mlcd.clouds.launches import Launches
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.errors import UserError
-from mlcd.core.home import open_ledger, url_in
+from mlcd.core.home import open_ledger, secret_in
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +55,6 @@ def test_a_file_with_the_databases_url_that_others_can_read_is_refused(tmp_path:
     file.write_text("postgresql://ada:secret@host/mlcd\n")
     file.chmod(0o644)
     with pytest.raises(UserError, match="chmod 600"):
-        url_in(file)
+        secret_in(file)
     file.chmod(0o400)
-    assert url_in(file) == "postgresql://ada:secret@host/mlcd"
+    assert secret_in(file) == "postgresql://ada:secret@host/mlcd"

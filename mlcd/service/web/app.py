@@ -34,6 +34,7 @@ from mlcd.service.web.routes import (
     monitoring,
     runs,
     session,
+    sign_in,
     submit,
     team,
     tokens,
@@ -49,7 +50,8 @@ from mlcd.service.web.views import Views
 
 API = "/api/v1"
 PARTS = (
-    session, runs, watch, explore, files, catalog, submit, again, uploads, control, workers, tokens, team, audit, hooks,
+    session, sign_in, runs, watch, explore, files, catalog, submit, again, uploads, control, workers, tokens, team,
+    audit, hooks,
 )  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from mlcd.core.ledger import Ledger
+from mlcd.service.sign_in.provider import Provider
 from mlcd.service.team.administration import Audit
 from mlcd.service.team.members import SESSION_LASTS, Members, Role
 from mlcd.service.web.app import create_app
@@ -203,9 +204,15 @@ class Stage:
 
 @contextmanager
 def staged(
-    home: Path, where: Any = None, *, mode: str = "service", limits: Limits = PLENTY, **settings: Any
+    home: Path,
+    where: Any = None,
+    *,
+    mode: str = "service",
+    limits: Limits = PLENTY,
+    provider: Callable[[Callable[[], datetime]], Provider] | None = None,
+    **settings: Any,
 ) -> Iterator[Stage]:
-    """A service on this database; SQLite under its home unless told otherwise."""
+    """A service on this database; SQLite under its home unless told otherwise. `provider`: made with its clock."""
     home.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(where if where is not None else home / "ledger.db")
     later: list[timedelta] = []
@@ -216,7 +223,8 @@ def staged(
     members = Members(ledger.database, now) if mode == "service" else None
     told = Settings(**({"mode": mode, "home": home, "limits": limits, "same_user": False} | settings))
     crew = Idle()
-    state = State(ledger, ledger.database, crew, members, Audit(ledger.database, now), told, Feed(ledger))
+    signs_in = provider(now) if provider is not None else None
+    state = State(ledger, ledger.database, crew, members, Audit(ledger.database, now), told, Feed(ledger), signs_in)
     app, loop = create_app(state), asyncio.new_event_loop()
     stage = Stage(state, app, crew, later, loop)
     if members is not None:
