@@ -18,6 +18,14 @@ export interface components {
             note: string;
         };
         /**
+         * Address
+         * @description Where to sign in.
+         */
+        Address: {
+            /** @description The provider's address, with what it needs to know. */
+            url: string;
+        };
+        /**
          * Again
          * @description What is asked of the new run; what is not said is as it was.
          */
@@ -721,6 +729,8 @@ export interface components {
              * @enum {string}
              */
             mode: "ui" | "service";
+            /** @description The name of the provider that signs members in; null: tokens alone do. */
+            provider: string | null;
         };
         /**
          * HookState
@@ -1304,6 +1314,16 @@ export interface components {
             tokens: components["schemas"]["TokenState"][];
         };
         /**
+         * NewAccount
+         * @description Somebody's account at the sign-in provider.
+         */
+        NewAccount: {
+            /** @description The provider, as it writes itself. */
+            issuer: string;
+            /** @description Who they are there: the claim `sub`. */
+            subject: string;
+        };
+        /**
          * NewHook
          * @description A receiver of news.
          */
@@ -1796,6 +1816,20 @@ export interface components {
             label: string;
             /** @description Why it was refused. */
             because: string;
+        };
+        /**
+         * Returned
+         * @description What the provider put into the address of the page that it sent the browser back to.
+         */
+        Returned: {
+            /** @description As it was sent. */
+            state: string;
+            /** @description For the token. */
+            code?: string | null;
+            /** @description Which provider it is. */
+            iss?: string | null;
+            /** @description Why there is no code. */
+            error?: string | null;
         };
         /**
          * RunAction
@@ -3154,6 +3188,7 @@ export interface components {
     pathItems: never;
 }
 export type Accepted = components['schemas']['Accepted'];
+export type Address = components['schemas']['Address'];
 export type Again = components['schemas']['Again'];
 export type Ahead = components['schemas']['Ahead'];
 export type AllocatedStage = components['schemas']['AllocatedStage'];
@@ -3219,6 +3254,7 @@ export type MembersAnswer = components['schemas']['MembersAnswer'];
 export type Models = components['schemas']['Models'];
 export type MostOf = components['schemas']['MostOf'];
 export type MyTokens = components['schemas']['MyTokens'];
+export type NewAccount = components['schemas']['NewAccount'];
 export type NewHook = components['schemas']['NewHook'];
 export type NewMember = components['schemas']['NewMember'];
 export type NewToken = components['schemas']['NewToken'];
@@ -3241,6 +3277,7 @@ export type QueuedRun = components['schemas']['QueuedRun'];
 export type Ranked = components['schemas']['Ranked'];
 export type RefusedFunctions = components['schemas']['RefusedFunctions'];
 export type RefusedMachines = components['schemas']['RefusedMachines'];
+export type Returned = components['schemas']['Returned'];
 export type RunAction = components['schemas']['RunAction'];
 export type RunAgreement = components['schemas']['RunAgreement'];
 export type RunCap = components['schemas']['RunCap'];

@@ -50,3 +50,13 @@ def entered(stage: Stage, small: Small) -> Told:
 def session_of(told: Told) -> dict[str, str]:
     assert told.status == 204, told.body
     return {"cookie": cookie_of(told, "mlcd_session")}
+
+
+def me(stage: Stage, session: dict[str, str]) -> Told:
+    return stage.ask("GET", f"{API}/me", headers=session)
+
+
+def done(stage: Stage, *actions: str) -> list[tuple[str, str, str, str]]:
+    """From the audit log, the oldest first."""
+    entries = reversed(stage.state.audit.entries())
+    return [(each.who, each.action, each.outcome, each.detail) for each in entries if each.action in actions]

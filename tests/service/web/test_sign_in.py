@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from signing_in import OURS, entered, session_of, signing_in
-from stage import API, Stage, Told, staged
+from signing_in import OURS, done, entered, me, session_of, signing_in
+from stage import API, staged
 
 from mlcd.service.team.members import Role
 
@@ -15,16 +15,6 @@ from mlcd.service.team.members import Role
 def stage(tmp_path, small):
     with signing_in(tmp_path / "home", small) as stage:
         yield stage
-
-
-def me(stage: Stage, session: dict[str, str]) -> Told:
-    return stage.ask("GET", f"{API}/me", headers=session)
-
-
-def done(stage: Stage, *actions: str) -> list[tuple[str, str, str, str]]:
-    """From the audit log, the oldest first."""
-    entries = reversed(stage.state.audit.entries())
-    return [(each.who, each.action, each.outcome, each.detail) for each in entries if each.action in actions]
 
 
 def test_somebody_in_a_group_becomes_a_member_with_its_role_team_and_budget(stage, small):
