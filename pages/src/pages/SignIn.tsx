@@ -54,7 +54,7 @@ export default function SignIn({ onEnter }: { onEnter: () => void }): JSX.Elemen
             <button type="button" class="button primary" disabled={busy} onClick={() => void leave()}>
               {busy ? "Signing in …" : `Sign in with ${provider}`}
             </button>
-            <details>
+            <details class="more">
               <summary>Sign in with a token</summary>
               <WithToken onEnter={onEnter} />
             </details>
