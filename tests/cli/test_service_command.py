@@ -236,3 +236,19 @@ def test_a_service_makes_its_first_admin_runs_what_is_submitted_within_their_bud
     ledger = Ledger(postgres_url)
     assert ledger.owners()[run] == ("admin", None)
     ledger.close()
+
+
+def test_a_provider_needs_the_address_that_it_sends_people_back_to(
+    mlcd: Mlcd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = tmp_path / "oidc.toml"
+    file.write_text('issuer = "https://sso.example.org"\nclient_id = "mlcd"\ndefault = "viewer"\n')
+    database = ("--database", "postgresql://ada@127.0.0.1:1/mlcd", "--oidc-file", file)
+    assert "--oidc-file needs --public-url" in mlcd("service", *database).complaint
+    public = ("--public-url", "https://mlcd.example.org")
+    assert "cannot be reached" in mlcd("service", *database, *public).complaint
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "authlib", None)
+        assert "pip install 'mlcd[oidc]'" in mlcd("service", *database, *public).complaint
+    file.write_text("issuer = 7")
+    assert f"{file}: issuer: " in mlcd("service", *database, *public).complaint

@@ -60,7 +60,8 @@ def test_who_is_in_no_group_is_refused_unless_there_is_a_default(tmp_path, small
     with signing_in(tmp_path / "a", small) as stage:
         told = entered(stage, small)
         assert (told.status, told.cookies) == (403, ())
-        assert told.error == f"eve is in no group that may use MLCD; ask an admin of Keycloak (your account: {small.issuer} e-1)"
+        account = f"(your account: {small.issuer} e-1)"
+        assert told.error == f"eve is in no group that may use MLCD; ask an admin of Keycloak {account}"
         assert done(stage, "sign in") == [("127.0.0.1", "sign in", "refused", told.error)]
         assert "eve" not in [each.name for each in stage.state.members.all()]
     with signing_in(tmp_path / "b", small, default="viewer") as stage:

@@ -92,7 +92,8 @@ def _entered(provider: Provider, members: Members, request: Request, body: Retur
         name, groups = provider.name_in(claims), provider.groups_in(claims)
         return Identities(members.database, members.now).enter(account, name, groups, provider.settings)
     except (SignInRefused, WrongState) as error:
-        raise SignInRefused(f"{error} (your account: {account})" if str(account) not in str(error) else str(error)) from None
+        whose = "" if str(account) in str(error) else f" (your account: {account})"
+        raise SignInRefused(f"{error}{whose}") from None
 
 
 def _refused(request: Request, state: State, error: MlcdError) -> Refusal:
