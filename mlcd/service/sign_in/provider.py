@@ -77,7 +77,7 @@ class Provider:
             if isinstance(name := claims.get(claim), str) and name:
                 if claim == "email" and claims.get("email_verified") is False:
                     raise SignInRefused(f"{self.shown} has not verified the address of this account")
-                return name.lower()
+                return name.lower() if name.isascii() else name  # some other letters become a to z
         raise SignInRefused(f"{self.shown} does not say {' or '.join(self._name_claims())} of this account")
 
     def groups_in(self, claims: Mapping[str, Any]) -> set[str]:

@@ -107,9 +107,10 @@ class Small:
         if self.refuses is not None:
             return self.refuses
         asked = self.codes.pop(form.get("code", ""), None)
-        if asked is None or (form["client_id"], form["client_secret"]) != (CLIENT, SECRET):
+        told = (form["client_id"], form["client_secret"])
+        verified = _in_base64(hashlib.sha256(form["code_verifier"].encode()).digest())
+        if asked is None or told != (CLIENT, SECRET) or verified != asked["code_challenge"]:
             return 400, {"error": "invalid_grant", "error_description": f"code {form.get('code')}"}
-        assert _in_base64(hashlib.sha256(form["code_verifier"].encode()).digest()) == asked["code_challenge"]
         assert form["redirect_uri"] == asked["redirect_uri"]
         now = int(time.time())
         true = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 300, "nonce": asked["nonce"]}

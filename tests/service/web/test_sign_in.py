@@ -166,6 +166,8 @@ def test_names_and_groups_come_from_the_claims_that_the_operator_says(tmp_path, 
     small.person = {"sub": "10", "nick": "Kim Possible", "hd": "example.org"}
     with signing_in(tmp_path / "nick", small, name_claim="nick", **changes) as stage:
         assert "a name has up to 60 small letters" in entered(stage, small).error
+        small.person["nick"] = "\N{KELVIN SIGN}im"  # whose small letter is k
+        assert "a name has up to 60 small letters" in entered(stage, small).error
         small.person["nick"] = "kim"
         assert me(stage, session_of(entered(stage, small))).json()["name"] == "kim"
 
