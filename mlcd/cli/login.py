@@ -39,8 +39,11 @@ def login(url: str | None, forget: bool, output: str) -> None:
         print_answer(output, f"Deleted the token of {place}.", {"server": place, "forgotten": True})
         return
     with closing(Server(place)) as server:  # before a token is typed: a server that is not MLCD's must not get it
-        if server.about().get("mode") == "ui":
-            raise UserError(f"{place}: `mlcd ui` needs no token; use it: mlcd --server {place} runs")
+        about = server.about()
+    if about.get("mode") == "ui":
+        raise UserError(f"{place}: `mlcd ui` needs no token; use it: mlcd --server {place} runs")
+    if about.get("provider") and sys.stdin.isatty():
+        click.echo(f"No token yet? Sign in with {about['provider']} at {place}/tokens and make one.", err=True)
     if urlsplit(place).scheme == "http" and urlsplit(place).hostname not in LOOPBACK:
         click.echo(f"{place}: the connection is not encrypted; use https:// unless the network is private", err=True)
     token = click.prompt("Token", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()

@@ -172,7 +172,7 @@ def remove(name: str, database: str | None, output: str) -> None:
 @click.argument("subject")
 @with_options(_on_database)
 def link(name: str, issuer: str, subject: str, database: str | None, output: str) -> None:
-    """Let an account of the sign-in provider be this member; the audit log has those of who was refused.
+    """Let an account of the sign-in provider be this member.
 
     \b
     mlcd team link ada https://sso.example.org 248289761001
@@ -185,7 +185,7 @@ def link(name: str, issuer: str, subject: str, database: str | None, output: str
 @_name
 @with_options(_on_database)
 def unlink(name: str, database: str | None, output: str) -> None:
-    """Let no account of a sign-in provider be this member any more; their token stays.
+    """Let no account of a provider be this member any more.
 
     \b
     mlcd team unlink ada
