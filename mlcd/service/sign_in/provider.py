@@ -83,7 +83,7 @@ class Provider:
     def groups_in(self, claims: Mapping[str, Any]) -> set[str]:
         """The groups that the claims say somebody is in."""
         said = claims.get(self.settings.groups_claim)
-        return {said} if isinstance(said, str) else {each for each in said or () if isinstance(each, str)}
+        return {said} if isinstance(said, str) else {each for each in _list(said) if isinstance(each, str)}
 
     @property
     def shown(self) -> str:
@@ -116,7 +116,7 @@ class Provider:
         """In the body where it can be chosen: not all read the same from odd characters in a header."""
         if self._secret is None:
             return "none"
-        ways = self._described().get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        ways = _list(self._described().get("token_endpoint_auth_methods_supported"))
         return "client_secret_post" if "client_secret_post" in ways else "client_secret_basic"
 
     def _checked(self, answer: Mapping[str, Any], nonce: str) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class Provider:
 
     def _fetched_keys(self) -> list[dict[str, Any]]:
         answer = self._asked("GET", self._endpoint("jwks_uri"), "does not give its keys")
-        keys = [each for each in answer.get("keys") or () if isinstance(each, dict)]
+        keys = [each for each in _list(answer.get("keys")) if isinstance(each, dict)]
         found = [each for each in keys if each.get("kty") in KINDS_OF_KEYS and each.get("use", "sig") == "sig"]
         if not found:
             raise ProviderFault(f"{self.shown} has no key that can be used")
@@ -177,7 +177,7 @@ class Provider:
         return {**more, **claims}
 
     def _described(self) -> dict[str, Any]:
-        """What it says of itself; asked again every hour."""
+        """What it says of itself; that and its keys are asked for again every hour."""
         now = self._now()
         if self._metadata is None or now - self._metadata[0] >= KNOWN_FOR:
             issuer = self.settings.issuer
@@ -185,7 +185,7 @@ class Provider:
             said = self._asked("GET", url, "does not describe itself")
             if said.get("issuer") != issuer:
                 raise ProviderFault(f"{self.shown} calls itself {str(said.get('issuer'))[:200]!r}, not {issuer!r}")
-            self._metadata = now, said
+            self._metadata, self._keys = (now, said), []
         return self._metadata[1]
 
     def _endpoint(self, name: str) -> str:
@@ -225,6 +225,10 @@ def _limited(method: str, url: str, **more: Any) -> httpx.Response:
             if len(body) > LARGEST_ANSWER:
                 break
     return httpx.Response(response.status_code, content=body)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def is_error_word(text: str) -> bool:

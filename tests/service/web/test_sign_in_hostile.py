@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from signing_in import OURS, come_back, entered, sent_away, session_of, signing_in
@@ -196,6 +197,32 @@ def test_a_new_key_of_the_provider_is_taken_and_the_old_one_is_not(stage, small)
     small.sign = lambda claims, _: signed(claims, old)
     told = entered(stage, small)
     assert (told.status, told.error) == (502, UNBELIEVED + "it is signed by an unknown key")
+
+
+def test_a_key_that_the_provider_took_back_is_good_for_an_hour_at_most(stage, small):
+    session_of(entered(stage, small))
+    old = small.key
+    small.rotates()
+    small.sign = lambda claims, _: signed(claims, old)
+    small.claims = {"exp": NOW + 7_200}
+    session_of(entered(stage, small))
+    stage.later.append(timedelta(hours=1))
+    assert entered(stage, small).error == UNBELIEVED + "it is signed by an unknown key"
+
+
+@pytest.mark.parametrize("groups", [7, True, {"mlcd-admins": True}, [["mlcd-admins"], 7, None], "MLCD-ADMINS", ""])
+def test_what_is_no_list_of_groups_is_no_group(groups, stage, small):
+    small.claims = {"groups": groups}
+    told = entered(stage, small)
+    assert told.error.startswith("grace is in no group that may use MLCD")
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"jwks_uri": 7}, {"token_endpoint_auth_methods_supported": 7}, {"token_endpoint": ["x"]}]
+)
+def test_a_provider_that_describes_itself_oddly_is_no_fault_of_ours(metadata, stage, small):
+    small.metadata = metadata
+    assert entered(stage, small).status == 502
 
 
 def test_who_guesses_is_slowed_down(tmp_path, small):
