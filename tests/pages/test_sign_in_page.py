@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +95,14 @@ def test_who_may_not_come_in_is_told_why_on_the_page_and_the_address_has_no_code
     page.get_by_role("button", name="Sign in", exact=True).click()
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     assert page.url == f"{team.url}/"
+
+
+def test_the_command_line_says_where_to_make_a_token(team, tmp_path):
+    command = [sys.executable, "-m", "mlcd", "login", team.url]
+    done = subprocess.run(
+        command, env={**os.environ, "MLCD_HOME": str(tmp_path)}, input="\n", capture_output=True, text=True
+    )
+    assert f"no token was given; sign in with Lab SSO at {team.url}/tokens and make one" in done.stderr
 
 
 def test_a_link_that_somebody_else_made_signs_nobody_in(page, team, expect):
