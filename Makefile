@@ -63,7 +63,7 @@ night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modu
 # Where there is none of this version, whatever asks for PyTorch gets the newest.
 .venv/installed-all: pyproject.toml | .venv/bin/python
 	-$(PIP) torch==2.13.0
-	$(PIP) -e '.[dev,bench,docs,ray,skypilot,serve,lithops,frameworks,service,mcp]'
+	$(PIP) -e '.[dev,bench,docs,ray,skypilot,serve,lithops,frameworks,service,oidc,mcp]'
 	$(PIP) --no-deps -e tests/fifth_planner
 	touch $@ .venv/installed-dev .venv/installed
 
@@ -80,9 +80,9 @@ pages: pages/node_modules/installed
 pages/node_modules/installed: pages/package.json pages/package-lock.json
 	-cd pages && npm ci --silent --no-audit --no-fund && touch node_modules/installed
 
-# DynamoDB on loopback, for functions that meet there.
+# DynamoDB on loopback, for functions that meet there; a certified provider of OpenID Connect, to sign in at.
 .npm/installed:
-	-npm install --silent --no-audit --no-fund --prefix .npm dynalite@4 && touch $@
+	-npm install --silent --no-audit --no-fund --prefix .npm dynalite@4 oidc-provider@9 && touch $@
 
 # MLServer, in an environment of its own: its fastapi is not ours.
 .venv-mlserver/installed-with-onnx:

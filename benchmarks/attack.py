@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from attacks import greed, jobs, operators, requests
+from attacks import greed, jobs, operators, requests, sign_in
 from attacks.target import Finding, Target, target
 
 ATTACKS: dict[str, Callable[[Target], Finding]] = {
@@ -35,6 +35,7 @@ ATTACKS: dict[str, Callable[[Target], Finding]] = {
     "the audit of others": operators.audit_of_others,
     "news to anywhere": operators.news_to_anywhere,
     "a token that grows": operators.tokens_that_grow,
+    "sign-in at a provider": sign_in.sign_ins,
     "a database that is killed": requests.database_away,
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -130,7 +131,8 @@ def target(*options: str) -> Iterator[Target]:
         secret.chmod(0o600)
         environment = {**os.environ, **CANARIES, "MLCD_HOME": str(home)}
         environment.pop("MLCD_DATABASE_URL", None)
-        words = ["service", "--port", "0", "--workers", "2", "--places", PLACES, *options]
+        words = ["service", "--port", "0"] if "--port" not in options else ["service"]
+        words += ["--workers", "2", "--places", PLACES, *options]
         if _knows("--database-file"):
             words += ["--database-file", str(secret)]
         else:
@@ -152,6 +154,12 @@ def target(*options: str) -> Iterator[Target]:
             process.kill()
             process.wait()
             postgres.close()
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
 
 
 def _knows(option: str) -> bool:

@@ -39,13 +39,16 @@ def login(url: str | None, forget: bool, output: str) -> None:
         print_answer(output, f"Deleted the token of {place}.", {"server": place, "forgotten": True})
         return
     with closing(Server(place)) as server:  # before a token is typed: a server that is not MLCD's must not get it
-        if server.about().get("mode") == "ui":
-            raise UserError(f"{place}: `mlcd ui` needs no token; use it: mlcd --server {place} runs")
+        about = server.about()
+    if about.get("mode") == "ui":
+        raise UserError(f"{place}: `mlcd ui` needs no token; use it: mlcd --server {place} runs")
     if urlsplit(place).scheme == "http" and urlsplit(place).hostname not in LOOPBACK:
         click.echo(f"{place}: the connection is not encrypted; use https:// unless the network is private", err=True)
     token = click.prompt("Token", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
     if not token.strip():
-        raise UserError(f"no token was given; an admin of {place} makes one: mlcd team add NAME")
+        signs_in = f"sign in with {about.get('provider')} at {place}/tokens and make one"
+        by_admin = f"an admin of {place} makes one: mlcd team add NAME"
+        raise UserError(f"no token was given; {signs_in if about.get('provider') else by_admin}")
     with closing(Server(place, token, "the token")) as server, server.reading():
         me = server.get("/me")
         who = {name: me[name] for name in ("name", "role", "team")}

@@ -20,6 +20,8 @@ from mlcd.core.home import home, private_home, private_text
 from mlcd.core.ledger import Ledger
 from mlcd.core.units import parse_duration
 from mlcd.service.news.mail import read_mail_server
+from mlcd.service.sign_in.provider import Provider
+from mlcd.service.sign_in.settings import read
 from mlcd.service.team.administration import Audit
 from mlcd.service.team.members import Members, Role
 from mlcd.service.web.app import create_app
@@ -121,6 +123,12 @@ log_level = click.option(
     envvar="MLCD_MAIL_FILE",
     help="A file that names the mail server for news, which only the service's user can read (chmod 600).",
 )
+@click.option(
+    "--oidc-file",
+    type=click.Path(path_type=Path),
+    envvar="MLCD_OIDC_FILE",
+    help="Sign members in by OpenID Connect, as this TOML file says; needs --public-url.",
+)
 @log_format
 @log_level
 def service(
@@ -141,6 +149,7 @@ def service(
     simulated_time: float,
     public_url: str | None,
     mail_file: Path | None,
+    oidc_file: Path | None,
     log_format: str,
     log_level: str,
 ) -> None:
@@ -164,12 +173,13 @@ def service(
         member_queued=member_queued,
         mail=read_mail_server(mail_file) if mail_file is not None else None,
     )
+    provider = _provider(oidc_file, settings.public_url)
     _prepare(trust_runners, log_format, log_level)
     if workers != 0:
         check_places(settings.places, trust_runners)
     with ExitStack() as ending:
         listener = ending.enter_context(bound(host, port))
-        state = _opened(url, settings, caps, ending)
+        state = replace(_opened(url, settings, caps, ending), provider=provider)
         supervisor = Supervisor(
             url, (os.cpu_count() or 1) if workers is None else workers, at_once, replace(TIMING, grace_s=grace)
         )
@@ -249,6 +259,15 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
     queue.adopt()
     audit = Audit(ledger.database, lambda: datetime.now(UTC))
     return State(ledger, ledger.database, queue, members, audit, settings, Feed(ledger))
+
+
+def _provider(file: Path | None, public_url: str | None) -> Provider | None:
+    """Who signs members in; it is first asked when somebody wants to."""
+    if file is None:
+        return None
+    if public_url is None:
+        raise UserError("--oidc-file needs --public-url: the provider sends people back there")
+    return Provider(*read(file), f"{public_url}/sign-in/callback", lambda: datetime.now(UTC))
 
 
 def _public(url: str | None) -> str | None:

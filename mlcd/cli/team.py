@@ -23,6 +23,7 @@ from mlcd.core.options import NO_LIMIT
 from mlcd.core.units import format_usd, parse_usd
 from mlcd.service.remote.server import Server
 from mlcd.service.remote.team import RemoteTeam
+from mlcd.service.sign_in.identities import Account
 from mlcd.service.team.administration import AuditedAction, AuditFilter, Team
 from mlcd.service.team.allowance import Used
 from mlcd.service.team.audit_export import PAGE, Format, exported
@@ -163,6 +164,34 @@ def remove(name: str, database: str | None, output: str) -> None:
     """
     _open(database).remove(name)
     print_answer(output, f"{name} is no longer a member; their runs stay.", {"removed": name})
+
+
+@team.command()
+@_name
+@click.argument("issuer")
+@click.argument("subject")
+@with_options(_on_database)
+def link(name: str, issuer: str, subject: str, database: str | None, output: str) -> None:
+    """Let an account of the sign-in provider be this member.
+
+    \b
+    mlcd team link ada https://sso.example.org 248289761001
+    """
+    _open(database).link(name, Account(issuer, subject))
+    print_answer(output, f"{name} can sign in as {subject} of {issuer}.", {"linked": name, "subject": subject})
+
+
+@team.command()
+@_name
+@with_options(_on_database)
+def unlink(name: str, database: str | None, output: str) -> None:
+    """Let no account of a provider be this member any more.
+
+    \b
+    mlcd team unlink ada
+    """
+    _open(database).unlink(name)
+    print_answer(output, f"{name} cannot sign in with an account any more; their token stays.", {"unlinked": name})
 
 
 @team.command()

@@ -46,7 +46,7 @@ def private_text(file: Path) -> str:
     try:
         with file.open(encoding="utf-8") as opened:
             if os.fstat(opened.fileno()).st_mode & 0o077:
-                raise UserError(f"{file}: other users can read it, and a password is in it: chmod 600 {file}")
+                raise UserError(f"{file}: other users can read it, and a secret is in it: chmod 600 {file}")
             return opened.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}") from None

@@ -36,7 +36,7 @@ function App(): JSX.Element {
     return () => window.removeEventListener(SIGNED_OUT, leave);
   }, []);
   useEffect(() => {
-    if (path === "/sign-in" && me !== null && !signedOut) go("/", true); // nothing to do there
+    if (path.startsWith("/sign-in") && me !== null && !signedOut) go("/", true); // nothing to do there
   }, [path, me, signedOut]);
   const enter = (): void => {
     setSignedOut(false);

@@ -14,6 +14,7 @@ export type {
   FunctionPlan as Plan,
   AllocatedStage as Stage,
   Headway,
+  Health,
   JobFile,
   KnowledgeBase,
   KnownModel as SeenModel,

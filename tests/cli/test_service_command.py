@@ -278,3 +278,19 @@ def test_a_mail_file_that_others_can_read_is_refused(mlcd: Mlcd, tmp_path: Path)
     file.chmod(0o644)
     url = ("--database", "postgresql://ada@127.0.0.1:1/mlcd")
     assert f"chmod 600 {file}" in mlcd("service", *url, "--mail-file", file).complaint
+
+
+def test_a_provider_needs_the_address_that_it_sends_people_back_to(
+    mlcd: Mlcd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = tmp_path / "oidc.toml"
+    file.write_text('issuer = "https://sso.example.org"\nclient_id = "mlcd"\ndefault = "viewer"\n')
+    database = ("--database", "postgresql://ada@127.0.0.1:1/mlcd", "--oidc-file", file)
+    assert "--oidc-file needs --public-url" in mlcd("service", *database).complaint
+    public = ("--public-url", "https://mlcd.example.org")
+    assert "cannot be reached" in mlcd("service", *database, *public).complaint
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "authlib", None)
+        assert "pip install 'mlcd[oidc]'" in mlcd("service", *database, *public).complaint
+    file.write_text("issuer = 7")
+    assert f"{file}: issuer: " in mlcd("service", *database, *public).complaint

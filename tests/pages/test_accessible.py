@@ -172,7 +172,7 @@ def test_charts_as_tables_open_dialogs_and_a_mistake(looking, rich):
 @pytest.mark.night  # at each change test_in_browser.py signs in, and changes the team
 def test_signing_in_and_the_team(looking, serve, postgres_url, tmp_path):
     served = serve(tmp_path / "home", "service", "--port", "0", "--workers", "0", MLCD_DATABASE_URL=postgres_url)
-    opened(looking, f"{served.url}/team", "form.sign-in")
+    opened(looking, f"{served.url}/team", ".sign-in form")
     check(looking)
     looking.get_by_label("Token").fill(re.findall(r"mlcd_[\w-]{43}", "".join(served.first_words))[0])
     looking.get_by_role("button", name="Sign in").click()

@@ -335,7 +335,7 @@ def test_a_viewer_may_not_run_and_a_wrong_token_is_nobody(page, serve, expect, p
     page.goto(served.url)
     page.get_by_label("Token").fill("mlcd_" + 43 * "x")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.locator("form.sign-in .field-error")).to_contain_text("no member has this token")
+    expect(page.locator(".sign-in .field-error")).to_contain_text("no member has this token")
     page.get_by_label("Token").fill(admin)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()

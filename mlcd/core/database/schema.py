@@ -37,7 +37,7 @@ APPEND_ONLY = {
         " FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
     ),
 }
-HEAD = "0006"
+HEAD = "0007"
 """The newest migration, which has these tables; its number is also SQLite's `user_version`."""
 METADATA = sa.MetaData()
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
@@ -197,6 +197,26 @@ receivers = Table(
     sqlite_autoincrement=True,
 )
 """Where news of runs goes: `sent` is the number of the last entry whose news arrived, or was none."""
+
+identities = Table(
+    "identities",
+    METADATA,
+    *texts("issuer", "subject", "member", "created_at"),
+    *texts("seen_at", "good_until", nullable=True),
+    PrimaryKeyConstraint("issuer", "subject", name="accounts_of_a_provider"),
+    UniqueConstraint("member", name="members_have_one_account"),
+    sqlite_with_rowid=False,
+)
+"""Which member somebody is who signed in at a provider; until `good_until` their tokens are good."""
+
+sign_ins = Table(
+    "sign_ins",
+    METADATA,
+    Column("hash", Text, primary_key=True),
+    *texts("state", "nonce", "verifier", "expires_at"),
+    sqlite_with_rowid=False,
+)
+"""Browsers that are at the provider: of the secret in each one's cookie only a hash."""
 
 version = Table(
     "alembic_version",

@@ -1,12 +1,13 @@
 """Administration of a service's team over the API, with the interface of `mlcd.service.team.administration.Team`."""
 
 import math
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
 from mlcd.core.errors import UnknownName
 from mlcd.service.remote.server import Server, path_of
+from mlcd.service.sign_in.identities import Account
 from mlcd.service.team.administration import ALL, AuditedAction, AuditFilter
 from mlcd.service.team.allowance import Used
 from mlcd.service.team.budget import Budget, Per
@@ -56,6 +57,14 @@ class RemoteTeam:
     def remove(self, name: str) -> None:
         """Remove a member; their runs stay."""
         self._server.send("DELETE", path_of("members", self._member_named(name).name))
+
+    def link(self, name: str, account: Account) -> None:
+        """From now on an account of a provider is this member."""
+        self._server.send("PUT", path_of("members", self._member_named(name).name, "account"), asdict(account))
+
+    def unlink(self, name: str) -> None:
+        """No account of a provider is this member any more."""
+        self._server.send("DELETE", path_of("members", self._member_named(name).name, "account"))
 
     def set_budget(self, team: str, usd: float | None, **per: Per) -> Budget:
         """Set the budget of all runs of a team together; None for no limit. Without `per`, the period stays."""

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, insert, select
 from mlcd.core.database import Database, schema
 from mlcd.core.errors import UserError
 from mlcd.core.ledger import Ledger
+from mlcd.service.sign_in.identities import Account, Identities
 from mlcd.service.team.allowance import Used, remaining_budget, used
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Members, Role, without_secrets
@@ -110,6 +111,7 @@ class Team:
     def __init__(self, ledger: Ledger, who: str, now: Callable[[], datetime]) -> None:
         self._ledger, self._who, self._now = ledger, who, now
         self._members, self._audit = Members(ledger.database, now), Audit(ledger.database, now)
+        self._identities = Identities(ledger.database, now)
 
     def members(self) -> list[tuple[Member, Used, float | None]]:
         """The members by name, with what they have used and their remaining budget; None for no limit."""
@@ -143,6 +145,16 @@ class Team:
         """Remove a member; their runs stay."""
         self._members.remove(name)
         self._audit.write(self._who, "remove member", name)
+
+    def link(self, name: str, account: Account) -> None:
+        """From now on an account of a provider is this member."""
+        self._identities.link(name, account)
+        self._audit.write(self._who, "link member", name, detail=str(account))
+
+    def unlink(self, name: str) -> None:
+        """No account of a provider is this member any more."""
+        self._identities.unlink(name)
+        self._audit.write(self._who, "unlink member", name)
 
     def set_budget(self, team: str, usd: float | None, **per: Per) -> Budget:
         """Set the budget of all runs of a team together; None for no limit. Without `per`, the period stays."""

@@ -15,10 +15,10 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
-from sqlalchemy import Connection, Table, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
 
 from mlcd.core.database import Database
-from mlcd.core.database.schema import members, receivers, sessions, teams, tokens
+from mlcd.core.database.schema import identities, members, receivers, sessions, teams, tokens
 from mlcd.core.errors import LedgerError, UnknownName, UserError, WrongState
 from mlcd.service.team.budget import NO_LIMIT, Budget, Per
 
@@ -32,7 +32,7 @@ _PRESENT = members.c.removed_at.is_(None)
 _NAMED = (
     select(tokens.c.name, tokens.c.scope, tokens.c.expires_at, tokens.c.used_at, *_COLUMNS)
     .join(members, members.c.name == tokens.c.member)
-    .where(tokens.c.revoked_at.is_(None), _PRESENT)
+    .where(tokens.c.revoked_at.is_(None))
 )
 
 
@@ -106,10 +106,11 @@ class Members:
             if earlier is None:
                 connection.execute(insert(members).values(name=name, **row))
             elif earlier.removed_at is not None:
-                _set(connection, name, **row)
+                set_member(connection, name, **row)
+                connection.execute(update(identities).where(identities.c.member == name).values(good_until=None))
             else:
                 raise UserError(f"'{name}' is a member already; a new token: mlcd team token {name}")
-            _ensure_team(connection, team)
+            ensure_team(connection, team)
         return token
 
     def renew(self, name: str, keep_named: bool = False) -> str:
@@ -117,8 +118,8 @@ class Members:
         token = new_secret()
         with self.database.write() as connection:
             find_member(connection, name)
-            _set(connection, name, token_hash=hashed(token))
-            _end_sessions(connection, name)
+            set_member(connection, name, token_hash=hashed(token))
+            end_sessions(connection, name)
             if not keep_named:
                 self._revoke_named(connection, name)
         return token
@@ -126,9 +127,9 @@ class Members:
     def remove(self, name: str) -> None:
         """Remove a member: token and sessions become invalid. Their runs stay, and count for their team."""
         with self.database.write() as connection:
-            _check_not_last_admin(connection, find_member(connection, name))
-            _set(connection, name, removed_at=_text(self.now()))
-            _end_sessions(connection, name)
+            check_not_last_admin(connection, find_member(connection, name))
+            set_member(connection, name, removed_at=_text(self.now()))
+            end_sessions(connection, name)
             self._revoke_named(connection, name)
             connection.execute(delete(receivers).where(receivers.c.owner == name))  # no news to who has left
 
@@ -141,10 +142,10 @@ class Members:
         with self.database.write() as connection:
             member = find_member(connection, name)
             if row.get("role", Role.ADMIN) != Role.ADMIN:
-                _check_not_last_admin(connection, member)
+                check_not_last_admin(connection, member)
             if row:
-                _set(connection, name, **row)
-            _ensure_team(connection, row.get("team"))
+                set_member(connection, name, **row)
+            ensure_team(connection, row.get("team"))
             return find_member(connection, name)
 
     def all(self) -> list[Member]:
@@ -162,13 +163,19 @@ class Members:
 
         The database looks up the hash. Its timing reveals nothing, since nobody can choose a token by its hash.
         """
-        query = select(*_COLUMNS).where(members.c.token_hash == hashed(token), _PRESENT)
+        let_in = self._let_in()
+        query = select(*_COLUMNS).where(members.c.token_hash == hashed(token), let_in)
         with self.database.read() as connection:
             row = connection.execute(query).one_or_none()
-            named = connection.execute(_NAMED.where(tokens.c.hash == hashed(token))).one_or_none()
+            named = connection.execute(_NAMED.where(tokens.c.hash == hashed(token), let_in)).one_or_none()
         if row is not None:
             return _member(*row)
         return None if named is None else self._with_named(hashed(token), *named)
+
+    def _let_in(self) -> ColumnElement[bool]:
+        """Who may come with a token: who is there and, if a provider signs them in, was signed in lately."""
+        lapsed = select(identities.c.member).where(identities.c.good_until <= _text(self.now()))
+        return and_(_PRESENT, members.c.name.not_in(lapsed))
 
     def _with_named(
         self, digest: str, name: str, scope: str, expires_at: str | None, used_at: str | None, *row: Any
@@ -188,10 +195,10 @@ class Members:
         theirs = update(tokens).where(tokens.c.member == name, tokens.c.revoked_at.is_(None))
         connection.execute(theirs.values(revoked_at=_text(self.now())))
 
-    def open_session(self, member: Member) -> str:
+    def open_session(self, member: Member, lasts: timedelta = SESSION_LASTS) -> str:
         """Open a session of some hours for a browser; return its secret."""
         secret, now = new_secret(), self.now()
-        row = {"hash": hashed(secret), "created_at": _text(now), "expires_at": _text(now + SESSION_LASTS)}
+        row = {"hash": hashed(secret), "created_at": _text(now), "expires_at": _text(now + lasts)}
         with self.database.write() as connection:
             find_member(connection, member.name)  # they may have been removed meanwhile
             connection.execute(delete(sessions).where(sessions.c.expires_at < _text(now)))
@@ -202,7 +209,7 @@ class Members:
         """The member of this session; None if there is none, or if it has expired."""
         query = select(sessions.c.expires_at, *_COLUMNS).join(members, members.c.name == sessions.c.member)
         with self.database.read() as connection:
-            row = connection.execute(query.where(sessions.c.hash == hashed(secret), _PRESENT)).one_or_none()
+            row = connection.execute(query.where(sessions.c.hash == hashed(secret), self._let_in())).one_or_none()
         return None if row is None or self.now() >= datetime.fromisoformat(row[0]) else _member(*row[1:])
 
     def close_session(self, secret: str) -> None:
@@ -215,7 +222,7 @@ class Members:
         check_name("team", team)
         row = _checked({"budget_usd": usd} | ({} if per is None else {"budget_per": per}))
         with self.database.write() as connection:
-            _ensure_team(connection, team)
+            ensure_team(connection, team)
             connection.execute(update(teams).where(teams.c.name == team).values(**row))
             return budget_of(connection, teams, team)
 
@@ -278,21 +285,24 @@ def _all(connection: Connection) -> list[Member]:
     return [_member(*row) for row in connection.execute(query)]
 
 
-def _set(connection: Connection, name: str, **row: Any) -> None:
+def set_member(connection: Connection, name: str, **row: Any) -> None:
+    """Change columns of a member, within the caller's transaction; so do the next ones."""
     connection.execute(update(members).where(members.c.name == name).values(**row))
 
 
-def _end_sessions(connection: Connection, name: str) -> None:
+def end_sessions(connection: Connection, name: str) -> None:
+    """End all sessions of a member."""
     connection.execute(delete(sessions).where(sessions.c.member == name))
 
 
-def _ensure_team(connection: Connection, team: str | None) -> None:
+def ensure_team(connection: Connection, team: str | None) -> None:
     """Create the team if it does not exist."""
     if team is not None and connection.execute(select(teams.c.name).where(teams.c.name == team)).first() is None:
         connection.execute(insert(teams).values(name=team, budget_usd=None))
 
 
-def _check_not_last_admin(connection: Connection, member: Member) -> None:
+def check_not_last_admin(connection: Connection, member: Member) -> None:
+    """`WrongState` if nobody could manage the team without this one."""
     admins = [other for other in _all(connection) if other.role is Role.ADMIN]
     if member.role is Role.ADMIN and len(admins) == 1:
         raise WrongState(f"'{member.name}' is the only admin; make another member an admin first")

@@ -37,6 +37,7 @@ from mlcd.service.web.routes import (
     news,
     runs,
     session,
+    sign_in,
     submit,
     team,
     tokens,
@@ -52,7 +53,8 @@ from mlcd.service.web.views import Views
 
 API = "/api/v1"
 PARTS = (
-    session, runs, watch, explore, files, catalog, submit, again, uploads, control, workers, tokens, team, audit, news,
+    session, sign_in, runs, watch, explore, files, catalog, submit, again, uploads, control, workers, tokens, team,
+    audit, news,
 )  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},

@@ -23,6 +23,7 @@ MEANING = {
     415: "The body is of a type that is not read here.",
     422: "What was sent can be read, and cannot be used: the line says why.",
     429: "Too many requests; `Retry-After` says when to come again.",
+    502: "The sign-in provider cannot be reached, or its answer cannot be believed.",
     503: "The database cannot be reached.",
 }
 ANY = (400, 401, 403, 429, 503)  # what every route but /health may answer with

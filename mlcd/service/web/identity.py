@@ -17,7 +17,11 @@ from mlcd.service.web.safety.limits import ConcurrencyLimits, RateLimits
 from mlcd.service.web.safety.origin import COOKIE, SAFE_METHODS
 from mlcd.service.web.state import CurrentState, State
 
-OPEN = {("GET", "/api/v1/health"), ("GET", "/api/v1/openapi.json"), ("POST", "/api/v1/session")}
+OPEN = {
+    ("GET", "/api/v1/health"),
+    ("GET", "/api/v1/openapi.json"),
+    *(("POST", f"/api/v1{path}") for path in ("/session", "/sign-in", "/sign-in/callback")),
+}
 """Routes without a token: health, the OpenAPI document, and sign-in."""
 CLOSED = ("/api/", "/metrics")
 """Paths that begin so need one; the pages themselves are public, their data are not."""

@@ -17,6 +17,7 @@ from mlcd.service.workers.limits import CAPS
 if TYPE_CHECKING:
     from mlcd.core.database import Database
     from mlcd.service.news.mail import MailServer
+    from mlcd.service.sign_in.provider import Provider
     from mlcd.service.team.administration import Audit
     from mlcd.service.team.members import Members
     from mlcd.service.workers.local_crew import Crew
@@ -67,7 +68,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class State:
-    """The state of one service. `members` is None in ui mode."""
+    """The state of one service. `members` is None in ui mode. `provider`: who signs members in beside their tokens."""
 
     ledger: Ledger
     database: Database
@@ -76,6 +77,7 @@ class State:
     audit: Audit
     settings: Settings
     feed: Feed
+    provider: Provider | None = None
 
     def send(self, run: str, launch: bool) -> None:
         """Start or resume a run; its watchers wait for that."""

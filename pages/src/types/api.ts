@@ -28,6 +28,14 @@ export interface components {
             secret: string;
         };
         /**
+         * Address
+         * @description Where to sign in.
+         */
+        Address: {
+            /** @description The provider's address, with what it needs to know. */
+            url: string;
+        };
+        /**
          * Again
          * @description What is asked of the new run; what is not said is as it was.
          */
@@ -771,6 +779,8 @@ export interface components {
              * @enum {string}
              */
             mode: "ui" | "service";
+            /** @description The name of the provider that signs members in; null: tokens alone do. */
+            provider: string | null;
         };
         /**
          * HowDown
@@ -1309,6 +1319,16 @@ export interface components {
             tokens: components["schemas"]["TokenState"][];
         };
         /**
+         * NewAccount
+         * @description Somebody's account at the sign-in provider.
+         */
+        NewAccount: {
+            /** @description The provider, as it writes itself. */
+            issuer: string;
+            /** @description Who they are there: the claim `sub`. */
+            subject: string;
+        };
+        /**
          * NewMember
          * @description A new member. Without a budget there is no limit; a budget is in total, or for each month.
          */
@@ -1824,6 +1844,20 @@ export interface components {
             label: string;
             /** @description Why it was refused. */
             because: string;
+        };
+        /**
+         * Returned
+         * @description What the provider put into the address of the page that it sent the browser back to.
+         */
+        Returned: {
+            /** @description As it was sent. */
+            state: string;
+            /** @description For the token. */
+            code?: string | null;
+            /** @description Which provider it is. */
+            iss?: string | null;
+            /** @description Why there is no code. */
+            error?: string | null;
         };
         /**
          * RunAction
@@ -3191,6 +3225,7 @@ export interface components {
 }
 export type Accepted = components['schemas']['Accepted'];
 export type AddedReceiver = components['schemas']['AddedReceiver'];
+export type Address = components['schemas']['Address'];
 export type Again = components['schemas']['Again'];
 export type Ahead = components['schemas']['Ahead'];
 export type AllocatedStage = components['schemas']['AllocatedStage'];
@@ -3255,6 +3290,7 @@ export type MembersAnswer = components['schemas']['MembersAnswer'];
 export type Models = components['schemas']['Models'];
 export type MostOf = components['schemas']['MostOf'];
 export type MyTokens = components['schemas']['MyTokens'];
+export type NewAccount = components['schemas']['NewAccount'];
 export type NewMember = components['schemas']['NewMember'];
 export type NewToken = components['schemas']['NewToken'];
 export type NewsAnswer = components['schemas']['NewsAnswer'];
@@ -3278,6 +3314,7 @@ export type Ranked = components['schemas']['Ranked'];
 export type ReceiverState = components['schemas']['ReceiverState'];
 export type RefusedFunctions = components['schemas']['RefusedFunctions'];
 export type RefusedMachines = components['schemas']['RefusedMachines'];
+export type Returned = components['schemas']['Returned'];
 export type RunAction = components['schemas']['RunAction'];
 export type RunAgreement = components['schemas']['RunAgreement'];
 export type RunCap = components['schemas']['RunCap'];

@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import uvicorn
 
 from mlcd.core.ledger import Ledger
+from mlcd.service.sign_in.provider import Provider
 from mlcd.service.team.administration import Audit
 from mlcd.service.team.members import SESSION_LASTS, Members, Role
 from mlcd.service.web.app import create_app
@@ -206,9 +207,15 @@ class Stage:
 
 @contextmanager
 def staged(
-    home: Path, where: Any = None, *, mode: str = "service", limits: Limits = PLENTY, **settings: Any
+    home: Path,
+    where: Any = None,
+    *,
+    mode: str = "service",
+    limits: Limits = PLENTY,
+    provider: Callable[[Callable[[], datetime]], Provider] | None = None,
+    **settings: Any,
 ) -> Iterator[Stage]:
-    """A service on this database; SQLite under its home unless told otherwise."""
+    """A service on this database; SQLite under its home unless told otherwise. `provider`: made with its clock."""
     home.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(where if where is not None else home / "ledger.db")
     later: list[timedelta] = []
@@ -219,7 +226,8 @@ def staged(
     members = Members(ledger.database, now) if mode == "service" else None
     told = Settings(**({"mode": mode, "home": home, "limits": limits, "same_user": False} | settings))
     crew = Idle()
-    state = State(ledger, ledger.database, crew, members, Audit(ledger.database, now), told, Feed(ledger))
+    signs_in = provider(now) if provider is not None else None
+    state = State(ledger, ledger.database, crew, members, Audit(ledger.database, now), told, Feed(ledger), signs_in)
     app, loop = create_app(state), asyncio.new_event_loop()
     stage = Stage(state, app, crew, later, loop)
     if members is not None:

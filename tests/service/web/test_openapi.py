@@ -14,7 +14,8 @@ from stage import API, staged
 from mlcd.cli import cli
 from mlcd.service.web.app import api_document
 
-OPEN = {("get", f"{API}/health"), ("post", f"{API}/session")}
+SIGN_IN = {("post", f"{API}{path}") for path in ("/session", "/sign-in", "/sign-in/callback")}
+OPEN = {("get", f"{API}/health"), *SIGN_IN}
 
 
 @pytest.fixture(scope="module")

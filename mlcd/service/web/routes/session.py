@@ -12,10 +12,11 @@ from mlcd.core.part import Part, taken
 from mlcd.core.version import VERSION
 from mlcd.service.team.allowance import remaining_budget
 from mlcd.service.team.members import SESSION_LASTS, Member, Role, Scope
+from mlcd.service.web.cookies import give, take_back
 from mlcd.service.web.failures import Refusal, Sent, problems
 from mlcd.service.web.identity import LONGEST_SECRET, Viewer, address_of, rates_of
 from mlcd.service.web.safety.origin import COOKIE
-from mlcd.service.web.state import CurrentState, State
+from mlcd.service.web.state import CurrentState
 
 router = APIRouter()
 
@@ -33,6 +34,7 @@ class Health(Part):
     trouble: str = Field(description="Why not; else empty.")
     version: str = Field(description="The version of MLCD.")
     mode: Literal["ui", "service"] = Field(description="Whether it is one person's, or a team's.")
+    provider: str | None = Field(description="The name of the provider that signs members in; null: tokens alone do.")
 
 
 class MostOf(Part):
@@ -74,7 +76,8 @@ async def health(state: CurrentState) -> Health:
     if state.feed.away:
         raise Refusal(503, state.feed.away)
     trouble = await run_in_threadpool(state.missing_workers)
-    return Health(ok=not trouble, trouble=trouble, version=VERSION, mode=state.settings.mode)
+    provider = state.provider.shown if state.provider is not None else None
+    return Health(ok=not trouble, trouble=trouble, version=VERSION, mode=state.settings.mode, provider=provider)
 
 
 @router.get("/me", tags=["session"], responses=problems())
@@ -109,8 +112,7 @@ def sign_in(body: Token, request: Request, state: CurrentState) -> Response:
     secret = state.members.open_session(member)
     state.audit.write(member.name, "sign in")
     answer = Response(status_code=204)
-    lasts_s = int(SESSION_LASTS.total_seconds())
-    answer.set_cookie(COOKIE, secret, lasts_s, secure=_is_https(request, state), httponly=True, samesite="strict")
+    give(answer, COOKIE, secret, int(SESSION_LASTS.total_seconds()), request, state)
     return answer
 
 
@@ -122,9 +124,5 @@ def sign_out(request: Request, state: CurrentState, who: Viewer) -> Response:
             state.members.close_session(secret)
         state.audit.write(who.name, "sign out")
     answer = Response(status_code=204)
-    answer.delete_cookie(COOKIE, path="/", secure=_is_https(request, state), httponly=True, samesite="strict")
+    take_back(answer, COOKIE, request, state)
     return answer
-
-
-def _is_https(request: Request, state: State) -> bool:
-    return request.url.scheme == "https" or (state.settings.public_url or "").startswith("https://")

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from mlcd.core.errors import WrongState
 from mlcd.core.part import Finite, Part, taken
+from mlcd.service.sign_in.identities import Account, Identities
 from mlcd.service.team.allowance import remaining_budget, used
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Members, Role
@@ -42,6 +43,13 @@ class MemberChange(Sent):
     team: Name | None = Field(default=None, description="Their team; null for none.")
     budget_usd: Usd | None = Field(default=None, description="What they may spend; null for no limit.")
     budget_per: Time | None = Field(default=None, description="Over everything, or over each month anew.")
+
+
+class NewAccount(Sent):
+    """Somebody's account at the sign-in provider."""
+
+    issuer: str = Field(min_length=1, max_length=400, description="The provider, as it writes itself.")
+    subject: str = Field(min_length=1, max_length=400, description="Who they are there: the claim `sub`.")
 
 
 class TeamBudget(Sent):
@@ -139,6 +147,24 @@ def renew_token(name: MemberName, state: CurrentState, who: Admin) -> TokenAnswe
     return TokenAnswer(member=name, token=token)
 
 
+@router.put("/members/{name}/account", status_code=204, responses=STATUSES)
+def link_member(name: MemberName, body: NewAccount, state: CurrentState, who: Admin) -> Response:
+    """From now on this account at the sign-in provider is that member."""
+    account = Account(body.issuer, body.subject)
+    with audited(state, who, "link member", name) as note, unknown_is_404():
+        note.detail = str(account)
+        _identities(state).link(name, account)
+    return Response(status_code=204)
+
+
+@router.delete("/members/{name}/account", status_code=204, responses=STATUSES)
+def unlink_member(name: MemberName, state: CurrentState, who: Admin) -> Response:
+    """No account is that member any more; their sessions end, their token stays."""
+    with audited(state, who, "unlink member", name), unknown_is_404():
+        _identities(state).unlink(name)
+    return Response(status_code=204)
+
+
 @router.get("/teams", responses=problems(409))
 def list_teams(state: CurrentState, who: Admin) -> TeamsAnswer:
     """Teams and their budgets."""
@@ -159,6 +185,10 @@ def _members(state: State) -> Members:
     if state.members is None:
         raise WrongState("`mlcd ui` has one user and no team; use `mlcd service` for a team")
     return state.members
+
+
+def _identities(state: State) -> Identities:
+    return Identities(_members(state).database, _members(state).now)
 
 
 def _member_answer(state: State, member: Member) -> MemberAnswer:

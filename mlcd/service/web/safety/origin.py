@@ -24,6 +24,7 @@ from mlcd.service.web.state import Settings
 
 HEADER = "x-mlcd"
 COOKIE = "mlcd_session"
+SIGN_IN = ("/session", "/sign-in", "/sign-in/callback")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 PROC = Path("/proc/net")
 ROOT = 0
@@ -63,7 +64,7 @@ def _needs_header(request: Request, settings: Settings) -> bool:
     """A browser sends cookies by itself, and needs none in ui mode; it never sends a token by itself."""
     if settings.mode == "ui":
         return True
-    signs_in = request.url.path.endswith("/session")
+    signs_in = request.url.path.endswith(SIGN_IN)
     return "authorization" not in request.headers and (COOKIE in request.cookies or signs_in)
 
 

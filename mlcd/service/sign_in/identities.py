@@ -1,0 +1,151 @@
+"""Which member somebody is who signed in at a provider: bound by issuer and subject, never by a name.
+
+A name is what a provider says, and two people may have the same there and here. So it only names new members; nobody
+who is a member already, or was one, is taken over: an admin links them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, insert, select, update
+
+from mlcd.core.database import Database
+from mlcd.core.database.schema import identities, members
+from mlcd.core.errors import UserError
+from mlcd.service.sign_in.refused import SignInRefused
+from mlcd.service.sign_in.settings import Grant, SignInSettings
+from mlcd.service.team.members import (
+    Member,
+    check_name,
+    check_not_last_admin,
+    end_sessions,
+    ensure_team,
+    find_member,
+    hashed,
+    new_secret,
+    set_member,
+)
+
+LONGEST = 400  # of an issuer, and of a subject
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Somebody's account at a provider."""
+
+    issuer: str
+    subject: str
+
+    def __str__(self) -> str:
+        return f"{self.issuer} {self.subject}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """Who was let in, and what changed for them, in the words of the audit log; '' for nothing."""
+
+    member: Member
+    changed: str
+
+
+class Identities:
+    """The accounts of members on a database. `now`: the clock."""
+
+    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+        self._database, self._now = database, now
+
+    def enter(self, account: Account, name: str, groups: set[str], settings: SignInSettings) -> Entered:
+        """Let somebody in, as the member that they are or as a new one; `SignInRefused` if they may not come in."""
+        grant = settings.grant(groups)
+        with self._database.write() as connection:
+            known = self._member_of(connection, account)
+            if grant is None and known is not None:
+                self._shut_out(connection, known)
+            if grant is not None:
+                return self._let_in(connection, account, known or name, grant, settings, is_new=known is None)
+        raise SignInRefused(f"{known or name} is in no group that may use MLCD; ask an admin of {settings.shown}")
+
+    def link(self, name: str, account: Account) -> None:
+        """From now on this account is that member."""
+        if not all(0 < len(text) <= LONGEST and text.isprintable() for text in (account.issuer, account.subject)):
+            raise UserError("issuer and subject: as the provider writes them, in one line")
+        with self._database.write() as connection:
+            find_member(connection, name)
+            if (other := self._member_of(connection, account)) not in (None, name):
+                raise UserError(f"this account is linked to {other}; first: mlcd team unlink {other}")
+            connection.execute(delete(identities).where(identities.c.member == name))
+            self._bind(connection, account, name)
+
+    def unlink(self, name: str) -> None:
+        """No account is that member any more; their token, and who has it, stay."""
+        with self._database.write() as connection:
+            if not connection.execute(delete(identities).where(identities.c.member == name)).rowcount:
+                find_member(connection, name)
+                raise UserError(f"{name} is linked to no account")
+            end_sessions(connection, name)
+
+    def _let_in(
+        self, connection: Connection, account: Account, name: str, grant: Grant, settings: SignInSettings, is_new: bool
+    ) -> Entered:
+        if is_new:
+            self._add(connection, account, name, grant)
+            member, changed = find_member(connection, name), "add member"
+        else:
+            member, changed = self._follow(connection, name, grant, settings.names_teams)
+        now = self._now()
+        good_until = now + timedelta(days=settings.tokens_days)
+        times = {"seen_at": _text(now), "good_until": _text(good_until)}
+        connection.execute(update(identities).where(identities.c.member == name).values(**times))
+        return Entered(member, changed)
+
+    def _add(self, connection: Connection, account: Account, name: str, grant: Grant) -> None:
+        try:
+            check_name("member", name)
+        except UserError as error:
+            raise SignInRefused(f"{error}; an operator chooses the claim of the name: name_claim") from None
+        if connection.execute(select(members.c.name).where(members.c.name == name)).first() is not None:
+            link = shlex.join(["mlcd", "team", "link", name, account.issuer, account.subject])
+            raise SignInRefused(f"'{name}' is, or was, a member without this account; an admin can link them: {link}")
+        row = {"role": str(grant.role), "team": grant.team, "budget_usd": grant.budget_usd}
+        secret = hashed(new_secret())  # nobody has this token: they sign in, or make one
+        more = {"budget_per": str(grant.budget_per), "token_hash": secret, "created_at": _text(self._now())}
+        connection.execute(insert(members).values(name=name, **row, **more))
+        ensure_team(connection, grant.team)
+        self._bind(connection, account, name)
+
+    def _follow(self, connection: Connection, name: str, grant: Grant, names_teams: bool) -> tuple[Member, str]:
+        """Give a member the role and the team of their groups."""
+        if connection.execute(select(members.c.removed_at).where(members.c.name == name)).scalar_one() is not None:
+            raise SignInRefused(f"{name} was removed from MLCD; an admin can add them again: mlcd team add {name}")
+        member = find_member(connection, name)
+        team = grant.team if names_teams else member.team
+        if (member.role, member.team) == (grant.role, team):
+            return member, ""
+        if grant.role is not member.role:
+            check_not_last_admin(connection, member)
+        set_member(connection, name, role=str(grant.role), team=team)
+        ensure_team(connection, team)
+        return find_member(connection, name), "change member"
+
+    def _shut_out(self, connection: Connection, name: str) -> None:
+        """Their sessions end, and their tokens are void until they are let in again."""
+        set_until = update(identities).where(identities.c.member == name).values(good_until=_text(self._now()))
+        connection.execute(set_until)
+        end_sessions(connection, name)
+
+    def _bind(self, connection: Connection, account: Account, name: str) -> None:
+        row = {"issuer": account.issuer, "subject": account.subject, "created_at": _text(self._now())}
+        connection.execute(insert(identities).values(member=name, **row))
+
+    def _member_of(self, connection: Connection, account: Account) -> str | None:
+        this: Any = and_(identities.c.issuer == account.issuer, identities.c.subject == account.subject)
+        return connection.execute(select(identities.c.member).where(this)).scalar_one_or_none()
+
+
+def _text(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat()
