@@ -27,10 +27,12 @@ from mlcd.service.web.routes import (
     again,
     audit,
     catalog,
+    compare,
     control,
     explore,
     files,
     hooks,
+    labels,
     monitoring,
     runs,
     session,
@@ -49,7 +51,8 @@ from mlcd.service.web.views import Views
 
 API = "/api/v1"
 PARTS = (
-    session, runs, watch, explore, files, catalog, submit, again, uploads, control, workers, tokens, team, audit, hooks,
+    session, runs, compare, watch, explore, files, catalog, submit, again, uploads, control, labels, workers, tokens,
+    team, audit, hooks,
 )  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
@@ -58,6 +61,7 @@ TAGS = [
     {"name": "files", "description": "Reports, logs and deployments."},
     {"name": "catalog", "description": "Offers, learned models, examples."},
     {"name": "submit", "description": "New runs, and models to serve."},
+    {"name": "labels", "description": "What people say of runs: projects, tags, notes, the archive."},
     {"name": "control", "description": "Launch, resume, stop, take down."},
     {"name": "workers", "description": "Who drives what, and what waits."},
     {"name": "session", "description": "Who asks."},
