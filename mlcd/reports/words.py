@@ -9,6 +9,7 @@ from mlcd.core.guarantee import rounded_up
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Target
 from mlcd.core.launch_spread import NOTHING_SEEN
+from mlcd.core.ledger.labels import Labels
 from mlcd.core.measurement import Measurement, Outcome, Z
 from mlcd.core.payload import Ask
 from mlcd.core.units import (
@@ -224,3 +225,8 @@ def reached_words(target: Target, metric: float | None) -> str:
 def outcome_words(outcome: str) -> str:
     """'out_of_memory' -> 'out of memory'."""
     return outcome.replace("_", " ")
+
+
+def label_words(labels: Labels) -> str:
+    """'vision #nightly #seed-1'."""
+    return " ".join([*([labels.project] if labels.project else []), *(f"#{tag}" for tag in labels.tags)])

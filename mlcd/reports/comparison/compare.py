@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlcd.core.backend import Provenance
-from mlcd.core.measurement import Measurement
+from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import format_confidence, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask
@@ -157,7 +157,7 @@ def _limits(runs: Sequence[_Run]) -> list[ComparedRow]:
 
 def _costs(runs: Sequence[_Run]) -> list[ComparedRow]:
     finals = [run.story.account.final_runs for run in runs]
-    failed = [len(run.story.failed) for run in runs]
+    failed = [sum(m.outcome is not Outcome.OK for m in run.probing) for run in runs]
     probing = [ComparedCell(words=str(len(run.probing)), note=f"{bad} failed" if bad else "")
                for run, bad in zip(runs, failed, strict=True)]  # fmt: skip
     return [
@@ -225,7 +225,7 @@ def _notes(runs: Sequence[_Run], by: ComparedPaths | None, shared: set[str]) -> 
     if by is None:
         notes.append("No two of them look for the same thing, so there is no chart of the best so far.")
     elif others:
-        notes.append(f"Not in the chart of {by.name}, since they do not claim one: {', '.join(others)}.")
+        notes.append(f"The chart is of {by.name}, which these are not told by: {', '.join(others)}.")
     money = {run.story.started.provenance for run in runs}
     if Provenance.LIVE in money and len(money) > 1:
         unreal = [run.story.run for run in runs if run.story.started.provenance is not Provenance.LIVE]
@@ -233,10 +233,8 @@ def _notes(runs: Sequence[_Run], by: ComparedPaths | None, shared: set[str]) -> 
     work = {run.story.job.work_samples for run in runs if not isinstance(run.story.job.ask, ServingTask)}
     if len(work) > 1:
         notes.append("Their work differs: times and costs are of each one's own.")
-    undecided = [run.story.run for run in runs if run.story.decision is None]
-    if undecided:
-        notes.append(f"Not decided yet: {', '.join(undecided)}; its figures are so far." if len(undecided) == 1
-                     else f"Not decided yet: {', '.join(undecided)}; their figures are so far.")  # fmt: skip
+    if undecided := [run.story.run for run in runs if run.story.decision is None]:
+        notes.append(f"Not decided yet, so with figures so far: {', '.join(undecided)}.")
     return notes
 
 

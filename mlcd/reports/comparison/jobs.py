@@ -31,6 +31,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "budget": format_usd,
     "deadline": format_duration,
     "on": place_words,
+    "search.nodes": lambda ends: "..".join(map(str, ends)),
     "search.max_probe": lambda usd: "none" if usd == "Infinity" else format_usd(usd),
     "search.max_hourly": format_usd,
 }
