@@ -160,7 +160,7 @@ def test_free_searches_take_no_yes_and_are_followed_to_their_answer(home: Path) 
             assert (await over(call, run))["status"] == "finished"
             compared = await call("compare", runs=[run, run])
             assert [each["run"] for each in compared["runs"]] == [run, run]
-            assert [each["values"][0] for each in compared["told"] if each["name"] == "Status"] == ["decided"]
+            assert [each["values"][0] for each in compared["told"] if each["name"] == "Status"] == ["finished"]
             assert compared["jobs_differ"] == []
 
     asyncio.run(story())

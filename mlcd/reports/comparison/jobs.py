@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
+from zlib import crc32
 
 from mlcd.core.ledger.entries import Started, to_json
 from mlcd.core.units import format_duration, format_usd
@@ -25,6 +26,7 @@ KEYS = {
     "checkpoint_gb": "checkpoint_size",
 }
 """Where the job file has another word than the ledger. `hints.` has none at all, and `task.` is what stands beside."""
+LONGEST_LIST = 120
 UNTOLD = {"goal.stated", "folder", "search.max_probe_stated", "task.name"}
 """What follows from the rest, or is about a machine's own folders."""
 WORDS: dict[str, Callable[[Any], str]] = {
@@ -69,4 +71,5 @@ def _words(value: Any) -> str:
             return ", ".join(map(_words, value))
         case str():
             return value
-    return json.dumps(value)
+    text = json.dumps(value)  # of the planner's own facts, such as a price list: where it differs is more than is shown
+    return text if len(text) <= LONGEST_LIST else f"{text[:LONGEST_LIST]} … ({crc32(text.encode()):x})"
