@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from mlcd.core.decision import Decision, Forecast, Relaxation
 from mlcd.core.guarantee import rounded_up
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Target
 from mlcd.core.launch_spread import NOTHING_SEEN
-from mlcd.core.ledger.labels import Labels
 from mlcd.core.measurement import Measurement, Outcome, Z
 from mlcd.core.payload import Ask
 from mlcd.core.units import (
@@ -29,6 +29,9 @@ from mlcd.planners.train.nouns import planned_training
 from mlcd.reports.functions.words import best_epoch
 from mlcd.reports.functions.words import result_words as functions_words
 from mlcd.reports.serve.words import asked_words, eased_words, trial_words
+
+if TYPE_CHECKING:
+    from mlcd.core.ledger import Labels
 
 MOSTLY = 0.5
 """Of the work."""
