@@ -142,31 +142,31 @@ def _term(found: Certificate | None, unit: str) -> str | None:
 
 
 def _limits(runs: Sequence[_Run]) -> list[ComparedRow]:
-    jobs = [run.story.job for run in runs]
-    budgets = [job.goal.budget_usd for job in jobs]
-    deadlines = [job.goal.deadline_s for job in jobs]
+    goals = [run.story.goal for run in runs]
+    live = [run.story.started.provenance is Provenance.LIVE for run in runs]
     return [
         _row("Asked", [run.summary.goal_words for run in runs]),
-        _row("Budget", ["none" if usd is None else format_usd(usd) for usd in budgets]),
-        _row("Deadline", ["none" if seconds is None else format_duration(seconds) for seconds in deadlines]),
+        _row("Budget", ["none" if goal.budget_usd is None else format_usd(goal.budget_usd) for goal in goals]),
+        _row("Deadline", ["none" if goal.deadline_s is None else format_duration(goal.deadline_s) for goal in goals]),
         _row("Where", [run.summary.on for run in runs]),
-        _row("Money", ["real" if run.story.started.provenance is Provenance.LIVE else
-                       str(run.story.started.provenance) for run in runs]),
-    ]  # fmt: skip
+        _row("Money", ["real" if real else run.summary.provenance for run, real in zip(runs, live, strict=True)]),
+    ]
 
 
 def _costs(runs: Sequence[_Run]) -> list[ComparedRow]:
     finals = [run.story.account.final_runs for run in runs]
-    failed = [sum(m.outcome is not Outcome.OK for m in run.probing) for run in runs]
-    probing = [ComparedCell(words=str(len(run.probing)), note=f"{bad} failed" if bad else "")
-               for run, bad in zip(runs, failed, strict=True)]  # fmt: skip
     return [
-        _of_cells("Probes", probing),
+        _of_cells("Probes", [_counted(run.probing) for run in runs]),
         _of_cells("Spent on probes", [_took(run.probing) for run in runs]),
         _of_cells("Spent on the job itself", [_took(final) if final else None for final in finals]),
         _row("Spent in all", [format_usd(run.summary.spent_usd) for run in runs]),
         _row("Time in all", [format_duration(run.summary.elapsed_s) for run in runs]),
     ]
+
+
+def _counted(probes: Sequence[Measurement]) -> ComparedCell:
+    failed = sum(m.outcome is not Outcome.OK for m in probes)
+    return ComparedCell(words=str(len(probes)), note=f"{failed} failed" if failed else "")
 
 
 def _took(launches: Sequence[Measurement]) -> ComparedCell:
@@ -208,12 +208,12 @@ def _jobs(runs: Sequence[_Run]) -> ComparedSection:
 
 def _shared(stories: Sequence[Story]) -> tuple[ComparedPaths | None, set[str]]:
     """What most of them are told by, and which those are; nothing if no two share it."""
-    found = measures(stories)
-    names = Counter(each.name for each in found if each is not None)
-    if not names or (name := names.most_common(1)[0][0], names[name])[1] < min(2, len({s.run for s in stories})):
+    found = [(story.run, by) for story, by in zip(stories, measures(stories), strict=True) if by is not None]
+    most = Counter(by.name for _, by in found).most_common(1)
+    if not most or most[0][1] < 2:
         return None, set()
-    by = next(each for each in found if each is not None and each.name == name)
-    return by, {story.run for story, each in zip(stories, found, strict=True) if each is not None and each.name == name}
+    shared = [(run, by) for run, by in found if by.name == most[0][0]]
+    return shared[0][1], {run for run, _ in shared}
 
 
 def _notes(runs: Sequence[_Run], by: ComparedPaths | None, shared: set[str]) -> list[str]:

@@ -26,9 +26,10 @@ KEYS = {
     "checkpoint_gb": "checkpoint_size",
 }
 """Where the job file has another word than the ledger. `hints.` has none at all, and `task.` is what stands beside."""
-LONGEST_LIST = 120
 UNTOLD = {"goal.stated", "folder", "search.max_probe_stated", "task.name"}
 """What follows from the rest, or is about a machine's own folders."""
+LONGEST_LIST = 120
+"""Letters of what is neither a word nor a number."""
 WORDS: dict[str, Callable[[Any], str]] = {
     "budget": format_usd,
     "deadline": format_duration,

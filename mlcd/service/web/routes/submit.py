@@ -85,6 +85,7 @@ def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
 @router.post("/checks", responses=problems(413, 415, 422))
 def check_run(body: Asked, state: CurrentState, who: Submitter) -> Previewed:
     """What a submission would do; nothing is reserved. For real money: also what `mlcd plan` shows."""
+    Relabelling.of(body.project, body.tags)  # only to refuse what is no word
     job = _read(state, body)
     preview: dict[str, Any] = {"configurations": None, "types": []}
     if only_computed(job.on):
