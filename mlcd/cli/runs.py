@@ -74,38 +74,50 @@ def runs(
     which: Archived = "only" if archived else "no"
     only = RunFilter(status, project=project, tags=tags, since=since, until=until, archived=which)
     ledger = open_ledger()
+    begun = ledger.runs()
+    labels = ledger.labels() if begun else {}
+    lines_of, damaged = _read_all(ledger, begun)
+    if begun and not lines_of:
+        raise damaged[begun[0]]
+    damaged = {name: damaged[name] for name in damaged if labels.get(name, UNLABELLED).archived == archived}
+    accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in lines_of[name]) for name in lines_of}
+    found = {name for name in lines_of if _is_asked(ledger, only, lines_of[name], accounts[name], labels.get(name))}
+    if only == RunFilter(archived=which):  # nothing but its labels is known of a damaged one
+        found |= damaged.keys()
+    names = [name for name in begun if name in found]
+    if output == "json":
+        documents = {
+            name: run_document(lines_of[name]) | asdict(labels.get(name, UNLABELLED))
+            for name in names
+            if name in lines_of
+        }
+        documents |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
+        brief = [{key: documents[name][key] for key in documents[name] if key not in LONG_PARTS} for name in names]
+        print_json({"runs": brief})
+    elif begun and not names:
+        consoles()[0].print("No run is as asked. All of them: mlcd runs, and mlcd runs --archived")
+    else:
+        _print_runs(ledger, names, lines_of, accounts, labels)
+    if damaged:  # also an error on stderr: an incomplete list is no success
+        raise damaged[min(damaged, key=begun.index)]
+
+
+def _read_all(ledger: Ledger, names: Sequence[str]) -> tuple[dict[str, list[Line]], dict[str, LedgerCorrupt]]:
+    """The entries of each run; of a damaged one, what is wrong with it."""
     lines_of: dict[str, list[Line]] = {}
     damaged: dict[str, LedgerCorrupt] = {}
-    for name in (begun := ledger.runs()):
+    for name in names:
         try:
             lines_of[name] = ledger.lines(name)
         except LedgerCorrupt as error:
             damaged[name] = error
-    if begun and not lines_of:
-        raise damaged[begun[0]]
-    accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in lines_of[name]) for name in lines_of}
-    labels = ledger.labels() if begun else {}
+    return lines_of, damaged
 
-    def passes(name: str) -> bool:
-        known = labels.get(name, UNLABELLED)
-        if name in damaged:  # nothing is known of it but its labels
-            return only == RunFilter(archived=only.archived) and known.archived == archived
-        driven = (status is not None or known.archived) and ledger.is_driven(name)
-        return only.passes(labelled(summary_of(name, lines_of[name][0].written_at, accounts[name], driven), known))
 
-    names = list(filter(passes, begun))
-    if output == "json":
-        documents = {name: run_document(lines_of[name]) for name in names if name in lines_of}
-        documents |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
-        brief = [{key: documents[name][key] for key in documents[name] if key not in LONG_PARTS} for name in names]
-        print_json({"runs": [each | asdict(labels.get(each["run"], UNLABELLED)) for each in brief]})
-    else:
-        if begun and not names:
-            consoles()[0].print("No run is as asked. All of them: mlcd runs, and mlcd runs --archived")
-        else:
-            _print_runs(ledger, names, lines_of, accounts, labels)
-    if damaged:  # also an error on stderr: an incomplete list is no success
-        raise damaged[min(damaged, key=begun.index)]
+def _is_asked(ledger: Ledger, only: RunFilter, lines: list[Line], account: Account, labels: Labels | None) -> bool:
+    known, run = labels or UNLABELLED, lines[0].run
+    driven = (only.status is not None or known.archived) and ledger.is_driven(run)
+    return only.passes(labelled(summary_of(run, lines[0].written_at, account, driven), known))
 
 
 @click.command()

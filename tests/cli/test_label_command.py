@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -116,3 +117,15 @@ def test_what_somebody_does_on_the_teams_own_database_is_in_its_log(
         row = connection.exec_driver_sql("SELECT who, action, about, detail FROM audit").one()
     assert row[0].endswith("(command line)")
     assert tuple(row[1:]) == ("label", begun, "+kept")
+
+
+def test_a_damaged_run_that_is_archived_is_no_longer_in_the_way(mlcd: Mlcd, write_job: WriteJob, home: Path) -> None:
+    good, bad = (mlcd("train", write_job(), "--decide-only", "-o", "json").document["run"] for _ in range(2))
+    with closing(sqlite3.connect(home / "ledger.db")) as db:
+        db.execute("DROP TRIGGER entries_are_never_changed")
+        db.execute("UPDATE entries SET body = '{}' WHERE run = ?", (bad,))
+        db.commit()
+    assert mlcd("runs").code != 0
+    assert mlcd("label", bad, "--archive").code == 0
+    assert names(mlcd("runs", "-o", "json")) == [good]
+    assert mlcd("runs", "--archived").code != 0
