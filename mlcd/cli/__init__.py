@@ -48,6 +48,8 @@ COMMANDS = {
     "operators": ("mlcd.cli.operators:operators", "The operators of an ONNX model, and their share of its time."),
     "runs": ("mlcd.cli.runs:runs", "All runs: goal, state, what they chose and what they cost."),
     "show": ("mlcd.cli.runs:show", "A run: its probes, its decision, its outcome."),
+    "compare": ("mlcd.cli.compare:compare", "Runs side by side: answers, costs, probes, what differs."),
+    "label": ("mlcd.cli.label:label", "A run's project, tags and note; archive it."),
     "ledger": ("mlcd.cli.runs:ledger", "Every dollar, probe and reason of a run, in order."),
     "report": ("mlcd.cli.report:report", "Write one self-contained HTML page about a run."),
     "curves": ("mlcd.cli.report:curves", "The trade-off curve of a run of `mlcd scale`, and its knee."),

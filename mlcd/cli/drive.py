@@ -20,6 +20,7 @@ from mlcd.core.backend import Launch, Purpose
 from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger, Line, Resumed
+from mlcd.core.ledger.labels import UNCHANGED
 from mlcd.core.measurement import Sample
 from mlcd.core.options import goal_again
 from mlcd.core.planner import planner_of
@@ -69,6 +70,8 @@ def begin(job: Job, how: How, begin_from: str = "") -> int:
     with ExitStack() as held:
         agree = partial(agree_to_rent, yes=how.yes)
         run = start(job, ledger, live.on_entry, live.report, held=held, begin_from=begin_from, agree=agree)
+        if how.labels != UNCHANGED:
+            ledger.label(run.name, how.labels)
         for note in (run.cloud.lacks, planner_of(run.job).expectation(run.job, run.cloud.space)):
             print_note(note, live.printer.progress)
         if how.detach:

@@ -15,8 +15,9 @@ from mlcd.core.decision import Decision
 from mlcd.core.errors import Interrupted, YesNeeded
 from mlcd.core.exit_codes import ExitCode
 from mlcd.core.job import Goal, Job
-from mlcd.core.ledger import Account, Decided, Line, Started
+from mlcd.core.ledger import Account, Decided, Line, Relabelling, Started
 from mlcd.core.ledger.going_on import how_to_raise
+from mlcd.core.ledger.labels import UNCHANGED
 from mlcd.core.planner import planner_of
 from mlcd.core.runs.real_money import most_words, real_money_words, rents
 from mlcd.reports.progress import ProgressLine
@@ -26,12 +27,13 @@ from mlcd.reports.text import Narrator, show_decision, show_outcome
 
 @dataclass(frozen=True)
 class How:
-    """How the user wants a run to be driven: the options of the same names."""
+    """How the user wants a run to be driven: the options of the same names; and what it is labelled with."""
 
     decide_only: bool
     yes: bool
     detach: bool
     output: str
+    labels: Relabelling = UNCHANGED
 
     @property
     def unasked(self) -> bool:

@@ -75,6 +75,10 @@ run_options = (
     output,
     watch_json,
 )
+label_options = (
+    click.option("--project", metavar="WORD", default="", help="The project that the run belongs to."),
+    click.option("--tag", "tags", metavar="WORD", multiple=True, help="A tag of the run; repeatable."),
+)
 job_file = click.argument("job_path", metavar="JOB", type=click.Path(path_type=Path))
 run_name = click.argument("run")
 

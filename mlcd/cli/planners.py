@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlcd.cli.events import EVENTS
-from mlcd.cli.options import confirmed, job_file, output, parsed_by, run_options, watch_json, with_options
+from mlcd.cli.options import (
+    confirmed,
+    job_file,
+    label_options,
+    output,
+    parsed_by,
+    run_options,
+    watch_json,
+    with_options,
+)
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.server import chosen_server, typed_options
 from mlcd.core.errors import UserError
@@ -83,14 +92,17 @@ def command_of(kind: str) -> click.Command:
         yes: bool,
         detach: bool,
         output: str,
+        project: str,
+        tags: tuple[str, ...],
         variables: Mapping[str, str | None] | None = None,
         begin_from: str = "",
         **chosen: Any,
     ) -> int:
         from mlcd.cli.drive import begin
         from mlcd.cli.messages import How
+        from mlcd.core.ledger import Relabelling
 
-        how = How(decide_only, yes, detach, output)
+        how = How(decide_only, yes, detach, output, Relabelling.of(project or None, tags))
         job = read_job(kind, job_path, chosen)  # also before it is sent: a mistake is reported with its line
         if (server := chosen_server()) is not None:
             if begin_from:
@@ -112,7 +124,8 @@ def command_of(kind: str) -> click.Command:
         from mlcd.core.planner import planner_named
 
         text = f"{planner_named(kind).summary}\n\nOptions replace what the job file says."
-    return click.command(kind, help=text)(job_file(with_options((*options_of(kind), *more, *run_options))(run)))
+    options = (*options_of(kind), *more, *label_options, *run_options)
+    return click.command(kind, help=text)(job_file(with_options(options)(run)))
 
 
 def read_job(kind: str, path: Path, chosen: Mapping[str, Any]) -> Job:
@@ -146,7 +159,7 @@ train, tune, scale = map(command_of, HELP)
     help=f"With less agreement than this on the samples, int8 is not tried; {MIN_AGREEMENT}.",
 )
 @click.option("--deploy", is_flag=True, help="Of a language model: keep what is chosen running, as `mlcd deploy` does.")
-@with_options((*options_of("serve"), confirmed, output, watch_json))
+@with_options((*options_of("serve"), *label_options, confirmed, output, watch_json))
 def serve(
     model: str | None,
     named: str | None,
@@ -154,6 +167,8 @@ def serve(
     samples: Path | None,
     min_agreement: float | None,
     deploy: bool,
+    project: str,
+    tags: tuple[str, ...],
     yes: bool,
     output: str,
     **chosen: Any,
@@ -174,6 +189,7 @@ def serve(
     from mlcd.cli.drive import begin
     from mlcd.cli.hold import begin_and_deploy
     from mlcd.cli.messages import How
+    from mlcd.core.ledger import Relabelling
     from mlcd.planners.serve.space import load_knobs
 
     if model and named and model != named:
@@ -181,7 +197,8 @@ def serve(
     model = model or named or ""
     if deploy and output == EVENTS:
         raise UserError("--watch-json ends with the decision: leave out --deploy, and then mlcd deploy RUN -o json")
-    how = How(decide_only=True, yes=yes, detach=False, output=output)
+    labels = Relabelling.of(project or None, tags)
+    how = How(decide_only=True, yes=yes, detach=False, output=output, labels=labels)
     file = load_knobs(knobs) if knobs is not None else None
     if samples is None and min_agreement is not None:
         raise UserError("--min-agreement is about --samples: give both")

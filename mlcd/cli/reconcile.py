@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -16,7 +17,9 @@ from mlcd.core.ledger import Ledger, Line, Settled, Started, Voided
 from mlcd.core.place import cloud
 from mlcd.core.runs.run import Run
 from mlcd.core.units import format_usd
-from mlcd.reports.reconcile import Reconciled, in_all, read_aws_export, reconcile
+
+if TYPE_CHECKING:
+    from mlcd.reports.reconcile import Reconciled  # of a run without a bill it is not needed
 
 
 def show_reconciled(ledger: Ledger, run: str, bill: Path | None, output: str) -> None:
@@ -39,6 +42,8 @@ def show_reconciled(ledger: Ledger, run: str, bill: Path | None, output: str) ->
 
 def reconciled(lines: Sequence[Line], backend: TellsBills, bill: Path | None) -> list[Reconciled]:
     """The launches of a run in both books."""
+    from mlcd.reports.reconcile import read_aws_export, reconcile
+
     labels = [line.entry.launch.label for line in lines if isinstance(line.entry, Settled | Voided)]
     if bill is None:
         return reconcile(lines, backend.billed_usd(labels))
@@ -52,6 +57,8 @@ def bill_note(run: Run) -> str:
     backend, lines = run.cloud.backend, run.ledger.lines(run.name)
     if not isinstance(backend, TellsBills) or not any(isinstance(line.entry, Settled) for line in lines):
         return ""
+    from mlcd.reports.reconcile import in_all
+
     more = f"mlcd ledger {run.name} --reconcile"
     try:
         both = in_all(reconciled(lines, backend, None))
@@ -62,6 +69,8 @@ def bill_note(run: Run) -> str:
 
 
 def _table(rows: Sequence[Reconciled]) -> Table:
+    from mlcd.reports.reconcile import in_all
+
     table = plain_table(("LAUNCH", "CONFIGURATION"), ("LEDGER", "CLOUD"))
     table.add_column("DIFFERENCE")
     for row in (*rows, in_all(rows)):

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,7 @@ def begin_remote(server: Server, submission: Submission, how: How) -> int:
     how.confirm_detached()
     launch = how.unasked and is_launched(submission.kind)
     _, progress = consoles()
+    submission = replace(submission, project=how.labels.project or "", tags=how.labels.add_tags)
     name = submit(server, submission, launch, partial(agree, yes=how.yes), lambda words: progress.print(escape(words)))
     run = RemoteRun(server, name, how.output, launches=launch)
     return run.left() if how.detach else _see_through(run, how)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
@@ -15,17 +17,19 @@ from mlcd.cli.gpu_usage import gpu_usage
 from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
 from mlcd.core.backend import Provenance
 from mlcd.core.errors import LedgerCorrupt
-from mlcd.core.ledger import Account, Ledger, Line
+from mlcd.core.ledger import UNLABELLED, Account, Labels, Ledger, Line
 from mlcd.core.ledger.entries import to_json
 from mlcd.core.planner import planner_of
-from mlcd.core.units import format_duration, format_usd
+from mlcd.core.units import format_duration, format_usd, parse_duration
 from mlcd.planners.functions.nouns import Planned, plan_of
 from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.document import run_document
 from mlcd.reports.terminal import show_additions
 from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
-from mlcd.reports.view.summary import standing_of
-from mlcd.reports.words import goal_words
+from mlcd.reports.view.run_filter import Archived, RunFilter
+from mlcd.reports.view.summary import labelled, summary_of
+from mlcd.reports.words import goal_words, label_words
+from mlcd.service.team.administration import moment
 
 LONG_PARTS = ("probes", "trials", "refused", "stages", "epochs", "boundary", "operators", "facts", "tables", "figures")
 """Long parts of a run's document, which a list of runs leaves out."""
@@ -33,19 +37,73 @@ DAMAGED = "damaged"
 STATUSES = ("searching", "decided", "infeasible", "running", "finished", "failed", "stopped", "interrupted")
 
 
+def _when(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
+    """A date, or so long ago."""
+    if text is None:
+        return None
+    with suppress(ValueError):
+        return datetime.now(UTC) - timedelta(seconds=parse_duration(text))
+    return moment(text, end=param.name == "until")
+
+
 @click.command()
 @click.option(
     "--status", type=click.Choice(STATUSES), help="Only those with this status; interrupted: its process is gone."
 )
+@click.option("--project", metavar="WORD", help="Only those of this project.")
+@click.option("--tag", "tags", metavar="WORD", multiple=True, help="Only those with this tag; repeated: with each.")
+@click.option("--since", metavar="WHEN", callback=_when, help="Begun from then on: 2026-11-01, or 7d: so long ago.")
+@click.option("--until", metavar="WHEN", callback=_when, help="Begun by then: to the end of a date, or so long ago.")
+@click.option("--archived", is_flag=True, help="Archived runs, which are left out otherwise.")
 @output
-def runs(status: str | None, output: str) -> None:
+def runs(
+    status: str | None,
+    project: str | None,
+    tags: tuple[str, ...],
+    since: datetime | None,
+    until: datetime | None,
+    archived: bool,
+    output: str,
+) -> None:
     """All runs: goal, state, what they chose and what they cost.
 
     \b
     mlcd runs --status interrupted
+    mlcd runs --project vision --tag nightly --since 7d
     """
+    which: Archived = "only" if archived else "no"
+    only = RunFilter(status, project=project, tags=tags, since=since, until=until, archived=which)
     ledger = open_ledger()
-    names = ledger.runs()
+    begun = ledger.runs()
+    labels = ledger.labels() if begun else {}
+    lines_of, damaged = _read_all(ledger, begun)
+    if begun and not lines_of:
+        raise damaged[begun[0]]
+    damaged = {name: damaged[name] for name in damaged if labels.get(name, UNLABELLED).archived == archived}
+    accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in lines_of[name]) for name in lines_of}
+    found = {name for name in lines_of if _is_asked(ledger, only, lines_of[name], accounts[name], labels.get(name))}
+    if only == RunFilter(archived=which):  # nothing but its labels is known of a damaged one
+        found |= damaged.keys()
+    names = [name for name in begun if name in found]
+    if output == "json":
+        documents = {
+            name: run_document(lines_of[name]) | asdict(labels.get(name, UNLABELLED))
+            for name in names
+            if name in lines_of
+        }
+        documents |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
+        brief = [{key: documents[name][key] for key in documents[name] if key not in LONG_PARTS} for name in names]
+        print_json({"runs": brief})
+    elif begun and not names:
+        consoles()[0].print("No run is as asked. All of them: mlcd runs, and mlcd runs --archived")
+    else:
+        _print_runs(ledger, names, lines_of, accounts, labels)
+    if damaged:  # also an error on stderr: an incomplete list is no success
+        raise damaged[min(damaged, key=begun.index)]
+
+
+def _read_all(ledger: Ledger, names: Sequence[str]) -> tuple[dict[str, list[Line]], dict[str, LedgerCorrupt]]:
+    """The entries of each run; of a damaged one, what is wrong with it."""
     lines_of: dict[str, list[Line]] = {}
     damaged: dict[str, LedgerCorrupt] = {}
     for name in names:
@@ -53,21 +111,13 @@ def runs(status: str | None, output: str) -> None:
             lines_of[name] = ledger.lines(name)
         except LedgerCorrupt as error:
             damaged[name] = error
-    if names and not lines_of:
-        raise damaged[names[0]]
-    accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in lines_of[name]) for name in lines_of}
-    if status is not None:  # 'interrupted': unfinished, and not driven by any process
-        now = {name: str(account.status) for name, account in accounts.items()}
-        names = [name for name in now if status in (now[name], standing_of(now[name], ledger.is_driven(name)))]
-    if output == "json":
-        documents = {name: run_document(lines) for name, lines in lines_of.items()}
-        documents |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
-        brief = [{key: documents[name][key] for key in documents[name] if key not in LONG_PARTS} for name in names]
-        print_json({"runs": brief})
-    else:
-        _print_runs(ledger, names, lines_of, accounts)
-    if damaged:  # also an error on stderr: an incomplete list is no success
-        raise damaged[min(damaged, key=names.index)]
+    return lines_of, damaged
+
+
+def _is_asked(ledger: Ledger, only: RunFilter, lines: list[Line], account: Account, labels: Labels | None) -> bool:
+    known, run = labels or UNLABELLED, lines[0].run
+    driven = (only.status is not None or known.archived) and ledger.is_driven(run)
+    return only.passes(labelled(summary_of(run, lines[0].written_at, account, driven), known))
 
 
 @click.command()
@@ -145,25 +195,33 @@ def boundary_points(account: Account) -> tuple[Planned, ...]:
 
 
 def _print_runs(
-    ledger: Ledger, names: Sequence[str], lines_of: Mapping[str, list[Line]], accounts: Mapping[str, Account]
+    ledger: Ledger,
+    names: Sequence[str],
+    lines_of: Mapping[str, list[Line]],
+    accounts: Mapping[str, Account],
+    labels: Mapping[str, Labels],
 ) -> None:
     """Print a row for each run; those without lines are damaged."""
     results, _ = consoles()
     if not names:
         results.print("No run yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL")
         return
-    totals = _spent_by_provenance(accounts.values())
+    totals = _spent_by_provenance(accounts[name] for name in names if name in accounts)
     table = plain_table(("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"), (), show_footer=True, footer_style="bold")
     table.add_column("TRIED", justify="right")
     table.add_column("CHOSEN", no_wrap=True, footer="\n".join(f"total, {place}" for place in totals))
     table.add_column("TIME", justify="right", no_wrap=True)
     table.add_column("COST", justify="right", no_wrap=True, footer="\n".join(map(format_usd, totals.values())))
+    words = {name: label_words(labels[name]) for name in names if name in labels}
+    if any(words.values()):
+        table.add_column("LABELS", no_wrap=True)
     for name in names:
+        cells: tuple[str, ...]
         if name in lines_of:
             cells = _cells(name, lines_of[name][0].written_at, accounts[name], _status(ledger, name, accounts[name]))
         else:
             cells = (name, "-", "-", "-", f"{DAMAGED}: restore the ledger from a copy", "-", "-", "-", "-")
-        table.add_row(*map(escape, cells))
+        table.add_row(*map(escape, cells), *([escape(words.get(name, ""))] if any(words.values()) else []))
     results.print(table)
 
 

@@ -30,7 +30,7 @@ def cards(story: Story) -> list[Card]:
     """The key figures in words."""
     probing = sum(probe.measurement.usd for probe in story.probes)
     probing_s = sum(probe.measurement.seconds for probe in story.probes)
-    total_s, total_usd, word = _totals(story)
+    total_s, total_usd, word = totals(story)
     share = f"{probing / total_usd:.1%} of the total, {format_duration(probing_s)}" if total_usd else "nothing spent"
     failed = len(story.failed)
     shown = [
@@ -110,7 +110,8 @@ def _infeasible(decision: Decision, goal: Goal) -> tuple[str, str]:
     return f"Cannot be certified: {limit}.", needs
 
 
-def _totals(story: Story) -> tuple[float, float, str]:
+def totals(story: Story) -> tuple[float, float, str]:
+    """Seconds and dollars in all, and in a word what they are: actual, expected, or so far."""
     history = story.account.history
     if story.account.ended is not None:
         return history.elapsed_s, history.spent_usd, "actual, probes included"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from mlcd.core.decision import Decision, Forecast, Relaxation
 from mlcd.core.guarantee import rounded_up
@@ -28,6 +29,9 @@ from mlcd.planners.train.nouns import planned_training
 from mlcd.reports.functions.words import best_epoch
 from mlcd.reports.functions.words import result_words as functions_words
 from mlcd.reports.serve.words import asked_words, eased_words, trial_words
+
+if TYPE_CHECKING:
+    from mlcd.core.ledger import Labels
 
 MOSTLY = 0.5
 """Of the work."""
@@ -224,3 +228,8 @@ def reached_words(target: Target, metric: float | None) -> str:
 def outcome_words(outcome: str) -> str:
     """'out_of_memory' -> 'out of memory'."""
     return outcome.replace("_", " ")
+
+
+def label_words(labels: Labels) -> str:
+    """'vision #nightly #seed-1'."""
+    return " ".join([*([labels.project] if labels.project else []), *(f"#{tag}" for tag in labels.tags)])

@@ -24,6 +24,7 @@ import type { Me } from "./types";
 import "./style.css";
 
 const Run = later(() => import("./pages/Run"));
+const Compare = later(() => import("./pages/Compare"));
 const Explore = later(() => import("./pages/Explore"));
 
 function App(): JSX.Element {
@@ -64,6 +65,7 @@ function Content({ path }: { path: string }): JSX.Element {
   if (run) return <Run key={run} run={run} />;
   if (explored) return <Explore key={explored} run={explored} />;
   if (path === "/" || path === "/runs") return <Runs />;
+  if (path === "/compare") return <Compare />;
   if (path === "/submit") return <Submit />;
   if (path === "/offers") return <Offers />;
   if (path === "/models") return <Models />;

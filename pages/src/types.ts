@@ -5,6 +5,7 @@ import type { Asked as Submission, MemberAnswer, RunPage, ServeRun, Summary, Tun
 export type {
   AuditedAction as AuditEntry,
   Certificate,
+  Comparison,
   DriverAnswer,
   CertificateTerm as Term,
   Example,
@@ -17,6 +18,8 @@ export type {
   Health,
   JobFile,
   KnowledgeBase,
+  LabelChange,
+  LabelsInUse,
   KnownModel as SeenModel,
   LearnedModel,
   LedgerRow,

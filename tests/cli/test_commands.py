@@ -148,7 +148,8 @@ def test_runs_show_and_ledger_tell_the_same_story(mlcd: Mlcd, job: WriteJob) -> 
     assert mlcd("show", "demo-1", "-o", "json").document == run
     (brief,) = mlcd("runs", "-o", "json").document["runs"]
     long = ("probes", "refused", "facts", "tables", "figures")
-    assert brief == {key: value for key, value in run.items() if key not in long}
+    unlabelled = {"project": None, "tags": [], "note": "", "archived": False}
+    assert brief == {key: value for key, value in run.items() if key not in long} | unlabelled
     entries = mlcd("ledger", "last", "-o", "json").document["entries"]
     paid = sum(entry["measurement"]["usd"] for entry in entries if entry["kind"] == "settled")
     assert paid == pytest.approx(run["spent_usd"])

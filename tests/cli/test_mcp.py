@@ -158,7 +158,10 @@ def test_free_searches_take_no_yes_and_are_followed_to_their_answer(home: Path) 
             assert (await call("what_if", run=run, budget=5, confidence=0.9))["chosen"] is not None
             assert (await call("launch", run=run))["status"] == "started"
             assert (await over(call, run))["status"] == "finished"
-            assert [each["run"] for each in (await call("compare", runs=[run, run]))["runs"]] == [run, run]
+            compared = await call("compare", runs=[run, run])
+            assert [each["run"] for each in compared["runs"]] == [run, run]
+            assert [each["values"][0] for each in compared["told"] if each["name"] == "Status"] == ["finished"]
+            assert compared["jobs_differ"] == []
 
     asyncio.run(story())
 

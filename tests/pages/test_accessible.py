@@ -119,6 +119,9 @@ def test_what_if_of_every_kind(looking, rich, run):
     [
         ("/", ".runs tbody tr"),
         ("/?text=nothing-has-this-name", ".empty"),
+        ("/?project=gone&tag=gone&since=2026-01-01&archived=all&page=2", ".filters"),
+        ("/compare?runs=demo-1,demo-2,elastic-1,tuned-1", ".side-by-side"),
+        ("/compare", ".empty"),
         ("/submit", "#job"),
         ("/offers?gpu=A100", "tbody tr"),
         ("/models", ".base"),
@@ -128,6 +131,22 @@ def test_what_if_of_every_kind(looking, rich, run):
 )
 def test_every_other_page(looking, rich, path, ready):
     opened(looking, f"{rich.url}{path}", ready)
+    check(looking)
+
+
+def test_ticked_runs_a_comparison_unfolded_and_labels_being_changed(looking, rich):
+    opened(looking, f"{rich.url}/", ".named input")
+    for box in looking.locator(".named input").all()[:2]:
+        box.check()
+    looking.get_by_role("group", name="Ticked runs").wait_for()
+    check(looking)
+    opened(looking, f"{rich.url}/compare?runs=demo-1,demo-2,elastic-1", ".side-by-side")
+    for folded in looking.locator(".opened > summary").all():
+        folded.click()
+    check(looking)
+    opened(looking, f"{rich.url}/runs/demo-1", ".labels button")
+    looking.get_by_role("button", name="Add a project, tags, a note").click()
+    looking.get_by_role("dialog", name="Labels of demo-1").wait_for()
     check(looking)
 
 

@@ -37,7 +37,7 @@ APPEND_ONLY = {
         " FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
     ),
 }
-HEAD = "0007"
+HEAD = "0008"
 """The newest migration, which has these tables; its number is also SQLite's `user_version`."""
 METADATA = sa.MetaData()
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
@@ -217,6 +217,21 @@ sign_ins = Table(
     sqlite_with_rowid=False,
 )
 """Browsers that are at the provider: of the secret in each one's cookie only a hash."""
+
+labels = Table(
+    "labels",
+    METADATA,
+    Column("run", Text, primary_key=True),
+    Column("revision", NUMBER, nullable=False),
+    *texts("project", nullable=True),
+    *texts("tags", "note"),
+    Column("archived", sa.Boolean, nullable=False),
+    *texts("changed_by", nullable=True),
+    *texts("changed_at"),
+    UniqueConstraint("revision", name="labels_have_a_revision_of_their_own"),
+    sqlite_with_rowid=False,
+)
+"""What people say of runs. `revision` grows with every change of any of them: a reader asks for what came later."""
 
 version = Table(
     "alembic_version",

@@ -18,11 +18,12 @@ from mlcd.core.ledger.entries import (
     Waited,
     Warned,
 )
+from mlcd.core.ledger.labels import UNLABELLED, Labels, Relabelling
 from mlcd.core.ledger.store import Book, Ledger
 from mlcd.core.ledger.submissions import Asked
 
 __all__ = [
-    "Account", "Asked", "Book", "Decided", "Ended", "Entry", "Ledger", "LimitsChanged", "Line", "Refused",
-    "Reserved", "Resumed", "Settled", "Started", "Status", "Stopped", "Unreadable", "Voided", "Waited",
-    "Warned",
+    "UNLABELLED", "Account", "Asked", "Book", "Decided", "Ended", "Entry", "Labels", "Ledger", "LimitsChanged",
+    "Line", "Refused", "Relabelling", "Reserved", "Resumed", "Settled", "Started", "Status", "Stopped",
+    "Unreadable", "Voided", "Waited", "Warned",
 ]  # fmt: skip

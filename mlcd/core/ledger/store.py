@@ -20,6 +20,7 @@ from mlcd.core.errors import LedgerCorrupt, UnknownName, WrongState
 from mlcd.core.history import History
 from mlcd.core.ledger.account import Account, BrokenBooks
 from mlcd.core.ledger.entries import LINES, Entry, Line, Unreadable, draft, read, read_if_possible, write
+from mlcd.core.ledger.labels import Labelled, Labels, Relabelling
 from mlcd.core.ledger.lock import HeldRun, driven_runs, holder
 from mlcd.core.ledger.lock import held as locked
 from mlcd.core.ledger.lock import hold as lock
@@ -31,7 +32,7 @@ _FIRST = select(func.min(table.c.seq)).where(table.c.run == run_table.c.name).sc
 _BEGUN = select(run_table.c.name).where(_FIRST.is_not(None)).order_by(_FIRST)
 
 
-class Ledger(Submissions):
+class Ledger(Submissions, Labelled):
     """A ledger with any number of runs. Any number of threads may read it."""
 
     def __init__(self, where: Path | str | Database | None, clock: Clock | None = None) -> None:
@@ -149,6 +150,16 @@ class Ledger(Submissions):
             raise WrongState(f"run '{run}' never began: {asked.refused}")
         raise WrongState(f"run '{run}' is waiting for a worker; try again when it has begun")
 
+    def label(self, run: str, change: Relabelling, who: str | None = None) -> Labels:
+        """Change the labels of a run, begun or not; return them all. What goes on, or may still cost, is not archived.
+
+        `who`: the member; None for one person's own.
+        """
+        name = run if self.asked(run) is not None else self.find(run)
+        if change.archived and (why := self._why_not_archived(name)):
+            raise WrongState(f"run '{name}' {why}; archive it when it is over")
+        return self._relabel(name, change, who, self._clock.now())
+
     def hold(self, run: str) -> AbstractContextManager[None]:
         """Be the only process that drives this run."""
         if self.database.dialect == "postgresql":
@@ -186,6 +197,16 @@ class Ledger(Submissions):
         finally:
             del self._held[run]
             held.release()
+
+    def _why_not_archived(self, run: str) -> str:
+        if not self.has_begun(run):
+            asked = self.asked(run)
+            return "waits for a worker" if asked is not None and asked.refused is None else ""
+        if self.is_driven(run):
+            return "is under way"
+        with suppress(LedgerCorrupt):  # a damaged one only stands in the way
+            return "has launches that are not settled" if self.account(run).open else ""
+        return ""
 
     def _check_waiting(self, run: str) -> None:
         """Nothing if the run was asked for and can begin; otherwise why not."""

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from mlcd.core.job import Job
-from mlcd.core.ledger import Account, Status
+from mlcd.core.ledger import Account, Labels, Status
 from mlcd.core.planner import planner_of
 from mlcd.reports.functions.words import chosen_plan, size_words
 from mlcd.reports.words import goal_words
@@ -44,11 +44,20 @@ class Summary:
     budget_usd: Annotated[float | None, Field(description="Dollars that may be spent; null for no limit.")]
     deadline_s: Annotated[float | None, Field(description="Seconds that it may take; null for no limit.")]
     because: Annotated[str, Field(description="The reason of the last entry that has one.")]
+    project: Annotated[str | None, Field(description="The project that it belongs to; null for none.")] = None
+    tags: Annotated[tuple[str, ...], Field(description="Its tags.")] = ()
+    note: Annotated[str, Field(description="What somebody noted of it: plain text; empty for nothing.")] = ""
+    archived: Annotated[bool, Field(description="Whether lists leave it out unless they are asked for it.")] = False
 
 
 def standing_of(status: str, driven: bool) -> str:
     """A run's status, or that it is interrupted: it can be resumed."""
     return INTERRUPTED if status in ("searching", "running") and not driven else status
+
+
+def labelled(summary: Summary, labels: Labels) -> Summary:
+    """The same run with what people say of it."""
+    return replace(summary, project=labels.project, tags=labels.tags, note=labels.note, archived=labels.archived)
 
 
 def waiting_summary(

@@ -7,7 +7,7 @@ from typing import Any
 
 from mlcd.core.additions import Additions
 from mlcd.core.backend import Purpose
-from mlcd.core.ledger import Account, Line, Reserved, Settled, Status
+from mlcd.core.ledger import UNLABELLED, Account, Labels, Line, Reserved, Settled, Status
 from mlcd.core.part import taken
 from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import FunctionsTask, Planned
@@ -24,7 +24,7 @@ from mlcd.reports.serve.words import decision_sentence as service_sentence
 from mlcd.reports.story import Story, Tried, series
 from mlcd.reports.view.certificate import certificate
 from mlcd.reports.view.page import PathStep, RunPage, SpendPoint, UnderWay
-from mlcd.reports.view.summary import QUEUED, Summary, summary_of
+from mlcd.reports.view.summary import QUEUED, Summary, labelled, summary_of
 from mlcd.reports.words import decision_words
 
 Fields = dict[str, Any]
@@ -39,6 +39,7 @@ def view_of(
     boundary: Sequence[Planned] = (),
     owner: str | None = None,
     team: str | None = None,
+    labels: Labels = UNLABELLED,
     additions: Additions | None = None,
 ) -> Fields:
     """A run that has begun, from all its entries. `boundary`: of a run on functions, one epoch's.
@@ -49,8 +50,9 @@ def view_of(
     account = story.account
     answer = {ServingTask: serve_page, FunctionsTask: functions_page}.get(type(story.job.ask), trained)
     sentence, more = answer.sentences(story)
+    summary = summary_of(story.run, lines[0].written_at, account, driven, owner, team, last_reason(lines))
     return _page(
-        summary=summary_of(story.run, lines[0].written_at, account, driven, owner, team, last_reason(lines)),
+        summary=labelled(summary, labels),
         answer={"headline": headline(story) or sentence, "sentence": sentence, "more": more},
         cards=[{"name": name, "value": value, "note": note} for name, value, note in answer.cards(story)],
         path=[_step(story, probe) for probe in story.probes],

@@ -1,6 +1,7 @@
 """What the tools answer: few properties, each with a description."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
@@ -81,10 +82,47 @@ class Answer(Run):
     figures: dict[str, str] = Field(description="The few numbers that matter.")
 
 
-class Answers(BaseModel):
+class ComparedRun(BaseModel):
+    """A run among others."""
+
+    run: str = Field(description="Its name.")
+    headline: str = Field(description="Its answer in one line.")
+    certified: bool | None = Field(description="Whether its choice is certified; null where nothing is decided.")
+    spent_usd: float = Field(description="Dollars so far.")
+    provenance: str | None = Field(description="live: real dollars. simulated, recorded: not.")
+
+
+class ComparedThing(BaseModel):
+    """One thing, of every run."""
+
+    name: str = Field(description="What it is; of a configuration, what it showed.")
+    values: list[str] = Field(description="One for each run, in order; a dash for nothing.")
+
+
+class Comparison(BaseModel):
     """Runs side by side."""
 
-    runs: list[Answer] = Field(description="In the order in which they were asked for.")
+    runs: list[ComparedRun] = Field(description="In the order in which they were asked for.")
+    told: list[ComparedThing] = Field(description="Answers, certificates, limits and costs.")
+    probed: list[ComparedThing] = Field(description="What each configuration showed.")
+    jobs_differ: list[ComparedThing] = Field(description="The keys of the job file in which their jobs differ.")
+    notes: list[str] = Field(description="What cannot be compared, and why.")
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """In fewer words than the service's."""
+        runs = [{**each["summary"], **each} for each in found["runs"]]
+        return cls(
+            runs=[ComparedRun(**{name: each[name] for name in ComparedRun.model_fields}) for each in runs],
+            told=[_thing(row) for section in found["sections"] for row in section["rows"]],
+            probed=[_thing(row) for row in found["probed"]["rows"]],
+            jobs_differ=[_thing(row) for row in found["job"]["rows"] if row["differs"]],
+            notes=found["notes"],
+        )
+
+
+def _thing(row: Mapping[str, Any]) -> ComparedThing:
+    return ComparedThing(name=row["name"], values=[cell["words"] for cell in row["cells"]])
 
 
 class WhatIf(BaseModel):

@@ -27,7 +27,6 @@ from mlcd.service.remote.server import NotAgreed, Server, run_path
 from mlcd.service.workers.submitted import Foreseen
 
 Kind = Literal["train", "tune", "scale"]
-MOST_COMPARED = 8
 MOST_EVENTS = 50
 LONGEST_WAIT_S, POLL_S = 55.0, 0.25
 EXPECTED_S = 60.0
@@ -188,9 +187,11 @@ class Desk:
                 figures=figures,
             )
 
-    def compare(self, runs: list[str]) -> answers.Answers:
-        """Several runs."""
-        return answers.Answers(runs=[self.answer(run) for run in runs])
+    def compare(self, runs: list[str]) -> answers.Comparison:
+        """Several runs side by side, as the pages have it."""
+        found = self.server.get("/compare", runs=",".join(runs))
+        with self.server.reading():
+            return answers.Comparison.of(found)
 
     def what_if(self, run: str, options: Mapping[str, Any]) -> answers.WhatIf:
         """The decision under another goal."""

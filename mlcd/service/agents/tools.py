@@ -17,8 +17,9 @@ from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from mlcd.core.errors import MlcdError
+from mlcd.reports.comparison import MOST_COMPARED
 from mlcd.service.agents import answers
-from mlcd.service.agents.desk import LONGEST_WAIT_S, MOST_COMPARED, Desk, Kind, shown_to_a_person
+from mlcd.service.agents.desk import LONGEST_WAIT_S, Desk, Kind, shown_to_a_person
 from mlcd.service.agents.job_log import MOST_LINES, end_of_log
 from mlcd.service.agents.leash import Ask, May, Step
 from mlcd.service.agents.questions import Question
@@ -134,8 +135,11 @@ def _looking(mcp: MCPServer, desk: Desk) -> None:
         return await _done(lambda: desk.answer(run))
 
     @mcp.tool(annotations=LOOKS)
-    async def compare(runs: Annotated[list[RunName], Field(min_length=2, max_length=MOST_COMPARED)]) -> answers.Answers:
-        """The answers of several runs side by side."""
+    async def compare(
+        runs: Annotated[list[RunName], Field(min_length=2, max_length=MOST_COMPARED)],
+    ) -> answers.Comparison:
+        """Several runs side by side: their answers, certificates, limits and costs, what was probed, and in which keys
+        their jobs differ."""
         return await _done(lambda: desk.compare(runs))
 
     @mcp.tool(annotations=LOOKS)

@@ -4,11 +4,12 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from mlcd.core.errors import MlcdError, UnknownName, UserError, WrongState
-from mlcd.core.ledger import Account, Line
+from mlcd.core.ledger import Account, Labels, Line, Relabelling
 from mlcd.core.ledger.account import BrokenBooks
 from mlcd.core.ledger.entries import from_json
 from mlcd.service.remote.server import Server, ServerLost, run_path
@@ -31,14 +32,32 @@ class RemoteLedger:
 
     def runs(self) -> list[str]:
         """The runs that have started, oldest first."""
-        summaries: list[dict[str, Any]] = []
+        started = [each for each in self._summaries() if each["status"] not in NOT_STARTED]
         with self.server.reading():
-            while page := self.server.get("/runs", order="started", limit=self._page, offset=len(summaries))["runs"]:
+            return [str(each["run"]) for each in sorted(started, key=lambda each: str(each["started_at"]))]
+
+    def labels(self) -> dict[str, Labels]:
+        """Those of every run; none on a server that knows of none yet."""
+        with self.server.reading():
+            return {each["run"]: _labels(each) for each in self._summaries() if "tags" in each}
+
+    def label(self, run: str, change: Relabelling) -> Labels:
+        """Change the labels of a run; return them all."""
+        said = {name: value for name, value in asdict(change).items() if value not in (None, ())}
+        answer = self.server.send("PATCH", run_path(run, "labels"), said)
+        with self.server.reading():
+            return _labels(answer)
+
+    def _summaries(self) -> list[dict[str, Any]]:
+        """The lines of all runs, archived ones included."""
+        summaries: list[dict[str, Any]] = []
+        asked = {"order": "started", "archived": "all", "limit": self._page}  # an older server ignores what is new
+        with self.server.reading():
+            while page := self.server.get("/runs", **asked, offset=len(summaries))["runs"]:
                 summaries += page
                 if len(page) < self._page:
                     break
-            started = [each for each in summaries if each["status"] not in NOT_STARTED]
-            return [str(each["run"]) for each in sorted(started, key=lambda each: str(each["started_at"]))]
+        return summaries
 
     def find(self, run: str) -> str:
         """The run of that name; 'last' is the newest."""
@@ -103,6 +122,10 @@ class RemoteLedger:
             return Account.replay((line.entry, line.elapsed_s) for line in lines)
         except BrokenBooks:
             raise self.server.unreadable() from None
+
+
+def _labels(data: Any) -> Labels:
+    return Labels(data["project"], tuple(data["tags"]), data["note"], data["archived"])
 
 
 def _line(data: Any) -> Line:

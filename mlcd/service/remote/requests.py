@@ -20,7 +20,7 @@ class Submission:
     """A job to submit: the file's text, and the options as typed.
 
     To serve a model: `model`, a local file to upload or the name of one in a recording of the server; and the text of
-    `knobs`.
+    `knobs`. `project` and `tags`: what the run is labelled with.
     """
 
     kind: str
@@ -29,11 +29,15 @@ class Submission:
     name: str = "job.yaml"
     model: str = ""
     knobs: str | None = None
+    project: str = ""
+    tags: tuple[str, ...] = ()
 
     def body(self, server: Server, launch: bool, yes: bool = False) -> dict[str, Any]:
         """The body of the request. A model's file is uploaded first."""
         body: dict[str, Any] = {"kind": self.kind, "options": dict(self.options), "launch": launch}
-        body |= {"yes": True} if yes else {}  # an older server does not know this key
+        body |= {"yes": True} if yes else {}  # an older server does not know this key, nor the next two
+        body |= {"project": self.project} if self.project else {}
+        body |= {"tags": list(self.tags)} if self.tags else {}
         if self.kind != "serve":
             return {**body, "job": self.job, "name": self.name}
         body |= {"knobs": self.knobs} if self.knobs is not None else {}

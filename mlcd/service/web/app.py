@@ -30,9 +30,11 @@ from mlcd.service.web.routes import (
     again,
     audit,
     catalog,
+    compare,
     control,
     explore,
     files,
+    labels,
     monitoring,
     news,
     runs,
@@ -53,8 +55,8 @@ from mlcd.service.web.views import Views
 
 API = "/api/v1"
 PARTS = (
-    session, sign_in, runs, watch, explore, files, catalog, submit, again, uploads, control, workers, tokens, team,
-    audit, news,
+    session, sign_in, runs, compare, watch, explore, files, catalog, submit, again, uploads, control, labels,
+    workers, tokens, team, audit, news,
 )  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
@@ -63,6 +65,7 @@ TAGS = [
     {"name": "files", "description": "Reports, logs and deployments."},
     {"name": "catalog", "description": "Offers, learned models, examples."},
     {"name": "submit", "description": "New runs, and models to serve."},
+    {"name": "labels", "description": "What people say of runs: projects, tags, notes, the archive."},
     {"name": "control", "description": "Launch, resume, stop, take down."},
     {"name": "workers", "description": "Who drives what, and what waits."},
     {"name": "session", "description": "Who asks."},

@@ -16,17 +16,17 @@ from typing import TypeVar
 
 from mlcd.core.backend import Provenance
 from mlcd.core.errors import LedgerCorrupt, LedgerError, MlcdError, UnknownName
-from mlcd.core.ledger import Account, Ledger, Line, Status, Unreadable
+from mlcd.core.ledger import UNLABELLED, Account, Labels, Ledger, Line, Status, Unreadable
 from mlcd.core.ledger.account import BrokenBooks
 from mlcd.planners.form.jobs import is_launched
 from mlcd.reports.headway import from_json, to_json
-from mlcd.reports.view.summary import REFUSED, Summary, summary_of, waiting_summary
+from mlcd.reports.view.summary import REFUSED, Summary, labelled, summary_of, waiting_summary
 from mlcd.service.web.failures import public_message
 from mlcd.service.web.run_cache import MOST_LINES, NOTHING, LoadedRun, RecentEvents, RunCache, RunState, state_frame
 from mlcd.service.workers import submitted
 
 POLL_S = 0.15
-STATE_POLL_S = 0.6  # of what changes without an entry: which runs are driven, their progress, and the queue
+STATE_POLL_S = 0.6  # of what changes without an entry: which runs are driven, their progress, labels, and the queue
 LAUNCH_POLL_S = 5.0  # polling interval of whether a decided run will be launched
 EXPECTED_S = 60.0  # how long a run counts as about to be driven after it was sent to the workers
 LONGEST_BACKOFF_S = 5.0  # longest backoff while the database is unreachable
@@ -48,6 +48,8 @@ class Feed:
         self._ledger, self._poll_s = ledger, poll_s
         self._cache = RunCache(most_lines)
         self._owners: dict[str, tuple[str | None, str | None]] = {}
+        self._labels: dict[str, tuple[int, Labels]] = {}
+        self._relabelled = 0  # the newest known revision of labels
         self._loading: dict[str, asyncio.Future[LoadedRun]] = {}
         self._polling = asyncio.Lock()
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="feed")  # never behind the page renderers
@@ -80,6 +82,10 @@ class Feed:
     def summaries(self) -> list[Summary]:
         """All runs, the newest first, including queued and refused ones."""
         return [brief.summary for brief in reversed(self.briefs.values()) if brief.summary is not None]
+
+    def revision(self, run: str) -> int:
+        """That of the run's labels; 0: it has none."""
+        return self._labels.get(run, (0, UNLABELLED))[0]
 
     async def find(self, run: str) -> str:
         """The run of that name; 'last' is the newest. An unknown name is looked up in the ledger first."""
@@ -183,6 +189,7 @@ class Feed:
                 self._state_read_at = asyncio.get_running_loop().time()
                 fresh |= await self._update_driven(driven)
                 fresh |= await self._update_progress()
+                fresh |= await self._update_labels()
         finally:  # also after a partial read: watchers get what was read
             self._cache.trim()
             for run in fresh | queued:
@@ -231,7 +238,8 @@ class Feed:
         else:
             owner, team = self._owners.get(line.run, (None, None))
             begun_at = whole.lines[0].written_at
-            brief.summary = summary_of(line.run, begun_at, whole.account, brief.driven, owner, team, whole.reason)
+            summary = summary_of(line.run, begun_at, whole.account, brief.driven, owner, team, whole.reason)
+            brief.summary = self._with_labels(summary)
             self.recent.add(*whole.after(line.seq - 1)[0])
             if isinstance(line, Line):
                 for each in self.listeners:
@@ -274,10 +282,25 @@ class Feed:
                 changed.add(run)
         return changed
 
+    async def _update_labels(self) -> set[str]:
+        """Update what people say of the runs; return the changed ones."""
+        changed = set()
+        for revision, run, labels in await self._in_thread(self._ledger.labels_since, self._relabelled):
+            self._labels[run], self._relabelled = (revision, labels), revision
+            brief = self.briefs.get(run)
+            if brief is not None and brief.summary is not None:
+                brief.summary = labelled(brief.summary, labels)
+                self.recent.add(None, state_frame(brief))
+                changed.add(run)
+        return changed
+
+    def _with_labels(self, summary: Summary) -> Summary:
+        return labelled(summary, self._labels.get(summary.run, (0, UNLABELLED))[1])
+
     async def _update_queue(self) -> set[str]:
         """Update the queued runs; return the changed ones."""
         changed = set()
-        for summary in await self._in_thread(_waiting_summaries, self._ledger):
+        for summary in map(self._with_labels, await self._in_thread(_waiting_summaries, self._ledger)):
             brief = self.briefs.setdefault(summary.run, RunState(summary.run))
             if not brief.last and brief.summary != summary:
                 self._owners[summary.run] = (summary.owner, summary.team)

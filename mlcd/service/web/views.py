@@ -12,13 +12,13 @@ from zlib import crc32
 from mlcd.core.decision import Decision
 from mlcd.core.errors import LedgerCorrupt, WrongState
 from mlcd.core.job import Job
-from mlcd.core.ledger import Account, Line
+from mlcd.core.ledger import Account, Labels, Line
 from mlcd.core.ledger.entries import to_json
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.nouns import FunctionsTask, Planned, plan_of
 from mlcd.reports.functions.rows import brief
 from mlcd.reports.html import MOST_POINTS
-from mlcd.reports.view.summary import REFUSED
+from mlcd.reports.view.summary import REFUSED, Summary
 from mlcd.reports.view.view import waiting_view
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.run_cache import NOTHING
@@ -34,8 +34,12 @@ class Snapshot:
     lines: tuple[Line, ...]
     account: Account
     driven: bool
-    owner: str | None
-    team: str | None
+    summary: Summary
+
+    @property
+    def labels(self) -> Labels:
+        """What people say of it."""
+        return Labels(*(getattr(self.summary, name) for name in Labels.__slots__))
 
     @property
     def boundary(self) -> tuple[Planned, ...]:
@@ -67,11 +71,11 @@ def _boundary(decided: _Decided) -> tuple[Planned, ...]:
 
 
 class Views:
-    """A cache of the newest view of each kind and run: made of its last entry, and of whether it is driven."""
+    """A cache of the newest view of each kind and run: of its last entry, whether it is driven, and its labels."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self._made: OrderedDict[tuple[str, str], tuple[tuple[int, bool], asyncio.Future[bytes]]] = OrderedDict()
+        self._made: OrderedDict[tuple[str, str], tuple[tuple[int, bool, Labels], asyncio.Future[bytes]]] = OrderedDict()
 
     async def snapshot(self, run: str) -> Snapshot:
         """A run that was found; `WrongState` where it has no entry yet, or never will."""
@@ -80,7 +84,7 @@ class Views:
             raise LedgerCorrupt(f"run '{run}' cannot be read: {brief.damaged}")
         summary = brief.summary
         if whole is not None and summary is not None:
-            return Snapshot(run, tuple(whole.lines), whole.account, brief.driven, summary.owner, summary.team)
+            return Snapshot(run, tuple(whole.lines), whole.account, brief.driven, summary)
         if summary is not None and summary.status == REFUSED:
             raise WrongState(f"run '{run}' never began: {summary.because}")
         raise WrongState(f"run '{run}' is waiting for a worker")
@@ -90,12 +94,12 @@ class Views:
         brief = self._feed.briefs[run]
         status = brief.summary.status if brief.summary is not None and not brief.last else ""
         progress = f"-{crc32(brief.progress):x}" if brief.progress != NOTHING else ""
-        return f'"{VERSION}-{brief.last}-{int(brief.driven)}{status}{progress}"'
+        return f'"{VERSION}-{brief.last}-{int(brief.driven)}{status}-{self._feed.revision(run)}{progress}"'
 
     async def made(self, what: str, run: str, make: Make) -> bytes:
         """What `make` makes of the run as it stands, in a thread, once for all who ask."""
         snapshot = await self.snapshot(run)
-        key, state = (what, run), (snapshot.lines[-1].seq, snapshot.driven)
+        key, state = (what, run), (snapshot.lines[-1].seq, snapshot.driven, snapshot.labels)
         kept = self._made.get(key)
         if kept is None or kept[0] != state or _has_failed(kept[1]):
             kept = self._made[key] = state, asyncio.ensure_future(asyncio.to_thread(make, snapshot))

@@ -16,6 +16,7 @@ import { Actions } from "./run/Actions";
 import { Body } from "./run/Body";
 import { Driver } from "./run/Driver";
 import { About } from "./run/Headline";
+import { Labels } from "./run/Labels";
 import { goesOn, useWatched } from "./run/watched";
 
 const RECENT_MS = 5_000;
@@ -63,6 +64,7 @@ export default function Run({ run }: { run: string }): JSX.Element {
     >
       {error !== null && <Notice tone="bad">{error.message}</Notice>}
       {me.mode === "service" && WAITED_FOR.has(summary.status) && <Driver run={summary.run} />}
+      <Labels run={summary} onChanged={refresh} />
       <Body view={view} progress={progress} seen={seen} answer={answer} onActed={acted} />
     </Page>
   );

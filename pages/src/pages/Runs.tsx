@@ -5,29 +5,16 @@ import { plural, usd } from "../format";
 import { useGet, useNews, useSettled, useThrottled } from "../live";
 import { announce } from "../parts/announce";
 import { download } from "../parts/csv";
-import { Chips } from "../parts/Field";
 import { may, useMe } from "../parts/me";
 import { Empty, Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
 import { go, Link, refine, usePlace } from "../parts/router";
+import { FILTERS, RunFilters } from "../parts/RunFilters";
 import { RunsTable } from "../parts/RunsTable";
 import { Spent } from "../parts/Spent";
-import type { Standing } from "../parts/standing";
+import { Ticked } from "../parts/Ticked";
 import type { Me, News, Runs as Found, Spend } from "../types";
 
-const STATUSES = [
-  "queued",
-  "interrupted",
-  "searching",
-  "decided",
-  "running",
-  "finished",
-  "stopped",
-  "infeasible",
-  "failed",
-  "refused",
-] as const;
-const KINDS = ["train", "scale", "serve", "tune", "functions"];
 const TOLD = new Set(["started", "decided", "stopped", "resumed", "ended"]);
 const ROWS = 50;
 
@@ -35,10 +22,12 @@ const ROWS = 50;
 export default function Runs(): JSX.Element {
   const me = useMe();
   const { query } = usePlace();
-  const [limit, setLimit] = useState(ROWS);
+  const page = Math.max(1, Math.floor(Number(query.get("page")) || 1));
+  const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
   const [fresh, setFresh] = useState("");
-  const filters = ["status", "owner", "kind", "text", "order"].map((name) => [name, query.get(name) ?? ""] as const);
-  const settled = useSettled(withQuery("/runs", { ...Object.fromEntries(filters), limit }));
+  const filters = [...FILTERS, "order"].map((name) => [name, query.get(name) ?? ""] as const);
+  const asked: Record<string, string> = Object.fromEntries(filters);
+  const settled = useSettled(withQuery("/runs", { ...asked, limit: ROWS, offset: (page - 1) * ROWS }));
   const found = useGet<Found>(settled);
   const spend = useGet<Spend>("/spend");
   const refresh = useThrottled(() => {
@@ -51,6 +40,8 @@ export default function Runs(): JSX.Element {
     refresh();
   };
   const line = useNews("/events", { entry: hear, state: refresh });
+  const tick = (run: string, isTicked: boolean): void =>
+    setTicked(new Set(isTicked ? [...ticked, run] : [...ticked].filter((each) => each !== run)));
   const known = spend.data !== null || spend.error !== null; // shown together with the runs, so that they do not move down later
   const listed = known ? found.data : null;
   const narrowed = filters.some(([name, value]) => name !== "order" && value !== "");
@@ -65,7 +56,7 @@ export default function Runs(): JSX.Element {
         {listed !== null && spend.data !== null && spend.data.by_month.length > 0 && (
           <Spent spend={spend.data} me={me} />
         )}
-        {(narrowed || (listed !== null && listed.total > 0)) && <Filters me={me} spend={spend.data} />}
+        {(narrowed || (listed !== null && listed.total > 0)) && <RunFilters me={me} spend={spend.data} />}
         {found.error !== null && <Notice tone="bad">{found.error.message}</Notice>}
         {listed === null && found.error === null && <Loading what="the runs" />}
         {listed !== null && listed.total === 0 && (narrowed ? <NothingFits /> : <FirstSteps me={me} />)}
@@ -75,23 +66,47 @@ export default function Runs(): JSX.Element {
               runs={listed.runs}
               fresh={fresh}
               order={query.get("order") ?? "started"}
-              onOrder={(order) => refine({ order })}
+              onOrder={(order) => refine({ page: "", order })}
               owners={me.mode === "service"}
+              ticked={ticked}
+              onTick={tick}
+            />
+            <Ticked
+              ticked={ticked}
+              archived={query.get("archived") === "only"}
+              onClear={() => setTicked(new Set())}
+              onChanged={refresh}
             />
             <p class="note total">
               {plural(listed.total, "run")}
               {narrowed && " that match"}, {usd(listed.spent_usd)} spent
-              <CsvButton filters={Object.fromEntries(filters)} />
-              {listed.total > listed.runs.length && (
-                <button type="button" class="button small" onClick={() => setLimit(limit + 2 * ROWS)}>
-                  Show more
-                </button>
-              )}
+              <CsvButton filters={asked} />
             </p>
+            <Turn page={page} total={listed.total} />
           </>
         )}
       </div>
     </Page>
+  );
+}
+
+/** One page after the other; the address has its number. */
+function Turn({ page, total }: { page: number; total: number }): JSX.Element | null {
+  const last = Math.ceil(total / ROWS);
+  if (last <= 1 && page === 1) return null;
+  const to = (next: number): void => refine({ page: next === 1 ? "" : String(next) });
+  return (
+    <nav class="turn" aria-label="Pages of the list">
+      <button type="button" class="button small" disabled={page <= 1} onClick={() => to(Math.min(page - 1, last))}>
+        Back
+      </button>
+      <span>
+        {page} of {last}
+      </span>
+      <button type="button" class="button small" disabled={page >= last} onClick={() => to(page + 1)}>
+        Next
+      </button>
+    </nav>
   );
 }
 
@@ -117,66 +132,6 @@ function Live({ line }: { line: string }): JSX.Element {
   if (line === "lost") return <span class="line lost">Connection lost; reconnecting …</span>;
   return (
     <span class={`line ${line}`}>{line === "live" ? "Up to date: this page updates by itself." : "Connecting …"}</span>
-  );
-}
-
-function Filters({ me, spend }: { me: Me; spend: Spend | null }): JSX.Element {
-  const { query } = usePlace();
-  const owners = (spend?.by_person ?? []).flatMap(({ name }) => (name === null ? [] : [name]));
-  return (
-    <form class="filters" role="search" aria-label="Filter the runs" onSubmit={(event) => event.preventDefault()}>
-      <input
-        type="search"
-        data-filter
-        aria-label="Filter by name"
-        placeholder="Filter by name …"
-        value={query.get("text") ?? ""}
-        onInput={(event) => refine({ text: event.currentTarget.value })}
-      />
-      <Picker
-        label="Kind"
-        every="all kinds"
-        of={KINDS}
-        chosen={query.get("kind") ?? ""}
-        onChoose={(kind) => refine({ kind })}
-      />
-      {me.mode === "service" && (
-        <Picker
-          label="Owner"
-          every="all owners"
-          of={owners}
-          chosen={query.get("owner") ?? ""}
-          onChoose={(owner) => refine({ owner })}
-        />
-      )}
-      <Chips
-        label="Status"
-        of={STATUSES}
-        chosen={(query.get("status") ?? "") as Standing | ""}
-        onChoose={(status) => refine({ status })}
-      />
-    </form>
-  );
-}
-
-interface PickerProps {
-  label: string;
-  every: string;
-  of: readonly string[];
-  chosen: string;
-  onChoose: (value: string) => void;
-}
-
-function Picker({ label, every, of, chosen, onChoose }: PickerProps): JSX.Element {
-  return (
-    <select aria-label={label} value={chosen} onChange={(event) => onChoose(event.currentTarget.value)}>
-      <option value="">{every}</option>
-      {of.map((value) => (
-        <option key={value} value={value}>
-          {value}
-        </option>
-      ))}
-    </select>
   );
 }
 

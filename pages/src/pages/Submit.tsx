@@ -16,7 +16,7 @@ import { Model } from "../parts/submit/Model";
 import { Options } from "../parts/submit/Options";
 import { Outcome, realMoney } from "../parts/submit/Outcome";
 import { Drop, Editor, Examples } from "../parts/submit/Source";
-import type { Checked, Example, JobFile, Kind, Me, Uploaded } from "../types";
+import type { Checked, Example, JobFile, Kind, Me, Uploaded, View } from "../types";
 
 const JOB = `name: my-job
 run: torchrun --nnodes $SKYPILOT_NUM_NODES train.py
@@ -105,8 +105,11 @@ export default function Submit(): JSX.Element {
   const from = usePlace().query.get("from") ?? "";
   useEffect(() => {
     if (!from) return;
-    void get<JobFile>(runPath(from, "/job")).then(
-      ({ kind, name, job, options }) => change({ kind: kind as Kind, name, job, words: wordsOf(options) }),
+    void Promise.all([get<JobFile>(runPath(from, "/job")), get<View>(runPath(from))]).then(
+      ([{ kind, name, job, options }, { summary }]) => {
+        const labels = { project: summary.project ?? "", tag: summary.tags.join(", ") };
+        change({ kind: kind as Kind, name, job, words: { ...wordsOf(options), ...labels } });
+      },
       (error: unknown) => setFileError(line(error)),
     );
   }, [from]); // to edit and run: the job file of an earlier run

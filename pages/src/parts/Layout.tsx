@@ -71,7 +71,7 @@ function Navigation({ me }: { me: Me }): JSX.Element {
   return (
     <nav aria-label="Pages">
       {shown.map(({ to, name }) => {
-        const at = to === "/" ? path === "/" || path.startsWith("/runs") : path.startsWith(to);
+        const at = to === "/" ? path === "/" || path.startsWith("/runs") || path === "/compare" : path.startsWith(to);
         return (
           <Link key={to} to={to} aria-current={at ? "page" : undefined}>
             {name}

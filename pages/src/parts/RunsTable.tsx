@@ -12,15 +12,18 @@ interface RunsTableProps {
   order: string;
   onOrder: (order: string) => void;
   owners: boolean;
+  /** Those that are ticked, to be compared or archived. */
+  ticked: ReadonlySet<string>;
+  onTick: (run: string, ticked: boolean) => void;
 }
 
-export function RunsTable({ runs, fresh, order, onOrder, owners }: RunsTableProps): JSX.Element {
+export function RunsTable({ runs, fresh, order, onOrder, owners, ticked, onTick }: RunsTableProps): JSX.Element {
   const owner: Column<Summary> = { name: "owner", head: "Owner", wide: true, cell: (run) => <Owner run={run} /> };
   return (
     <div class="runs">
       <Table
         caption="Runs"
-        columns={[NAME, STATUS, WHERE, ...(owners ? [owner] : []), CHOSEN, SPENT, TIME, STARTED]}
+        columns={[named(ticked, onTick), STATUS, WHERE, ...(owners ? [owner] : []), CHOSEN, SPENT, TIME, STARTED]}
         rows={runs}
         keyOf={(run) => run.run}
         rowClass={(run) => (run.run === fresh ? "fresh" : "")}
@@ -31,21 +34,46 @@ export function RunsTable({ runs, fresh, order, onOrder, owners }: RunsTableProp
   );
 }
 
-const NAME: Column<Summary> = {
-  name: "name",
-  head: "Run",
-  sorts: true,
-  cell: (run) => (
-    <>
-      <Link to={toRun(run.run)}>{run.run}</Link>
-      <span class="under">{run.goal_words}</span>
-      <div class="phone">
-        {run.chosen !== null && <b>{run.chosen} </b>}
-        {run.provenance && <Provenance of={run.provenance} />}
+function named(ticked: RunsTableProps["ticked"], onTick: RunsTableProps["onTick"]): Column<Summary> {
+  return {
+    name: "name",
+    head: "Run",
+    sorts: true,
+    cell: (run) => (
+      <div class="named">
+        <input
+          type="checkbox"
+          aria-label={`Tick ${run.run}`}
+          checked={ticked.has(run.run)}
+          onChange={(event) => onTick(run.run, event.currentTarget.checked)}
+        />
+        <div>
+          <Link to={toRun(run.run)}>{run.run}</Link>
+          <span class="under">{run.goal_words}</span>
+          <Labelled run={run} />
+          <div class="phone">
+            {run.chosen !== null && <b>{run.chosen} </b>}
+            {run.provenance && <Provenance of={run.provenance} />}
+          </div>
+        </div>
       </div>
-    </>
-  ),
-};
+    ),
+  };
+}
+
+function Labelled({ run }: { run: Summary }): JSX.Element | null {
+  const words = [run.project ?? "", ...run.tags.map((tag) => `#${tag}`), run.archived ? "archived" : ""].filter(Boolean);
+  const [first] = run.note.split("\n");
+  if (words.length === 0 && !first) return null;
+  return (
+    <span class="under labelled">
+      {words.map((word) => (
+        <span key={word}>{word}</span>
+      ))}
+      {first && <q>{first}</q>}
+    </span>
+  );
+}
 
 const STATUS: Column<Summary> = {
   name: "status",

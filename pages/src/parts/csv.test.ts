@@ -17,6 +17,8 @@ const RUN: Row = {
   elapsed_s: 1,
   spent_usd: 84.02,
   budget_usd: 100,
+  project: null,
+  tags: ["a", "b"],
 };
 
 test("a spreadsheet reads back what a run is, and computes nothing of it", () => {
@@ -24,7 +26,7 @@ test("a spreadsheet reads back what a run is, and computes nothing of it", () =>
   expect(head?.split(",")).toEqual(Object.keys(RUN));
   expect(line).toBe(
     `a-1,a,train,finished,"'=HYPERLINK(""x"")",,2026-11-16T09:00:00Z,simulated,simulated,` +
-      `fastest within $100.00,"2 x g6.xlarge, batch 64",12,1,84.02,100`,
+      `fastest within $100.00,"2 x g6.xlarge, batch 64",12,1,84.02,100,,a b`,
   );
   expect(end).toBe("");
 });

@@ -20,6 +20,8 @@ const COLUMNS = [
   "elapsed_s",
   "spent_usd",
   "budget_usd",
+  "project",
+  "tags",
 ] as const satisfies readonly (keyof Summary)[];
 
 export type Row = Pick<Summary, (typeof COLUMNS)[number]>;
@@ -30,9 +32,9 @@ export function toCsv(runs: Row[]): string {
 }
 
 /** Quoted if needed; a text that a spreadsheet would execute as a formula is escaped. */
-function cell(value: string | number | null): string {
+function cell(value: string | number | string[] | null): string {
   if (typeof value === "number") return String(value);
-  const words = String(value ?? "");
+  const words = Array.isArray(value) ? value.join(" ") : (value ?? "");
   const safe = /^[=+\-@\t\r]/.test(words) ? `'${words}` : words;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -143,6 +143,13 @@ export interface components {
             knobs?: string | null;
             /** @description The job file's, for messages. */
             name?: string | null;
+            /** @description The project that the run is of: a word. */
+            project?: string | null;
+            /**
+             * @description Tags that the run gets: words.
+             * @default []
+             */
+            tags: string[];
         };
         /**
          * AskedReceiver
@@ -312,6 +319,107 @@ export interface components {
              * @enum {string}
              */
             align: "left" | "right" | "center";
+        };
+        /**
+         * ComparedCell
+         * @description What is to be said of one run.
+         */
+        ComparedCell: {
+            /** @description In words; a dash for nothing. */
+            words: string;
+            /**
+             * @description A few words below.
+             * @default
+             */
+            note: string;
+        };
+        /**
+         * ComparedPaths
+         * @description What the best so far is told by.
+         */
+        ComparedPaths: {
+            /** @description Such as: time to finish. */
+            name: string;
+            /**
+             * @description Seconds, dollars, answers a second, or a loss.
+             * @enum {string}
+             */
+            unit: "s" | "usd" | "rate" | "loss";
+            /** @description Whether less is better. */
+            lower_is_better: boolean;
+        };
+        /**
+         * ComparedRow
+         * @description One thing, of every run.
+         */
+        ComparedRow: {
+            /** @description What it is. */
+            name: string;
+            /** @description One for each run, in order. */
+            cells: components["schemas"]["ComparedCell"][];
+            /** @description Whether not all runs have the same. */
+            differs: boolean;
+        };
+        /**
+         * ComparedRun
+         * @description A run among others. Amounts are null where there is nothing to say yet.
+         */
+        ComparedRun: {
+            /** @description Its line in the list of runs. */
+            summary: components["schemas"]["Summary"];
+            /** @description Its answer in one line. */
+            headline: string;
+            /** @description Whether its choice is certified; null where nothing is decided. */
+            certified: boolean | null;
+            /** @description Seconds in all: what it took, or is expected to take. */
+            total_s: number | null;
+            /** @description Dollars in all: what it cost, or is expected to cost. */
+            total_usd: number | null;
+            /** @description Probes that were made. */
+            probes: number;
+            /** @description Dollars that probes cost. */
+            probing_usd: number;
+            /** @description Seconds that probes took, one after the other. */
+            probing_s: number;
+            /** @description Dollars that the job itself has cost so far. */
+            final_usd: number;
+            /** @description Seconds that the job itself took so far. */
+            final_s: number;
+            /** @description The best so far; empty where it cannot be compared. */
+            path: components["schemas"]["PathPoint"][];
+        };
+        /**
+         * ComparedSection
+         * @description Rows that belong together.
+         */
+        ComparedSection: {
+            /** @description Their heading. */
+            title: string;
+            /** @description From top to bottom. */
+            rows: components["schemas"]["ComparedRow"][];
+            /**
+             * @description How many more rows there would be.
+             * @default 0
+             */
+            left_out: number;
+        };
+        /**
+         * Comparison
+         * @description Runs side by side.
+         */
+        Comparison: {
+            /** @description In the order in which they were asked for. */
+            runs: components["schemas"]["ComparedRun"][];
+            /** @description Answers, certificates, limits and costs. */
+            sections: components["schemas"]["ComparedSection"][];
+            /** @description What each configuration showed; those that most runs tried first. */
+            probed: components["schemas"]["ComparedSection"];
+            /** @description The jobs by the keys of the job file: those that differ first. */
+            job: components["schemas"]["ComparedSection"];
+            /** @description What `path` of the runs is about; null where they share nothing. */
+            paths: components["schemas"]["ComparedPaths"] | null;
+            /** @description What cannot be compared, and why. */
+            notes: string[];
         };
         /**
          * ComputeSpeed
@@ -880,6 +988,48 @@ export interface components {
             operators: {
                 [key: string]: number;
             };
+        };
+        /**
+         * LabelChange
+         * @description What is to be changed; what is not said stays. Words have no blanks and no commas.
+         */
+        LabelChange: {
+            /** @description Its project; empty: of none. */
+            project?: string | null;
+            /**
+             * @description Tags that it gets.
+             * @default []
+             */
+            add_tags: string[];
+            /**
+             * @description Tags that it loses.
+             * @default []
+             */
+            remove_tags: string[];
+            /** @description A note, in plain text; empty: none. */
+            note?: string | null;
+            /** @description Whether lists leave it out; not while it goes on. */
+            archived?: boolean | null;
+        };
+        /**
+         * LabelUse
+         * @description A word, and how many runs have it.
+         */
+        LabelUse: {
+            /** @description The word. */
+            name: string;
+            /** @description How many runs, archived ones included. */
+            runs: number;
+        };
+        /**
+         * LabelsInUse
+         * @description All words in use.
+         */
+        LabelsInUse: {
+            /** @description By name. */
+            projects: components["schemas"]["LabelUse"][];
+            /** @description By name. */
+            tags: components["schemas"]["LabelUse"][];
         };
         /**
          * LearnedMachine
@@ -1582,6 +1732,18 @@ export interface components {
             note: string;
         };
         /**
+         * PathPoint
+         * @description Something better than all before it was found.
+         */
+        PathPoint: {
+            /** @description Dollars that were spent by then. */
+            usd: number;
+            /** @description How good it is. */
+            value: number;
+            /** @description What it is. */
+            label: string;
+        };
+        /**
          * PathStep
          * @description A probe or trial: its result, the ends of its interval, and what finishing there would take.
          */
@@ -1977,6 +2139,22 @@ export interface components {
             deadline_s: number | null;
             /** @description How sure a certificate has to be, between 0 and 1. */
             confidence: number;
+        };
+        /**
+         * RunLabels
+         * @description The labels of a run.
+         */
+        RunLabels: {
+            /** @description The run's name. */
+            run: string;
+            /** @description Its project; null for none. */
+            project: string | null;
+            /** @description Its tags. */
+            tags: string[];
+            /** @description Its note, in plain text. */
+            note: string;
+            /** @description Whether lists leave it out. */
+            archived: boolean;
         };
         /**
          * RunPage
@@ -2675,6 +2853,23 @@ export interface components {
             deadline_s: number | null;
             /** @description The reason of the last entry that has one. */
             because: string;
+            /** @description The project that it belongs to; null for none. */
+            project: string | null;
+            /**
+             * @description Its tags.
+             * @default []
+             */
+            tags: string[];
+            /**
+             * @description What somebody noted of it: plain text; empty for nothing.
+             * @default
+             */
+            note: string;
+            /**
+             * @description Whether lists leave it out unless they are asked for it.
+             * @default false
+             */
+            archived: boolean;
         };
         /**
          * Table
@@ -3239,6 +3434,12 @@ export type CalibrationResult = components['schemas']['CalibrationResult'];
 export type Certificate = components['schemas']['Certificate'];
 export type CertificateTerm = components['schemas']['CertificateTerm'];
 export type Column = components['schemas']['Column'];
+export type ComparedCell = components['schemas']['ComparedCell'];
+export type ComparedPaths = components['schemas']['ComparedPaths'];
+export type ComparedRow = components['schemas']['ComparedRow'];
+export type ComparedRun = components['schemas']['ComparedRun'];
+export type ComparedSection = components['schemas']['ComparedSection'];
+export type Comparison = components['schemas']['Comparison'];
 export type ComputeSpeed = components['schemas']['ComputeSpeed'];
 export type Credentials = components['schemas']['Credentials'];
 export type CurvePoint = components['schemas']['CurvePoint'];
@@ -3269,6 +3470,9 @@ export type JobIdentity = components['schemas']['JobIdentity'];
 export type Knowledge = components['schemas']['Knowledge'];
 export type KnowledgeBase = components['schemas']['KnowledgeBase'];
 export type KnownModel = components['schemas']['KnownModel'];
+export type LabelChange = components['schemas']['LabelChange'];
+export type LabelUse = components['schemas']['LabelUse'];
+export type LabelsInUse = components['schemas']['LabelsInUse'];
 export type LearnedMachine = components['schemas']['LearnedMachine'];
 export type LearnedModel = components['schemas']['LearnedModel'];
 export type LearnedTarget = components['schemas']['LearnedTarget'];
@@ -3302,6 +3506,7 @@ export type OtherLaunch = components['schemas']['OtherLaunch'];
 export type OtherRun = components['schemas']['OtherRun'];
 export type PageAnswer = components['schemas']['PageAnswer'];
 export type PageCard = components['schemas']['PageCard'];
+export type PathPoint = components['schemas']['PathPoint'];
 export type PathStep = components['schemas']['PathStep'];
 export type PlatformCalibration = components['schemas']['PlatformCalibration'];
 export type Point = components['schemas']['Point'];
@@ -3322,6 +3527,7 @@ export type RunDecision = components['schemas']['RunDecision'];
 export type RunFinish = components['schemas']['RunFinish'];
 export type RunForecast = components['schemas']['RunForecast'];
 export type RunGoal = components['schemas']['RunGoal'];
+export type RunLabels = components['schemas']['RunLabels'];
 export type RunPage = components['schemas']['RunPage'];
 export type RunProbe = components['schemas']['RunProbe'];
 export type RunRelaxation = components['schemas']['RunRelaxation'];

@@ -217,7 +217,7 @@ def test_a_database_made_while_0002_still_grew_gets_what_came_later(postgres_url
         db.execute("ALTER TABLE runs DROP COLUMN free, DROP COLUMN progress, DROP COLUMN machine")
         db.execute("ALTER TABLE members DROP COLUMN budget_per")
         db.execute("ALTER TABLE teams DROP COLUMN budget_per")
-        db.execute("DROP TABLE upload_parts, logs, models, workers, tokens, receivers, identities, sign_ins")
+        db.execute("DROP TABLE upload_parts, logs, models, workers, tokens, receivers, identities, sign_ins, labels")
         db.execute("UPDATE alembic_version SET version_num = '0002'")
     with closing(Ledger(postgres_url)) as ledger:
         ledger.set_progress(run, "half")

@@ -71,7 +71,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def arguments(operation: dict[str, Any], run: str) -> dict[str, Any]:
     """What a route cannot do without."""
-    known = {"run": run, "to": import_module(f"{NAME}.models").ExportTo(TOOLS.get(run, "skypilot"))}
+    known = {
+        "run": run,
+        "runs": ",".join(BEGUN[:6]),
+        "to": import_module(f"{NAME}.models").ExportTo(TOOLS.get(run, "skypilot")),
+    }
     return {each["name"]: known[each["name"]] for each in operation.get("parameters", []) if each["required"]}
 
 

@@ -21,6 +21,7 @@ STREAMS = (f"{API}/events", f"{API}/runs/{{run}}/events")
 BODIES: dict[str, Any] = {
     "/runs": {"kind": "train", "job": JOB},
     "/checks": {"kind": "train", "job": JOB},
+    "/runs/{run}/labels": {"project": "theirs"},
     "/members": {"name": "eve", "role": "admin"},
     "/members/{name}": {"role": "admin"},
     "/teams/{team}": {"budget_usd": 1.0},
@@ -30,7 +31,7 @@ BODIES: dict[str, Any] = {
 }
 """What each takes, so that nothing but the token is in the way; the others take nothing."""
 UNWATCHED = ("audit", "alembic_version")
-OF_RUNS = ("entries", "runs")
+OF_RUNS = ("entries", "runs", "labels")
 
 
 @pytest.fixture

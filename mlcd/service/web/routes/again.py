@@ -9,6 +9,7 @@ from pydantic import Field
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
+from mlcd.core.ledger import Relabelling
 from mlcd.core.options import goal_again
 from mlcd.core.part import Part
 from mlcd.planners.form.words import parsed
@@ -62,7 +63,8 @@ def run_again(run: Named, state: CurrentState, who: Submitter, body: Again | Non
         limits = {name: word for name, word in limits.items() if word is not None}
         source = replace(before, options={**before.options, **limits}) if before is not None else None
         job = _allowed(job, state)
-        note.about = name = send_job(state, who, job, launch=asked.launch, yes=asked.yes, source=source)
+        labels = _labels_again(state, run)
+        note.about = name = send_job(state, who, job, launch=asked.launch, yes=asked.yes, source=source, labels=labels)
         note.detail = f"again, after {run}"
     return Accepted(run=name, note=state.missing_workers())
 
@@ -71,7 +73,7 @@ def run_again(run: Named, state: CurrentState, who: Submitter, body: Again | Non
 def job_file(run: Named, state: CurrentState, who: Viewer) -> JobFile:
     """As it was submitted, with the options beside it; of a run of the command line no text is kept."""
     with unknown_is_404():
-        name = run if state.ledger.asked(run) is not None else state.ledger.find(run)
+        name = _named(state, run)
     submission = state.ledger.asked(name)
     source = source_of(submission.asked) if submission is not None else None
     if source is None:
@@ -82,7 +84,7 @@ def job_file(run: Named, state: CurrentState, who: Viewer) -> JobFile:
 def _earlier(state: State, run: str) -> tuple[Job, Source | None]:
     """The job of a run as it was submitted, and what it was read from; of one of the command line, as it began."""
     with unknown_is_404():
-        name = run if state.ledger.asked(run) is not None else state.ledger.find(run)
+        name = _named(state, run)
     submission = state.ledger.asked(name)
     if submission is not None:
         return from_json(submission.asked)[0], source_of(submission.asked)
@@ -92,6 +94,17 @@ def _earlier(state: State, run: str) -> tuple[Job, Source | None]:
     unlimited = search.max_probe_stated and most is None
     search = replace(search, max_probe_usd=inf if unlimited else most, max_probe_stated=False)
     return replace(job, search=search), None
+
+
+def _named(state: State, run: str) -> str:
+    """The full name of a run, begun or not."""
+    return run if state.ledger.asked(run) is not None else state.ledger.find(run)
+
+
+def _labels_again(state: State, run: str) -> Relabelling:
+    """The project and the tags go on; a note is of one run."""
+    before = state.ledger.labels_of(_named(state, run))
+    return Relabelling(before.project, before.tags)
 
 
 def _allowed(job: Job, state: State) -> Job:

@@ -89,7 +89,7 @@ def resume_run(run: Named, state: CurrentState, who: Runner, how: GoOn | None = 
 def stop_run(run: Named, state: CurrentState, who: Runner) -> RunAction:
     """Ask a run to stop, as Ctrl-C does: nothing is lost, and it can be resumed later."""
     with audited(state, who, "stop", run) as note:
-        note.about = name = _owned(state, who, run)
+        note.about = name = owned(state, who, run)
         if waits(name, state.ledger) or state.ledger.is_driven(name):
             state.crew.stop(name)
             words = f"{name} stops at the next step"
@@ -130,10 +130,10 @@ def _without_machine(state: State, who: Member | None, run: str) -> RunAction:
 
 def _started(state: State, who: Member | None, run: str) -> str:
     """The name of a run that has started and belongs to them."""
-    return state.ledger.find(_owned(state, who, run))
+    return state.ledger.find(owned(state, who, run))
 
 
-def _owned(state: State, who: Member | None, run: str) -> str:
+def owned(state: State, who: Member | None, run: str) -> str:
     """The full name of a run, started or not; refused to members who do not own it."""
     with unknown_is_404():
         name = run if state.ledger.asked(run) is not None else state.ledger.find(run)

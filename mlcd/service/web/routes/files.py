@@ -86,7 +86,7 @@ async def export(run: RunName, views: CachedViews, who: Viewer, to: Target) -> E
 
 
 def _report(run: Snapshot) -> bytes:
-    return page(run.lines, run.boundary, run.driven, run.owner, run.team).encode()
+    return page(run.lines, run.boundary, run.driven, run.summary.owner, run.summary.team).encode()
 
 
 def _piece(state: State, snapshot: Snapshot, launch: int | None, process: int, after: int) -> Logs:

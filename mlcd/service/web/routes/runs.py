@@ -12,8 +12,10 @@ from mlcd.core.part import Part
 from mlcd.reports.entries import ledger_rows
 from mlcd.reports.run_tables import run_tables
 from mlcd.reports.view.page import RunPage
-from mlcd.reports.view.summary import REFUSED, Summary, standing_of
+from mlcd.reports.view.run_filter import Archived, RunFilter
+from mlcd.reports.view.summary import REFUSED, Summary
 from mlcd.reports.view.view import view_of
+from mlcd.service.team.administration import moment
 from mlcd.service.web.failures import MEANING, problems, unknown_is_404
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.state import CurrentState
@@ -24,6 +26,7 @@ OF_RUN = problems(404, 409)
 MOST = 1_000
 LONGEST = 200
 JSON = "application/json"
+Word = Annotated[str, Field(max_length=LONGEST)]
 Status = Literal["queued", "refused", "searching", "decided", "infeasible", "running", "finished", "failed", "stopped"]
 Standing = Literal[Status, "interrupted"]  # a status, or that of a run that searches or runs and that nobody drives
 
@@ -153,16 +156,36 @@ CachedViews = Annotated[Views, Depends(views_of)]
 RunName = Annotated[str, Depends(run_in_path)]
 
 
-@router.get("/runs", summary="All runs, filtered and sorted", response_model=Runs, responses=problems())
+def run_filter(
+    status: Annotated[Standing | None, Query(description="Only those that stand so.")] = None,
+    owner: Annotated[Word | None, Query(description="Only those of this member.")] = None,
+    team: Annotated[Word | None, Query(description="Only those of this team.")] = None,
+    kind: Annotated[Word | None, Query(description="Only those of this kind, such as train.")] = None,
+    project: Annotated[Word | None, Query(description="Only those of this project.")] = None,
+    tag: Annotated[
+        list[Word] | None, Query(max_length=20, description="Only those with this tag; repeated: with each.")
+    ] = None,
+    text: Annotated[
+        Word | None, Query(description="A part of the run's or the job's name, the project, a tag or the note.")
+    ] = None,
+    since: Annotated[
+        str | None, Query(max_length=40, description="Begun from this date or time on (ISO 8601, UTC).")
+    ] = None,
+    until: Annotated[
+        str | None, Query(max_length=40, description="Begun up to the end of this date, or before this time.")
+    ] = None,
+    archived: Annotated[Archived, Query(description="Without archived runs, these only, or all.")] = "no",
+) -> RunFilter:
+    """The runs that are asked for."""
+    times = moment(since), moment(until, end=True)
+    return RunFilter(status, kind, owner, team, project, tuple(tag or ()), text or "", *times, archived)
+
+
+@router.get("/runs", summary="All runs, filtered and sorted", response_model=Runs, responses=problems(422))
 async def runs(
     state: CurrentState,
     who: Viewer,
-    status: Annotated[Standing | None, Query(description="Only those that stand so.")] = None,
-    owner: Annotated[str | None, Query(max_length=LONGEST, description="Only those of this member.")] = None,
-    kind: Annotated[
-        str | None, Query(max_length=LONGEST, description="Only those of this kind, such as train.")
-    ] = None,
-    text: Annotated[str | None, Query(max_length=LONGEST, description="A part of the run's or the job's name.")] = None,
+    only: Annotated[RunFilter, Depends(run_filter)],
     order: Annotated[
         Literal["started", "spent", "name"], Query(description="Newest or most expensive first, or by name.")
     ] = "started",
@@ -170,15 +193,7 @@ async def runs(
     offset: Annotated[int, Query(ge=0, le=10**9, description="Runs to pass over.")] = 0,
 ) -> Response:
     """Including those that wait for a worker or were refused."""
-    pattern = (text or "").lower()
-    matches = [
-        each
-        for each in state.feed.summaries()
-        if (status is None or status in (each.status, standing_of(each.status, each.driven)))
-        and (owner is None or each.owner == owner)
-        and (kind is None or each.kind == kind)
-        and (pattern in each.run.lower() or pattern in each.job.lower())
-    ]
+    matches = list(filter(only.passes, state.feed.summaries()))
     if order == "spent":
         matches.sort(key=lambda each: -each.spent_usd)
     elif order == "name":
@@ -254,7 +269,9 @@ async def spend(state: CurrentState, who: Viewer) -> Spend:
 
 
 def _view(snapshot: Snapshot) -> bytes:
-    return as_json(view_of(snapshot.lines, snapshot.driven, snapshot.boundary, snapshot.owner, snapshot.team))
+    of = snapshot.summary
+    page = view_of(snapshot.lines, snapshot.driven, snapshot.boundary, of.owner, of.team, snapshot.labels)
+    return as_json(page)
 
 
 def _by_name(run: str) -> tuple[str, int]:

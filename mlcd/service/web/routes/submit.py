@@ -13,6 +13,8 @@ from pydantic import Field
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job, only_computed
+from mlcd.core.ledger import Relabelling
+from mlcd.core.ledger.labels import MOST_TAGS, UNCHANGED
 from mlcd.core.part import Part
 from mlcd.core.runs.real_money import most_words, rents
 from mlcd.planners.form.jobs import kinds
@@ -59,6 +61,8 @@ class Asked(Sent):
     model: Word | None = Field(default=None, description="To serve a model of `recorded:NAME`: its name there.")
     knobs: Text | None = Field(None, description="To serve a model: the text of a file of knobs.")
     name: Word | None = Field(default=None, description="The job file's, for messages.")
+    project: Word | None = Field(default=None, description="The project that the run is of: a word.")
+    tags: list[Word] = Field([], max_length=MOST_TAGS, description="Tags that the run gets: words.")
 
 
 class Accepted(Part):
@@ -73,13 +77,15 @@ def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
     """Submit a run. Its budget is checked against its owner's before anything is reserved."""
     with audited(state, who, "submit", body.kind) as note:
         kept = None if body.kind == "serve" else Source(body.kind, body.name or "job.yaml", body.job, body.options)
-        note.about = run = send_job(state, who, _read(state, body), launch=body.launch, yes=body.yes, source=kept)
+        labels, job = Relabelling.of(body.project, body.tags), _read(state, body)
+        note.about = run = send_job(state, who, job, launch=body.launch, yes=body.yes, source=kept, labels=labels)
     return Accepted(run=run, note=state.missing_workers())
 
 
 @router.post("/checks", responses=problems(413, 415, 422))
 def check_run(body: Asked, state: CurrentState, who: Submitter) -> Previewed:
     """What a submission would do; nothing is reserved. For real money: also what `mlcd plan` shows."""
+    Relabelling.of(body.project, body.tags)  # only to refuse what is no word
     job = _read(state, body)
     preview: dict[str, Any] = {"configurations": None, "types": []}
     if only_computed(job.on):
@@ -108,12 +114,21 @@ def _ahead(job: Job) -> Ahead:
 
 
 def send_job(
-    state: State, who: Member | None, job: Job, *, launch: bool, yes: bool, source: Source | None = None
+    state: State,
+    who: Member | None,
+    job: Job,
+    *,
+    launch: bool,
+    yes: bool,
+    source: Source | None = None,
+    labels: Relabelling = UNCHANGED,
 ) -> str:
-    """Submit the run and send it to the workers; return its name."""
+    """Submit the run, label it and send it to the workers; return its name."""
     check_agreed(job, yes)
     free, most = _is_uncounted(state, job), state.settings.member_queued
     run = submit(state.ledger, who, job, to_json(job, launch, source), free, most_queued=most)
+    if labels != UNCHANGED:
+        state.ledger.label(run, labels, who.name if who is not None else None)
     state.send(run, launch)
     return run
 

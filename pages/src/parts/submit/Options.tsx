@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import type { Me } from "../../types";
 import { Field } from "../Field";
-import { KINDS, MORE, WORDS, type Draft, type Mistake, type Word } from "./asked";
+import { KINDS, LABELS, MORE, WORDS, type Draft, type Mistake, type Word } from "./asked";
 
 interface OptionsProps {
   draft: Draft;
@@ -24,6 +24,7 @@ export function Options({ draft, me, mistake, onChange }: OptionsProps): JSX.Ele
       onWrite={(value) => write(word.name, value)}
     />
   );
+  const more = [...MORE[draft.kind], ...LABELS];
   return (
     <>
       <fieldset class="kinds">
@@ -48,9 +49,9 @@ export function Options({ draft, me, mistake, onChange }: OptionsProps): JSX.Ele
         />
         {WORDS[draft.kind].map(one)}
       </div>
-      <details class="more" open={MORE[draft.kind].some(({ name }) => told(name) !== null) || undefined}>
+      <details class="more" open={more.some(({ name }) => told(name) !== null) || undefined}>
         <summary>More options</summary>
-        <div class="fields">{MORE[draft.kind].map(one)}</div>
+        <div class="fields">{more.map(one)}</div>
       </details>
       {draft.kind !== "serve" && (
         <label class="tick">

@@ -30,6 +30,16 @@ describe("a submission", () => {
     ]);
   });
 
+  it("labels a run of any kind", () => {
+    const words = { project: " vision ", tag: "ci, nightly" };
+    expect(asked({ ...EMPTY, job: "name: x", words })).toMatchObject({ project: "vision", tags: ["ci", "nightly"], options: {} });
+    expect(inShell({ ...EMPTY, kind: "serve", recorded: "bert", words })).toEqual([
+      ...["serve", "bert", "--project", "vision", "--tag", "ci", "--tag", "nightly"],
+    ]);
+    const wrong = mistake(new ApiError(422, "tag 'a': expected a word"), EMPTY);
+    expect(wrong.about).toBe("tag");
+  });
+
   it("is ready once there is a job file, or a model to serve", () => {
     expect(isReady(EMPTY)).toBe(false);
     expect(isReady({ ...EMPTY, job: "name: x" })).toBe(true);

@@ -89,6 +89,12 @@ export const MORE: Record<Submitted, Word[]> = {
   ],
 };
 
+/** What the run is labelled with, of whatever kind it is. */
+export const LABELS: Word[] = [
+  { name: "project", label: "Project", example: "vision" },
+  { name: "tag", label: "Tags", example: "nightly, ci" },
+];
+
 /** The state of the submission form. */
 export interface Draft {
   kind: Submitted;
@@ -142,23 +148,31 @@ export function isReady(draft: Draft): boolean {
 export function asked(draft: Draft): Asked {
   const known = ["on", ...[...WORDS[draft.kind], ...MORE[draft.kind]].map(({ name }) => name)];
   const options: Asked["options"] = {};
+  const labels = labelsOf(draft);
   for (const name of known) {
     const value = draft.words[name]?.trim();
     if (value) options[name] = name === "instances" || name === "shape" ? value.split(/[\s,]+/).filter(Boolean) : value;
   }
   if (draft.kind !== "serve")
-    return { kind: draft.kind, job: draft.job, name: draft.name, options, launch: draft.launch };
+    return { kind: draft.kind, job: draft.job, name: draft.name, options, launch: draft.launch, ...labels };
   const knobs = draft.knobs.trim() ? draft.knobs : null;
-  if (draft.model === null) return { kind: "serve", options, model: draft.recorded.trim(), knobs };
-  return { kind: "serve", options, upload: draft.model.upload, knobs };
+  if (draft.model === null) return { kind: "serve", options, model: draft.recorded.trim(), knobs, ...labels };
+  return { kind: "serve", options, upload: draft.model.upload, knobs, ...labels };
+}
+
+function labelsOf({ words }: Draft): Pick<Asked, "project" | "tags"> {
+  const project = words["project"]?.trim();
+  const tags = (words["tag"] ?? "").split(/[\s,]+/).filter(Boolean);
+  return { ...(project && { project }), ...(tags.length > 0 && { tags }) };
 }
 
 /** The equivalent command line, with files in the current folder. */
 export function inShell(draft: Draft): string[] {
-  const { kind, options, model, knobs } = asked(draft);
+  const { kind, options, model, knobs, project, tags = [] } = asked(draft);
+  const labels = optionsOf({ ...(project && { project }), tag: tags });
   const file = kind === "serve" ? (model ?? draft.model?.name ?? "") : draft.name;
   const then = kind === "serve" ? [] : [draft.launch ? "--yes" : "--decide-only"];
-  return [kind, file, ...(knobs ? ["--knobs", "knobs.yaml"] : []), ...optionsOf(options), ...then];
+  return [kind, file, ...(knobs ? ["--knobs", "knobs.yaml"] : []), ...optionsOf(options), ...labels, ...then];
 }
 
 export interface Mistake {
@@ -178,7 +192,7 @@ export function mistake(error: ApiError, draft: Draft): Mistake {
   }
   if (error.leftUsd !== null || /\bbudget\b/.test(words)) return { about: "budget", words, line: null };
   const first = /^(\w+)[ :]/.exec(words)?.[1] ?? "";
-  const option = ["on", ...[...WORDS[draft.kind], ...MORE[draft.kind]].map(({ name }) => name)].includes(first);
+  const option = ["on", ...[...WORDS[draft.kind], ...MORE[draft.kind], ...LABELS].map(({ name }) => name)].includes(first);
   if (option) return { about: first, words, line: null };
   return { about: words.startsWith(draft.name) ? "job" : "", words, line: null };
 }

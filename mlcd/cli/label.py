@@ -1,0 +1,71 @@
+"""mlcd label: a run's project, tags and note, and whether it is archived."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+
+import click
+
+from mlcd.cli.options import open_ledger, output, print_answer
+from mlcd.cli.server import chosen_server
+from mlcd.cli.team import command_line_user
+from mlcd.core.ledger import UNLABELLED, Labels, Ledger, Relabelling
+from mlcd.core.ledger.labels import UNCHANGED
+from mlcd.reports.words import label_words
+from mlcd.service.team.administration import Audit
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option("--project", metavar="WORD", help="The project that they belong to; '' for none.")
+@click.option("--tag", "tags", metavar="WORD", multiple=True, help="A tag that they get; repeatable.")
+@click.option("--untag", "untags", metavar="WORD", multiple=True, help="A tag that they lose; repeatable.")
+@click.option("--note", metavar="TEXT", help="A note, in plain text; '' for none.")
+@click.option("--archive/--unarchive", "archived", default=None, help="Leave them out of lists, or list them again.")
+@output
+def label(
+    runs: tuple[str, ...],
+    project: str | None,
+    tags: tuple[str, ...],
+    untags: tuple[str, ...],
+    note: str | None,
+    archived: bool | None,
+    output: str,
+) -> None:
+    """A run's project, tags and note; archive it.
+
+    Without an option it shows what they are labelled with. A run that goes on cannot be archived. In a team, members
+    label their own runs, and admins all.
+
+    \b
+    mlcd label resnet50-2 --project vision --tag nightly
+    mlcd label resnet50-1 resnet50-2 --archive
+    """
+    change, ledger = Relabelling.of(project, tags, untags, note, archived), open_ledger()
+    if change == UNCHANGED:
+        known = ledger.labels()
+        _show({name: known.get(name, UNLABELLED) for name in map(ledger.find, runs)}, output)
+        return
+    relabel = ledger.label if chosen_server() is not None else partial(_on_database, ledger)
+    names = [ledger.find(run) if run == "last" else run for run in runs]
+    _show({name: relabel(name, change) for name in names}, output)
+
+
+def _on_database(ledger: Ledger, run: str, change: Relabelling) -> Labels:
+    """Whoever has a team's database may do all, and what they do is in its log."""
+    if ledger.database.dialect == "sqlite":
+        return ledger.label(run, change)
+    labels = ledger.label(run, change, who := command_line_user())
+    Audit(ledger.database, lambda: datetime.now(UTC)).write(who, "label", run, "ok", change.words)
+    return labels
+
+
+def _show(labelled: dict[str, Labels], output: str) -> None:
+    lines = []
+    for run, labels in labelled.items():
+        words = ", ".join(filter(None, [label_words(labels), "archived" if labels.archived else ""]))
+        lines += [f"{run}: {words or 'no labels'}", *(f"  {line}" for line in labels.note.splitlines())]
+    document = {"runs": [{"run": run, **asdict(labels)} for run, labels in labelled.items()]}
+    print_answer(output, "\n".join(lines), document)
