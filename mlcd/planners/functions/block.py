@@ -12,7 +12,7 @@ from mlcd.core.job import Target, parse_target
 from mlcd.core.units import parse_count, parse_range
 from mlcd.planners.functions.nouns import DELTA, FunctionsTask, Tuning
 from mlcd.planners.functions.workload import LARGEST_MB, MOST_FUNCTIONS, SMALLEST_MB, STORAGES, Workload
-from mlcd.planners.jobfile.keys import Count, Keys, PlannerBlock, Whole, Work, listed, read, whole
+from mlcd.planners.jobfile.keys import Count, Keys, PlannerBlock, Whole, Work, listed, mistake_at, read, whole
 
 USUAL = Tuning(1)
 
@@ -97,7 +97,8 @@ class FunctionsBlock(PlannerBlock):
     def check(self, work: Work) -> None:
         """Epochs are counted, so an epoch must have a length."""
         if work.dataset is None:
-            raise ValueError("work: on functions it is counted in epochs; say `dataset: 11M` and `epochs: 60`, at most")
+            in_epochs = "work: on functions it is counted in epochs; say `dataset: 11M` and `epochs: 60`, at most"
+            raise mistake_at(("work",), in_epochs)
 
     def ask(self, work: Work) -> FunctionsTask:
         """As the rest of MLCD knows it. A size of zero is still to be looked up."""

@@ -129,7 +129,8 @@ class Block(Keys):
     @model_validator(mode="after")
     def _a_size_is_that_of_checkpoints(self) -> Block:
         if self.checkpoint_size and not self.checkpoints:
-            raise ValueError("checkpoint_size: the job saves no checkpoints; add `checkpoints: true`, once it does")
+            saves_none = "checkpoint_size: the job saves no checkpoints; add `checkpoints: true`, once it does"
+            raise mistake_at(("checkpoint_size",), saves_none)
         return self
 
     @model_validator(mode="after")
@@ -138,12 +139,14 @@ class Block(Keys):
         if "epoch" not in groups or {"step", "steps"} <= groups:
             return self
         if self.work.dataset is None:
-            raise ValueError(
+            raise mistake_at(
+                ("report",),
                 "report: with an `epoch` group, say how long an epoch is: `work: {dataset: 50k, epochs: 20}`, "
-                "or a `steps` group, as in 'step (?P<step>\\d+)/(?P<steps>\\d+)'"
+                "or a `steps` group, as in 'step (?P<step>\\d+)/(?P<steps>\\d+)'",
             )
         if "step" in groups and "samples" not in groups and self.batch is None:
-            raise ValueError("report: steps within an epoch are counted in samples; say `batch: 128`, or as it is")
+            counted = "report: steps within an epoch are counted in samples; say `batch: 128`, or as it is"
+            raise mistake_at(("report",), counted)
         return self
 
     @property

@@ -58,7 +58,7 @@ Gigabytes = Annotated[float | None, read(parse_gb)]
 class Keys(BaseModel):
     """A block of keys, and no others."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 WAYS = "`samples: 90M`, or `dataset: 1.28M` and `epochs: 70`, or `tokens: 300M` with `sequence: 4096`"
