@@ -107,25 +107,33 @@ class _Reading:
         return any(each[: len(where)] == where or where[: len(each)] == each or each[-1] in words for each in known)
 
     def _leave_out(self, detail: ErrorDetails, mistake: Mistake) -> bool:
-        """Of a key that is missing, the block that lacks it."""
+        """Leave out what is wrong; of a key that is missing, the block that lacks it. False if that cannot be."""
         where = tuple(detail["loc"])
-        if where == ("work",) and self.written.get("work") != STAND_IN:
-            self.written["work"] = STAND_IN
-            self._left_out.add(where)
-            return True
         if mistake.instead is not None:
             self._left_out.add((*where[:-1], mistake.instead))
-        inside = self.written
-        where = where[:-1] if detail["type"] == "missing" else where
+        if detail["type"] == "missing" and where != ("work",):
+            where = where[:-1]
+        where = self._written_part(where)
+        if where == () or (where == ("work",) and self.written.get("work") == STAND_IN):
+            return False
+        self._left_out.add(where)
+        if where == ("work",):
+            self.written["work"] = dict(STAND_IN)
+            return True
+        inside: Any = self.written
+        for key in where[:-1]:
+            inside = inside[key]
+        del inside[where[-1]]
+        return True
+
+    def _written_part(self, where: Trail) -> Trail:
+        """The part of this path that is there; all of it, where it is that of work."""
+        inside: Any = self.written
         for i, key in enumerate(where):
             if not isinstance(inside, dict) or key not in inside:
-                return False  # left out already
-            if i + 1 == len(where) or not isinstance(inside[key], dict) or where[i + 1] not in inside[key]:
-                del inside[key]
-                self._left_out.add(where[: i + 1])
-                return True
+                return where[:i] if where != ("work",) else where
             inside = inside[key]
-        return False
+        return where
 
 
 def _mistake(detail: ErrorDetails, model: type[Block], source: Source) -> Mistake:

@@ -9,11 +9,33 @@ from typing import Any
 from mlcd.planners.jobfile.keys import listed
 from mlcd.planners.jobfile.source import Trail
 
-TASK_KEYS = (
-    *("name", "workdir", "num_nodes", "setup", "run", "envs", "secrets", "file_mounts", "volumes", "resources"),
-    *("service", "config", "inputs", "outputs"),
-)
-"""What SkyPilot lets a task say; passed on untouched."""
+TASK_KEYS = {
+    "name": "The job's name.",
+    "workdir": "The folder whose files the job needs.",
+    "num_nodes": "Nodes of a cluster; MLCD chooses how many.",
+    "setup": "Commands that prepare a node.",
+    "run": "Commands that each node runs.",
+    "envs": "Environment variables of the job.",
+    "secrets": "Variables whose values are stored nowhere.",
+    "file_mounts": "Files and buckets, by the path where the job finds them.",
+    "volumes": "Volumes, by the path where the job finds them.",
+    "resources": "What machines the job may have.",
+    "service": "SkyPilot's own: how it is served.",
+    "config": "SkyPilot's own: its settings for this task.",
+    "inputs": "SkyPilot's own: data that is read.",
+    "outputs": "SkyPilot's own: data that is written.",
+}
+"""What SkyPilot lets a task say, passed on untouched; each with its meaning."""
+RESOURCES: dict[str, Any] = {
+    "infra": {"description": "The cloud, and its region and zone: aws, aws/us-east-1."},
+    "accelerators": {"description": "A type, or a list of them: A100, A100:8, [A10G, L4]."},
+    "cpus": {"description": "Of a node: 16; 16+ for at least that many.", "type": ["number", "string", "null"]},
+    "memory": {"description": "GB of a node: 64; 64+ for at least that much.", "type": ["number", "string", "null"]},
+    "use_spot": {"description": "Spot machines: true, false, or any for whatever is better."},
+    "any_of": False,
+    "ordered": False,
+}
+"""What the search reads of `resources`, as JSON Schema; the rest is SkyPilot's."""
 
 Found = Iterator[tuple[Trail, str]]
 """Mistakes: where, and what."""
