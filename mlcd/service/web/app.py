@@ -31,6 +31,7 @@ from mlcd.service.web.routes import (
     explore,
     files,
     hooks,
+    job_file,
     monitoring,
     runs,
     session,
@@ -49,7 +50,8 @@ from mlcd.service.web.views import Views
 
 API = "/api/v1"
 PARTS = (
-    session, runs, watch, explore, files, catalog, submit, again, uploads, control, workers, tokens, team, audit, hooks,
+    session, runs, watch, explore, files, catalog, submit, job_file, again, uploads, control, workers, tokens, team, audit,
+    hooks,
 )  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},

@@ -21,6 +21,7 @@ STREAMS = (f"{API}/events", f"{API}/runs/{{run}}/events")
 BODIES: dict[str, Any] = {
     "/runs": {"kind": "train", "job": JOB},
     "/checks": {"kind": "train", "job": JOB},
+    "/checks/file": {"job": JOB},
     "/members": {"name": "eve", "role": "admin"},
     "/members/{name}": {"role": "admin"},
     "/teams/{team}": {"budget_usd": 1.0},

@@ -38,11 +38,12 @@ class RateLimits:
             "address": RateLimitItemPerMinute(limits.per_minute * PEOPLE_AT_AN_ADDRESS),
             "member": RateLimitItemPerMinute(limits.per_minute),
             "submission": RateLimitItemPerMinute(limits.submissions_per_minute),
+            "typing": RateLimitItemPerMinute(limits.submissions_per_minute),  # beside it: who types can still submit
             "sign-in": RateLimitItemPerMinute(limits.sign_ins_per_minute),
         }
 
-    def count(self, what: Literal["address", "member", "submission", "sign-in"], whose: str) -> None:
-        """Count a request of a member, a submission, a request of an address, or its sign-in or wrong token."""
+    def count(self, what: Literal["address", "member", "submission", "typing", "sign-in"], whose: str) -> None:
+        """Count a request of a member, a submission or a file being typed, a request of an address, or its sign-in."""
         item, whose = self._items[what], network(whose) if what in ("address", "sign-in") else whose
         if not self._limiter.hit(item, what, whose):
             free_at = self._limiter.get_window_stats(item, what, whose).reset_time
