@@ -15,6 +15,8 @@ export type {
   AllocatedStage as Stage,
   Headway,
   JobFile,
+  JobMistake,
+  JobMistakes,
   KnowledgeBase,
   KnownModel as SeenModel,
   LearnedModel,

@@ -81,6 +81,18 @@ def test_a_contradiction_is_told_beside_a_wrong_value():
     assert "the job saves no checkpoints" in told[1]
 
 
+@pytest.mark.parametrize("line", ["dead", "budget 5", "work 5: x: y", "work", "@", "goal: [a", "checkpoints true"])
+def test_a_line_that_is_no_yaml_hides_no_other_mistake(line: str):
+    told = mistakes_in(f"mlcd:\n  batch: x\n  {line}\n  seed: 1\n  egress: 5GB\n", None)
+    first_words = sorted(each.message.split()[0] for each in told if each.key != "mlcd.work")
+    assert first_words == ["batch", "not", "unknown"]
+    assert ("mlcd.work" in [each.key for each in told]) == ("work" not in line)
+
+
+def test_a_line_that_begins_a_block_is_not_left_out():
+    assert len(messages("mlcd:\n  work: 1\n  search {\n    nodes: 1..8\n")) == 1
+
+
 @pytest.mark.parametrize(
     "block",
     [

@@ -47,7 +47,7 @@ def checked(source: Source, folder: Path | None) -> tuple[Block | None, list[Mis
         reading = _Reading(source, {"folder": folder, "task": task_of(written)})
         block = reading.block()
         found += [*in_task, *reading.found]
-    elif "mlcd" in meant:
+    elif "mlcd" in meant | source.lost or ("mlcd" in written and source.lost):  # it may have been there
         found += in_task
     else:
         missing = "the `mlcd:` block is missing; it needs at least `work:`"
@@ -72,7 +72,7 @@ class _Reading:
         self.source, self.context = source, context
         self.written: dict[str, Any] = deepcopy(source.written["mlcd"])
         self.found: list[Mistake] = []
-        self._left_out: set[Trail] = set()
+        self._left_out: set[Trail] = {(word,) for word in source.lost}
 
     def block(self) -> Block | None:
         """What can be read of it; None if nothing can."""
@@ -103,7 +103,7 @@ class _Reading:
             each.instead == where[-1] and each.key.rpartition(".")[0] == mistake.key.rpartition(".")[0] for each in news
         ):
             return True
-        words = set(re.findall(r"\w+", mistake.message))
+        words = set(re.findall(r"\w+", mistake.message)) if detail["type"] == "value_error" else set()
         return any(each[: len(where)] == where or where[: len(each)] == each or each[-1] in words for each in known)
 
     def _leave_out(self, detail: ErrorDetails, mistake: Mistake) -> bool:

@@ -57,11 +57,15 @@ class Unreadable(Exception):
 
 @dataclass
 class Source:
-    """A text as values, and where each of them stands. With mistakes, it is what can be read of it."""
+    """A text as values, and where each of them stands. With mistakes, it is what can be read of it.
+
+    `lost`: what may be keys in a line that is no YAML, and was left out.
+    """
 
     written: Any = None
     marks: dict[Trail, yaml.Mark] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
+    lost: frozenset[str] = frozenset()
 
     def mistake(self, where: Trail, message: str, key: Trail | None = None) -> Mistake:
         """At the innermost part of this path that is in the file. `key`: what it is about, if that is not there."""
@@ -70,7 +74,27 @@ class Source:
 
 
 def read_source(text: str) -> Source:
-    """The text as values. It has one mistake if it is no YAML, and each that leaves the rest readable."""
+    """The text as values. Where one line is no YAML, what is told is that, and what can be read without the line."""
+    source, suspects = _read(text)
+    lines = text.split("\n")
+    for line in suspects:
+        following = next((each for each in lines[line + 1 :] if each.strip()), "")
+        if _depth(following) > _depth(lines[line]):  # it begins a block, whose keys would then belong to another
+            continue
+        rest, more = _read("\n".join((*lines[:line], "", *lines[line + 1 :])))
+        if not more and isinstance(rest.written, dict):
+            rest.mistakes.insert(0, source.mistakes[-1])
+            rest.lost = frozenset(re.findall(r"(?:^|[{,])\s*(\w+)", lines[line]))
+            return rest
+    return source
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _read(text: str) -> tuple[Source, list[int]]:
+    """The text as values; and if it is no YAML, the lines, counted from 0, of which one may be to blame."""
     source = Source()
     try:
         loader = yaml.SafeLoader(text)
@@ -81,8 +105,12 @@ def read_source(text: str) -> Source:
     except Unreadable as error:
         source.mistakes.append(error.mistake)
     except yaml.MarkedYAMLError as error:
+        no_colon = error.problem == "could not find expected ':'"  # seen where the next line begins
+        mark = (error.context_mark if no_colon else None) or error.problem_mark or error.context_mark
         why = ", ".join(filter(None, (error.context, error.problem)))
-        source.mistakes.append(_at(error.problem_mark or error.context_mark, f"not YAML: {why}"))
+        source.mistakes.append(_at(mark, f"not YAML: {why}"))
+        lines = {each.line: None for each in (mark, error.context_mark) if each is not None}
+        return source, [line for line in lines if line <= text.count("\n")]
     except ReaderError as error:
         before = text[: error.position].split("\n")
         why = f"not YAML: the character #x{error.character:04x} is not allowed"
@@ -91,7 +119,7 @@ def read_source(text: str) -> Source:
         source.mistakes.append(_at(None, f"not YAML: {error}"))
     except RecursionError:
         source.mistakes.append(_at(None, "nested too deeply to be read"))
-    return source
+    return source, []
 
 
 def read_yaml(text: str, path: Path) -> tuple[Any, Marks]:

@@ -50,8 +50,8 @@ from mlcd.service.web.views import Views
 
 API = "/api/v1"
 PARTS = (
-    session, runs, watch, explore, files, catalog, submit, job_file, again, uploads, control, workers, tokens, team, audit,
-    hooks,
+    session, runs, watch, explore, files, catalog, submit, job_file, again, uploads, control, workers, tokens, team,
+    audit, hooks,
 )  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
