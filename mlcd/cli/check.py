@@ -52,12 +52,12 @@ class Check:
 
 
 @click.command()
-@click.argument("what", required=False, metavar="[BACKEND|JOB]")
+@click.argument("what", required=False, metavar="[WHAT]")
 @output
 def check(what: str | None, output: str) -> int:
     """What works here and what is missing; or what is wrong with a job file.
 
-    BACKEND: what that backend needs: ray, skypilot or functions. JOB: a job file, of which all mistakes are told.
+    WHAT is a backend (ray, skypilot, functions): what it needs; or a job file, of which all mistakes are told.
 
     \b
     mlcd check

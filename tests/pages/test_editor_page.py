@@ -69,16 +69,15 @@ def test_values_are_completed_at_their_key_and_no_others(page, editor, expect):
     editor.fill("mlcd:\n  goal: ")
     editor.press("Control+End")
     page.keyboard.press("Control+Space")
-    expect(page.locator(".cm-tooltip-autocomplete [role=option]")).to_have_text(
-        ["cheapest", "fastest", "knee", "per-dollar"]
-    )
+    offered = page.locator(".cm-tooltip-autocomplete [role=option]")
+    expect(offered).to_have_text(["cheapest", "fastest", "knee", "per-dollar"])
     page.keyboard.press("Escape")
     page.keyboard.type("fastest\n")
     page.keyboard.type("on: rec")
     expect(page.locator(".cm-tooltip-autocomplete")).to_have_count(0)  # no recording is here
     page.keyboard.press("Control+a")
     page.keyboard.type("resources: {acc")
-    expect(page.locator(".cm-tooltip-autocomplete [role=option]")).to_have_text(["accelerators"])
+    expect(offered).to_have_text(["accelerators"])
 
 
 def test_tab_indents_and_escape_then_tab_leaves(page, editor, expect):

@@ -154,7 +154,9 @@ def test_no_change_of_a_sound_file_crashes_the_check(data: st.DataObject):
     text, folder = data.draw(st.sampled_from(TEXTS))
     written = deepcopy(read_source(text).written)
     for _ in range(data.draw(st.integers(1, 4))):
-        inside, trail = written, data.draw(st.sampled_from(list(trails(written)) or [("mlcd",)]))
+        inside, trail = written, data.draw(st.sampled_from([*trails(written), ()]))
+        if trail == ():
+            continue
         for key in trail[:-1]:
             inside = inside[key]
         match data.draw(st.sampled_from(["value", "name", "gone"])):

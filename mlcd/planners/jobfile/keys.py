@@ -76,7 +76,7 @@ def or_alone(alone: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dic
 class Keys(BaseModel):
     """A block of keys, and no others."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 WAYS = "`samples: 90M`, or `dataset: 1.28M` and `epochs: 70`, or `tokens: 300M` with `sequence: 4096`"

@@ -5,6 +5,12 @@ The description of a key is the docstring below it in its block.
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -42,6 +48,14 @@ class _AsWritten(GenerateJsonSchema):
         words = WRITTEN.get(within["schema"]["type"], {})
         return {"anyOf": [words, {"type": "null"}]} if words else {}
 
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """With what its keys mean."""
+        made = super().model_schema(schema)
+        block = next((each for each in made.get("anyOf", ()) if "properties" in each), made)
+        for name, words in _meanings(schema["cls"]).items():
+            block["properties"][name].setdefault("description", words)
+        return made
+
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         """A default is told where it may be written like that."""
         plain = isinstance(schema.get("default"), str | bool | int | float)
@@ -50,6 +64,30 @@ class _AsWritten(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         """'Max Probe' says no more than the key."""
         return False
+
+
+def _meanings(block: type[Any]) -> dict[str, str]:
+    """The docstrings below the fields of a class and of those that it extends. Read here, where they are asked for."""
+    found: dict[str, str] = {}
+    for each in reversed(block.__mro__):
+        if each.__module__.startswith("mlcd.") and each.__name__ in (source := _source(each.__module__)):
+            found |= source[each.__name__]
+    return {name: words for name, words in found.items() if name in block.model_fields}
+
+
+@cache
+def _source(module: str) -> dict[str, dict[str, str]]:
+    """Of each class of a module, the docstrings below its fields."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {each.name: dict(_below_fields(each)) for each in tree.body if isinstance(each, ast.ClassDef)}
+
+
+def _below_fields(block: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, words in pairwise(block.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            match words:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield field.target.id, text
 
 
 def job_schema() -> dict[str, Any]:

@@ -50,6 +50,7 @@ export function mount(parent: HTMLElement, options: Options): Handle {
     EditorView.contentAttributes.of({
       id: options.id,
       "aria-labelledby": options.labelledBy,
+      tabindex: "0",
       autocapitalize: "off",
       spellcheck: "false",
       ...more,
