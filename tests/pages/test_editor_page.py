@@ -23,9 +23,9 @@ MARK = ".cm-lintRange-error"
 
 @pytest.fixture
 def editor(page: Any, ui: Any, expect: Any) -> Any:
-    """The editor, in place of the text area."""
+    """The editor, in place of the text area, once it knows the schema."""
     page.goto(f"{ui.url}/submit")
-    expect(page.locator(EDITOR)).to_be_visible()
+    expect(page.locator(EDITOR)).to_have_attribute("aria-autocomplete", "list")
     return page.locator(EDITOR)
 
 
