@@ -19,7 +19,7 @@ import click
 
 from mlcd.cli.events import ask_for_events, end_with, wants_events
 from mlcd.cli.server import refuse_local_only, server_option
-from mlcd.core.errors import MlcdError, UnknownName
+from mlcd.core.errors import JobFileError, MlcdError, UnknownName
 from mlcd.core.exit_codes import ExitCode
 from mlcd.core.version import VERSION
 
@@ -69,7 +69,7 @@ COMMANDS = {
     "login": ("mlcd.cli.login:login", "Store your token of a server, for `mlcd --server URL`."),
     "token": ("mlcd.cli.token:token", "Your own tokens of a service: for CI, scripts, monitoring."),
     "news": ("mlcd.cli.news:news", "Where a service sends news of runs: your mail, webhooks."),
-    "check": ("mlcd.cli.check:check", "What works here, what is missing and how to get it."),
+    "check": ("mlcd.cli.check:check", "What works here and what is missing; or what is wrong with a job file."),
     "catalog": ("mlcd.cli.offers:catalog", "The price lists."),
     "learn": ("mlcd_bench.cli.learn:learn", "Measure models, as knowledge for `mlcd serve --knowledge`."),
     "models": ("mlcd.cli.models:models", "What runs of `mlcd scale` have learned."),
@@ -189,6 +189,8 @@ def _print_error(message: str) -> None:
 def failure(error: BaseException) -> tuple[int, str] | None:
     """The exit code and the line of an expected error; None: a bug."""
     match error:
+        case JobFileError(more=more) if more:
+            return error.exit_code, f"{error} (and {more} more: mlcd check {error.file})"
         case MlcdError():
             return error.exit_code, str(error)
         case click.ClickException():

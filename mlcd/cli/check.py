@@ -1,4 +1,4 @@
-"""mlcd check: what is installed, which backends can run here, what is missing and how to get it."""
+"""mlcd check: what is installed, which backends can run here, what is missing and how to get it; or a job file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib import metadata, util
+from pathlib import Path
 
 import click
 from rich.markup import escape
 
 from mlcd.catalog import clouds_in, load_rows
+from mlcd.cli.check_job import check_job, is_job_file
 from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.server import chosen_server
 from mlcd.clouds.local.gpus import found_here
@@ -50,17 +52,20 @@ class Check:
 
 
 @click.command()
-@click.argument("backend", required=False)
+@click.argument("what", required=False, metavar="[WHAT]")
 @output
-def check(backend: str | None, output: str) -> int:
-    """What works here, what is missing and how to get it.
+def check(what: str | None, output: str) -> int:
+    """What works here and what is missing; or what is wrong with a job file.
 
-    BACKEND: what that backend needs: ray, skypilot or functions.
+    WHAT is a backend (ray, skypilot, functions): what it needs; or a job file, of which all mistakes are told.
 
     \b
     mlcd check
+    mlcd check job.yaml
     """
-    results = checks(backend)
+    if what is not None and what not in ABOUT and is_job_file(what):
+        return check_job(Path(what), output)
+    results = checks(what)
     if (server := chosen_server()) is not None:
         results.append(_server(server))
     if output == "json":

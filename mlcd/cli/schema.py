@@ -31,5 +31,6 @@ def schema(of: str) -> None:
     \b
     mlcd schema run
     mlcd schema api
+    mlcd schema job > job.schema.json
     """
     print_json(SCHEMAS[of]())

@@ -56,7 +56,11 @@ class UserError(MlcdError):
 
 
 class JobFileError(UserError):
-    """The job file cannot be used; the message starts with file:line:column."""
+    """The job file cannot be used; the message starts with file:line:column. `more`: other mistakes of that `file`."""
+
+    def __init__(self, message: str, more: int = 0, file: str = "") -> None:
+        super().__init__(message)
+        self.more, self.file = more, file
 
 
 class RecordingError(UserError):

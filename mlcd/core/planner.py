@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -40,7 +40,8 @@ class Planner:
 
     `summary`: a line of help for its command. `launches`: whether what was decided is run by MLCD; if not, `instead`
     says in a line why it is not, and `next_step()` what to do with it. `exports`: tools that its decision can be
-    written for, besides SkyPilot. `method`: how it searches where nobody says. `goals`: what it can look for, the usual
+    written for, besides SkyPilot. `method`: how it searches where nobody says; `methods`: the names of all that a job
+    file may ask for. `goals`: what it can look for, the usual
     one first. `options`: what its command knows besides goal, limits and search. `block`: a `PlannerBlock`, where the
     job file has a block of its name. `keys`: the `Block` with more keys, where they stand in `mlcd:` itself: those of
     the usual planner.
@@ -52,6 +53,7 @@ class Planner:
     instead: str = ""
     exports: tuple[str, ...] = ()
     method: str = ""
+    methods: Iterable[str] = ()
     goals: tuple[str, ...] = ("fastest", "cheapest")
     options: tuple[Option, ...] = ()
     block: type[Any] | None = None

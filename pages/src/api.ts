@@ -46,12 +46,18 @@ export function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return request<T>(path, signal ? { signal } : {});
 }
 
-export function send<T = void>(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<T> {
+export function send<T = void>(
+  method: "POST" | "PUT" | "PATCH" | "DELETE",
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<T> {
   if (body === undefined) return request<T>(path, { method });
   return request<T>(path, {
     method,
     body: JSON.stringify(body),
     headers: { "Content-Type": "application/json" },
+    ...(signal && { signal }),
   });
 }
 

@@ -17,6 +17,8 @@ export type {
   Headway,
   Health,
   JobFile,
+  JobMistake,
+  JobMistakes,
   KnowledgeBase,
   LabelChange,
   LabelsInUse,

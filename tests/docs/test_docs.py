@@ -20,7 +20,8 @@ from mlcd.core.exit_codes import ExitCode
 from mlcd.core.ledger import Entry
 from mlcd.core.measurement import Outcome
 from mlcd.planners.jobfile import blocks
-from mlcd.planners.jobfile.read import TASK_KEYS, parse_job
+from mlcd.planners.jobfile.read import parse_job
+from mlcd.planners.jobfile.task import TASK_KEYS
 from mlcd.planners.train import block as train_block
 from mlcd.planners.train import model_keys, plan_keys
 

@@ -184,7 +184,15 @@ def test_charts_as_tables_open_dialogs_and_a_mistake(looking, rich):
     check(looking)
     looking.locator("#job").fill("name: x\nmlcd: {work: many}\n")
     looking.get_by_role("button", name="Check").click()
-    looking.locator("#job-error").wait_for()
+    looking.locator("#job-mistakes ol").wait_for()
+    check(looking)
+    looking.locator("#job").press("Control+f")
+    looking.get_by_role("textbox", name="Find").wait_for()
+    check(looking)
+    looking.keyboard.press("Escape")
+    looking.locator("#job").press("Control+End")
+    looking.keyboard.type("r")
+    looking.locator(".cm-completionInfo").wait_for()
     check(looking)
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from mlcd.core.errors import JobFileError, MlcdError
 from mlcd.core.job import CONFIDENCE, Communication, Goal, Hints, Job, Objective, Search
-from mlcd.planners.jobfile.read import TASK_KEYS, load_job, parse_job
+from mlcd.planners.jobfile.read import load_job, parse_job
+from mlcd.planners.jobfile.task import TASK_KEYS
 
 PATH = Path("/jobs/job.yaml")
 EVERYTHING = """\

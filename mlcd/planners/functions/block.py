@@ -12,7 +12,19 @@ from mlcd.core.job import Target, parse_target
 from mlcd.core.units import parse_count, parse_range
 from mlcd.planners.functions.nouns import DELTA, FunctionsTask, Tuning
 from mlcd.planners.functions.workload import LARGEST_MB, MOST_FUNCTIONS, SMALLEST_MB, STORAGES, Workload
-from mlcd.planners.jobfile.keys import Count, Keys, PlannerBlock, Whole, Work, listed, read, whole
+from mlcd.planners.jobfile.keys import (
+    Count,
+    Keys,
+    Names,
+    PlannerBlock,
+    Whole,
+    Work,
+    listed,
+    mistake_at,
+    read,
+    such_as,
+    whole,
+)
 
 USUAL = Tuning(1)
 
@@ -67,9 +79,13 @@ class TuningBlock(Keys):
     """A hyperparameter search by successive halving."""
 
     trials: Annotated[int, BeforeValidator(whole)]
+    """Hyperparameter settings to begin with."""
     eta: Annotated[int, BeforeValidator(whole)] = USUAL.eta
+    """One trial of so many goes on after each stage."""
     epochs_per_stage: Annotated[int, BeforeValidator(whole)] = USUAL.epochs_per_stage
+    """Epochs of each trial in a stage."""
     space: Annotated[Mapping[str, tuple[float, float]], BeforeValidator(_drawn_between)] = {}
+    """The ends of each hyperparameter, such as `learning_rate: [0.001, 1.0]`: drawn log-uniformly."""
 
 
 class FunctionsBlock(PlannerBlock):
@@ -79,25 +95,41 @@ class FunctionsBlock(PlannerBlock):
     """
 
     model: str
+    """What is trained: lr, svm, mobilenet, or a class beside the job file as module:Class."""
     data: str
+    """What it is trained on: higgs, yfcc, images, or a class of your own as module:Class."""
     batch: Annotated[int, BeforeValidator(whole)]
+    """Samples that one function takes at once."""
     learning_rate: Annotated[float, BeforeValidator(parse_count)] = 0.01
+    """Of plain stochastic gradient descent."""
     model_mb: Count = None
+    """Megabytes of the model, to plan for one that MLCD does not have."""
     data_mb: Count = None
+    """Megabytes of the data, to plan for data that MLCD does not have."""
     target: Annotated[Target | None, read(parse_target)] = None
-    functions: Annotated[tuple[int, int], BeforeValidator(function_range)] = (1, MOST_FUNCTIONS)
-    memory: Annotated[tuple[int, int], BeforeValidator(memory_range)] = (SMALLEST_MB, LARGEST_MB)
-    storages: Annotated[tuple[str, ...], BeforeValidator(storage_names)] = STORAGES
+    """What ends a training, such as loss <= 0.66."""
+    functions: Annotated[tuple[int, int], BeforeValidator(function_range), such_as("1..50")] = (1, MOST_FUNCTIONS)
+    """How many functions train together, such as 1..50."""
+    memory: Annotated[tuple[int, int], BeforeValidator(memory_range), such_as("512..1769")] = (SMALLEST_MB, LARGEST_MB)
+    """MB of each function, such as 512..1769."""
+    storages: Annotated[tuple[str, ...], BeforeValidator(storage_names), Names] = STORAGES
+    """Through which of these functions may exchange gradients."""
     endpoints: Annotated[Mapping[str, str], BeforeValidator(_endpoints)] = {}
+    """Where a storage is reached; else it is started on this machine."""
     concurrency: Whole = None
+    """Functions that the account runs at once."""
     epochs: Count = None
+    """What the target is known to take; else it is found out on a sample."""
     delta: Count = None
+    """How far the predicted epochs may move before it is planned again."""
     tuning: TuningBlock | None = None
+    """The trials of `mlcd tune`."""
 
     def check(self, work: Work) -> None:
         """Epochs are counted, so an epoch must have a length."""
         if work.dataset is None:
-            raise ValueError("work: on functions it is counted in epochs; say `dataset: 11M` and `epochs: 60`, at most")
+            in_epochs = "work: on functions it is counted in epochs; say `dataset: 11M` and `epochs: 60`, at most"
+            raise mistake_at(("work",), in_epochs)
 
     def ask(self, work: Work) -> FunctionsTask:
         """As the rest of MLCD knows it. A size of zero is still to be looked up."""

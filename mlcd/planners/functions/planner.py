@@ -28,6 +28,7 @@ class Functions(Planner):
     """Allocations of functions, for a job or for the trials of a tuning."""
 
     name = "functions"
+    methods = METHODS
     block = FunctionsBlock
     exports = ("lambda",)
 

@@ -18,6 +18,7 @@ from mlcd.planners.jobfile.keys import (
     Count,
     Gigabytes,
     Keys,
+    Names,
     PlannerBlock,
     Seconds,
     Size,
@@ -26,6 +27,7 @@ from mlcd.planners.jobfile.keys import (
     Work,
     mistake_at,
     one_of,
+    such_as,
     whole,
 )
 
@@ -61,15 +63,25 @@ class SearchBlock(Keys):
     """How to search, and where."""
 
     method: str = DEFAULT.method
-    nodes: Annotated[tuple[int, int], BeforeValidator(units.parse_range)] = DEFAULT.nodes
-    instances: Annotated[tuple[str, ...], BeforeValidator(units.parse_patterns)] = DEFAULT.instances
+    """How the next probe is chosen."""
+    nodes: Annotated[tuple[int, int], BeforeValidator(units.parse_range), such_as("1..16")] = DEFAULT.nodes
+    """How many nodes a configuration may have, such as 1..16."""
+    instances: Annotated[tuple[str, ...], BeforeValidator(units.parse_patterns), Names] = DEFAULT.instances
+    """Instance types: a pattern such as g5.*, or a list of them."""
     seed: Annotated[int, BeforeValidator(partial(units.parse_whole, least=0))] = DEFAULT.seed
+    """Of everything random; 0 or more."""
     parallel: Annotated[int, BeforeValidator(whole)] = DEFAULT.parallel
+    """How many probes may run at once."""
     early_look: Annotated[float, BeforeValidator(units.parse_share)] = DEFAULT.early_look or 1.0
+    """The share of a probe after which is asked if the rest is worth it; none for whole probes."""
     earlier: Annotated[bool, BeforeValidator(units.parse_flag)] = DEFAULT.earlier
+    """Whether what earlier runs of the same job have measured says where to look."""
     max_probe: Annotated[float | None, BeforeValidator(_usd_or_unlimited)] = DEFAULT.max_probe_usd
+    """Dollars that one probe may cost at the most, or none."""
     max_hourly: Usd = DEFAULT.max_hourly_usd
-    zones: Annotated[tuple[str, ...], BeforeValidator(_zones)] = DEFAULT.zones
+    """Dollars an hour that all machines which are up at once may cost, or none."""
+    zones: Annotated[tuple[str, ...], BeforeValidator(_zones), Names] = DEFAULT.zones
+    """With `use_spot: any`: where machines may be rented, such as [us-east-1a, us-east-1b]."""
 
     @property
     def settings(self) -> Search:
@@ -83,8 +95,11 @@ class FingerprintBlock(Keys):
     """What makes two jobs train alike."""
 
     architecture: str = ""
+    """The model, in words of your own."""
     data: str = ""
+    """The data that it is trained on."""
     optimizer: str = ""
+    """What trains it."""
 
     @property
     def settings(self) -> Fingerprint:
@@ -96,23 +111,41 @@ class Block(Keys):
     """The `mlcd:` block."""
 
     work: Work
+    """How much there is to do: samples in total, such as 90M, or the keys below it."""
     goal: Annotated[Objective, one_of(Objective)] = Objective.FASTEST
+    """What to make small: the time, the cost, or neither at the other's price (knee)."""
     budget: Usd = None
+    """Dollars for probes and the final run together, such as $100. Without it there is no limit."""
     deadline: Seconds = None
+    """Time for probes and the final run together, such as 6h or 1d 4h. Without it there is no limit."""
     confidence: Annotated[float, BeforeValidator(units.parse_confidence)] = CONFIDENCE
+    """How sure a certificate has to be: 0.9, 99 %; at least 0.5, below 1."""
     communication: Annotated[Communication, one_of(Communication)] = Communication.ALL_REDUCE
+    """How workers exchange gradients."""
     parameters: Count = None
+    """Size of the model, such as 25.6M; a hint."""
     flops_per_sample: Count = None
+    """Forward and backward, for one sample, such as 12.3G; a hint."""
     batch: Whole = None
+    """The global batch, in samples; a hint."""
     sequence: Size = None
+    """Tokens of one sample, for `work: {tokens: ...}` and `plan`."""
     memory: Gigabytes = None
+    """A node with less memory, such as 16GB, is left out; a hint."""
     egress: Annotated[float, BeforeValidator(units.parse_traffic)] = Job.egress_gb
+    """The most data that one launch sends out of its region, such as 20GB."""
     checkpoints: Annotated[bool, BeforeValidator(units.parse_flag)] = False
+    """The job saves its work as it goes and goes on from there: what a probe does counts."""
     checkpoint_size: Annotated[float | None, BeforeValidator(units.parse_traffic)] = None
+    """How large a checkpoint is, such as 50GB: the price of moving it between regions is booked."""
     report: Annotated[str, BeforeValidator(_report)] = ""
+    """A pattern of the job's output that tells its progress, with a group `samples`, `step` or `epoch`."""
     search: SearchBlock = SearchBlock()
+    """How to search, and where."""
     fingerprint: FingerprintBlock = FingerprintBlock()
+    """What makes two jobs train alike, in words of your own."""
     on: str = Job.on
+    """Where to search and run; a relative path in it is beside the job file."""
 
     @model_validator(mode="after")
     def _blocks_go_with_the_rest(self) -> Block:
@@ -129,7 +162,8 @@ class Block(Keys):
     @model_validator(mode="after")
     def _a_size_is_that_of_checkpoints(self) -> Block:
         if self.checkpoint_size and not self.checkpoints:
-            raise ValueError("checkpoint_size: the job saves no checkpoints; add `checkpoints: true`, once it does")
+            saves_none = "checkpoint_size: the job saves no checkpoints; add `checkpoints: true`, once it does"
+            raise mistake_at(("checkpoint_size",), saves_none)
         return self
 
     @model_validator(mode="after")
@@ -138,12 +172,14 @@ class Block(Keys):
         if "epoch" not in groups or {"step", "steps"} <= groups:
             return self
         if self.work.dataset is None:
-            raise ValueError(
+            raise mistake_at(
+                ("report",),
                 "report: with an `epoch` group, say how long an epoch is: `work: {dataset: 50k, epochs: 20}`, "
-                "or a `steps` group, as in 'step (?P<step>\\d+)/(?P<steps>\\d+)'"
+                "or a `steps` group, as in 'step (?P<step>\\d+)/(?P<steps>\\d+)'",
             )
         if "step" in groups and "samples" not in groups and self.batch is None:
-            raise ValueError("report: steps within an epoch are counted in samples; say `batch: 128`, or as it is")
+            counted = "report: steps within an epoch are counted in samples; say `batch: 128`, or as it is"
+            raise mistake_at(("report",), counted)
         return self
 
     @property

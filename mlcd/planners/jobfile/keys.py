@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic_core import InitErrorDetails
 
 from mlcd.core.job import Target
@@ -47,12 +47,30 @@ def listed(written: Any) -> list[Any]:
     return written if isinstance(written, list) else [written]
 
 
-Usd = Annotated[float | None, read(parse_usd)]
-Seconds = Annotated[float | None, read(parse_duration)]
+Usd = Annotated[float | None, read(parse_usd), Field(examples=["$100"])]
+Seconds = Annotated[float | None, read(parse_duration), Field(examples=["6h"])]
 Count = Annotated[float | None, read(parse_count)]
 Whole = Annotated[float | None, read(whole)]
 Size = Annotated[int | None, read(lambda written: int(whole(written)))]
-Gigabytes = Annotated[float | None, read(parse_gb)]
+Gigabytes = Annotated[float | None, read(parse_gb), Field(examples=["16GB"])]
+Names = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+"""What people may write where names are read."""
+
+
+def such_as(counts: str) -> WithJsonSchema:
+    """What people may write where two counts are read."""
+    return WithJsonSchema({"type": ["integer", "string"], "examples": [counts]})
+
+
+def or_alone(alone: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any]], None]:
+    """For the schema of a block that may be a value alone: `alone` makes that value's of the block's."""
+
+    def change(schema: dict[str, Any]) -> None:
+        block = dict(schema)
+        schema.clear()
+        schema |= {"description": block.pop("description", ""), "anyOf": [alone(block), block]}
+
+    return change
 
 
 class Keys(BaseModel):
@@ -68,10 +86,16 @@ WAYS = "`samples: 90M`, or `dataset: 1.28M` and `epochs: 70`, or `tokens: 300M` 
 class Work(Keys):
     """How much there is to do."""
 
+    model_config = ConfigDict(json_schema_extra=or_alone(lambda block: {"type": ["number", "string"]}))
+
     samples: Count = None
+    """Samples that the job trains on, in total, such as 90M."""
     dataset: Count = None
+    """Samples in the data set; with `epochs`."""
     epochs: Count = None
+    """Passes over the data set; may be a fraction."""
     tokens: Count = None
+    """Tokens in total, `sequence` of them a sample."""
 
     @model_validator(mode="before")
     @classmethod
@@ -99,6 +123,7 @@ class PlannerBlock(Keys):
     """A planner's block in `mlcd:`, under the planner's name: its keys, with their units and defaults."""
 
     target: Target | None = None
+    """The metric that ends the job, such as accuracy >= 75 %."""
 
     def check(self, work: Work) -> None:
         """`ValueError` for what does not go together with the rest of the file."""

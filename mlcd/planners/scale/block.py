@@ -8,7 +8,7 @@ from pydantic import BeforeValidator
 
 from mlcd.core.job import Target, parse_target
 from mlcd.core.units import parse_batches, parse_range, parse_usd
-from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, PlannerBlock, Work, one_of, read
+from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, PlannerBlock, Work, one_of, read, such_as
 from mlcd.planners.scale.nouns import LearningRate, Mode, ScalingTask, UnitPrice
 
 DEFAULT = ScalingTask()
@@ -18,9 +18,13 @@ class UnitPriceBlock(Keys):
     """Dollars an hour for a CPU and for a GB of memory, and the memory that a node needs."""
 
     cpu: Annotated[float, BeforeValidator(parse_usd)]
+    """Dollars for a CPU, an hour."""
     gb: Annotated[float, BeforeValidator(parse_usd)]
+    """Dollars for a GB of memory, an hour."""
     base: Gigabytes = 1.0
+    """Memory that a node needs whatever its share of the batch."""
     per_sample: Gigabytes = None
+    """Memory that it needs more for each sample of its share."""
 
     @property
     def settings(self) -> UnitPrice:
@@ -31,13 +35,20 @@ class UnitPriceBlock(Keys):
 class ScaleBlock(PlannerBlock):
     """What may change while the job runs, and how it is found out."""
 
-    workers: Annotated[tuple[int, int], BeforeValidator(parse_range)] = DEFAULT.workers
-    batch: Annotated[tuple[int, ...], BeforeValidator(parse_batches)] = DEFAULT.batches
+    workers: Annotated[tuple[int, int], BeforeValidator(parse_range), such_as("1..8")] = DEFAULT.workers
+    """How many workers, all nodes together, such as 1..8."""
+    batch: Annotated[tuple[int, ...], BeforeValidator(parse_batches), such_as("256..2048")] = DEFAULT.batches
+    """Global batches that may be trained with: 256..2048 is doubled, 96,192 a list."""
     target: Annotated[Target | None, read(parse_target)] = None
+    """The metric that ends the job, such as accuracy >= 75 %. Needed with several batches."""
     search: Annotated[Mode, one_of(Mode)] = DEFAULT.mode
+    """Probe every configuration, the ends, or none."""
     learning_rate: Annotated[LearningRate, one_of(LearningRate)] = DEFAULT.learning_rate
+    """How the learning rate follows the batch: told to the script, which does it."""
     epochs: Count = None
+    """What the target took in an earlier run, with the batch of `mlcd.batch`."""
     price: UnitPriceBlock | None = None
+    """Pay by CPU and GB in place of by node."""
 
     def ask(self, work: Work) -> ScalingTask:
         """As the rest of MLCD knows it."""

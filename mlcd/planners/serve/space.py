@@ -14,7 +14,7 @@ from typing import Any
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.errors import JobFileError, nearest
 from mlcd.core.units import parse_duration, parse_usd
-from mlcd.planners.jobfile.read import at, read_yaml
+from mlcd.planners.jobfile.source import at, read_yaml
 from mlcd.planners.serve.llm.blocks import engine_block, prompts_block, sweep_block
 from mlcd.planners.serve.llm.nouns import Engine
 from mlcd.planners.serve.nouns import INSTANCE, Endpoint, Knob, Knobs, KnobTable, ServerSettings

@@ -33,8 +33,11 @@ class TrainBlock(Block):
     """The `mlcd:` block, with what is particular to training by a plan."""
 
     model: ModelKeys | None = None
+    """The model that is trained: hints follow from it."""
     global_batch: Size = None
+    """With `plan`: sequences of one step, on all GPUs together."""
     plan: PlanKeys | None = None
+    """What of a training plan the script accepts: then it is chosen together with the machines."""
 
     @model_validator(mode="before")
     @classmethod

@@ -56,19 +56,33 @@ class ModelKeys(Keys):
     config: Annotated[Architecture | None, BeforeValidator(_config), WithJsonSchema({"type": ["string", "object"]})] = (
         None
     )
+    """A Hugging Face config.json, the folder with one, or what is in it; then no other key."""
     params: Count = None
+    """All parameters, where that is known better than from the sizes, such as 8.03B."""
     layers: Size = None
+    """Layers."""
     hidden: Size = None
+    """Their width."""
     heads: Size = None
+    """Heads of attention."""
     kv_heads: Size = None
+    """Heads of keys and values; else as many as `heads`."""
     head_dim: Size = None
+    """Width of a head; else `hidden` / `heads`."""
     vocab: Size = None
+    """Words of the vocabulary."""
     ffn: Size = None
+    """Width of a feed-forward layer; else 4 x `hidden`."""
     experts: Size = None
+    """Of a mixture: experts of a layer."""
     experts_per_token: Size = None
+    """Of a mixture: experts that a token passes through."""
     expert_hidden: Size = None
+    """Of a mixture: width of an expert."""
     tied: Annotated[bool, BeforeValidator(parse_flag)] = False
+    """The output layer is the embedding."""
     encoder: Annotated[bool, BeforeValidator(parse_flag)] = False
+    """No vocabulary and no text, as a vision transformer: `sequence` counts its patches."""
 
     @model_validator(mode="after")
     def _the_sizes_are_told_once(self) -> ModelKeys:

@@ -8,10 +8,10 @@ from enum import StrEnum
 from math import prod
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 
 from mlcd.core.units import parse_batches, parse_flag, parse_one_of
-from mlcd.planners.jobfile.keys import Keys, Size, listed, mistake_at, read
+from mlcd.planners.jobfile.keys import Keys, Size, listed, mistake_at, or_alone, read
 from mlcd.planners.train.nouns import Adapter, Checkpointing, PlanKnob, Precision, Sharding, TrainingPlan
 from mlcd.planners.train.plans.told import OWN
 
@@ -56,17 +56,28 @@ def _one_word(written: Any, kind: type[StrEnum]) -> str:
     return parse_one_of(written, kind)
 
 
-Counts = Annotated[tuple[int, ...], BeforeValidator(_counts)]
+COUNT = {"type": ["integer", "string"]}
+Counts = Annotated[
+    tuple[int, ...],
+    BeforeValidator(_counts),
+    WithJsonSchema({"anyOf": [COUNT, {"type": "array", "items": COUNT}, {"type": "object"}]}),
+]
 
 
 class KnobKeys(Keys):
     """One field of a plan: its values, and the variable or the argument by which the script is told."""
 
+    model_config = ConfigDict(json_schema_extra=or_alone(lambda block: dict(block["properties"]["values"])))
+
     default: ClassVar[int | str] = 1
     env: Annotated[str | None, read(_name)] = None
+    """The variable by which the script is told."""
     argument: Annotated[str | None, read(_argument)] = None
+    """The argument by which the script is told, such as --micro-batch."""
     told: tuple[Annotated[str, BeforeValidator(_word)], ...] = ()
+    """The script's own word for each of the values."""
     values: tuple[int | str, ...]
+    """What may be chosen: one, a list, or each with the script's own word for it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -97,37 +108,44 @@ class CountKnob(KnobKeys):
     """A number of GPUs, or of sequences."""
 
     values: Counts
+    """What may be chosen: 8; [1, 2, 4]; 1..8, which is doubled; or each with the script's own word for it."""
 
 
 class TensorKnob(CountKnob):
     """GPUs that share a layer; within a node, unless it says otherwise."""
 
     across_nodes: Annotated[bool, BeforeValidator(parse_flag)] = False
+    """Beyond a node, too."""
 
 
 class ShardingKnob(KnobKeys):
     """What data-parallel ranks keep a part of."""
 
     values: Annotated[tuple[Sharding, ...], BeforeValidator(_words(Sharding))]
+    """What may be chosen: one, a list, or each with the script's own word for it."""
 
 
 class CheckpointingKnob(KnobKeys):
     """What is computed again."""
 
     values: Annotated[tuple[Checkpointing, ...], BeforeValidator(_words(Checkpointing))]
+    """What may be chosen: one, a list, or each with the script's own word for it."""
 
 
 class PrecisionKnob(KnobKeys):
     """What is multiplied."""
 
     values: Annotated[tuple[Precision, ...], BeforeValidator(_words(Precision))]
+    """What may be chosen: one, a list, or each with the script's own word for it."""
 
 
 class AdapterKnob(KnobKeys):
     """What is trained. `rank`: of the adapter."""
 
     values: Annotated[tuple[Adapter, ...], BeforeValidator(_words(Adapter))]
+    """What may be chosen: one, a list, or each with the script's own word for it."""
     rank: Size = None
+    """Of the adapter; 16 if nobody says."""
 
     @model_validator(mode="after")
     def _they_train_the_same(self) -> AdapterKnob:
@@ -142,14 +160,23 @@ class PlanKeys(Keys):
     """What the script accepts. The rest is as usual: no parallelism but data, no sharding, all weights, bf16."""
 
     micro_batch: CountKnob
+    """Sequences that a data-parallel rank takes at once."""
     tensor: TensorKnob | None = None
+    """GPUs that share each layer."""
     pipeline: CountKnob | None = None
+    """Stages of layers."""
     context: CountKnob | None = None
+    """GPUs that share each sequence."""
     expert: CountKnob | None = None
+    """GPUs that share the experts."""
     sharding: ShardingKnob | None = None
+    """Of what the data-parallel ranks keep a part: gradients and optimizer (zero2), the weights, too (zero3)."""
     checkpointing: CheckpointingKnob | None = None
+    """Which activations are computed again."""
     adapter: AdapterKnob | None = None
+    """What is trained: all weights (full), or an adapter."""
     precision: PrecisionKnob | None = None
+    """What is multiplied; weights and optimizer are in fp32 unless it says pure."""
 
     @property
     def knobs(self) -> tuple[PlanKnob, ...]:

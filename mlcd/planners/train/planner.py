@@ -78,6 +78,7 @@ class Train(Planner):
     """Instance type x number of nodes, for a job that keeps them to its end."""
 
     name = "train"
+    methods = METHODS
     keys = TrainBlock
 
     def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:

@@ -34,6 +34,7 @@ from mlcd.service.web.routes import (
     control,
     explore,
     files,
+    job_file,
     labels,
     monitoring,
     news,
@@ -55,8 +56,8 @@ from mlcd.service.web.views import Views
 
 API = "/api/v1"
 PARTS = (
-    session, sign_in, runs, compare, watch, explore, files, catalog, submit, again, uploads, control, labels,
-    workers, tokens, team, audit, news,
+    session, sign_in, runs, compare, watch, explore, files, catalog, submit, job_file, again, uploads, control,
+    labels, workers, tokens, team, audit, news,
 )  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},

@@ -6,7 +6,7 @@ The gate authenticates before any route, so that no route can forget it; a route
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Depends, Request
 
@@ -67,20 +67,25 @@ def _not_allowed(request: Request, state: State, who: Member, line: str) -> Refu
     return Refusal(403, line)
 
 
-async def submission_slot(
-    request: Request, who: Annotated[Member | None, Depends(require(Role.RUNNER))]
-) -> AsyncIterator[Member | None]:
+def reading_slot(what: Literal["submission", "typing"]) -> Callable[..., AsyncIterator[Member | None]]:
     """A dependency: a runner who sends something that a child process reads, within their concurrency limit."""
-    rates_of(request).count("submission", name_of(who))
-    limits: ConcurrencyLimits = request.app.state.concurrency
-    async with limits.slot(f"{name_of(who)} {request.url.path}"):
-        yield who
+
+    async def slot(
+        request: Request, who: Annotated[Member | None, Depends(require(Role.RUNNER))]
+    ) -> AsyncIterator[Member | None]:
+        rates_of(request).count(what, name_of(who))
+        limits: ConcurrencyLimits = request.app.state.concurrency
+        async with limits.slot(f"{name_of(who)} {request.url.path}"):
+            yield who
+
+    return slot
 
 
 Viewer = Annotated[Member | None, Depends(require(Role.VIEWER))]
 Runner = Annotated[Member | None, Depends(require(Role.RUNNER))]
 Admin = Annotated[Member | None, Depends(require(Role.ADMIN))]
-Submitter = Annotated[Member | None, Depends(submission_slot)]
+Submitter = Annotated[Member | None, Depends(reading_slot("submission"))]
+Typist = Annotated[Member | None, Depends(reading_slot("typing"))]
 
 
 @dataclass

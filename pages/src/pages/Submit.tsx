@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, line, runPath, send, upload, withQuery } from "../api";
+import type { Schema } from "../editor/schema";
 import { bytes, usd } from "../format";
 import { useGet } from "../live";
 import { announce } from "../parts/announce";
@@ -15,7 +16,9 @@ import { asked, EMPTY, inShell, isReady, kindOf, mistake, rents, wordsOf, type D
 import { Model } from "../parts/submit/Model";
 import { Options } from "../parts/submit/Options";
 import { Outcome, realMoney } from "../parts/submit/Outcome";
-import { Drop, Editor, Examples } from "../parts/submit/Source";
+import { Editor } from "../parts/submit/Editor";
+import { useMistakes } from "../parts/submit/Mistakes";
+import { Drop, Examples } from "../parts/submit/Source";
 import type { Checked, Example, JobFile, Kind, Me, Uploaded, View } from "../types";
 
 const JOB = `name: my-job
@@ -42,6 +45,8 @@ export default function Submit(): JSX.Element {
   const [busy, setBusy] = useState<string | null>(null);
   const [fileError, setFileError] = useState<string | null>(null);
   const allowed = may(me, "runner");
+  const schema = useGet<Schema>("/schemas/job").data;
+  const mistakes = useMistakes(draft.job, allowed && draft.kind !== "serve");
 
   const change = (part: Partial<Draft>): void => {
     setDraft((before) => ({ ...before, ...part }));
@@ -174,8 +179,10 @@ export default function Submit(): JSX.Element {
                 rows={22}
                 placeholder={JOB}
                 text={draft.job}
-                error={about("job")?.words ?? null}
+                error={mistakes?.length ? null : (about("job")?.words ?? null)}
                 line={about("job")?.line ?? null}
+                mistakes={mistakes}
+                schema={schema}
                 onWrite={(job) => change({ job })}
                 onSend={byKeys}
               />

@@ -948,6 +948,38 @@ export interface components {
             fingerprint: components["schemas"]["JobFingerprint"];
         };
         /**
+         * JobMistake
+         * @description What is wrong at one place of a job file, and what to do.
+         */
+        JobMistake: {
+            /** @description Counted from 1. */
+            line: number;
+            /** @description Counted from 1, in characters. */
+            column: number;
+            /** @description The way to the key, such as mlcd.search.nodes; empty of the whole. */
+            key: string;
+            /** @description What is wrong, and what to do, in one line. */
+            message: string;
+            /** @description The word that was probably meant. */
+            instead: string | null;
+        };
+        /**
+         * JobMistakes
+         * @description All that is wrong with a job file.
+         */
+        JobMistakes: {
+            /** @description By line, the first 100. */
+            mistakes: components["schemas"]["JobMistake"][];
+        };
+        /**
+         * JobText
+         * @description A job file, as it is being written.
+         */
+        JobText: {
+            /** @description Its text. */
+            job: string;
+        };
+        /**
          * Knowledge
          * @description The knowledge bases that come with MLCD.
          */
@@ -3467,6 +3499,9 @@ export type HowDown = components['schemas']['HowDown'];
 export type JobFile = components['schemas']['JobFile'];
 export type JobFingerprint = components['schemas']['JobFingerprint'];
 export type JobIdentity = components['schemas']['JobIdentity'];
+export type JobMistake = components['schemas']['JobMistake'];
+export type JobMistakes = components['schemas']['JobMistakes'];
+export type JobText = components['schemas']['JobText'];
 export type Knowledge = components['schemas']['Knowledge'];
 export type KnowledgeBase = components['schemas']['KnowledgeBase'];
 export type KnownModel = components['schemas']['KnownModel'];

@@ -161,7 +161,7 @@ def test_every_knob_and_key_is_in_the_schema_for_editors():
     block = known["Block"]["properties"]
     assert {"model", "sequence", "global_batch", "plan"} <= set(block)
     assert set(known["PlanKeys"]["properties"]) == set(OWN)
-    assert "across_nodes" in known["TensorKnob"]["properties"]
+    assert "across_nodes" in known["TensorKnob"]["anyOf"][1]["properties"]
     assert "tokens" in json.dumps(known["Work"])
 
 

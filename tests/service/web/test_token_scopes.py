@@ -22,6 +22,7 @@ BODIES: dict[str, Any] = {
     "/runs": {"kind": "train", "job": JOB},
     "/checks": {"kind": "train", "job": JOB},
     "/runs/{run}/labels": {"project": "theirs"},
+    "/checks/file": {"job": JOB},
     "/members": {"name": "eve", "role": "admin"},
     "/members/{name}": {"role": "admin"},
     "/teams/{team}": {"budget_usd": 1.0},

@@ -23,6 +23,7 @@ from mlcd.service.web.failures import Refusal
 from mlcd.service.web.safety.origin import COOKIE
 from mlcd.service.web.state import Limits
 
+What = Literal["address", "member", "submission", "typing", "sign-in", "news-test"]
 PEOPLE_AT_AN_ADDRESS = 10  # an office may share one address
 AT_ONCE = 2  # submissions of one member that are read in parallel: half of the children that there can be (reading.py)
 SLOT_TIMEOUT_S = 20.0
@@ -38,12 +39,13 @@ class RateLimits:
             "address": RateLimitItemPerMinute(limits.per_minute * PEOPLE_AT_AN_ADDRESS),
             "member": RateLimitItemPerMinute(limits.per_minute),
             "submission": RateLimitItemPerMinute(limits.submissions_per_minute),
+            "typing": RateLimitItemPerMinute(limits.submissions_per_minute),  # beside it: who types can still submit
             "sign-in": RateLimitItemPerMinute(limits.sign_ins_per_minute),
             "news-test": RateLimitItemPerMinute(limits.news_tests_per_minute),
         }
 
-    def count(self, what: Literal["address", "member", "submission", "sign-in", "news-test"], whose: str) -> None:
-        """Count a request of a member, a submission, a test of news, a request of an address, or its sign-in."""
+    def count(self, what: What, whose: str) -> None:
+        """Count a request of a member, a submission, a file being typed, a test of news, or what an address asks."""
         item, whose = self._items[what], network(whose) if what in ("address", "sign-in") else whose
         if not self._limiter.hit(item, what, whose):
             free_at = self._limiter.get_window_stats(item, what, whose).reset_time
