@@ -24,6 +24,7 @@ from mlcd.core.forecasts import best_measured, forecasts, keeps_limits, objectiv
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.room_in_memory import best_with_room, used_memory
 from mlcd.core.units import format_duration, format_usd
 
 Guard = Callable[[Job, Space, History, Sequence[Configuration], float], str | None]
@@ -156,7 +157,7 @@ def decide(
     configuration: Configuration | None = None,
     curve: tuple[Prediction, ...] = (),
 ) -> Decision:
-    """The decision from what was measured: the best for the goal of all that can be certified.
+    """The decision from what was measured: the best for the goal of all that can be certified, with room in its memory.
 
     Whatever a strategy names, so that no answer is beaten by another row of its own table. Only where several are
     right, as with the knee, is the one that it names taken, if nothing certified is both faster and cheaper.
@@ -164,11 +165,14 @@ def decide(
     ahead = choices(job, space, history, curve)
     if not ahead:
         return replace(_infeasible(job, space, history, because), curve=curve)
-    best = min(ahead, key=lambda each: objective(job.goal, ahead[each]))
+    best = best_with_room(job.goal, ahead, history)
     if job.goal.objective is Objective.KNEE and configuration in ahead and not _beaten(ahead, configuration):
         best = configuration
     confidence = job.goal.confidence if job.goal.limited else None
-    return Decision(best, because, certified=True, forecast=ahead[best], curve=curve, confidence=confidence)
+    memory = used_memory(history, best)
+    return Decision(
+        best, because, certified=True, forecast=ahead[best], curve=curve, confidence=confidence, memory=memory
+    )
 
 
 def choices(

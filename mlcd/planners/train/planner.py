@@ -143,7 +143,7 @@ class Train(Planner):
             return RunOnMarket(decision.configuration, CostToGo())
         from mlcd.planners.train.completion import RunToCompletion
 
-        return RunToCompletion(decision.configuration)
+        return RunToCompletion(decision.configuration, self.explore(job))
 
     def tell(self, account: Account) -> Additions | None:
         """Where the job was rented, if that was decided as it ran, what its certificate counts on; and its plan."""
