@@ -79,8 +79,8 @@ class RunToCompletion:
             return Finish(f"{launches}, the last one: {last.ending}{_saved(history)}")
         step = _again(job, space, without_what_ran_out(history), last)
         if isinstance(step, Finish) and last.outcome is Outcome.OUT_OF_MEMORY and self.search is not None:
-            more = self.search.next_step(job, space, as_if_probed(history))
-            return more if isinstance(more, Probe | Round) else step
+            probe = self.search.next_step(job, space, as_if_probed(history))
+            return probe if isinstance(probe, Probe | Round) else step
         return step
 
     def _first(self, job: Job, space: Space, history: History, fitting: History) -> Step:
