@@ -20,11 +20,10 @@ import numpy as np
 
 from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.decision import Decision, Forecast, Prediction, Relaxation
-from mlcd.core.forecasts import best_measured, forecasts, keeps_limits, objective, on_trial
+from mlcd.core.forecasts import best_measured, best_with_room, forecasts, keeps_limits, objective, on_trial
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.room_in_memory import best_with_room, used_memory
 from mlcd.core.units import format_duration, format_usd
 
 Guard = Callable[[Job, Space, History, Sequence[Configuration], float], str | None]
@@ -169,7 +168,7 @@ def decide(
     if job.goal.objective is Objective.KNEE and configuration in ahead and not _beaten(ahead, configuration):
         best = configuration
     confidence = job.goal.confidence if job.goal.limited else None
-    memory = used_memory(history, best)
+    memory = history.used_memory(best)
     return Decision(
         best, because, certified=True, forecast=ahead[best], curve=curve, confidence=confidence, memory=memory
     )

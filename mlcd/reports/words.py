@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mlcd.core.decision import Decision, Forecast, Relaxation
+from mlcd.core.forecasts import lacks_room
 from mlcd.core.guarantee import rounded_up
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Target
 from mlcd.core.launch_spread import NOTHING_SEEN
 from mlcd.core.measurement import Measurement, Outcome, Z
 from mlcd.core.payload import Ask
-from mlcd.core.room_in_memory import lacks_room
 from mlcd.core.units import (
     counted,
     enough_duration,

@@ -34,7 +34,6 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Probe, Round, Step, Strategy, Watch
 from mlcd.core.units import format_count
 from mlcd.planners.ready import run_ended
-from mlcd.planners.train.out_of_memory import as_if_probed, may_run_out_too, ran_out, without_what_ran_out
 
 MOST_SETBACKS = 5
 MOST_SLOWDOWNS = 1
@@ -66,7 +65,7 @@ class RunToCompletion:
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Start, start again, or say how it ended. `job` is what is left of it."""
         if not history.current_runs:
-            return self._first(job, space, history, without_what_ran_out(history))
+            return self._first(job, space, history, history.without_what_ran_out())
         last = history.current_runs[-1]
         if last.outcome is Outcome.OK:
             return run_ended(job, history, last)
@@ -77,9 +76,9 @@ class RunToCompletion:
         if history.setbacks >= MOST_SETBACKS:
             launches = f"{len(history.current_runs)} launches did not end the job"
             return Finish(f"{launches}, the last one: {last.ending}{_saved(history)}")
-        step = _again(job, space, without_what_ran_out(history), last)
+        step = _again(job, space, history.without_what_ran_out(), last)
         if isinstance(step, Finish) and last.outcome is Outcome.OUT_OF_MEMORY and self.search is not None:
-            probe = self.search.next_step(job, space, as_if_probed(history))
+            probe = self.search.next_step(job, space, history.as_if_probed())
             return probe if isinstance(probe, Probe | Round) else step
         return step
 
@@ -88,11 +87,11 @@ class RunToCompletion:
         certified, measured = choices(job, space, fitting), {m.configuration for m in history.good}
         if not certified or self.configuration in certified or self.configuration not in measured:
             return _apply(job, space, fitting, self.configuration, "the decided configuration")
-        close = may_run_out_too(job, fitting)
+        close = _may_run_out_too(job, fitting)
         roomy = {each: certified[each] for each in certified if each not in close} or certified
         best = min(roomy, key=lambda each: objective(job.goal, roomy[each]))
         why = "which is not certified any more: time has gone since it was decided"
-        if self.configuration in ran_out(history):
+        if self.configuration in history.ran_out:
             why = "which ran out of memory"
         return _apply(job, space, fitting, best, f"on instead of {self.configuration}, {why}")
 
@@ -102,7 +101,7 @@ def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
     if job.goal.limited:
         best = _surest(job, space, history)
     else:
-        now, close = _as_it_is(history), may_run_out_too(job, history)
+        now, close = _as_it_is(history), _may_run_out_too(job, history)
         fitting = [m for m in now.good if m.configuration not in close] or now.good
         best = best_measured(job, space, now, fitting).configuration if fitting else None
     if best is not None:
@@ -125,11 +124,11 @@ def _surest(job: Job, space: Space, history: History) -> Configuration | None:
     """
     slowed = Counter(m.configuration for m in history.current_runs if m.outcome is Outcome.SLOWED)
     avoided = _broken_down(history) | {each for each in slowed if slowed[each] > MOST_SLOWDOWNS}
-    avoided |= may_run_out_too(job, history)
+    avoided |= _may_run_out_too(job, history)
     in_time = chances(job, space, history)
     others = {each: in_time[each] for each in in_time if each not in avoided and in_time[each] > HOPELESS}
     in_time = others or in_time
-    is_unlucky = not slowed and not ran_out(history)  # a trial that was lost to bad luck goes on
+    is_unlucky = not slowed and not history.ran_out  # a trial that was lost to bad luck goes on
     trials = choices(job, space, history) if is_unlucky else {}
     on_trial = {each for each, ahead in trials.items() if ahead.fallback is not None}
 
@@ -140,6 +139,15 @@ def _surest(job: Job, space: Space, history: History) -> Configuration | None:
         return best_measured(job, space, history, sure).configuration
     likeliest = max(in_time, key=lambda each: in_time[each], default=None)
     return likeliest if likeliest is not None and in_time[likeliest] > HOPELESS else None
+
+
+def _may_run_out_too(job: Job, history: History) -> set[Configuration]:
+    """Once the job has run out of memory, where else it may."""
+    if not history.ran_out:
+        return set()
+    from mlcd.planners.train.out_of_memory import may_run_out_too  # hardly any run needs it
+
+    return may_run_out_too(job, history)
 
 
 def _broken_down(history: History) -> set[Configuration]:
