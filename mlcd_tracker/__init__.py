@@ -26,9 +26,12 @@ import atexit
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
+
+from mlcd_tracker.memory import used_share
 
 if TYPE_CHECKING:
     from mlcd_tracker.noise import Noise
@@ -54,6 +57,8 @@ class Tracker:
         self.value: float | None = None
         self.reached = False
         self.noise: Callable[[], Noise | None] = lambda: None
+        self.memory: Callable[[], float | None] = lambda: used_share(sys.modules.get("torch"))
+        self._most_memory = 0.0
         self._environ = environ
         self._write, self._now = write, now
         self._started_s = self._due_s = now()
@@ -123,12 +128,13 @@ class Tracker:
             self.active = False
 
     def _known(self) -> str:
-        """What else a line says: the metric and the gradient noise, once there are any."""
-        metric = "" if self.value is None else f" metric={self.value:.9g}"
-        if (noise := self.noise()) is None:
-            return metric
-        told = f" noise={noise.scale:.6g} noise_error={noise.error:.4g} noise_stable={noise.stable:d}"
-        return f"{metric}{told} gamma={noise.gamma:.6g}"
+        """What else a line says: the metric, the gradient noise and the memory of the GPU, once there are any."""
+        told = "" if self.value is None else f" metric={self.value:.9g}"
+        if (noise := self.noise()) is not None:
+            told += f" noise={noise.scale:.6g} noise_error={noise.error:.4g} noise_stable={noise.stable:d}"
+            told += f" gamma={noise.gamma:.6g}"
+        self._most_memory = max(self._most_memory, self.memory() or 0.0)
+        return f"{told} memory={self._most_memory:.4f}" if self._most_memory else told
 
 
 def _whole(environ: Mapping[str, str], name: str, default: int) -> int:

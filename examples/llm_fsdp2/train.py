@@ -84,7 +84,8 @@ class Training:
         kept = torch.load(path)
         self.steps = kept["steps"]
         states = {"model_state_dict": kept["model"], "optim_state_dict": kept["optimizer"]}
-        set_state_dict(self.net, self.optimizer, **states, options=FROM_FIRST)
+        options = WHOLE if self.plan.sharding == "none" else FROM_FIRST  # of what is whole, each rank takes its own
+        set_state_dict(self.net, self.optimizer, **states, options=options)
 
 
 def checkpoint() -> Path | None:

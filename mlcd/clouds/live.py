@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mlcd.clouds.environment import job_variables, secrets
 from mlcd.clouds.platforms import Process, Reader, diagnose, processes, scaling_environment
@@ -15,7 +15,7 @@ from mlcd.clouds.platforms.failures import blame, last_lines
 from mlcd.core.backend import Backend, Events, Launch, Purpose
 from mlcd.core.clock import Clock
 from mlcd.core.job import Job
-from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.core.measurement import Ended, Outcome, Sample, largest
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.scale.nouns import ScalingTask
 
@@ -58,6 +58,14 @@ class Machines(Protocol):
 
     def end(self) -> None:
         """End all processes: SIGTERM first, then SIGKILL. Their output can still be read."""
+
+
+@runtime_checkable
+class TellsMemory(Protocol):
+    """Machines that tell how much of their memory a job uses."""
+
+    def memory_share(self) -> float | None:
+        """The largest share of its memory that one of them uses now; None where nobody counts it."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,8 @@ class LiveJob:
     stop_requested_s: float | None = None
     has_finished: bool = False
     """Whether the job ended successfully with all of its work done."""
+    memory: float | None = None
+    """The largest share of its memory that a machine has used so far."""
 
     def events(self) -> Events:
         """Start the job's processes and yield their events until the job ends or the lifetime is over."""
@@ -119,6 +129,8 @@ class LiveJob:
         last: Sample | None = None
         while True:
             statuses = [member.running.status() for member in members]  # before reading: no output is missed
+            if isinstance(self.machines, TellsMemory):
+                self.memory = largest(self.memory, self.machines.memory_share())
             reports = reader.reports
             samples = self._read(members, reader) or stalled(self.launch, last, self._now_s())
             if reader.reports > reports:  # also a heartbeat: a report may contain no new sample
@@ -173,7 +185,10 @@ class LiveJob:
                 samples += reader.feed(new, self._now_s())
         # On a busy machine the last report may be read after the lifetime is over. What it reports as saved counts.
         most_s = inf if self.launch.lifetime_s is None else self.launch.lifetime_s
-        return [replace(sample, elapsed_s=min(sample.elapsed_s, most_s)) for sample in samples]
+        return [
+            replace(each, elapsed_s=min(each.elapsed_s, most_s), memory=largest(each.memory, self.memory))
+            for each in samples
+        ]
 
     @property
     def _request_stop_s(self) -> float:

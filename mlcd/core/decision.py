@@ -71,7 +71,8 @@ class Decision:
     probability `confidence`; None where there is no limit, or where none was stated. Without one, `binding` names the
     constraint that nothing measured can meet, and `relaxations` what would have been enough, the smallest step first.
     `curve`: what a model expects each configuration to take. `done`: the job reached its target while it was being
-    probed, there, and nothing is left to run. `plan`: what was decided beyond a configuration.
+    probed, there, and nothing is left to run. `plan`: what was decided beyond a configuration. `memory`: the largest
+    share of its memory that a probe of it used, where that is known.
     """
 
     configuration: Configuration | None
@@ -84,3 +85,4 @@ class Decision:
     done: bool = False
     plan: Plan | None = None
     confidence: float | None = None
+    memory: float | None = None

@@ -17,7 +17,7 @@ moment for that, it is left for E unless it has shown by then that it ends in ti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import exp
@@ -45,6 +45,11 @@ FALLBACK_SURER = 3.0
 by then the trial has used up what E would have had to spare."""
 LOOK_AGAIN = 0.25
 """Of a run's time so far: by then it is looked at again."""
+CLOSE = 0.95
+"""Of its memory: a probe that used more has left no room, and minutes prove little of the hours after them. A
+checkpoint, a longer sequence or fragments of what was freed may take what was left."""
+NEARLY = 1.05
+"""Times the objective of the best: no more is given for room."""
 
 
 def remaining(job: Job, history: History) -> Job:
@@ -134,6 +139,22 @@ def best_measured(job: Job, space: Space, history: History, measurements: Sequen
 def keeps_limits(goal: Goal, gone: History, ahead: Forecast) -> bool:
     """Whether what is gone and the worst of finishing are within the limits together."""
     return goal.allows(gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
+
+
+def lacks_room(memory: float | None) -> bool:
+    """Whether a probe that used this share of its memory is known to have been close to the wall."""
+    return memory is not None and memory > CLOSE
+
+
+def best_with_room(goal: Goal, ahead: Mapping[Configuration, Forecast], history: History) -> Configuration:
+    """The best of these; one with room in its memory, if it is nearly as good."""
+    by_goal = {each: objective(goal, ahead[each]) for each in ahead}
+    best = min(by_goal, key=lambda each: by_goal[each])
+    if not lacks_room(history.used_memory(best)):
+        return best
+    near = [each for each in ahead if by_goal[each][0] <= NEARLY * by_goal[best][0]]
+    roomy = [each for each in near if not lacks_room(history.used_memory(each))]
+    return min(roomy, key=lambda each: by_goal[each], default=best)
 
 
 def objective(goal: Goal, ahead: Forecast) -> tuple[float, float]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.decision import Decision, Forecast, Prediction, Relaxation
-from mlcd.core.forecasts import best_measured, forecasts, keeps_limits, objective, on_trial
+from mlcd.core.forecasts import best_measured, best_with_room, forecasts, keeps_limits, objective, on_trial
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
@@ -156,7 +156,7 @@ def decide(
     configuration: Configuration | None = None,
     curve: tuple[Prediction, ...] = (),
 ) -> Decision:
-    """The decision from what was measured: the best for the goal of all that can be certified.
+    """The decision from what was measured: the best for the goal of all that can be certified, with room in its memory.
 
     Whatever a strategy names, so that no answer is beaten by another row of its own table. Only where several are
     right, as with the knee, is the one that it names taken, if nothing certified is both faster and cheaper.
@@ -164,11 +164,14 @@ def decide(
     ahead = choices(job, space, history, curve)
     if not ahead:
         return replace(_infeasible(job, space, history, because), curve=curve)
-    best = min(ahead, key=lambda each: objective(job.goal, ahead[each]))
+    best = best_with_room(job.goal, ahead, history)
     if job.goal.objective is Objective.KNEE and configuration in ahead and not _beaten(ahead, configuration):
         best = configuration
     confidence = job.goal.confidence if job.goal.limited else None
-    return Decision(best, because, certified=True, forecast=ahead[best], curve=curve, confidence=confidence)
+    memory = history.used_memory(best)
+    return Decision(
+        best, because, certified=True, forecast=ahead[best], curve=curve, confidence=confidence, memory=memory
+    )
 
 
 def choices(

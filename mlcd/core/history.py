@@ -11,7 +11,7 @@ from typing import Any
 from mlcd.core.configuration import Configuration
 from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods, Spread, repeated_launches
 from mlcd.core.market import Market
-from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.measurement import Measurement, Outcome, largest
 
 MOST_BAD_LUCK = 1
 """Launches of one configuration that may fail by chance before it is given up."""
@@ -149,6 +149,32 @@ class History:
             lost = 0 if run.saved_samples > best else lost + (run.outcome in (Outcome.PREEMPTED, Outcome.LAUNCH_FAILED))
             best = max(best, run.saved_samples)
         return left + lost
+
+    @property
+    def ran_out(self) -> frozenset[Configuration]:
+        """Where the job itself has run out of memory, whatever probes there have shown."""
+        return frozenset(run.configuration for run in self.runs if run.outcome is Outcome.OUT_OF_MEMORY)
+
+    def without_what_ran_out(self) -> History:
+        """As if nothing had a rate there; what was saved and spent stays."""
+        if not (gone := self.ran_out):
+            return self
+        measurements, runs = (
+            tuple(replace(m, samples_per_s=None) if m.configuration in gone else m for m in launches)
+            for launches in (self.measurements, self.runs)
+        )
+        return replace(self, measurements=measurements, runs=runs)
+
+    def as_if_probed(self) -> History:
+        """As if a probe had run out of memory where the job itself did: a search then looks elsewhere."""
+        gone = self.ran_out
+        probes = (m for m in self.measurements if m.configuration not in gone)
+        failed = (run for run in self.runs if run.outcome is Outcome.OUT_OF_MEMORY)
+        return replace(self, measurements=(*probes, *failed))
+
+    def used_memory(self, configuration: Configuration) -> float | None:
+        """The largest share of its memory that a launch of a configuration has used, where that is known."""
+        return largest(*(m.memory for m in (*self.measurements, *self.runs) if m.configuration == configuration))
 
     def ended(self) -> History:
         """As it stands where the job has ended, and its user goes on."""

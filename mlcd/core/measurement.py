@@ -45,6 +45,7 @@ class Sample:
     `saved`: of these, the samples that a checkpoint holds. `metric`: the last value that the job has reported of what
     it is judged by; NaN is a value too. `evidence`: what its planner wants to know besides. `remark`: why its reports
     can no longer be understood. `stalled`: the report before, once more; the job runs, and nothing has come since.
+    `memory`: the largest share of its memory that a node or a GPU has used so far; None where nobody counts it.
     """
 
     elapsed_s: float
@@ -54,6 +55,7 @@ class Sample:
     evidence: Evidence | None = None
     remark: str = ""
     stalled: bool = False
+    memory: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,8 @@ class Measurement:
     `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.
     `evidence`: what it showed besides, for its planner. `mismatch`: where what the job reported is not what its `work`
     states. `metered`: the dollars are what was used, and not the time that it was held. `looks`: how often the job
-    reported another value of its metric.
+    reported another value of its metric. `memory`: the largest share of its memory that a node or a GPU has used at
+    once; None where nobody counts it.
     """
 
     configuration: Configuration
@@ -132,6 +135,7 @@ class Measurement:
     metered: bool = False
     mismatch: Mismatch | None = None
     looks: int = 0
+    memory: float | None = None
 
     @property
     def ok(self) -> bool:
@@ -171,6 +175,7 @@ class Measurement:
             samples_done=self.samples_done + other.samples_done,
             saved_samples=max(self.saved_samples, other.saved_samples),
             evidence=_pooled(self.evidence, other.evidence),
+            memory=largest(self.memory, other.memory),
         )
 
     @property
@@ -182,6 +187,11 @@ class Measurement:
     def fast_samples_per_s(self) -> float:
         """The upper end of the rate's interval."""
         return self.rate * math.exp(Z * self.rel_error)
+
+
+def largest(*shares: float | None) -> float | None:
+    """Of what is known of these; None where nothing is."""
+    return max((share for share in shares if share is not None), default=None)
 
 
 def _pooled(one: Evidence | None, other: Evidence | None) -> Evidence | None:

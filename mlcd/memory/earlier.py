@@ -32,8 +32,12 @@ def known_from(ledger: Ledger, job: Job, space: Space) -> tuple[Measurement, ...
     newest: dict[Machines, Measurement] = {}
     for account in ledger.accounts(job.name, MOST_RUNS):
         if _same(account.job, job):
-            too_large = [m for m in account.history.measurements if m.outcome is Outcome.OUT_OF_MEMORY]
-            for m in (*account.history.good, *too_large):
+            history = account.history
+            too_large, ran_out = (
+                [m for m in launches if m.outcome is Outcome.OUT_OF_MEMORY]
+                for launches in (history.measurements, history.runs)
+            )
+            for m in (*ran_out, *history.good, *too_large):  # a run that ran out of memory knows more than its probe
                 newest.setdefault(_machines(m.configuration), m)
     # At today's price; what it cost then, another run has paid.
     return tuple(

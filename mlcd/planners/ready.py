@@ -17,6 +17,9 @@ ONE_AT_A_TIME = ("local", "ray")
 """Places where launches would wait for, or slow down, each other's nodes."""
 
 
+NO_PLANS_RECORDED = "a recording knows machines and no plans; leave `plan:` out, or use --on simulated"
+
+
 def check_goal(job: Job, *, knee: bool = False) -> None:
     """One line for a goal that training does not have. `knee`: whether this kind of it may ask for the knee."""
     if job.goal.objective is Objective.PER_DOLLAR:

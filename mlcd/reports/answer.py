@@ -19,6 +19,7 @@ from mlcd.reports.words import (
     expected_words,
     fallback_words,
     limits_words,
+    memory_words,
     relaxation_words,
 )
 
@@ -74,7 +75,7 @@ def sentences(story: Story) -> tuple[str, str]:
         sentence += f": {_total_words(story, decision.forecast)}"
     stopped = f"The final run was stopped. Go on with: mlcd resume {story.run}"
     now = {Status.RUNNING: "The job itself is running.", Status.STOPPED: stopped}
-    fallback = fallback_words(decision) if within else ""
+    fallback = (fallback_words(decision) if within else "") + memory_words(decision)
     return f"{sentence}{certificate}{fallback}.", now.get(story.account.status, "")
 
 

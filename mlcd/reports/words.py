@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mlcd.core.decision import Decision, Forecast, Relaxation
+from mlcd.core.forecasts import lacks_room
 from mlcd.core.guarantee import rounded_up
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Target
@@ -84,7 +85,7 @@ def decision_words(decision: Decision, goal: Goal) -> str:
     if decision.curve and decision.curve[0].relative:
         expected = f"{takes} {all_the_work_words(decision)}; how soon the target comes is not known yet"
     certificate = certificate_words(decision, goal_words(goal)) if goal.limited else "no limit to break"
-    certificate += fallback_words(decision)
+    certificate += fallback_words(decision) + memory_words(decision)
     if decision.configuration.offer.spot or (ahead.fallback is not None and ahead.fallback.offer.spot):
         certificate += ", unless spot machines are taken back: then it may stop at the limit, unfinished"
     return f"{decision.configuration}: {expected}; {certificate}"
@@ -115,6 +116,17 @@ def fallback_words(decision: Decision) -> str:
     """What becomes of a run on trial that is not over yet: ', moving to 2 x g6.xlarge in time if ...'; else ''."""
     fallback = decision.forecast.fallback if decision.forecast is not None else None
     return f", moving to {fallback} in time if the run is too slow" if fallback is not None else ""
+
+
+def memory_words(decision: Decision) -> str:
+    """What a probe that came close to the wall of its memory does not prove: ', but a probe of it ...'; else ''."""
+    if decision.memory is None or not lacks_room(decision.memory):
+        return ""
+    return f", but a probe of it took {_percent(decision.memory)} of the memory: it may run out of it"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def slow_rate_words(decision: Decision) -> str:
@@ -190,6 +202,7 @@ def result_words(m: Measurement, ask: Ask | None = None) -> str:
     words = [f"{format_rate(m.rate)} samples/s ± {100 * Z * m.rel_error:.1f} %"]
     words += [noise_words(m.evidence)] if isinstance(m.evidence, Noise) else []
     words += [f"metric {m.metric:.4g}"] if m.metric is not None else []
+    words += [f"{_percent(m.memory)} of the memory"] if m.memory is not None and lacks_room(m.memory) else []
     if m.mismatch is not None:
         words.append(f"{'ended by itself after ' if m.mismatch.short else ''}{m.mismatch.share} of its `work`")
     return ", ".join(words)

@@ -57,3 +57,23 @@ def test_a_run_that_is_silent_is_told_of_again_and_again_with_its_last_report() 
     silent = [event for event in told(1.0, lifetime_s=200.0) if isinstance(event, Sample) and event.stalled]
     assert [round(event.elapsed_s) for event in silent[:3]] == [11, 21, 31]
     assert {event.samples for event in silent} == {10.0}
+
+
+@dataclass
+class Counting(SlowToEnd):
+    """A machine that counts the memory of its processes."""
+
+    shares: list[float | None] = field(default_factory=list)
+
+    def memory_share(self) -> float | None:
+        return self.shares.pop(0) if self.shares else 0.1
+
+
+def test_the_most_of_their_memory_that_machines_have_used_comes_with_the_reports() -> None:
+    clock = VirtualClock()
+    job = Job(name="late", work_samples=100.0, goal=Goal(), task={"run": "true"})
+    launch = Launch("late-1", Configuration(Offer("a", 1.0, 2, 4), 1), Purpose.PROBE, 100.0, 60.0, 1)
+    machine = Counting(clock, 1.0, shares=[None, 0.3, 0.97, 0.5])
+    events = LiveJob(job, launch, machine, clock, Timeouts(100.0, 100.0, teardown_s=3.0), 0.0).events()
+    first, second, *_, last = (event.memory for event in events if isinstance(event, Sample))
+    assert (first, second, last) == (None, 0.3, 0.97)

@@ -229,3 +229,35 @@ def test_a_wrong_file_of_node_types_is_one_line(tmp_path, text, told):
 
 def test_nothing_of_these_tests_is_left():
     assert not [mark for mark in teardown.marks() if mark.startswith(RUN)]
+
+
+TAKES_MEMORY = """
+import tempfile, time
+import mlcd_tracker
+mlcd_tracker.step(1)
+cached = tempfile.TemporaryFile()
+for _ in range(10):
+    cached.write(bytes(100_000_000))
+cached.flush()
+hog = bytearray(600_000_000)
+time.sleep(0.5)
+mlcd_tracker.step(1)
+del hog
+time.sleep(0.5)
+mlcd_tracker.step(1)
+"""
+"""A gigabyte of pages of a file, which the kernel takes back, and 0.6 of its own."""
+
+
+@isolated
+@pytest.mark.skipif(not can_limit_memory(), reason="no control group for memory can be written here")
+def test_the_most_of_its_memory_that_a_node_has_used_comes_with_the_progress(tmp_path):
+    events = Nodes().play(local(tmp_path), TAKES_MEMORY, Nodes().whole())
+    shares = [event.memory for event in events if isinstance(event, Sample)]
+    assert shares[0] < 0.1
+    assert 0.3 <= shares[-1] < 0.4
+
+
+def test_of_nodes_without_limits_nothing_is_known_of_their_memory(tmp_path):
+    events = Nodes().play(local(tmp_path, isolated=False), STEPS.format(steps=2), Nodes().whole())
+    assert {event.memory for event in events if isinstance(event, Sample)} == {None}

@@ -214,6 +214,15 @@ def test_fsdp2_learns_the_same_by_another_plan():
     assert Run("llm_fsdp2", 2, variables=plan(2, "zero3", "full")).losses() == pytest.approx(alone, rel=CLOSE)
 
 
+@needs_torch
+@pytest.mark.live
+@pytest.mark.night  # at each change: that it learns the same by other ranks
+def test_fsdp2_goes_on_by_more_ranks(tmp_path: Path):
+    whole, kept = Run("llm_fsdp2", steps=4, variables=plan(8)).losses(), tmp_path / "kept"
+    Run("llm_fsdp2", steps=2, variables=plan(8)).output(kept)
+    assert Run("llm_fsdp2", 2, steps=4, variables=plan(2)).losses(kept) == pytest.approx(whole[2:], rel=CLOSE)
+
+
 @needs_trainer
 @pytest.mark.live
 @pytest.mark.night  # at each change: the callback in tests/clouds/platforms, and FSDP2 above

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from mlcd.core.additions import Additions, Axis, Column, Fact, Figure, LimitLine, Point, Series, Table
-from mlcd.core.ledger import Ledger, Line
+from mlcd.core.ledger import Ledger, Line, Settled
 from mlcd.core.runs.run import start
 from mlcd.planners.form.jobs import of_text
 from mlcd.reports.document import document_of, run_document
@@ -159,3 +160,14 @@ def test_our_own_planners_may_add_to_their_documents() -> None:
     document = run_document(RUNS["serve"], additions=Additions(facts=ADDED.facts))
     assert document["planner"] == "serve"
     assert document["facts"] == [fact.model_dump() for fact in ADDED.facts]
+
+
+def test_the_memory_that_a_launch_used_is_in_its_document_where_it_was_counted() -> None:
+    def counted(line: Line) -> Line:
+        if not isinstance(line.entry, Settled):
+            return line
+        return replace(line, entry=replace(line.entry, measurement=replace(line.entry.measurement, memory=0.97)))
+
+    document = run_document([counted(line) for line in RUNS["train"]])
+    assert {probe["memory"] for probe in document["probes"]} == {0.97}
+    assert {probe["memory"] for probe in run_document(RUNS["train"])["probes"]} == {None}

@@ -28,6 +28,7 @@ from mlcd.clouds.platforms import checkpoint_environment
 from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.job import Job
+from mlcd.core.measurement import largest
 
 STARTUP_LIMIT_S = 90.0
 """Timeout of the first report: that of `nodes.yaml`."""
@@ -157,6 +158,9 @@ class _Nodes:
         process = _Process(popen, log.open("rb"), partial(self.nodes.ran_out_of_memory, node))
         self.started.append(process)
         return process
+
+    def memory_share(self) -> float | None:
+        return largest(*map(self.nodes.memory_share, range(len(self.addresses))))
 
     def end(self) -> None:
         teardown.end_processes(teardown.mark_of(self.folder), teardown.GRACE_S, teardown.user_of(self.folder))

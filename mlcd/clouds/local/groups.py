@@ -53,7 +53,20 @@ class NodeGroups:
 
     def memory_kills(self) -> int:
         """How many of the node's processes the kernel has killed because the node's memory was full."""
-        return sum(_kills(group / file) for group in self._created for file in ("memory.events", "memory.oom_control"))
+        return sum(
+            _counts(group / file).get("oom_kill", 0)
+            for group in self._created
+            for file in ("memory.events", "memory.oom_control")
+        )
+
+    def memory_bytes(self) -> int | None:
+        """What the node's processes use now, without pages of files, which the kernel takes back when it needs them."""
+        for group in self._created:
+            for file in ("memory.current", "memory.usage_in_bytes"):
+                with suppress(OSError, ValueError):
+                    used, of_files = int((group / file).read_text()), _counts(group / "memory.stat")
+                    return max(0, used - of_files.get("inactive_file", 0) - of_files.get("active_file", 0))
+        return None
 
     def _limit_memory(self, most: int) -> None:
         group = (GROUPS if group_root() == GROUPS else MEMORY_GROUPS) / self.name
@@ -70,12 +83,11 @@ class NodeGroups:
         return [root / self.name for root in (CPU_GROUPS, MEMORY_GROUPS, GROUPS) if (root / self.name).is_dir()]
 
 
-def _kills(file: Path) -> int:
+def _counts(file: Path) -> dict[str, int]:
+    """A file of lines such as `oom_kill 1`; nothing where it cannot be read."""
     with suppress(OSError, ValueError):
-        for line in file.read_text(encoding="ascii").splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0
+        return {name: int(count) for name, count in map(str.split, file.read_text(encoding="ascii").splitlines())}
+    return {}
 
 
 def group_root() -> Path | None:

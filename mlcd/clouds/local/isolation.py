@@ -72,6 +72,11 @@ class IsolatedNodes:
         """Whether the kernel has killed a process of the node because its memory was full."""
         return self._groups(node).memory_kills() > 0
 
+    def memory_share(self, node: int) -> float | None:
+        """The share of the node's memory that its processes use now; None where its groups count none."""
+        used = self._groups(node).memory_bytes()
+        return used / (self._offer.memory_gb * 1e9) if used is not None else None
+
     def _connect(self, node: int, address: str, switch: str) -> None:
         namespace, port = self._namespace(str(node)), f"p{node}"
         _run(["ip", "netns", "add", namespace])
@@ -109,6 +114,10 @@ class PlainNodes:
     def ran_out_of_memory(self, node: int) -> bool:
         """Nobody limits or counts that."""
         return False
+
+    def memory_share(self, node: int) -> float | None:
+        """Nobody counts that."""
+        return None
 
 
 def _run(command: Sequence[str]) -> None:

@@ -112,7 +112,8 @@ class Reader:
             if at_s is None or samples is None or saved is None or self.offset_s is None:
                 return None
             more = dict(field.split("=", 1) for field in tracked[4].split())
-            return Sample(self.offset_s + at_s, samples, saved, _metric(more), _noise(more))
+            memory = _number(more.get("memory"))
+            return Sample(self.offset_s + at_s, samples, saved, _metric(more), _noise(more), memory=memory)
         if self._pattern is not None and (match := self._pattern.search(line)) is not None:
             numbers = {name: _number(written) for name, written in match.groupdict().items()}
             done = self._total(numbers) if "epoch" in numbers else self._in_line(numbers)

@@ -15,7 +15,7 @@ from typing import Self
 
 from mlcd.core.backend import Backend, Events, Launch, Progress, Purpose, Rejoins, RemembersWork, TellsBilledTime
 from mlcd.core.job import Job
-from mlcd.core.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch, Outcome, Sample, Z
+from mlcd.core.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch, Outcome, Sample, Z, largest
 from mlcd.core.strategy import Look, Watch
 from mlcd.core.units import counted
 from mlcd.planners.profilers import rates
@@ -207,6 +207,7 @@ class TrainingProfiler:
             ),
             evidence=next((sample.evidence for sample in reversed(seen) if sample.evidence is not None), None),
             looks=rates.looks(seen),
+            memory=largest(*(sample.memory for sample in seen)),
         )
         if launch.purpose is Purpose.RUN and ended is None:
             detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"

@@ -11,6 +11,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import Ask, Evidence, Setting, Work
+from mlcd.planners.train.nouns import PlannedTraining
 
 
 class LearningRate(StrEnum):
@@ -48,7 +49,8 @@ class ScalingTask(Ask):
     """What may change while the job runs, and how it is found out.
 
     `batches`: the global batches that may be trained with; none of them where the job keeps its own. `epochs`: what
-    reaching the target took an earlier run, at the batch of the hints, if that is known.
+    reaching the target took an earlier run, at the batch of the hints, if that is known. `planned`: of a language model
+    that trains by a plan; then the plan and the batch stay.
     """
 
     kind: ClassVar[str] = "scale.task"
@@ -59,6 +61,7 @@ class ScalingTask(Ask):
     learning_rate: LearningRate = LearningRate.NONE
     epochs: float | None = None
     price: UnitPrice | None = None
+    planned: PlannedTraining | None = None
 
 
 @dataclass(frozen=True, slots=True)

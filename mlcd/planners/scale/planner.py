@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlcd.core import drive
 from mlcd.core.configuration import Space
@@ -23,12 +23,16 @@ from mlcd.memory.earlier import seen_before
 from mlcd.memory.models import learned_models
 from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.ready import check_goal, with_usual_place
+from mlcd.planners.ready import NO_PLANS_RECORDED, check_goal, with_usual_place
 from mlcd.planners.scale.block import ScaleBlock
 from mlcd.planners.scale.lessons import lesson, remember
 from mlcd.planners.scale.nouns import LearningRate, Mode, ScalingTask, scaling_space
 from mlcd.planners.scale.search import ScaleSearch
 from mlcd.planners.scale.steer import RunScaled
+from mlcd.planners.train.nouns import PlannedTraining
+
+if TYPE_CHECKING:
+    from mlcd.core.additions import Additions
 
 OPTIONS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "workers": ("workers", tuple),
@@ -52,6 +56,11 @@ def check_scaling(job: Job) -> None:
         )
     if not job.checkpoints:
         raise UserError("the job keeps no checkpoints, so it cannot go on elsewhere: `checkpoints: true`, once it does")
+    if task.planned is not None and set(task.batches) - {task.planned.global_batch}:
+        raise UserError(
+            f"with a `plan:` the global batch stays at {task.planned.global_batch}; leave `--batch` and `batch` out, "
+            "or leave `plan:` out and let the script share the batch"
+        )
     if len(task.batches) > 1 and job.target is None:
         raise UserError(
             "with another batch the same epochs do not give the same model: say what ends the job, as in "
@@ -61,6 +70,18 @@ def check_scaling(job: Job) -> None:
         raise UserError("work: a scaled job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`, at the most")
     if kind == "recorded" and task.batches:
         raise UserError("a recording knows one batch only; leave `--batch` out, or use --on simulated")
+    if kind == "recorded" and task.planned is not None:
+        raise UserError(NO_PLANS_RECORDED)
+
+
+def _space(space: Space, job: Job) -> Space:
+    """With the job's batches; of one that trains by a plan, with the plan that it keeps."""
+    task = _scaling(job)
+    if task.planned is None:
+        return scaling_space(space, job)
+    from mlcd.planners.scale.one_plan import with_one_plan  # SciPy is slow to import
+
+    return with_one_plan(scaling_space(space, job.asking(replace(task, batches=()))), task.planned)
 
 
 def _scaling(job: Job) -> ScalingTask:
@@ -79,6 +100,9 @@ class Scale(Planner):
         task = job.blocks.get(self.name) or job.ask
         task = task if isinstance(task, ScalingTask) else ScalingTask()
         changes = {field: parse(chosen[name]) for name, (field, parse) in OPTIONS.items() if chosen.get(name)}
+        planned = job.blocks.get("train")
+        if isinstance(planned, PlannedTraining):
+            changes["planned"] = planned
         task = replace(task, **changes)
         usual = job.goal if job.goal.stated else replace(job.goal, objective=Objective.KNEE)
         job = new_job(replace(job, goal=usual), {**chosen, "method": f"scavenger-{task.mode}"})
@@ -99,7 +123,7 @@ class Scale(Planner):
             raise UserError("use_spot: any is for `mlcd train`; for `mlcd scale` say true or false")
         assert isinstance(place.profiler, TrainingProfiler), "as at every place that rents machines"
         tight = place.profiler.tight * LOOSER if place.profiler.tight is not None else None
-        return replace(place, space=scaling_space(place.space, job), profiler=replace(place.profiler, tight=tight))
+        return replace(place, space=_space(place.space, job), profiler=replace(place.profiler, tight=tight))
 
     def probe_limit_usd(self, job: Job, space: Space) -> float | None:
         """A share of the budget, or of the cheapest expected finish."""
@@ -126,6 +150,14 @@ class Scale(Planner):
         if not begun.job.search.earlier:
             return begun
         return replace(begun, seen_before=seen_before(ledger, begun.job, owner))
+
+    def tell(self, account: Account) -> Additions | None:
+        """The plan, of a job that has one."""
+        if _scaling(account.job).planned is None:
+            return None
+        from mlcd.planners.train.plan_shown import plan_shown
+
+        return plan_shown(account)
 
     def remember_run(self, run: str, account: Account, database: Database) -> None:
         """Its model, for the next run of the job or of one that is alike."""

@@ -2,9 +2,10 @@
 
 A run that slows down beyond the interval of its measured rate is ended early if, from its last checkpoint and at
 the slow end of what was measured, another configuration does better even than this one would at its best. A run that
-is lost to bad luck is launched again. A run that is not sure to end within its limits is left for a configuration that
-is, before it is too late: at the last moment at which another one is certain, as it is for a run that began on trial
-(`core/forecasts.py`); or if waiting is not as sure as the certificate is, and another launch now has a better chance.
+is lost to bad luck is launched again; one that ran out of memory goes on elsewhere. A run that is not sure to end
+within its limits is left for a configuration that is, before it is too late: at the last moment at which another one is
+certain, as it is for a run that began on trial (`core/forecasts.py`); or if waiting is not as sure as the certificate
+is, and another launch now has a better chance.
 All only while the limits allow it; otherwise the run goes on to the limit and stops there, with what it has saved.
 
     here        log( what the limits allow x rate of the run / work left )            over the error of that rate
@@ -30,7 +31,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.launch_spread import MINUTES_SPREAD, TAUS, by_configuration, mean_rate
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.strategy import Apply, Finish, Step, Watch
+from mlcd.core.strategy import Apply, Finish, Probe, Round, Step, Strategy, Watch
 from mlcd.core.units import format_count
 from mlcd.planners.ready import run_ended
 
@@ -53,33 +54,46 @@ SEEN_LATER = 0.5
 
 @dataclass(frozen=True)
 class RunToCompletion:
-    """Run on the chosen configuration; go on elsewhere when it slows down, and again after bad luck."""
+    """Run on the chosen configuration; go on elsewhere when it slows down, and again after bad luck.
+
+    `search`: finds another configuration where the job ran out of memory and nothing else was measured.
+    """
 
     configuration: Configuration
+    search: Strategy | None = None
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Start, start again, or say how it ended. `job` is what is left of it."""
         if not history.current_runs:
-            return self._first(job, space, history)
+            return self._first(job, space, history, history.without_what_ran_out())
         last = history.current_runs[-1]
         if last.outcome is Outcome.OK:
             return run_ended(job, history, last)
-        if last.outcome is not Outcome.SLOWED and not last.outcome.is_bad_luck:
+        may_go_on = last.outcome in (Outcome.SLOWED, Outcome.OUT_OF_MEMORY) or last.outcome.is_bad_luck
+        if not may_go_on:
             more = f"; it {last.mismatch.words}" if last.mismatch is not None else ""
             return Finish(f"the job ended: {last.ending}{_saved(history)}{more}")
         if history.setbacks >= MOST_SETBACKS:
             launches = f"{len(history.current_runs)} launches did not end the job"
             return Finish(f"{launches}, the last one: {last.ending}{_saved(history)}")
-        return _again(job, space, history, last)
+        step = _again(job, space, history.without_what_ran_out(), last)
+        if isinstance(step, Finish) and last.outcome is Outcome.OUT_OF_MEMORY and self.search is not None:
+            probe = self.search.next_step(job, space, history.as_if_probed())
+            return probe if isinstance(probe, Probe | Round) else step
+        return step
 
-    def _first(self, job: Job, space: Space, history: History) -> Step:
-        """As decided; if so much time has gone since then that it is not certified any more, the best that still is."""
-        certified, measured = choices(job, space, history), {m.configuration for m in history.good}
+    def _first(self, job: Job, space: Space, history: History, fitting: History) -> Step:
+        """As decided; if that is not certified any more, or the job ran out of memory there, the best that still is."""
+        certified, measured = choices(job, space, fitting), {m.configuration for m in history.good}
         if not certified or self.configuration in certified or self.configuration not in measured:
-            return _apply(job, space, history, self.configuration, "the decided configuration")
-        best = min(certified, key=lambda each: objective(job.goal, certified[each]))
-        late = "which is not certified any more: time has gone since it was decided"
-        return _apply(job, space, history, best, f"on instead of {self.configuration}, {late}")
+            return _apply(job, space, fitting, self.configuration, "the decided configuration")
+        close = _may_run_out_too(job, fitting)
+        roomy = {each: certified[each] for each in certified if each not in close} or certified
+        best = min(roomy, key=lambda each: objective(job.goal, roomy[each]))
+        why = "which is not certified any more: time has gone since it was decided"
+        if self.configuration in history.ran_out:
+            why = "which ran out of memory"
+        return _apply(job, space, fitting, best, f"on instead of {self.configuration}, {why}")
 
 
 def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
@@ -87,12 +101,16 @@ def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
     if job.goal.limited:
         best = _surest(job, space, history)
     else:
-        now = _as_it_is(history)
-        best = best_measured(job, space, now, now.good).configuration if now.good else None
+        now, close = _as_it_is(history), _may_run_out_too(job, history)
+        fitting = [m for m in now.good if m.configuration not in close] or now.good
+        best = best_measured(job, space, now, fitting).configuration if fitting else None
     if best is not None:
         where = "again" if best == last.configuration else f"on instead of {last.configuration}"
         return _apply(job, space, history, best, f"{where}, after: {last.ending}")
     left_s = lifetime_s(job.goal, history, last.configuration)
+    if last.outcome is Outcome.OUT_OF_MEMORY:
+        nothing = "nothing else that was measured can end the job within what is left"
+        return Finish(f"{nothing}, after: {last.ending}{_saved(history)}")
     if last.outcome is Outcome.SLOWED or (left_s is not None and left_s <= space.startup_limit_s):
         return Finish(f"nothing measured can end the job within what is left, after: {last.ending}{_saved(history)}")
     return _apply(job, space, history, last.configuration, f"again, after: {last.ending}")
@@ -101,14 +119,17 @@ def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
 def _surest(job: Job, space: Space, history: History) -> Configuration | None:
     """Of what ends in time with the wanted confidence the best; if nothing does, the likeliest; None: hopeless.
 
-    What has broken down, or slowed down again after another launch, is left alone while anything else has a chance.
+    What has broken down, slowed down again after another launch, or may be as short of memory as what ran out of it, is
+    left alone while anything else has a chance.
     """
     slowed = Counter(m.configuration for m in history.current_runs if m.outcome is Outcome.SLOWED)
     avoided = _broken_down(history) | {each for each in slowed if slowed[each] > MOST_SLOWDOWNS}
+    avoided |= _may_run_out_too(job, history)
     in_time = chances(job, space, history)
     others = {each: in_time[each] for each in in_time if each not in avoided and in_time[each] > HOPELESS}
     in_time = others or in_time
-    trials = {} if slowed else choices(job, space, history)  # a trial that was lost to bad luck goes on
+    is_unlucky = not slowed and not history.ran_out  # a trial that was lost to bad luck goes on
+    trials = choices(job, space, history) if is_unlucky else {}
     on_trial = {each for each, ahead in trials.items() if ahead.fallback is not None}
 
     def enough(where: Configuration) -> bool:
@@ -118,6 +139,15 @@ def _surest(job: Job, space: Space, history: History) -> Configuration | None:
         return best_measured(job, space, history, sure).configuration
     likeliest = max(in_time, key=lambda each: in_time[each], default=None)
     return likeliest if likeliest is not None and in_time[likeliest] > HOPELESS else None
+
+
+def _may_run_out_too(job: Job, history: History) -> set[Configuration]:
+    """Once the job has run out of memory, where else it may."""
+    if not history.ran_out:
+        return set()
+    from mlcd.planners.train.out_of_memory import may_run_out_too  # hardly any run needs it
+
+    return may_run_out_too(job, history)
 
 
 def _broken_down(history: History) -> set[Configuration]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
@@ -154,8 +154,17 @@ class PlannedTraining(Ask):
         return isinstance(other, PlannedTraining) and mine == (other.architecture, other.sequence, other.lora_rank)
 
 
+@runtime_checkable
+class TrainsByPlan(Protocol):
+    """What is asked of another planner, of a job that trains by a plan."""
+
+    planned: PlannedTraining | None
+
+
 def planned_training(job: Job) -> PlannedTraining | None:
     """What the job says of its language model; None if it says nothing."""
+    if isinstance(job.ask, TrainsByPlan):
+        return job.ask.planned
     return job.ask if isinstance(job.ask, PlannedTraining) else None
 
 

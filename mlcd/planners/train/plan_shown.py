@@ -25,7 +25,8 @@ def plan_shown(account: Account, beside: Additions | None = None) -> Additions |
     asked, decision = planned_training(account.job), account.decision
     if asked is None or decision is None or decision.configuration is None:
         return beside
-    configuration, plan, more = decision.configuration, plan_of(decision.configuration), beside or Additions()
+    configuration = account.final_runs[-1].configuration if account.final_runs else decision.configuration
+    plan, more = plan_of(configuration), beside or Additions()
     if plan is None:
         return beside
     facts = [_step(configuration), *_speed(account, configuration, asked, plan), *more.facts]

@@ -28,7 +28,7 @@ from mlcd.memory.capacity import rentals_before
 from mlcd.memory.earlier import Kinship, known_from, nearest_models, seen_before
 from mlcd.memory.models import ModelShelf, learned_models
 from mlcd.planners.modeling.outlook import usual_probe_limit
-from mlcd.planners.ready import check_goal, with_usual_place
+from mlcd.planners.ready import NO_PLANS_RECORDED, check_goal, with_usual_place
 from mlcd.planners.train.block import TrainBlock
 from mlcd.planners.train.nouns import planned_training
 from mlcd.planners.train.plans.space import plan_space
@@ -90,7 +90,7 @@ class Train(Planner):
         self.explore(job)
         check_goal(job)
         if planned_training(job) is not None and job.on.partition(":")[0] in OF_MACHINES:
-            raise UserError("a recording knows machines and no plans; leave `plan:` out, or use --on simulated")
+            raise UserError(NO_PLANS_RECORDED)
         return with_usual_place(job)
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
@@ -144,7 +144,7 @@ class Train(Planner):
             return RunOnMarket(decision.configuration, CostToGo())
         from mlcd.planners.train.completion import RunToCompletion
 
-        return RunToCompletion(decision.configuration)
+        return RunToCompletion(decision.configuration, self.explore(job))
 
     def tell(self, account: Account) -> Additions | None:
         """Where the job was rented, if that was decided as it ran, what its certificate counts on; and its plan."""

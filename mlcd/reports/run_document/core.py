@@ -168,6 +168,9 @@ class LaunchResult(Part):
     mismatch: WorkMismatch | None = Field(default=None, description="Where its reports and its `work` do not agree.")
     noise: GradientNoise | None = Field(default=None, description="Gradient noise, where the job reports it.")
     metric: Reported | None = Field(default=None, description="The last value of the job's metric.")
+    memory: float | None = Field(
+        default=None, description="The most of a node's or GPU's memory that it used: a share."
+    )
     because: str = Field(description="Why it was made; of the job itself, why it ended.")
 
 

@@ -16,7 +16,9 @@ from mlcd.reports.serve import page as serve_page
 from mlcd.reports.serve.words import certificate_words, promise_words
 from mlcd.reports.story import Story
 from mlcd.reports.view.page import Certificate, CertificateTerm
-from mlcd.reports.words import slow_rate_words, where_words
+from mlcd.reports.words import memory_words, slow_rate_words, where_words
+
+NO_LIMIT = "There is no limit to break."
 
 
 def certificate(story: Story) -> Certificate | None:
@@ -65,7 +67,7 @@ def _reserve(headline: str, note: str, goal: Goal, gone: History, ahead: Forecas
         certified=of.certified,
         confidence=of.confidence if terms else None,
         headline=headline,
-        sentence=note if terms else "There is no limit to break.",
+        sentence=f"{(note if terms else NO_LIMIT).removesuffix('.')}{memory_words(of)}.",
         terms=terms,
     )
 

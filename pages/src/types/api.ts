@@ -1332,6 +1332,8 @@ export interface components {
             noise: components["schemas"]["GradientNoise"] | null;
             /** @description The last value of the job's metric. */
             metric: number | string | null;
+            /** @description The most of a node's or GPU's memory that it used: a share. */
+            memory: number | null;
             /** @description Why it was made; of the job itself, why it ended. */
             because: string;
         };
@@ -1668,6 +1670,8 @@ export interface components {
             noise: components["schemas"]["GradientNoise"] | null;
             /** @description The last value of the job's metric. */
             metric: number | string | null;
+            /** @description The most of a node's or GPU's memory that it used: a share. */
+            memory: number | null;
             /** @description Why it was made; of the job itself, why it ended. */
             because: string;
             /** @description The name of its configuration. */
@@ -2265,6 +2269,8 @@ export interface components {
             noise: components["schemas"]["GradientNoise"] | null;
             /** @description The last value of the job's metric. */
             metric: number | string | null;
+            /** @description The most of a node's or GPU's memory that it used: a share. */
+            memory: number | null;
             /** @description Why it was made; of the job itself, why it ended. */
             because: string;
             /** @description What finishing there takes; null if it has no rate. */

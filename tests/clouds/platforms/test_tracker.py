@@ -19,6 +19,7 @@ from mlcd.clouds.platforms import Reader, processes
 from mlcd.core.job import Communication, Job
 from mlcd.core.measurement import Sample
 from mlcd_tracker import EVERY_S, Tracker
+from mlcd_tracker.memory import used_share
 from mlcd_tracker.noise import Noise
 
 ROOT = Path(mlcd_tracker.__file__).parents[1]
@@ -322,3 +323,48 @@ def test_a_script_outside_mlcd_keeps_its_own_batch_rate_and_place():
     asked = "m.batch(64), m.lr_scale(64), m.lr_rule(), m.metric(1.0), m.leaving(), m.inside()"
     asks = f"import mlcd_tracker as m; print({asked})"
     assert script(asks).stdout == "64 1.0 none False False False\n"
+
+
+@dataclass
+class Gpu:
+    """PyTorch on a GPU of 100 GB, of which 2 are beside what its allocator holds."""
+
+    allocated_gb: float
+    reserved_gb: float = 90.0
+    initialized: bool = True
+
+    @property
+    def cuda(self) -> Gpu:
+        return self
+
+    def is_initialized(self) -> bool:
+        return self.initialized
+
+    def mem_get_info(self) -> tuple[int, int]:
+        return int(98e9 - self.reserved_gb * 1e9), int(100e9)
+
+    def memory_reserved(self) -> int:
+        return int(self.reserved_gb * 1e9)
+
+    def max_memory_allocated(self) -> int:
+        return int(self.allocated_gb * 1e9)
+
+
+def test_the_most_of_a_gpu_s_memory_comes_with_the_reports():
+    terminal, gpu = Terminal(), Gpu(60.0)
+    tracker = terminal.tracker()
+    tracker.memory = lambda: used_share(gpu)
+    for gpu.allocated_gb in (60.0, 85.0, 10.0):  # a script may reset PyTorch's own peak
+        terminal.now_s += 1.0
+        tracker.step(1)
+    assert [sample.memory for sample in terminal.samples()] == pytest.approx([0.62, 0.87, 0.87])
+
+
+@pytest.mark.parametrize(
+    "torch", [None, Gpu(60.0, initialized=False), object()], ids=["none", "on a CPU", "half there"]
+)
+def test_without_a_gpu_nothing_is_said_of_its_memory(torch):
+    assert used_share(torch) is None
+    terminal = Terminal()
+    terminal.tracker().saved()
+    assert "memory" not in terminal.lines[0]

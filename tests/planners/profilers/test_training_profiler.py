@@ -277,3 +277,11 @@ def test_what_a_job_says_it_saved_counts_only_if_it_goes_on_from_checkpoints(che
     m = TrainingProfiler(Scripted(events)).measure(job, order)
     assert m.saved_samples == saved
     assert m.samples_done == 1_000.0
+
+
+def test_the_most_of_the_memory_that_was_used_is_kept():
+    events = [
+        replace(each, memory=share) for each, share in zip(reports([100.0] * 3), (None, 0.5, 0.97, 0.97), strict=True)
+    ]
+    assert measure(events)[0].memory == 0.97
+    assert measure(reports([100.0] * 3))[0].memory is None

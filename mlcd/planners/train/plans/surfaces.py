@@ -99,7 +99,7 @@ def _screened(
     """Places in the space."""
     machines = Same(_on_suitable_machines(whole, asked, goal, work_samples))
     part = machines.thing
-    sample_s, chance = _expected(machines, asked)
+    sample_s, chance = expected_in(part, asked)
     failed = [facts_of(whole.thing.configurations[place], asked) for place in ran_out]
     hopeless = chance < TOO_UNLIKELY
     if failed:
@@ -140,9 +140,13 @@ def _best_of_each_type(space: Space, value: Floats, most: int) -> set[int]:
     return {int(place) for own in rows for place in own[np.argsort(value[own], kind="stable")[:most]]}
 
 
+def expected_in(space: Space, asked: PlannedTraining) -> tuple[Floats, Floats]:
+    """Seconds of a sequence on each configuration, the middle of what is believed before any probe; chance to fit."""
+    return _expected(Same(space), asked)
+
+
 @lru_cache(maxsize=4)
 def _expected(same: Same[Space], asked: PlannedTraining) -> tuple[Floats, Floats]:
-    """Seconds of a sequence on each configuration, the middle of what is believed before any probe; chance to fit."""
     runs, prior, none = _facts_in(same, asked), shipped_prior(), np.zeros(0, dtype=np.intp)
     _, log_step_s, _ = expected_of(runs, prior.time)
     return np.exp(log_step_s) / asked.global_batch, believe_memory(runs, none, none, np.zeros(0), prior.memory).chance

@@ -58,6 +58,16 @@ mlcd:
   report: 'step (?P<step>\d+), loss'
   search: {nodes: 1, instances: [small]}
 """
+COUNTS_MEMORY = r"""
+run: |
+  for i in $(seq 1 60); do echo "step $i, loss 0.$i"; sleep 0.2; done
+mlcd:
+  work: 3840
+  deadline: 20m
+  batch: 64
+  report: 'step (?P<step>\d+), loss'
+  search: {nodes: 1, instances: [small]}
+"""
 FAILS = """
 run: echo no such file; exit 1
 mlcd: {work: 128000, deadline: 20m, search: {nodes: 1, instances: [small]}}
@@ -186,6 +196,8 @@ SENDING = train("sending", job=EGRESS, killed=("probe", 2))
 RENTING = train("renting", job=MARKETS, killed=("run", 5))
 PLANNING = train("planning", job=PLANS, killed=("probe", 2))
 PLANNED = train("planned", job=PLANS, killed=("run", 1))
+COUNTED = train("counted", "--on", "local", job=COUNTS_MEMORY)
+BY_PLAN = Order("by-plan", ("scale", "job.yaml", "-y"), f"{PLANS.rstrip()}\n  checkpoints: true\n", ("probe", 2))
 KILLED = (PROBING, RUNNING, SCALING, SERVING, TUNING)
 TEAM = (
     Order("team", ("team", "add", "ann", "--role", "runner", "--team", "blue", "--budget", "50")),
@@ -243,4 +255,5 @@ FORMATS = (
     Format("25-operators", "2f8bac9", (*MONTHLY, FINISHED, PROBING)),
     Format("26-hooks", "adbd7d6", (*MONTHLY, FINISHED, PROBING)),
     Format("27-receivers", "7307eaf", (*MONTHLY, FINISHED, PROBING)),
+    Format("28-memory", "aa27f2e", (COUNTED, BY_PLAN)),
 )

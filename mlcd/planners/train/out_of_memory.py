@@ -1,0 +1,27 @@
+"""Where a job may run out of memory that has run out of it once, although its probe had not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlcd.core.configuration import Configuration
+from mlcd.core.forecasts import lacks_room
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.planners.train.nouns import planned_training
+
+
+def may_run_out_too(job: Job, history: History) -> set[Configuration]:
+    """Of all that has a rate: what came as close to the wall in its probe, and plans that need at least as much."""
+    gone = history.ran_out
+    others = [m.configuration for m in history.good if m.configuration not in gone]
+    close = {each for each in others if lacks_room(history.used_memory(each))}
+    if (asked := planned_training(job)) is not None:
+        from mlcd.planners.train.plans.dominance import too_large  # a job without plans imports nothing of them
+        from mlcd.planners.train.plans.facts import facts_of
+        from mlcd.planners.train.plans.memory_levels import sizes_of
+
+        sizes = sizes_of([facts_of(each, asked) for each in (*gone, *others)])
+        larger = too_large(sizes, np.zeros(0, dtype=np.intp), np.arange(len(gone)))
+        close |= {each for each, is_larger in zip(others, larger[len(gone) :], strict=True) if is_larger}
+    return close

@@ -1,0 +1,194 @@
+"""A job that runs out of memory after its probe did not: where it goes on, and what it goes on without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mlcd_fixtures.planned import asked, machines, nodes_of, planned_job
+
+from mlcd.clouds.virtual import play
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration
+from mlcd.core.drive import launch, search
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.ledger import Account, Ledger, Started
+from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
+from mlcd.core.strategy import Apply, Finish, Probe, Step, Strategy
+from mlcd.memory.earlier import known_from
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.completion import RunToCompletion
+from mlcd.planners.train.plans.space import plan_space
+from mlcd.testing.clouds import small_recording
+from mlcd.testing.promises import check_books
+
+RECORDING = small_recording([[100.0], [95.0], [90.0]], [1.0, 1.2, 1.4], work_samples=3_600_000, probe_s=300.0)
+FIRST, SECOND, THIRD = RECORDING.space.configurations
+SAVED = 36_000.0
+
+
+@dataclass(frozen=True)
+class Leaking:
+    """A recorded cloud on which every probe runs, and a run on these ends for want of memory after so long."""
+
+    clock: VirtualClock
+    lack_memory: tuple[Configuration, ...]
+    after_s: float = 600.0
+
+    provenance = Provenance.RECORDED
+
+    def run(self, job: Job, launch: Launch):
+        return play(self._events(launch), job, launch, self.clock)
+
+    def reclaim(self, label: str) -> None:
+        return None
+
+    def _events(self, launch: Launch) -> Iterator[Event]:
+        rate, now_s = RECORDING.points[launch.configuration].samples_per_s, 0.0
+        assert rate is not None
+        lacks = launch.purpose is Purpose.RUN and launch.configuration in self.lack_memory
+        while now_s * rate < launch.samples:
+            if lacks and now_s >= self.after_s:
+                yield Ended(now_s, Outcome.OUT_OF_MEMORY, "node 0: it ran out of memory")
+                return
+            yield Sample(now_s, now_s * rate, min(now_s * rate, SAVED))
+            now_s += 10.0
+        yield Sample(now_s, launch.samples)
+        yield Ended(now_s, Outcome.OK)
+
+
+@dataclass(frozen=True)
+class ProbeAll:
+    def next_step(self, job: Job, space, history: History) -> Step:
+        untried = [each for each in space.configurations if each not in history.tried]
+        return Probe(untried[0], "all of them") if untried else Finish("all of them")
+
+
+def ran(
+    *lack_memory: Configuration,
+    goal: Goal,
+    checkpoints: bool = True,
+    after_s: float = 600.0,
+    by: Strategy = ProbeAll(),
+    searches_on: bool = False,
+    ledger: Ledger | None = None,
+) -> Account:
+    backend, ledger = Leaking(VirtualClock(), lack_memory, after_s), ledger or Ledger(None)
+    job = Job("leaking", RECORDING.work_samples, goal, checkpoints=checkpoints)
+    profiler, started = TrainingProfiler(backend), Started(job, RECORDING.space, "t", Provenance.RECORDED, "t")
+    book = ledger.begin(job.name, backend.clock, started)
+    decision = search(by, job, RECORDING.space, profiler, book)
+    assert decision.configuration == FIRST
+    launch(RunToCompletion(FIRST, by if searches_on else None), job, RECORDING.space, profiler, book)
+    check_books(goal, ledger.lines(book.run))
+    return ledger.account(book.run)
+
+
+@dataclass(frozen=True)
+class ProbeUntilOneRuns:
+    """Measures in this order until something has a rate."""
+
+    order: tuple[Configuration, ...] = (FIRST, SECOND, THIRD)
+
+    def next_step(self, job: Job, space, history: History) -> Step:
+        untried = [each for each in self.order if each not in history.tried]
+        return Probe(untried[0], "the next") if untried and not history.good else Finish("one runs")
+
+
+def test_where_nothing_else_was_measured_the_search_goes_on_within_what_is_left():
+    for goal in (Goal(Objective.CHEAPEST, deadline_s=40 * 3_600.0), Goal()):
+        account = ran(FIRST, SECOND, goal=goal, by=ProbeUntilOneRuns(), searches_on=True)
+        assert went(account) == [(FIRST, Outcome.OUT_OF_MEMORY), (SECOND, Outcome.OUT_OF_MEMORY), (THIRD, Outcome.OK)]
+        assert [m.configuration for m in account.history.measurements] == [FIRST, SECOND, THIRD]
+        assert account.ended.finished
+
+
+def went(account: Account) -> list[tuple[Configuration, Outcome]]:
+    return [(m.configuration, m.outcome) for m in account.history.runs]
+
+
+def test_a_run_out_of_memory_goes_on_from_its_checkpoint_on_the_next_that_is_certified():
+    for goal in (Goal(Objective.CHEAPEST, deadline_s=40 * 3_600.0), Goal()):
+        account = ran(FIRST, goal=goal)
+        assert went(account) == [(FIRST, Outcome.OUT_OF_MEMORY), (SECOND, Outcome.OK)]
+        assert account.ended.finished
+        assert account.history.runs[0].saved_samples >= SAVED
+        assert account.history.runs[1].samples_done < RECORDING.work_samples
+
+
+def test_each_is_left_for_good():
+    account = ran(FIRST, SECOND, goal=Goal(Objective.CHEAPEST, deadline_s=60 * 3_600.0), checkpoints=False)
+    assert went(account) == [(FIRST, Outcome.OUT_OF_MEMORY), (SECOND, Outcome.OUT_OF_MEMORY), (THIRD, Outcome.OK)]
+
+
+def test_where_nothing_else_ends_in_time_or_runs_at_all_it_says_so():
+    for goal, without in ((Goal(deadline_s=14 * 3_600.0), (FIRST,)), (Goal(), (FIRST, SECOND, THIRD))):
+        account = ran(*without, goal=goal, checkpoints=False, after_s=5 * 3_600.0)
+        assert account.history.runs[-1].outcome is Outcome.OUT_OF_MEMORY
+        assert not account.ended.finished
+        assert account.ended.because.startswith("nothing else that was measured can end the job within what is left")
+        assert {m.configuration for m in account.history.runs} == set(without)
+        assert account.history.elapsed_s <= goal.most_s
+
+
+def test_a_later_run_of_the_job_knows_of_it():
+    ledger = Ledger(None)
+    account = ran(FIRST, goal=Goal(), ledger=ledger)
+    known = {m.configuration: m.outcome for m in known_from(ledger, account.job, RECORDING.space)}
+    assert known == {FIRST: Outcome.OUT_OF_MEMORY, SECOND: Outcome.OK, THIRD: Outcome.OK}
+
+
+def measured(where: Configuration, rate: float, memory: float | None = None) -> Measurement:
+    return Measurement(where, Outcome.OK, 60.0, 0.1, rate, 0.01, memory=memory)
+
+
+def out_of_memory(where: Configuration) -> Measurement:
+    return Measurement(where, Outcome.OUT_OF_MEMORY, 600.0, 0.1, detail="node 0: it ran out of memory")
+
+
+def next_run(job: Job, space, probes: list[Measurement], failed: Configuration) -> Step:
+    return RunToCompletion(failed).next_step(job, space, History(tuple(probes), (out_of_memory(failed),)))
+
+
+def test_one_with_room_goes_before_another_that_was_as_close_to_the_wall():
+    probes = [measured(FIRST, 100.0, 0.97), measured(SECOND, 95.0, 0.98), measured(THIRD, 90.0, 0.7)]
+    for goal in (Goal(), Goal(Objective.CHEAPEST, deadline_s=1e6)):
+        step = next_run(Job("job", 1e6, goal), RECORDING.space, probes, FIRST)
+        assert isinstance(step, Apply)
+        assert step.configuration == THIRD
+        assert step.because == f"on instead of {FIRST}, after: out of memory, node 0: it ran out of memory"
+
+
+def test_one_as_close_to_the_wall_is_better_than_none():
+    step = next_run(Job("job", 1e6), RECORDING.space, [measured(FIRST, 1.0, 0.97), measured(SECOND, 1.0, 0.98)], FIRST)
+    assert isinstance(step, Apply)
+    assert step.configuration == SECOND
+
+
+def test_of_plans_those_that_need_as_much_go_last():
+    task = asked()
+    space = plan_space(machines(nodes_of("H100", 8), nodes=(1,)), task)
+    by_size = sorted(
+        (c for c in space.configurations if c.setting.tensor == 8 and c.setting.pipeline == 1),
+        key=lambda c: (c.setting.sharding, c.setting.checkpointing, c.setting.micro_batch),
+    )
+    same = [c for c in by_size if c.setting.sharding == "none" and c.setting.checkpointing == "full"]
+    small, middle, large = same[0], same[1], same[2]
+    probes = [measured(small, 10.0), measured(middle, 12.0), measured(large, 13.0)]
+    step = next_run(planned_job(task, goal=Goal()), space, probes, middle)
+    assert isinstance(step, Apply)
+    assert step.configuration == small, "the larger micro-batch is faster, and needs more"
+
+
+def test_who_goes_on_with_a_run_that_had_ended_so_is_not_sent_into_the_same_wall():
+    probes = (measured(FIRST, 100.0), measured(SECOND, 95.0))
+    history = replace(History(probes, (out_of_memory(FIRST),)), ended_runs=1, ended_probes=2)
+    step = RunToCompletion(FIRST).next_step(Job("job", 1e6), RECORDING.space, history)
+    assert isinstance(step, Apply)
+    assert step.configuration == SECOND
+    alone = replace(history, measurements=probes[:1])
+    step = RunToCompletion(FIRST).next_step(Job("job", 1e6), RECORDING.space, alone)
+    assert isinstance(step, Apply)
+    assert step.configuration == FIRST, "its user may have made room"
