@@ -22,7 +22,7 @@ ONE_CORE = Offer("burner", 0.36, 1.0, 2.0, network_gbps=0.1, cloud="local")
 BURNS_AND_KEEPS = """
 import os, time, mlcd_tracker
 if os.environ["MLCD_RANK"] == "0":
-    kept = bytearray(b"kept" * (1 << 27))
+    kept = bytearray(b"kept") * (1 << 27)
     shared = os.fork()  # a worker with the same memory, as a loader of data: it counts once
     began_s = time.process_time()
     while time.process_time() < began_s + (4.0 if shared else 0.0):
@@ -56,7 +56,7 @@ def test_a_job_that_burns_a_core_and_keeps_half_a_gib_is_seen_to(tmp_path: Path,
     peak = usage.memory_peak
     assert peak is not None
     assert peak.machine == usage.machines[0].name
-    assert 0.5 <= peak.used_gib < 0.75
+    assert 0.5 <= peak.used_gib < 0.8, "a worker that is being forked may be read in between"
     assert usage.lines[-1].logs["0"] > 0
     if isolated:
         assert (peak.of_gib, usage.machines[0].cores) == (pytest.approx(2e9 / 1024**3, abs=1e-3), 1.0)
