@@ -31,6 +31,7 @@ from mlcd.service.web.routes import (
     explore,
     files,
     hooks,
+    logs,
     monitoring,
     runs,
     session,
@@ -38,6 +39,7 @@ from mlcd.service.web.routes import (
     team,
     tokens,
     uploads,
+    usage,
     watch,
     workers,
 )
@@ -49,7 +51,8 @@ from mlcd.service.web.views import Views
 
 API = "/api/v1"
 PARTS = (
-    session, runs, watch, explore, files, catalog, submit, again, uploads, control, workers, tokens, team, audit, hooks,
+    session, runs, watch, explore, files, logs, usage, catalog, submit, again, uploads, control, workers, tokens, team,
+    audit, hooks,
 )  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
