@@ -83,7 +83,7 @@ class Launches:
             if clock is None:
                 return
             clock.wait(POLL_S)
-        with path.open(encoding="utf-8", errors="replace") as log:
+        with path.open(encoding="utf-8", errors="replace", newline="") as log:
             while True:
                 ended = (folder / "ended").exists()  # checked before reading, so that no output is missed
                 while piece := log.read(MOST_READ):

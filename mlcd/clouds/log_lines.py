@@ -34,7 +34,7 @@ _ESCAPES = re.compile(
     r"|[ -/]*[0-Z\\-~]?)"
 )
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
-_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\x1b"}
+_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r\x1b"}
 _CONTROLS |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 _FAILS = re.compile(
     rb"Traceback \(most recent call last\)|(?:^|[\s.])[A-Za-z]*(?:Error|Exception)\b:"
@@ -105,9 +105,13 @@ def shown(at: int, raw: bytes) -> Line:
         if (found := prefix.match(text)) is not None:
             rank, text = int(found[1][:9]), text[found.end() :]
             break
-    text = _ESCAPES.sub(lambda found: found[0] if found[1] else "", text)
-    text = text.translate(_CONTROLS)
+    text = harmless(text).replace("\r", "␍").replace("\n", "␊")
     return Line(at, text[:LONGEST], rank, max(0, len(text) - LONGEST))
+
+
+def harmless(text: str) -> str:
+    """Text that controls no terminal: of escape sequences only colours, and symbols for what is not printable."""
+    return _ESCAPES.sub(lambda found: found[0] if found[1] else "", text).translate(_CONTROLS)
 
 
 def lines_after(log: Log, at: int, only: Only = EVERYTHING, most: int = MOST_LINES) -> Window:
