@@ -34,7 +34,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 @run_name
 @click.argument("probe", required=False, type=click.IntRange(1))
 @click.option("-f", "--follow", is_flag=True, help="Follow the output until the launch is over.")
-@click.option("--launch", type=click.IntRange(1), hidden=True)
+@click.option("--launch", type=click.IntRange(1), help="The same as PROBE.")
 @click.option(
     "--rank",
     "--process",
@@ -57,7 +57,9 @@ def logs(
     grep: re.Pattern[str] | None,
     output: str,
 ) -> None:
-    """The output of the job itself, of a run on real machines; of the PROBE of this number, or the newest launch.
+    """The output of the job itself, of a run on real machines.
+
+    PROBE is the number of a launch, as in `mlcd ledger`; the newest.
 
     \b
     mlcd logs -f last
