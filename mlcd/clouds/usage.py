@@ -120,10 +120,10 @@ class Usage:
             waits = gpu < FEW_BUSY and (self.cpu_share or 0.0) >= ALL_CORES and len(self.lines) >= FEWEST_LINES
             said.append(f"GPU {gpu:.0f} % busy{': waits for data? The CPUs are full' if waits else ''}")
         if (busy := self.busy_cores) is not None:
-            said.append(f"CPU {busy:.2g} of {sum(machine.cores for machine in self.machines):.3g} cores busy")
+            said.append(f"CPU {busy:.3g} of {sum(machine.cores for machine in self.machines):.3g} cores busy")
         if (peak := self.memory_peak) is not None:
             where = f" on {peak.machine}" if len(self.machines) > 1 else ""
-            said.append(f"memory at most {peak.used_gib:.2g} of {peak.of_gib:.3g} GiB{where} ({peak.share:.0%})")
+            said.append(f"memory at most {peak.used_gib:.3g} of {peak.of_gib:.3g} GiB{where} ({peak.share:.0%})")
         return " · ".join(said)
 
     def thinned(self, most: int) -> Usage:

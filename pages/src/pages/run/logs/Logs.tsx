@@ -98,10 +98,13 @@ export function Logs({ run, driven }: { run: string; driven: boolean }): JSX.Ele
             box={box}
             onScroll={onScroll}
           />
-          {usage !== null && <Usage of={usage} at={at?.[1] ?? null} />}
           {usage?.began_at && (
-            <p class="hint">Times at the left are counted from {instant(usage.began_at)}: by then a line was there.</p>
+            <p class="hint log-times">
+              {parts !== null && parts.ranks.length > 1 && chosen.rank === null && "At the left, the time and the rank. "}
+              Times are counted from {instant(usage.began_at)}: by then a line was there.
+            </p>
           )}
+          {usage !== null && <Usage of={usage} at={at?.[1] ?? null} />}
         </>
       )}
     </>
@@ -144,6 +147,7 @@ function useScrolled(
     const kept = before.current && element.querySelector<HTMLElement>(`[data-at="${before.current.at}"]`);
     if (row) {
       element.scrollTop = row.offsetTop - element.clientHeight / 3;
+      row.scrollIntoView({ block: "nearest", inline: "nearest" }); // the page, too
       onArrived();
     } else if (follows) element.scrollTop = element.scrollHeight;
     else if (kept) element.scrollTop += kept.offsetTop - before.current!.top;

@@ -6,6 +6,9 @@ import type { LogLine } from "../../../types";
 import { count } from "../../../format";
 import { spansOf, split } from "./ansi";
 
+/** Of lines that came at the same time, as far as it is known, every so many say it: one can always be seen. */
+const TIMED_EVERY = 12;
+
 interface Props {
   lines: LogLine[];
   /** What is looked for. */
@@ -20,7 +23,7 @@ interface Props {
 }
 
 export function Text({ lines, sought, current, when, ranked, box, onScroll }: Props): JSX.Element {
-  let before = "";
+  let [before, since] = ["", 0];
   return (
     <div
       ref={box}
@@ -35,8 +38,9 @@ export function Text({ lines, sought, current, when, ranked, box, onScroll }: Pr
       {lines.length === 0 && "No output yet."}
       {lines.map((line) => {
         const came = when(line);
-        const news = came === before ? "" : came;
+        since = came === before ? since + 1 : 0;
         before = came;
+        const news = since % TIMED_EVERY === 0 ? came : "";
         return <Line key={line.at} line={line} sought={sought} isCurrent={line.at === current} came={news} />;
       })}
     </div>
@@ -52,7 +56,8 @@ interface LineProps {
 
 const Line = memo(({ line, sought, isCurrent, came }: LineProps): JSX.Element => {
   return (
-    <div class={isCurrent ? "line here" : "line"} data-at={line.at} data-came={came} data-rank={line.rank ?? ""}>
+    <div class={isCurrent ? "log-line here" : "log-line"} data-at={line.at} data-came={came}>
+      <i data-rank={line.rank ?? ""} />
       {spansOf(line.text).map(({ text, look }, i) => (
         <span key={i} class={look}>
           {split(text, sought).map((piece, j) => (j % 2 ? <mark key={j}>{piece}</mark> : piece))}

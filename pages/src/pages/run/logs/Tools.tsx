@@ -1,9 +1,9 @@
 /** What can be done with a log: choose, search, follow, jump to an error, download. */
 
 import type { JSX } from "preact";
+import { useId, useRef } from "preact/hooks";
 import { ROOT, runPath, withQuery } from "../../../api";
 import { useKeys } from "../../../parts/keys";
-import { useRef } from "preact/hooks";
 import type { LogParts } from "../../../types";
 import type { Source } from "./followed";
 import type { Searched } from "./searched";
@@ -52,10 +52,10 @@ export function Tools(props: Props): JSX.Element {
         Reports of progress
       </label>
       <span class="log-acts">
-        <button type="button" aria-pressed={follows} onClick={onFollow}>
+        <button type="button" class="button" aria-pressed={follows} onClick={onFollow}>
           Follow the end
         </button>
-        <button type="button" onClick={onError}>
+        <button type="button" class="button" onClick={onError}>
           First error
         </button>
         <a class="button" href={`${ROOT}${withQuery(runPath(run, "/logs/file"), { launch, process })}`} download>
@@ -87,10 +87,10 @@ function Search({ text, onText, searched }: Props): JSX.Element {
         onInput={(event) => onText(event.currentTarget.value)}
         onKeyDown={pressed}
       />
-      <button type="button" aria-label="Previous match" disabled={searched.at.length === 0} onClick={searched.previous}>
+      <button type="button" class="button" aria-label="Previous match" disabled={searched.at.length === 0} onClick={searched.previous}>
         ↑
       </button>
-      <button type="button" aria-label="Next match" disabled={searched.at.length === 0} onClick={searched.next}>
+      <button type="button" class="button" aria-label="Next match" disabled={searched.at.length === 0} onClick={searched.next}>
         ↓
       </button>
       <span class="found">{searched.words}</span>
@@ -109,11 +109,13 @@ interface ChoiceProps {
 
 /** One of several; nothing where there is no choice. */
 function Choice({ label, of, chosen, all = false, onChoose }: ChoiceProps): JSX.Element | null {
+  const id = useId();
   if (of.length < 2) return null;
   return (
-    <label class="choice">
-      {label}
+    <span class="choice">
+      <label for={id}>{label}</label>
       <select
+        id={id}
         value={chosen === null ? "" : String(chosen)}
         onChange={({ currentTarget: { value } }) => onChoose(value === "" ? null : Number(value))}
       >
@@ -124,6 +126,6 @@ function Choice({ label, of, chosen, all = false, onChoose }: ChoiceProps): JSX.
           </option>
         ))}
       </select>
-    </label>
+    </span>
   );
 }
