@@ -198,7 +198,7 @@ def try_to_share() -> str:
 
 def told(work: Path) -> dict[str, str]:
     """What the last launch's job printed, and what was recorded of its GPU."""
-    from mlcd.clouds.local.gpu_usage import usage_in
+    from mlcd.clouds.usage import usage_in
 
     folders = sorted(work.glob("home/launches/*/0.log"), key=lambda log: log.stat().st_mtime)
     if not folders:
@@ -206,7 +206,9 @@ def told(work: Path) -> dict[str, str]:
     lines = folders[-1].read_text(errors="replace").splitlines()
     seen = json.loads(next((line[6:] for line in lines if line.startswith("@seen ")), "{}"))
     usage = usage_in(folders[-1].parent)
-    busy = usage.busy_percent if usage is not None else None
+    peak_gib = usage.gpu_peak_gib if usage is not None else None
+    most = f"{peak_gib:.1f} of {usage.gpus[0].memory_gib:.1f} GiB" if usage and peak_gib is not None else "-"
+    busy = usage.gpu_percent if usage is not None else None
     return {
         "launches": str(len(folders)),
         "CUDA_VISIBLE_DEVICES": repr(seen.get("visible", "?")),
@@ -214,8 +216,8 @@ def told(work: Path) -> dict[str, str]:
         "GPUs that it sees": str(seen.get("seen", "?")),
         "the first of them": str(seen.get("name", "?")),
         "busy on average": "-" if busy is None else f"{busy:.0f} %",
-        "most memory used": "-" if usage is None else f"{usage.peak_gib:.1f} of {usage.memory_gib:.1f} GiB",
-        "readings": "-" if usage is None else str(usage.readings),
+        "most memory used": most,
+        "readings": "-" if usage is None else str(len(usage.lines)),
     }
 
 

@@ -56,7 +56,7 @@ COMMANDS = {
     "export": ("mlcd.cli.export:export", "The decision as files for another tool."),
     "attach": ("mlcd.cli.watch:attach", "Follow a run that another process drives."),
     "watch": ("mlcd.cli.watch:watch", "The same as `mlcd attach`."),
-    "logs": ("mlcd.cli.control:logs", "The output of the job itself, of a run on real machines."),
+    "logs": ("mlcd.cli.logs:logs", "The output of the job itself, of a run on real machines."),
     "stop": ("mlcd.cli.control:stop", "Ask a run to stop, as Ctrl-C does: nothing is lost."),
     "down": ("mlcd.cli.control:down", "End a run now, and tear its machines down."),
     "clean": ("mlcd.cli.control:clean", "Find and tear down what killed processes have left."),

@@ -1,9 +1,7 @@
-"""mlcd logs, stop, down, clean: read a job's output, and end runs."""
+"""mlcd stop, down, clean: end runs."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -15,45 +13,18 @@ from mlcd.cli.server import chosen_server
 from mlcd.cli.team import command_line_user
 from mlcd.clouds import control
 from mlcd.clouds.control import Cleaned
-from mlcd.clouds.launches import launches_here
 from mlcd.clouds.skypilot.sweep import sweep
 from mlcd.clouds.skypilot.tagged import AWS
 from mlcd.core.clock import WallClock
-from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.ledger import Ledger
 from mlcd.core.units import parse_duration
 from mlcd.service.remote.ledger import RemoteLedger
 from mlcd.service.remote.requests import Action, request_action
-from mlcd.service.remote.requests import logs as remote_logs
 from mlcd.service.remote.server import Server
 from mlcd.service.team.administration import Audit
 from mlcd.service.workers.cleanup import drop_old, give_up_machine
 from mlcd.service.workers.queue import Queue
-
-
-@click.command()
-@run_name
-@click.option("-f", "--follow", is_flag=True, help="Follow the output until the launch is over.")
-@click.option("--launch", "number", type=click.IntRange(1), help="Which launch of the run, from 1; the newest.")
-@click.option("--process", default=0, show_default=True, type=click.IntRange(0), help="Which process of the job.")
-def logs(run: str, follow: bool, number: int | None, process: int) -> None:
-    """The output of the job itself, of a run on real machines.
-
-    \b
-    mlcd logs -f last
-    """
-    if (server := chosen_server()) is not None:
-        pieces = remote_logs(server, RemoteLedger(server).find(run), number, process, follow)
-    else:
-        pieces = _local_logs(run, number, process, follow)
-    silent = True
-    for piece in pieces:
-        silent = False
-        sys.stdout.write(piece)
-        sys.stdout.flush()
-    if silent:
-        click.echo("Nothing was written so far.", err=True)
 
 
 @click.command()
@@ -133,21 +104,6 @@ def clean(older: float | None, cloud: bool, output: str) -> None:
         results.print(f"{each.what}: {each.outcome}", markup=False)
     if not cleaned:
         results.print("Nothing was left behind.")
-
-
-def _local_logs(run: str, number: int | None, process: int, follow: bool) -> Iterator[str]:
-    ledger = open_ledger()
-    name = ledger.find(run)
-    stored = launches_here()
-    numbers = [number] if number is not None else range(ledger.account(name).orders, 0, -1)
-    folders = (stored.find(f"{name}-{each}") for each in numbers)
-    try:
-        folder = next(folder for folder in folders if folder is not None)
-        yield from stored.read(folder, process, WallClock(datetime.now(UTC)) if follow else None)
-    except (StopIteration, FileNotFoundError):
-        raise UserError(
-            f"run '{name}' has no such log; logs are kept of launches on real machines: mlcd ledger {name}"
-        ) from None
 
 
 def _request(server: Server, action: Action, run: str, **more: bool) -> str:

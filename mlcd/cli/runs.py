@@ -13,7 +13,7 @@ import click
 from rich.markup import escape
 
 from mlcd.cli.console import plain_table
-from mlcd.cli.gpu_usage import gpu_usage
+from mlcd.cli.machine_usage import machine_usage
 from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
 from mlcd.core.backend import Provenance
 from mlcd.core.errors import LedgerCorrupt
@@ -141,7 +141,7 @@ def show(run: str, output: str) -> None:
     if account.decision is not None:
         show_decision(results, account, account.decision, account.job.goal)
     show_additions(results, planner_of(account.job).tell(account))
-    show_additions(results, gpu_usage(lines[0].run))
+    show_additions(results, machine_usage(lines[0].run))
     show_outcome(results, account)
     results.print(f"Status: {_status(ledger, run, account)}")
 

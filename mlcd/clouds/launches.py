@@ -1,7 +1,7 @@
 """Launches on disk: what was ordered, the logs, the end. The order is written before any machine exists.
 
 `order.json`   label, start time, process that ordered it     `N.log`   output of the N-th process
-`ended`        the time at which everything was torn down     `gpus.csv`   what its GPUs did, on local nodes
+`ended`        the time at which everything was torn down     `usage.jsonl`   what its machines did
 """
 
 import json
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlcd.clouds import usage
 from mlcd.clouds.platforms.reports import saved_in
 from mlcd.core.backend import Launch, Provenance
 from mlcd.core.clock import Clock
@@ -41,7 +42,8 @@ class Launches:
         partial = folder / "order.json.new"
         partial.write_text(json.dumps(order), encoding="utf-8")
         partial.replace(folder / "order.json")
-        (folder / "ended").unlink(missing_ok=True)  # left by a launch with this label in another ledger
+        for left in ("ended", usage.FILE):  # by a launch with this label in another ledger
+            (folder / left).unlink(missing_ok=True)
         return folder
 
     def find(self, label: str) -> Path | None:
@@ -81,7 +83,7 @@ class Launches:
             if clock is None:
                 return
             clock.wait(POLL_S)
-        with path.open(encoding="utf-8", errors="replace") as log:
+        with path.open(encoding="utf-8", errors="replace", newline="") as log:
             while True:
                 ended = (folder / "ended").exists()  # checked before reading, so that no output is missed
                 while piece := log.read(MOST_READ):

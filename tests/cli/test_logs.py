@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from mlcd_fixtures.ledgers import SPACE
 
+from mlcd.cli.logs import _safe
 from mlcd.clouds.launches import Launches
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
@@ -70,3 +72,27 @@ def test_who_follows_waits_for_the_first_line_and_reads_to_the_end(folder: Path)
 def test_who_follows_a_launch_that_ends_before_its_job_began_does_not_wait_for_ever(folder: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list(Launches(folder.parent).read(folder, 0, Busy(happens=iter([(folder / "ended").touch]))))
+
+
+def test_lines_of_a_rank_and_lines_that_match_are_read_alone(mlcd: Mlcd, folder: Path) -> None:
+    lines = [f"\x1b[36m(node{i % 2}, rank={i % 2}, pid=7)\x1b[0m step {i} loss 0.{i}\n" for i in range(4)]
+    (folder / "0.log").write_text("".join(lines) + " 1%\r100%\n")
+    assert mlcd("logs", "job-1", "1", "--rank", 1).out == "step 1 loss 0.1\nstep 3 loss 0.3\n"
+    assert mlcd("logs", "job-1", "--grep", "loss 0.[23]").out == "step 2 loss 0.2\nstep 3 loss 0.3\n"
+    assert mlcd("logs", "job-1", "--grep", "%").out == "100%\n"
+    said = mlcd("logs", "job-1", "--rank", 0, "--grep", "step 3")
+    assert (said.code, said.out, said.err) == (0, "", "No line matches.\n")
+    told = [json.loads(line) for line in mlcd("logs", "job-1", "--rank", 0, "-o", "json").out.splitlines()]
+    assert told == [{"rank": 0, "text": "step 0 loss 0.0"}, {"rank": 0, "text": "step 2 loss 0.2"}]
+    assert "has no such log" in mlcd("logs", "job-1", "--rank", 5).complaint
+    (folder / "1.log").write_text("of a process of its own\n")
+    assert mlcd("logs", "job-1", "--process", 1).out == "of a process of its own\n"
+    assert "--grep" in mlcd("logs", "job-1", "--grep", "(").complaint
+
+
+def test_a_job_controls_no_terminal(mlcd: Mlcd, folder: Path) -> None:
+    hostile = "\x1b]0;owned\x07\x1b[31mred\x1b[0m\x1b[2J\0 10%\r 20%\n\x1b[?1049h"
+    (folder / "0.log").write_text(hostile)
+    assert mlcd("logs", "job-1").out.encode() == hostile.encode(), "what is not read by a person is what was written"
+    pieces = iter(["\x1b]0;ow", "ned\x07\x1b[31mred\x1b", "[0m\x1b[2J\0 10%\r 20%\n\x1b[?10", "49h"])
+    assert "".join(_safe(pieces)) == "\x1b[31mred\x1b[0m␀ 10%\r 20%\n"

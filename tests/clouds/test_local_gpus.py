@@ -1,10 +1,9 @@
-"""GPUs of local nodes: each node has its own, nobody shares one, and what they do is recorded."""
+"""GPUs of local nodes: each node has its own, and nobody shares one."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,11 +12,9 @@ from uuid import uuid4
 import pytest
 from mlcd_fixtures.gpus import pretend_gpus, pretend_nvidia_smi
 
-from mlcd.cli.gpu_usage import gpu_usage
 from mlcd.clouds.launches import Launches
 from mlcd.clouds.local.backend import Local
-from mlcd.clouds.local.gpu_usage import FILE, UsageRecorder, usage_in
-from mlcd.clouds.local.gpus import Gpu, HeldGpus, ask_nvidia_smi, found_here, is_kind
+from mlcd.clouds.local.gpus import HeldGpus, found_here, is_kind
 from mlcd.clouds.local.isolation import why_not_isolated
 from mlcd.clouds.local.teardown import Watchdog, record_end
 from mlcd.clouds.node_types import load_local_types
@@ -186,48 +183,6 @@ def test_a_launch_on_a_machine_without_gpus_orders_nothing(tmp_path, monkeypatch
     with pytest.raises(NoAccess, match="this machine has no GPU for it"):
         list(backend.run(python_job(TELLS), _launch(GPU, 1)))
     assert not (tmp_path / "home").exists()
-
-
-def test_what_the_gpus_of_a_launch_do_is_recorded(tmp_path, monkeypatch):
-    uuids = pretend_gpus(tmp_path, monkeypatch, [A100] * 2)
-    before, enough = ask_nvidia_smi(), threading.Event()
-    readings = [(10.0, 1_024.0), (50.0, 3_072.0), (None, 2_048.0)]
-
-    def read() -> tuple[Gpu, ...]:
-        if not readings:
-            enough.set()
-            return ()
-        busy, used = readings.pop(0)
-        return tuple(replace(gpu, busy_percent=busy, used_mib=used) for gpu in before)
-
-    with UsageRecorder(before[:1], tmp_path, read, every_s=0.0):
-        assert enough.wait(60)
-    usage = usage_in(tmp_path)
-    assert usage is not None
-    assert usage.kinds == f"1 x {A100}"
-    assert (usage.busy_percent, usage.peak_gib, usage.memory_gib, usage.readings) == (30.0, 3.0, 80.0, 3)
-    assert uuids[1] not in (tmp_path / FILE).read_text()
-
-
-def test_a_damaged_record_is_read_as_far_as_it_goes(tmp_path):
-    head = "elapsed_s,gpu,name,memory_mib,used_mib,busy_percent\n"
-    (tmp_path / FILE).write_text(f"{head}2.0,GPU-1,Tesla T4,15360,1024,50\n4.0,GPU-1,Tesla T4,153")
-    usage = usage_in(tmp_path)
-    assert usage is not None
-    assert (usage.busy_percent, usage.readings) == (50.0, 1)
-    (tmp_path / FILE).write_text(head)
-    assert usage_in(tmp_path) is None
-
-
-def test_a_person_finds_it_with_the_run(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLCD_HOME", str(tmp_path))
-    assert gpu_usage("job-1") is None
-    folder = Launches(tmp_path / "launches").open(replace(_launch(GPU, 1), label="job-1-2"))
-    head = "elapsed_s,gpu,name,memory_mib,used_mib,busy_percent\n"
-    (folder / FILE).write_text(f"{head}2.0,GPU-1,Tesla T4,15360,1024,50\n")
-    shown = gpu_usage("job-1")
-    assert shown is not None
-    assert shown.tables[0].rows == [["job-1-2", "1 x Tesla T4", 50.0, 1.0, 15.0]]
 
 
 def _nodes(folder: Path, more: str, nodes: str = "1..8") -> Path:

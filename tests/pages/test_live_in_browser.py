@@ -79,6 +79,7 @@ def test_what_a_job_writes_is_seen_while_it_runs_and_stop_keeps_its_work(page, l
     run = running(page, live, expect, "stopped")
     page.locator("summary", has_text="Output of the job").click()
     expect(page.get_by_role("log")).to_contain_text("good morning")
+    page.get_by_label("Reports of progress").check()
     expect(page.get_by_role("log")).to_contain_text(re.compile("saved=[1-9]"))
     acted(page, "Stop")
     expect(page.get_by_role("button", name="Resume …")).to_be_visible()

@@ -19,12 +19,12 @@ from mlcd.clouds.drill import NO_DRILL, Drill
 from mlcd.clouds.environment import check_environment
 from mlcd.clouds.launches import MOST_READ, before_ordering
 from mlcd.clouds.live import LiveJob, Timeouts
-from mlcd.clouds.local.gpu_usage import UsageRecorder
 from mlcd.clouds.local.gpus import HeldGpus
 from mlcd.clouds.local.isolation import IsolatedNodes, PlainNodes
 from mlcd.clouds.local.reclaim import OnThisMachine
 from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
 from mlcd.clouds.platforms import checkpoint_environment
+from mlcd.clouds.usage_recorder import Recorder
 from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.job import Job
@@ -68,7 +68,7 @@ class Local(OnThisMachine):
             node_class = IsolatedNodes if self.isolated else PlainNodes
             machines = node_class(teardown.mark_of(folder), launch.configuration.offer, launch.configuration.nodes)
             nodes = _Nodes(folder, workspace, machines, gpus, processes)
-            stack.enter_context(UsageRecorder(gpus.gpus, folder))
+            stack.enter_context(Recorder(folder, machines.meters(), gpus.gpus))
             timeouts = Timeouts(self.startup_s, self.hangs_after_s, TEARDOWN_S)
             live = LiveJob(job, launch, nodes, self.clock, timeouts, started_s, environment)
             yield from live.events()

@@ -51,6 +51,14 @@ class NodeGroups:
         """Whoever writes the id of a process here puts it into the node."""
         return [group / "cgroup.procs" for group in self._created]
 
+    def processes(self) -> set[int]:
+        """The processes of the node."""
+        found: set[int] = set()
+        for procs in self.procs[:1]:  # all of a node's groups have the same ones
+            with suppress(OSError, ValueError):
+                found |= {int(process) for process in procs.read_text(encoding="ascii").split()}
+        return found
+
     def memory_kills(self) -> int:
         """How many of the node's processes the kernel has killed because the node's memory was full."""
         return sum(

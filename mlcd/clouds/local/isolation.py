@@ -11,9 +11,11 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 
 from mlcd.clouds.local.groups import NodeGroups, group_root
-from mlcd.clouds.local.teardown import NAMESPACES
+from mlcd.clouds.local.meters import GIB, Meter, this_machine
+from mlcd.clouds.local.teardown import NAMESPACES, processes_of
 from mlcd.core.configuration import Offer
 from mlcd.core.errors import BackendError
 
@@ -77,6 +79,12 @@ class IsolatedNodes:
         used = self._groups(node).memory_bytes()
         return used / (self._offer.memory_gb * 1e9) if used is not None else None
 
+    def meters(self) -> list[Meter]:
+        """What reads the CPU and the memory of each node."""
+        nodes = enumerate(map(self._groups, range(len(self.addresses))))
+        memory_gib = self._offer.memory_gb * 1e9 / GIB
+        return [Meter(f"node {i}", self._offer.vcpus, memory_gib, groups.processes) for i, groups in nodes]
+
     def _connect(self, node: int, address: str, switch: str) -> None:
         namespace, port = self._namespace(str(node)), f"p{node}"
         _run(["ip", "netns", "add", namespace])
@@ -104,6 +112,7 @@ class PlainNodes:
 
     def __init__(self, mark: str, offer: Offer, count: int) -> None:
         self.environment: dict[str, str] = {}
+        self._mark = mark
         # All of 127/8 is this machine: with different addresses, nodes can use the same ports.
         self.addresses = tuple(f"127.0.0.{1 + i}" for i in range(count))
 
@@ -118,6 +127,10 @@ class PlainNodes:
     def memory_share(self, node: int) -> float | None:
         """Nobody counts that."""
         return None
+
+    def meters(self) -> list[Meter]:
+        """What reads the CPU and the memory that all of them use of this machine."""
+        return [this_machine(partial(processes_of, self._mark))]
 
 
 def _run(command: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from mlcd.clouds.live import LiveJob, Timeouts
 from mlcd.clouds.local.workspace import working_folder
 from mlcd.clouds.node_types import NodeTypes, load_ray_types
 from mlcd.clouds.platforms import checkpoint_environment
+from mlcd.clouds.usage_recorder import Recorder
 from mlcd.core.backend import AlreadyGone, Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Choice
@@ -60,6 +61,7 @@ class Ray(KeepsLaunches):
                 yield Ended(self.clock.elapsed_s() - started_s, Outcome.LAUNCH_FAILED, detail)
                 return
             stack.callback(nodes.close)
+            stack.enter_context(Recorder(folder))  # its nodes are elsewhere: only when a line of the log came
             timeouts = Timeouts(self.node_types.startup_s, REPORT_TIMEOUT_S, TEARDOWN_S)
             live = LiveJob(job, launch, nodes, self.clock, timeouts, started_s, environment, nodes.first_ports)
             yield from live.events()

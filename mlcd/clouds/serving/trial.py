@@ -11,17 +11,20 @@ import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 
 import mlcd.clouds.local.teardown as teardown
 from mlcd.clouds.load.generate import Closed, Open, Target, generate
+from mlcd.clouds.local.meters import this_machine
 from mlcd.clouds.local.reclaim import OnThisMachine
 from mlcd.clouds.local.teardown import Watchdog
 from mlcd.clouds.local.workspace import AnyWorkspace
 from mlcd.clouds.platforms import diagnose
 from mlcd.clouds.platforms.failures import KILLED, last_lines
 from mlcd.clouds.servers.settings import OUT_OF_MEMORY, UNSUPPORTED, peak_gb
+from mlcd.clouds.usage_recorder import Recorder
 from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.errors import UserError
@@ -165,6 +168,8 @@ class Trials(OnThisMachine):
             stack.enter_context(Watchdog(folder, launch.lifetime_s))
             trial = Trial(launch, folder, self.clock, self.timing, started_s, crashed or _ended)
             stack.callback(teardown.tear_down, folder, reap=trial.reap)
+            meter = this_machine(partial(teardown.processes_of, teardown.mark_of(folder)))
+            stack.enter_context(Recorder(folder, [meter]))
             yield trial
 
 

@@ -17,6 +17,7 @@ from mlcd.clouds.skypilot.leave import ASKED, Leaving
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.tagged import AWS, Machine, TaggedMachines
 from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, cluster_of, first_boot, owner_of, shipped, task_of
+from mlcd.clouds.usage_recorder import Recorder
 from mlcd.core.backend import AlreadyGone, Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Offer
@@ -117,7 +118,7 @@ class SkyPilot(KeepsLaunches):
         is_up, ask, first = partial(self.client.is_up, name), partial(self.client.ask, name), folder / FIRST_REPORT
         leave = partial(self.client.leave, name, launch.configuration.nodes)
         leaving = Leaving(job, launch, folder, leave, TIMEOUTS.stop_s(launch))
-        with (folder / "0.log").open("a", encoding="utf-8") as log:
+        with Recorder(folder), (folder / "0.log").open("a", encoding="utf-8") as log:  # when a line of the log came
             try:
                 following = start(name)
                 reader = partial(self.reader, job)

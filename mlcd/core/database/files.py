@@ -154,6 +154,12 @@ class LogPieces:
         with self._database.read() as connection:
             return set(connection.execute(query).scalars())
 
+    def processes(self, label: str) -> list[int]:
+        """The processes of a launch that have a log."""
+        query = select(logs.c.process).where(logs.c.label == label).distinct().order_by(logs.c.process)
+        with self._database.read() as connection:
+            return list(connection.execute(query).scalars())
+
     def end(self, label: str, process: int) -> tuple[int, bool]:
         """The number of bytes, and whether the log is complete."""
         query = select(logs.c.start, func.length(logs.c.body)).where(_of(label, process))

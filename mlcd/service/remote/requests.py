@@ -107,6 +107,13 @@ def logs(
             wait(POLL_S)
 
 
+def log_parts(server: Server, run: str, launch: int | None) -> tuple[list[int], list[int]]:
+    """The processes of a launch that have a log, and the ranks that the lines of the first one name."""
+    answer = server.get(run_path(run, "logs/parts"), launch=launch)
+    with server.reading():
+        return [int(each) for each in answer["processes"]], [int(each) for each in answer["ranks"]]
+
+
 def _check_place(server: Server, on: str) -> None:
     """Check the place before a model is uploaded, which may take minutes."""
     with server.reading():

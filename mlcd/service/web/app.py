@@ -36,6 +36,7 @@ from mlcd.service.web.routes import (
     files,
     job_file,
     labels,
+    logs,
     monitoring,
     news,
     runs,
@@ -45,6 +46,7 @@ from mlcd.service.web.routes import (
     team,
     tokens,
     uploads,
+    usage,
     watch,
     workers,
 )
@@ -56,8 +58,8 @@ from mlcd.service.web.views import Views
 
 API = "/api/v1"
 PARTS = (
-    session, sign_in, runs, compare, watch, explore, files, catalog, submit, job_file, again, uploads, control,
-    labels, workers, tokens, team, audit, news,
+    session, sign_in, runs, compare, watch, explore, files, logs, usage, catalog, submit, job_file, again, uploads,
+    control, labels, workers, tokens, team, audit, news,
 )  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},

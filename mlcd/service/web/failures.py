@@ -21,6 +21,7 @@ MEANING = {
     409: "The run is not in a state that allows this, or a budget does not.",
     413: "The body is too large.",
     415: "The body is of a type that is not read here.",
+    416: "There are no such bytes.",
     422: "What was sent can be read, and cannot be used: the line says why.",
     429: "Too many requests; `Retry-After` says when to come again.",
     502: "The sign-in provider cannot be reached, or its answer cannot be believed.",

@@ -1,4 +1,4 @@
-"""Copies the logs of a run's launches from this machine into the database, for a service on another machine.
+"""Copies the logs of a run's launches, and what their machines used, into the database, for a service elsewhere.
 
 Not on SQLite: that is used by one person, on the machine with the files.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mlcd.clouds import usage
 from mlcd.clouds.launches import Launches, launches_here
 from mlcd.core.database.files import PIECE_BYTES, LogPieces
 from mlcd.core.errors import LedgerError
@@ -17,6 +18,7 @@ from mlcd.service.workers.log import LOG
 
 COPY_EVERY_S = 2.0
 LAST_COPY_TIMEOUT_S = 10.0  # how long the end of a run waits for the last copy
+USAGE = -1  # in place of a process's number: what the machines used
 MOST_BYTES = 8 << 20  # most bytes copied of one log; the rest stays in the file
 
 
@@ -34,13 +36,13 @@ class LogCopies:
             if folder in self._done:
                 continue
             ended = (folder / "ended").exists()  # checked before reading, so that no output is missed
-            for log in sorted(folder.glob("[0-9]*.log")):
+            for log in (*sorted(folder.glob("[0-9]*.log")), *folder.glob(usage.FILE)):
                 self._copy(log, ended)
             if ended:
                 self._done.add(folder)
 
     def _copy(self, log: Path, ended: bool) -> None:
-        label, process = log.parent.name, int(log.stem)
+        label, process = log.parent.name, _process(log)
         if log not in self._ends:
             self._ends[log] = self._pieces.end(label, process)
         end, closed = self._ends[log]
@@ -58,9 +60,13 @@ class LogCopies:
             self._append(log, end, b"")
 
     def _append(self, log: Path, end: int, body: bytes) -> int:
-        self._pieces.append(log.parent.name, int(log.stem), end, body)
+        self._pieces.append(log.parent.name, _process(log), end, body)
         self._ends[log] = end + len(body), not body
         return end + len(body)
+
+
+def _process(log: Path) -> int:
+    return USAGE if log.name == usage.FILE else int(log.stem)
 
 
 @contextmanager

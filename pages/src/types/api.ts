@@ -1275,6 +1275,66 @@ export interface components {
             server: string | null;
         };
         /**
+         * LogLine
+         * @description A line, as a terminal shows it last.
+         */
+        LogLine: {
+            /** @description The byte of the log at which it begins. */
+            at: number;
+            /** @description What it says; its only escape sequences are those of colours. */
+            text: string;
+            /** @description The rank that wrote it, if a prefix of the line says so. */
+            rank: number | null;
+            /** @description How many characters at its end are left out. */
+            cut: number;
+        };
+        /**
+         * LogMatches
+         * @description Where a log holds what is looked for.
+         */
+        LogMatches: {
+            /** @description Which launch of the run it is of. */
+            launch: number;
+            /** @description The byte at which each line begins. */
+            at: number[];
+            /** @description Where to look further. */
+            next: number;
+            /** @description Whether the whole log was looked through. */
+            done: boolean;
+        };
+        /**
+         * LogParts
+         * @description Which logs there are.
+         */
+        LogParts: {
+            /** @description The launches of the run that have one. */
+            launches: number[];
+            /** @description The launch that the rest is about. */
+            launch: number;
+            /** @description Its processes, each with a log of its own. */
+            processes: number[];
+            /** @description The ranks that prefixes of lines name in the log of this process. */
+            ranks: number[];
+        };
+        /**
+         * LogWindow
+         * @description Lines of a log that follow each other.
+         */
+        LogWindow: {
+            /** @description Which launch of the run they are of. */
+            launch: number;
+            /** @description From top to bottom. */
+            lines: components["schemas"]["LogLine"][];
+            /** @description The byte from which on they are all: read what is before it with `before`. */
+            start: number;
+            /** @description Where the next lines begin: a last line that may grow is read again. */
+            next: number;
+            /** @description How many bytes the log has now. */
+            size: number;
+            /** @description Whether nothing more will be written. */
+            done: boolean;
+        };
+        /**
          * Logs
          * @description A piece of a log.
          */
@@ -1336,6 +1396,30 @@ export interface components {
             memory: number | null;
             /** @description Why it was made; of the job itself, why it ended. */
             because: string;
+        };
+        /**
+         * MachineUsage
+         * @description What the machines of a launch used.
+         */
+        MachineUsage: {
+            /** @description Which launch of the run it is of. */
+            launch: number;
+            /** @description When the record began: a time of day, ISO 8601. */
+            began_at: string | null;
+            /** @description None where nothing is measured, as on Ray and SkyPilot. */
+            machines: components["schemas"]["MeasuredMachine"][];
+            /** @description The launch's GPUs. */
+            gpus: components["schemas"]["MeasuredGpu"][];
+            /** @description In the order of time; a long record is thinned out. */
+            points: components["schemas"]["UsagePoint"][];
+            /** @description The same in one line. */
+            sentence: string;
+            /** @description The share of all cores that was busy, on average. */
+            cpu_share: number | null;
+            /** @description How busy the GPUs were, on average. */
+            gpu_percent: number | null;
+            /** @description The most memory, and the limit. */
+            memory_peak: components["schemas"]["PeakOfMemory"] | null;
         };
         /**
          * Machines
@@ -1417,6 +1501,28 @@ export interface components {
             recordings: string[];
             /** @description What they may send. */
             limits: components["schemas"]["MostOf"];
+        };
+        /**
+         * MeasuredGpu
+         * @description A GPU.
+         */
+        MeasuredGpu: {
+            /** @description Its kind. */
+            name: string;
+            /** @description How much memory it has. */
+            memory_gib: number;
+        };
+        /**
+         * MeasuredMachine
+         * @description A machine, or a share of one.
+         */
+        MeasuredMachine: {
+            /** @description What it is called. */
+            name: string;
+            /** @description How many cores the job may use there. */
+            cores: number;
+            /** @description How much memory the job may use there. */
+            memory_gib: number;
         };
         /**
          * MemberAnswer
@@ -1822,6 +1928,20 @@ export interface components {
             chosen: boolean;
             /** @description What finishing there takes; null where it is not known. */
             finish: components["schemas"]["RunForecast"] | null;
+        };
+        /**
+         * PeakOfMemory
+         * @description The machine that came closest to its limit.
+         */
+        PeakOfMemory: {
+            /** @description Its name. */
+            machine: string;
+            /** @description The most that was seen. */
+            used_gib: number;
+            /** @description What it may use. */
+            of_gib: number;
+            /** @description The one in the other: at 1 a process is killed. */
+            share: number;
         };
         /**
          * PlatformCalibration
@@ -3378,6 +3498,28 @@ export interface components {
             share: number | null;
         };
         /**
+         * UsagePoint
+         * @description What was used since the point before; a value for each machine or GPU, null where it was not read.
+         */
+        UsagePoint: {
+            /** @description Seconds since the record began. */
+            t: number;
+            /** @description Cores that were busy. */
+            cpu: (number | null)[];
+            /** @description Memory in GiB that cannot be taken back, on average. */
+            memory: (number | null)[];
+            /** @description The most of it. */
+            peak: (number | null)[];
+            /** @description Percent of the time that each GPU was busy. */
+            gpu: (number | null)[];
+            /** @description The most GiB that each GPU used. */
+            gpu_memory: (number | null)[];
+            /** @description Bytes that the log of each process had by then. */
+            logs: {
+                [key: string]: number;
+            };
+        };
+        /**
          * WhatIf
          * @description What would have been decided under another goal.
          */
@@ -3524,11 +3666,18 @@ export type LedgerRows = components['schemas']['LedgerRows'];
 export type LimitLine = components['schemas']['LimitLine'];
 export type LimitRanges = components['schemas']['LimitRanges'];
 export type LoadTest = components['schemas']['LoadTest'];
+export type LogLine = components['schemas']['LogLine'];
+export type LogMatches = components['schemas']['LogMatches'];
+export type LogParts = components['schemas']['LogParts'];
+export type LogWindow = components['schemas']['LogWindow'];
 export type Logs = components['schemas']['Logs'];
 export type MachineLaunch = components['schemas']['MachineLaunch'];
+export type MachineUsage = components['schemas']['MachineUsage'];
 export type Machines = components['schemas']['Machines'];
 export type MadeToken = components['schemas']['MadeToken'];
 export type Me = components['schemas']['Me'];
+export type MeasuredGpu = components['schemas']['MeasuredGpu'];
+export type MeasuredMachine = components['schemas']['MeasuredMachine'];
 export type MemberAnswer = components['schemas']['MemberAnswer'];
 export type MemberChange = components['schemas']['MemberChange'];
 export type MembersAnswer = components['schemas']['MembersAnswer'];
@@ -3549,6 +3698,7 @@ export type PageAnswer = components['schemas']['PageAnswer'];
 export type PageCard = components['schemas']['PageCard'];
 export type PathPoint = components['schemas']['PathPoint'];
 export type PathStep = components['schemas']['PathStep'];
+export type PeakOfMemory = components['schemas']['PeakOfMemory'];
 export type PlatformCalibration = components['schemas']['PlatformCalibration'];
 export type Point = components['schemas']['Point'];
 export type Previewed = components['schemas']['Previewed'];
@@ -3615,6 +3765,7 @@ export type UnreadableModel = components['schemas']['UnreadableModel'];
 export type Uploaded = components['schemas']['Uploaded'];
 export type UploadedFacts = components['schemas']['UploadedFacts'];
 export type UploadedOperator = components['schemas']['UploadedOperator'];
+export type UsagePoint = components['schemas']['UsagePoint'];
 export type WhatIf = components['schemas']['WhatIf'];
 export type WorkMismatch = components['schemas']['WorkMismatch'];
 export type WorkerState = components['schemas']['WorkerState'];

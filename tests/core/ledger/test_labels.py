@@ -158,6 +158,6 @@ def test_a_ledger_of_the_format_before_gets_labels(tmp_path: Path) -> None:
     with closing(Ledger(path)) as ledger:
         run = begin(ledger, "a")
     with closing(sqlite3.connect(path)) as db:
-        db.executescript("DROP TABLE labels; UPDATE alembic_version SET version_num = '0005'; PRAGMA user_version = 5")
+        db.executescript("DROP TABLE labels; UPDATE alembic_version SET version_num = '0007'; PRAGMA user_version = 7")
     with closing(Ledger(path)) as ledger:
         assert ledger.label(run, Relabelling.of(project="p")).project == "p"

@@ -69,6 +69,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield stage
 
 
+MAY_LACK = ("/logs", "/usage", "/export", "/job")
+"""What a run has only on real machines, once it is decided, or if it was submitted."""
+
+
 def arguments(operation: dict[str, Any], run: str) -> dict[str, Any]:
     """What a route cannot do without."""
     known = {
@@ -100,7 +104,7 @@ def test_the_client_reads_every_route_and_loses_nothing_of_it(run: str, client: 
         name = re.sub(r"[ -]", "_", operation["operationId"])
         module = import_module(f"{NAME}.api.{operation['tags'][0]}.{name}")
         answer = module.sync_detailed(client=asking, **arguments(operation, run))
-        if answer.status_code in UNDECIDED and (run not in BEGUN or path.endswith(("/logs", "/export", "/job"))):
+        if answer.status_code in UNDECIDED and (run not in BEGUN or any(part in path for part in MAY_LACK)):
             assert answer.parsed.error
             continue
         assert answer.status_code == 200, f"{path}: {answer.content!r}"

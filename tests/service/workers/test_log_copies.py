@@ -16,7 +16,7 @@ from mlcd.core.backend import Launch, Purpose
 from mlcd.core.database import open_database
 from mlcd.core.database.files import LogPieces
 from mlcd.core.ledger import Ledger
-from mlcd.service.workers.log_copies import LogCopies, logs_copied
+from mlcd.service.workers.log_copies import USAGE, LogCopies, logs_copied
 
 MOST = 40
 
@@ -74,6 +74,22 @@ def test_only_a_runs_own_launches_are_copied_and_each_process_for_itself(tmp_pat
         assert copied(pieces, "run-1-2", 1) == b"run-1-2 1"
         assert pieces.with_log(["run-1-1", "run-1-2", "run-1-1-1", "run-10-1"], 1) == {"run-1-1", "run-1-2"}
         assert [each.name for each in kept.of_run("run-1")] == ["run-1-1", "run-1-2"]
+
+
+def test_what_machines_used_is_copied_beside_the_logs_as_it_is(tmp_path):
+    with closing(open_database(None)) as database:
+        kept, pieces = Launches(tmp_path), LogPieces(database)
+        folder = kept.open(order("run-1-1"))
+        (folder / "0.log").write_text("words")
+        (folder / "usage.jsonl").write_text("measured")
+        copies = LogCopies("run-1", pieces, kept)
+        copies.copy_new()
+        (folder / "usage.jsonl").write_text("measured again")
+        (folder / "ended").write_text("1.0")
+        copies.copy_new()
+        assert pieces.read("run-1-1", USAGE, 0, 100) == b"measured again"
+        assert pieces.processes("run-1-1") == [USAGE, 0]
+        assert pieces.delete("run-1-1") == len(b"words" + b"measured again")
 
 
 def test_what_was_written_last_is_there_when_the_driver_leaves_and_on_sqlite_nothing_is_copied(home, ledger):

@@ -17,7 +17,7 @@ import { WaysOut } from "./GoOn";
 import { lead, Now } from "./Headline";
 import { JobFile, RunAgain } from "./JobFile";
 import { Ledger } from "./Ledger";
-import { Logs } from "./Logs";
+import { Logs } from "./logs/Logs";
 import { OnFunctions, Outcome } from "./OnFunctions";
 import { Probes } from "./Probes";
 import { Served, Serving, Trials } from "./Serving";

@@ -198,6 +198,10 @@ PLANNING = train("planning", job=PLANS, killed=("probe", 2))
 PLANNED = train("planned", job=PLANS, killed=("run", 1))
 COUNTED = train("counted", "--on", "local", job=COUNTS_MEMORY)
 BY_PLAN = Order("by-plan", ("scale", "job.yaml", "-y"), f"{PLANS.rstrip()}\n  checkpoints: true\n", ("probe", 2))
+LABELLED = (
+    train("labelled", "--project", "vision", "--tag", "nightly"),
+    Order("label", ("label", "labelled-1", "--note", "the best so far", "--archive")),
+)
 KILLED = (PROBING, RUNNING, SCALING, SERVING, TUNING)
 TEAM = (
     Order("team", ("team", "add", "ann", "--role", "runner", "--team", "blue", "--budget", "50")),
@@ -256,4 +260,5 @@ FORMATS = (
     Format("26-hooks", "adbd7d6", (*MONTHLY, FINISHED, PROBING)),
     Format("27-receivers", "7307eaf", (*MONTHLY, FINISHED, PROBING)),
     Format("28-memory", "aa27f2e", (COUNTED, BY_PLAN)),
+    Format("29-labels", "9b6aa92", (*MONTHLY, *LABELLED, PROBING)),
 )

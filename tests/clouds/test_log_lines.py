@@ -1,0 +1,210 @@
+"""The lines of a log as people read them, whatever a job has written, and however much of it."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcd.clouds.log_lines import EVERYTHING, LONGEST, Log, Only, find, lines_after, lines_before, ranks_in, shown
+from mlcd.core.database.files import PIECE_BYTES
+
+ALL = Only(reports=True)
+
+
+@dataclass
+class Written:
+    """A log in memory."""
+
+    body: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.body)
+
+    def read(self, at: int, most: int) -> bytes:
+        return self.body[at : at + most]
+
+
+@dataclass
+class OnDisk:
+    path: Path
+    most_read: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+    def read(self, at: int, most: int) -> bytes:
+        self.most_read = max(self.most_read, most)
+        with self.path.open("rb") as file:
+            file.seek(at)
+            return file.read(most)
+
+
+def texts(log: Log, only: Only = EVERYTHING) -> list[str]:
+    return [line.text for line in lines_after(log, 0, only).lines]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (b"plain\r\n", "plain"),
+        (b"\x1b[1;31mred\x1b[0m\n", "\x1b[1;31mred\x1b[0m"),
+        (b" 10%\r 50%\r100%\r\n", "100%"),
+        (b"a\x1b[2Jb\x1b[?25lc\x1b[10;3Hd\x1bMe\x1b(Bf\n", "abcdef"),
+        (b"\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1bPq\x1b\\c\n", "abc"),
+        (b"a\0b\x08c\x07\n", "a␀b␈c␇"),
+        (b"tab\tstays\n", "tab\tstays"),
+        (b"\xff\xfe good \xc3\xa9\n", "\ufffd\ufffd good é"),
+        (b"\xc2\x9b31m\n", "\ufffd31m"),
+        (b"<script>alert(1)</script>\n", "<script>alert(1)</script>"),
+        (b"\x1b[31", ""),
+    ],
+)
+def test_a_line_is_what_a_terminal_shows_last(written: bytes, read: str) -> None:
+    assert shown(0, written).text == read
+
+
+@pytest.mark.parametrize(
+    ("written", "rank", "text"),
+    [
+        (b"(head, rank=0, pid=2317) step 1\n", 0, "step 1"),
+        (b"\x1b[36m(worker1, rank=1, pid=77, ip=10.0.0.2)\x1b[0m step 1\n", 1, "step 1"),
+        (b"(task, pid=2317) step 1\n", None, "(task, pid=2317) step 1"),
+        (b"[rank3]: Traceback (most recent call last):\n", 3, "Traceback (most recent call last):"),
+        (b"[default2]:step 1\n", 2, "step 1"),
+        (b"(a, rank=1) none of SkyPilot's\n", None, "(a, rank=1) none of SkyPilot's"),
+    ],
+)
+def test_a_rank_is_what_a_prefix_says_and_nothing_else(written: bytes, rank: int | None, text: str) -> None:
+    line = shown(0, written)
+    assert (line.rank, line.text) == (rank, text)
+
+
+def test_one_rank_of_many_can_be_read_alone() -> None:
+    log = Written(b"".join(f"(node{i % 3}, rank={i % 3}, pid=1) line {i}\n".encode() for i in range(9)))
+    assert texts(log, Only(rank=1)) == ["line 1", "line 4", "line 7"]
+    assert ranks_in(log) == (0, 1, 2)
+    assert len(find(log, "LINE", 0, Only(rank=2)).at) == 3
+
+
+def test_reports_of_progress_are_left_out_and_what_they_cut_is_whole_again() -> None:
+    bar = b"".join(b"\r %d%%@mlcd t=%d.0 samples=10 saved=0\n" % (i, i) for i in range(9))
+    log = Written(
+        b"begins\n@mlcd t=0.1 samples=1 saved=0\n" + bar + b"\r100%\nloss 0.5 @mlcd t=9 samples=2 saved=1\nend"
+    )
+    assert texts(log) == ["begins", "100%", "loss 0.5 ", "end"]
+    assert len(texts(log, ALL)) == 14
+
+
+def test_a_last_line_that_grows_is_read_again_and_only_that() -> None:
+    log = Written(b"one\ntwo\nthr")
+    first = lines_after(log, 0)
+    assert ([line.text for line in first.lines], first.next) == (["one", "two", "thr"], 8)
+    assert lines_before(log, 10**9).next == 8
+    log.body += b"ee\nfour\n"
+    assert [(line.at, line.text) for line in lines_after(log, first.next).lines] == [(8, "three"), (14, "four")]
+    assert lines_before(log, 10**9).next == log.size
+
+
+def test_from_the_end_one_reads_back_to_the_beginning() -> None:
+    log = Written(b"".join(b"line %d\n" % i for i in range(100_000)))
+    at, seen = log.size, 0
+    while at:
+        window = lines_before(log, at)
+        assert window.next == at
+        seen, at = seen + len(window.lines), window.start
+    assert seen == 100_000
+
+
+@given(st.lists(st.sampled_from([b"a\n", b"\r", b"\n", b"x" * 70_000, b"\x1b[3", b"@mlcd t=1 samples=2\n", b"\xc3"])))
+def test_forwards_every_byte_is_passed_once_whatever_there_is(parts: list[bytes]) -> None:
+    log = Written(b"".join(parts))
+    at = 0
+    while True:
+        window = lines_after(log, at, ALL, most=3)
+        assert window.start == at
+        assert all(at <= line.at for line in window.lines)
+        if window.next == at:
+            break
+        at = window.next
+    left = log.body[at:]
+    assert b"\n" not in left, "only a last line without an end is left to be read again"
+    begins = [line.at for line in lines_after(log, 0, ALL, most=10**6).lines]
+    assert begins == sorted(set(begins))
+
+
+def test_a_search_goes_on_from_where_it_stopped_and_finds_each_line_once() -> None:
+    log = Written(b"".join(b"step %d\n" % i for i in range(1_000)))
+    found, at, done = [], 0, False
+    while not done:
+        part = find(log, "STEP 9", at, most=7)
+        assert not set(part.at) & set(found)
+        found, at, done = [*found, *part.at], part.next, part.done
+    assert [shown(0, log.read(each, 9).partition(b"\n")[0]).text for each in found[:2]] == ["step 9", "step 90"]
+    assert len(found) == 111
+
+
+def test_what_is_coloured_or_written_over_is_found_as_it_is_read() -> None:
+    log = Written(b"lo\x1b[31mss\x1b[0m nan\n 10% gone\r100% here\n")
+    assert find(log, "loss", 0).at == (0,)
+    assert find(log, "gone", 0).at == ()
+    assert find(log, "here", 0).at == (18,)
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [b"Traceback (most recent call last):", b"RuntimeError: CUDA error", b"torch.OutOfMemoryError: tried",
+     b"12:00 ERROR worker died", b"bash: line 1: 77 Segmentation fault", b"mlcd: out of memory: the kernel"],
+)  # fmt: skip
+def test_the_first_error_is_found(fails: bytes) -> None:
+    log = Written(b"no errors so far, error=0.25\nlearning from terror: fine\n" + fails + b"\n")
+    assert find(log, "", 0).at == (log.body.index(fails),)
+
+
+def test_a_hundred_megabytes_in_a_million_lines_are_read_in_windows_and_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    with path.open("wb") as file:
+        for i in range(0, 1_000_000, 1_000):
+            file.write(b"".join(b"%09d %s\n" % (j, b"x" * 90) for j in range(i, i + 1_000)))
+        file.write(b"RuntimeError: at last\n")
+    log = OnDisk(path)
+    assert log.size > 100e6
+    tracemalloc.start()
+    began_s = time.process_time()
+    tail = lines_before(log, log.size)
+    assert (len(tail.lines), tail.lines[-1].text) == (1_000, "RuntimeError: at last")
+    at, done, parts, found = 0, False, 0, list[int]()
+    while not done:
+        part = find(log, "", at)
+        found, at, done, parts = [*found, *part.at], part.next, part.done, parts + 1
+    assert found == [tail.lines[-1].at]
+    assert tracemalloc.get_traced_memory()[1] < 16e6
+    tracemalloc.stop()
+    assert log.most_read == PIECE_BYTES
+    assert 5 < parts < 10
+    assert time.process_time() - began_s < 120, "some two seconds; a machine that traces memory takes more"
+
+
+def test_a_giant_line_comes_in_pieces_of_which_little_is_shown() -> None:
+    log = Written(b"x" * 3_000_000 + b"needle\nend\n")
+    window = lines_after(log, 0)
+    assert len(window.lines) == 13
+    assert all(len(line.text) <= LONGEST for line in window.lines)
+    assert window.lines[0].cut == PIECE_BYTES - LONGEST
+    assert window.next == log.size
+    assert len(find(log, "needle", 0).at) == 1
+    assert lines_before(log, log.size).lines[-1].text == "end"
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_text_that_controls_no_terminal(body: bytes) -> None:
+    for line in lines_after(Written(body), 0, ALL).lines:
+        left = line.text.replace("\x1b[", "").replace("\t", "")
+        assert all(each.isprintable() or ord(each) > 0x9F for each in left), repr(line.text)
