@@ -200,7 +200,7 @@ COUNTED = train("counted", "--on", "local", job=COUNTS_MEMORY)
 BY_PLAN = Order("by-plan", ("scale", "job.yaml", "-y"), f"{PLANS.rstrip()}\n  checkpoints: true\n", ("probe", 2))
 LABELLED = (
     train("labelled", "--project", "vision", "--tag", "nightly"),
-    Order("label", ("label", "labelled-1", "--note", "the best so far", "--archive")),
+    Order("label", ("label", "labelled-1", "--note", "the best so far")),
 )
 KILLED = (PROBING, RUNNING, SCALING, SERVING, TUNING)
 TEAM = (
