@@ -115,6 +115,14 @@ def test_what_is_too_large_to_copy_is_shared_and_said_so(work: Path, tmp_path: P
     assert shared == f"probes share images in {work}: too large to copy for each"
 
 
+def test_a_folder_that_is_mlcds_own_home_is_not_copied_into_itself(work: Path) -> None:
+    launch = work / "launches" / "job-1"
+    launch.mkdir(parents=True)
+    place = apart.Copy.create(work, launch, work)
+    assert (place.cwd / "notes").read_text() == "as I left them"
+    assert (place.cwd / "launches").is_symlink()
+
+
 @AS_ROOT
 def test_what_is_mounted_inside_the_folder_is_there_for_a_probe_too(work: Path, tmp_path: Path) -> None:
     points = [Path(line.split()[4]) for line in apart.MOUNTS.read_text().splitlines()]

@@ -108,8 +108,9 @@ class Copy(Workspace):
     def create(cls, original: Path, folder: Path, home: Path) -> Self:
         """Copy the user's folder into the launch's folder."""
         cwd = folder / "copy" / (original.name or "work")
-        holds_home = {each.name for each in original.iterdir() if home.resolve().is_relative_to(each)}
-        linked = {*too_large(original), *holds_home}
+        ours = (home.resolve(), folder.resolve())
+        holds_ours = {each.name for each in original.iterdir() if any(one.is_relative_to(each) for one in ours)}
+        linked = {*too_large(original), *holds_ours}
 
         def left_out(above: str, _: list[str]) -> set[str]:
             return linked if Path(above) == original else set()
