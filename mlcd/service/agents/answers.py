@@ -156,13 +156,19 @@ class Watched(BaseModel):
     last: int = Field(description="Ask again with after=last.")
 
 
-class LogPiece(BaseModel):
-    """A piece of a log, as a service gives it."""
+class LogLine(BaseModel):
+    """A line of a log, as a service gives it."""
 
-    launch: int = Field(description="Which launch of the run it is of.")
-    text: str = Field(description="What was written.")
-    next: int = Field(description="Where the next piece begins.")
-    done: bool = Field(description="Whether nothing more will come.")
+    text: str
+
+
+class LogWindow(BaseModel):
+    """The last lines of a log, as a service gives them. `start`: the byte of the log at which they begin."""
+
+    launch: int
+    lines: list[LogLine]
+    start: int
+    done: bool
 
 
 class JobLog(BaseModel):
