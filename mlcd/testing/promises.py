@@ -11,6 +11,7 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Ledger, Line, Refused, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.place import Cloud
+from mlcd.core.planner import planner_of
 from mlcd.core.strategy import Probe, Round, Strategy
 from mlcd.planners.train.completion import RunToCompletion
 
@@ -24,7 +25,7 @@ def search_and_run(
     """The whole path on a ledger in memory: search, decide and, if anything was chosen, run to the end."""
     ledger = Ledger(None)
     book = ledger.begin(job.name, cloud.clock, Started(job, cloud.space, "test", cloud.provenance, "test", known))
-    decision = search(strategy, job, cloud.space, cloud.profiler, book)
+    decision = search(strategy, job, cloud.space, cloud.profiler, book, decide=planner_of(job).decide)
     if decision.configuration is not None:
         launch(RunToCompletion(decision.configuration), job, cloud.space, cloud.profiler, book)
     replayed = ledger.account(book.run)

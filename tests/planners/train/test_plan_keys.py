@@ -120,14 +120,15 @@ def test_the_command_has_a_place_for_arguments():
     assert with_plan("{micro_batch: 2}").task["run"] == "python train.py"
 
 
-def test_train_reads_the_plan_and_scale_takes_no_notice_of_it():
+def test_train_and_scale_read_the_plan_each_for_itself():
     job = read(f"{USUAL}|checkpoints: true")
     assert planner_of(job).name == "train"
     assert planned_training(planner_named("train").asked(job, {})) is not None
     assert planned_training(planner_named("train").asked(planner_named("train").asked(job, {}), {})) is not None
     scaled = planner_named("scale").asked(job, {})
     assert planner_of(scaled).name == "scale"
-    assert planned_training(scaled) is None
+    assert planned_training(scaled) == planned_training(job)
+    assert planner_named("scale").asked(scaled, {}) == scaled
     both = read(f"{USUAL}|checkpoints: true|scale: {{workers: 1..4}}")
     assert planned_training(planner_named("train").asked(both, {})) is not None
     assert planner_of(planner_named("scale").asked(both, {})).name == "scale"
