@@ -123,6 +123,7 @@ def train(job: Trained, folder: Path, scratch: Path) -> None:
         return "" if shown else done.stdout
 
     mlcd("train", "job.yaml", "--yes")
+    mlcd("show", f"{job.name}-1")
     (folder / f"{job.name}.json").write_text(mlcd("show", f"{job.name}-1", "-o", "json", shown=False), encoding="utf-8")
     (folder / f"{job.name}.log").write_text(mlcd("logs", f"{job.name}-1", shown=False), encoding="utf-8")
 
