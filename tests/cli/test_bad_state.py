@@ -238,7 +238,7 @@ def test_a_full_disk_before_anything_is_written_is_told(
     assert mlcd("train", recorded_job()).code == 0
 
 
-@pytest.mark.parametrize("kilobytes", [132, 138, 144])
+@pytest.mark.parametrize("kilobytes", [150, 156, 162])
 def test_a_search_that_filled_the_disk_goes_on_to_the_same_decision(
     mlcd: Mlcd, write_job: WriteJob, disk: Callable[[str], Path], kilobytes: int
 ) -> None:

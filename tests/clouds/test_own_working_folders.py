@@ -34,6 +34,8 @@ open(os.path.join(os.environ["MLCD_CHECKPOINT_DIR"], os.environ["MLCD_LAUNCH"]),
 mlcd_tracker.step({samples})
 """
 WORK = 100.0
+KEPT = {"0.log", "1.log", "order.json", "ended", "tracker", "usage.jsonl"}
+"""Of a launch, once it is over."""
 Play = Callable[..., str]
 
 
@@ -66,7 +68,7 @@ def play(request: pytest.FixtureRequest, work: Path, tmp_path: Path) -> Play:
         assert isinstance(events[-1], Ended), events
         assert events[-1].outcome is Outcome.OK, events[-1]
         folder = home / "launches" / order.label
-        assert {each.name for each in folder.iterdir()} <= {"0.log", "1.log", "order.json", "ended", "tracker"}
+        assert {each.name for each in folder.iterdir()} <= KEPT
         return (folder / "0.log").read_text()
 
     return play

@@ -21,7 +21,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import Pool, QueuePool, StaticPool
 
 from mlcd.core.database.failures import explained, explained_files
-from mlcd.core.database.schema import prepare
+from mlcd.core.database.preparation import prepare
 from mlcd.core.errors import LedgerError, MissingExtra, UserError
 
 BUSY_TIMEOUT_S = 5.0

@@ -29,7 +29,7 @@ PORTS = {"starttls": 587, "tls": 465, "none": 25}
 Tls = Literal["starttls", "tls", "none"]
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
+_ADDRESS = re.compile(rf"(?:{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*)\Z")
 _KEYS = {"server", "tls", "user", "password", "from", "domains"}
 
 
@@ -155,7 +155,7 @@ def read_mail_server(file: Path) -> MailServer:
 
 def check_address(address: str, what: str = "address") -> None:
     """`UserError` unless it is a plain mail address: one that needs no quotes, comments or other letters."""
-    if len(address) > LONGEST_ADDRESS or _ADDRESS.fullmatch(address) is None:
+    if len(address) > LONGEST_ADDRESS or _ADDRESS.match(address) is None:
         raise UserError(f"{what}: write a mail address as ada@example.org, in ASCII letters")
 
 

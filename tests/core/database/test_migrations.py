@@ -19,7 +19,8 @@ from sqlalchemy import Engine, make_url
 
 from mlcd.core.database import schema
 from mlcd.core.database.engine import postgres_engine, sqlite_engine, transaction
-from mlcd.core.database.schema import FORMAT, _upgrade
+from mlcd.core.database.preparation import upgrade
+from mlcd.core.database.schema import FORMAT
 from mlcd.core.errors import LedgerCorrupt, LedgerTooNew
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Line
@@ -91,7 +92,7 @@ def table_facts(path: Path) -> dict[str, object]:
 def migrate(engine: Engine) -> None:
     """Take every step of the migrations, from nothing."""
     with engine.connect() as connection, transaction(connection):
-        _upgrade(connection, 0)
+        upgrade(connection, 0)
     engine.dispose()
 
 
