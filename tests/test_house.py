@@ -167,4 +167,4 @@ def test_a_simulated_training_imports_little(tmp_path):
     )
     environment = {"MLCD_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
-    assert int(done.stderr.split()[-1]) <= 163, done.stderr
+    assert int(done.stderr.split()[-1]) <= 164, done.stderr
