@@ -55,6 +55,17 @@ def events_of(backend: LiveBackend, job: Job, order: Launch, most: int = 5) -> l
         return [event for event, _ in zip(events, range(most), strict=False)]
 
 
+def until_answered(backend: LiveBackend, job: Job, order: Launch, fewest: int = 6) -> list[Event]:
+    """What happens in a trial until something was answered; a busy machine may take long to."""
+    seen = []
+    with closing(backend.run(job, order)) as events:
+        for event in events:
+            seen.append(event)
+            if not isinstance(event, Sample) or (len(seen) >= fewest and event.samples > 0):
+                break
+    return seen
+
+
 def free_port() -> int:
     """A port that nobody listens on."""
     with socket.socket() as taken:
@@ -78,7 +89,7 @@ class ServingContract:
         return launch(number, lifetime_s, **knobs)
 
     def test_answers_only_go_forward_and_every_one_is_timed(self, backend, job):
-        events = events_of(backend, job, self.launch(batch=2), most=6)
+        events = until_answered(backend, job, self.launch(batch=2))
         assert all(isinstance(event, Sample) for event in events), events
         assert events[0].samples == 0
         assert events[0].elapsed_s > 0  # the start of the server is part of the trial
@@ -92,7 +103,7 @@ class ServingContract:
     def test_a_trial_is_over_and_gone_when_its_lifetime_is(self, backend, job):
         order = self.launch(lifetime_s=6.0)
         events = events_of(backend, job, order, most=1_000)
-        assert isinstance(events[-1], Sample)
+        assert all(isinstance(event, Sample) for event in events), events
         up_s = backend.reclaim(order.label)
         assert up_s is not None
         assert up_s <= 6.0
