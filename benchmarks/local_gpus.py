@@ -172,7 +172,7 @@ def train(work: Path, kind: str, plain: bool) -> tuple[float, int, str, str, str
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=work, env=environment, **pipes) as process:
         while process.poll() is None and time.monotonic() < began_s + 60 and second == "-" and kind == "gpu":
-            if any(work.glob("home/launches/*/gpus.csv")):
+            if any(work.glob("home/launches/*/usage.jsonl")):
                 second = try_to_share()
             time.sleep(0.2)
         try:

@@ -18,10 +18,12 @@ from mlcd.core.database.files import PIECE_BYTES
 MOST_LINES = 1_000
 MOST_SCANNED = 16 << 20
 """Bytes read for one window, or for one part of a search: where few lines are kept, much is read for them."""
+MOST_LINES_SCANNED = 200_000
+"""The same in lines, to a piece more: each takes some microseconds, and there are as many in a log as it has bytes."""
 LONGEST = 4_000
 """Characters shown of one line."""
 
-_REPORT = re.compile(rb"@mlcd t=[\d.]+ samples=[^\r\n]*[\r\n]*$")
+_REPORT = re.compile(rb"@mlcd t=[\d.]+ samples=")
 _PREFIXES = (
     re.compile(r"^(?:\x1b\[[0-9;]*m)*\((?:[^()]*, )?rank=(\d+), pid=\d+[^()]*\)(?:\x1b\[[0-9;]*m)* ?"),  # SkyPilot's
     re.compile(r"^\[(?:rank|default)(\d+)\]: ?"),  # PyTorch's, and torchrun's
@@ -124,20 +126,21 @@ def lines_after(log: Log, at: int, only: Only = EVERYTHING, most: int = MOST_LIN
 def lines_before(log: Log, at: int, only: Only = EVERYTHING, most: int = MOST_LINES) -> Window:
     """The last lines before this byte; before the end, if it is beyond it."""
     at = end = min(at, log.size)
-    stop, kept, ends = max(0, at - MOST_SCANNED), list[Line](), at
-    while at > stop and len(kept) < most:
+    stop, kept, ends, scanned = max(0, at - MOST_SCANNED), list[tuple[int, bytes]](), at, 0
+    while at > stop and len(kept) < most and scanned < MOST_LINES_SCANNED:
         begins = max(0, at - PIECE_BYTES)
         piece = log.read(begins, at - begins)
         if begins > 0 and 0 <= (cut := piece.find(b"\n")) < len(piece) - 1:
             begins, piece = begins + cut + 1, piece[cut + 1 :]
-        scan = _Scan(only, begins)
-        kept[:0] = [shown(*each) for each in scan.through(_split(piece, begins))]
+        scan, raws = _Scan(only, begins), list(_split(piece, begins))
+        kept[:0] = scan.through(raws)
+        scanned += len(raws)
         ends = scan.next if at == end else ends
         at = begins
     if len(kept) > most:
         kept = kept[-most:]
-        at = kept[0].at
-    return Window(tuple(kept), at, ends)
+        at = kept[0][0]
+    return Window(tuple(shown(*each) for each in kept), at, ends)
 
 
 def find(log: Log, text: str, at: int, only: Only = EVERYTHING, most: int = MOST_LINES) -> Found:
@@ -177,8 +180,8 @@ class _Scan:
                 yield held
             held = None
             ends = begins + len(raw) if raw.endswith(b"\n") or len(raw) >= PIECE_BYTES else begins
-            if not self.only.reports and b"@mlcd t=" in raw and (report := _REPORT.search(raw)) is not None:
-                before = raw[: report.start()]
+            if not self.only.reports and (report := _report_in(raw)) is not None:
+                before = raw[:report]
                 held = (begins, before) if _keeps(self.only, before) and shown(0, before).text.strip() else None
                 self.next = ends if held is None else begins
             else:
@@ -190,8 +193,8 @@ class _Scan:
 
     def onwards(self, log: Log) -> Iterator[tuple[int, bytes]]:
         """Where each line begins, and its bytes; a very long one comes in several."""
-        at, stop = self.next, self.next + MOST_SCANNED
-        while at < stop:
+        at, stop, scanned = self.next, self.next + MOST_SCANNED, 0
+        while at < stop and scanned < MOST_LINES_SCANNED:
             piece = log.read(at, PIECE_BYTES)
             if is_last := at + len(piece) >= log.size or not piece:
                 self.is_at_end = True
@@ -199,6 +202,7 @@ class _Scan:
             if not is_last and len(raws) > 1:
                 raws = raws if piece.endswith(b"\n") else raws[:-1]
             yield from raws
+            scanned += len(raws)
             if is_last:
                 return
             at = raws[-1][0] + len(raws[-1][1])
@@ -209,7 +213,16 @@ def _keeps(only: Only, raw: bytes) -> bool:
 
 
 def _rank(raw: bytes) -> int | None:
-    return shown(0, raw[:500]).rank
+    head = raw[:500]
+    return shown(0, head).rank if b"rank" in head or b"[default" in head else None  # most lines have no prefix
+
+
+def _report_in(raw: bytes) -> int | None:
+    """Where a report of progress begins that ends this line; a job may have written any number of beginnings."""
+    if b"@mlcd t=" not in raw:
+        return None
+    found = _REPORT.search(raw, raw.rstrip(b"\r\n").rfind(b"\r") + 1)
+    return found.start() if found is not None else None
 
 
 def _split(piece: bytes, at: int) -> Iterator[tuple[int, bytes]]:

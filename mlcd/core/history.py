@@ -167,10 +167,15 @@ class History:
 
     def as_if_probed(self) -> History:
         """As if a probe had run out of memory where the job itself did: a search then looks elsewhere."""
-        gone = self.ran_out
-        probes = (m for m in self.measurements if m.configuration not in gone)
+        if not (gone := self.ran_out):
+            return self
+        probes, before = (
+            tuple(m for m in each if m.configuration not in gone)
+            for each in (self.measurements, self.measurements[: self.ended_probes])
+        )
         failed = (run for run in self.runs if run.outcome is Outcome.OUT_OF_MEMORY)
-        return replace(self, measurements=(*probes, *failed))
+        runs = self.without_what_ran_out().runs
+        return replace(self, measurements=(*probes, *failed), runs=runs, ended_probes=len(before))
 
     def used_memory(self, configuration: Configuration) -> float | None:
         """The largest share of its memory that a launch of a configuration has used, where that is known."""

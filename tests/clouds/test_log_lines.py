@@ -192,6 +192,24 @@ def test_a_hundred_megabytes_in_a_million_lines_are_read_in_windows_and_little_m
     assert time.process_time() - began_s < 120, "some two seconds; a machine that traces memory takes more"
 
 
+def test_a_log_of_empty_lines_is_scanned_in_steps_too() -> None:
+    log = Written(b"\n" * (1 << 20))
+    first = find(log, "loss", 0)
+    assert 0 < first.next < log.size
+    assert not first.done
+    assert lines_after(log, 0, Only(rank=3)).next < log.size
+    back = lines_before(log, log.size, Only(rank=3))
+    assert 0 < back.start < log.size
+    assert back.lines == ()
+
+
+def test_a_line_that_is_nearly_a_report_again_and_again_costs_no_more_than_another() -> None:
+    log = Written(b"@mlcd t=1 samples=" * 14_000 + b"\rend\n")
+    began_s = time.thread_time()
+    assert texts(log) == ["end"]
+    assert time.thread_time() - began_s < 2.0, "half a minute, when each was compared with all that follows"
+
+
 def test_a_giant_line_comes_in_pieces_of_which_little_is_shown() -> None:
     log = Written(b"x" * 3_000_000 + b"needle\nend\n")
     window = lines_after(log, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from mlcd.core.options import new_job
 from mlcd.core.place import Cloud
 from mlcd.core.planner import Planner
 from mlcd.core.plugins import Plugins
-from mlcd.core.strategy import Finish, Strategy
+from mlcd.core.strategy import Finish, Step, Strategy
 from mlcd.memory.capacity import rentals_before
 from mlcd.memory.earlier import Kinship, known_from, nearest_models, seen_before
 from mlcd.memory.models import ModelShelf, learned_models
@@ -74,6 +74,17 @@ def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: 
     return (*known, *modelled)
 
 
+@dataclass(frozen=True)
+class _Elsewhere:
+    """A search that does not believe a probe where the job itself ran out of memory: its user has raised the limits."""
+
+    search: Strategy
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The next probe, or what was found."""
+        return self.search.next_step(job, space, history.as_if_probed())
+
+
 class Train(Planner):
     """Instance type x number of nodes, for a job that keeps them to its end."""
 
@@ -108,11 +119,16 @@ class Train(Planner):
 
     def explore(self, job: Job) -> Strategy:
         """The method that the job names."""
-        return method(job.search)
+        return _Elsewhere(method(job.search))
 
     def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
-        """The best that can be certified; where nothing ran, what the forecast says or what would help."""
-        decision = super().decide(job, space, history, finish)
+        """The best that can be certified; where nothing ran, what the forecast says or what would help.
+
+        Where the job itself has run out of memory only if there is nothing else: its user may have made room.
+        """
+        decision = super().decide(job, space, history.as_if_probed(), finish)
+        if history.ran_out and not decision.certified:
+            decision = super().decide(job, space, history, finish)
         return self._with_way_out(decision, job, space, history)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
@@ -144,7 +160,7 @@ class Train(Planner):
             return RunOnMarket(decision.configuration, CostToGo())
         from mlcd.planners.train.completion import RunToCompletion
 
-        return RunToCompletion(decision.configuration, self.explore(job))
+        return RunToCompletion(decision.configuration, method(job.search))
 
     def tell(self, account: Account) -> Additions | None:
         """Where the job was rented, if that was decided as it ran, what its certificate counts on; and its plan."""

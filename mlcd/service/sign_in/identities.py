@@ -28,6 +28,7 @@ from mlcd.service.team.members import (
     find_member,
     hashed,
     new_secret,
+    revoke_named,
     set_member,
 )
 
@@ -71,23 +72,35 @@ class Identities:
         raise SignInRefused(f"{known or name} is in no group that may use MLCD; ask an admin of {settings.shown}")
 
     def link(self, name: str, account: Account) -> None:
-        """From now on this account is that member."""
+        """From now on this account is that member; in place of another one, whose sessions end.
+
+        The new one's first sign-in says how long tokens are good. Until then that stays as it was.
+        """
         if not all(0 < len(text) <= LONGEST and text.isprintable() for text in (account.issuer, account.subject)):
             raise UserError("issuer and subject: as the provider writes them, in one line")
         with self._database.write() as connection:
             find_member(connection, name)
             if (other := self._member_of(connection, account)) not in (None, name):
                 raise UserError(f"this account is linked to {other}; first: mlcd team unlink {other}")
-            connection.execute(delete(identities).where(identities.c.member == name))
-            self._bind(connection, account, name)
+            if other == name:
+                return
+            good_until = _good_until(connection, name)
+            if connection.execute(delete(identities).where(identities.c.member == name)).rowcount:
+                end_sessions(connection, name)
+            self._bind(connection, account, name, good_until)
 
     def unlink(self, name: str) -> None:
-        """No account is that member any more; their token, and who has it, stay."""
+        """No account is that member any more; their token, and who has it, stay. What is void by now stays void."""
+        now = _text(self._now())
         with self._database.write() as connection:
+            good_until = _good_until(connection, name)
             if not connection.execute(delete(identities).where(identities.c.member == name)).rowcount:
                 find_member(connection, name)
                 raise UserError(f"{name} is linked to no account")
             end_sessions(connection, name)
+            if good_until is not None and good_until <= now:
+                set_member(connection, name, token_hash=hashed(new_secret()))
+                revoke_named(connection, name, now)
 
     def _let_in(
         self, connection: Connection, account: Account, name: str, grant: Grant, settings: SignInSettings, is_new: bool
@@ -138,13 +151,18 @@ class Identities:
         connection.execute(set_until)
         end_sessions(connection, name)
 
-    def _bind(self, connection: Connection, account: Account, name: str) -> None:
+    def _bind(self, connection: Connection, account: Account, name: str, good_until: str | None = None) -> None:
         row = {"issuer": account.issuer, "subject": account.subject, "created_at": _text(self._now())}
-        connection.execute(insert(identities).values(member=name, **row))
+        connection.execute(insert(identities).values(member=name, good_until=good_until, **row))
 
     def _member_of(self, connection: Connection, account: Account) -> str | None:
         this: Any = and_(identities.c.issuer == account.issuer, identities.c.subject == account.subject)
         return connection.execute(select(identities.c.member).where(this)).scalar_one_or_none()
+
+
+def _good_until(connection: Connection, name: str) -> str | None:
+    """Until when a member's tokens are good; None: for ever, or nobody has signed in so far."""
+    return connection.execute(select(identities.c.good_until).where(identities.c.member == name)).scalar()
 
 
 def _text(time: datetime) -> str:

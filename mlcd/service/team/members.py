@@ -121,7 +121,7 @@ class Members:
             set_member(connection, name, token_hash=hashed(token))
             end_sessions(connection, name)
             if not keep_named:
-                self._revoke_named(connection, name)
+                revoke_named(connection, name, _text(self.now()))
         return token
 
     def remove(self, name: str) -> None:
@@ -130,7 +130,7 @@ class Members:
             check_not_last_admin(connection, find_member(connection, name))
             set_member(connection, name, removed_at=_text(self.now()))
             end_sessions(connection, name)
-            self._revoke_named(connection, name)
+            revoke_named(connection, name, _text(self.now()))
             connection.execute(delete(receivers).where(receivers.c.owner == name))  # no news to who has left
 
     def change(self, name: str, **changes: Any) -> Member:
@@ -190,10 +190,6 @@ class Members:
         member, limited = _member(*row), Scope(scope)
         role = member.role if limited.most.may(member.role) else limited.most
         return replace(member, role=role, scope=limited, token=name)
-
-    def _revoke_named(self, connection: Connection, name: str) -> None:
-        theirs = update(tokens).where(tokens.c.member == name, tokens.c.revoked_at.is_(None))
-        connection.execute(theirs.values(revoked_at=_text(self.now())))
 
     def open_session(self, member: Member, lasts: timedelta = SESSION_LASTS) -> str:
         """Open a session of some hours for a browser; return its secret."""
@@ -293,6 +289,12 @@ def set_member(connection: Connection, name: str, **row: Any) -> None:
 def end_sessions(connection: Connection, name: str) -> None:
     """End all sessions of a member."""
     connection.execute(delete(sessions).where(sessions.c.member == name))
+
+
+def revoke_named(connection: Connection, name: str, at: str) -> None:
+    """End all named tokens of a member."""
+    theirs = update(tokens).where(tokens.c.member == name, tokens.c.revoked_at.is_(None))
+    connection.execute(theirs.values(revoked_at=at))
 
 
 def ensure_team(connection: Connection, team: str | None) -> None:

@@ -15,9 +15,18 @@ BEGIN
     RETURN NULL;
 END;
 $$;
-CREATE OR REPLACE TRIGGER mlcd_slot_left AFTER UPDATE OF status OR DELETE ON procrastinate_jobs
-    FOR EACH ROW WHEN (OLD.status = 'doing' AND OLD.args ->> 'errand' <> 'take down')
-    EXECUTE FUNCTION mlcd_slot_left_v1();
+-- Once: to replace it waits for every job that is being changed, and takes PostgreSQL 14.
+DO $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT 1 FROM pg_trigger WHERE tgname = 'mlcd_slot_left' AND tgrelid = 'procrastinate_jobs'::regclass
+    ) THEN
+        CREATE TRIGGER mlcd_slot_left AFTER UPDATE OF status OR DELETE ON procrastinate_jobs
+            FOR EACH ROW WHEN (OLD.status = 'doing' AND OLD.args ->> 'errand' <> 'take down')
+            EXECUTE FUNCTION mlcd_slot_left_v1();
+    END IF;
+END;
+$$;
 
 -- The next job for a worker, as procrastinate_fetch_job_v2 has it, with a fair share for every member.
 -- A member has at most `at_most` runs on all workers and half of the slots of each; runs that only compute leave one

@@ -14,8 +14,9 @@ from mlcd.core.configuration import Configuration
 from mlcd.core.drive import launch, search
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
-from mlcd.core.ledger import Account, Ledger, Started
+from mlcd.core.ledger import Account, Ledger, LimitsChanged, Started
 from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
+from mlcd.core.planner import planner_named
 from mlcd.core.strategy import Apply, Finish, Probe, Step, Strategy
 from mlcd.memory.earlier import known_from
 from mlcd.planners.profilers.training import TrainingProfiler
@@ -192,3 +193,24 @@ def test_who_goes_on_with_a_run_that_had_ended_so_is_not_sent_into_the_same_wall
     step = RunToCompletion(FIRST).next_step(Job("job", 1e6), RECORDING.space, alone)
     assert isinstance(step, Apply)
     assert step.configuration == FIRST, "its user may have made room"
+
+
+def test_under_other_limits_it_is_not_decided_for_what_the_job_ran_out_of_memory_on_if_anything_else_is_certified():
+    for by, decided in ((ProbeAll(), SECOND), (ProbeUntilOneRuns(), FIRST)):
+        goal, ledger = Goal(Objective.CHEAPEST, deadline_s=13 * 3_600.0), Ledger(None)
+        before = ran(FIRST, goal=goal, checkpoints=False, after_s=5 * 3_600.0, by=by, ledger=ledger)
+        assert not before.ended.finished, "no time was left"
+        profiler = TrainingProfiler(Leaking(VirtualClock(before.history.elapsed_s), (FIRST,)))
+        book = ledger.book("last", profiler.backend.clock)
+        book.write(LimitsChanged(replace(goal, deadline_s=50 * 3_600.0), "its user has more time"))
+        decide = planner_named("train").decide
+        decision = search(by, book.account.job, RECORDING.space, profiler, book, decide=decide)
+        assert decision.certified
+        assert decision.configuration == decided
+
+
+def test_a_search_under_other_limits_goes_on_where_the_job_has_not_run_out_of_memory():
+    job, train = Job("job", 1e6, Goal(Objective.CHEAPEST)), planner_named("train")
+    before = replace(History((measured(FIRST, 100.0),), (out_of_memory(FIRST),)), ended_runs=1, ended_probes=1)
+    as_it_goes_on = train.explore(job).next_step(job, RECORDING.space, before)
+    assert as_it_goes_on == train.explore(job).next_step(job, RECORDING.space, History((out_of_memory(FIRST),)))

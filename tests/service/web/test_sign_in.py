@@ -119,6 +119,33 @@ def test_a_member_made_by_hand_is_not_taken_over_until_an_admin_links_them(stage
     assert entered(stage, small).status == 403
 
 
+def test_what_a_refused_sign_in_has_voided_stays_void_when_the_account_is_unlinked_or_another_is_linked(stage, small):
+    for sub, change in (("g-1", "DELETE"), ("h-1", "PUT")):
+        name = f"member-{sub}"
+        small.person, small.groups = {"sub": sub, "preferred_username": name}, ("vision",)
+        session = {**session_of(entered(stage, small)), **OURS}
+        made = stage.ask("POST", f"{API}/tokens", body={"name": "ci"}, headers=session).json()["token"]
+        own = stage.ask("POST", f"{API}/me/token", headers=session).json()["token"]
+        small.groups = ()
+        assert entered(stage, small).status == 403
+        account = {"issuer": small.issuer, "subject": f"{sub}-new"} if change == "PUT" else None
+        assert stage.ask(change, f"{API}/members/{name}/account", "ada", account).status == 204
+        assert [me(stage, {"authorization": f"Bearer {each}"}).status for each in (made, own)] == [401, 401]
+
+
+def test_who_is_linked_to_another_account_is_signed_out_where_the_first_one_signed_in(stage, small):
+    small.person = {"sub": "g-1", "preferred_username": "grace"}
+    session = session_of(entered(stage, small))
+    account = {"issuer": small.issuer, "subject": "g-2"}
+    assert stage.ask("PUT", f"{API}/members/grace/account", "ada", account).status == 204
+    assert me(stage, session).status == 401
+    assert entered(stage, small).status == 403
+    small.person["sub"] = "g-2"
+    session = session_of(entered(stage, small))
+    assert stage.ask("PUT", f"{API}/members/grace/account", "ada", account).status == 204
+    assert me(stage, session).status == 200, "nothing has changed"
+
+
 def test_another_account_of_the_same_name_is_not_let_in_as_the_first(stage, small):
     small.person = {"sub": "g-1", "preferred_username": "grace"}
     session_of(entered(stage, small))

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
+import psycopg
 
 from mlcd.core.home import open_ledger
 from mlcd.core.job import Job
@@ -19,6 +20,7 @@ from mlcd.core.ledger import Ledger, Status, Stopped
 from mlcd.service.workers.limits import Caps
 from mlcd.service.workers.process import Errand
 from mlcd.service.workers.queue import QUEUE, Queue
+from mlcd.service.workers.queue_database import prepare
 from mlcd.service.workers.run import see_through
 from mlcd.service.workers.submitted import to_json
 
@@ -81,6 +83,15 @@ def shares(running_postgres) -> Iterator[Shares]:
     ledger = Ledger(running_postgres.new_database())
     with closing(ledger), closing(Queue(ledger, Caps(running=AT_MOST))) as queue:
         yield Shares(ledger, queue)
+
+
+def test_a_service_that_starts_waits_for_no_job_that_is_being_changed(running_postgres):
+    url = running_postgres.new_database()
+    with closing(Ledger(url)) as ledger, closing(Ledger(f"{url}?options=-c%20lock_timeout%3D1s")) as hasty:
+        prepare(ledger.database)
+        with psycopg.connect(url) as other:
+            other.execute("UPDATE procrastinate_jobs SET status = 'todo'")
+            prepare(hasty.database)
 
 
 MEMBERS, PLACES = st.sampled_from(["ann", "bob", "eve"]), st.sampled_from(["simulated", "local"])
