@@ -191,7 +191,7 @@ def unlink(name: str, database: str | None, output: str) -> None:
     mlcd team unlink ada
     """
     _open(database).unlink(name)
-    print_answer(output, f"{name} cannot sign in with an account any more; their token stays as it is.", {"unlinked": name})
+    print_answer(output, f"{name} cannot sign in with an account any more; their token stays.", {"unlinked": name})
 
 
 @team.command()

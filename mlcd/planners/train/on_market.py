@@ -18,7 +18,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.strategy import Apply, Finish, Step, Wait, Watch
+from mlcd.core.strategy import Apply, Finish, Step, Strategy, Wait, Watch
 from mlcd.planners.ready import run_ended
 from mlcd.planners.train.market.guard import guarded, is_safe
 from mlcd.planners.train.market.leaving import careful
@@ -29,17 +29,18 @@ from mlcd.planners.train.market_state import MarketState
 
 @dataclass(frozen=True)
 class RunOnMarket:
-    """Runs the job on the decided machines, wherever the policy rents them."""
+    """Runs the job on the decided machines, wherever the policy rents them. `search`: as in `completion.py`."""
 
     configuration: Configuration
     policy: Policy
+    search: Strategy | None = None
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Rent, wait, or say how it ended. `job` is what is left of it."""
         if not space.markets(self.configuration):  # no spot price of these machines is known
             from mlcd.planners.train.completion import RunToCompletion  # it needs SciPy, which is slow to import
 
-            return RunToCompletion(self.configuration).next_step(job, space, history)
+            return RunToCompletion(self.configuration, self.search).next_step(job, space, history)
         last = history.current_runs[-1] if history.current_runs else None
         if last is not None and last.outcome is Outcome.OK:
             return run_ended(job, history, last)

@@ -157,7 +157,7 @@ class Train(Planner):
             from mlcd.planners.train.market.cost_to_go import CostToGo
             from mlcd.planners.train.on_market import RunOnMarket
 
-            return RunOnMarket(decision.configuration, CostToGo())
+            return RunOnMarket(decision.configuration, CostToGo(), method(job.search))
         from mlcd.planners.train.completion import RunToCompletion
 
         return RunToCompletion(decision.configuration, method(job.search))

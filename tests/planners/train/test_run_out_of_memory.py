@@ -11,6 +11,7 @@ from mlcd.clouds.virtual import play
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration
+from mlcd.core.decision import Decision
 from mlcd.core.drive import launch, search
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
@@ -214,3 +215,14 @@ def test_a_search_under_other_limits_goes_on_where_the_job_has_not_run_out_of_me
     before = replace(History((measured(FIRST, 100.0),), (out_of_memory(FIRST),)), ended_runs=1, ended_probes=1)
     as_it_goes_on = train.explore(job).next_step(job, RECORDING.space, before)
     assert as_it_goes_on == train.explore(job).next_step(job, RECORDING.space, History((out_of_memory(FIRST),)))
+
+
+def test_where_spot_machines_may_be_used_and_none_are_to_be_had_the_search_goes_on_too():
+    train, choice = planner_named("train"), Decision(FIRST, "", certified=True)
+    history = History((measured(FIRST, 100.0),), (out_of_memory(FIRST),))
+    search_on = ProbeUntilOneRuns()
+    for job in (Job("job", 1e6), Job("job", 1e6, task={"resources": {"use_spot": "any"}})):
+        steered = train.steer(job, choice, history)
+        step = replace(steered, search=search_on).next_step(job, RECORDING.space, history)
+        assert isinstance(step, Probe)
+        assert step.configuration == SECOND
