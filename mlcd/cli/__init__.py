@@ -131,6 +131,8 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, click.UsageError) and error.ctx is None:  # as an option without its value is
+                error.ctx = _named_context(ctx)
             if wants_events(ctx):
                 code, line = failure(error) or (ExitCode.UNFINISHED, f"a bug in MLCD: {error!r}")
                 end_with(ctx, code, " ".join(line.split()))
@@ -205,6 +207,12 @@ def failure(error: BaseException) -> tuple[int, str] | None:
             why = error.strerror or error
             return ExitCode.UNAVAILABLE, f"cannot write the output: {why}; make room, or write it elsewhere"
     return None
+
+
+def _named_context(ctx: click.Context) -> click.Context:
+    """That of the command that was named, for an error which does not say where it belongs."""
+    command = click.Command(ctx.invoked_subcommand)
+    return click.Context(command, parent=ctx, info_name=command.name) if command.name else ctx
 
 
 def _usage(error: click.ClickException) -> str:

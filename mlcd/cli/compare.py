@@ -12,6 +12,7 @@ from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, open_ledger, output, print_json
 from mlcd.core.errors import UserError
 from mlcd.core.ledger import UNLABELLED
+from mlcd.core.units import counted
 from mlcd.reports.comparison import MOST_COMPARED, Comparison
 from mlcd.reports.comparison import compare as compared
 from mlcd.reports.comparison.document import ComparedRow
@@ -34,7 +35,9 @@ def compare(runs: tuple[str, ...], output: str) -> None:
     mlcd compare resnet50-1 resnet50-2
     """
     if not 2 <= len(runs) <= MOST_COMPARED:
-        raise UserError(f"{len(runs)} to compare: name two to {MOST_COMPARED} runs, as in mlcd compare a-1 a-2")
+        raise UserError(
+            f"{counted(len(runs), 'run')} to compare: name 2 to {MOST_COMPARED}, as in mlcd compare a-1 a-2"
+        )
     ledger, found = open_ledger(), []
     labels = ledger.labels()
     for name in map(ledger.find, runs):

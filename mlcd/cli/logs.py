@@ -80,7 +80,8 @@ def logs(
         sys.stdout.write(piece)
         sys.stdout.flush()
     if silent and output != "json":
-        click.echo("Nothing was written so far." if grep is None and named is None else "No line matches.", err=True)
+        nothing = f"No line of {f'launch {probe}' if probe else 'the newest launch'} matches."
+        click.echo("Nothing was written so far." if grep is None and named is None else nothing, err=True)
 
 
 class Kept(Protocol):

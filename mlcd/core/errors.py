@@ -39,7 +39,7 @@ MOST_NAMES = 30
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for a name that is none of those known: "did you mean 'train'?", or all of them."""
     known = list(known)
-    if near := difflib.get_close_matches(name, known, n=1, cutoff=0.55):
+    if near := difflib.get_close_matches(name, known, n=1, cutoff=0.6):
         return f"did you mean '{near[0]}'?"
     more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
     return f"known: {', '.join(known[:MOST_NAMES])}{more}" if known else "there is none yet"

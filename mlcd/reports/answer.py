@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.decision import Decision, Forecast
+from mlcd.core.history import History
 from mlcd.core.job import Goal
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
@@ -63,7 +64,7 @@ def sentences(story: Story) -> tuple[str, str]:
         found = "" if best is None else f"{best.measurement.configuration}: {_total_words(story, story.ahead(best))}"
         return undecided(story, "searching", counted(len(story.probes), "probe"), found)
     if decision.configuration is None:
-        return _infeasible(decision, story.goal)
+        return _infeasible(decision, story.goal, history)
     within, sentence = limits_words(story.goal), str(decision.configuration)
     certificate = f"; {certificate_words(decision, f'within {within}')}" if within else ""
     if story.account.ended is not None:
@@ -97,9 +98,11 @@ def _total_words(story: Story, ahead: Forecast) -> str:
     return f"{total} in total {expected_words(ahead)}" if ahead.on_spot else f"{total} expected in total"
 
 
-def _infeasible(decision: Decision, goal: Goal) -> tuple[str, str]:
+def _infeasible(decision: Decision, goal: Goal, history: History) -> tuple[str, str]:
     """The constraint with its value, 'the budget ($30.00) cannot be kept ...', and what would be enough."""
     binding, ways = decision.binding, decision.relaxations
+    if any(m.mistake is not None and binding.endswith(m.mistake) for m in history.measurements):
+        return f"{binding[0].upper()}{binding[1:]}.", "Mend the job and submit it again: no other limit would help."
     limits = [format_usd(goal.budget_usd)] if goal.budget_usd is not None and binding != "the deadline" else []
     limits += [format_duration(goal.deadline_s)] if goal.deadline_s is not None and binding != "the budget" else []
     what, also, more = binding.partition("; ")

@@ -81,7 +81,7 @@ def test_lines_of_a_rank_and_lines_that_match_are_read_alone(mlcd: Mlcd, folder:
     assert mlcd("logs", "job-1", "--grep", "loss 0.[23]").out == "step 2 loss 0.2\nstep 3 loss 0.3\n"
     assert mlcd("logs", "job-1", "--grep", "%").out == "100%\n"
     said = mlcd("logs", "job-1", "--rank", 0, "--grep", "step 3")
-    assert (said.code, said.out, said.err) == (0, "", "No line matches.\n")
+    assert (said.code, said.out, said.err) == (0, "", "No line of the newest launch matches.\n")
     told = [json.loads(line) for line in mlcd("logs", "job-1", "--rank", 0, "-o", "json").out.splitlines()]
     assert told == [{"rank": 0, "text": "step 0 loss 0.0"}, {"rank": 0, "text": "step 2 loss 0.2"}]
     assert "has no such log" in mlcd("logs", "job-1", "--rank", 5).complaint

@@ -21,6 +21,8 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
+from mlcd.reports.answer import sentences
+from mlcd.reports.story import Story
 from mlcd_bench.baselines.train.heterbo import HeterBO
 
 OFFER = Offer("x", 36.0, 4, 16, minimum_billed_s=60)  # a cent a second
@@ -220,7 +222,7 @@ def _crawl(cloud, order):
     ids=["machines", "functions"],
 )
 def test_the_job_s_own_mistake_twice_ends_the_search_whoever_says_it(details):
-    _, book, backend, profiler = begin()
+    ledger, book, backend, profiler = begin()
     left = list(details)
     inner = backend.run
 
@@ -233,5 +235,8 @@ def test_the_job_s_own_mistake_twice_ends_the_search_whoever_says_it(details):
     assert left == []
     assert "the mistake is in the job, not in the machines: no such layer" in decision.because
     assert "no such layer" in decision.binding
+    answer, then = sentences(Story.of(ledger.lines(book.run)))
+    assert answer == "None of 2 probes could run the job: no such layer."
+    assert "no other limit would help" in then
     with pytest.raises(WrongState, match="under any limits; in a new run, mend what ended every probe: no such layer"):
         entry_to_go_on(book.run, book.account, None, 0.0)

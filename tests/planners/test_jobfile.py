@@ -134,6 +134,7 @@ def test_a_block_can_be_shared_by_an_anchor() -> None:
         ("mlcd: {work: 1}\nmlcd: {work: 2}\n", "2:1", "'mlcd' is written twice"),
         ("mlcd:\n  work: 1M\n  work: 2M\n", "3:3", "'work' is written twice"),
         ("mlcd:\n  work: 1M\n  bugdet: 5\n", "3:3", "unknown key 'bugdet': did you mean 'budget'?"),
+        ("mlcd:\n  work: 1\n  nodes: 4\n", "3:3", "unknown key 'nodes': it belongs in the `search:` block"),
         ("mlcd:\n  work: {sampels: 1}\n", "2:10", "unknown key 'sampels': did you mean 'samples'?"),
         ("mlcd:\n  work: 1\n  search:\n    seeed: 1\n", "4:5", "unknown key 'seeed': did you mean 'seed'?"),
         ("mlcd:\n  work: [1\n", "3:1", "not YAML"),

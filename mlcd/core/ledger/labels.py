@@ -97,7 +97,7 @@ def word(what: str, text: str) -> str:
     found = unicodedata.normalize("NFC", text)
     wrong = " " in found or "," in found or found.startswith("-") or not found.isprintable()
     if not found or wrong or len(found) > LONGEST_WORD:
-        rule = f"a word of 1 to {LONGEST_WORD} letters, without blanks and commas, that begins with no dash"
+        rule = f"a word of 1 to {LONGEST_WORD} letters, without blanks and commas, not beginning with a dash"
         raise UserError(f"{what} {found[:LONGEST_WORD]!a}: expected {rule}")
     return found
 

@@ -149,7 +149,9 @@ def _mistake(detail: ErrorDetails, model: type[Block], source: Source) -> Mistak
 def _words(detail: ErrorDetails, name: str, model: type[Block], inside: Trail) -> str:
     match detail["type"]:
         case "extra_forbidden":
-            return f"unknown key '{name}': {nearest(name, _known_keys(model, inside[:-1]))}"
+            block = _block_with(name, model) if len(inside) == 1 else None
+            place = f"it belongs in the `{block}:` block" if block is not None else None
+            return f"unknown key '{name}': {place or nearest(name, _known_keys(model, inside[:-1]))}"
         case "missing" if len(inside) > 1:
             return f"`{name}` is missing from the `{inside[-2]}:` block"
         case "missing":
@@ -169,6 +171,22 @@ def _known_keys(model: type[BaseModel], inside: Sequence[str | int]) -> list[str
         blocks = [name for name in planner_names() if planner_named(name).block is not None]
         return [*(name for name in model.model_fields if name not in FORMER_NAMES), *blocks]
     for part in inside:
-        kinds = get_args(model.model_fields[str(part)].annotation) or (model.model_fields[str(part)].annotation,)
-        model = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
+        below = _below(model, str(part))
+        assert below is not None, "a mistake is in a block"
+        model = below
     return list(model.model_fields)
+
+
+def _block_with(name: str, model: type[BaseModel]) -> str | None:
+    """The block that knows a key which was written above it, as `nodes` beside `search`."""
+    for part in model.model_fields:
+        below = _below(model, part)
+        if below is not None and name in below.model_fields:
+            return part
+    return None
+
+
+def _below(model: type[BaseModel], part: str) -> type[BaseModel] | None:
+    """What the keys of such a block are; None: it has none."""
+    kinds = get_args(model.model_fields[part].annotation) or (model.model_fields[part].annotation,)
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)

@@ -95,9 +95,9 @@ def last_reason(lines: Sequence[Line]) -> str:
 
 
 def reason_of(line: Line) -> str:
-    """The reason that an entry gives; '' where it gives none."""
+    """The reason that an entry gives, and of a launch where it is; '' where it gives none."""
     reason: str = getattr(getattr(line.entry, "decision", line.entry), "because", "")
-    return reason
+    return f"{line.entry.launch.configuration}: {reason}" if isinstance(line.entry, Reserved) and reason else reason
 
 
 def _step(story: Story, probe: Tried) -> Fields:

@@ -32,7 +32,9 @@ export function Limits({ plot, width, height, budget, deadline, ...rest }: Props
   const { onBudget, onDeadline } = rest;
   const crowd = (from: number, to: number): number =>
     rest.points.filter(([s, usd]) => Math.abs(y.place(usd) - up) < 24 && x.place(s) > from && x.place(s) < to).length;
-  const atLeft = crowd(left, left + WORDS) < crowd(right - WORDS - 2 * GRIP, right);
+  // No line runs through the words: they stand before a deadline that is near the end.
+  const free = deadline !== null && at > right - WORDS - 2 * GRIP ? at : right;
+  const atLeft = crowd(left, left + WORDS) < crowd(free - WORDS - 2 * GRIP, free);
   const below = top + (onDeadline ? 2 * GRIP + 4 : 8);
   return (
     <svg
@@ -57,7 +59,7 @@ export function Limits({ plot, width, height, budget, deadline, ...rest }: Props
           <text
             class="label limit-words"
             aria-hidden="true"
-            x={atLeft ? left + 6 : right - (onBudget ? 2 * GRIP + 4 : 6)}
+            x={atLeft ? left + 6 : free - (onBudget && free === right ? 2 * GRIP + 4 : 6)}
             y={up - 6 < top + 8 ? up + 15 : up - 6}
             text-anchor={atLeft ? "start" : "end"}
           >

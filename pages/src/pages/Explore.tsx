@@ -18,7 +18,7 @@ import { GoOn } from "./run/GoOn";
 import { Limit } from "./run/Limit";
 import { Outcome } from "./run/Outcome";
 import { fromAddress, goalOfAddress, useAddress } from "./run/permalink";
-import { parseDuration, parseMs, parseRate, parseUsd, rounded } from "./run/values";
+import { durationWord, parseDuration, parseMs, parseRate, parseUsd, rounded } from "./run/values";
 import { useWhatIf } from "./run/whatIf";
 import "./run/run.css";
 
@@ -225,7 +225,7 @@ function limitWords(goal: string, budget: number | null, deadline: number | null
   return {
     goal,
     budget: budget === null ? "none" : String(budget),
-    deadline: deadline === null ? "none" : `${deadline}s`,
+    deadline: deadline === null ? "none" : durationWord(deadline),
   };
 }
 

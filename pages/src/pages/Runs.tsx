@@ -157,7 +157,7 @@ function FirstSteps({ me }: { me: Me }): JSX.Element {
     <Empty title="No runs yet">
       <p>Submit a job file or an ONNX model, or start with an example on a simulated cloud, at no cost.</p>
       <p>
-        In a shell: <code>mlcd {me.mode === "ui" ? "" : "--server URL "}train JOB.yaml</code>. It will appear here, too.
+        In a shell: <code>mlcd {me.mode === "ui" ? "" : `--server ${location.origin} `}train JOB.yaml</code>. It will appear here, too.
       </p>
       <Link to="/submit" class="button primary">
         Submit a job

@@ -102,6 +102,7 @@ function Question({ view, limits, label, step, own, onActed, onClose }: Question
     budget === null
       ? "There is no budget: only a deadline or you will stop it."
       : `It may spend ${most} in all${own ? `, ${usd(view.summary.spent_usd)} of that before` : ""}.`,
+    ...(view.summary.provenance === "simulated" ? ["All of it is simulated: nothing is rented."] : []),
   ];
   return (
     <Ask

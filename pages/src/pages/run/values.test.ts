@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { fromStep, parseDuration, parseMs, parseRate, parseUsd, STEPS, toStep } from "./values";
+import { durationWord, fromStep, parseDuration, parseMs, parseRate, parseUsd, STEPS, toStep } from "./values";
 
 describe("what people type", () => {
   test("dollars, with or without a sign", () => {
@@ -9,6 +9,7 @@ describe("what people type", () => {
 
   test("durations, in one unit or several", () => {
     expect(["6h", "1d 4h", "90 m", "2.5 h", "3"].map(parseDuration)).toEqual([21_600, 100_800, 5_400, 9_000, 10_800]);
+    expect([1_209_600, 100_800, 5_400, 61].map(durationWord)).toEqual(["14d", "28h", "90m", "61s"]);
     expect(["", "soon", "0", "4x"].map(parseDuration)).toEqual([null, null, null, null]);
   });
 

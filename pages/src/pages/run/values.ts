@@ -20,6 +20,12 @@ export function parseDuration(text: string): number | null {
   return total > 0 ? total : null;
 }
 
+/** An exact duration in the largest unit that it is whole in, for a command: 1209600 -> '14d'. */
+export function durationWord(seconds: number): string {
+  const [unit, size] = Object.entries({ d: 86400, h: 3600, m: 60 }).find(([, size]) => seconds % size === 0) ?? ["s", 1];
+  return `${seconds / size}${unit}`;
+}
+
 /** '30 ms', '1.5 s', '30' -> milliseconds. */
 export function parseMs(text: string): number | null {
   const found = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|)\s*$/i.exec(text);

@@ -44,7 +44,7 @@ export function NewReceiver({ mails, events, admin, onAdded }: Props): JSX.Eleme
       <form class="member" onSubmit={(event) => void add(event)}>
         <div class="fields">
           {admin && (
-            <Field label="By">
+            <Field label="By" hint={mails ? undefined : "mail needs a mail server: mlcd service --mail-file"}>
               <select value={kind} onChange={(event) => choose(event.currentTarget.value as Kind)}>
                 {mails && <option value="mail">mail</option>}
                 <option value="json">webhook</option>

@@ -2,7 +2,8 @@
 
 import type { JSX } from "preact";
 import { duration, plural, usd } from "../../format";
-import type { Checked } from "../../types";
+import type { Checked, Me } from "../../types";
+import { useMe } from "../me";
 
 const MOST_TYPES = 8;
 
@@ -47,10 +48,16 @@ export function Outcome({ checked }: { checked: Checked }): JSX.Element {
           </>
         )}
         <dt>You have</dt>
-        <dd>{checked.left_usd === null ? "no limit other than the job's own" : `${usd(checked.left_usd)} left`}</dd>
+        <dd>{leftWords(checked, useMe())}</dd>
       </dl>
     </div>
   );
+}
+
+/** A simulated or recorded run has only its own limits, also where the member has a budget. */
+function leftWords({ left_usd }: Checked, me: Me): string {
+  if (left_usd !== null) return `${usd(left_usd)} left`;
+  return me.left_usd === null ? "no limit other than the job's own" : `${usd(me.left_usd)} left; a run like this takes nothing of it`;
 }
 
 /** What `mlcd plan` shows: the first probes and their price, the range of prices, and whether the limits look possible. */
