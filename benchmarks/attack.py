@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from attacks import greed, jobs, operators, requests, sign_in
+from attacks import greed, jobs, operators, requests, runs, sign_in
 from attacks.target import Finding, Target, target
 
 ATTACKS: dict[str, Callable[[Target], Finding]] = {
@@ -29,6 +29,8 @@ ATTACKS: dict[str, Callable[[Target], Finding]] = {
     "scripts in names": requests.scripts_in_names,
     "SQL in names": requests.sql_in_names,
     "paths in names": requests.paths_in_names,
+    "labels of others": runs.labels_of_others,
+    "a log that is slow to read": runs.slow_log,
     "metrics without a token": operators.metrics_without_a_token,
     "metrics without an end": operators.endless_metrics,
     "forged lines of the log": operators.forged_log_lines,
