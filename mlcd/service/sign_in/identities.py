@@ -23,6 +23,7 @@ from mlcd.service.team.members import (
     Member,
     check_name,
     check_not_last_admin,
+    end_news,
     end_sessions,
     ensure_team,
     find_member,
@@ -146,10 +147,11 @@ class Identities:
         return find_member(connection, name), "change member"
 
     def _shut_out(self, connection: Connection, name: str) -> None:
-        """Their sessions end, and their tokens are void until they are let in again."""
+        """Their sessions end, their tokens are void until they are let in again, and no news goes to them any more."""
         set_until = update(identities).where(identities.c.member == name).values(good_until=_text(self._now()))
         connection.execute(set_until)
         end_sessions(connection, name)
+        end_news(connection, name)
 
     def _bind(self, connection: Connection, account: Account, name: str, good_until: str | None = None) -> None:
         row = {"issuer": account.issuer, "subject": account.subject, "created_at": _text(self._now())}

@@ -131,7 +131,7 @@ class Members:
             set_member(connection, name, removed_at=_text(self.now()))
             end_sessions(connection, name)
             revoke_named(connection, name, _text(self.now()))
-            connection.execute(delete(receivers).where(receivers.c.owner == name))  # no news to who has left
+            end_news(connection, name)
 
     def change(self, name: str, **changes: Any) -> Member:
         """Change `role`, `team`, `budget_usd` or `budget_per`; the others stay. None: no team, no limit.
@@ -289,6 +289,11 @@ def set_member(connection: Connection, name: str, **row: Any) -> None:
 def end_sessions(connection: Connection, name: str) -> None:
     """End all sessions of a member."""
     connection.execute(delete(sessions).where(sessions.c.member == name))
+
+
+def end_news(connection: Connection, name: str) -> None:
+    """No news to who has left."""
+    connection.execute(delete(receivers).where(receivers.c.owner == name))
 
 
 def revoke_named(connection: Connection, name: str, at: str) -> None:

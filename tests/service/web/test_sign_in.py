@@ -8,6 +8,7 @@ import pytest
 from signing_in import OURS, done, entered, me, session_of, signing_in
 from stage import API, staged
 
+from mlcd.service.news.receivers import NewReceiver, Receivers
 from mlcd.service.team.members import Role
 
 
@@ -131,6 +132,17 @@ def test_what_a_refused_sign_in_has_voided_stays_void_when_the_account_is_unlink
         account = {"issuer": small.issuer, "subject": f"{sub}-new"} if change == "PUT" else None
         assert stage.ask(change, f"{API}/members/{name}/account", "ada", account).status == 204
         assert [me(stage, {"authorization": f"Bearer {each}"}).status for each in (made, own)] == [401, 401]
+
+
+def test_news_of_their_runs_goes_no_more_to_somebody_who_was_shut_out(stage, small):
+    small.person, small.groups = {"sub": "g-1", "preferred_username": "grace"}, ("vision",)
+    session_of(entered(stage, small))
+    receivers = Receivers(stage.state.database, stage.state.members.now)
+    receivers.add(NewReceiver(kind="mail", address="grace@example.org"), owner="grace")
+    assert [each.owner for each in receivers.due()] == ["grace"]
+    small.groups = ()
+    assert entered(stage, small).status == 403
+    assert receivers.due() == []
 
 
 def test_who_is_linked_to_another_account_is_signed_out_where_the_first_one_signed_in(stage, small):
