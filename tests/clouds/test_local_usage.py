@@ -37,7 +37,11 @@ mlcd_tracker.step(1_000)
 
 
 @pytest.mark.parametrize(
-    "isolated", [False, pytest.param(True, marks=pytest.mark.skipif(bool(why_not_isolated()), reason="not root"))]
+    "isolated",
+    [
+        pytest.param(False, marks=pytest.mark.night),
+        pytest.param(True, marks=pytest.mark.skipif(bool(why_not_isolated()), reason="not root")),
+    ],
 )
 def test_a_job_that_burns_a_core_and_keeps_half_a_gib_is_seen_to(tmp_path: Path, isolated: bool) -> None:
     backend = Local(tmp_path, WallClock(datetime.now(UTC)), isolated=isolated)
