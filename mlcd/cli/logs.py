@@ -17,7 +17,7 @@ import click
 from mlcd.cli.options import open_ledger, output, parsed_by, run_name
 from mlcd.cli.server import chosen_server
 from mlcd.clouds.launches import Launches, launches_here
-from mlcd.clouds.log_lines import harmless, ranks_in, shown
+from mlcd.clouds.log_lines import harmless, ranks_in, shown, without_colours
 from mlcd.core.clock import WallClock
 from mlcd.core.errors import UserError
 from mlcd.core.pattern import compile_pattern
@@ -27,7 +27,6 @@ from mlcd.service.remote.requests import logs as remote_logs
 from mlcd.service.remote.server import Server
 
 _CUT_ESCAPE = re.compile(r"\x1b[^\x1b]{0,32}$")
-_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 
 
 @click.command()
@@ -180,8 +179,8 @@ def _chosen(pieces: Iterator[str], rank: int | None, grep: re.Pattern[str] | Non
     """The lines that are asked for, as people read them."""
     for raw in _lines(pieces):
         line = shown(0, raw.encode())
-        if (rank is None or line.rank == rank) and (grep is None or grep.search(_COLOURS.sub("", line.text))):
-            text = line.text if sys.stdout.isatty() else _COLOURS.sub("", line.text)
+        if (rank is None or line.rank == rank) and (grep is None or grep.search(without_colours(line.text))):
+            text = line.text if sys.stdout.isatty() else without_colours(line.text)
             yield f"{json.dumps({'rank': line.rank, 'text': text})}\n" if as_json else f"{text}\n"
 
 

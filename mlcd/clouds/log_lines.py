@@ -123,6 +123,11 @@ def lines_after(log: Log, at: int, only: Only = EVERYTHING, most: int = MOST_LIN
     return Window(kept, at, scan.next)
 
 
+def without_colours(text: str) -> str:
+    """A line as it is shown, without its colours."""
+    return _COLOURS.sub("", text)
+
+
 def lines_before(log: Log, at: int, only: Only = EVERYTHING, most: int = MOST_LINES) -> Window:
     """The last lines before this byte; before the end, if it is beyond it."""
     at = end = min(at, log.size)
@@ -242,4 +247,4 @@ def _last_state(raw: bytes) -> bytes:
 
 def _plain(raw: bytes) -> bytes:
     """What is looked through: of most lines, all of it as it is."""
-    return _COLOURS.sub("", shown(0, raw).text).encode() if b"\x1b" in raw or b"\r" in raw else raw
+    return without_colours(shown(0, raw).text).encode() if b"\x1b" in raw or b"\r" in raw else raw

@@ -1,13 +1,11 @@
 """The end of what a job has written."""
 
-import re
-
+from mlcd.clouds.log_lines import without_colours
 from mlcd.service.agents import answers
 from mlcd.service.agents.desk import printable
 from mlcd.service.remote.server import Server, run_path
 
 MOST_LINES, MOST_LETTERS = 400, 20_000
-_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 
 
 def end_of_log(server: Server, run: str, lines: int, launch: int | None, process: int) -> answers.JobLog:
@@ -15,7 +13,7 @@ def end_of_log(server: Server, run: str, lines: int, launch: int | None, process
     found = server.get(f"{run_path(run, 'logs')}/lines", launch=launch, process=process)
     with server.reading():
         window = answers.LogWindow.model_validate(found)
-    kept = [printable(_COLOURS.sub("", line.text).expandtabs()) for line in window.lines[-lines:]]
+    kept = [printable(without_colours(line.text).expandtabs()) for line in window.lines[-lines:]]
     text = "\n".join(kept)
     return answers.JobLog(
         run=run,
