@@ -83,7 +83,7 @@ def main() -> None:
 
 def usable(row: PlanRow) -> bool:
     """Whether its memory is known to belong to what it says."""
-    return row.evidence != "composed" and not row.facts.architecture.experts
+    return row.evidence != "composed" and not row.spec.architecture.experts
 
 
 def learned(rows: Sequence[PlanRow], source: str = "") -> MemoryPrior:
@@ -97,15 +97,15 @@ def judge(rows: Sequence[PlanRow], model: str) -> list[Judged]:
     problems: dict[tuple[str, int, str], list[PlanRow]] = defaultdict(list)
     for row in rows:
         if row.model == model:
-            problems[row.file, row.facts.sequence, row.facts.plan.adapter.value].append(row)
+            problems[row.file, row.spec.sequence, row.spec.plan.adapter.value].append(row)
     return [each for problem in problems.values() for each in _judge(problem, prior)]
 
 
 def _judge(rows: list[PlanRow], prior: MemoryPrior) -> list[Judged]:
-    candidates = [row.facts for row in rows]
+    candidates = [row.spec for row in rows]
     chance = believe_memory(candidates, *_shown(rows, ()), prior=prior).chance
     sizes = sizes_of(candidates)
-    levels = np.stack([prior.of(row.facts.plan.kernels)[0] for row in rows])
+    levels = np.stack([prior.of(row.spec.plan.kernels)[0] for row in rows])
     off = np.log(tensors_gb(levels, sizes) / np.array([row.allocated_gb or np.nan for row in rows]))
     later = []
     for seed in range(SEEDS):

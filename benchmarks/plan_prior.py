@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from mlcd.planners.train.plans import prior as shipped
-from mlcd.planners.train.plans.belief import DRAWS, Tried, believe_times
-from mlcd.planners.train.plans.law import TERMS
-from mlcd.planners.train.plans.learning import COMPOSED, learn_time
+from mlcd.planners.train.plans.belief import DRAWS, ProbeResults, believe_times
 from mlcd.planners.train.plans.prior import FILE, TimePrior, written_time_prior
+from mlcd.planners.train.plans.step_time_law import TERMS
+from mlcd.planners.train.plans.time_learning import COMPOSED, learn_time
 from mlcd_bench.plans.folder import PlanRow, read_plans
 
 SEEDS = 3
@@ -80,17 +80,17 @@ def look(model: str, rows: Sequence[PlanRow], looks: Looks) -> None:
     problems: dict[tuple[str, int, str], list[PlanRow]] = defaultdict(list)
     for row in rows:
         if row.model == model:
-            problems[row.file, row.facts.sequence, row.facts.plan.adapter].append(row)
+            problems[row.file, row.spec.sequence, row.spec.plan.adapter].append(row)
     own: Looks = defaultdict(list)
     for (file, _, _), problem in problems.items():
-        candidates, logs = [row.facts for row in problem], np.log([row.step_s or np.nan for row in problem])
+        candidates, logs = [row.spec for row in problem], np.log([row.step_s or np.nan for row in problem])
         for seed in range(SEEDS):
             order = np.random.default_rng(seed).permutation(len(problem))
             for count in PROBES:
                 at, left = order[:count], order[count:]
                 if (count and len(left) < FEWEST) or (seed and not count):
                     continue
-                tried = Tried(at, np.exp(logs[at]), np.full(count, ERROR), at[:0], np.full(count, np.nan))
+                tried = ProbeResults(at, np.exp(logs[at]), np.full(count, ERROR), at[:0], np.full(count, np.nan))
                 surfaces = believe_times(candidates, tried, seed, DRAWS, prior)[:, left]
                 low, low80, middle, high80, high = np.quantile(surfaces, (0.05, 0.1, 0.5, 0.9, 0.95), axis=0)
                 truth = logs[left]

@@ -19,7 +19,7 @@ from mlcd.planners.jobfile.read import parse_job
 from mlcd.planners.modeling.architecture import FILE, read_config
 from mlcd.planners.train.model_keys import any_architecture
 from mlcd.planners.train.nouns import Adapter
-from mlcd.planners.train.plans.told import OWN
+from mlcd.planners.train.plans.plan_variables import OWN
 
 NAMES = ("model", "tokens", "sequence", "global_batch", "adapter")
 USUAL_SEQUENCE, USUAL_GLOBAL_BATCH = 4_096, 256

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.train.plans.outlook import SHARE, GpuOutlook, PlanOutlook
-from mlcd.planners.train.way_out import LESS_MEMORY
+from mlcd.planners.train.remedy import LESS_MEMORY
 
 ENDS = ("p05", "p50", "p95")
 

@@ -35,7 +35,7 @@ from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import AnyRun, Stop
 from mlcd.planners.form.jobs import is_launched
 from mlcd.planners.form.words import parsed
-from mlcd.planners.train.config_inside import with_config_inside
+from mlcd.planners.train.inlined_config import with_inlined_config
 from mlcd.reports.headway import from_json
 from mlcd.service.remote.ledger import RemoteLedger, watch
 from mlcd.service.remote.requests import Submission, request_action, submit
@@ -131,7 +131,7 @@ class RemoteRun(AnyRun):
 
 def submission_of_file(kind: str, path: Path, chosen: Mapping[str, Any]) -> Submission:
     """A job file, which was read here before, and its options as typed."""
-    text = with_config_inside(path.read_text(encoding="utf-8"), path.parent)
+    text = with_inlined_config(path.read_text(encoding="utf-8"), path.parent)
     return Submission(kind, typed_options(chosen), text, path.name)
 
 

@@ -25,8 +25,8 @@ import numpy as np
 from mlcd.core.configuration import Configuration
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, Checkpointing, PlannedTraining, Precision, Sharding
-from mlcd.planners.train.plans.facts import Facts, facts_of
-from mlcd.planners.train.plans.links import link_gb_s
+from mlcd.planners.train.plans.communication import link_gb_s
+from mlcd.planners.train.plans.run_spec import RunSpec, run_spec_of
 
 TYPICAL_EFFICIENCY, EFFICIENCY_SPREAD = 0.5, 0.12
 """Share of the datasheet's rate that large multiplications keep, and by how much its log differs between types."""
@@ -61,65 +61,65 @@ class SimulatedPlans:
 
     def samples_per_s(self, configuration: Configuration, asked: PlannedTraining) -> float:
         """The rate without noise."""
-        facts = facts_of(configuration, asked)
-        return facts.global_batch / self.step_s(facts)
+        spec = run_spec_of(configuration, asked)
+        return spec.global_batch / self.step_s(spec)
 
     def fits(self, configuration: Configuration, asked: PlannedTraining) -> bool:
         """Whether nothing runs out of memory."""
-        facts = facts_of(configuration, asked)
-        return self.needed_gb(facts) <= facts.gpu.memory_gb
+        spec = run_spec_of(configuration, asked)
+        return self.needed_gb(spec) <= spec.gpu.memory_gb
 
-    def step_s(self, facts: Facts) -> float:
+    def step_s(self, spec: RunSpec) -> float:
         """Seconds of one optimizer step."""
-        plan, gpu, model = facts.plan, facts.gpu, facts.architecture
-        m, ranks, tokens = facts.accumulation, _ranks(facts), plan.micro_batch * facts.sequence / plan.context
+        plan, gpu, model = spec.plan, spec.gpu, spec.architecture
+        m, ranks, tokens = spec.accumulation, _ranks(spec), plan.micro_batch * spec.sequence / plan.context
         on_gpu = 1 / (plan.tensor * plan.pipeline)
         frozen = plan.adapter is not Adapter.FULL
         passes = (2.0 if frozen else 3.0) + RECOMPUTED[plan.checkpointing]
         width = tokens * model.hidden / plan.tensor
         efficiency = _efficiency(self.seed, gpu.name) * width / (width + HALF_AT)
         rate = 1e12 * gpu.tflops(MULTIPLIED.get(plan.precision, "bf16")) * efficiency
-        forward = tokens * _forward_flops_per_token(model, facts.sequence) * on_gpu / rate
+        forward = tokens * _forward_flops_per_token(model, spec.sequence) * on_gpu / rate
         bytes_ = 4.0 if plan.precision is Precision.FP32 else 2.0
         moved = MOVED * bytes_ * tokens * model.hidden / plan.tensor * model.layers / plan.pipeline
         compute = (forward * UNPACKING.get(plan.adapter, 1.0) + moved / (1e9 * gpu.bandwidth_gb_s)) * passes
-        link = link_gb_s(facts, facts.gpus)
+        link = link_gb_s(spec, spec.gpus)
         gathers = 0.0
         if plan.sharding is Sharding.ZERO3:
-            whole = 1e9 * (model.params_b - _elsewhere_b(facts))
+            whole = 1e9 * (model.params_b - _elsewhere_b(spec))
             weights = whole * on_gpu * FROZEN_BYTES.get(plan.adapter, bytes_)
             gathered = _all_reduce_s(weights, ranks, link) / 2 * (2 if frozen else 3)
             gathers = max(0.0, gathered - OVERLAP * compute)
         launches = LAUNCHES_S * model.layers / plan.pipeline * (1 + plan.tensor / 16)
-        micro = compute + _exchanges_s(facts, tokens * bytes_) + gathers + launches
-        own = facts.trainable - (0.0 if frozen else 1e9 * _elsewhere_b(facts))
+        micro = compute + _exchanges_s(spec, tokens * bytes_) + gathers + launches
+        own = spec.trainable - (0.0 if frozen else 1e9 * _elsewhere_b(spec))
         gradients = _all_reduce_s(own * on_gpu * bytes_, ranks, link)
         exposed = max(0.0, gradients - OVERLAP * compute * 2 / 3)
-        kept = own if plan.sharding is Sharding.NONE else facts.trainable / ranks
+        kept = own if plan.sharding is Sharding.NONE else spec.trainable / ranks
         optimizer = kept * on_gpu * 28 / (gpu.bandwidth_gb_s * 1e9)
-        wait = 1 + STRAGGLER * math.sqrt(2 * math.log(facts.nodes))
-        return float(((m + plan.pipeline - 1) * micro + exposed + optimizer) * wait * self._odd(facts))
+        wait = 1 + STRAGGLER * math.sqrt(2 * math.log(spec.nodes))
+        return float(((m + plan.pipeline - 1) * micro + exposed + optimizer) * wait * self._odd(spec))
 
-    def needed_gb(self, facts: Facts) -> float:
+    def needed_gb(self, spec: RunSpec) -> float:
         """GB on the GPU that needs the most."""
-        plan, whole = facts.plan, facts.architecture.params_b
-        on_gpu, ranks, elsewhere = 1 / (plan.tensor * plan.pipeline), _ranks(facts), _elsewhere_b(facts)
+        plan, whole = spec.plan, spec.architecture.params_b
+        on_gpu, ranks, elsewhere = 1 / (plan.tensor * plan.pipeline), _ranks(spec), _elsewhere_b(spec)
         pure, frozen = plan.precision.startswith("pure"), plan.adapter is not Adapter.FULL
         weight, gradient, adam = (2.0, 2.0, 4.0) if pure else (4.0, 4.0, 8.0)
         masters = not pure and plan.precision is not Precision.FP32
         used = FROZEN_BYTES.get(plan.adapter, 2.0 if masters else weight)
         weights = used * (whole / ranks if plan.sharding is Sharding.ZERO3 else whole - elsewhere)
-        trained, others = facts.trainable / 1e9, 0.0 if frozen else elsewhere
+        trained, others = spec.trainable / 1e9, 0.0 if frozen else elsewhere
         state = (gradient + adam + weight * (masters or frozen)) * (
             trained - others if plan.sharding is Sharding.NONE else trained / ranks
         )
-        overhead = 1.0 + 0.5 * _share(self.seed, f"overhead {facts.gpu.name}")
-        fragments = 1.05 + 0.05 * _share(self.seed, f"fragments {facts.gpu.name}")
-        return float((weights + state) * on_gpu + self._activations_gb(facts) * fragments + overhead)
+        overhead = 1.0 + 0.5 * _share(self.seed, f"overhead {spec.gpu.name}")
+        fragments = 1.05 + 0.05 * _share(self.seed, f"fragments {spec.gpu.name}")
+        return float((weights + state) * on_gpu + self._activations_gb(spec) * fragments + overhead)
 
-    def _activations_gb(self, facts: Facts) -> float:
-        plan, model = facts.plan, facts.architecture
-        numbers = plan.micro_batch * facts.sequence / plan.context * model.hidden
+    def _activations_gb(self, spec: RunSpec) -> float:
+        plan, model = spec.plan, spec.architecture
+        numbers = plan.micro_batch * spec.sequence / plan.context * model.hidden
         layers = model.layers / plan.pipeline
         wide = (model.dense_hidden or model.expert_hidden * max(1, model.experts_per_token)) / (4 * model.hidden)
         layer = numbers * (10 + (8 + 16 * 1.5 * wide) / plan.tensor)
@@ -128,12 +128,12 @@ class SimulatedPlans:
             kept = 2 * numbers * layers
         else:
             kept = layer * layers * (0.8 if plan.checkpointing is Checkpointing.SELECTIVE else 1.0)
-        kept *= min(plan.pipeline, facts.accumulation)  # micro-batches that the first stage holds at once
-        logits = 6 * plan.micro_batch * facts.sequence / plan.context * model.vocab / plan.tensor
+        kept *= min(plan.pipeline, spec.accumulation)  # micro-batches that the first stage holds at once
+        logits = 6 * plan.micro_batch * spec.sequence / plan.context * model.vocab / plan.tensor
         return float(kept + layer + logits) / 1e9
 
-    def _odd(self, facts: Facts) -> float:
-        name = f"{facts.gpu.name} {facts.gpus_per_node} {facts.plan.words('', 0)}"
+    def _odd(self, spec: RunSpec) -> float:
+        name = f"{spec.gpu.name} {spec.gpus_per_node} {spec.plan.words('', 0)}"
         return math.exp(ODD * _normal(self.seed, name))
 
 
@@ -159,29 +159,29 @@ def _forward_flops_per_token(model: Architecture, sequence: int) -> float:
     return 2e9 * model.active_b + attention
 
 
-def _ranks(facts: Facts) -> int:
+def _ranks(spec: RunSpec) -> int:
     """Those that have the same weights."""
-    return facts.data_parallel * facts.plan.context
+    return spec.data_parallel * spec.plan.context
 
 
-def _elsewhere_b(facts: Facts) -> float:
+def _elsewhere_b(spec: RunSpec) -> float:
     """Billions of parameters of experts that other ranks have."""
-    model = facts.architecture
+    model = spec.architecture
     idle = model.experts - model.experts_per_token
     experts_b = (model.params_b - model.active_b) * model.experts / idle if idle > 0 else 0.0
-    return experts_b * (1 - 1 / facts.plan.expert)
+    return experts_b * (1 - 1 / spec.plan.expert)
 
 
-def _exchanges_s(facts: Facts, token_bytes: float) -> float:
+def _exchanges_s(spec: RunSpec, token_bytes: float) -> float:
     """Of activations, for a micro-batch of so many bytes for each number of a token."""
-    plan, model = facts.plan, facts.architecture
+    plan, model = spec.plan, spec.architecture
     sent = 4 * model.layers / plan.pipeline * token_bytes * model.hidden
-    found = _all_reduce_s(sent, plan.tensor, link_gb_s(facts, plan.tensor))
+    found = _all_reduce_s(sent, plan.tensor, link_gb_s(spec, plan.tensor))
     if plan.context > 1:
         keys = 2 * 2 * model.layers / plan.pipeline * token_bytes * model.kv_heads * model.head_dim
-        found += _all_reduce_s(keys, plan.context, link_gb_s(facts, plan.tensor * plan.context)) / 2
+        found += _all_reduce_s(keys, plan.context, link_gb_s(spec, plan.tensor * plan.context)) / 2
     if plan.expert > 1:  # a token goes to its experts and comes back, in both passes
-        found += _all_reduce_s(sent * model.experts_per_token, plan.expert, link_gb_s(facts, plan.expert)) / 2
+        found += _all_reduce_s(sent * model.experts_per_token, plan.expert, link_gb_s(spec, plan.expert)) / 2
     return found
 
 

@@ -18,7 +18,7 @@ from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Planned, allocation_of
 from mlcd.planners.scale.nouns import ScalingTask, batch_of, noise_of
 from mlcd.planners.serve.nouns import ServingTask, eased, knobs_of
-from mlcd.planners.train.plans.told import plan_settings
+from mlcd.planners.train.plans.plan_variables import plan_settings
 from mlcd.reports.functions.document import allocated, functions_job, functions_run, plans_of
 from mlcd.reports.run_document import NotBegun, OtherLaunch, OtherRun, RunDocument, ScaleRun, TrainRun
 from mlcd.reports.run_document.core import CurvePoint, LaunchResult, RunDecision, RunForecast, RunRelaxation, RunTarget

@@ -12,7 +12,7 @@ from mlcd.core.ledger import Account
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.scale.nouns import batch_of
 from mlcd.planners.serve.nouns import ServingTask
-from mlcd.planners.train.plans.told import plan_variables
+from mlcd.planners.train.plans.plan_variables import plan_variables
 from mlcd.reports.words import decision_words
 
 BY_TORCHRUN = re.compile(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b")

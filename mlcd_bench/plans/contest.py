@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mlcd.planners.train.plans.belief import PlanBelief
-from mlcd.planners.train.plans.choice import best_plan, next_plan
+from mlcd.planners.train.plans.plan_choice import best_plan, next_plan
 from mlcd_bench.baselines.plans.gp_ei import gp_ei
 from mlcd_bench.baselines.plans.orders import by_lot, practice
 from mlcd_bench.baselines.plans.popular import popular
@@ -61,7 +61,7 @@ def play_plans(problem: PlanProblem, method: str, seed: int, probes: int) -> Pla
     first = problem.rows[0]
     return PlanRun(
         first.file,
-        {"model": first.model, "seq": first.facts.sequence, "adapter": str(first.facts.plan.adapter)},
+        {"model": first.model, "seq": first.spec.sequence, "adapter": str(first.spec.plan.adapter)},
         str(problem.goal),
         method,
         seed,

@@ -18,7 +18,7 @@ from mlcd.core.csv_table import Line, read_table
 from mlcd.core.errors import RecordingError, UnknownName
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
-from mlcd.planners.train.plans.facts import Facts, Seen
+from mlcd.planners.train.plans.run_spec import MeasuredRun, RunSpec
 
 SIZES = ("params", "active_params", "layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "seq")
 MACHINES = ("gpu_type", "gpus", "gpus_per_node")
@@ -58,7 +58,7 @@ class PlanRow:
     row: int
     model: str
     source: str
-    facts: Facts
+    spec: RunSpec
     outcome: Outcome
     step_s: float | None
     allocated_gb: float | None
@@ -69,13 +69,13 @@ class PlanRow:
     @property
     def group(self) -> tuple[str, str, int, str]:
         """What its plan is one of several for: file, model, tokens of a sequence, adapter."""
-        return (self.file, self.model, self.facts.sequence, self.facts.plan.adapter)
+        return (self.file, self.model, self.spec.sequence, self.spec.plan.adapter)
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> MeasuredRun:
         """The same as priors are learned from."""
         failed = self.outcome is Outcome.OUT_OF_MEMORY
-        return Seen(self.model, self.source, self.facts, self.step_s, failed, self.allocated_gb, self.reserved_gb)
+        return MeasuredRun(self.model, self.source, self.spec, self.step_s, failed, self.allocated_gb, self.reserved_gb)
 
 
 def read_plans(folder: Path) -> list[PlanRow]:
@@ -104,7 +104,7 @@ def _row(line: Line, file: str, row: int) -> PlanRow:
         row=row,
         model=line.text("model"),
         source=line.text("source"),
-        facts=_facts(line),
+        spec=_run_spec(line),
         outcome=outcome,
         step_s=line.number("iteration_s", above_zero=True) if outcome is Outcome.OK else None,
         allocated_gb=line.perhaps("peak_allocated_gb") or None,
@@ -114,12 +114,12 @@ def _row(line: Line, file: str, row: int) -> PlanRow:
     )
 
 
-def _facts(line: Line) -> Facts:
+def _run_spec(line: Line) -> RunSpec:
     try:
         gpu = gpu_named(line.text("gpu_type"))
     except UnknownName as error:
         raise line.error(f"gpu_type: {error}") from None
-    return Facts(
+    return RunSpec(
         architecture=_architecture(line),
         sequence=_positive(line, "seq"),
         global_batch=_positive(line, "global_batch"),

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans
-from mlcd.planners.train.plans.learning import learn_time
+from mlcd.planners.train.plans.belief import PlanBelief, ProbeResults, believe_plans
 from mlcd.planners.train.plans.memory_learning import learn_memory
 from mlcd.planners.train.plans.prior import Prior
+from mlcd.planners.train.plans.time_learning import learn_time
 from mlcd_bench.plans.folder import PlanRow
 from mlcd_bench.plans.problem import PlanProblem, Shown
 
@@ -21,7 +21,7 @@ def believed(problem: PlanProblem, tried: Sequence[int], seed: int) -> PlanBelie
     """What our method believes after these probes."""
     shown = Shown.of(problem, tried)
     ran = [problem.rows[i] for i in shown.ran]
-    seen = Tried(
+    seen = ProbeResults(
         ran=np.array(shown.ran, dtype=np.intp),
         step_s=np.array([row.step_s for row in ran], dtype=float),
         error=np.full(len(ran), ERROR),

@@ -16,8 +16,8 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.core.errors import UnknownName
-from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.prior import Prior
+from mlcd.planners.train.plans.run_spec import RunSpec
 from mlcd_bench.plans.folder import PlanRow
 
 PER_HOUR = 3_600
@@ -44,9 +44,9 @@ class PlanProblem:
     prior: Prior | None = None
 
     @cached_property
-    def candidates(self) -> list[Facts]:
-        """The facts of each plan."""
-        return [row.facts for row in self.rows]
+    def candidates(self) -> list[RunSpec]:
+        """The run spec of each plan."""
+        return [row.spec for row in self.rows]
 
     @cached_property
     def factor(self) -> Floats:
@@ -96,8 +96,8 @@ class Shown:
 
 def log_factor(row: PlanRow, goal: PlanGoal) -> float:
     """Log of a plan's cost, less log of its step's seconds."""
-    usd_per_s = row.facts.gpus * row.usd_per_gpu_hour / PER_HOUR
-    return float(np.log((usd_per_s if goal is PlanGoal.CHEAPEST else 1.0) / row.facts.global_batch))
+    usd_per_s = row.spec.gpus * row.usd_per_gpu_hour / PER_HOUR
+    return float(np.log((usd_per_s if goal is PlanGoal.CHEAPEST else 1.0) / row.spec.global_batch))
 
 
 def plan_problems(rows: Sequence[PlanRow], unseen: Sequence[str], goals: Sequence[PlanGoal]) -> list[PlanProblem]:

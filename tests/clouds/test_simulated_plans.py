@@ -17,7 +17,7 @@ from mlcd.core.configuration import Configuration
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.modeling.architecture import architecture_of
 from mlcd.planners.train.nouns import Adapter, Checkpointing, PlannedTraining, Sharding, TrainingPlan
-from mlcd.planners.train.plans.facts import Facts, facts_of
+from mlcd.planners.train.plans.run_spec import RunSpec, run_spec_of
 from mlcd.planners.train.plans.space import plan_space
 
 TRUTH = SimulatedPlans(0)
@@ -31,8 +31,8 @@ MIXTRAL = architecture_of(
 SEEDS = st.integers(0, 50)
 
 
-def facts(gpu: str, nodes: int, plan: TrainingPlan, task: PlannedTraining | None = None) -> Facts:
-    return facts_of(Configuration(nodes_of(gpu, 8), nodes, replace(plan, global_batch=256)), task or asked())
+def spec(gpu: str, nodes: int, plan: TrainingPlan, task: PlannedTraining | None = None) -> RunSpec:
+    return run_spec_of(Configuration(nodes_of(gpu, 8), nodes, replace(plan, global_batch=256)), task or asked())
 
 
 def full(**changes: object) -> TrainingPlan:
@@ -51,23 +51,23 @@ def test_what_is_known_to_fit_fits_and_what_is_known_not_to_does_not():
 @given(seed=SEEDS)
 def test_memory_falls_with_sharding_checkpointing_and_smaller_micro_batches(seed: int):
     truth = SimulatedPlans(seed)
-    need = truth.needed_gb(facts("H100", 2, full(micro_batch=2)))
-    assert need < truth.needed_gb(facts("H100", 2, full(micro_batch=4)))
-    assert need < truth.needed_gb(facts("H100", 2, full(micro_batch=2, checkpointing=Checkpointing.NONE)))
-    assert need < truth.needed_gb(facts("H100", 2, full(micro_batch=2, sharding=Sharding.ZERO2)))
-    assert need < truth.needed_gb(facts("H100", 1, full(micro_batch=2)))  # fewer ranks share the state
+    need = truth.needed_gb(spec("H100", 2, full(micro_batch=2)))
+    assert need < truth.needed_gb(spec("H100", 2, full(micro_batch=4)))
+    assert need < truth.needed_gb(spec("H100", 2, full(micro_batch=2, checkpointing=Checkpointing.NONE)))
+    assert need < truth.needed_gb(spec("H100", 2, full(micro_batch=2, sharding=Sharding.ZERO2)))
+    assert need < truth.needed_gb(spec("H100", 1, full(micro_batch=2)))  # fewer ranks share the state
     lora = full(micro_batch=2, adapter=Adapter.LORA)
-    assert truth.needed_gb(facts("H100", 2, lora)) < need
+    assert truth.needed_gb(spec("H100", 2, lora)) < need
 
 
 def test_gpus_that_share_a_sequence_share_the_state_too() -> None:
-    one = facts("H100", 1, full(context=8))
-    assert TRUTH.needed_gb(one) < TRUTH.needed_gb(facts("H100", 1, full(context=8, sharding=Sharding.NONE))) / 2
+    one = spec("H100", 1, full(context=8))
+    assert TRUTH.needed_gb(one) < TRUTH.needed_gb(spec("H100", 1, full(context=8, sharding=Sharding.NONE))) / 2
 
 
 def test_masters_are_sharded_with_the_optimizer() -> None:
     """Rajbhandari et al.: 2 + 16 / ranks bytes a parameter where weights stay whole."""
-    need = [TRUTH.needed_gb(facts("H100", nodes, full(sharding=Sharding.ZERO2))) for nodes in (1, 8)]
+    need = [TRUTH.needed_gb(spec("H100", nodes, full(sharding=Sharding.ZERO2))) for nodes in (1, 8)]
     assert need[0] - need[1] == pytest.approx(16 * LLAMA_8B.params_b * (1 / 8 - 1 / 64))
 
 
@@ -82,9 +82,9 @@ def test_nodes_of_one_gpu_talk_over_the_network_whatever_links_gpus_of_a_node() 
 
 def test_experts_that_ranks_divide_take_less_memory_and_are_sent_tokens() -> None:
     task = asked(MIXTRAL)
-    alone, divided = (facts("H100", 2, full(sharding=Sharding.NONE, expert=each), task) for each in (1, 8))
+    alone, divided = (spec("H100", 2, full(sharding=Sharding.NONE, expert=each), task) for each in (1, 8))
     assert TRUTH.needed_gb(divided) < 0.3 * TRUTH.needed_gb(alone)
-    sharded = [facts("H100", 2, full(expert=each), task) for each in (1, 8)]
+    sharded = [spec("H100", 2, full(expert=each), task) for each in (1, 8)]
     assert TRUTH.needed_gb(sharded[0]) == pytest.approx(TRUTH.needed_gb(sharded[1]))
     assert TRUTH.step_s(sharded[1]) < TRUTH.step_s(sharded[0])  # a GPU gathers its own experts alone
 
@@ -92,14 +92,14 @@ def test_experts_that_ranks_divide_take_less_memory_and_are_sent_tokens() -> Non
 @given(seed=SEEDS)
 def test_a_step_takes_a_time_that_published_runs_have(seed: int):
     for gpu in ("A100-80GB", "H100"):
-        one = facts(gpu, 1, full(checkpointing=Checkpointing.NONE, micro_batch=2))
+        one = spec(gpu, 1, full(checkpointing=Checkpointing.NONE, micro_batch=2))
         flops = 6 * LLAMA_8B.params_b * 1e9 * one.sequence * one.global_batch
         share = flops / SimulatedPlans(seed).step_s(one) / one.gpus / (one.gpu.tflops_bf16 * 1e12)
         assert 0.25 < share < 0.7
 
 
 def test_seeds_differ_and_one_seed_does_not():
-    one = facts("H100", 1, full())
+    one = spec("H100", 1, full())
     times = {SimulatedPlans(seed).step_s(one) for seed in range(8)}
     assert len(times) == 8
     assert max(times) < 2 * min(times)

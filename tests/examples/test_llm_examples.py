@@ -22,8 +22,8 @@ from mlcd.clouds.environment import job_variables
 from mlcd.clouds.node_types import load_local_types
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.planners.train.nouns import plan_of, planned_training
+from mlcd.planners.train.plans.plan_variables import plan_variables
 from mlcd.planners.train.plans.space import plan_space
-from mlcd.planners.train.plans.told import plan_variables
 from mlcd_tracker.plan import Plan
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

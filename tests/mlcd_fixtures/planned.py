@@ -9,7 +9,7 @@ from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.job import Hints, Job
 from mlcd.planners.modeling.architecture import Architecture, architecture_of
 from mlcd.planners.train.nouns import PlanKnob, PlannedTraining, TrainingPlan
-from mlcd.planners.train.plans.facts import flops_of_sequence
+from mlcd.planners.train.plans.run_spec import flops_of_sequence
 
 LLAMA_8B = architecture_of({
     "hidden_size": 4_096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mlcd.catalog.gpus import Gpu, gpu_named
 from mlcd.planners.modeling.architecture import Architecture, architecture_of
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
-from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.run_spec import RunSpec
 
 LLAMA_8B = architecture_of(
     {
@@ -24,10 +24,10 @@ def run(
     gpus: int = 1,
     sequence: int = 2048,
     global_batch: int = 64,
-) -> Facts:
+) -> RunSpec:
     """One that could be."""
     trainable = 1e9 * architecture.params_b if plan.adapter is Adapter.FULL else 2e7
-    return Facts(architecture, sequence, global_batch, gpu or gpu_named("H100"), gpus, 8, plan, trainable)
+    return RunSpec(architecture, sequence, global_batch, gpu or gpu_named("H100"), gpus, 8, plan, trainable)
 
 
 @st.composite
@@ -46,7 +46,7 @@ def plans(draw: st.DrawFn) -> TrainingPlan:
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> Facts:
+def runs(draw: st.DrawFn) -> RunSpec:
     """Any run of one model."""
     gpu = gpu_named(draw(st.sampled_from(["A100", "A100-80GB", "H200"])))
     gpus = draw(st.sampled_from([16, 32, 64]))

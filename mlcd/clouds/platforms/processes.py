@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Communication, Job
 from mlcd.planners.scale.nouns import ScalingTask, batch_of
-from mlcd.planners.train.plans.told import plan_variables
+from mlcd.planners.train.plans.plan_variables import plan_variables
 
 TORCH, JAX, TENSORFLOW, CHIEF, SERVER = range(5)
 """Ports, counted from the first one of a node."""

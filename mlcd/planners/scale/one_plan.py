@@ -13,8 +13,8 @@ import numpy as np
 
 from mlcd.core.configuration import Choice, Space
 from mlcd.planners.train.nouns import PlannedTraining, TrainingPlan, plan_of
-from mlcd.planners.train.plans.choice import UNFIT
 from mlcd.planners.train.plans.memory import CALLED_FITTING
+from mlcd.planners.train.plans.plan_choice import UNFIT
 from mlcd.planners.train.plans.space import plan_space
 from mlcd.planners.train.plans.surfaces import expected_in
 

@@ -155,9 +155,9 @@ class Scale(Planner):
         """The plan, of a job that has one."""
         if _scaling(account.job).planned is None:
             return None
-        from mlcd.planners.train.plan_shown import plan_shown
+        from mlcd.planners.train.plan_report import plan_report
 
-        return plan_shown(account)
+        return plan_report(account)
 
     def remember_run(self, run: str, account: Account, database: Database) -> None:
         """Its model, for the next run of the job or of one that is alike."""

@@ -19,9 +19,9 @@ from mlcd.planners.jobfile.keys import Size, mistake_at
 from mlcd.planners.train.model_keys import ModelKeys
 from mlcd.planners.train.nouns import Adapter, PlannedTraining
 from mlcd.planners.train.plan_keys import PlanKeys
-from mlcd.planners.train.plans.facts import flops_of_sequence
+from mlcd.planners.train.plans.plan_variables import ARGUMENTS
+from mlcd.planners.train.plans.run_spec import flops_of_sequence
 from mlcd.planners.train.plans.space import possible_plans, why_not
-from mlcd.planners.train.plans.told import ARGUMENTS
 
 MOST_TRIED = 1_024
 """The largest count that is proposed in place of one that does not divide."""

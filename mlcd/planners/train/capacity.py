@@ -25,7 +25,7 @@ machines are for; that more would be needed to be sure is said where the run is 
 NOTHING = Seen()
 
 
-def told(configuration: Configuration, space: Space, history: History, *, spot: bool) -> list[Rental]:
+def informative_launches(configuration: Configuration, space: Space, history: History, *, spot: bool) -> list[Rental]:
     """The launches that say something of these machines on spot markets or on demand, in the order they began."""
     markets = [each for each in space.markets(configuration) if each.spot is spot]
     found: list[Rental] = []
@@ -40,7 +40,7 @@ def told(configuration: Configuration, space: Space, history: History, *, spot: 
     return sorted(found, key=lambda rental: rental.began_s)
 
 
-def looks(rentals: Iterable[Rental], before: Seen = NOTHING) -> Seen:
+def observations_from(rentals: Iterable[Rental], before: Seen = NOTHING) -> Seen:
     """What these launches have shown of their zones."""
     seen = before
     for rental in rentals:
@@ -54,7 +54,7 @@ def looks(rentals: Iterable[Rental], before: Seen = NOTHING) -> Seen:
     return seen
 
 
-def pausing(rentals: Iterable[Rental], now_h: float, longest_s: float, step_s: float = STEP_S) -> frozenset[str]:
+def paused_zones(rentals: Iterable[Rental], now_h: float, longest_s: float, step_s: float = STEP_S) -> frozenset[str]:
     """The zones that are not asked again yet. The first pause is a step, also after machines were taken back; it
     doubles with each refusal in a row."""
     pauses: dict[str, tuple[int, float]] = {}
@@ -68,10 +68,10 @@ def pausing(rentals: Iterable[Rental], now_h: float, longest_s: float, step_s: f
     )
 
 
-def on_demand_looks(rentals: Sequence[Rental], now_h: float) -> Seen:
+def on_demand_observations(rentals: Sequence[Rental], now_h: float) -> Seen:
     """What these launches have shown of on-demand machines, all zones of which are asked again after a step."""
-    seen = looks(rentals)
-    for zone in pausing(rentals, now_h, STEP_S):
+    seen = observations_from(rentals)
+    for zone in paused_zones(rentals, now_h, STEP_S):
         seen = seen.looked(zone, False, now_h)
     return seen
 
@@ -82,4 +82,4 @@ def fallback_of(
     """What is counted on where on-demand machines were refused; None: they never were. `slack_h`: at the start."""
     if not any(rental.refused for rental in on_demand):
         return None
-    return fallback(on_demand_looks(on_demand, now_h), zones, now_h, confidence, max(0.0, KEPT * slack_h))
+    return fallback(on_demand_observations(on_demand, now_h), zones, now_h, confidence, max(0.0, KEPT * slack_h))

@@ -25,10 +25,10 @@ from mlcd.planners.train.capacity import (
     LONGEST_PAUSE_S,
     STEP_S,
     fallback_of,
-    looks,
-    on_demand_looks,
-    pausing,
-    told,
+    informative_launches,
+    observations_from,
+    on_demand_observations,
+    paused_zones,
 )
 from mlcd.planners.train.market.protocol import Held, State, Terms
 from mlcd.planners.train.market.seen import Seen, before_the_run
@@ -91,8 +91,8 @@ class MarketState:
         self, now_h: float, left: float, unsaved: float, spent_usd: float, held: Held | None, saved_in: str | None
     ) -> State:
         """`left`, `unsaved`: samples."""
-        spot = told(self.configuration, self.space, self.history, spot=True)
-        on_demand = told(self.configuration, self.space, self.history, spot=False)
+        spot = informative_launches(self.configuration, self.space, self.history, spot=True)
+        on_demand = informative_launches(self.configuration, self.space, self.history, spot=False)
         terms = self.terms
         slack_h = terms.deadline_h - self._begun_h - terms.work_h - terms.changeover_h
         counted_on = fallback_of(on_demand, terms.zones, now_h, self.job.goal.confidence, slack_h)
@@ -108,9 +108,9 @@ class MarketState:
             held,
             saved_in,
             tuple(each.usd_per_hour for each in rented),
-            looks(spot, before_the_run(self.spot.values(), Seen())),
-            on_demand_looks(on_demand, now_h),
-            pausing(spot, now_h, LONGEST_PAUSE_S, self.step_s),
+            observations_from(spot, before_the_run(self.spot.values(), Seen())),
+            on_demand_observations(on_demand, now_h),
+            paused_zones(spot, now_h, LONGEST_PAUSE_S, self.step_s),
         )
 
     @cached_property

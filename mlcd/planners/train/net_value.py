@@ -40,8 +40,8 @@ from mlcd.core.strategy import Finish, Look, Probe, Round, Step
 from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.modeling.outlook import Outlook, outlook
 from mlcd.planners.train.nouns import planned_training
-from mlcd.planners.train.prospect import MOST_LAUNCHES, Counts
 from mlcd.planners.train.repeats import Repeats
+from mlcd.planners.train.search_state import MOST_LAUNCHES, Counts
 from mlcd.planners.train.speed_belief import promising
 
 FREE_SHARE = 0.03

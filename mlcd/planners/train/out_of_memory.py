@@ -18,10 +18,10 @@ def may_run_out_too(job: Job, history: History) -> set[Configuration]:
     close = {each for each in others if lacks_room(history.used_memory(each))}
     if (asked := planned_training(job)) is not None:
         from mlcd.planners.train.plans.dominance import too_large  # a job without plans imports nothing of them
-        from mlcd.planners.train.plans.facts import facts_of
         from mlcd.planners.train.plans.memory_levels import sizes_of
+        from mlcd.planners.train.plans.run_spec import run_spec_of
 
-        sizes = sizes_of([facts_of(each, asked) for each in (*gone, *others)])
+        sizes = sizes_of([run_spec_of(each, asked) for each in (*gone, *others)])
         larger = too_large(sizes, np.zeros(0, dtype=np.intp), np.arange(len(gone)))
         close |= {each for each, is_larger in zip(others, larger[len(gone) :], strict=True) if is_larger}
     return close

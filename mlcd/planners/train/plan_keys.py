@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, WithJsonSchema, model_validato
 from mlcd.core.units import parse_batches, parse_flag, parse_one_of
 from mlcd.planners.jobfile.keys import Keys, Size, listed, mistake_at, or_alone, read
 from mlcd.planners.train.nouns import Adapter, Checkpointing, PlanKnob, Precision, Sharding, TrainingPlan
-from mlcd.planners.train.plans.told import OWN
+from mlcd.planners.train.plans.plan_variables import OWN
 
 DEFAULT = TrainingPlan()
 MOST_PLANS = 5_000

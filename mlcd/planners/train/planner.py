@@ -140,13 +140,13 @@ class Train(Planner):
     def _with_way_out(self, decision: Decision, job: Job, space: Space, history: History) -> Decision:
         if decision.configuration is not None or history.good:
             return decision
-        from mlcd.planners.train.way_out import with_way_out  # SciPy is slow to import
+        from mlcd.planners.train.remedy import with_remedy  # SciPy is slow to import
 
-        return with_way_out(decision, job, space, history)
+        return with_remedy(decision, job, space, history)
 
     def what_helps(self, account: Account) -> str:
         """More memory, where nothing that can be had has enough."""
-        from mlcd.planners.train.way_out import what_helps  # SciPy is slow to import
+        from mlcd.planners.train.remedy import what_helps  # SciPy is slow to import
 
         return what_helps(account.job, account.space, account.history)
 
@@ -166,13 +166,13 @@ class Train(Planner):
         """Where the job was rented, if that was decided as it ran, what its certificate counts on; and its plan."""
         rented = None
         if account.history.rentals or account.history.rentals_before:
-            from mlcd.planners.train.rentals import rentals_shown
+            from mlcd.planners.train.rental_report import rental_report
 
-            rented = rentals_shown(account)
+            rented = rental_report(account)
         if planned_training(account.job) is not None:
-            from mlcd.planners.train.plan_shown import plan_shown
+            from mlcd.planners.train.plan_report import plan_report
 
-            return plan_shown(account, rented)
+            return plan_report(account, rented)
         return rented
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:

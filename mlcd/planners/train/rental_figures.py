@@ -18,7 +18,7 @@ TIME = Axis(label="time since the start", unit="s")
 
 
 @dataclass(frozen=True)
-class Leg:
+class RentalLeg:
     """A launch on a market, with the samples that were saved before it, done when it ended, and saved then."""
 
     rental: Rental
@@ -29,7 +29,7 @@ class Leg:
     """How long the work took that no checkpoint held when it ended."""
 
 
-def headway(account: Account) -> Iterator[Leg]:
+def legs_of(account: Account) -> Iterator[RentalLeg]:
     """The launches in their order."""
     history, saved = account.history, account.searched.saved_samples
     finished = account.ended is not None and account.ended.finished
@@ -38,12 +38,12 @@ def headway(account: Account) -> Iterator[Leg]:
         before, done = saved, min(account.job.work_samples, saved + run.samples_done)
         saved = account.job.work_samples if finished and run is runs[-1] else max(saved, run.saved_samples)
         worked_s, lost = max(0.0, run.seconds - run.startup_s), max(0.0, done - saved)
-        yield Leg(rental, before, done, saved, worked_s * lost / (done - before) if lost else 0.0)
+        yield RentalLeg(rental, before, done, saved, worked_s * lost / (done - before) if lost else 0.0)
 
 
-def time_line(account: Account) -> Figure:
+def rental_timeline(account: Account) -> Figure:
     """A row for each zone, a bar for each time that machines were rented there, and a row for the time between."""
-    legs = list(headway(account))
+    legs = list(legs_of(account))
     rows = [NOTHING, *sorted({_zone(leg.rental) for leg in legs}, reverse=True)]
     series = {name: list[Point]() for name in ("spot", "on demand", "lost work", "waiting", "not to be had")}
     series["taken back"] = []
@@ -77,10 +77,10 @@ def time_line(account: Account) -> Figure:
     )
 
 
-def work_left(account: Account) -> Figure:
+def work_left_figure(account: Account) -> Figure:
     """The share of the work that is left after each launch, and the most that on demand would still finish in time."""
     whole, points = account.job.work_samples, list[Point]()
-    for leg in headway(account):
+    for leg in legs_of(account):
         rental = leg.rental
         points.append(Point(x=rental.began_s, y=1 - leg.before / whole))
         points.append(Point(x=rental.ended_s, y=1 - max(leg.done, leg.saved) / whole, label=str(rental.market)))

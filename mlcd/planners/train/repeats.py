@@ -22,7 +22,7 @@ import numpy as np
 from mlcd.core.configuration import Floats, Mask
 from mlcd.core.guarantee import refusal, safe, share_of_limits, within_price_limits
 from mlcd.core.measurement import Measurement
-from mlcd.planners.train.prospect import MOST_LAUNCHES, Prospect
+from mlcd.planners.train.search_state import MOST_LAUNCHES, SearchState
 
 WORTH_OF_A_CERTIFICATE = 0.2
 """The share of the limits that a sure certificate is worth, while there is none."""
@@ -33,7 +33,7 @@ SLOWER_START = 1.25
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Repeat:
     """A measured configuration that is launched again on several clusters at once, for a share of a probe's time."""
 
     place: int
@@ -43,10 +43,10 @@ class Again:
 
 
 @dataclass(frozen=True)
-class Repeats(Prospect):
+class Repeats(SearchState):
     """What is expected if something is launched again."""
 
-    def worth_repeating(self, worth_asking: Mask, most: int) -> Again | None:
+    def worth_repeating(self, worth_asking: Mask, most: int) -> Repeat | None:
         """What to launch again, on how many of `most` clusters; `worth_asking`: what may be probed afterwards."""
         if not self.job.goal.limited or not self.known:
             return None
@@ -62,7 +62,7 @@ class Repeats(Prospect):
             gain = self.history.spread.calm * (now - self._if_launches_agree(m, times)._expected_end(worth_asking, v0))
             net = gain - float(self.price(times * usd, seconds) + self.toll(times * usd, seconds))
             if net > self.least_worth(v0) and (best is None or net > best.net):
-                best = Again(place, times, share, net)
+                best = Repeat(place, times, share, net)
         return best
 
     def _long_enough(self, m: Measurement) -> float:

@@ -13,7 +13,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Objective
 
 
-def worth_a_thought(
+def screened(
     goal: Goal, space: Space, history: History, finish_s: Floats, most: int, *, is_rough: bool = False
 ) -> set[int]:
     """The best by the objective, at most so many.
@@ -29,7 +29,7 @@ def worth_a_thought(
         return set(np.argsort(value, kind="stable")[:most].tolist())
     if is_rough and goal.budget_usd is None:
         cheapest = set(np.argsort(value, kind="stable")[: most // 2].tolist())
-        return cheapest | worth_a_thought(goal, space, history, finish_s, most // 2)
+        return cheapest | screened(goal, space, history, finish_s, most // 2)
     usd = space.usd(finish_s) + space.probe_usd
     need = share_of_limits(goal, history.spent_usd + usd, history.elapsed_s + space.probe_s + finish_s)
     best, least_needy = np.lexsort((value, np.maximum(need, 1.0))), np.lexsort((value, need))

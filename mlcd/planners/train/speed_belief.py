@@ -16,7 +16,7 @@ from mlcd.core.measurement import Outcome
 from mlcd.planners.modeling.memory_need import cannot_fit
 from mlcd.planners.modeling.speed_surface import Belief, Evidence, believe, draw_laws
 from mlcd.planners.train.nouns import planned_training
-from mlcd.planners.train.screening import only, worth_a_thought
+from mlcd.planners.train.screening import only, screened
 
 FAILURES = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
 """Outcomes that say something of the configuration, and not of that one launch."""
@@ -130,6 +130,6 @@ def promising(job: Job, space: Space, history: History, seed: int, also: Configu
     every = np.arange(len(space))
     shift = level[likely] + (off[likely].mean(axis=1) if len(seen.ran) else 0.0)
     finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + shift[:, None]).max(axis=0))
-    kept = worth_a_thought(job.goal, space, history, finish_s, PROMISING, is_rough=True)
+    kept = screened(job.goal, space, history, finish_s, PROMISING, is_rough=True)
     measured = [m.configuration for m in history.measurements]
     return only(space, kept | {space.index[each] for each in (*measured, *([also] if also else []))})

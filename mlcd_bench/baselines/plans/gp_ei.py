@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.run_spec import RunSpec
 from mlcd_bench.baselines.serve.process import expected_improvement, posterior
 from mlcd_bench.plans.problem import PlanProblem, Shown
 
@@ -36,7 +36,7 @@ def gp_ei(problem: PlanProblem, shown: Shown, rng: np.random.Generator) -> int |
 
 def points(problem: PlanProblem) -> Floats:
     """Each plan as a point, every column scaled to 0..1; columns in which all plans are equal are left out."""
-    words = sorted({word for facts in problem.candidates for word in _words(facts)})
+    words = sorted({word for spec in problem.candidates for word in _words(spec)})
     table = np.array([[*_numbers(f), *(word in _words(f) for word in words)] for f in problem.candidates], dtype=float)
     low, high = table.min(axis=0), table.max(axis=0)
     varies = high > low
@@ -46,15 +46,15 @@ def points(problem: PlanProblem) -> Floats:
     return scaled
 
 
-def _numbers(facts: Facts) -> Floats:
-    plan = facts.plan
-    counts = (plan.tensor, plan.pipeline, plan.context, plan.expert, plan.micro_batch, facts.gpus, facts.global_batch)
-    specs = (facts.gpu.tflops_bf16, facts.gpu.memory_gb, facts.gpu.bandwidth_gb_s)
+def _numbers(spec: RunSpec) -> Floats:
+    plan = spec.plan
+    counts = (plan.tensor, plan.pipeline, plan.context, plan.expert, plan.micro_batch, spec.gpus, spec.global_batch)
+    specs = (spec.gpu.tflops_bf16, spec.gpu.memory_gb, spec.gpu.bandwidth_gb_s)
     logs: Floats = np.log([*counts, *specs])
     return logs
 
 
-def _words(facts: Facts) -> tuple[str, ...]:
-    plan = facts.plan
+def _words(spec: RunSpec) -> tuple[str, ...]:
+    plan = spec.plan
     named = (plan.sharding, plan.checkpointing, plan.precision, plan.attention, plan.kernels)
     return tuple(f"{place} {word}" for place, word in enumerate(named))

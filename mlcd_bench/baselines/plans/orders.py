@@ -28,13 +28,13 @@ def practice(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
 
 
 def _machines(row: PlanRow, goal: PlanGoal) -> tuple[float, float]:
-    gpus, gpu = row.facts.gpus, row.facts.gpu
+    gpus, gpu = row.spec.gpus, row.spec.gpu
     if goal is PlanGoal.FASTEST:
         return (-gpus, -gpu.tflops_bf16)
     return (gpus, row.usd_per_gpu_hour / gpu.tflops_bf16)
 
 
 def _plan(row: PlanRow) -> tuple[int, int, bool]:
-    plan = row.facts.plan
+    plan = row.spec.plan
     recomputed = plan.checkpointing is not Checkpointing.NONE
     return (plan.tensor * plan.pipeline * plan.context, -plan.micro_batch, recomputed)

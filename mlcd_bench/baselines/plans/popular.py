@@ -13,7 +13,7 @@ from dataclasses import astuple
 import numpy as np
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.run_spec import RunSpec
 from mlcd_bench.plans.problem import PlanProblem, log_factor
 
 
@@ -23,10 +23,10 @@ def popular(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
     lot = [int(i) for i in rng.permutation(len(problem.rows))]
     if not others:
         return lot
-    worth, theirs = _worth(problem), np.array([_fields(row.facts) for row in others], dtype=object)
+    worth, theirs = _worth(problem), np.array([_fields(row.spec) for row in others], dtype=object)
     score = {}
-    for i, facts in enumerate(problem.candidates):
-        agreeing = (theirs == np.array(_fields(facts), dtype=object)).sum(axis=1)
+    for i, spec in enumerate(problem.candidates):
+        agreeing = (theirs == np.array(_fields(spec), dtype=object)).sum(axis=1)
         score[i] = float(worth[agreeing == agreeing.max()].mean())
     return sorted(lot, key=lambda i: -score[i])
 
@@ -42,5 +42,5 @@ def _worth(problem: PlanProblem) -> Floats:
     return cost
 
 
-def _fields(facts: Facts) -> tuple[object, ...]:
-    return (facts.gpu.name, facts.gpus, *astuple(facts.plan))
+def _fields(spec: RunSpec) -> tuple[object, ...]:
+    return (spec.gpu.name, spec.gpus, *astuple(spec.plan))

@@ -16,7 +16,7 @@ FOLDERS = (MEASURED / "llama-h200", MEASURED / "llama32-h200")
 PROBLEMS = [each for folder in FOLDERS for each in plan_problems(read_plans(folder), [], [PlanGoal.FASTEST])]
 
 
-@pytest.fixture(scope="module", params=PROBLEMS, ids=lambda p: f"{p.rows[0].model} {p.rows[0].facts.plan.adapter}")
+@pytest.fixture(scope="module", params=PROBLEMS, ids=lambda p: f"{p.rows[0].model} {p.rows[0].spec.plan.adapter}")
 def run(request: pytest.FixtureRequest) -> PlanRun:
     assert request.param.prior is None, "the shipped one"
     return play_plans(request.param, OURS, 0, 3)

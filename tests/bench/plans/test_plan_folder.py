@@ -23,16 +23,16 @@ def test_each_row_is_read_as_it_says(tmp_path: Path) -> None:
     rows, plans = read_rows(folder), read_plans(folder)
     assert [plan.row for plan in plans] == list(range(1, len(rows) + 1))
     for written, read in zip(rows, plans, strict=True):
-        facts = read.facts
+        spec = read.spec
         assert (read.file, read.model, read.source) == ("plans.csv", written["model"], "made-up")
         assert (read.outcome, read.usd_per_gpu_hour) == (written["outcome"], float(written["usd_per_gpu_hour"]))
         assert read.step_s == (float(written["iteration_s"]) if written["iteration_s"] else None)
-        assert (facts.gpus, facts.sequence, facts.global_batch) == (8, int(written["seq"]), 256)
-        assert (facts.plan.tensor, facts.plan.micro_batch) == (int(written["tp"]), int(written["micro_batch"]))
-        assert facts.plan.sharding == Sharding(written["sharding"])
-        assert facts.architecture.params_b == pytest.approx(float(written["params"]) / 1e9)
-        assert facts.gpu.memory_gb == 80
-        assert (facts.data_parallel, facts.accumulation) == (int(written["dp"]), int(written["accumulation"]))
+        assert (spec.gpus, spec.sequence, spec.global_batch) == (8, int(written["seq"]), 256)
+        assert (spec.plan.tensor, spec.plan.micro_batch) == (int(written["tp"]), int(written["micro_batch"]))
+        assert spec.plan.sharding == Sharding(written["sharding"])
+        assert spec.architecture.params_b == pytest.approx(float(written["params"]) / 1e9)
+        assert spec.gpu.memory_gb == 80
+        assert (spec.data_parallel, spec.accumulation) == (int(written["dp"]), int(written["accumulation"]))
         assert read.seen.out_of_memory is (written["outcome"] == "out_of_memory")
         assert read.seen.allocated_gb == read.allocated_gb
 
@@ -41,7 +41,7 @@ def test_each_row_is_read_as_it_says(tmp_path: Path) -> None:
 def test_a_gpu_has_at_most_the_memory_that_its_name_says(tmp_path: Path, gpu: str) -> None:
     (plan,) = read_plans(one(tmp_path, gpu_type=gpu))
     said = int(gpu.split("-")[1].removesuffix("GB"))
-    assert said - 2 < plan.facts.gpu.memory_gb <= said
+    assert said - 2 < plan.spec.gpu.memory_gb <= said
 
 
 @pytest.mark.parametrize(
@@ -50,19 +50,19 @@ def test_a_gpu_has_at_most_the_memory_that_its_name_says(tmp_path: Path, gpu: st
 )
 def test_precisions_have_our_names(tmp_path: Path, written: str, precision: Precision) -> None:
     (plan,) = read_plans(one(tmp_path, precision=written))
-    assert plan.facts.plan.precision is precision
+    assert plan.spec.plan.precision is precision
 
 
 def test_unknown_checkpointing_is_taken_for_full(tmp_path: Path) -> None:
     (plan,) = read_plans(one(tmp_path, checkpointing="unknown"))
-    assert plan.facts.plan.checkpointing is Checkpointing.FULL
+    assert plan.spec.plan.checkpointing is Checkpointing.FULL
 
 
 def test_the_experts_of_a_mixture_follow_from_its_parameters(tmp_path: Path) -> None:
     mixtral = {"params": 46_702_800_000, "active_params": 12_880_000_000, "layers": 32, "hidden": 4096, "heads": 32,
                "kv_heads": 8, "ffn": 14_336, "vocab": 32_000}  # fmt: skip
     (plan,) = read_plans(one(tmp_path, **mixtral))
-    assert (plan.facts.architecture.experts, plan.facts.architecture.experts_per_token) == (8, 2)
+    assert (plan.spec.architecture.experts, plan.spec.architecture.experts_per_token) == (8, 2)
 
 
 @pytest.mark.parametrize("missing", ["model", "trainable_params", "outcome", "usd_per_gpu_hour"])

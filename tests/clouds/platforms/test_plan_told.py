@@ -26,7 +26,7 @@ from mlcd.planners.train.nouns import (
     TrainingPlan,
     data_parallel,
 )
-from mlcd.planners.train.plans.told import plan_variables
+from mlcd.planners.train.plans.plan_variables import plan_variables
 from mlcd_tracker.plan import Plan
 
 ROOT = Path(mlcd_tracker.__file__).parents[1]

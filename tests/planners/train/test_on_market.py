@@ -24,7 +24,7 @@ from mlcd.core.market import Market
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.strategy import Apply, Step, Wait
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.train.capacity import LONGEST_PAUSE_S, STEP_S, looks, told
+from mlcd.planners.train.capacity import LONGEST_PAUSE_S, STEP_S, informative_launches, observations_from
 from mlcd.planners.train.market.cost_to_go import CostToGo
 from mlcd.planners.train.market.greedy import Greedy
 from mlcd.planners.train.market.guard import is_safe
@@ -341,18 +341,18 @@ def test_a_zone_that_refused_an_earlier_run_a_moment_ago_is_in_its_pause() -> No
 )
 def test_more_nodes_that_came_and_fewer_that_did_not_tell_of_ours(nodes: int, came: bool, tells: bool) -> None:
     history = History(rentals_before=(before(ZONES[0], came, 1.0, nodes),))
-    assert bool(told(SPACE.configurations[0], SPACE, history, spot=True)) is tells
+    assert bool(informative_launches(SPACE.configurations[0], SPACE, history, spot=True)) is tells
 
 
 def test_what_no_zone_of_a_region_had_none_of_ours_had() -> None:
     history = History(rentals_before=(before("", False, 1.0, spot=False), before("", True, 0.5, spot=False)))
-    rentals = told(SPACE.configurations[0], SPACE, history, spot=False)
+    rentals = informative_launches(SPACE.configurations[0], SPACE, history, spot=False)
     assert [each.market.zone for each in rentals] == [*ZONES]
 
 
 def test_a_machine_that_was_held_tells_of_the_whole_time() -> None:
     held = replace(before(ZONES[0], True, 2.0), began_s=-10.0 * HOUR_S, outcome=Outcome.PREEMPTED)
-    up, down = looks([held]).of(ZONES[0])
+    up, down = observations_from([held]).of(ZONES[0])
     assert (up.from_h, up.to_h) == (-10.0, -2.0)
     assert (down.up, down.sharp) == (False, True)
 

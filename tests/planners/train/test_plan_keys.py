@@ -18,9 +18,9 @@ from mlcd.planners.form.jobs import of_text
 from mlcd.planners.jobfile.read import load_job, parse_job
 from mlcd.planners.jobfile.schema import job_schema
 from mlcd.planners.modeling.architecture import architecture_of
-from mlcd.planners.train.config_inside import with_config_inside
+from mlcd.planners.train.inlined_config import with_inlined_config
 from mlcd.planners.train.nouns import Adapter, PlannedTraining, Precision, Sharding, planned_training
-from mlcd.planners.train.plans.told import OWN
+from mlcd.planners.train.plans.plan_variables import OWN
 
 PATH = Path("/jobs/job.yaml")
 SIZES = "{layers: 32, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, vocab: 128256}"
@@ -149,12 +149,12 @@ def test_a_service_reads_no_file_for_a_job(tmp_path: Path, monkeypatch: pytest.M
 def test_a_config_beside_the_job_file_goes_to_a_service_with_it(tmp_path: Path, written: str):
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     text = "mlcd:\n  " + USUAL.replace("|", "\n  ").replace(SIZES, written)
-    sent = with_config_inside(text, tmp_path)
+    sent = with_inlined_config(text, tmp_path)
     assert sent.count("\n") == text.count("\n")
     asked = planned_training(of_text("train", sent, {}))
     assert asked is not None
     assert asked.architecture == architecture_of(CONFIG)
-    assert with_config_inside("mlcd: {work: 1}", tmp_path) == "mlcd: {work: 1}"
+    assert with_inlined_config("mlcd: {work: 1}", tmp_path) == "mlcd: {work: 1}"
 
 
 def test_every_knob_and_key_is_in_the_schema_for_editors():

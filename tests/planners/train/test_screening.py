@@ -7,7 +7,7 @@ import numpy as np
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Objective
-from mlcd.planners.train.screening import worth_a_thought
+from mlcd.planners.train.screening import screened
 
 CHEAP, DEAR = Offer("cheap", 0.5, 8, 64), Offer("dear", 100.0, 8, 64)
 SPACE = Space((Choice(CHEAP, tuple(range(1, 101))), Choice(DEAR, (1, 2))))
@@ -17,7 +17,7 @@ FINISH_S = np.array([11_000 * H / n for n in range(1, 101)] + [100 * H, 60 * H])
 
 
 def looked_at(goal: Goal, is_rough: bool = False) -> set[str]:
-    found = worth_a_thought(goal, SPACE, History(), FINISH_S, 8, is_rough=is_rough)
+    found = screened(goal, SPACE, History(), FINISH_S, 8, is_rough=is_rough)
     return {str(SPACE.configurations[i]) for i in found}
 
 

@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats, Mask
 from mlcd.planners.modeling.random_effects import DEGREES, trust_in
-from mlcd.planners.train.plans.effects import Rows, coefficients_of, of_coefficients, shared_columns
-from mlcd.planners.train.plans.facts import Facts
-from mlcd.planners.train.plans.law import terms_of
+from mlcd.planners.train.plans.identity_key import IdentityKey
 from mlcd.planners.train.plans.memory import believe_memory
 from mlcd.planners.train.plans.prior import Prior, TimePrior, shipped_prior
-from mlcd.planners.train.plans.same import Same
+from mlcd.planners.train.plans.run_spec import RunSpec
+from mlcd.planners.train.plans.step_time_law import terms_of
+from mlcd.planners.train.plans.time_effects import Rows, coefficients_of, of_coefficients, shared_columns
 
 DRAWS = 256
 Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Tried:
+class ProbeResults:
     """What probes have shown, by row of the candidates. `error`: one standard error of the log of `step_s`.
 
     `allocated_gb`: of those that `ran`, nan where it is not known.
@@ -41,10 +41,10 @@ class Tried:
     allocated_gb: Floats
 
     @staticmethod
-    def nothing() -> Tried:
+    def nothing() -> ProbeResults:
         """Before the first probe."""
         none, rows = np.zeros(0), np.zeros(0, dtype=np.intp)
-        return Tried(rows, none, none, rows, none)
+        return ProbeResults(rows, none, none, rows, none)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PlanBelief:
 
 
 def believe_plans(
-    candidates: Sequence[Facts], tried: Tried, seed: int = 0, draws: int = DRAWS, prior: Prior | None = None
+    candidates: Sequence[RunSpec], tried: ProbeResults, seed: int = 0, draws: int = DRAWS, prior: Prior | None = None
 ) -> PlanBelief:
     """Times and memory of the candidates. What probes do not change is kept, by the identity of `candidates`."""
     prior = prior or shipped_prior()
@@ -79,14 +79,18 @@ def believe_plans(
     return PlanBelief(logs, fits & ~memory.ruled_out, memory.ruled_out, memory.chance)
 
 
-def believe_times(candidates: Sequence[Facts], tried: Tried, seed: int, draws: int, prior: TimePrior) -> Floats:
+def believe_times(
+    candidates: Sequence[RunSpec], tried: ProbeResults, seed: int, draws: int, prior: TimePrior
+) -> Floats:
     """(draws, N) surfaces of the log of the seconds of a step."""
-    return _conditioned(_drawn(Same(candidates), Same(prior), seed, draws), tried, seed)
+    return _conditioned(_drawn(IdentityKey(candidates), IdentityKey(prior), seed, draws), tried, seed)
 
 
-def expected_steps(candidates: Sequence[Facts], prior: Prior | None = None) -> Floats:
+def expected_steps(candidates: Sequence[RunSpec], prior: Prior | None = None) -> Floats:
     """(N,) seconds of a step before any probe, the middle of what is believed: by the law, with no luck of a draw."""
-    return np.asarray(np.exp(_drawn(Same(candidates), Same((prior or shipped_prior()).time), 0, DRAWS).middle))
+    return np.asarray(
+        np.exp(_drawn(IdentityKey(candidates), IdentityKey((prior or shipped_prior()).time), 0, DRAWS).middle)
+    )
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,8 @@ class _Drawn:
 
 
 @lru_cache(maxsize=8)
-def _drawn(candidates: Same[Sequence[Facts]], of: Same[TimePrior], seed: int, draws: int) -> _Drawn:
-    runs, prior = candidates.thing, of.thing
+def _drawn(candidates: IdentityKey[Sequence[RunSpec]], of: IdentityKey[TimePrior], seed: int, draws: int) -> _Drawn:
+    runs, prior = candidates.value, of.value
     rng = np.random.default_rng((seed, 0))
     rows, middle, spread = expected_of(runs, prior)
     samples = middle + rng.standard_normal((draws, spread.shape[1])) @ spread.T
@@ -116,7 +120,7 @@ def _drawn(candidates: Same[Sequence[Facts]], of: Same[TimePrior], seed: int, dr
     return _Drawn(prior, rows, middle, spread, samples, noise)
 
 
-def expected_of(runs: Sequence[Facts], prior: TimePrior) -> tuple[Rows, Floats, Floats]:
+def expected_of(runs: Sequence[RunSpec], prior: TimePrior) -> tuple[Rows, Floats, Floats]:
     """By the law and the shared effects: the log of a step, and a matrix whose square is its covariance between runs.
 
     An effect that nobody has been seen with, such as of another GPU, has the variance of its kind.
@@ -139,7 +143,7 @@ def expected_of(runs: Sequence[Facts], prior: TimePrior) -> tuple[Rows, Floats, 
     return rows, middle, np.column_stack([known @ prior.spread, *unknown])
 
 
-def _conditioned(drawn: _Drawn, tried: Tried, seed: int) -> Floats:
+def _conditioned(drawn: _Drawn, tried: ProbeResults, seed: int) -> Floats:
     """Samples that agree with the probes."""
     samples = drawn.samples + drawn.noise
     at, shown = tried.ran, np.log(tried.step_s)

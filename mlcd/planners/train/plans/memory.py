@@ -22,11 +22,11 @@ from scipy.stats import qmc
 
 from mlcd.core.configuration import Floats, Mask
 from mlcd.planners.train.plans.dominance import too_large
-from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.identity_key import IdentityKey
 from mlcd.planners.train.plans.memory_levels import AT, Rows, Sizes, busy_share, sizes_of, tensors_gb
 from mlcd.planners.train.plans.memory_parts import Needed, needed_gb
 from mlcd.planners.train.plans.memory_prior import LEVELS, MemoryPrior, shipped_memory
-from mlcd.planners.train.plans.same import Same
+from mlcd.planners.train.plans.run_spec import RunSpec
 
 __all__ = ["CALLED_FITTING", "MemoryBelief", "Needed", "believe_memory", "needed_gb"]
 
@@ -68,7 +68,7 @@ class MemoryBelief:
 
 
 def believe_memory(
-    candidates: Sequence[Facts],
+    candidates: Sequence[RunSpec],
     ran: Rows,
     out_of_memory: Rows,
     allocated_gb: Floats,
@@ -81,7 +81,7 @@ def believe_memory(
     """
     prior = prior or shipped_memory()
     ran, failed = np.asarray(ran, dtype=np.intp), np.asarray(out_of_memory, dtype=np.intp)
-    sizes = _sizes(Same(candidates))
+    sizes = _sizes(IdentityKey(candidates))
     problem = _Problem(sizes, prior)
     measured = np.isfinite(allocated_gb)
     mode, covariance = problem.corrected(ran[measured], np.log(np.asarray(allocated_gb)[measured]))
@@ -186,5 +186,5 @@ def _normal(count: int, levels: int) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def _sizes(same: Same[Sequence[Facts]]) -> Sizes:
-    return sizes_of(same.thing)
+def _sizes(same: IdentityKey[Sequence[RunSpec]]) -> Sizes:
+    return sizes_of(same.value)

@@ -19,9 +19,9 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.train.plans.facts import Seen
 from mlcd.planners.train.plans.memory_levels import Sizes, busy_share, sizes_of, tensors_gb
 from mlcd.planners.train.plans.memory_prior import LEVELS, MemoryPrior
+from mlcd.planners.train.plans.run_spec import MeasuredRun
 
 N, SLACK = len(LEVELS), LEVELS.index("slack")
 MIDDLE = np.array([0.0, 0.0, 0.0, 0.0, 0.2, 0.0, 0.35, 0.35, 0.06])
@@ -46,9 +46,9 @@ FAR = 2.5
 """A residual of more standard errors counts as one of so many (Huber)."""
 
 
-def learn_memory(rows: Sequence[Seen], source: str = "") -> MemoryPrior:
+def learn_memory(rows: Sequence[MeasuredRun], source: str = "") -> MemoryPrior:
     """From runs of any models. `source`: says so in the prior's file."""
-    data = _Data.of([row for row in rows if not row.facts.architecture.experts])
+    data = _Data.of([row for row in rows if not row.spec.architecture.experts])
     spreads = {"all": SPREAD, "kernels": KERNELS.copy(), "job": OWN.copy()}
     levels = np.concatenate([MIDDLE, np.zeros(N * (len(data.kernels) + len(data.jobs)))])
     for _ in range(ROUNDS):
@@ -84,18 +84,18 @@ class _Data:
     jobs: tuple[tuple[str, ...], ...]
 
     @staticmethod
-    def of(rows: Sequence[Seen]) -> _Data:
-        kernels = tuple(sorted({row.facts.plan.kernels for row in rows}))
-        named = [(row.source, row.model, row.facts.plan.adapter.value, row.facts.plan.precision.value) for row in rows]
+    def of(rows: Sequence[MeasuredRun]) -> _Data:
+        kernels = tuple(sorted({row.spec.plan.kernels for row in rows}))
+        named = [(row.source, row.model, row.spec.plan.adapter.value, row.spec.plan.precision.value) for row in rows]
         jobs = tuple(sorted(set(named)))
         design = np.zeros((len(rows), 1 + len(kernels) + len(jobs)))
         design[:, 0] = 1
         for i, (row, job) in enumerate(zip(rows, named, strict=True)):
-            design[i, 1 + kernels.index(row.facts.plan.kernels)] = 1
+            design[i, 1 + kernels.index(row.spec.plan.kernels)] = 1
             design[i, 1 + len(kernels) + jobs.index(job)] = 1
         peaks = [_peak_and_error(row) for row in rows]
         return _Data(
-            sizes=sizes_of([row.facts for row in rows]),
+            sizes=sizes_of([row.spec for row in rows]),
             peak=np.array([peak for peak, _ in peaks]),
             error=np.array([error for _, error in peaks]),
             failed=np.array([float(row.out_of_memory) for row in rows]),
@@ -110,7 +110,7 @@ class _Data:
         return slice(1, 1 + len(self.kernels)), slice(1 + len(self.kernels), None)
 
 
-def _peak_and_error(row: Seen) -> tuple[float, float]:
+def _peak_and_error(row: MeasuredRun) -> tuple[float, float]:
     """The log of what tensors took at most, nan where nobody knows, and how far off that may be."""
     if row.out_of_memory or not (row.allocated_gb or row.reserved_gb):
         return np.nan, 0.0

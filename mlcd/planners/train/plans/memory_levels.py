@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats, Mask
 from mlcd.planners.train.nouns import Adapter, Sharding
-from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.memory_parts import PURE, Needed, room_gb, stages_gb
 from mlcd.planners.train.plans.memory_prior import LEVELS
+from mlcd.planners.train.plans.run_spec import RunSpec
 
 Rows = NDArray[np.intp]
 PARTS = tuple(field.name for field in fields(Needed))
@@ -48,29 +48,29 @@ class Sizes:
         return np.asarray(np.maximum(self.room - self.parts[0, :, AT["framework"]], 1e-3))
 
 
-def sizes_of(runs: Sequence[Facts]) -> Sizes:
+def sizes_of(runs: Sequence[RunSpec]) -> Sizes:
     """The parts of some runs that could be."""
-    stages = [stages_gb(facts) for facts in runs]
+    stages = [stages_gb(spec) for spec in runs]
     parts = np.array([[VALUES(of[0]) for of in stages], [VALUES(of[-1]) for of in stages]], dtype=float)
     names: dict[str, int] = {}
     ways: dict[tuple[object, ...], int] = {}
     return Sizes(
         parts=parts.reshape(2, len(runs), len(PARTS)),
-        room=np.array([room_gb(facts) for facts in runs], dtype=float),
-        masters=np.array([_may_keep_masters(facts) for facts in runs], dtype=bool),
+        room=np.array([room_gb(spec) for spec in runs], dtype=float),
+        masters=np.array([_may_keep_masters(spec) for spec in runs], dtype=bool),
         kernels=np.array([names.setdefault(each.plan.kernels, len(names)) for each in runs], dtype=np.intp),
         way=np.array([ways.setdefault(_way(each), len(ways)) for each in runs], dtype=np.intp),
         names=tuple(names),
     )
 
 
-def _way(facts: Facts) -> tuple[object, ...]:
-    plan = facts.plan
-    return facts.architecture, plan.adapter, plan.precision, plan.attention, plan.kernels
+def _way(spec: RunSpec) -> tuple[object, ...]:
+    plan = spec.plan
+    return spec.architecture, plan.adapter, plan.precision, plan.attention, plan.kernels
 
 
-def _may_keep_masters(facts: Facts) -> bool:
-    plan = facts.plan
+def _may_keep_masters(spec: RunSpec) -> bool:
+    plan = spec.plan
     return plan.sharding is Sharding.ZERO3 and plan.precision in PURE and plan.adapter is Adapter.FULL
 
 

@@ -28,7 +28,7 @@ from functools import cache
 
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
-from mlcd.planners.train.plans.facts import CPU, Facts
+from mlcd.planners.train.plans.run_spec import CPU, RunSpec
 
 PURE = {Precision.PURE_BF16: 2.0, Precision.PURE_FP16: 2.0, Precision.FP32: 4.0}
 """Bytes of a weight where all is kept as it is multiplied."""
@@ -97,38 +97,38 @@ class Needed:
         return f"{self.total:.1f} GB ({state}, activations {self.activations:.1f})"
 
 
-def needed_gb(facts: Facts) -> Needed:
+def needed_gb(spec: RunSpec) -> Needed:
     """Of a training run that could be, on its fullest GPU."""
-    return max(stages_gb(facts), key=lambda stage: stage.total)
+    return max(stages_gb(spec), key=lambda stage: stage.total)
 
 
-def stages_gb(facts: Facts) -> tuple[Needed, ...]:
+def stages_gb(spec: RunSpec) -> tuple[Needed, ...]:
     """Of its first pipeline stage, which holds most micro-batches, and of its last, which has the logits."""
-    last = _stage(facts, last=True)
-    return (last,) if facts.plan.pipeline == 1 else (_stage(facts, last=False), last)
+    last = _stage(spec, last=True)
+    return (last,) if spec.plan.pipeline == 1 else (_stage(spec, last=False), last)
 
 
-def room_gb(facts: Facts) -> float:
+def room_gb(spec: RunSpec) -> float:
     """Of a GPU, or of a machine without one, whose own system takes the rest: 10^9 bytes."""
-    return facts.gpu.memory_gb * (1.0 if facts.gpu.name == CPU else GIB)
+    return spec.gpu.memory_gb * (1.0 if spec.gpu.name == CPU else GIB)
 
 
-def _stage(facts: Facts, last: bool) -> Needed:
-    plan, sizes = facts.plan, facts.architecture
-    parameters = _parameters(facts)
+def _stage(spec: RunSpec, last: bool) -> Needed:
+    plan, sizes = spec.plan, spec.architecture
+    parameters = _parameters(spec)
     full = plan.adapter is Adapter.FULL
-    trained = parameters if full else _Parameters(facts.trainable / (plan.tensor * plan.pipeline), 0.0)
+    trained = parameters if full else _Parameters(spec.trainable / (plan.tensor * plan.pipeline), 0.0)
     number = _number(plan)
-    gradients = number * (trained.all if plan.sharding is Sharding.NONE else _over_ranks(trained, facts))
-    tokens = plan.micro_batch * facts.sequence / (plan.context * plan.tensor)
-    waiting = 1.0 if last else min(float(plan.pipeline), facts.accumulation)
+    gradients = number * (trained.all if plan.sharding is Sharding.NONE else _over_ranks(trained, spec))
+    tokens = plan.micro_batch * spec.sequence / (plan.context * plan.tensor)
+    waiting = 1.0 if last else min(float(plan.pipeline), spec.accumulation)
     kept = tokens * waiting * sizes.layers / plan.pipeline
-    rest, plain = _layer(facts)
+    rest, plain = _layer(spec)
     share = KEPT[plan.checkpointing]
     stream = 0.0 if share else _stream_bytes(plan) * sizes.hidden
     head = 2.0 * sizes.vocab * sizes.hidden / plan.tensor if last and full else 0.0
     return Needed(
-        weights=_weights(facts, parameters, trained) / 1e9,
+        weights=_weights(spec, parameters, trained) / 1e9,
         gradients=gradients / 1e9,
         optimizer=2 * gradients / 1e9,
         update=gradients / 1e9,
@@ -139,8 +139,8 @@ def _stage(facts: Facts, last: bool) -> Needed:
         layer=tokens * rest / 1e9,
         layer_plain=tokens * plain / 1e9,
         head=head / 1e9,
-        framework=PROCESS_GB + (CONNECTED_GB if facts.gpus > 1 else 0.0),
-        held=facts.accumulation > 1,
+        framework=PROCESS_GB + (CONNECTED_GB if spec.gpus > 1 else 0.0),
+        held=spec.accumulation > 1,
     )
 
 
@@ -172,9 +172,9 @@ class _Parameters:
         return self.common + self.experts
 
 
-def _parameters(facts: Facts) -> _Parameters:
+def _parameters(spec: RunSpec) -> _Parameters:
     """P of the fullest stage."""
-    plan, sizes = facts.plan, facts.architecture
+    plan, sizes = spec.plan, spec.architecture
     whole = 1e9 * sizes.params_b
     table = min(whole, float(sizes.vocab * sizes.hidden))
     ends = table * (2 if plan.pipeline == 1 and not tied(sizes) else 1)
@@ -184,15 +184,15 @@ def _parameters(facts: Facts) -> _Parameters:
     return _Parameters((max(body, 0.0) + ends) / plan.tensor, experts / plan.expert / plan.pipeline / plan.tensor)
 
 
-def _over_ranks(size: _Parameters, facts: Facts) -> float:
+def _over_ranks(size: _Parameters, spec: RunSpec) -> float:
     """What a rank keeps where all ranks that have the same keep a part of it each."""
-    ranks = facts.data_parallel * facts.plan.context
-    return size.common / ranks + size.experts / max(1.0, ranks / facts.plan.expert)
+    ranks = spec.data_parallel * spec.plan.context
+    return size.common / ranks + size.experts / max(1.0, ranks / spec.plan.expert)
 
 
-def _weights(facts: Facts, parameters: _Parameters, trained: _Parameters) -> float:
+def _weights(spec: RunSpec, parameters: _Parameters, trained: _Parameters) -> float:
     """Bytes of weights on a rank at most: what stays there, copies for the arithmetic, layers that were gathered."""
-    plan, sizes, ranks = facts.plan, facts.architecture, facts.data_parallel * facts.plan.context
+    plan, sizes, ranks = spec.plan, spec.architecture, spec.data_parallel * spec.plan.context
     ends = min(parameters.common, 2.0 * sizes.vocab * sizes.hidden / plan.tensor)
     used = min(2.0, _number(plan)) if plan.precision is not Precision.FP32 else 4.0
     if plan.adapter is Adapter.FULL:
@@ -205,20 +205,20 @@ def _weights(facts: Facts, parameters: _Parameters, trained: _Parameters) -> flo
     if plan.sharding is Sharding.NONE or ranks == 1:
         return kept.all + copy
     if plan.sharding is Sharding.ZERO2:  # masters are sharded as the optimizer is, what is multiplied is not
-        return _over_ranks(kept, facts) + copy if copy else kept.all
+        return _over_ranks(kept, spec) + copy if copy else kept.all
     sharded = parameters.common - ends + (parameters.experts if plan.expert < ranks else 0.0)
-    return _over_ranks(kept, facts) + used * ends + GATHERED_LAYERS * stored * sharded * plan.pipeline / sizes.layers
+    return _over_ranks(kept, spec) + used * ends + GATHERED_LAYERS * stored * sharded * plan.pipeline / sizes.layers
 
 
-def _layer(facts: Facts) -> tuple[float, float]:
+def _layer(spec: RunSpec) -> tuple[float, float]:
     """Bytes of activations for a token in one layer: of all but a feed-forward layer without a gate; of that."""
-    plan, sizes = facts.plan, facts.architecture
+    plan, sizes = spec.plan, spec.architecture
     queries, keys = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
     numbers = (8.0 if gated(sizes) else 4.0) * sizes.hidden + 2.0 * queries + 2.0 * keys  # RMSNorm, LayerNorm
     width = feed_forward_width(sizes)
     number = _number(plan) if plan.precision in PURE else 2.0 * (AUTOCAST if _autocast(plan) else 1.0)
     fused = any(word in plan.attention for word in FUSED)
-    scores = 0.0 if fused else SCORE_BYTES * sizes.heads * facts.sequence
+    scores = 0.0 if fused else SCORE_BYTES * sizes.heads * spec.sequence
     if gated(sizes):
         return number * (numbers + 4.0 * width) + scores, 0.0
     inputs = 2.0 if plan.adapter is Adapter.FULL else 1.0  # a frozen layer needs no input for its gradient

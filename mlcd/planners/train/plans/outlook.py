@@ -20,11 +20,11 @@ from mlcd.core.job import Goal, Hints, Job, Objective
 from mlcd.planners.modeling.outlook import LEAST_USD, Chance, Outlook, outlook, usual_probe_limit
 from mlcd.planners.modeling.outlook import SHARE as OF_EXPECTED
 from mlcd.planners.train.nouns import PlannedTraining, planned_training
-from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans, expected_steps
-from mlcd.planners.train.plans.facts import Facts, gpu_of
+from mlcd.planners.train.plans.belief import PlanBelief, ProbeResults, believe_plans, expected_steps
 from mlcd.planners.train.plans.memory import CALLED_FITTING
-from mlcd.planners.train.plans.surfaces import facts_in, promising_plans
-from mlcd.planners.train.plans.told import plan_settings
+from mlcd.planners.train.plans.plan_variables import plan_settings
+from mlcd.planners.train.plans.run_spec import RunSpec, gpu_of
+from mlcd.planners.train.plans.surfaces import promising_plans, run_specs_in
 from mlcd.planners.train.screening import only
 
 SHARE = 0.9
@@ -85,11 +85,11 @@ class PlanOutlook:
     @cached_property
     def belief(self) -> PlanBelief:
         """Of every configuration that is looked at."""
-        return believe_plans(self._facts, Tried.nothing())
+        return believe_plans(self._run_specs, ProbeResults.nothing())
 
     @property
-    def _facts(self) -> list[Facts]:
-        return facts_in(self.looked_at, self.asked)
+    def _run_specs(self) -> list[RunSpec]:
+        return run_specs_in(self.looked_at, self.asked)
 
     @cached_property
     def finish_s(self) -> tuple[Floats, Floats, Floats]:
@@ -99,7 +99,7 @@ class PlanOutlook:
         """
         steps = self.job.work_samples / self.asked.global_batch
         low, _, high = self.belief.interval(SHARE)
-        return steps * low, steps * expected_steps(self._facts), steps * high
+        return steps * low, steps * expected_steps(self._run_specs), steps * high
 
     @cached_property
     def fitting_s(self) -> Floats:

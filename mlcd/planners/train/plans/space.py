@@ -16,7 +16,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.units import counted
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import PlannedTraining, Sharding, TrainingPlan
-from mlcd.planners.train.plans.facts import gpu_of
+from mlcd.planners.train.plans.run_spec import gpu_of
 
 
 def plan_space(space: Space, asked: PlannedTraining) -> Space:

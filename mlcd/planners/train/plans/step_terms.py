@@ -1,7 +1,7 @@
 """The terms of one training step: what each part of it would take by the datasheets of its GPUs.
 
 What a layer does is counted from the sizes of the model: operations of its matrices and of attention, bytes of numbers
-that are read and written, kernels that the host starts, and bytes that GPUs exchange. The law (`law.py`) adds them up.
+that are read and written, kernels that the host starts, and bytes that GPUs exchange. The law (`step_time_law.py`) adds them up.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding
-from mlcd.planners.train.plans.facts import Facts
-from mlcd.planners.train.plans.links import link_gb_s, near_and_far
+from mlcd.planners.train.plans.communication import link_gb_s, near_and_far
 from mlcd.planners.train.plans.memory_parts import feed_forward_width, gated
+from mlcd.planners.train.plans.run_spec import RunSpec
 
 USUAL_TFLOPS = 312.0
 LESS_USED = {"matmul": 0.15, "attention": 0.4, "exponentials": 0.6}
@@ -36,23 +36,23 @@ SELECTIVE = 0.35
 class StepTerms:
     """The terms of one run, in four groups by name."""
 
-    facts: Facts
+    spec: RunSpec
 
     @cached_property
     def tokens(self) -> float:
         """T."""
-        return self.facts.plan.micro_batch * self.facts.sequence / self.facts.plan.context
+        return self.spec.plan.micro_batch * self.spec.sequence / self.spec.plan.context
 
     @cached_property
     def again(self) -> float:
         """Forward passes that the backward pass repeats."""
         kept = {Checkpointing.NONE: 0.0, Checkpointing.SELECTIVE: SELECTIVE, Checkpointing.FULL: 1.0}
-        return kept[self.facts.plan.checkpointing]
+        return kept[self.spec.plan.checkpointing]
 
     @cached_property
     def trained(self) -> float:
         """The share of the parameters that is trained."""
-        return min(1.0, self.facts.trainable / (1e9 * self.facts.architecture.params_b))
+        return min(1.0, self.spec.trainable / (1e9 * self.spec.architecture.params_b))
 
     @cached_property
     def passes(self) -> float:
@@ -62,12 +62,12 @@ class StepTerms:
     @cached_property
     def number_bytes(self) -> float:
         """Of a number that is multiplied."""
-        return BYTES.get(self.facts.plan.precision, 2.0)
+        return BYTES.get(self.spec.plan.precision, 2.0)
 
     @cached_property
     def experts(self) -> float:
         """Parameters of the experts of a GPU."""
-        sizes, plan = self.facts.architecture, self.facts.plan
+        sizes, plan = self.spec.architecture, self.spec.plan
         idle = sizes.experts - sizes.experts_per_token
         every = 1e9 * (sizes.params_b - sizes.active_b) * sizes.experts / idle if idle > 0 else 0.0
         return every / plan.expert / plan.tensor / plan.pipeline
@@ -75,7 +75,7 @@ class StepTerms:
     @cached_property
     def common(self) -> float:
         """Parameters of the layers of a GPU that are not of experts."""
-        sizes, plan = self.facts.architecture, self.facts.plan
+        sizes, plan = self.spec.architecture, self.spec.plan
         layers = (1e9 * sizes.params_b - embeddings(sizes)) / plan.tensor / plan.pipeline
         return max(0.0, layers - self.experts * plan.expert)
 
@@ -87,22 +87,22 @@ class StepTerms:
     @cached_property
     def gpu(self) -> dict[str, float]:
         """Seconds of a micro-batch on the GPU."""
-        facts, sizes, plan, tokens = self.facts, self.facts.architecture, self.facts.plan, self.tokens
+        spec, sizes, plan, tokens = self.spec, self.spec.architecture, self.spec.plan, self.tokens
         split = plan.tensor * plan.pipeline
-        rate = facts.gpu.tflops("fp8" if plan.precision is Precision.FP8 else _plain(plan.precision))
-        usual = facts.gpu.tflops(_plain(plan.precision))
-        bandwidth, wide = 1e9 * facts.gpu.bandwidth_gb_s, self.number_bytes
+        rate = spec.gpu.tflops("fp8" if plan.precision is Precision.FP8 else _plain(plan.precision))
+        usual = spec.gpu.tflops(_plain(plan.precision))
+        bandwidth, wide = 1e9 * spec.gpu.bandwidth_gb_s, self.number_bytes
         of_layers = 2 * tokens * (1e9 * sizes.active_b - embeddings(sizes)) / split
         head = 2 * tokens * sizes.vocab * sizes.hidden / plan.tensor
         whole = any(word in plan.attention for word in EAGER_ATTENTION)
-        scores = tokens * attended(facts) * sizes.heads * sizes.layers / split
+        scores = tokens * attended(spec) * sizes.heads * sizes.layers / split
         inner = feed_forward_width(sizes)
         moved = 2 * tokens * sizes.layers * wide / plan.pipeline * self.passes
         return {
             "matmul": (self.passes * of_layers + (self.passes - self.again) * head) / _reached("matmul", rate),
             "attention": (3.5 + self.again) * 4 * sizes.head_dim * scores * (1.0 if whole else 0.5)
                          / _reached("attention", usual),
-            "exponentials": (2 + self.again) * 256 * scores / _reached("exponentials", facts.gpu.tflops("bf16")),
+            "exponentials": (2 + self.again) * 256 * scores / _reached("exponentials", spec.gpu.tflops("bf16")),
             "elementwise": moved * (2 * sizes.heads * sizes.head_dim + matrices(sizes) * inner)
                            / plan.tensor / bandwidth,
             "replicated": moved * 4 * sizes.hidden / bandwidth,
@@ -111,7 +111,7 @@ class StepTerms:
             "weights": self.passes * self.weights * wide / bandwidth,
             "cast_activations": self._casts * moved * (4 * sizes.hidden + inner / plan.tensor) / bandwidth,
             "casts": (self._casts and plan.adapter is Adapter.FULL) * 6 * (2 + self.again) * self.weights / bandwidth,
-            "dequantise": (2 + self.again) * 2.5 * self.weights / bandwidth if quantised(facts) else 0.0,
+            "dequantise": (2 + self.again) * 2.5 * self.weights / bandwidth if quantised(spec) else 0.0,
         }  # fmt: skip
 
     @property
@@ -121,17 +121,17 @@ class StepTerms:
         That takes the GPU next to nothing, and the host no less: a layer at a time has kernels to be started, too.
         Frozen weights are stored as they are multiplied.
         """
-        return self._mixed and self.facts.plan.sharding is Sharding.NONE
+        return self._mixed and self.spec.plan.sharding is Sharding.NONE
 
     @property
     def _mixed(self) -> bool:
         """Whether the weights that are trained are cast in each pass."""
-        return self.facts.plan.precision in MIXED and "megatron" not in self.facts.plan.kernels
+        return self.spec.plan.precision in MIXED and "megatron" not in self.spec.plan.kernels
 
     @cached_property
     def host(self) -> dict[str, float]:
         """Seconds that it takes to start the kernels of a micro-batch."""
-        sizes, plan = self.facts.architecture, self.facts.plan
+        sizes, plan = self.spec.architecture, self.spec.plan
         layers = 3e-6 * sizes.layers / plan.pipeline
         again = self.again * layers / 3
         one_by_one = sizes.experts > 0 and not any(word in plan.kernels for word in GROUPED_EXPERTS)
@@ -148,14 +148,14 @@ class StepTerms:
     @cached_property
     def links(self) -> dict[str, float]:
         """Seconds that GPUs exchange in a micro-batch what the next operation waits for."""
-        facts, sizes, plan = self.facts, self.facts.architecture, self.facts.plan
+        spec, sizes, plan = self.spec, self.spec.architecture, self.spec.plan
         width, layers = plan.tensor, sizes.layers / plan.pipeline
         activations = self.tokens * sizes.hidden * self.number_bytes
         exchanges = (4 + 2 * self.again) * layers * (width > 1)
         exchanged = exchanges * 2 * (width - 1) / width * activations
-        near, far = near_and_far(facts, exchanged, width, 1)
-        near_gathers, far_gathers = near_and_far(facts, self._gathered, self._ranks, width)
-        hops = (plan.pipeline > 1) * 2 * activations / width / (1e9 * link_gb_s(facts, facts.gpus))
+        near, far = near_and_far(spec, exchanged, width, 1)
+        near_gathers, far_gathers = near_and_far(spec, self._gathered, self._ranks, width)
+        hops = (plan.pipeline > 1) * 2 * activations / width / (1e9 * link_gb_s(spec, spec.gpus))
         keys = 4 * self.tokens * sizes.kv_heads * sizes.head_dim * self.number_bytes * layers / width
         dispatched = 4 * layers * activations * max(1, sizes.experts_per_token) * (plan.expert - 1) / plan.expert
         return {
@@ -165,31 +165,31 @@ class StepTerms:
             "pipeline": hops,
             "gathers": near_gathers,
             "gathers_network": far_gathers,
-            "dispatch": dispatched / (1e9 * link_gb_s(facts, plan.expert)),
-            "context": keys * (plan.context - 1) / (1e9 * link_gb_s(facts, plan.context * width)),
+            "dispatch": dispatched / (1e9 * link_gb_s(spec, plan.expert)),
+            "context": keys * (plan.context - 1) / (1e9 * link_gb_s(spec, plan.context * width)),
         }
 
     @property
     def _ranks(self) -> int:
         """That have the same weights: each can keep a part of them."""
-        return self.facts.data_parallel * self.facts.plan.context
+        return self.spec.data_parallel * self.spec.plan.context
 
     @property
     def _gathered(self) -> float:
         """Bytes of weights that a GPU gathers for both passes, and of gradients that it gives away."""
-        plan = self.facts.plan
+        plan = self.spec.plan
         if plan.sharding is not Sharding.ZERO3 or self._ranks == 1:
             return 0.0
-        stored = 0.55 if quantised(self.facts) else self.number_bytes
+        stored = 0.55 if quantised(self.spec) else self.number_bytes
         shared = self.common + (self.experts if plan.expert < self._ranks else 0.0)
         return shared * (2 * stored + self.number_bytes * self.trained)
 
     @cached_property
     def once(self) -> dict[str, float]:
         """Seconds of a step that do not depend on its micro-batches."""
-        facts, plan = self.facts, self.facts.plan
+        spec, plan = self.spec, self.spec.plan
         ranks, sharded = self._ranks, plan.sharding is not Sharding.NONE
-        trained = facts.trainable / plan.tensor / plan.pipeline
+        trained = spec.trainable / plan.tensor / plan.pipeline
         experts = min(trained, self.experts * plan.expert) if plan.adapter is Adapter.FULL else 0.0
         alike = max(1, ranks // plan.expert)
         near, far = self._reduced(trained - experts, ranks, plan.tensor)
@@ -199,14 +199,14 @@ class StepTerms:
         return {
             "gradients": near + of_experts[0],
             "gradients_network": far + of_experts[1],
-            "optimizer": own * (14 if pure else 30) / (1e9 * facts.gpu.bandwidth_gb_s),
+            "optimizer": own * (14 if pure else 30) / (1e9 * spec.gpu.bandwidth_gb_s),
             "start": 1e-3,
         }
 
     def _reduced(self, trained: float, ranks: int, stride: int) -> tuple[float, float]:
         """Seconds, inside machines and between them, of gradients that so many ranks sum up."""
-        whole = self.facts.plan.sharding is not Sharding.ZERO3 and ranks > 1
-        return near_and_far(self.facts, 2 * trained * self.number_bytes * whole, ranks, stride)
+        whole = self.spec.plan.sharding is not Sharding.ZERO3 and ranks > 1
+        return near_and_far(self.spec, 2 * trained * self.number_bytes * whole, ranks, stride)
 
 
 @cache
@@ -222,17 +222,17 @@ def matrices(sizes: Architecture) -> int:
     return 3 if gated(sizes) else 2
 
 
-def attended(facts: Facts) -> float:
+def attended(spec: RunSpec) -> float:
     """Tokens that each token looks at, on average over the layers."""
-    sizes = facts.architecture
-    near = min(facts.sequence, sizes.window) if sizes.window else 0
+    sizes = spec.architecture
+    near = min(spec.sequence, sizes.window) if sizes.window else 0
     full = sizes.full_layers or (0 if sizes.window else sizes.layers)
-    return (full * facts.sequence + (sizes.layers - full) * near) / sizes.layers
+    return (full * spec.sequence + (sizes.layers - full) * near) / sizes.layers
 
 
-def quantised(facts: Facts) -> bool:
+def quantised(spec: RunSpec) -> bool:
     """Whether the weights that are not trained are stored in four bits."""
-    return facts.plan.adapter in (Adapter.QLORA, Adapter.GPTQ_LORA)
+    return spec.plan.adapter in (Adapter.QLORA, Adapter.GPTQ_LORA)
 
 
 def _reached(what: str, tflops: float) -> float:

@@ -13,12 +13,12 @@ from mlcd_fixtures.training_runs import LLAMA_8B, run
 from mlcd.catalog.gpus import gpu_named
 from mlcd.core.configuration import Floats
 from mlcd.planners.train.nouns import Checkpointing, TrainingPlan
-from mlcd.planners.train.plans.belief import PlanBelief, Tried, believe_plans, believe_times, expected_of
-from mlcd.planners.train.plans.effects import Rows
-from mlcd.planners.train.plans.facts import Facts, Seen
-from mlcd.planners.train.plans.law import PARTS, TERMS, terms_of
-from mlcd.planners.train.plans.learning import learn_time
+from mlcd.planners.train.plans.belief import PlanBelief, ProbeResults, believe_plans, believe_times, expected_of
 from mlcd.planners.train.plans.prior import TimePrior, read_time_prior, shipped_prior, written_time_prior
+from mlcd.planners.train.plans.run_spec import MeasuredRun, RunSpec
+from mlcd.planners.train.plans.step_time_law import PARTS, TERMS, terms_of
+from mlcd.planners.train.plans.time_effects import Rows
+from mlcd.planners.train.plans.time_learning import learn_time
 
 PRIOR = shipped_prior().time
 CANDIDATES = [
@@ -28,12 +28,14 @@ CANDIDATES = [
 NONE = np.zeros(0, dtype=np.intp)
 
 
-def tried(rows: list[int], seconds: list[float], error: float = 0.01) -> Tried:
+def tried(rows: list[int], seconds: list[float], error: float = 0.01) -> ProbeResults:
     at = np.array(rows, dtype=np.intp)
-    return Tried(at, np.array(seconds), np.full(len(at), error), NONE, np.full(len(at), np.nan))
+    return ProbeResults(at, np.array(seconds), np.full(len(at), error), NONE, np.full(len(at), np.nan))
 
 
-def surfaces(probes: Tried, draws: int = 256, candidates: list[Facts] = CANDIDATES, prior: TimePrior = PRIOR) -> Floats:
+def surfaces(
+    probes: ProbeResults, draws: int = 256, candidates: list[RunSpec] = CANDIDATES, prior: TimePrior = PRIOR
+) -> Floats:
     return believe_times(candidates, probes, 0, draws, prior)
 
 
@@ -44,7 +46,7 @@ def test_a_candidate_that_was_measured_takes_what_was_measured() -> None:
 
 
 def test_a_probe_tells_of_the_others_and_most_of_those_like_it() -> None:
-    before = surfaces(Tried.nothing())
+    before = surfaces(ProbeResults.nothing())
     slower = np.median(before[:, 5]) + 0.4
     after = surfaces(tried([5], [float(np.exp(slower))]))
     moved = np.median(after, axis=0) - np.median(before, axis=0)
@@ -55,13 +57,13 @@ def test_a_probe_tells_of_the_others_and_most_of_those_like_it() -> None:
     assert after.std(axis=0).mean() < before.std(axis=0).mean()
 
 
-def replace_plan(row: int, **knobs: int) -> Facts:
+def replace_plan(row: int, **knobs: int) -> RunSpec:
     return replace(CANDIDATES[row], plan=replace(CANDIDATES[row].plan, **knobs))  # type: ignore[arg-type]
 
 
 def test_intervals_hold_what_is_drawn_from_the_prior_itself() -> None:
     """Truths are samples of the belief; after three probes of each, 90 % intervals hold some 90 % of the rest."""
-    truths = surfaces(Tried.nothing(), draws=40)
+    truths = surfaces(ProbeResults.nothing(), draws=40)
     held = []
     for i, truth in enumerate(truths):
         rows = np.random.default_rng(i).choice(len(CANDIDATES), 3, replace=False)
@@ -73,15 +75,15 @@ def test_intervals_hold_what_is_drawn_from_the_prior_itself() -> None:
 
 
 def test_probes_of_one_candidate_are_worth_more_the_less_they_err() -> None:
-    middle = float(np.median(surfaces(Tried.nothing())[:, 0]))
+    middle = float(np.median(surfaces(ProbeResults.nothing())[:, 0]))
     moved = [np.median(surfaces(tried([0], [float(np.exp(middle + 0.3))], error))[:, 1]) for error in (0.01, 0.3)]
-    assert moved[0] > moved[1] > np.median(surfaces(Tried.nothing())[:, 1]) - 0.02
+    assert moved[0] > moved[1] > np.median(surfaces(ProbeResults.nothing())[:, 1]) - 0.02
 
 
 def test_a_gpu_that_nobody_was_seen_on_is_less_sure() -> None:
     known = [run(TrainingPlan(micro_batch=2), gpu=gpu_named("H100"))]
     new = [replace(known[0], gpu=replace(known[0].gpu, name="B999"))]
-    spread = [surfaces(Tried.nothing(), candidates=each).std() for each in (known, new)]
+    spread = [surfaces(ProbeResults.nothing(), candidates=each).std() for each in (known, new)]
     assert spread[1] > spread[0]
 
 
@@ -103,7 +105,7 @@ def test_the_same_seed_gives_the_same_belief_and_the_candidates_may_be_a_copy() 
 
 
 def test_what_ran_out_of_memory_is_ruled_out_and_never_fits() -> None:
-    probes = replace(Tried.nothing(), out_of_memory=np.array([6], dtype=np.intp))
+    probes = replace(ProbeResults.nothing(), out_of_memory=np.array([6], dtype=np.intp))
     belief = believe_plans(CANDIDATES, probes, draws=32)
     assert belief.ruled_out[6]
     assert not belief.fits[:, belief.ruled_out].any()
@@ -131,18 +133,19 @@ def test_the_shipped_prior_knows_the_kinds_of_effects_that_there_are() -> None:
     assert (PRIOR.coefficients > 0).all()
 
 
-def made_up(coefficients: Floats, hidden: int, level: float, rng: np.random.Generator) -> list[Seen]:
+def made_up(coefficients: Floats, hidden: int, level: float, rng: np.random.Generator) -> list[MeasuredRun]:
     """Steps of a model of that width by a law with these coefficients, all slower by a level, measured to 1 %."""
     sizes = replace(LLAMA_8B, params_b=12 * 24 * hidden**2 / 1e9 + 2 * hidden * 32000 / 1e9, hidden=hidden, layers=24)
     sizes = replace(sizes, active_b=sizes.params_b, heads=hidden // 128, kv_heads=hidden // 128, vocab=32000)
     sizes = replace(sizes, dense_hidden=4 * hidden, dense_layers=24, full_layers=24)
-    facts = [
+    specs = [
         run(TrainingPlan(tensor=t, micro_batch=m, checkpointing=c), sizes, gpus=8, sequence=s)
         for t, m, c, s in product((1, 4), (1, 4), (Checkpointing.NONE, Checkpointing.FULL), (512, 4096))
     ]
-    logs = terms_of(facts).log_step(coefficients) + level + 0.01 * rng.standard_normal(len(facts))
+    logs = terms_of(specs).log_step(coefficients) + level + 0.01 * rng.standard_normal(len(specs))
     return [
-        Seen(f"model {hidden}", "made up", each, float(np.exp(y)), False) for each, y in zip(facts, logs, strict=True)
+        MeasuredRun(f"model {hidden}", "made up", each, float(np.exp(y)), False)
+        for each, y in zip(specs, logs, strict=True)
     ]
 
 
@@ -163,9 +166,9 @@ def taught(seed: int) -> tuple[float, float, float]:
         for each in made_up(truth, hidden, 0.05 * rng.standard_normal(), rng)
     ]
     new = made_up(truth, 3072, 0.0, rng)
-    facts, logs = [each.facts for each in new], np.log([each.step_s or np.nan for each in new])
-    belief = believe_times(facts, Tried.nothing(), 0, 256, learn_time(seen))
+    specs, logs = [each.spec for each in new], np.log([each.step_s or np.nan for each in new])
+    belief = believe_times(specs, ProbeResults.nothing(), 0, 256, learn_time(seen))
     low, middle, high = np.quantile(belief, (0.05, 0.5, 0.95), axis=0)
-    textbook = terms_of(facts).log_step(np.array(list(TERMS.values())))
+    textbook = terms_of(specs).log_step(np.array(list(TERMS.values())))
     held = np.mean((low <= logs) & (logs <= high))
     return float(np.abs(middle - logs).mean()), float(np.abs(textbook - logs).mean()), float(held)

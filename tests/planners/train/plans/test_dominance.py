@@ -16,9 +16,9 @@ from mlcd.core.configuration import Offer
 from mlcd.planners.modeling.architecture import architecture_of
 from mlcd.planners.train.nouns import Checkpointing, Precision, Sharding, TrainingPlan
 from mlcd.planners.train.plans.dominance import SAME_GB, too_large
-from mlcd.planners.train.plans.facts import Facts, gpu_of
 from mlcd.planners.train.plans.memory_levels import sizes_of
 from mlcd.planners.train.plans.memory_parts import Needed, room_gb, stages_gb
+from mlcd.planners.train.plans.run_spec import RunSpec, gpu_of
 
 NOTHING = np.array([], dtype=np.intp)
 
@@ -29,7 +29,7 @@ def parts(stage: Needed) -> list[float]:
     return [*alone, stage.plain, stage.layer_plain, stage.stream + stage.saved, beside]
 
 
-def needs_as_much(one: Facts, failed: Facts) -> bool:
+def needs_as_much(one: RunSpec, failed: RunSpec) -> bool:
     """Written out: each stage of what failed has a stage of the other that takes as much of each part."""
     return room_gb(one) <= room_gb(failed) and all(
         any(
@@ -40,7 +40,7 @@ def needs_as_much(one: Facts, failed: Facts) -> bool:
     )
 
 
-def same_way(one: Facts, other: Facts) -> bool:
+def same_way(one: RunSpec, other: RunSpec) -> bool:
     return all(
         getattr(one.plan, name) == getattr(other.plan, name)
         for name in ("adapter", "precision", "attention", "kernels")
@@ -49,7 +49,7 @@ def same_way(one: Facts, other: Facts) -> bool:
 
 @given(st.lists(runs(), min_size=2, max_size=8), st.data())
 def test_what_is_ruled_out_really_needs_as_much_as_something_that_failed(
-    candidates: list[Facts], data: st.DataObject
+    candidates: list[RunSpec], data: st.DataObject
 ) -> None:
     rows = st.lists(st.integers(0, len(candidates) - 1), unique=True)
     failed = data.draw(rows)
@@ -61,8 +61,8 @@ def test_what_is_ruled_out_really_needs_as_much_as_something_that_failed(
         for f in failed
         if not any(same_way(candidates[r], candidates[f]) and needs_as_much(candidates[r], candidates[f]) for r in ran)
     ]
-    for row, facts in enumerate(candidates):
-        expected = any(same_way(facts, candidates[f]) and needs_as_much(facts, candidates[f]) for f in blamed)
+    for row, spec in enumerate(candidates):
+        expected = any(same_way(spec, candidates[f]) and needs_as_much(spec, candidates[f]) for f in blamed)
         assert out[row] == expected
 
 

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from mlcd_fixtures.training_runs import run, runs
 
 from mlcd.planners.train.nouns import Adapter, TrainingPlan
-from mlcd.planners.train.plans.effects import Rows, kernel_words, shared_columns
-from mlcd.planners.train.plans.facts import Facts
-from mlcd.planners.train.plans.law import TERMS, terms_of
+from mlcd.planners.train.plans.run_spec import RunSpec
+from mlcd.planners.train.plans.step_time_law import TERMS, terms_of
+from mlcd.planners.train.plans.time_effects import Rows, kernel_words, shared_columns
 
 TEXTBOOK = np.array(list(TERMS.values()))
 
 
-def rows_of(facts: list[Facts], models: list[str] | None = None) -> Rows:
-    return Rows(facts, models or [""] * len(facts), terms_of(facts).shares(TEXTBOOK))
+def rows_of(specs: list[RunSpec], models: list[str] | None = None) -> Rows:
+    return Rows(specs, models or [""] * len(specs), terms_of(specs).shares(TEXTBOOK))
 
 
 @pytest.mark.parametrize(
@@ -38,23 +38,23 @@ def test_kernels_are_known_by_their_words(kernels: str, words: tuple[str, ...]) 
 
 @given(st.lists(runs(), min_size=2, max_size=6))
 @settings(max_examples=20)
-def test_own_effects_have_a_covariance_that_can_be(facts: list[Facts]) -> None:
-    rows, every = rows_of(facts), np.arange(len(facts))
+def test_own_effects_have_a_covariance_that_can_be(specs: list[RunSpec]) -> None:
+    rows, every = rows_of(specs), np.arange(len(specs))
     for name, part in rows.own_parts(every, every).items():
         np.testing.assert_allclose(part, part.T, atol=1e-12, err_msg=name)
         assert np.linalg.eigvalsh(part).min() > -1e-9, name
 
 
 def test_models_have_nothing_of_their_own_in_common() -> None:
-    facts = [run(TrainingPlan(micro_batch=each)) for each in (1, 2)]
-    parts = rows_of(facts, ["one", "other"]).own_parts(np.array([0]), np.array([1]))
+    specs = [run(TrainingPlan(micro_batch=each)) for each in (1, 2)]
+    parts = rows_of(specs, ["one", "other"]).own_parts(np.array([0]), np.array([1]))
     assert all(part == 0 for part in parts.values())
 
 
 def test_samples_of_own_effects_have_the_covariance_that_is_said() -> None:
-    facts = [run(TrainingPlan(micro_batch=each, tensor=t)) for each in (1, 4) for t in (1, 8)]
-    facts += [run(TrainingPlan(adapter=Adapter.LORA, kernels="foak")), run(TrainingPlan(pipeline=4), gpus=8)]
-    rows, every = rows_of(facts), np.arange(len(facts))
+    specs = [run(TrainingPlan(micro_batch=each, tensor=t)) for each in (1, 4) for t in (1, 8)]
+    specs += [run(TrainingPlan(adapter=Adapter.LORA, kernels="foak")), run(TrainingPlan(pipeline=4), gpus=8)]
+    rows, every = rows_of(specs), np.arange(len(specs))
     variances = {name: 0.01 * (i + 1) for i, name in enumerate(rows.own_parts(every[:1], every[:1]))}
     drawn = np.concatenate([rows.own_drawn(variances, 400, np.random.default_rng(seed)) for seed in range(60)])
     expected = rows.own_covariance(variances, every, every)
@@ -63,8 +63,8 @@ def test_samples_of_own_effects_have_the_covariance_that_is_said() -> None:
 
 
 def test_each_kind_of_gpu_kernels_precision_adapter_and_code_has_effects() -> None:
-    facts = [run(TrainingPlan()), run(TrainingPlan(adapter=Adapter.LORA, kernels="triton"))]
-    columns, kinds = shared_columns(rows_of(facts))
+    specs = [run(TrainingPlan()), run(TrainingPlan(adapter=Adapter.LORA, kernels="triton"))]
+    columns, kinds = shared_columns(rows_of(specs))
     assert {"gpu H100", "kernels eager", "kernels triton", "adapter lora memory", "form gated", "form fused"} <= set(
         columns
     )
@@ -73,7 +73,7 @@ def test_each_kind_of_gpu_kernels_precision_adapter_and_code_has_effects() -> No
 
 
 def test_another_gpu_is_only_another_name_to_the_effects() -> None:
-    facts = run(TrainingPlan())
-    other = replace(facts, gpu=replace(facts.gpu, name="NEW"))
-    one, two = (shared_columns(rows_of([each]))[0] for each in (facts, other))
+    spec = run(TrainingPlan())
+    other = replace(spec, gpu=replace(spec.gpu, name="NEW"))
+    one, two = (shared_columns(rows_of([each]))[0] for each in (spec, other))
     assert {name.replace("NEW", "H100") for name in two} == set(one)

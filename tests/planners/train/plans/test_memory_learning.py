@@ -8,10 +8,10 @@ from mlcd_fixtures.training_runs import run
 from mlcd.catalog.gpus import gpu_named
 from mlcd.planners.modeling.architecture import architecture_of
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, TrainingPlan
-from mlcd.planners.train.plans.facts import Facts, Seen
 from mlcd.planners.train.plans.memory_learning import learn_memory
 from mlcd.planners.train.plans.memory_levels import sizes_of, tensors_gb
 from mlcd.planners.train.plans.memory_prior import LEVELS
+from mlcd.planners.train.plans.run_spec import MeasuredRun, RunSpec
 
 MODELS = {
     f"m{hidden}": architecture_of(
@@ -24,7 +24,7 @@ MODELS = {
 }  # fmt: skip
 
 
-def facts_of(kernels: str) -> list[tuple[str, Facts]]:
+def run_spec_of(kernels: str) -> list[tuple[str, RunSpec]]:
     return [
         (name, run(lora(size, kept, kernels), architecture, gpu_named("H200")))
         for name, architecture in MODELS.items()
@@ -40,16 +40,16 @@ def lora(size: int, kept: Checkpointing, kernels: str) -> TrainingPlan:
     )
 
 
-def truth_gb(facts: Facts, **levels: float) -> float:
-    return float(tensors_gb(np.array([levels.get(name, 0.0) for name in LEVELS])[None], sizes_of([facts]))[0])
+def truth_gb(spec: RunSpec, **levels: float) -> float:
+    return float(tensors_gb(np.array([levels.get(name, 0.0) for name in LEVELS])[None], sizes_of([spec]))[0])
 
 
-def seen(name: str, facts: Facts, gb: float | None, failed: bool = False) -> Seen:
-    return Seen(name, "a lab", facts, None if failed else 1.0, failed, gb)
+def seen(name: str, spec: RunSpec, gb: float | None, failed: bool = False) -> MeasuredRun:
+    return MeasuredRun(name, "a lab", spec, None if failed else 1.0, failed, gb)
 
 
 def test_levels_that_made_the_peaks_are_found_again() -> None:
-    rows = [seen(name, facts, truth_gb(facts, logits=0.3, saved=-0.2)) for name, facts in facts_of("")]
+    rows = [seen(name, spec, truth_gb(spec, logits=0.3, saved=-0.2)) for name, spec in run_spec_of("")]
     found = dict(zip(LEVELS, learn_memory(rows).of("")[0], strict=True))
     assert abs(found["logits"] - 0.3) < 0.08
     assert abs(found["saved"] + 0.2) < 0.08
@@ -58,9 +58,9 @@ def test_levels_that_made_the_peaks_are_found_again() -> None:
 
 def test_what_one_code_takes_is_told_from_what_another_takes() -> None:
     rows = [
-        seen(name, facts, truth_gb(facts, saved=level))
+        seen(name, spec, truth_gb(spec, saved=level))
         for kernels, level in (("lean", -0.4), ("plain", 0.1))
-        for name, facts in facts_of(kernels)
+        for name, spec in run_spec_of(kernels)
     ]
     prior, saved = learn_memory(rows), LEVELS.index("saved")
     assert prior.of("plain")[0][saved] - prior.of("lean")[0][saved] > 0.3
@@ -69,13 +69,13 @@ def test_what_one_code_takes_is_told_from_what_another_takes() -> None:
 
 def test_success_and_failure_without_a_peak_teach_too() -> None:
     close = [
-        (name, facts)
-        for name, facts in facts_of("")
-        if facts.plan.checkpointing is Checkpointing.NONE and facts.plan.micro_batch == 8
+        (name, spec)
+        for name, spec in run_spec_of("")
+        if spec.plan.checkpointing is Checkpointing.NONE and spec.plan.micro_batch == 8
     ]
     gpu = gpu_named("A100")
-    tight = [(name, run(facts.plan, facts.architecture, gpu)) for name, facts in close]
-    ran = learn_memory([seen(name, facts, None) for name, facts in tight])
-    failed = learn_memory([seen(name, facts, None, failed=True) for name, facts in tight])
+    tight = [(name, run(spec.plan, spec.architecture, gpu)) for name, spec in close]
+    ran = learn_memory([seen(name, spec, None) for name, spec in tight])
+    failed = learn_memory([seen(name, spec, None, failed=True) for name, spec in tight])
     saved = LEVELS.index("saved")
     assert ran.of("")[0][saved] < failed.of("")[0][saved]

@@ -12,8 +12,8 @@ from mlcd_fixtures.training_runs import LLAMA_8B, run, runs
 from mlcd.catalog.gpus import Gpu
 from mlcd.planners.modeling.architecture import Architecture, architecture_of
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
-from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.memory_parts import gated, needed_gb, room_gb, stages_gb, tied
+from mlcd.planners.train.plans.run_spec import RunSpec
 
 WEIGHTS_GB = LLAMA_8B.params_b
 
@@ -105,26 +105,26 @@ def test_the_count_of_parameters_tells_gates_and_tied_tables(with_gate: bool, on
 
 
 MORE = {
-    "micro_batch": lambda facts: replace(facts, plan=replace(facts.plan, micro_batch=2 * facts.plan.micro_batch),
-                                         global_batch=2 * facts.global_batch),
-    "sequence": lambda facts: replace(facts, sequence=2 * facts.sequence),
-    "kept": lambda facts: replace(facts, plan=replace(facts.plan, checkpointing=Checkpointing.NONE)),
-    "state": lambda facts: replace(facts, plan=replace(facts.plan, sharding=Sharding.ZERO2)),
+    "micro_batch": lambda spec: replace(spec, plan=replace(spec.plan, micro_batch=2 * spec.plan.micro_batch),
+                                         global_batch=2 * spec.global_batch),
+    "sequence": lambda spec: replace(spec, sequence=2 * spec.sequence),
+    "kept": lambda spec: replace(spec, plan=replace(spec.plan, checkpointing=Checkpointing.NONE)),
+    "state": lambda spec: replace(spec, plan=replace(spec.plan, sharding=Sharding.ZERO2)),
 }  # fmt: skip
 
 
 @given(runs(), st.sampled_from(sorted(MORE)))
-def test_a_larger_plan_takes_no_less(facts: Facts, more: str) -> None:
+def test_a_larger_plan_takes_no_less(spec: RunSpec, more: str) -> None:
     """Two ranks, or a stage of few layers, may save less by zero3 than they hold of gathered layers."""
-    many = facts.data_parallel >= 4 and facts.plan.pipeline == 1
-    if more == "state" and not (many and facts.plan.sharding is Sharding.ZERO3):
+    many = spec.data_parallel >= 4 and spec.plan.pipeline == 1
+    if more == "state" and not (many and spec.plan.sharding is Sharding.ZERO3):
         return
-    assert needed_gb(MORE[more](facts)).total >= needed_gb(facts).total * (1 - 1e-12)
+    assert needed_gb(MORE[more](spec)).total >= needed_gb(spec).total * (1 - 1e-12)
 
 
 @given(runs())
-def test_every_part_of_every_plan_is_a_size(facts: Facts) -> None:
-    assert all(0 <= value < 1e6 for stage in stages_gb(facts) for value in astuple(stage))
+def test_every_part_of_every_plan_is_a_size(spec: RunSpec) -> None:
+    assert all(0 <= value < 1e6 for stage in stages_gb(spec) for value in astuple(stage))
 
 
 def test_a_cpu_is_a_machine_whose_memory_is_that_of_its_node() -> None:

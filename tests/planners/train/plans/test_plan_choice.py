@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.train.plans.belief import PlanBelief
-from mlcd.planners.train.plans.choice import best_plan, next_plan
+from mlcd.planners.train.plans.plan_choice import best_plan, next_plan
 
 
 @st.composite

@@ -9,10 +9,10 @@ from mlcd_fixtures.training_runs import run
 from mlcd.catalog.gpus import Gpu, gpu_named
 from mlcd.core.configuration import Floats
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, TrainingPlan
-from mlcd.planners.train.plans.facts import Facts
 from mlcd.planners.train.plans.memory import MemoryBelief, believe_memory
 from mlcd.planners.train.plans.memory_levels import busy_share, sizes_of, tensors_gb
 from mlcd.planners.train.plans.memory_prior import LEVELS, MemoryPrior, shipped_memory
+from mlcd.planners.train.plans.run_spec import RunSpec
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 CANDIDATES = [
@@ -34,14 +34,14 @@ def believed(
     ran: tuple[int, ...] = (),
     failed: tuple[int, ...] = (),
     gb: tuple[float, ...] = (),
-    candidates: list[Facts] = CANDIDATES,
+    candidates: list[RunSpec] = CANDIDATES,
 ) -> MemoryBelief:
     peaks = np.array(gb or (np.nan,) * len(ran), dtype=float)
     return believe_memory(candidates, rows(*ran), rows(*failed), peaks)
 
 
-def expected_gb(facts: Facts) -> float:
-    return float(tensors_gb(shipped_memory().of(facts.plan.kernels)[0][None], sizes_of([facts]))[0])
+def expected_gb(spec: RunSpec) -> float:
+    return float(tensors_gb(shipped_memory().of(spec.plan.kernels)[0][None], sizes_of([spec]))[0])
 
 
 def test_more_sequences_at_once_never_fit_more_likely() -> None:

@@ -11,7 +11,7 @@ from mlcd.planners.train.plans.belief import _drawn, expected_of
 from mlcd.planners.train.plans.outlook import PlanOutlook, best_of, dearer_by_failing
 from mlcd.planners.train.plans.prior import shipped_prior
 from mlcd.planners.train.plans.space import plan_space
-from mlcd.planners.train.plans.surfaces import facts_in
+from mlcd.planners.train.plans.surfaces import run_specs_in
 
 
 def test_surfaces_are_drawn_once_for_all_that_asks_about_a_space():
@@ -28,7 +28,7 @@ def test_the_middle_is_that_of_the_law_and_not_of_the_luckiest_draws():
     job, space = planned_job(task), plan_space(machines(nodes_of("H100", 8), nodes_of("A100-80GB", 8)), task)
     plans = PlanOutlook(job, space)
     steps = job.work_samples / task.global_batch
-    _, log_step_s, _ = expected_of(facts_in(space, task), shipped_prior().time)
+    _, log_step_s, _ = expected_of(run_specs_in(space, task), shipped_prior().time)
     assert plans.finish_s[1] == pytest.approx(steps * np.exp(log_step_s))
     for each in plans.by_gpu:
         assert each.seconds[1] == pytest.approx(steps * np.exp(log_step_s[space.index[each.configuration]]))

@@ -25,7 +25,7 @@ from mlcd.planners.train.nouns import (
     data_parallel,
     plan_of,
 )
-from mlcd.planners.train.plans.facts import facts_of, gpu_of, trainable_parameters
+from mlcd.planners.train.plans.run_spec import gpu_of, run_spec_of, trainable_parameters
 from mlcd.planners.train.plans.space import plan_space
 
 COUNTS = st.sampled_from([(1,), (2,), (1, 2), (1, 2, 4, 8), (3, 6)])
@@ -104,8 +104,8 @@ def test_the_global_batch_is_the_same_on_any_machines(task: PlannedTraining, gpu
         assert plan is not None
         ranks = data_parallel(plan, c.nodes, offer)
         assert ranks * plan.micro_batch * accumulation(plan, c.nodes, offer) == task.global_batch
-        facts = facts_of(c, task)
-        assert facts.data_parallel * plan.micro_batch * facts.accumulation == task.global_batch
+        spec = run_spec_of(c, task)
+        assert spec.data_parallel * plan.micro_batch * spec.accumulation == task.global_batch
 
 
 def test_nodes_without_gpus_are_left_out_where_there_are_others():

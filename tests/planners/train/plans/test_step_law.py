@@ -13,33 +13,33 @@ from mlcd.catalog.gpus import gpu_named
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Sharding, TrainingPlan
 from mlcd.planners.train.plans.belief import expected_steps
-from mlcd.planners.train.plans.facts import Facts
-from mlcd.planners.train.plans.law import PARTS, TERMS, terms_of
+from mlcd.planners.train.plans.run_spec import RunSpec
 from mlcd.planners.train.plans.step_terms import LESS_USED, USUAL_TFLOPS, embeddings
+from mlcd.planners.train.plans.step_time_law import PARTS, TERMS, terms_of
 
 LLAMA_8B = Architecture(8.03, 8.03, 32, 4096, 32, 8, 128, 128256, 131072, 14336, 32, full_layers=32)
 GPT2 = Architecture(0.124, 0.124, 12, 768, 12, 12, 64, 50257, 1024, 3072, 12, full_layers=12)
 EXPERTS = Architecture(
     46.7, 12.9, 32, 4096, 32, 8, 128, 32000, experts=8, experts_per_token=2, expert_hidden=14336, full_layers=32
 )
-BASE = Facts(LLAMA_8B, 2048, 256, gpu_named("A100-80GB"), 8, 8, TrainingPlan(), 8.03e9)
+BASE = RunSpec(LLAMA_8B, 2048, 256, gpu_named("A100-80GB"), 8, 8, TrainingPlan(), 8.03e9)
 TEXTBOOK = np.array(list(TERMS.values()))
 
 
-def step_s(facts: Facts) -> float:
-    return float(np.exp(terms_of([facts]).log_step(TEXTBOOK)[0]))
+def step_s(spec: RunSpec) -> float:
+    return float(np.exp(terms_of([spec]).log_step(TEXTBOOK)[0]))
 
 
-def terms(facts: Facts) -> dict[str, float]:
-    return dict(zip(TERMS, terms_of([facts]).values[0], strict=True))
+def terms(spec: RunSpec) -> dict[str, float]:
+    return dict(zip(TERMS, terms_of([spec]).values[0], strict=True))
 
 
-def planned(facts: Facts = BASE, **knobs: object) -> Facts:
-    return replace(facts, plan=replace(facts.plan, **knobs))  # type: ignore[arg-type]
+def planned(spec: RunSpec = BASE, **knobs: object) -> RunSpec:
+    return replace(spec, plan=replace(spec.plan, **knobs))  # type: ignore[arg-type]
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> Facts:
+def runs(draw: st.DrawFn) -> RunSpec:
     sizes = draw(st.sampled_from([LLAMA_8B, GPT2, EXPERTS]))
     adapter = draw(st.sampled_from(Adapter))
     plan = TrainingPlan(
@@ -57,13 +57,13 @@ def runs(draw: st.DrawFn) -> Facts:
     gpu = gpu_named(draw(st.sampled_from(["A100", "H100", "H200", "L4", "B200"])))
     gpus = plan.tensor * plan.pipeline * plan.context * draw(st.sampled_from([1, 2, 8]))
     trainable = 1e9 * sizes.params_b if adapter is Adapter.FULL else 1e7
-    return Facts(sizes, draw(st.sampled_from([512, 4096])), 64, gpu, gpus, 8, plan, trainable)
+    return RunSpec(sizes, draw(st.sampled_from([512, 4096])), 64, gpu, gpus, 8, plan, trainable)
 
 
 @given(runs())
 @settings(max_examples=60)
-def test_no_term_is_negative_and_each_share_is_the_slope_of_the_step(facts: Facts) -> None:
-    found = terms_of([facts])
+def test_no_term_is_negative_and_each_share_is_the_slope_of_the_step(spec: RunSpec) -> None:
+    found = terms_of([spec])
     assert (found.values >= 0).all()
     assert np.isfinite(found.log_step(TEXTBOOK)).all()
     shares = found.shares(TEXTBOOK)[0]
@@ -76,16 +76,16 @@ def test_no_term_is_negative_and_each_share_is_the_slope_of_the_step(facts: Fact
 
 @given(runs())
 @settings(max_examples=60)
-def test_more_work_takes_longer(facts: Facts) -> None:
-    assert step_s(replace(facts, global_batch=2 * facts.global_batch)) >= step_s(facts)
-    again = [step_s(planned(facts, checkpointing=each)) for each in Checkpointing]
+def test_more_work_takes_longer(spec: RunSpec) -> None:
+    assert step_s(replace(spec, global_batch=2 * spec.global_batch)) >= step_s(spec)
+    again = [step_s(planned(spec, checkpointing=each)) for each in Checkpointing]
     assert again == sorted(again)
-    assert step_s(replace(facts, sequence=2 * facts.sequence)) > step_s(facts)
+    assert step_s(replace(spec, sequence=2 * spec.sequence)) > step_s(spec)
 
 
 def test_full_training_multiplies_six_times_its_parameters_for_each_token() -> None:
-    facts = planned(replace(BASE, gpus=1), micro_batch=4)
-    operations = terms(facts)["matmul"] * 1e12 * 312 * (USUAL_TFLOPS / 312) ** LESS_USED["matmul"]
+    spec = planned(replace(BASE, gpus=1), micro_batch=4)
+    operations = terms(spec)["matmul"] * 1e12 * 312 * (USUAL_TFLOPS / 312) ** LESS_USED["matmul"]
     multiplied = 8.03e9 - LLAMA_8B.vocab * LLAMA_8B.hidden  # the first layer looks up
     assert operations == pytest.approx(6 * multiplied * 4 * 2048, rel=0.01)
 
@@ -112,9 +112,9 @@ def pipeline_slots(stages: int, micro_batches: int) -> int:
 @pytest.mark.parametrize(("stages", "micro_batches"), [(1, 4), (2, 1), (4, 8), (8, 3)])
 def test_a_pipeline_waits_as_long_as_one_that_is_played_out(stages: int, micro_batches: int) -> None:
     only = np.array([float(name in ("matmul", "bubble", "sharpness")) for name in TERMS])
-    facts = planned(replace(BASE, gpus=stages, global_batch=micro_batches), pipeline=stages)
-    one = terms(facts)["matmul"]
-    assert np.exp(terms_of([facts]).log_step(only)[0]) == pytest.approx(one * pipeline_slots(stages, micro_batches))
+    spec = planned(replace(BASE, gpus=stages, global_batch=micro_batches), pipeline=stages)
+    one = terms(spec)["matmul"]
+    assert np.exp(terms_of([spec]).log_step(only)[0]) == pytest.approx(one * pipeline_slots(stages, micro_batches))
 
 
 def test_tensor_parallelism_exchanges_over_nvlink_and_beyond_a_machine_over_the_network() -> None:
@@ -138,8 +138,8 @@ def test_gradients_between_machines_use_all_adapters_of_a_machine() -> None:
 
 
 def test_experts_one_by_one_keep_the_host_busy_and_grouped_ones_do_not() -> None:
-    facts = replace(BASE, architecture=EXPERTS)
-    assert terms(facts)["expert_kernels"] > 0 == terms(planned(facts, kernels="moe-scattermoe"))["expert_kernels"]
+    spec = replace(BASE, architecture=EXPERTS)
+    assert terms(spec)["expert_kernels"] > 0 == terms(planned(spec, kernels="moe-scattermoe"))["expert_kernels"]
     assert terms(BASE)["expert_layers"] == 0
 
 
@@ -204,7 +204,7 @@ def test_gpus_that_shard_are_together_no_faster_than_as_many_alone(
 ) -> None:
     """A large micro-batch in mixed precision may be: sharded code keeps its activations in 16 bits."""
     plan = TrainingPlan(micro_batch=micro_batch, precision=precision)
-    alone = Facts(model, sequence, 256, gpu_named("H100"), 1, 1, plan, 1e9 * model.params_b)
+    alone = RunSpec(model, sequence, 256, gpu_named("H100"), 1, 1, plan, 1e9 * model.params_b)
     sharded = replace(alone, gpus=2, plan=replace(plan, sharding=Sharding.ZERO3))
     one_s, two_s = expected_steps([alone, sharded])
     assert 2 * two_s >= one_s

@@ -11,16 +11,16 @@ from mlcd.core.job import Goal
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_confidence, format_duration, format_usd
-from mlcd.planners.train.capacity import HOUR_S, fallback_of, told
+from mlcd.planners.train.capacity import HOUR_S, fallback_of, informative_launches
 from mlcd.planners.train.market.fallback import Fallback
-from mlcd.planners.train.rental_figures import headway, time_line, work_left
+from mlcd.planners.train.rental_figures import legs_of, rental_timeline, work_left_figure
 
 LEAST_H = 24.0
-"""Of watching, before a share of starts is told."""
+"""Of watching, before a share of starts is shown."""
 SELDOM = "starts were seen too seldom to count them"
 
 
-def rentals_shown(account: Account) -> Additions | None:
+def rental_report(account: Account) -> Additions | None:
     """None for a run that was rented on no market, and counts on no scarce machines."""
     rentals, runs = account.history.rentals, account.history.runs
     condition = _condition(account)
@@ -30,7 +30,7 @@ def rentals_shown(account: Account) -> Additions | None:
     return Additions(
         facts=condition + _facts(account, launches),
         tables=[_table(launches)],
-        figures=[time_line(account), work_left(account)],
+        figures=[rental_timeline(account), work_left_figure(account)],
     )
 
 
@@ -41,7 +41,7 @@ def _condition(account: Account) -> list[Fact]:
         return []
     ours, history = decision.configuration, account.history
     zones = [market.zone for market in account.space.markets(ours) if not market.spot]
-    on_demand = told(ours, account.space, history, spot=False)
+    on_demand = informative_launches(ours, account.space, history, spot=False)
     slack_h = (goal.deadline_s - account.searched.elapsed_s - decision.forecast.worst_seconds) / HOUR_S
     counted_on = fallback_of(on_demand, zones, history.elapsed_s / HOUR_S, goal.confidence, slack_h)
     if counted_on is None:
@@ -88,7 +88,7 @@ def _facts(account: Account, launches: Sequence[tuple[Rental, Measurement]]) -> 
         f"taken back {counted(taken_back, 'time')}",
         f"not to be had {counted(refused, 'time')}",
     ]
-    if lost_s := sum(each.lost_s for each in headway(account)):
+    if lost_s := sum(each.lost_s for each in legs_of(account)):
         said.append(f"{format_duration(lost_s)} of work lost")
     facts = [
         Fact(

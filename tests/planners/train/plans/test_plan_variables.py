@@ -17,7 +17,7 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Job
 from mlcd.planners.train.nouns import Adapter, Checkpointing, PlanKnob, Sharding, TrainingPlan
-from mlcd.planners.train.plans.told import plan_variables
+from mlcd.planners.train.plans.plan_variables import plan_variables
 
 PLAN = TrainingPlan(4, 2, 8, Sharding.ZERO3, Checkpointing.FULL, global_batch=256)
 WHERE = Configuration(nodes_of("A100-80GB", 8), 2, PLAN)

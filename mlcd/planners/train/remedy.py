@@ -19,8 +19,8 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Outcome
 from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.train.nouns import planned_training
-from mlcd.planners.train.plans.facts import gpu_of
 from mlcd.planners.train.plans.memory import CALLED_FITTING
+from mlcd.planners.train.plans.run_spec import gpu_of
 from mlcd.planners.train.speed_belief import all_too_small, belief_of, promising
 
 LESS_MEMORY = "name larger GPUs, or let the plan take less: more sharding, full checkpointing, a smaller micro-batch"
@@ -31,7 +31,7 @@ MORE_MEMORY = (
 )
 
 
-def with_way_out(decision: Decision, job: Job, space: Space, history: History) -> Decision:
+def with_remedy(decision: Decision, job: Job, space: Space, history: History) -> Decision:
     """The same answer, with what the forecast says, or what would help, where nothing measured says anything."""
     if decision.configuration is not None or decision.done or history.good:
         return decision

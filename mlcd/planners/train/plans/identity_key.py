@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-Thing = TypeVar("Thing")
+T = TypeVar("T")
 
 
-class Same(Generic[Thing]):
+class IdentityKey(Generic[T]):
     """Equal if it is of the same object, which is kept alive so that no other takes its place."""
 
-    def __init__(self, thing: Thing) -> None:
-        self.thing = thing
+    def __init__(self, value: T) -> None:
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.thing is other.thing
+        return isinstance(other, IdentityKey) and self.value is other.value
 
     def __hash__(self) -> int:
-        return id(self.thing)
+        return id(self.value)

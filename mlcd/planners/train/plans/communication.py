@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.run_spec import RunSpec
 
 
-def link_gb_s(facts: Facts, gpus: float) -> float:
+def link_gb_s(spec: RunSpec, gpus: float) -> float:
     """GB/s one way of a GPU to the others of a group whose members are neighbours."""
-    return facts.gpu.link_gb_s(gpus) if gpus <= facts.gpus_per_node else facts.gpu.network_gb_s
+    return spec.gpu.link_gb_s(gpus) if gpus <= spec.gpus_per_node else spec.gpu.network_gb_s
 
 
-def near_and_far(facts: Facts, data: float, ranks: int, stride: int) -> tuple[float, float]:
+def near_and_far(spec: RunSpec, data: float, ranks: int, stride: int) -> tuple[float, float]:
     """Seconds for so many bytes inside machines and between them, in a ring of ranks that are `stride` GPUs apart.
 
     Rings of all members that a machine has use its adapters together.
     """
     if ranks <= 1 or data <= 0:
         return 0.0, 0.0
-    together = max(1, min(ranks, facts.gpus_per_node // stride))
-    near = data * (together - 1) / together / (1e9 * facts.gpu.link_gb_s(min(facts.gpus_per_node, ranks * stride)))
+    together = max(1, min(ranks, spec.gpus_per_node // stride))
+    near = data * (together - 1) / together / (1e9 * spec.gpu.link_gb_s(min(spec.gpus_per_node, ranks * stride)))
     machines = ranks / together
-    far = data * (machines - 1) / machines / (1e9 * facts.gpu.network_gb_s * together)
+    far = data * (machines - 1) / machines / (1e9 * spec.gpu.network_gb_s * together)
     return (near if together > 1 else 0.0), far

@@ -7,8 +7,8 @@ from mlcd.core.configuration import Configuration
 from mlcd.core.ledger import Account
 from mlcd.core.units import counted, format_count
 from mlcd.planners.train.nouns import PlannedTraining, TrainingPlan, plan_of, planned_training
-from mlcd.planners.train.plans.facts import flops_of_sequence, gpu_of
-from mlcd.planners.train.plans.told import ARGUMENTS, OWN, plan_settings, plan_variables
+from mlcd.planners.train.plans.plan_variables import ARGUMENTS, OWN, plan_settings, plan_variables
+from mlcd.planners.train.plans.run_spec import flops_of_sequence, gpu_of
 
 DERIVED = {
     "MLCD_DATA_PARALLEL": "data-parallel ranks",
@@ -20,7 +20,7 @@ DERIVED = {
 """Variables that follow from the machines and the job."""
 
 
-def plan_shown(account: Account, beside: Additions | None = None) -> Additions | None:
+def plan_report(account: Account, beside: Additions | None = None) -> Additions | None:
     """The plan, and what else the planner shows; only that before a decision, and where no plan was decided."""
     asked, decision = planned_training(account.job), account.decision
     if asked is None or decision is None or decision.configuration is None:

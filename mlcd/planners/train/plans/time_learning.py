@@ -16,10 +16,10 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.modeling.random_effects import NOISE, Block, Effects, Posterior
-from mlcd.planners.train.plans.effects import Rows, coefficients_of, of_coefficients, shared_columns
-from mlcd.planners.train.plans.facts import Seen
-from mlcd.planners.train.plans.law import SURE, TERMS, UNSURE, terms_of
 from mlcd.planners.train.plans.prior import TimePrior
+from mlcd.planners.train.plans.run_spec import MeasuredRun
+from mlcd.planners.train.plans.step_time_law import SURE, TERMS, UNSURE, terms_of
+from mlcd.planners.train.plans.time_effects import Rows, coefficients_of, of_coefficients, shared_columns
 
 USUAL = {
     "compute": 0.04, "attention": 0.15, "memory": 0.15, "host": 0.2, "links": 0.25, "bubble": 0.15, "overlap": 0.4,
@@ -43,7 +43,7 @@ FEW_COMPOSED, COMPOSED_ERROR = 10, 0.15
 """One of so many of these is looked at, and by so much its log may be wrong."""
 
 
-def learn_time(seen: Sequence[Seen]) -> TimePrior:
+def learn_time(seen: Sequence[MeasuredRun]) -> TimePrior:
     """From the steps of seen models. Of what was composed of measured parts, a few: they tell the law's shape alone."""
     ran = [each for each in seen if each.step_s]
     composed = [each for each in ran if each.source in COMPOSED]
@@ -60,9 +60,9 @@ class Fitted:
     trust: Floats
 
 
-def fitted(seen: Sequence[Seen]) -> Fitted:
+def fitted(seen: Sequence[MeasuredRun]) -> Fitted:
     """From seen models, all of which ran."""
-    runs, models = [each.facts for each in seen], [(each.model, each.source) for each in seen]
+    runs, models = [each.spec for each in seen], [(each.model, each.source) for each in seen]
     terms, logs = terms_of(runs), np.log([each.step_s or np.nan for each in seen])
     first = np.log(list(TERMS.values()))
     doubt = np.array([COMPOSED_ERROR**2 * (each.source in COMPOSED) for each in seen])

@@ -5,7 +5,7 @@
 
 Symbols   a   micro-batches that a rank takes one after the other      p   stages of its pipeline      k   `sharpness`
 
-Every part is sum_j c_j x_j with x_j >= 0 from the facts alone and c_j > 0: how far programs are from the textbook.
+Every part is sum_j c_j x_j with x_j >= 0 from the spec alone and c_j > 0: how far programs are from the textbook.
 A forward pass is one pass over the layers, a backward pass two (of the inputs and of the weights: the latter is spared
 where an adapter is trained), and activations that were not kept are computed by one more. What it reaches:
 docs/methods/training-plans.md.
@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.train.plans.facts import Facts
+from mlcd.planners.train.plans.run_spec import RunSpec
 from mlcd.planners.train.plans.step_terms import StepTerms
 
 GPU = {
@@ -126,14 +126,14 @@ def _slices() -> dict[str, slice]:
 _AT = _slices()
 
 
-def terms_of(runs: Sequence[Facts]) -> Terms:
+def terms_of(runs: Sequence[RunSpec]) -> Terms:
     """The terms of runs."""
-    rows = [StepTerms(facts) for facts in runs]
+    rows = [StepTerms(spec) for spec in runs]
     values = [[{**row.gpu, **row.host, **row.links, **row.once}[name] for name in (*GPU, *HOST, *LINKS, *ONCE)]
               for row in rows]  # fmt: skip
     table = np.array(values, dtype=float).reshape(len(rows), -1)
     return Terms(
         np.column_stack([table, np.zeros((len(rows), len(SHAPE)))]),
-        np.array([facts.accumulation for facts in runs], dtype=float),
-        np.array([float(facts.plan.pipeline) for facts in runs]),
+        np.array([spec.accumulation for spec in runs], dtype=float),
+        np.array([float(spec.plan.pipeline) for spec in runs]),
     )

@@ -53,7 +53,7 @@ ALMOST_ALL = 1 - 1e-9
 
 
 @dataclass(frozen=True)
-class Prospect:
+class SearchState:
     """What is expected and what is certified.
 
     `finish_s`: seconds to finish for every surface (rows) and configuration (columns), infinite where the job does not

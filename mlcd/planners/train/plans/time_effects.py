@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.train.plans.facts import Facts
-from mlcd.planners.train.plans.law import PARTS, SURE, TERMS, UNSURE
 from mlcd.planners.train.plans.memory_parts import feed_forward_width, gated, tied
+from mlcd.planners.train.plans.run_spec import RunSpec
+from mlcd.planners.train.plans.step_time_law import PARTS, SURE, TERMS, UNSURE
 
 FEATURES = {
     "tokens": (9.0, 1.5), "sequence": (8.0, 1.5), "width": (8.0, 1.0), "tensor": (0.0, 1.0), "pipeline": (0.0, 1.5),
@@ -44,19 +44,19 @@ FUSED = frozenset({"triton", "megatron", "compile"})
 _TERMS_OF = {part: [list(TERMS).index(name) for name in terms] for part, terms in PARTS.items()}
 
 
-def kernel_words(facts: Facts) -> tuple[str, ...]:
+def kernel_words(spec: RunSpec) -> tuple[str, ...]:
     """The words of a run's kernels: each has effects of its own, so that their combinations need not be seen."""
-    words = dict.fromkeys(re.split(r"[-+ _]", re.sub(r"\bep\d+\b", "", facts.plan.kernels.lower())))
+    words = dict.fromkeys(re.split(r"[-+ _]", re.sub(r"\bep\d+\b", "", spec.plan.kernels.lower())))
     return tuple(word for word in words if word not in SAY_NOTHING) or (PLAIN,)
 
 
-def form_of(facts: Facts) -> str:
+def form_of(spec: RunSpec) -> str:
     """How a layer's code was written, as far as sizes and kernels tell: libraries differ most in older models.
 
     Those that share the first layer with the last compute activations by formula, in many kernels, unless fused.
     """
-    sizes = facts.architecture
-    if any(word in FUSED for word in kernel_words(facts)):
+    sizes = spec.architecture
+    if any(word in FUSED for word in kernel_words(spec)):
         return "fused"
     if sizes.experts:
         return "experts"
@@ -69,7 +69,7 @@ def form_of(facts: Facts) -> str:
 class Rows:
     """Runs by what their effects depend on. `models`: whose own effects each has, where several were seen."""
 
-    runs: Sequence[Facts]
+    runs: Sequence[RunSpec]
     models: Sequence[Hashable]
     shares: Floats
 
@@ -81,7 +81,7 @@ class Rows:
     @cached_property
     def features(self) -> Floats:
         """A column for each of `FEATURES`."""
-        raw = np.array([_features(facts) for facts in self.runs]).reshape(len(self.runs), len(FEATURES))
+        raw = np.array([_features(spec) for spec in self.runs]).reshape(len(self.runs), len(FEATURES))
         middle, unit = np.array(list(FEATURES.values())).T
         return np.asarray((raw - middle) / unit)
 
@@ -166,7 +166,7 @@ def of_coefficients(kind: str) -> bool:
     return kind == "terms" or kind.split()[-1] in PARTS
 
 
-def coefficients_of(runs: Sequence[Facts], coefficients: Floats, effects: Mapping[str, float]) -> Floats:
+def coefficients_of(runs: Sequence[RunSpec], coefficients: Floats, effects: Mapping[str, float]) -> Floats:
     """The law's coefficients for each run: those of all runs, by its shared effects on parts of the law.
 
     So the law is made linear about what is expected of a run: where one GPU's memory counts half as much again, a run
@@ -179,28 +179,28 @@ def coefficients_of(runs: Sequence[Facts], coefficients: Floats, effects: Mappin
     return np.asarray(np.exp(logs))
 
 
-def _memberships(runs: Sequence[Facts]) -> list[tuple[str, str, Floats]]:
+def _memberships(runs: Sequence[RunSpec]) -> list[tuple[str, str, Floats]]:
     """Kind, name and column of what a run is one of: its kernels' words, its GPU, precision and adapter."""
     found: dict[tuple[str, str], Floats] = {}
-    for i, facts in enumerate(runs):
-        of = [("kernels", word) for word in kernel_words(facts)]
-        of += [("gpu", facts.gpu.name), ("precision", facts.plan.precision), ("adapter", facts.plan.adapter)]
-        of += [("form", form_of(facts))]
+    for i, spec in enumerate(runs):
+        of = [("kernels", word) for word in kernel_words(spec)]
+        of += [("gpu", spec.gpu.name), ("precision", spec.plan.precision), ("adapter", spec.plan.adapter)]
+        of += [("form", form_of(spec))]
         for kind, name in of:
             found.setdefault((kind, f"{kind} {name}"), np.zeros(len(runs)))[i] = 1.0
     return [(kind, name, column) for (kind, name), column in found.items()]
 
 
-def _features(facts: Facts) -> tuple[float, ...]:
-    plan, sizes = facts.plan, facts.architecture
+def _features(spec: RunSpec) -> tuple[float, ...]:
+    plan, sizes = spec.plan, spec.architecture
     kept = {"none": 0.0, "selective": 0.35, "full": 1.0}
     return (
-        float(np.log(plan.micro_batch * facts.sequence / plan.context)),
-        float(np.log(facts.sequence)),
+        float(np.log(plan.micro_batch * spec.sequence / plan.context)),
+        float(np.log(spec.sequence)),
         float(np.log((sizes.hidden + feed_forward_width(sizes) / 4) / 2 / plan.tensor)),
         float(np.log(plan.tensor)),
         float(np.log(plan.pipeline)),
-        float(np.log(facts.data_parallel)),
+        float(np.log(spec.data_parallel)),
         kept[plan.checkpointing],
     )
 

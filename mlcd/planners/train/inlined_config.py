@@ -11,7 +11,7 @@ import yaml
 from mlcd.planners.modeling.architecture import FILE
 
 
-def with_config_inside(text: str, folder: Path) -> str:
+def with_inlined_config(text: str, folder: Path) -> str:
     """The text of a job file with what is in the config of its model, in place of the path.
 
     On the same line, so that mistakes are told with the lines of the file.

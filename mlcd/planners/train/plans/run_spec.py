@@ -1,4 +1,4 @@
-"""One training run that could be, by published facts alone: the model, the GPUs, the plan."""
+"""One training run that could be, by published spec alone: the model, the GPUs, the plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BANDWIDTH_GB_S_PER_TFLOPS = 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RunSpec:
     """What the law of a step and the memory model are computed from.
 
     `global_batch`: sequences of one optimizer step, all ranks together. `trainable`: parameters that are trained.
@@ -51,7 +51,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MeasuredRun:
     """A training run that somebody made, which priors are learned from.
 
     `source`: who measured it: the same plan takes other times by other code. `step_s`: of an optimizer step; None where
@@ -60,17 +60,17 @@ class Seen:
 
     model: str
     source: str
-    facts: Facts
+    spec: RunSpec
     step_s: float | None
     out_of_memory: bool
     allocated_gb: float | None = None
     reserved_gb: float | None = None
 
 
-def facts_of(configuration: Configuration, asked: PlannedTraining) -> Facts:
+def run_spec_of(configuration: Configuration, asked: PlannedTraining) -> RunSpec:
     """The training run that a configuration would be."""
     plan = plan_of(configuration) or replace(asked.fixed, global_batch=asked.global_batch)
-    return Facts(
+    return RunSpec(
         asked.architecture,
         asked.sequence,
         asked.global_batch,
