@@ -1,7 +1,7 @@
-"""The terms of one training step: what each part of it would take by the datasheets of its GPUs.
+"""The terms of one optimizer step: the time of each part of it according to the GPU's datasheet.
 
-What a layer does is counted from the sizes of the model: operations of its matrices and of attention, bytes of numbers
-that are read and written, kernels that the host starts, and bytes that GPUs exchange. The law (`step_time_law.py`) adds them up.
+They are counted from the sizes of the model: operations of matrix products and attention, bytes read and written,
+kernels launched by the host, and bytes exchanged between GPUs. `step_time_law.py` adds them up.
 """
 
 from __future__ import annotations
