@@ -178,7 +178,7 @@ class Stored:
 
     measured: Mapping[Configuration, Measurement]
 
-    def telling(self, progress: Progress) -> Stored:
+    def with_listener(self, progress: Progress) -> Stored:
         return self
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:

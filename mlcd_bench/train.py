@@ -16,15 +16,15 @@ from mlcd.core.backend import Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.drive import drive, search
-from mlcd.core.forecasts import remaining
-from mlcd.core.guarantee import choices, decide
+from mlcd.core.forecasts import remaining_job
+from mlcd.core.guarantee import certifiable_forecasts, decide
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective, Search
 from mlcd.core.ledger import Ledger, Line, Settled, Started
 from mlcd.core.place import Cloud
 from mlcd.core.strategy import Finish, Strategy
 from mlcd.core.version import VERSION
-from mlcd.memory.earlier import known_from
+from mlcd.memory.earlier_runs import earlier_measurements
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd_bench.failing import Failing
 from mlcd_bench.methods import GUARDED, is_guarded, method
@@ -114,7 +114,7 @@ def _search(
 ) -> tuple[History, list[Line], Configuration | None, bool]:
     """One search in the ledger: what was seen, its entries, the choice, and whether that is certified."""
     cloud, job = _cloud(problem, setting, seed), problem.job
-    known = known_from(ledger, job, problem.space)
+    known = earlier_measurements(ledger, job, problem.space)
     first = Started(job, problem.space, "recorded", cloud.provenance, VERSION, known)
     lines: list[Line] = []
     book = ledger.begin(job.name, cloud.clock, first, lines.append)
@@ -124,7 +124,7 @@ def _search(
     finish = drive(strategy, job, problem.space, cloud.profiler, book, guard=_no_guard)
     history = book.account.history
     chosen = _pick(problem, history, finish)
-    certified = chosen in choices(remaining(job, history), problem.space, history)
+    certified = chosen in certifiable_forecasts(remaining_job(job, history), problem.space, history)
     return history, lines, chosen, certified
 
 
@@ -146,7 +146,7 @@ def _pick(problem: Problem, history: History, finish: Finish) -> Configuration |
     """
     if finish.configuration is not None:
         return finish.configuration
-    return decide(remaining(problem.job, history), problem.space, history, finish.because).configuration
+    return decide(remaining_job(problem.job, history), problem.space, history, finish.because).configuration
 
 
 def result(
@@ -164,7 +164,7 @@ def result(
     # A raw pick that was never measured may not run at all; then there is no total to compare, only what is gone.
     training = training_hours(problem.recording, chosen) if chosen is not None else None
     if chosen is not None and training is not None:
-        training *= remaining(problem.job, history).work_samples / problem.job.work_samples
+        training *= remaining_job(problem.job, history).work_samples / problem.job.work_samples
         total_hours += training
         total_usd += training * chosen.usd_per_hour
         cheapest = problem.scenario.objective is Objective.CHEAPEST

@@ -69,7 +69,7 @@ LONGEST = (
     "test_noise_pytorch.py",
     "test_promises.py",
     "test_scale_promises.py",
-    "test_going_on.py",
+    "test_resuming.py",
     "test_paper.py",
 )
 """Files that take 20 seconds and more, the longest first."""

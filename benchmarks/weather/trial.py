@@ -19,7 +19,7 @@ from mlcd.core.ledger import Book, Ledger, Started
 from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import with_probe_limit
 from mlcd.core.version import VERSION
-from mlcd.memory.earlier import known_from
+from mlcd.memory.earlier_runs import earlier_measurements
 from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd_bench.problems import Problem, training_hours
@@ -89,7 +89,7 @@ def tried(task: Task, problems: Sequence[Problem], setting: Setting) -> Trial:
     searched = book.account.history
     kept = None
     if decision.configuration is not None:
-        launch(planner_of(job).steer(job, decision, searched), job, problem.space, profiler, book)
+        launch(planner_of(job).run_strategy(job, decision, searched), job, problem.space, profiler, book)
         kept = book.account.ended is not None and book.account.ended.finished
     history = book.account.history
     assert problem.limit_factor is not None, "only limited problems"
@@ -132,11 +132,11 @@ def _search(
     profiler = replace(
         cloud.profiler, backend=WeatheredCloud(problem.recording, cloud.clock, weather, weather_seed(problem, seed))
     )
-    known = known_from(ledger, job, problem.space)
+    known = earlier_measurements(ledger, job, problem.space)
     first = Started(job, problem.space, "recorded", cloud.provenance, VERSION, known)
     book = ledger.begin(job.name, cloud.clock, first)
     planner = planner_of(job)
-    decision = search(planner.explore(job), job, problem.space, profiler, book, guard=planner.guard(job))
+    decision = search(planner.search_strategy(job), job, problem.space, profiler, book, guard=planner.guard(job))
     return book, decision, profiler
 
 

@@ -24,7 +24,7 @@ from mlcd.core.ledger.labels import UNCHANGED
 from mlcd.core.measurement import Sample
 from mlcd.core.options import goal_again
 from mlcd.core.planner import planner_of
-from mlcd.core.runs.run import Run, Stop, go_on, start
+from mlcd.core.runs.run import Run, Stop, continue_run, start
 from mlcd.core.runs.run import resume as stored_run
 from mlcd.service.workers.progress_writer import ProgressWriter
 
@@ -131,7 +131,7 @@ def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **
         goal = goal_again(before.job, chosen)
         agree_to_limits(before.job, goal, yes)
         how.confirm_detached()
-        resumed = go_on(name, ledger, live.on_entry, live.report, goal)
+        resumed = continue_run(name, ledger, live.on_entry, live.report, goal)
         if detach:
             held.close()
             return _go_detached(resumed, not decide_only, output)

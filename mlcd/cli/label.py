@@ -11,7 +11,7 @@ import click
 from mlcd.cli.options import open_ledger, output, print_answer
 from mlcd.cli.server import chosen_server
 from mlcd.cli.team import command_line_user
-from mlcd.core.ledger import UNLABELLED, Labels, Ledger, Relabelling
+from mlcd.core.ledger import UNLABELLED, Labels, LabelUpdate, Ledger
 from mlcd.core.ledger.labels import UNCHANGED
 from mlcd.reports.words import label_words
 from mlcd.service.team.administration import Audit
@@ -43,7 +43,7 @@ def label(
     mlcd label resnet50-2 --project vision --tag nightly
     mlcd label resnet50-1 resnet50-2 --archive
     """
-    change, ledger = Relabelling.of(project, tags, untags, note, archived), open_ledger()
+    change, ledger = LabelUpdate.of(project, tags, untags, note, archived), open_ledger()
     if change == UNCHANGED:
         known = ledger.labels()
         _show({name: known.get(name, UNLABELLED) for name in map(ledger.find, runs)}, output)
@@ -53,7 +53,7 @@ def label(
     _show({name: relabel(name, change) for name in names}, output)
 
 
-def _on_database(ledger: Ledger, run: str, change: Relabelling) -> Labels:
+def _on_database(ledger: Ledger, run: str, change: LabelUpdate) -> Labels:
     """Whoever has a team's database may do all, and what they do is in its log."""
     if ledger.database.dialect == "sqlite":
         return ledger.label(run, change)

@@ -15,11 +15,11 @@ from mlcd.core.decision import Decision
 from mlcd.core.errors import Interrupted, YesNeeded
 from mlcd.core.exit_codes import ExitCode
 from mlcd.core.job import Goal, Job
-from mlcd.core.ledger import Account, Decided, Line, Relabelling, Started
-from mlcd.core.ledger.going_on import how_to_raise
+from mlcd.core.ledger import Account, Decided, LabelUpdate, Line, Started
 from mlcd.core.ledger.labels import UNCHANGED
+from mlcd.core.ledger.resuming import raise_limits_command
 from mlcd.core.planner import planner_of
-from mlcd.core.runs.real_money import most_words, real_money_words, rents
+from mlcd.core.runs.real_money import costs_real_money, real_money_text, spending_limit_text
 from mlcd.reports.progress import ProgressLine
 from mlcd.reports.terminal import show_additions
 from mlcd.reports.text import Narrator, show_decision, show_outcome
@@ -33,7 +33,7 @@ class How:
     yes: bool
     detach: bool
     output: str
-    labels: Relabelling = UNCHANGED
+    labels: LabelUpdate = UNCHANGED
 
     @property
     def unasked(self) -> bool:
@@ -63,14 +63,14 @@ def agreed(question: str) -> bool:
 
 def agree_to_rent(first: Started, yes: bool) -> None:
     """Show what a run that costs real dollars would spend, and ask; `yes`: already confirmed."""
-    if rents(first.job.on):
-        agree(real_money_words(first), yes)
+    if costs_real_money(first.job.on):
+        agree(real_money_text(first), yes)
 
 
 def agree_to_limits(job: Job, goal: Goal, yes: bool) -> None:
     """The same for a run whose limits are changed: the user has not agreed to the new ones yet."""
-    if goal != job.goal and rents(job.on):
-        agree(most_words(replace(job, goal=goal)), yes)
+    if goal != job.goal and costs_real_money(job.on):
+        agree(spending_limit_text(replace(job, goal=goal)), yes)
 
 
 def agree(words: str, yes: bool) -> None:
@@ -150,7 +150,7 @@ def print_end(
 ) -> int:
     """How a run ended, wherever it was: its outcome, what to do next, and the exit code."""
     planner, decision = planner_of(account.job), account.decision
-    additions = planner.tell(account)
+    additions = planner.additions(account)
     code = _code_of(account)
     if output in ("json", EVENTS):
         from mlcd.reports.document import run_document  # for this alone: it knows every planner
@@ -170,7 +170,7 @@ def print_end(
         elif decided and not launched:
             results.print(f"Not run. Run it with: mlcd launch {name}")
         if account.status == "failed" and account.history.saved_samples:
-            results.print(f"Go on from what is saved: {how_to_raise(name, account)}")
+            results.print(f"Go on from what is saved: {raise_limits_command(name, account)}")
         curve = f", mlcd curves {name}" if decision is not None and decision.curve else ""
         results.print(f"More: mlcd show {name}, mlcd report {name}{curve}", style="dim")
     return code

@@ -19,8 +19,8 @@ from mlcd.cli.server import chosen_server
 from mlcd.core.errors import UnknownName
 from mlcd.core.home import home
 from mlcd.core.units import counted, format_count, format_usd
-from mlcd.memory.models import InFiles, StoredModel
-from mlcd.memory.shelf import Unreadable
+from mlcd.memory.models import FileModelStore, StoredModel
+from mlcd.memory.record_store import UnreadableRecord
 from mlcd.planners.modeling.performance import interval_factor, local_batch, read_performance_model
 from mlcd.service.remote.server import path_of
 
@@ -122,18 +122,18 @@ def forget(name: str, output: str) -> None:
     print_answer(output, f"Forgot {name}.", {"forgotten": name})
 
 
-def _files() -> InFiles:
-    return InFiles(home() / "models")
+def _files() -> FileModelStore:
+    return FileModelStore(home() / "models")
 
 
-def _all() -> tuple[dict[str, StoredModel], list[Unreadable]]:
+def _all() -> tuple[dict[str, StoredModel], list[UnreadableRecord]]:
     """All models, of this machine or of the chosen server."""
     if (server := chosen_server()) is None:
         return _files().all()
     answer, read = server.get("/models"), TypeAdapter(StoredModel)
     with server.reading():
         stored = {str(each.pop("name")): read.validate_python(each) for each in answer["models"]}
-        return stored, [Unreadable(each["name"], each["because"]) for each in answer["unreadable"]]
+        return stored, [UnreadableRecord(each["name"], each["because"]) for each in answer["unreadable"]]
 
 
 def _one(name: str) -> StoredModel:

@@ -24,8 +24,8 @@ from mlcd.core.home import open_ledger
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Started
 from mlcd.core.planner import added_names, planner_of
-from mlcd.core.runs.real_money import rents, traffic_words
-from mlcd.core.runs.run import beginning, first_probes
+from mlcd.core.runs.real_money import costs_real_money, traffic_text
+from mlcd.core.runs.run import first_entry, first_probes
 from mlcd.core.strategy import Finish, Probe
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.form.jobs import asked_job
@@ -79,7 +79,7 @@ def plan(job_path: Path | None, output: str, **chosen: Any) -> int:
             code = 0 if planned.decision.configuration is not None else ExitCode.INFEASIBLE
         else:
             with closing(open_ledger()) as ledger:
-                first, _ = beginning(job, ledger)
+                first, _ = first_entry(job, ledger)
             document, show = _on_machines(first) if kind == "train" else _by_added_planner(first)
     if output == "json":
         print_json(document | ({"there": asdict(remote)} if remote is not None else {}))
@@ -188,8 +188,8 @@ def _print_first_probes(results: Console, first: Started, probes: tuple[Probe, .
         results.print(f"First: {probe.configuration}, {price}: {probe.because}", markup=False)
     if (most := first.job.search.max_probe_usd) is not None:
         results.print(f"No probe costs more than {format_usd(most)} (max_probe)")
-    if rents(first.job.on):
-        results.print(traffic_words(first.job), markup=False)
+    if costs_real_money(first.job.on):
+        results.print(traffic_text(first.job), markup=False)
 
 
 def _print_outlook(results: Console, goal: Goal, expected: Outlook, *, spot: bool) -> None:

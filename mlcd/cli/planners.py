@@ -100,9 +100,9 @@ def command_of(kind: str) -> click.Command:
     ) -> int:
         from mlcd.cli.drive import begin
         from mlcd.cli.messages import How
-        from mlcd.core.ledger import Relabelling
+        from mlcd.core.ledger import LabelUpdate
 
-        how = How(decide_only, yes, detach, output, Relabelling.of(project or None, tags))
+        how = How(decide_only, yes, detach, output, LabelUpdate.of(project or None, tags))
         job = read_job(kind, job_path, chosen)  # also before it is sent: a mistake is reported with its line
         if (server := chosen_server()) is not None:
             if begin_from:
@@ -189,7 +189,7 @@ def serve(
     from mlcd.cli.drive import begin
     from mlcd.cli.hold import begin_and_deploy
     from mlcd.cli.messages import How
-    from mlcd.core.ledger import Relabelling
+    from mlcd.core.ledger import LabelUpdate
     from mlcd.planners.serve.space import load_knobs
 
     if model and named and model != named:
@@ -197,7 +197,7 @@ def serve(
     model = model or named or ""
     if deploy and output == EVENTS:
         raise UserError("--watch-json ends with the decision: leave out --deploy, and then mlcd deploy RUN -o json")
-    labels = Relabelling.of(project or None, tags)
+    labels = LabelUpdate.of(project or None, tags)
     how = How(decide_only=True, yes=yes, detach=False, output=output, labels=labels)
     file = load_knobs(knobs) if knobs is not None else None
     if samples is None and min_agreement is not None:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, print_json
-from mlcd.core.backend import TellsBills
+from mlcd.core.backend import ReportsBills
 from mlcd.core.errors import BackendError, WrongState
 from mlcd.core.ledger import Ledger, Line, Settled, Started, Voided
 from mlcd.core.place import cloud
@@ -28,7 +28,7 @@ def show_reconciled(ledger: Ledger, run: str, bill: Path | None, output: str) ->
     first = lines[0].entry
     assert isinstance(first, Started)
     backend = cloud(first.on, first.job).backend
-    if not isinstance(backend, TellsBills):
+    if not isinstance(backend, ReportsBills):
         raise WrongState(f"run '{lines[0].run}' was on {first.on}, which sends no bill")
     rows, source = reconciled(lines, backend, bill), backend.bill_source if bill is None else str(bill)
     if output == "json":
@@ -40,7 +40,7 @@ def show_reconciled(ledger: Ledger, run: str, bill: Path | None, output: str) ->
     results.print(f"The cloud's side: {source}.")
 
 
-def reconciled(lines: Sequence[Line], backend: TellsBills, bill: Path | None) -> list[Reconciled]:
+def reconciled(lines: Sequence[Line], backend: ReportsBills, bill: Path | None) -> list[Reconciled]:
     """The launches of a run in both books."""
     from mlcd.reports.reconcile import read_aws_export, reconcile
 
@@ -55,7 +55,7 @@ def reconciled(lines: Sequence[Line], backend: TellsBills, bill: Path | None) ->
 def bill_note(run: Run) -> str:
     """A line about the cloud's bill of a run; empty where the cloud sends none, or nothing was ordered."""
     backend, lines = run.cloud.backend, run.ledger.lines(run.name)
-    if not isinstance(backend, TellsBills) or not any(isinstance(line.entry, Settled) for line in lines):
+    if not isinstance(backend, ReportsBills) or not any(isinstance(line.entry, Settled) for line in lines):
         return ""
     from mlcd.reports.reconcile import in_all
 

@@ -45,7 +45,9 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
     \b
     mlcd record job.yaml --on local --out mine
     """
-    job = planner_named("train").asked(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})
+    job = planner_named("train").with_options(
+        load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING}
+    )
     if planned_training(job) is not None:
         raise UserError("a recording keeps machines and no plans; leave `plan:` out")
     if job.search.max_probe_usd is None:  # by default every configuration is probed

@@ -140,7 +140,7 @@ def show(run: str, output: str) -> None:
         narrate(line)
     if account.decision is not None:
         show_decision(results, account, account.decision, account.job.goal)
-    show_additions(results, planner_of(account.job).tell(account))
+    show_additions(results, planner_of(account.job).additions(account))
     show_additions(results, machine_usage(lines[0].run))
     show_outcome(results, account)
     results.print(f"Status: {_status(ledger, run, account)}")

@@ -14,7 +14,7 @@ from rich.table import Table
 from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, open_ledger, output, print_json
 from mlcd.core.units import counted, format_duration
-from mlcd.memory.capacity import Capacity, capacity, looks_in
+from mlcd.memory.capacity import Capacity, all_observations, capacity
 
 DAY = "%Y-%m-%d %H:%M"
 
@@ -39,7 +39,7 @@ def history(instance_type: str, zone: str, place: str | None, output: str) -> No
     """
     found = [
         each
-        for each in capacity(looks_in(open_ledger()))
+        for each in capacity(all_observations(open_ledger()))
         if fnmatchcase(each.instance_type, instance_type) and fnmatchcase(each.zone, zone)
         if place in (None, each.on)
     ]

@@ -69,7 +69,7 @@ def _demo(ledger: Ledger, crew: LocalCrew) -> str:
     """Start the example's run: an empty page would not show what MLCD does."""
     text = files("mlcd.service.web").joinpath("examples/train.yaml").read_text("utf-8")
     job = of_text("train", text, {})
-    run = ledger.ask(job.name, to_json(job, True, Source("train", "train.yaml", text, {})))
+    run = ledger.submit(job.name, to_json(job, True, Source("train", "train.yaml", text, {})))
     crew.send(run)
     click.echo("no run yet: starting the example on the simulated cloud; nothing is rented", err=True)
     return run

@@ -14,8 +14,8 @@ from mlcd.core.backend import LiveBackend
 from mlcd.core.clock import Clock
 from mlcd.core.errors import LedgerCorrupt, MlcdError, WrongState
 from mlcd.core.ledger import Account, Book, Ledger, Status, Stopped
-from mlcd.core.runs.machine import OVER, check_here
 from mlcd.core.runs.run import resume
+from mlcd.core.runs.run_machine import OVER, check_on_this_machine
 from mlcd.core.units import counted
 
 END_NOW = signal.SIGQUIT
@@ -61,7 +61,7 @@ def _check_not_over(name: str, ledger: Ledger, verb: str) -> None:
 
 def _reclaim(name: str, ledger: Ledger) -> Book:
     """Tear down and settle what is left of a run's launches."""
-    check_here(name, ledger, going_on=False)
+    check_on_this_machine(name, ledger, will_launch=False)
     run = resume(name, ledger)
     drive.reclaim(run.cloud.profiler, run.book)
     return run.book
@@ -163,7 +163,7 @@ def _live_backends(ledger: Ledger, accounts: Mapping[str, Account]) -> dict[str,
 def _request(driver: int, wish: Literal["stop", "down"], run: str, ledger: Ledger) -> bool:
     """Ask the process that drives a run to stop, or to end now; False if it has just ended by itself."""
     if driver == 0:
-        ledger.wish(run, wish)
+        ledger.request_action(run, wish)
         return True
     try:
         os.kill(driver, signal.SIGINT if wish == "stop" else END_NOW)

@@ -1,6 +1,6 @@
 """What any planner may show of a run: facts, tables and figures. The pages draw them, the terminal prints them.
 
-A planner of another package returns `Additions` from its `tell()`; nothing else has to know of it.
+A planner of another package returns `Additions` from its `additions()`; nothing else has to know of it.
 """
 
 from __future__ import annotations

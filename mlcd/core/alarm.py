@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.errors import MlcdError
-from mlcd.core.forecasts import likely_rates, slow_rates
+from mlcd.core.forecasts import certified_rates, likely_rates
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Book, Warned
@@ -121,7 +121,9 @@ def with_alarm(step: Apply, job: Job, history: History, book: Book) -> Apply:
     if decision is not None and decision.configuration == step.configuration and decision.forecast is not None:
         fallback = decision.forecast.fallback
     if certified is not None:
-        slow_rate = (slow_rates(job.goal.confidence, history) if fallback is None else likely_rates(history))(certified)
+        slow_rate = (certified_rates(job.goal.confidence, history) if fallback is None else likely_rates(history))(
+            certified
+        )
     alarm = RunAlarm(replace(job, work_samples=step.samples), history, slow_rate, fallback)
 
     def watch(so_far: Measurement) -> Outcome | None:

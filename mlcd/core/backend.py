@@ -92,7 +92,7 @@ class Backend(Protocol):
 
 
 @runtime_checkable
-class RemembersWork(Protocol):
+class ReportsSavedWork(Protocol):
     """Whoever can tell what a launch has saved whose end nobody saw."""
 
     def saved(self, label: str) -> float:
@@ -100,7 +100,7 @@ class RemembersWork(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class Usage:
     """What a launch has used whose end nobody saw, in dollars. Where not all of it is `known`: the most it can be."""
 
     usd: float
@@ -108,15 +108,15 @@ class Use:
 
 
 @runtime_checkable
-class TellsUse(Protocol):
+class ReportsUsage(Protocol):
     """Whoever can tell, after a crash, what a launch has used that is billed by use."""
 
-    def use(self, job: Job, label: str) -> Use | None:
+    def usage(self, job: Job, label: str) -> Usage | None:
         """What it has used, once it was reclaimed; None where nothing is known of that."""
 
 
 @runtime_checkable
-class TellsBilledTime(Protocol):
+class ReportsBilledTime(Protocol):
     """Whoever can ask the cloud itself how long the machines of a launch were there."""
 
     def billed_s(self, launch: Launch) -> float | None:
@@ -127,7 +127,7 @@ class TellsBilledTime(Protocol):
 
 
 @runtime_checkable
-class TellsBills(Protocol):
+class ReportsBills(Protocol):
     """A backend whose cloud tells what it charges."""
 
     bill_source: str
@@ -141,7 +141,7 @@ class TellsBills(Protocol):
 
 
 @runtime_checkable
-class Rejoins(Protocol):
+class Rejoinable(Protocol):
     """A backend whose jobs go on while nobody listens, and can be listened to again."""
 
     def still_runs(self, label: str) -> bool:
@@ -176,7 +176,7 @@ class Profiler(Protocol):
 
 
 @runtime_checkable
-class RejoinsLaunches(Protocol):
+class RejoinableProfiler(Protocol):
     """A profiler that can go on watching a launch of the job itself which another process has begun."""
 
     def still_runs(self, label: str) -> bool:
@@ -187,8 +187,8 @@ class RejoinsLaunches(Protocol):
 
 
 @runtime_checkable
-class TellsProgress(Protocol):
+class ReportsProgress(Protocol):
     """A profiler that passes on every report of a running job."""
 
-    def telling(self, progress: Progress) -> Profiler:
+    def with_listener(self, progress: Progress) -> Profiler:
         """The same profiler, with somebody who hears every report."""

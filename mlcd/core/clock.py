@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 _STEADY: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Nobody sets it, and it goes on while this machine sleeps, as rented ones do."""
-LOOK_S = 0.5
+SIGNAL_POLL_S = 0.5
 """A signal that another thread was woken for is heard by the first one when it next looks."""
 _thread = threading.local()
 """Of a thread of `WallClock.together`: the event that is its Ctrl-C."""
@@ -32,7 +32,7 @@ class Clock(Protocol):
     def wait(self, seconds: float) -> None:
         """Let so much time pass."""
 
-    def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
+    def run_concurrently(self, works: Sequence[Callable[[], T]]) -> list[T]:
         """Do these at once; it takes as long as the longest."""
 
 
@@ -70,7 +70,7 @@ class WallClock:
             pressed.clear()
             raise KeyboardInterrupt
 
-    def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
+    def run_concurrently(self, works: Sequence[Callable[[], T]]) -> list[T]:
         """Do these at once, in threads. Ctrl-C, which this thread alone hears, ends what each of them waits for."""
         if len(works) == 1:  # in this thread, where Ctrl-C is heard
             return [works[0]()]
@@ -88,7 +88,7 @@ class WallClock:
                 raise
             while not all(future.done() for future in futures):
                 try:
-                    wait(futures, LOOK_S)
+                    wait(futures, SIGNAL_POLL_S)
                 except KeyboardInterrupt:
                     press()
             return [future.result() for future in futures]
@@ -117,7 +117,7 @@ class VirtualClock:
         """Move on."""
         self.seconds += seconds
 
-    def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
+    def run_concurrently(self, works: Sequence[Callable[[], T]]) -> list[T]:
         """Do these one by one, each from now on; then it is as late as after the longest."""
         start_s = latest_s = self.seconds
         results = []

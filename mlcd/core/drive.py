@@ -12,18 +12,27 @@ from functools import partial
 
 from mlcd.core import guarantee
 from mlcd.core.alarm import warn_of_mismatch, with_alarm
-from mlcd.core.backend import AlreadyGone, Launch, Profiler, Purpose, RejoinsLaunches
+from mlcd.core.backend import AlreadyGone, Launch, Profiler, Purpose, RejoinableProfiler
 from mlcd.core.configuration import Space
 from mlcd.core.decision import Decision
 from mlcd.core.errors import BackendError, Interrupted
-from mlcd.core.forecasts import remaining
+from mlcd.core.forecasts import remaining_job
 from mlcd.core.guarantee import Guard, refusal
 from mlcd.core.history import History, Refusal
 from mlcd.core.job import Job
-from mlcd.core.launching import Closing, by_use, check_place, closed, cut_short, measured, reserve, saved_work
+from mlcd.core.launching import (
+    Closing,
+    check_for_outage,
+    close_launch,
+    cut_short_measurement,
+    measure_launch,
+    reserve,
+    saved_samples_after,
+    with_metered_cost,
+)
 from mlcd.core.ledger import Account, Book, Decided, Ended, Refused, Resumed, Settled, Stopped, Voided, Waited
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.spot_probes import on_spot
+from mlcd.core.spot_probes import with_spot_markets
 from mlcd.core.strategy import Apply, Finish, Probe, Round, Strategy, Wait
 
 Stop = Callable[[], bool]
@@ -31,9 +40,9 @@ Stop = Callable[[], bool]
 Decide = Callable[[Job, Space, History, Finish], Decision]
 """What a search has come to, from what it has measured."""
 
-ASKED_EVERY_S = 10.0
+STOP_POLL_S = 10.0
 """How often `stop` is asked while nothing is rented."""
-SAME_MISTAKES = 2
+SAME_MISTAKE_LIMIT = 2
 """Probes that end with the same error of the job's own before the search is given up."""
 
 
@@ -42,7 +51,7 @@ def never() -> bool:
     return False
 
 
-def within_limits(job: Job, space: Space, history: History, finish: Finish) -> Decision:
+def best_within_limits(job: Job, space: Space, history: History, finish: Finish) -> Decision:
     """The best that probes and final run together allow within the limits: what most planners decide by."""
     return guarantee.decide(job, space, history, finish.because, finish.configuration, finish.curve)
 
@@ -67,9 +76,9 @@ def drive(
     outages: list[BackendError] = []
     while True:
         history = book.history
-        if (mistake := _mistake(history)) is not None:
+        if (mistake := _common_mistake(history)) is not None:
             return Finish(f"the mistake is in the job, not in the machines: {mistake}")
-        left = remaining(job, history)
+        left = remaining_job(job, history)
         step = strategy.next_step(left, space, history)
         if isinstance(step, Finish):
             return step
@@ -80,16 +89,18 @@ def drive(
             continue
         if isinstance(step, Apply):
             step = _interruptible(with_alarm(step, left, history, book), job, stop)
-            failed = _take([step], left, space, profiler, book, stop)
+            failed = _launch_all([step], left, space, profiler, book, stop)
             worked = not failed or book.account.history.saved_samples > history.saved_samples
-            outages = check_place(outages, failed, book, worked=worked)
+            outages = check_for_outage(outages, failed, book, worked=worked)
             continue
-        probes, refused = _permitted(step, left, space, history, guard)
+        probes, refused = _allowed_round(step, left, space, history, guard)
         if refused is not None:
             book.write(Refused(probes[0].configuration, refused))
         else:
-            failed = _take(on_spot(probes, left, space, history, guard), left, space, profiler, book, stop)
-            outages = check_place(outages, failed, book, worked=len(failed) < len(probes))
+            failed = _launch_all(
+                with_spot_markets(probes, left, space, history, guard), left, space, profiler, book, stop
+            )
+            outages = check_for_outage(outages, failed, book, worked=len(failed) < len(probes))
 
 
 def search(
@@ -100,13 +111,13 @@ def search(
     book: Book,
     *,
     guard: Guard = refusal,
-    decide: Decide = within_limits,
+    decide: Decide = best_within_limits,
     stop: Stop = never,
 ) -> Decision:
     """Probe until the strategy has seen enough, decide, and write the decision down."""
     finish = drive(strategy, job, space, profiler, book, guard=guard, stop=stop)
     history = book.account.history
-    decision = conclude(finish, remaining(job, history), space, history, decide)
+    decision = conclude(finish, remaining_job(job, history), space, history, decide)
     book.write(Decided(decision))
     return decision
 
@@ -115,20 +126,20 @@ def first_probes(
     strategy: Strategy, job: Job, space: Space, history: History, guard: Guard = refusal
 ) -> tuple[Probe, ...] | Finish:
     """What `drive` would probe first, or why nothing; nothing is launched."""
-    left = remaining(job, history)
+    left = remaining_job(job, history)
     while True:
         step = strategy.next_step(left, space, history)
         if isinstance(step, Finish):
             return step
         if isinstance(step, Apply | Wait):
             raise ValueError("a strategy that runs the job probes nothing")
-        probes, refused = _permitted(step, left, space, history, guard)
+        probes, refused = _allowed_round(step, left, space, history, guard)
         if refused is None:
             return probes
         history = replace(history, refusals=(*history.refusals, Refusal(probes[0].configuration, refused)))
 
 
-def _permitted(
+def _allowed_round(
     step: Probe | Round, left: Job, space: Space, history: History, guard: Guard
 ) -> tuple[tuple[Probe, ...], str | None]:
     """Of a round that is too much at once, the first ones: they were wanted most. If not even one is, why."""
@@ -139,7 +150,9 @@ def _permitted(
     return probes, refused
 
 
-def conclude(finish: Finish, left: Job, space: Space, history: History, decide: Decide = within_limits) -> Decision:
+def conclude(
+    finish: Finish, left: Job, space: Space, history: History, decide: Decide = best_within_limits
+) -> Decision:
     """The decision that a search has come to, for what is left of the job."""
     if finish.decision is not None:
         return finish.decision
@@ -175,15 +188,18 @@ def reclaim(profiler: Profiler, book: Book) -> None:
             closing.append(Voided(order, "the process died; no machine was ordered and nothing is billed"))
         else:
             what = "were already gone" if isinstance(seconds, AlreadyGone) else "were torn down afterwards"
-            detail, saved = f"the process died; its machines {what}", saved_work(book.account.job, order, profiler)
-            ended = cut_short(order, profiler, float(seconds), Outcome.INTERRUPTED, detail, saved)
-            closing.append(Settled(order, by_use(ended, book.account.job, order, profiler)))
+            detail, saved = (
+                f"the process died; its machines {what}",
+                saved_samples_after(book.account.job, order, profiler),
+            )
+            ended = cut_short_measurement(order, profiler, float(seconds), Outcome.INTERRUPTED, detail, saved)
+            closing.append(Settled(order, with_metered_cost(ended, book.account.job, order, profiler)))
     book.write(*closing)
 
 
 def still_running(profiler: Profiler, account: Account) -> Launch | None:
     """The launch of the decided job that still runs, though nobody watches it; None: there is none."""
-    if account.decision is None or len(account.open) != 1 or not isinstance(profiler, RejoinsLaunches):
+    if account.decision is None or len(account.open) != 1 or not isinstance(profiler, RejoinableProfiler):
         return None
     order = account.open[0].launch
     return order if order.purpose is Purpose.RUN and profiler.still_runs(order.label) else None
@@ -197,8 +213,8 @@ def _rejoin(strategy: Strategy, job: Job, space: Space, profiler: Profiler, book
     """
     account = book.account
     history = replace(account.history, elapsed_s=account.reserved_at_s)  # its own time is counted from there
-    left = remaining(job, history)
-    if not isinstance(profiler, RejoinsLaunches) or stop() or (order := still_running(profiler, account)) is None:
+    left = remaining_job(job, history)
+    if not isinstance(profiler, RejoinableProfiler) or stop() or (order := still_running(profiler, account)) is None:
         return False
     step = strategy.next_step(left, space, history)
     if not isinstance(step, Apply) or step.configuration != order.configuration:
@@ -206,21 +222,21 @@ def _rejoin(strategy: Strategy, job: Job, space: Space, profiler: Profiler, book
     book.write(Resumed(f"{order.configuration} still runs the job; it is followed again"))
     watch = _interruptible(with_alarm(step, left, history, book), job, stop).watch
     measure = partial(profiler.rejoin, left, order, watch)
-    result = closed(left, order, profiler, measure, lambda: profiler.reclaim(order.label) or 0.0)
-    check_place([], _settle([result], book, stop), book)
+    result = close_launch(left, order, profiler, measure, lambda: profiler.reclaim(order.label) or 0.0)
+    check_for_outage([], _settle([result], book, stop), book)
     return True
 
 
-def _mistake(history: History) -> str | None:
+def _common_mistake(history: History) -> str | None:
     """What the job itself gets wrong: its own output says so, the same way on each of the first machines."""
     mistakes = [m.mistake for m in history.measurements if m.mistake is not None]
     ran = any(m.ok or m.outcome is Outcome.OK for m in history.measurements)
-    if ran or len(mistakes) < SAME_MISTAKES or len(set(mistakes)) > 1:
+    if ran or len(mistakes) < SAME_MISTAKE_LIMIT or len(set(mistakes)) > 1:
         return None
     return mistakes[0]
 
 
-def _take(
+def _launch_all(
     steps: Sequence[Probe | Apply], job: Job, space: Space, profiler: Profiler, book: Book, stop: Stop
 ) -> list[BackendError]:
     """Reserve the worst case of each, launch, settle what they came to; the launches that the place has failed.
@@ -231,8 +247,11 @@ def _take(
     reserved = [reserve(step, i, job, space, book) for i, step in enumerate(steps)]
     book.write(*reserved)
     orders = [entry.launch for entry in reserved]
-    results = book.clock.together(
-        [partial(measured, job, order, step, profiler, book.clock) for order, step in zip(orders, steps, strict=True)]
+    results = book.clock.run_concurrently(
+        [
+            partial(measure_launch, job, order, step, profiler, book.clock)
+            for order, step in zip(orders, steps, strict=True)
+        ]
     )
     return _settle(results, book, stop)
 
@@ -242,7 +261,7 @@ def _wait(step: Wait, book: Book, stop: Stop) -> None:
     book.write(Waited(step.seconds, step.because))
     until_s = book.clock.elapsed_s() + step.seconds
     while (left_s := until_s - book.clock.elapsed_s()) > 0:
-        book.clock.wait(min(left_s, ASKED_EVERY_S))
+        book.clock.wait(min(left_s, STOP_POLL_S))
         if stop():
             raise _interrupted(book)
 
@@ -268,14 +287,14 @@ def _interruptible(step: Apply, job: Job, stop: Stop) -> Apply:
     within = step.watch
 
     def watch(so_far: Measurement) -> Outcome | None:
-        if _is_asked(stop):
+        if _is_stop_requested(stop):
             return Outcome.INTERRUPTED
         return within(so_far) if within is not None else None
 
     return replace(step, watch=watch)
 
 
-def _is_asked(stop: Stop) -> bool:
+def _is_stop_requested(stop: Stop) -> bool:
     """Whether to end in the middle of a step; how the run is left is told after it."""
     try:
         return stop()

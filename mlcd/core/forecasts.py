@@ -33,26 +33,26 @@ from mlcd.core.market import share_on_spot
 from mlcd.core.measurement import Measurement, Z
 
 Launches = dict[Configuration, list[Measurement]]
-LIKELY = 0.9
+TRIAL_CONFIDENCE = 0.9
 """How likely it has to be that D ends in time by itself: a trial that fails is lost."""
-SHOWN = 0.97
+LAST_MOMENT_CONFIDENCE = 0.97
 """How likely that has to be at the last moment for E, or the run is left. Less than a certificate states: few runs are
 judged by it, and each that is left for nothing has lost its trial."""
-WATCHED_S = 1_800.0
+MINIMUM_WATCH_S = 1_800.0
 """How long a run is watched at the least: boost clocks, burst credits and caches favour the first minutes."""
-FALLBACK_SURER = 3.0
+FALLBACK_RISK_DIVISOR = 3.0
 """How many times less likely E is to be late than a certificate allows. What makes D slow may make E slow as well, and
 by then the trial has used up what E would have had to spare."""
-LOOK_AGAIN = 0.25
+RECHECK_SHARE = 0.25
 """Of a run's time so far: by then it is looked at again."""
-CLOSE = 0.95
+MEMORY_NEARLY_FULL = 0.95
 """Of its memory: a probe that used more has left no room, and minutes prove little of the hours after them. A
 checkpoint, a longer sequence or fragments of what was freed may take what was left."""
-NEARLY = 1.05
+HEADROOM_TOLERANCE = 1.05
 """Times the objective of the best: no more is given for room."""
 
 
-def remaining(job: Job, history: History) -> Job:
+def remaining_job(job: Job, history: History) -> Job:
     """The job without the work that its checkpoints hold: what every forecast from here on is about."""
     if not history.saved_samples:
         return job
@@ -60,12 +60,14 @@ def remaining(job: Job, history: History) -> Job:
     return replace(job, work_samples=max(1.0, job.work_samples - history.saved_samples))
 
 
-def slow_rates(confidence: float, history: History, more: int = 0) -> Callable[[Measurement], float]:
+def certified_rates(confidence: float, history: History, more: int = 0) -> Callable[[Measurement], float]:
     """The rate that the next launch keeps with this confidence, once `more` configurations are measured."""
-    return partial(slow_rate, confidence, history.spread, by_configuration(history.measurements), more=more)
+    return partial(certified_rate, confidence, history.spread, by_configuration(history.measurements), more=more)
 
 
-def slow_rate(confidence: float, spread: Spread, launches: Launches, measurement: Measurement, more: int = 0) -> float:
+def certified_rate(
+    confidence: float, spread: Spread, launches: Launches, measurement: Measurement, more: int = 0
+) -> float:
     """The same of one of them. `launches`: the probes of every configuration that has a rate.
 
     A configuration is launched again because it was fast, until it is sure: its luckiest launch does not count if the
@@ -96,7 +98,7 @@ def forecast(
     Where a model knows when its target is reached, that is expected. Where it only knows how much sooner one batch
     gets there than another, that share of the work is. All of the work is still the worst.
     """
-    return forecast_at(job, space, measurement, slow_rates(job.goal.confidence, history)(measurement), target)
+    return forecast_at(job, space, measurement, certified_rates(job.goal.confidence, history)(measurement), target)
 
 
 def forecasts(
@@ -108,7 +110,7 @@ def forecasts(
     more: int = 0,
 ) -> list[tuple[Measurement, Forecast]]:
     """The same of these, or of all that have a rate, by a model's `curve`, once `more` configurations are measured."""
-    counted_on = slow_rates(job.goal.confidence, history, more)
+    counted_on = certified_rates(job.goal.confidence, history, more)
     expected = {each.configuration: each for each in curve}
     return [
         (m, forecast_at(job, space, m, counted_on(m), expected.get(m.configuration)))
@@ -116,11 +118,13 @@ def forecasts(
     ]
 
 
-def forecast_at(job: Job, space: Space, m: Measurement, slow_rate: float, target: Prediction | None = None) -> Forecast:
+def forecast_at(
+    job: Job, space: Space, m: Measurement, certified_rate: float, target: Prediction | None = None
+) -> Forecast:
     """The same where the rate that is counted on is known."""
     share = target.work_share if target is not None else 1.0
     seconds = m.startup_s + share * job.work_samples / m.rate
-    worst_s = max(space.startup_limit_s, m.startup_s) + job.work_samples / slow_rate
+    worst_s = max(space.startup_limit_s, m.startup_s) + job.work_samples / certified_rate
     if target is not None and not target.relative:
         seconds = min(target.seconds, worst_s)
     usd, share = m.configuration.usd(seconds), 0.0
@@ -141,19 +145,19 @@ def keeps_limits(goal: Goal, gone: History, ahead: Forecast) -> bool:
     return goal.allows(gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
 
 
-def lacks_room(memory: float | None) -> bool:
+def is_memory_nearly_full(memory: float | None) -> bool:
     """Whether a probe that used this share of its memory is known to have been close to the wall."""
-    return memory is not None and memory > CLOSE
+    return memory is not None and memory > MEMORY_NEARLY_FULL
 
 
-def best_with_room(goal: Goal, ahead: Mapping[Configuration, Forecast], history: History) -> Configuration:
+def best_with_memory_headroom(goal: Goal, ahead: Mapping[Configuration, Forecast], history: History) -> Configuration:
     """The best of these; one with room in its memory, if it is nearly as good."""
     by_goal = {each: objective(goal, ahead[each]) for each in ahead}
     best = min(by_goal, key=lambda each: by_goal[each])
-    if not lacks_room(history.used_memory(best)):
+    if not is_memory_nearly_full(history.used_memory(best)):
         return best
-    near = [each for each in ahead if by_goal[each][0] <= NEARLY * by_goal[best][0]]
-    roomy = [each for each in near if not lacks_room(history.used_memory(each))]
+    near = [each for each in ahead if by_goal[each][0] <= HEADROOM_TOLERANCE * by_goal[best][0]]
+    roomy = [each for each in near if not is_memory_nearly_full(history.used_memory(each))]
     return min(roomy, key=lambda each: by_goal[each], default=best)
 
 
@@ -176,25 +180,25 @@ class Trial:
     likely: Forecast
 
 
-def is_possible(job: Job) -> bool:
+def may_start_on_trial(job: Job) -> bool:
     """Whether the run of such a job is moved to a fallback, and a trial asks for less than a certificate."""
-    on_trial = job.ask is None or job.ask.may_be_on_trial
-    return on_trial and job.goal.limited and job.goal.confidence > LIKELY
+    on_trial_forecasts = job.ask is None or job.ask.may_be_on_trial
+    return on_trial_forecasts and job.goal.limited and job.goal.confidence > TRIAL_CONFIDENCE
 
 
-def for_fallbacks(job: Job) -> Job:
+def with_fallback_confidence(job: Job) -> Job:
     """The job with the confidence that a fallback has to have."""
-    return replace(job, goal=replace(job.goal, confidence=1 - (1 - job.goal.confidence) / FALLBACK_SURER))
+    return replace(job, goal=replace(job.goal, confidence=1 - (1 - job.goal.confidence) / FALLBACK_RISK_DIVISOR))
 
 
 def likely_margin(spread: Spread, rel_error: float, launches: int) -> float:
     """By how much the log rate of a launch is likely to be below the measured one at the most."""
-    return max(spread.margin(rel_error, launches, LIKELY), Z * rel_error)
+    return max(spread.margin(rel_error, launches, TRIAL_CONFIDENCE), Z * rel_error)
 
 
-def trial_s(startup_s: float) -> float:
+def trial_duration_s(startup_s: float) -> float:
     """How long a trial takes, with this much of start-up: when it is over, E must be started at the next look."""
-    return (1 + LOOK_AGAIN) * (startup_s + WATCHED_S)
+    return (1 + RECHECK_SHARE) * (startup_s + MINIMUM_WATCH_S)
 
 
 def likely_rates(history: History) -> Callable[[Measurement], float]:
@@ -213,13 +217,13 @@ def trials(job: Job, space: Space, history: History) -> list[Trial]:
     for m in history.good:
         if space.markets(m.configuration):
             continue
-        seconds = trial_s(max(space.startup_limit_s, m.startup_s))
+        seconds = trial_duration_s(max(space.startup_limit_s, m.startup_s))
         likely = forecast_at(job, space, m, likely_rate(m))
         possible.append(Trial(m.configuration, seconds, m.configuration.usd(seconds), likely))
     return possible
 
 
-def on_trial(
+def on_trial_forecasts(
     job: Job, space: Space, history: History, certain: Collection[Configuration]
 ) -> dict[Configuration, Forecast]:
     """What the job may be started on though it is not certain there. The worst is to end on D, or a trial and E.
@@ -227,10 +231,10 @@ def on_trial(
     `certain`: the configurations that are. E is the best of those that are sure enough after the trial: where the job
     moves if the run is seen to be too slow at once.
     """
-    if not certain or not is_possible(job):
+    if not certain or not may_start_on_trial(job):
         return {}
     on_trial_too: dict[Configuration, Forecast] = {}
-    ahead = {m.configuration: each for m, each in forecasts(for_fallbacks(job), space, history)}
+    ahead = {m.configuration: each for m, each in forecasts(with_fallback_confidence(job), space, history)}
     for trial in trials(job, space, history):
         if trial.configuration not in certain:
             after = {each: _with_fallback(trial, each, ahead[each]) for each in certain}

@@ -20,7 +20,14 @@ import numpy as np
 
 from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.decision import Decision, Forecast, Prediction, Relaxation
-from mlcd.core.forecasts import best_measured, best_with_room, forecasts, keeps_limits, objective, on_trial
+from mlcd.core.forecasts import (
+    best_measured,
+    best_with_memory_headroom,
+    forecasts,
+    keeps_limits,
+    objective,
+    on_trial_forecasts,
+)
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
@@ -30,7 +37,7 @@ Guard = Callable[[Job, Space, History, Sequence[Configuration], float], str | No
 """Why probing these at once is not allowed, for this share of a probe's time; or None."""
 
 
-def safe(
+def certifiable(
     job: Job, space: Space, history: History, extra_usd: float = 0.0, extra_s: float = 0.0, more: int = 0
 ) -> list[Measurement]:
     """Measured configurations on which the job still ends within the limits, after spending so much more.
@@ -48,19 +55,19 @@ def refusal(
     """Why probing these configurations at once is not allowed, or None if it is. `share`: of the time of a probe."""
     worst = [space.worst_probe(configuration, share) for configuration in configurations]
     seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
-    if (beyond := beyond_limits(job.goal, history, seconds, usd, "probe")) is not None:
+    if (beyond := limit_violation(job.goal, history, seconds, usd, "probe")) is not None:
         return beyond
-    if (too_dear := beyond_price_limits(job.search, space, configurations, "probe")) is not None:
+    if (too_dear := price_limit_violation(job.search, space, configurations, "probe")) is not None:
         return too_dear
-    protected = safe(job, space, history)
+    protected = certifiable(job, space, history)
     new = set(configurations) - {m.configuration for m in history.good}
-    if protected and not safe(job, space, history, usd, seconds, len(new)):
+    if protected and not certifiable(job, space, history, usd, seconds, len(new)):
         best = best_measured(job, space, history, protected)
         return f"it would use what is reserved to finish on {best.configuration}"
     return None
 
 
-def beyond_limits(goal: Goal, history: History, seconds: float, usd: float, what: str) -> str | None:
+def limit_violation(goal: Goal, history: History, seconds: float, usd: float, what: str) -> str | None:
     """Which limit a launch of so much would break by itself, in words; None if none."""
     if history.spent_usd + usd > goal.most_usd:
         left = format_usd(left_usd(goal, history))
@@ -71,19 +78,21 @@ def beyond_limits(goal: Goal, history: History, seconds: float, usd: float, what
     return None
 
 
-def beyond_price_limits(search: Search, space: Space, configurations: Sequence[Configuration], what: str) -> str | None:
+def price_limit_violation(
+    search: Search, space: Space, configurations: Sequence[Configuration], what: str
+) -> str | None:
     """Which limit on single probes these would break at once, and how to raise it; None if none."""
     dearest = max(space.worst_probe(configuration)[1] for configuration in configurations)
     if search.max_probe_usd is not None and dearest > search.max_probe_usd:
         return (
             f"the {what} can cost {format_usd(dearest)}, more than the {format_usd(search.max_probe_usd)} that one may "
-            f"(max_probe); to allow it: --max-probe {rounded_up(dearest)}"
+            f"(max_probe); to allow it: --max-probe {round_up_usd(dearest)}"
         )
     hourly = sum(configuration.usd_per_hour for configuration in configurations)
     if search.max_hourly_usd is not None and hourly > search.max_hourly_usd:
         return (
             f"its machines cost {format_usd(hourly)} an hour, more than the {format_usd(search.max_hourly_usd)} that "
-            f"may be rented at once (max_hourly); to allow it: --max-hourly {rounded_up(hourly)}"
+            f"may be rented at once (max_hourly); to allow it: --max-hourly {round_up_usd(hourly)}"
         )
     return None
 
@@ -95,21 +104,21 @@ def within_price_limits(search: Search, space: Space) -> Mask:
     return within
 
 
-def rounded_up(usd: float) -> str:
+def round_up_usd(usd: float) -> str:
     """Dollars as an option that allows so much: never a cent too few."""
     return f"{ceil(usd * 100) / 100:.2f}"
 
 
-def allowed(job: Job, space: Space, history: History) -> Mask:
+def allowed_probes(job: Job, space: Space, history: History) -> Mask:
     """For each configuration of the space, whether `refusal` would let it be probed: the same rule, at once."""
     spent, elapsed = history.spent_usd + space.probe_usd, history.elapsed_s + space.probe_s
     affordable = limits_allow(job.goal, spent, elapsed) & within_price_limits(job.search, space)
-    if not safe(job, space, history):
+    if not certifiable(job, space, history):
         return affordable
     measured, kept = np.zeros(len(space), dtype=bool), np.zeros(len(space), dtype=bool)
     measured[[space.index[m.configuration] for m in history.good if m.configuration in space.index]] = True
     for more, these in ((0, measured), (1, ~measured)):
-        for _, ahead in forecasts(job, space, history, safe(job, space, history, more=more), more=more):
+        for _, ahead in forecasts(job, space, history, certifiable(job, space, history, more=more), more=more):
             kept |= these & limits_allow(job.goal, spent + ahead.worst_usd, elapsed + ahead.worst_seconds)
     return affordable & kept
 
@@ -161,11 +170,11 @@ def decide(
     Whatever a strategy names, so that no answer is beaten by another row of its own table. Only where several are
     right, as with the knee, is the one that it names taken, if nothing certified is both faster and cheaper.
     """
-    ahead = choices(job, space, history, curve)
+    ahead = certifiable_forecasts(job, space, history, curve)
     if not ahead:
         return replace(_infeasible(job, space, history, because), curve=curve)
-    best = best_with_room(job.goal, ahead, history)
-    if job.goal.objective is Objective.KNEE and configuration in ahead and not _beaten(ahead, configuration):
+    best = best_with_memory_headroom(job.goal, ahead, history)
+    if job.goal.objective is Objective.KNEE and configuration in ahead and not _is_dominated(ahead, configuration):
         best = configuration
     confidence = job.goal.confidence if job.goal.limited else None
     memory = history.used_memory(best)
@@ -174,7 +183,7 @@ def decide(
     )
 
 
-def choices(
+def certifiable_forecasts(
     job: Job, space: Space, history: History, curve: Sequence[Prediction] = ()
 ) -> dict[Configuration, Forecast]:
     """All that can be certified, with the forecast that it is chosen by and that every answer shows.
@@ -182,13 +191,13 @@ def choices(
     What a curve leaves out is expected to end without its target, so it is no choice while anything else is.
     """
     expected = {each.configuration for each in curve}
-    certain = forecasts(job, space, history, safe(job, space, history), curve)
+    certain = forecasts(job, space, history, certifiable(job, space, history), curve)
     ahead = {m.configuration: each for m, each in certain}
-    ahead = {**on_trial(job, space, history, ahead), **ahead}
+    ahead = {**on_trial_forecasts(job, space, history, ahead), **ahead}
     return {each: ahead[each] for each in ahead if each in expected} or ahead
 
 
-def _beaten(ahead: Mapping[Configuration, Forecast], configuration: Configuration) -> bool:
+def _is_dominated(ahead: Mapping[Configuration, Forecast], configuration: Configuration) -> bool:
     """Whether another one is as fast and as cheap, and better in one of them."""
     mine = ahead[configuration]
     return any(
@@ -202,7 +211,7 @@ def _beaten(ahead: Mapping[Configuration, Forecast], configuration: Configuratio
 def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:
     goal = job.goal
     needs = forecasts(job, space, history)
-    dearer = _dearer_probe(job, space, history)
+    dearer = _costlier_probe(job, space, history)
     if not needs:
         tried = len(history.measurements)
         binding = _why_none_ran(goal, space, history) if tried else why_nothing_was_measured(job, space, history)
@@ -214,27 +223,29 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
         binding = "the budget and the deadline together"
     else:
         binding = "the budget" if over_budget else "the deadline"
-    return Decision(None, because, binding=binding, relaxations=(*ways, *_less_sure(job, space, history), *dearer))
+    return Decision(
+        None, because, binding=binding, relaxations=(*ways, *_lower_confidence(job, space, history), *dearer)
+    )
 
 
-def _less_sure(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
+def _lower_confidence(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
     """The largest usual confidence with which something would be certified within the limits, or nothing."""
-    for confidence in LESS_SURE:
+    for confidence in LOWER_CONFIDENCES:
         if confidence < job.goal.confidence:
-            ahead = choices(replace(job, goal=replace(job.goal, confidence=confidence)), space, history)
+            ahead = certifiable_forecasts(replace(job, goal=replace(job.goal, confidence=confidence)), space, history)
             if ahead:
                 best = min(ahead, key=lambda each: objective(job.goal, ahead[each]))
                 return (Relaxation(configuration=best, confidence=confidence),)
     return ()
 
 
-def _dearer_probe(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
+def _costlier_probe(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
     """The cheapest probe that only `max_probe` has kept from being tried and that may keep the limits; or nothing."""
     if job.search.max_probe_usd is None:
         return ()
     uncapped = replace(job, search=replace(job.search, max_probe_usd=None))
-    worth = allowed(uncapped, space, history) & (space.probe_usd > job.search.max_probe_usd)
-    worth &= _fits_at_the_best_efficiency(job, space, history)
+    worth = allowed_probes(uncapped, space, history) & (space.probe_usd > job.search.max_probe_usd)
+    worth &= _fits_at_best_efficiency(job, space, history)
     for m in (*history.measurements, *history.known):
         place = space.index.get(m.configuration)
         if m.outcome is Outcome.OUT_OF_MEMORY and place is not None and m.configuration.setting is None:
@@ -245,7 +256,7 @@ def _dearer_probe(job: Job, space: Space, history: History) -> tuple[Relaxation,
     return (Relaxation(configuration=space.configurations[pick], max_probe_usd=float(space.probe_usd[pick])),)
 
 
-def _fits_at_the_best_efficiency(job: Job, space: Space, history: History) -> Mask:
+def _fits_at_best_efficiency(job: Job, space: Space, history: History) -> Mask:
     """Whether a configuration would keep the limits with the most samples for each published FLOP/s that were seen."""
     if not history.good:
         return np.ones(len(space), dtype=bool)
@@ -283,7 +294,7 @@ def why_nothing_was_measured(job: Job, space: Space, history: History, what: str
     return f"nothing was measured: under this limit no {what} was worth its price"
 
 
-LESS_SURE = (0.98, 0.95, 0.9, 0.8)
+LOWER_CONFIDENCES = (0.98, 0.95, 0.9, 0.8)
 """Confidences that are offered where the wanted one cannot be had; below these it is a gamble."""
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from mlcd.core.configuration import Configuration
-from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods, Spread, repeated_launches
+from mlcd.core.launch_spread import NO_REPEATS, LogLikelihoods, Spread, repeat_log_likelihoods
 from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome, largest
 
@@ -93,7 +93,7 @@ class History:
     ended_runs: int = 0
     ended_probes: int = 0
     saved_before: float = 0.0
-    seen_before: LogLikelihoods = NOTHING_SEEN
+    seen_before: LogLikelihoods = NO_REPEATS
     rentals: tuple[Rental, ...] = ()
     rentals_before: tuple[Rental, ...] = ()
     lost_on_spot: tuple[Configuration, ...] = ()
@@ -123,8 +123,8 @@ class History:
     @cached_property
     def spread(self) -> Spread:
         """How far the rates of launches of one configuration differ, as far as repeated launches have shown."""
-        in_this_run = repeated_launches((*self.measurements, *self.runs))
-        return Spread.given(tuple(map(sum, zip(self.seen_before, in_this_run, strict=True))))
+        in_this_run = repeat_log_likelihoods((*self.measurements, *self.runs))
+        return Spread.posterior(tuple(map(sum, zip(self.seen_before, in_this_run, strict=True))))
 
     @property
     def saved_samples(self) -> float:

@@ -26,13 +26,13 @@ from mlcd.core.measurement import Measurement
 TAUS = (0.01, 0.02, 0.04, 0.08)
 PRIOR = (0.35, 0.37, 0.16, 0.12)
 """How likely each tau is before anything was launched twice: on clouds, 2 to 8 % were seen."""
-CALM = 0.02
+SMALL_TAU = 0.02
 MINUTES_SPREAD = 0.043
 """b, before a run has shown anything: boost clocks, burst credits and caches favour the first minutes."""
 
 LogLikelihoods = tuple[float, ...]
 """Of each tau, up to a constant."""
-NOTHING_SEEN: LogLikelihoods = (0.0,) * len(TAUS)
+NO_REPEATS: LogLikelihoods = (0.0,) * len(TAUS)
 
 
 def by_configuration(launches: Iterable[Measurement]) -> dict[Configuration, list[Measurement]]:
@@ -44,7 +44,7 @@ def by_configuration(launches: Iterable[Measurement]) -> dict[Configuration, lis
     return grouped
 
 
-def repeated_launches(launches: Iterable[Measurement]) -> LogLikelihoods:
+def repeat_log_likelihoods(launches: Iterable[Measurement]) -> LogLikelihoods:
     """What launches of the same configurations among these say of tau."""
     repeated = [same for same in by_configuration(launches).values() if len(same) > 1]
     return tuple(sum(_log_likelihood(same, tau) for same in repeated) for tau in TAUS)
@@ -72,16 +72,16 @@ class Spread:
     weights: tuple[float, ...] = PRIOR
 
     @staticmethod
-    def given(seen: LogLikelihoods) -> Spread:
+    def posterior(seen: LogLikelihoods) -> Spread:
         """The prior, updated."""
         best = max(seen)
         likely = [prior * math.exp(each - best) for prior, each in zip(PRIOR, seen, strict=True)]
         return Spread(tuple(each / sum(likely) for each in likely))
 
     @property
-    def calm(self) -> float:
+    def agreement(self) -> float:
         """How likely it is that launches differ by no more than CALM."""
-        return sum(weight for weight, tau in zip(self.weights, TAUS, strict=True) if tau <= CALM)
+        return sum(weight for weight, tau in zip(self.weights, TAUS, strict=True) if tau <= SMALL_TAU)
 
     @property
     def variance(self) -> float:
@@ -92,7 +92,9 @@ class Spread:
         """By how much the log rate of the next launch is below the measured one at the most, with that confidence."""
         return _margin(self, rel_error, launches, confidence)
 
-    def chance(self, room: float, rel_error: float, launches: int, minutes_spread: float = MINUTES_SPREAD) -> float:
+    def probability(
+        self, room: float, rel_error: float, launches: int, minutes_spread: float = MINUTES_SPREAD
+    ) -> float:
         """The confidence that goes with a margin: that the next launch is at most `room` slower, in the log."""
         total = 0.0
         for weight, tau in zip(self.weights, TAUS, strict=True):
@@ -105,9 +107,9 @@ class Spread:
 def _margin(spread: Spread, rel_error: float, launches: int, confidence: float) -> float:
     """By bisection: the chance rises with the room."""
     low, high = 0.0, 1.0
-    while spread.chance(high, rel_error, launches) < confidence:
+    while spread.probability(high, rel_error, launches) < confidence:
         high *= 2
     while high - low > 1e-6:
         middle = (low + high) / 2
-        low, high = (low, middle) if spread.chance(middle, rel_error, launches) >= confidence else (middle, high)
+        low, high = (low, middle) if spread.probability(middle, rel_error, launches) >= confidence else (middle, high)
     return high

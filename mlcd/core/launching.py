@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 
-from mlcd.core.backend import Launch, Profiler, Purpose, RemembersWork, TellsBilledTime, TellsUse
+from mlcd.core.backend import Launch, Profiler, Purpose, ReportsBilledTime, ReportsSavedWork, ReportsUsage
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Space
 from mlcd.core.errors import BackendError, NoAccess, NoCapacity, NothingOrdered, Outage, StillUp
@@ -23,7 +23,7 @@ from mlcd.core.strategy import Apply, Probe
 
 Closing = tuple[Settled | Voided | None, BaseException | None]
 """How a launch is closed in the books, None while its machines are still up; and what went wrong, if anything did."""
-FAILED_LAUNCHES = 2
+MOST_FAILED_LAUNCHES = 2
 """Launches in a row that a place may fail before the run is stopped."""
 
 
@@ -61,37 +61,39 @@ def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book)
     return Reserved(order, step.because, worst_usd, worst_s)
 
 
-def measured(job: Job, order: Launch, step: Probe | Apply, profiler: Profiler, clock: Clock) -> Closing:
+def measure_launch(job: Job, order: Launch, step: Probe | Apply, profiler: Profiler, clock: Clock) -> Closing:
     """Launch, measure and close."""
     before_s = clock.elapsed_s()
     look, watch = (step.look, None) if isinstance(step, Probe) else (None, step.watch)
     measure = partial(profiler.measure, job, order, look, watch)
-    return closed(job, order, profiler, measure, lambda: clock.elapsed_s() - before_s)
+    return close_launch(job, order, profiler, measure, lambda: clock.elapsed_s() - before_s)
 
 
-def closed(
+def close_launch(
     job: Job, order: Launch, profiler: Profiler, measure: Callable[[], Measurement], took_s: Callable[[], float]
 ) -> Closing:
     """Close a launch by what `measure` comes to. `took_s`: how long the machines were up, once they are gone."""
 
     def ended_early(outcome: Outcome, detail: str) -> Settled:
-        saved = saved_work(job, order, profiler)
-        return Settled(order, with_later_use(cut_short(order, profiler, took_s(), outcome, detail, saved)))
+        saved = saved_samples_after(job, order, profiler)
+        return Settled(order, with_later_use(cut_short_measurement(order, profiler, took_s(), outcome, detail, saved)))
 
     def with_later_use(measurement: Measurement) -> Measurement:
         """What is billed by use may be used on after its launch: nobody can end functions of a cloud."""
-        if order.most_usd is None or measurement.metered or not isinstance(profiler, TellsUse):
+        if order.most_usd is None or measurement.metered or not isinstance(profiler, ReportsUsage):
             return measurement
         try:
             held_s = profiler.reclaim(order.label)
         except BackendError:
             held_s = inf if order.lifetime_s is None else order.lifetime_s
         most_usd = 0.0 if held_s is None else order.bill_usd(held_s)
-        return by_use(replace(measurement, usd=max(measurement.usd, most_usd)), job, order, profiler)
+        return with_metered_cost(replace(measurement, usd=max(measurement.usd, most_usd)), job, order, profiler)
 
     try:
         measurement = measure()
-        saved = max(measurement.saved_samples, saved_work(job, order, profiler))  # it may save while it is ended
+        saved = max(
+            measurement.saved_samples, saved_samples_after(job, order, profiler)
+        )  # it may save while it is ended
         billed = with_later_use(_billed(order, profiler, measurement, took_s()))
         return Settled(order, replace(billed, saved_samples=saved)), None
     except NoCapacity as error:  # an answer about this configuration, and no fault of the place
@@ -108,7 +110,7 @@ def closed(
         return ended_early(Outcome.INTERRUPTED, type(error).__name__), error
 
 
-def cut_short(
+def cut_short_measurement(
     order: Launch, profiler: Profiler, seconds: float, outcome: Outcome, detail: str, saved: float = 0.0
 ) -> Measurement:
     """A launch that was not measured to its end: no rate, but a bill."""
@@ -117,9 +119,9 @@ def cut_short(
     return Measurement(order.configuration, outcome, seconds, usd, detail=detail, saved_samples=saved)
 
 
-def by_use(ended: Measurement, job: Job, order: Launch, profiler: Profiler) -> Measurement:
+def with_metered_cost(ended: Measurement, job: Job, order: Launch, profiler: Profiler) -> Measurement:
     """A launch that was cut short: what it used, where its profiler can tell, once it was reclaimed."""
-    use = profiler.use(job, order.label) if isinstance(profiler, TellsUse) else None
+    use = profiler.usage(job, order.label) if isinstance(profiler, ReportsUsage) else None
     if use is None:
         return ended
     if not use.known:
@@ -127,9 +129,9 @@ def by_use(ended: Measurement, job: Job, order: Launch, profiler: Profiler) -> M
     return replace(ended, usd=use.usd, metered=True, detail=f"{ended.detail}; what they used was metered")
 
 
-def saved_work(job: Job, order: Launch, profiler: Profiler) -> float:
+def saved_samples_after(job: Job, order: Launch, profiler: Profiler) -> float:
     """What the checkpoint holds after a launch, whoever saw its end; without that, work would be counted again."""
-    if not job.checkpoints or not isinstance(profiler, RemembersWork):
+    if not job.checkpoints or not isinstance(profiler, ReportsSavedWork):
         return 0.0
     more = profiler.saved(order.label)
     return order.saved_samples + more if more else 0.0
@@ -147,10 +149,10 @@ def _billed(order: Launch, profiler: Profiler, measurement: Measurement, seconds
 
 def _billed_s(order: Launch, profiler: Profiler) -> float | None:
     """How long the cloud itself says that a launch is billed, if it says."""
-    return profiler.billed_s(order) if isinstance(profiler, TellsBilledTime) else None
+    return profiler.billed_s(order) if isinstance(profiler, ReportsBilledTime) else None
 
 
-def check_place(
+def check_for_outage(
     before: Sequence[BackendError], failed: Sequence[BackendError], book: Book, *, worked: bool = False
 ) -> list[BackendError]:
     """The launches in a row that the place has failed so far. `Outage` if another one would be no use.
@@ -159,7 +161,7 @@ def check_place(
     """
     in_a_row = [] if worked else [*before, *failed]
     hopeless = next((error for error in failed if isinstance(error, NoAccess | StillUp)), None)
-    if not failed or (hopeless is None and len(in_a_row) < FAILED_LAUNCHES):
+    if not failed or (hopeless is None and len(in_a_row) < MOST_FAILED_LAUNCHES):
         return in_a_row
     because = str(hopeless or failed[-1])
     book.write(Stopped(because))

@@ -12,7 +12,7 @@ from mlcd.core.backend import Backend, Profiler, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Space
 from mlcd.core.errors import UnknownName, UserError
-from mlcd.core.guarantee import rounded_up
+from mlcd.core.guarantee import round_up_usd
 from mlcd.core.job import Job, Search
 from mlcd.core.plugins import Plugins
 from mlcd.core.units import format_usd
@@ -104,6 +104,6 @@ def under_max_hourly(space: Space, search: Search) -> Space:
         cheapest = float(space.usd_per_hour.min())
         raise UserError(
             f"max_hourly {format_usd(search.max_hourly_usd)}: the cheapest configuration costs {format_usd(cheapest)} "
-            f"an hour; to allow it: --max-hourly {rounded_up(cheapest)}"
+            f"an hour; to allow it: --max-hourly {round_up_usd(cheapest)}"
         )
     return affordable

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
-from mlcd.core.drive import conclude, within_limits
+from mlcd.core.drive import best_within_limits, conclude
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.guarantee import Guard, refusal
 from mlcd.core.history import History
@@ -67,7 +67,7 @@ class Planner:
         """What a list of runs calls such a job."""
         return self.name
 
-    def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
+    def with_options(self, job: Job, chosen: Mapping[str, Any]) -> Job:
         """The job of a file, for this planner, with what was asked in place of what the file says."""
         ask = job.blocks.get(self.name)
         if ask is None:
@@ -77,12 +77,12 @@ class Planner:
             job = replace(job, search=replace(job.search, method=self.method))
         return job
 
-    def ready(self, job: Job, database: Database) -> Job:
+    def prepare(self, job: Job, database: Database) -> Job:
         """The job as its run will keep it; one line for what it cannot do, before anything is written or paid."""
-        self.explore(job)
+        self.search_strategy(job)
         return job
 
-    def at_hand(self, job: Job, database: Database) -> Job:
+    def with_local_files(self, job: Job, database: Database) -> Job:
         """The job with the files that it needs of the machine that drives it."""
         return job
 
@@ -98,7 +98,7 @@ class Planner:
         """What one probe may cost where the job does not say; None for no limit."""
         return None
 
-    def explore(self, job: Job) -> Strategy:
+    def search_strategy(self, job: Job) -> Strategy:
         """What searches for the job; `UnknownName` for a method that nobody knows."""
         raise NotImplementedError
 
@@ -108,17 +108,17 @@ class Planner:
 
     def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
         """What a search has come to: the best that is certified within the limits."""
-        return within_limits(job, space, history, finish)
+        return best_within_limits(job, space, history, finish)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """The decision that the stored probes give under the job's goal, which may be another than before."""
         return conclude(Finish("decided again from the stored probes"), job, space, history, self.decide)
 
-    def what_helps(self, account: Account) -> str:
+    def advice(self, account: Account) -> str:
         """Of a run that cannot be certified under any limits: what would help it; empty where a limit may."""
         return ""
 
-    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
+    def run_strategy(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """What runs the job, once it is decided where. `searched`: what was known then."""
         raise NotImplementedError
 
@@ -132,7 +132,7 @@ class Planner:
     def remember_run(self, run: str, account: Account, database: Database) -> None:
         """Keep what the job itself has taught, once it has ended."""
 
-    def tell(self, account: Account) -> Additions | None:
+    def additions(self, account: Account) -> Additions | None:
         """Facts, tables and figures of a run beside what the reports know of themselves; None if there are none."""
         return None
 

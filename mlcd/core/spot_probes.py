@@ -17,11 +17,13 @@ from mlcd.core.job import Job
 from mlcd.core.market import Market
 from mlcd.core.strategy import Probe
 
-MOST_LOST = 0.05
+MOST_LOST_SHARE = 0.05
 """The share of what is left of a limit that lost probes may take at the most."""
 
 
-def on_spot(probes: tuple[Probe, ...], left: Job, space: Space, history: History, guard: Guard) -> tuple[Probe, ...]:
+def with_spot_markets(
+    probes: tuple[Probe, ...], left: Job, space: Space, history: History, guard: Guard
+) -> tuple[Probe, ...]:
     """The same probes, on spot machines where there are any, and where they can be lost and repeated on demand."""
     rented = tuple(replace(probe, market=_market(space, history, probe.configuration)) for probe in probes)
     lost = [probe for probe in rented if probe.market is not None]
@@ -30,8 +32,8 @@ def on_spot(probes: tuple[Probe, ...], left: Job, space: Space, history: History
     seconds = [probe.share * space.probe_time.seconds(probe.configuration.nodes) for probe in lost]
     usd = sum(p.configuration.rented(p.market).worst_usd(s) for p, s in zip(lost, seconds, strict=True))
     then = replace(history, spent_usd=history.spent_usd + usd, elapsed_s=history.elapsed_s + max(seconds))
-    small = usd <= MOST_LOST * (left.goal.most_usd - history.spent_usd)
-    small &= max(seconds) <= MOST_LOST * (left.goal.most_s - history.elapsed_s)
+    small = usd <= MOST_LOST_SHARE * (left.goal.most_usd - history.spent_usd)
+    small &= max(seconds) <= MOST_LOST_SHARE * (left.goal.most_s - history.elapsed_s)
     again, share = [probe.configuration for probe in probes], max(probe.share for probe in probes)
     return rented if small and guard(left, space, then, again, share) is None else probes
 

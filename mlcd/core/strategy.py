@@ -20,7 +20,7 @@ class Look:
     """Once this share of a probe is over, is the rest worth it? `goes_on` is as pure as the strategy."""
 
     share: float
-    goes_on: Callable[[Measurement], bool]
+    should_continue: Callable[[Measurement], bool]
 
 
 @dataclass(frozen=True, slots=True)

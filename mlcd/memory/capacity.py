@@ -18,7 +18,7 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Line, Settled, Started
 from mlcd.core.market import Market
 from mlcd.core.measurement import Outcome
-from mlcd.memory.earlier import MOST_RUNS
+from mlcd.memory.earlier_runs import MOST_RUNS
 
 REMEMBERED = timedelta(days=7)
 """What a zone had before says little of today."""
@@ -28,7 +28,7 @@ HOUR_S = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CapacityObservation:
     """One launch of one run: `at`, when its machines were asked for."""
 
     at: datetime
@@ -69,7 +69,7 @@ class Capacity:
         return self.got / self.tries
 
 
-def looks_of(lines: Sequence[Line]) -> Iterator[Look]:
+def observations_of(lines: Sequence[Line]) -> Iterator[CapacityObservation]:
     """What the launches of a run have seen. Machines that no cloud rents out are left out: they have no region."""
     started = lines[0].entry
     assert isinstance(started, Started)
@@ -83,15 +83,17 @@ def looks_of(lines: Sequence[Line]) -> Iterator[Look]:
             continue
         market = order.market or Market(offer.zone, offer.spot, offer.usd_per_hour, offer.region)
         rental = Rental.of(market, m, line.elapsed_s)
-        yield Look(lines[0].written_at + timedelta(seconds=rental.began_s), started.job.on, offer.cloud, rental)
+        yield CapacityObservation(
+            lines[0].written_at + timedelta(seconds=rental.began_s), started.job.on, offer.cloud, rental
+        )
 
 
-def looks_in(ledger: Ledger) -> list[Look]:
+def all_observations(ledger: Ledger) -> list[CapacityObservation]:
     """What all runs have seen, the oldest first. Damaged runs are passed over."""
-    found: list[Look] = []
+    found: list[CapacityObservation] = []
     for run in ledger.runs():
         with suppress(LedgerCorrupt):
-            found += looks_of(ledger.lines(run))
+            found += observations_of(ledger.lines(run))
     return sorted(found, key=lambda look: look.at)
 
 
@@ -103,7 +105,7 @@ def rentals_before(
     found: list[Rental] = []
     for run in ledger.runs_at(job.on, MOST_RUNS, owner):
         with suppress(LedgerCorrupt):
-            for look in looks_of(ledger.lines(run)):
+            for look in observations_of(ledger.lines(run)):
                 rental = look.rental
                 if look.on == job.on and rental.instance_type in instance_types and now - look.at < REMEMBERED:
                     began_s = (look.at - now).total_seconds()
@@ -112,9 +114,9 @@ def rentals_before(
     return tuple(sorted(found, key=lambda rental: rental.ended_s))
 
 
-def capacity(looks: Iterable[Look]) -> list[Capacity]:
+def capacity(looks: Iterable[CapacityObservation]) -> list[Capacity]:
     """What was seen of each size of each type, by place, zone and market."""
-    groups: dict[tuple[str, str, str, str, int, bool], list[Look]] = {}
+    groups: dict[tuple[str, str, str, str, int, bool], list[CapacityObservation]] = {}
     for look in looks:
         rental = look.rental
         key = (look.on, look.cloud, rental.instance_type, look.where, rental.nodes, not rental.market.spot)
@@ -122,7 +124,7 @@ def capacity(looks: Iterable[Look]) -> list[Capacity]:
     return [_capacity(groups[key]) for key in sorted(groups)]
 
 
-def _capacity(looks: Sequence[Look]) -> Capacity:
+def _capacity(looks: Sequence[CapacityObservation]) -> Capacity:
     first, came = looks[0], [look for look in looks if look.rental.came]
     lives = [(look.rental.ended_s - look.rental.began_s) / HOUR_S for look in came]
     starts = sorted(look.rental.startup_s for look in came if look.rental.startup_s)
@@ -151,7 +153,7 @@ def _quantile(values: Sequence[float], percent: int) -> float | None:
     return quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
-def _by_hour(looks: Iterable[Look]) -> dict[int, tuple[int, int]]:
+def _by_hour(looks: Iterable[CapacityObservation]) -> dict[int, tuple[int, int]]:
     counts: dict[int, tuple[int, int]] = {}
     for look in looks:
         tries, got = counts.get(look.at.hour, (0, 0))

@@ -28,7 +28,7 @@ from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.home import home
 from mlcd.core.job import Fingerprint, Job, Target
 from mlcd.core.version import VERSION
-from mlcd.memory.shelf import Shelf, Unreadable
+from mlcd.memory.record_store import RecordStore, UnreadableRecord
 
 FORMAT = 1
 """Version of the file format. Incremented whenever an old file could be misread."""
@@ -108,12 +108,12 @@ class StoredModel:
 _CODEC: TypeAdapter[StoredModel] = TypeAdapter(StoredModel)
 
 
-class ModelShelf(Shelf[StoredModel]):
+class ModelStore(RecordStore[StoredModel]):
     """Learned models by name."""
 
     noun: ClassVar[str] = "stored model"
 
-    def all(self) -> tuple[dict[str, StoredModel], list[Unreadable]]:
+    def all(self) -> tuple[dict[str, StoredModel], list[UnreadableRecord]]:
         """All models, the newest first, and the unreadable ones."""
         stored, broken = super().all()
         return dict(sorted(stored.items(), key=lambda each: (each[1].saved_at, each[0]), reverse=True)), broken
@@ -128,7 +128,7 @@ class ModelShelf(Shelf[StoredModel]):
 
 
 @dataclass(frozen=True)
-class InFiles(ModelShelf):
+class FileModelStore(ModelStore):
     """A file for each model, in a folder."""
 
     folder: Path
@@ -163,7 +163,7 @@ class InFiles(ModelShelf):
 
 
 @dataclass(frozen=True)
-class InDatabase(ModelShelf):
+class DatabaseModelStore(ModelStore):
     """A row for each model."""
 
     database: Database
@@ -190,9 +190,9 @@ class InDatabase(ModelShelf):
             connection.execute(delete(table).where(table.c.name == name))
 
 
-def learned_models(database: Database, folder: Path | None = None) -> ModelShelf:
+def learned_models(database: Database, folder: Path | None = None) -> ModelStore:
     """Where learned models are kept: in files for a ledger in SQLite, otherwise in the team's database."""
-    return InFiles(folder or home() / "models") if database.dialect == "sqlite" else InDatabase(database)
+    return FileModelStore(folder or home() / "models") if database.dialect == "sqlite" else DatabaseModelStore(database)
 
 
 def _written(stored: StoredModel) -> str:

@@ -43,7 +43,7 @@ def document_of(story: Story, boundary: Sequence[Planned] = (), additions: Addit
 
     `additions`: what its planner adds, where that was asked already.
     """
-    job, additions = story.job, additions or planner_of(story.job).tell(story.account) or Additions()
+    job, additions = story.job, additions or planner_of(story.job).additions(story.account) or Additions()
     core = _core(story, additions)
     if additions.planner:
         launches = [(probe.measurement, probe.because) for probe in story.probes]

@@ -7,7 +7,7 @@ from heapq import heappop, heappush, heapreplace
 
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Forecast
-from mlcd.core.forecasts import Launches, forecast_at, keeps_limits, objective, remaining, slow_rate
+from mlcd.core.forecasts import Launches, certified_rate, forecast_at, keeps_limits, objective, remaining_job
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.launch_spread import Spread
@@ -42,7 +42,7 @@ class _Finish:
     def after(self, history: History) -> Forecast | None:
         goal, (changed, all_changed) = self._job.goal, self._measured.add(history)
         if all_changed:
-            self._left, self._spread = remaining(self._job, history), history.spread
+            self._left, self._spread = remaining_job(self._job, history), history.spread
         if all_changed or self._on_spot:
             changed = list(range(len(self._measured.good)))
         for number in changed:
@@ -56,7 +56,7 @@ class _Finish:
 
     def _ahead(self, number: int) -> Forecast:
         m = self._measured.good[number]
-        counted_on = slow_rate(self._job.goal.confidence, self._spread, self._measured.launches, m)
+        counted_on = certified_rate(self._job.goal.confidence, self._spread, self._measured.launches, m)
         return forecast_at(self._left, self._space, m, counted_on)
 
 

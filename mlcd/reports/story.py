@@ -9,8 +9,8 @@ from functools import cached_property
 from mlcd.core.backend import Purpose
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Decision, Forecast
-from mlcd.core.forecasts import forecasts, objective, remaining
-from mlcd.core.guarantee import choices
+from mlcd.core.forecasts import forecasts, objective, remaining_job
+from mlcd.core.guarantee import certifiable_forecasts
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Line, Reserved, Settled, Started
@@ -108,7 +108,7 @@ class Story:
         certified = [probe for probe in self.good if self.certified(probe)]
         return min(certified, key=lambda probe: objective(self.goal, self.ahead(probe)), default=None)
 
-    def together(self, probe: Tried) -> Measurement:
+    def run_concurrently(self, probe: Tried) -> Measurement:
         """What all probes of its configuration show together: what the decision rests on."""
         return self._together.get(probe.measurement.configuration, probe.measurement)
 
@@ -131,7 +131,7 @@ class Story:
     @cached_property
     def _choices(self) -> frozenset[Configuration]:
         curve = self.decision.curve if self.decision is not None else ()
-        return frozenset(choices(self._left, self.account.space, self.search, curve))
+        return frozenset(certifiable_forecasts(self._left, self.account.space, self.search, curve))
 
     @cached_property
     def _finishes(self) -> dict[Configuration, Forecast]:
@@ -144,7 +144,7 @@ class Story:
     @cached_property
     def _left(self) -> Job:
         """The job without the work that was saved in the search."""
-        return remaining(self.job, self.search)
+        return remaining_job(self.job, self.search)
 
     @cached_property
     def reserves(self) -> list[Forecast | None]:
@@ -159,7 +159,7 @@ def finishes(job: Job, space: Space, history: History, decision: Decision | None
     """
     curve = decision.curve if decision is not None else ()
     ahead = {m.configuration: each for m, each in forecasts(job, space, history, curve=curve)}
-    return ahead | choices(job, space, history, curve)
+    return ahead | certifiable_forecasts(job, space, history, curve)
 
 
 def series(configuration: Configuration) -> str:

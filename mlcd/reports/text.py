@@ -12,7 +12,7 @@ from rich.table import Table
 
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.decision import Decision, Forecast
-from mlcd.core.forecasts import objective, remaining
+from mlcd.core.forecasts import objective, remaining_job
 from mlcd.core.job import Goal
 from mlcd.core.ledger import (
     Account,
@@ -209,7 +209,7 @@ def _show_reserve(console: Console, account: Account, decision: Decision, goal: 
 
 def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
     history = account.searched
-    job = remaining(replace(account.job, goal=goal), history)
+    job = remaining_job(replace(account.job, goal=goal), history)
     ahead_of = finishes(job, account.space, history, decision)
     ranked = sorted(history.good, key=lambda m: objective(goal, ahead_of[m.configuration]))
     shown = [m for i, m in enumerate(ranked) if i < MOST_ROWS or m.configuration == decision.configuration]

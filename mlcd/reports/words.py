@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mlcd.core.decision import Decision, Forecast, Relaxation
-from mlcd.core.forecasts import lacks_room
-from mlcd.core.guarantee import rounded_up
+from mlcd.core.forecasts import is_memory_nearly_full
+from mlcd.core.guarantee import round_up_usd
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Target
-from mlcd.core.launch_spread import NOTHING_SEEN
+from mlcd.core.launch_spread import NO_REPEATS
 from mlcd.core.measurement import Measurement, Outcome, Z
 from mlcd.core.payload import Ask
 from mlcd.core.units import (
@@ -57,7 +57,7 @@ def limits_words(goal: Goal, between: str = " / ") -> str:
 def relaxation_words(way: Relaxation) -> str:
     """'$131.20', '9 h 20 m', or both; or the price of a probe that was not allowed. Rounded up to be enough."""
     if way.max_probe_usd is not None:
-        return f"--max-probe {rounded_up(way.max_probe_usd)} (to try {way.configuration})"
+        return f"--max-probe {round_up_usd(way.max_probe_usd)} (to try {way.configuration})"
     if way.confidence is not None:
         return f"--confidence {way.confidence:g} (on {way.configuration}, within the limits as they are)"
     limits = [enough_usd(way.budget_usd)] if way.budget_usd is not None else []
@@ -120,7 +120,7 @@ def fallback_words(decision: Decision) -> str:
 
 def memory_words(decision: Decision) -> str:
     """What a probe that came close to the wall of its memory does not prove: ', but a probe of it ...'; else ''."""
-    if decision.memory is None or not lacks_room(decision.memory):
+    if decision.memory is None or not is_memory_nearly_full(decision.memory):
         return ""
     return f", but a probe of it took {_percent(decision.memory)} of the memory: it may run out of it"
 
@@ -142,7 +142,7 @@ def spread_words(history: History) -> str:
     launched = [m.configuration for m in (*history.measurements, *history.runs) if m.ok]
     repeats = len(launched) - len(set(launched))
     evidence = [counted(repeats, "repeat")] if repeats else []
-    evidence += ["earlier runs here"] if history.seen_before != NOTHING_SEEN else []
+    evidence += ["earlier runs here"] if history.seen_before != NO_REPEATS else []
     if not evidence:
         return f"launches of one configuration are taken to differ by about {percent} (stated prior)"
     return f"launches of one configuration differ by about {percent} ({' and '.join(evidence)})"
@@ -202,7 +202,7 @@ def result_words(m: Measurement, ask: Ask | None = None) -> str:
     words = [f"{format_rate(m.rate)} samples/s ± {100 * Z * m.rel_error:.1f} %"]
     words += [noise_words(m.evidence)] if isinstance(m.evidence, Noise) else []
     words += [f"metric {m.metric:.4g}"] if m.metric is not None else []
-    words += [f"{_percent(m.memory)} of the memory"] if m.memory is not None and lacks_room(m.memory) else []
+    words += [f"{_percent(m.memory)} of the memory"] if m.memory is not None and is_memory_nearly_full(m.memory) else []
     if m.mismatch is not None:
         words.append(f"{'ended by itself after ' if m.mismatch.short else ''}{m.mismatch.share} of its `work`")
     return ", ".join(words)

@@ -32,7 +32,7 @@ from mlcd.core.drive import search
 from mlcd.core.errors import Outage
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.core.launching import FAILED_LAUNCHES
+from mlcd.core.launching import MOST_FAILED_LAUNCHES
 from mlcd.core.ledger import Ledger, Settled, Started, Status, Voided
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 from mlcd.core.place import Cloud
@@ -252,7 +252,7 @@ class OutageContract:
         self.check_message(str(outage.value), book.run)
         entries = [line.entry for line in ledger.lines(book.run)]
         assert not [entry for entry in entries if isinstance(entry, Settled)]
-        assert 1 <= len([entry for entry in entries if isinstance(entry, Voided)]) <= FAILED_LAUNCHES
+        assert 1 <= len([entry for entry in entries if isinstance(entry, Voided)]) <= MOST_FAILED_LAUNCHES
         account = ledger.account(book.run)
         assert (account.history.spent_usd, account.open, account.decision) == (0.0, (), None)
         assert account.status is Status.STOPPED  # it can be resumed, and nothing was concluded

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from mlcd.core.decision import Decision
 from mlcd.core.drive import launch, search
-from mlcd.core.forecasts import objective, remaining
-from mlcd.core.guarantee import choices, decide
+from mlcd.core.forecasts import objective, remaining_job
+from mlcd.core.guarantee import certifiable_forecasts, decide
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Ledger, Line, Refused, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome
@@ -78,7 +78,7 @@ def check_repeatable(strategy: Strategy, job: Job, lines: Sequence[Line]) -> Non
     for i, line in enumerate(lines):
         past = Account.replay((before.entry, before.elapsed_s) for before in lines[:i])
         if isinstance(line.entry, Reserved) and line.entry.launch.purpose == "probe" and not past.open:
-            again = strategy.next_step(remaining(job, past.history), past.space, past.history)
+            again = strategy.next_step(remaining_job(job, past.history), past.space, past.history)
             assert isinstance(again, Probe | Round), "another step than before"
             probe = again.probes[0] if isinstance(again, Round) else again
             assert probe.configuration == line.entry.launch.configuration, "another probe than before"
@@ -92,8 +92,8 @@ def check_decision(job: Job, lines: Sequence[Line], decision: Decision, *, best:
     """The choice is the best of what could be certified; a refusal's relaxations would have been enough."""
     until = next(i for i, line in enumerate(lines) if line.entry.kind == "decided")
     then = Account.replay((line.entry, line.elapsed_s) for line in lines[: until + 1])
-    job = remaining(job, then.history)
-    ahead = choices(job, then.space, then.history)
+    job = remaining_job(job, then.history)
+    ahead = certifiable_forecasts(job, then.space, then.history)
     if decision.configuration is not None:
         if best:
             least = min(objective(job.goal, each) for each in ahead.values())

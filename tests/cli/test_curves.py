@@ -16,7 +16,7 @@ from mlcd_fixtures.scale_runs import BATCHES, JOB, NODE, SPACE, curve, elastic_r
 from mlcd.core.backend import Provenance
 from mlcd.core.job import Fingerprint
 from mlcd.core.ledger import Ledger
-from mlcd.memory.models import Identity, InFiles, Machine, StoredModel
+from mlcd.memory.models import FileModelStore, Identity, Machine, StoredModel
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, from_noise
 from mlcd.planners.scale.nouns import Mode, ScalingTask
@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_written_is_one_line(mlcd: Mlcd, ledger: Ledger, t
 def test_models_are_listed_shown_exported_and_forgotten(mlcd: Mlcd, home: Path, tmp_path: Path) -> None:
     assert "No model yet" in mlcd("models").out
     name = learned().name
-    InFiles(home / "models").save(learned())
+    FileModelStore(home / "models").save(learned())
     listed = mlcd("models").out
     assert all(words in listed for words in (name, "cnn", "mnist", "sgd", "node", "accuracy >= 0.97"))
     (row,) = mlcd("models", "-o", "json").document["models"]
@@ -110,15 +110,15 @@ def test_models_are_listed_shown_exported_and_forgotten(mlcd: Mlcd, home: Path, 
 
 
 def test_a_model_that_only_ranks_shows_epochs_as_factors(mlcd: Mlcd, home: Path) -> None:
-    InFiles(home / "models").save(learned(None))
+    FileModelStore(home / "models").save(learned(None))
     shown = mlcd("models", "show", learned(None).name).out
     assert "x1 ±" in shown
     assert "not reached" in shown
 
 
 def test_a_model_of_another_version_is_named_and_the_others_are_listed(mlcd: Mlcd, home: Path) -> None:
-    InFiles(home / "models").save(learned())
-    path = InFiles(home / "models").path(learned().name)
+    FileModelStore(home / "models").save(learned())
+    path = FileModelStore(home / "models").path(learned().name)
     (home / "models" / "old.json").write_text(json.dumps({**json.loads(path.read_text()), "format": 0}))
     answer = mlcd("models")
     assert answer.code == 0
@@ -132,7 +132,7 @@ def test_a_model_of_another_version_is_named_and_the_others_are_listed(mlcd: Mlc
 
 
 def test_a_model_that_says_nothing_of_use_is_one_line(mlcd: Mlcd, home: Path) -> None:
-    InFiles(home / "models").save(replace(learned(), model={"steps": {}}))
+    FileModelStore(home / "models").save(replace(learned(), model={"steps": {}}))
     assert "this MLCD cannot read its model" in mlcd("models", "show", learned().name).complaint
     assert "unknown stored model 'x'" in mlcd("models", "show", "x").complaint
     assert "unknown stored model 'x'" in mlcd("models", "forget", "x").complaint

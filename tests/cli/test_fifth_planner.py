@@ -38,7 +38,7 @@ from mlcd.core.home import open_ledger
 from mlcd.core.planner import planner_named
 from mlcd.core.runs.run import start
 from mlcd.planners.jobfile.read import load_job
-job = planner_named("infer").asked(load_job(sys.argv[1]), {})
+job = planner_named("infer").with_options(load_job(sys.argv[1]), {})
 start(job, open_ledger(), lambda line: os.kill(os.getpid(), signal.SIGKILL) if line.seq == 5 else None).search()
 """
 """A search that is killed in the middle of its third probe."""

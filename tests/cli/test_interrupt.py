@@ -26,7 +26,7 @@ from mlcd.core.home import open_ledger
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Status
 from mlcd.core.measurement import Event, Outcome
-from mlcd.core.runs.run import Run, go_on, start
+from mlcd.core.runs.run import Run, continue_run, start
 from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.profilers.training import TrainingProfiler
 
@@ -95,7 +95,7 @@ def test_ctrl_c_once_finishes_the_probe_and_says_how_to_go_on(
     assert account.open == ()
     assert account.status is Status.STOPPED
     assert cloud.torn_down == ["demo-2-1", "demo-2-2"]
-    resumed = go_on("last", ledger)
+    resumed = continue_run("last", ledger)
     assert resumed.search() == decision
     assert resumed.book.account.history.measurements == undisturbed.book.account.history.measurements
 
@@ -116,7 +116,7 @@ def test_ctrl_c_twice_stops_the_probe_and_pays_for_what_it_took(ledger: Ledger, 
     assert account.history.spent_usd == pytest.approx(first.usd + cut.usd)
     assert account.open == ()
     assert cloud.torn_down == ["demo-2-1", "demo-2-2"]
-    resumed = go_on("last", ledger)
+    resumed = continue_run("last", ledger)
     assert resumed.search() == decision
     total = undisturbed.book.account.history.spent_usd + cut.usd
     assert resumed.book.account.history.spent_usd == pytest.approx(total)

@@ -72,5 +72,5 @@ def test_a_launch_that_failed_first_tells_no_speed(mlcd: Any, job: Path):
     (run,) = account.history.runs
     failed = replace(run, outcome=Outcome.LAUNCH_FAILED, samples_per_s=None)
     after = replace(account, history=replace(account.history, runs=(failed, run)))
-    assert planner_of(after.job).tell(after) == planner_of(after.job).tell(account)
-    assert planner_of(after.job).tell(replace(account, history=replace(account.history, runs=(failed,))))
+    assert planner_of(after.job).additions(after) == planner_of(after.job).additions(account)
+    assert planner_of(after.job).additions(replace(account, history=replace(account.history, runs=(failed,))))

@@ -17,7 +17,7 @@ from mlcd.core.exit_codes import ExitCode
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Started
 from mlcd.core.place import place_forms
-from mlcd.core.runs.real_money import rents
+from mlcd.core.runs.real_money import costs_real_money
 from mlcd.core.runs.run import first_probes, start
 from mlcd.core.strategy import Finish
 from mlcd.core.units import format_usd
@@ -46,9 +46,11 @@ def job(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_only_places_that_send_a_bill_rent() -> None:
-    assert {on for on in place_forms() if rents(on)} == {"skypilot", "skypilot:CLOUD"}
-    assert rents("functions:aws_lambda")
-    assert not any(map(rents, ("functions:simulated", "functions:localhost", "recorded:skypilot", "local:aws")))
+    assert {on for on in place_forms() if costs_real_money(on)} == {"skypilot", "skypilot:CLOUD"}
+    assert costs_real_money("functions:aws_lambda")
+    assert not any(
+        map(costs_real_money, ("functions:simulated", "functions:localhost", "recorded:skypilot", "local:aws"))
+    )
 
 
 def test_one_probe_is_never_said_to_cost_more_than_all_together(mlcd: Mlcd, job: Path) -> None:

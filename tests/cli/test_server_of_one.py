@@ -47,7 +47,7 @@ def test_what_was_submitted_to_be_run_stops_at_its_decision_where_that_is_asked_
 ) -> None:
     first = there("train", write_job(search=ALONE), "--decide-only", "-o", "json").document["run"]
     started = service.ledger.lines(first)[0].entry
-    run = service.ledger.ask("halted", to_json(started.job, True))
+    run = service.ledger.submit("halted", to_json(started.job, True))
     service.ledger.begin("halted", VirtualClock(), started, run=run).write(Stopped("the user stopped"))
     resumed = there("resume", run, "--decide-only")
     assert resumed.code == 0, resumed

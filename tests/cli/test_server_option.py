@@ -188,7 +188,7 @@ def test_a_run_that_was_stopped_goes_on_to_its_decision_and_then_to_its_end(
     there: Mlcd, service: Service, decided: str, launch: bool
 ) -> None:
     started = service.ledger.lines(decided)[0].entry
-    run = service.ledger.ask("halted", to_json(started.job, launch), "ada")
+    run = service.ledger.submit("halted", to_json(started.job, launch), "ada")
     service.ledger.begin("halted", VirtualClock(), started, run=run).write(Stopped("the user stopped"))
     resumed = there("resume", run, "--decide-only")
     assert resumed.code == 0, resumed

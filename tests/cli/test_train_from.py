@@ -16,7 +16,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.home import open_ledger
 from mlcd.core.job import Job
 from mlcd.core.ledger import Reserved
-from mlcd.core.runs.begun_from import copy_checkpoint
+from mlcd.core.runs.earlier_checkpoint import copy_checkpoint
 from mlcd.core.runs.run import resume
 
 Mlcd = Callable[..., Any]

@@ -11,7 +11,7 @@ from mlcd.core.errors import UnknownName
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger
 from mlcd.core.place import cloud, places
-from mlcd.core.runs.real_money import rents
+from mlcd.core.runs.real_money import costs_real_money
 from mlcd.core.runs.run import start
 
 
@@ -52,9 +52,11 @@ def test_such_a_place_is_named_where_another_one_is_not_known(moon):
 
 def test_nobody_rents_there_without_having_been_asked():
     """What a place of another package bills, nobody here can know."""
-    assert rents("moon:dark-side")
-    assert not any(rents(on) for on in ("simulated", "recorded:x", "local", "local:x", "ray:x", "functions:simulated"))
-    assert all(rents(on) for on in ("skypilot", "skypilot:aws", "functions:aws_lambda"))
+    assert costs_real_money("moon:dark-side")
+    assert not any(
+        costs_real_money(on) for on in ("simulated", "recorded:x", "local", "local:x", "ray:x", "functions:simulated")
+    )
+    assert all(costs_real_money(on) for on in ("skypilot", "skypilot:aws", "functions:aws_lambda"))
 
 
 def test_a_simulated_cloud_imports_no_other_place():

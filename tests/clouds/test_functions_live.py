@@ -353,7 +353,7 @@ def test_a_crash_leaves_nothing_behind(tmp_path, backend, url):
     up_s = backend.reclaim("run-1")
     assert up_s is not None
     assert up_s < 20
-    used = backend.use(job(), "run-1")
+    used = backend.usage(job(), "run-1")
     assert used is not None
     assert used.known
     assert used.usd == 3.0  # each of the three was called once

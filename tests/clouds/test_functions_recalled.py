@@ -21,7 +21,7 @@ from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.recall import PATIENCE_S, Recall
 from mlcd.clouds.functions.worker import NOT_NEEDED
 from mlcd.clouds.local import teardown
-from mlcd.core.backend import Launch, Purpose, Use
+from mlcd.core.backend import Launch, Purpose, Usage
 from mlcd.core.clock import VirtualClock, WallClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
@@ -99,9 +99,9 @@ def opened(backend: LithopsFunctions, label: str = "run-1", **facts: object) -> 
     return journal
 
 
-def used(backend: LithopsFunctions, label: str = "run-1") -> Use:
+def used(backend: LithopsFunctions, label: str = "run-1") -> Usage:
     backend.reclaim(label)
-    found = backend.use(job(), label)
+    found = backend.usage(job(), label)
     assert found is not None
     return found
 
@@ -170,7 +170,7 @@ def test_attempts_whose_end_was_seen_are_not_asked_for_again(backend, bucket):
     journal.called(CALLED)
     journal.ended("M000", Bill(2, 30.0, 9, puts=4), 131.0)
     found = used(backend)
-    assert found == Use(pytest.approx(usd(Bill(2, 30.0, 9, puts=4), THERE, 31.0)), known=True)
+    assert found == Usage(pytest.approx(usd(Bill(2, 30.0, 9, puts=4), THERE, 31.0)), known=True)
     assert bucket.lists == 0
 
 
@@ -195,7 +195,7 @@ def test_a_refused_call_costs_nothing_and_its_deployment_is_paid(backend, bucket
     journal.called(CALLED)
     journal.refused("M000")
     found = used(backend)
-    assert found == Use(pytest.approx(1e-7 + 1e-5), known=True)
+    assert found == Usage(pytest.approx(1e-7 + 1e-5), known=True)
 
 
 def test_functions_that_wait_for_a_launch_that_will_not_come_are_told_to_end(backend, bucket):
@@ -204,7 +204,7 @@ def test_functions_that_wait_for_a_launch_that_will_not_come_are_told_to_end(bac
     bucket.later |= {key(0): (203.0, status(202.0)), key(1): (203.0, status(202.0))}
     found = used(backend)
     assert bucket.objects == {"gate": NOT_NEEDED}
-    assert found == Use(pytest.approx(usd(Bill(2, 2 * (102.0 + FINISH_S), 14, puts=6), THERE, 102.0)), known=True)
+    assert found == Usage(pytest.approx(usd(Bill(2, 2 * (102.0 + FINISH_S), 14, puts=6), THERE, 102.0)), known=True)
 
 
 def test_a_gate_that_is_open_stays_open(backend, bucket):
@@ -224,7 +224,7 @@ def test_what_the_launch_before_has_paid_of_them_is_not_paid_again(backend, buck
     ahead.paid(before)
     bucket.objects |= {key(0): status(), key(1): status()}
     found = used(backend)
-    assert found == Use(pytest.approx(usd(Bill(0, 2 * USED_S - 12.0, 14, puts=6), Requests())), known=True)
+    assert found == Usage(pytest.approx(usd(Bill(0, 2 * USED_S - 12.0, 14, puts=6), Requests())), known=True)
 
 
 def test_the_launch_that_called_them_pays_all_where_it_was_not_settled(backend, bucket):
@@ -249,12 +249,12 @@ def test_functions_called_ahead_by_an_earlier_launch_of_that_name_are_not_paid_a
     order = json.loads((ahead.folder / "order.json").read_text())
     (ahead.folder / "order.json").write_text(json.dumps({**order, "started_at": 80.0}))
     opened(backend)
-    assert used(backend) == Use(0.0, known=True)
+    assert used(backend) == Usage(0.0, known=True)
 
 
 def test_a_launch_that_called_nothing_has_used_nothing_of_functions(backend):
     opened(backend).asked("put")
-    assert used(backend) == Use(pytest.approx(1e-3), known=True)
+    assert used(backend) == Usage(pytest.approx(1e-3), known=True)
 
 
 @pytest.mark.parametrize("how", ["torn", "no journal", "no bucket", "deploying"])
@@ -272,7 +272,7 @@ def test_where_the_records_are_lost_its_deadline_counts(backend, tmp_path, how):
         journal.deploying()
     (journal.folder / "functions-until").write_text("400.0")
     assert backend.reclaim("run-1") == pytest.approx(400.0 - 90.0)
-    assert backend.use(Job("job", 1.0), "run-1") is None
+    assert backend.usage(Job("job", 1.0), "run-1") is None
 
 
 def test_on_this_machine_they_were_ended_with_their_caller(backend, bucket):
@@ -283,14 +283,14 @@ def test_on_this_machine_they_were_ended_with_their_caller(backend, bucket):
     teardown.record_end(journal.folder, 130.0)  # as its watchdog does
     found = used(local)
     function_s = (120.0 - 103.0) + (130.0 - 100.0)
-    assert found == Use(pytest.approx(usd(Bill(2, function_s, 7, puts=3), Requests(), 30.0)), known=True)
+    assert found == Usage(pytest.approx(usd(Bill(2, function_s, 7, puts=3), Requests(), 30.0)), known=True)
     assert bucket.clock.elapsed_s() == 200.0
 
 
 def test_the_journal_of_an_earlier_launch_of_that_name_does_not_count(backend):
     opened(backend).called(CALLED)
     opened(backend)
-    assert used(backend) == Use(0.0, known=True)
+    assert used(backend) == Usage(0.0, known=True)
 
 
 def test_what_was_read_of_functions_is_in_the_journal_before_it_is_removed(backend, bucket):

@@ -111,7 +111,7 @@ class Searched:
         self.book = self.ledger.begin(job.name, self.clock, first)
 
     def search(self):
-        guard, strategy = PLANNER.guard(self.job), PLANNER.explore(self.job)
+        guard, strategy = PLANNER.guard(self.job), PLANNER.search_strategy(self.job)
         return search(
             strategy, self.job, self.place.space, self.place.profiler, self.book, guard=guard, decide=PLANNER.decide
         )

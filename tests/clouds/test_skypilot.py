@@ -70,7 +70,7 @@ from mlcd.core.ledger import Account, Book, Ledger, Reserved, Settled, Started, 
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.place import Cloud
 from mlcd.core.place import cloud as cloud_of
-from mlcd.core.runs.run import go_on
+from mlcd.core.runs.run import continue_run
 from mlcd.core.units import format_usd
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.planner import method
@@ -698,10 +698,10 @@ def test_new_limits_do_not_throw_away_the_work_of_a_job_that_still_runs(home, ch
     before, (name,) = path.ledger.lines("digits-1"), path.sky.names()
     more = Goal(budget_usd=90.0)
     if checkpoints:
-        assert go_on("digits-1", path.ledger, goal=more).job.goal == more
+        assert continue_run("digits-1", path.ledger, goal=more).job.goal == more
     else:
         with pytest.raises(WrongState, match=r"still runs the job, which saves no checkpoints.*mlcd resume digits-1"):
-            go_on("digits-1", path.ledger, goal=more)
+            continue_run("digits-1", path.ledger, goal=more)
         assert path.ledger.lines("digits-1") == before
     assert path.sky.names() == {name}
 

@@ -70,10 +70,10 @@ def ran(asked: Job, *fates: Fate):
     sky = InMemory(clock, lambda task: 1_000.0)
     place = skypilot_cloud(asked, "", sky, clock, TaggedMachines(sky.ec2))
     book = ledger.begin("digits", clock, Started(asked, place.space, "skypilot", place.provenance, "test"))
-    decision = drive.search(PLANNER.explore(asked), asked, place.space, place.profiler, book)
+    decision = drive.search(PLANNER.search_strategy(asked), asked, place.space, place.profiler, book)
     probes = len(sky.clusters)
     sky.fates += fates
-    drive.launch(PLANNER.steer(asked, decision, book.history), asked, place.space, place.profiler, book)
+    drive.launch(PLANNER.run_strategy(asked, decision, book.history), asked, place.space, place.profiler, book)
     orders = [cluster.task["resources"] for cluster in sky.clusters.values()][probes:]
     return book.account, [(each["infra"], each["use_spot"]) for each in orders]
 

@@ -79,7 +79,7 @@ def test_ctrl_c_is_heard_by_everything_that_is_done_at_once() -> None:
             return "heard"
         return "not heard"
 
-    assert clock.together([lambda: work(True), lambda: work(False), lambda: work(False)]) == ["heard"] * 3
+    assert clock.run_concurrently([lambda: work(True), lambda: work(False), lambda: work(False)]) == ["heard"] * 3
     assert clock.elapsed_s() < LONG_S
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
 from mlcd.core.decision import Decision, Prediction
-from mlcd.core.guarantee import choices, decide
+from mlcd.core.guarantee import certifiable_forecasts, decide
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger.entries import Decided, from_json, to_json
@@ -43,12 +43,12 @@ def test_the_best_is_chosen_whatever_a_strategy_names(
 ) -> None:
     decision = decide(job(objective), SPACE, HISTORY, "because", named)
     assert (decision.configuration, decision.certified) == (best, True)
-    assert decision.forecast == choices(job(objective), SPACE, HISTORY)[best]
+    assert decision.forecast == certifiable_forecasts(job(objective), SPACE, HISTORY)[best]
 
 
 def test_a_limit_that_is_kept_by_a_hair_is_no_part_of_the_way_out() -> None:
     only = replace(HISTORY, measurements=HISTORY.measurements[2:])
-    worst = choices(job(Objective.FASTEST), SPACE, only)[FOUR]
+    worst = certifiable_forecasts(job(Objective.FASTEST), SPACE, only)[FOUR]
     tight = Goal(Objective.FASTEST, budget_usd=1.01 * worst.worst_usd, deadline_s=0.5 * worst.worst_seconds)
     decision = decide(replace(job(Objective.FASTEST), goal=tight), SPACE, only, "because")
     assert decision.binding == "the deadline"
@@ -84,7 +84,9 @@ def test_a_ranking_of_an_older_ledger_counts_all_of_the_work() -> None:
     assert "work_share" not in written
     old = from_json(written)
     assert isinstance(old, Decided)
-    assert choices(job(Objective.FASTEST), SPACE, HISTORY, old.decision.curve)[FOUR].seconds == pytest.approx(1e6 / 30)
+    assert certifiable_forecasts(job(Objective.FASTEST), SPACE, HISTORY, old.decision.curve)[
+        FOUR
+    ].seconds == pytest.approx(1e6 / 30)
 
 
 def test_a_batch_that_is_expected_to_miss_its_target_is_told_as_left_out() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
-from mlcd.core.forecasts import forecast, forecasts, slow_rates
+from mlcd.core.forecasts import certified_rates, forecast, forecasts
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import Measurement, Outcome
@@ -26,7 +26,7 @@ def probe(where: Configuration = ONE, rate: float = 100.0, rel_error: float = 0.
 
 def slow_rate(*probes: Measurement, confidence: float = 0.99) -> float:
     history = History(probes)
-    return slow_rates(confidence, history)(history.good[0])
+    return certified_rates(confidence, history)(history.good[0])
 
 
 def test_the_worst_is_the_slow_rate_after_the_longest_start_up():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
-from mlcd.core.guarantee import allowed, refusal, safe
+from mlcd.core.guarantee import allowed_probes, certifiable, refusal
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import Measurement, Outcome
@@ -34,12 +34,12 @@ def test_a_probe_that_is_allowed_leaves_something_certified_whatever_it_shows(se
     job, history = Job("job", 1e6, Goal(deadline_s=deadline_s)), History()
     for place, each in enumerate(seen):
         history = probed(history, place, each)
-    mask = allowed(job, SPACE, history)
+    mask = allowed_probes(job, SPACE, history)
     for place, where in enumerate(SPACE.configurations):
         assert mask[place] == (refusal(job, SPACE, history, [where]) is None)
     place = len(seen)
-    if safe(job, SPACE, history) and mask[place]:
-        assert safe(job, SPACE, probed(history, place, rate))
+    if certifiable(job, SPACE, history) and mask[place]:
+        assert certifiable(job, SPACE, probed(history, place, rate))
 
 
 @given(st.lists(rates, min_size=1, max_size=4), st.floats(9_000, 25_000))
@@ -48,8 +48,8 @@ def test_so_does_a_round_of_probes(seen, deadline_s):
     for place, each in enumerate(seen):
         history = probed(history, place, each)
     at_once = SPACE.configurations[len(seen) : len(seen) + 3]
-    if safe(job, SPACE, history) and refusal(job, SPACE, history, at_once) is None:
+    if certifiable(job, SPACE, history) and refusal(job, SPACE, history, at_once) is None:
         after = history
         for place in range(len(seen), len(seen) + 3):
             after = replace(probed(after, place, 60.0), elapsed_s=history.elapsed_s)
-        assert safe(job, SPACE, replace(after, elapsed_s=history.elapsed_s + SPACE.worst_probe(at_once[-1])[0]))
+        assert certifiable(job, SPACE, replace(after, elapsed_s=history.elapsed_s + SPACE.worst_probe(at_once[-1])[0]))

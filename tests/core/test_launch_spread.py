@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.core.configuration import Configuration, Offer
-from mlcd.core.launch_spread import NOTHING_SEEN, PRIOR, TAUS, Spread, repeated_launches
+from mlcd.core.launch_spread import NO_REPEATS, PRIOR, TAUS, Spread, repeat_log_likelihoods
 from mlcd.core.measurement import Measurement, Outcome
 
 HERE, THERE = (Configuration(Offer(name, 1.0, 4, 16), 1) for name in ("here", "there"))
@@ -21,13 +21,13 @@ def launched(*rates: float, where: Configuration = HERE, rel_error: float = 0.01
 
 
 def learnt(*rates: float) -> Spread:
-    return Spread.given(repeated_launches(launched(*rates)))
+    return Spread.posterior(repeat_log_likelihoods(launched(*rates)))
 
 
 @given(spreads, errors, st.integers(1, 6), confidences)
 def test_a_margin_has_the_chance_that_was_asked_for(spread, error, launches, confidence):
     margin = spread.margin(error, launches, confidence)
-    assert spread.chance(margin, error, launches) == pytest.approx(confidence, abs=1e-4)
+    assert spread.probability(margin, error, launches) == pytest.approx(confidence, abs=1e-4)
 
 
 @given(spreads, errors, st.integers(1, 6), confidences, confidences)
@@ -53,20 +53,20 @@ def test_launches_that_agree_narrow_the_margin_and_those_that_do_not_widen_it(ra
 
 @given(st.lists(st.floats(0.9, 1.1), min_size=2, max_size=6))
 def test_the_order_and_the_unit_of_rates_say_nothing(rates):
-    said = repeated_launches(launched(*rates))
-    assert repeated_launches(launched(*reversed(rates))) == pytest.approx(said)
-    assert repeated_launches(launched(*(1e3 * rate for rate in rates))) == pytest.approx(said)
+    said = repeat_log_likelihoods(launched(*rates))
+    assert repeat_log_likelihoods(launched(*reversed(rates))) == pytest.approx(said)
+    assert repeat_log_likelihoods(launched(*(1e3 * rate for rate in rates))) == pytest.approx(said)
 
 
 def test_what_was_launched_once_or_failed_says_nothing():
     failed = Measurement(HERE, Outcome.OUT_OF_MEMORY, 60.0, 1.0)
     once = [*launched(100.0), *launched(50.0, where=THERE), failed, failed]
-    assert repeated_launches(once) == NOTHING_SEEN
-    assert Spread.given(NOTHING_SEEN).weights == pytest.approx(PRIOR)
+    assert repeat_log_likelihoods(once) == NO_REPEATS
+    assert Spread.posterior(NO_REPEATS).weights == pytest.approx(PRIOR)
 
 
 @given(st.lists(st.floats(0.5, 2.0), max_size=5), st.lists(st.floats(0.5, 2.0), max_size=5))
 def test_repeats_of_two_configurations_add_up(here, there):
-    both = repeated_launches([*launched(*here), *launched(*there, where=THERE)])
-    apart = zip(repeated_launches(launched(*here)), repeated_launches(launched(*there)), strict=True)
+    both = repeat_log_likelihoods([*launched(*here), *launched(*there, where=THERE)])
+    apart = zip(repeat_log_likelihoods(launched(*here)), repeat_log_likelihoods(launched(*there)), strict=True)
     assert both == pytest.approx([sum(pair) for pair in apart])

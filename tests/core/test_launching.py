@@ -6,7 +6,7 @@ from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
 from mlcd.core.job import Goal, Job
-from mlcd.core.launching import closed, reserve
+from mlcd.core.launching import close_launch, reserve
 from mlcd.core.ledger import Ledger, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Probe
@@ -40,7 +40,7 @@ def test_what_a_probe_saves_while_it_is_ended_is_in_the_books() -> None:
     for keeps, saved in ((True, 1_550.0), (False, 1_500.0)):
         job = Job("job", 2_400.0, Goal(), checkpoints=keeps)
         profiler = SavesWhileItIsEnded()
-        entry, error = closed(job, order, profiler, profiler.measure, lambda: 60.0)  # type: ignore[arg-type]
+        entry, error = close_launch(job, order, profiler, profiler.measure, lambda: 60.0)  # type: ignore[arg-type]
         assert error is None
         assert isinstance(entry, Settled)
         assert entry.measurement.saved_samples == saved

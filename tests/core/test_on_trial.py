@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
-from mlcd.core.forecasts import LIKELY, for_fallbacks, likely_rates, trials
-from mlcd.core.guarantee import choices, decide, safe
+from mlcd.core.forecasts import TRIAL_CONFIDENCE, likely_rates, trials, with_fallback_confidence
+from mlcd.core.guarantee import certifiable, certifiable_forecasts, decide
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
@@ -38,7 +38,7 @@ JOB = Job("job", 100.0 * 10 * HOUR, Goal(Objective.CHEAPEST, deadline_s=11.8 * H
 
 
 def test_the_cheap_one_is_tried_first_because_the_fast_one_would_still_end_in_time():
-    assert [m.configuration for m in safe(JOB, SPACE, BOTH)] == [FASTER]
+    assert [m.configuration for m in certifiable(JOB, SPACE, BOTH)] == [FASTER]
     decision = decide(JOB, SPACE, BOTH, "enough")
     assert decision.certified
     assert decision.configuration == SLOWER
@@ -48,11 +48,11 @@ def test_the_cheap_one_is_tried_first_because_the_fast_one_would_still_end_in_ti
 
 
 def test_what_is_reserved_is_to_end_there_or_a_trial_and_all_of_the_job_on_the_fallback():
-    ahead = choices(JOB, SPACE, BOTH)
+    ahead = certifiable_forecasts(JOB, SPACE, BOTH)
     (trial,) = [each for each in trials(JOB, SPACE, BOTH) if each.configuration == SLOWER]
     assert trial.seconds > 0.5 * HOUR
     assert trial.seconds + ahead[FASTER].worst_seconds < ahead[SLOWER].worst_seconds == trial.likely.worst_seconds
-    surer = choices(for_fallbacks(JOB), SPACE, BOTH)[FASTER]
+    surer = certifiable_forecasts(with_fallback_confidence(JOB), SPACE, BOTH)[FASTER]
     assert surer.worst_usd > ahead[FASTER].worst_usd
     assert ahead[SLOWER].worst_usd == pytest.approx(trial.usd + surer.worst_usd)
     assert ahead[SLOWER].worst_usd > trial.likely.worst_usd
@@ -60,18 +60,18 @@ def test_what_is_reserved_is_to_end_there_or_a_trial_and_all_of_the_job_on_the_f
 
 def test_the_fallback_is_the_best_for_the_goal_of_those_that_a_trial_leaves_certain():
     three = seen(100.0, None, 180.0, 260.0)
-    ahead = choices(JOB, SPACE, three)
+    ahead = certifiable_forecasts(JOB, SPACE, three)
     assert {each for each in ahead if ahead[each].fallback is None} == {FASTER, SPACE.configurations[3]}
     assert ahead[SLOWER].fallback == FASTER, "cheaper than two of them"
 
 
 def test_nothing_is_tried_while_nothing_is_certain():
-    assert choices(JOB, SPACE, seen(100.0)) == {}
+    assert certifiable_forecasts(JOB, SPACE, seen(100.0)) == {}
 
 
 def test_nothing_is_tried_that_is_not_likely_to_end_in_time_itself():
     tight = replace(JOB, goal=replace(JOB.goal, deadline_s=10.4 * HOUR))
-    assert list(choices(tight, SPACE, BOTH)) == [FASTER]
+    assert list(certifiable_forecasts(tight, SPACE, BOTH)) == [FASTER]
 
 
 def test_a_rate_that_is_hardly_known_is_not_likely_to_be_kept():
@@ -81,13 +81,13 @@ def test_a_rate_that_is_hardly_known_is_not_likely_to_be_kept():
 
 
 def test_who_asks_for_less_than_likely_gets_no_trial():
-    less = replace(JOB, goal=replace(JOB.goal, confidence=LIKELY))
-    assert all(ahead.fallback is None for ahead in choices(less, SPACE, BOTH).values())
+    less = replace(JOB, goal=replace(JOB.goal, confidence=TRIAL_CONFIDENCE))
+    assert all(ahead.fallback is None for ahead in certifiable_forecasts(less, SPACE, BOTH).values())
 
 
 def test_an_elastic_job_is_steered_in_another_way_and_not_tried():
     elastic = replace(JOB, ask=ScalingTask())
-    assert list(choices(elastic, SPACE, BOTH)) == [FASTER]
+    assert list(certifiable_forecasts(elastic, SPACE, BOTH)) == [FASTER]
 
 
 rates = st.one_of(st.none(), st.floats(20.0, 400.0))
@@ -100,13 +100,13 @@ limits = st.one_of(st.none(), st.floats(1.0, 30.0))
 def test_whatever_is_tried_leaves_the_fallback_certain(seen_rates, hours, usd, rel_error, objective):
     goal = Goal(objective, budget_usd=usd, deadline_s=None if hours is None else hours * HOUR)
     job, history = replace(JOB, goal=goal), seen(*seen_rates, rel_error=rel_error)
-    certain = {m.configuration for m in safe(job, SPACE, history)}
-    ahead = choices(job, SPACE, history)
+    certain = {m.configuration for m in certifiable(job, SPACE, history)}
+    ahead = certifiable_forecasts(job, SPACE, history)
     assert certain <= set(ahead)
     for where, forecast in ahead.items():
         assert goal.allows(history.spent_usd + forecast.worst_usd, history.elapsed_s + forecast.worst_seconds)
         assert (forecast.fallback is None) == (where in certain)
         if forecast.fallback is not None:
             (trial,) = [each for each in trials(job, SPACE, history) if each.configuration == where]
-            after = safe(for_fallbacks(job), SPACE, history, trial.usd, trial.seconds)
+            after = certifiable(with_fallback_confidence(job), SPACE, history, trial.usd, trial.seconds)
             assert forecast.fallback in {m.configuration for m in after}

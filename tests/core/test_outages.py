@@ -15,7 +15,7 @@ from mlcd.core.drive import launch, search
 from mlcd.core.errors import BackendError, NoAccess, NoCapacity, NothingOrdered, Outage, StillUp
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
-from mlcd.core.launching import FAILED_LAUNCHES
+from mlcd.core.launching import MOST_FAILED_LAUNCHES
 from mlcd.core.ledger import Ledger, Settled, Started, Status, Voided
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample
 from mlcd.core.strategy import Finish, Probe, Round
@@ -105,9 +105,9 @@ def test_a_place_that_cannot_be_reached_books_nothing_and_stops_the_run_after_tw
     run = Driven(*[AWAY] * 33)
     with pytest.raises(Outage, match=r"no answer; check the network.*nothing is billed.*mlcd resume job-1"):
         run.search()
-    assert len(run.place.launched) == FAILED_LAUNCHES
+    assert len(run.place.launched) == MOST_FAILED_LAUNCHES
     assert run.account.history.spent_usd == 0.0
-    assert len(run.entries(Voided)) == FAILED_LAUNCHES
+    assert len(run.entries(Voided)) == MOST_FAILED_LAUNCHES
     assert run.account.status is Status.STOPPED
 
 

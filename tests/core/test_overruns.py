@@ -16,7 +16,7 @@ from mlcd.core.drive import drive, launch, search
 from mlcd.core.errors import BackendError, Outage, WrongState
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Ledger, Refused, Reserved, Settled, Started, Voided
-from mlcd.core.ledger.going_on import entry_to_go_on
+from mlcd.core.ledger.resuming import resume_entry
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.profilers.training import TrainingProfiler
@@ -239,4 +239,4 @@ def test_the_job_s_own_mistake_twice_ends_the_search_whoever_says_it(details):
     assert answer == "None of 2 probes could run the job: no such layer."
     assert "no other limit would help" in then
     with pytest.raises(WrongState, match="under any limits; in a new run, mend what ended every probe: no such layer"):
-        entry_to_go_on(book.run, book.account, None, 0.0)
+        resume_entry(book.run, book.account, None, 0.0)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import pytest
 from mlcd_fixtures.ledgers import SPACE
 
-from mlcd.core.backend import Launch, Provenance, Purpose, Use
+from mlcd.core.backend import Launch, Provenance, Purpose, Usage
 from mlcd.core.clock import VirtualClock
 from mlcd.core.drive import reclaim
 from mlcd.core.errors import BackendError
 from mlcd.core.job import Job
-from mlcd.core.launching import closed
+from mlcd.core.launching import close_launch
 from mlcd.core.ledger import Ledger, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement
 
@@ -24,7 +24,7 @@ HELD_S = 3_600.0
 class Finds:
     """A profiler of launches that were up for an hour, with this use."""
 
-    found: Use | None
+    found: Usage | None
     answers: bool = True
 
     def measure(self, *_: object) -> Measurement:
@@ -35,12 +35,12 @@ class Finds:
             raise BackendError("the cloud does not answer")
         return HELD_S
 
-    def use(self, job: Job, label: str) -> Use | None:
+    def usage(self, job: Job, label: str) -> Usage | None:
         assert (job.name, label) == ("job", "job-1-1")
         return self.found
 
 
-def settled(found: Use | None) -> Measurement:
+def settled(found: Usage | None) -> Measurement:
     job, ledger = Job("job", 1.0), Ledger(None)
     book = ledger.begin("job", VirtualClock(), Started(job, SPACE, "somewhere", Provenance.LIVE, "0"))
     order = Launch(f"{book.run}-1", MACHINES, Purpose.RUN, 1.0, None, 0, most_usd=1e6)
@@ -51,19 +51,19 @@ def settled(found: Use | None) -> Measurement:
 
 
 def test_a_launch_costs_what_it_used_where_all_of_that_is_known():
-    measurement = settled(Use(0.125, known=True))
+    measurement = settled(Usage(0.125, known=True))
     assert (measurement.usd, measurement.metered) == (0.125, True)
     assert measurement.detail == "the process died; its machines were torn down afterwards; what they used was metered"
 
 
-@pytest.mark.parametrize("found", [None, Use(1e3, known=False)], ids=["nothing", "more than the time held"])
+@pytest.mark.parametrize("found", [None, Usage(1e3, known=False)], ids=["nothing", "more than the time held"])
 def test_it_costs_the_most_of_its_time_where_no_more_is_known(found):
     measurement = settled(found)
     assert (measurement.usd, measurement.metered) == (MACHINES.usd(HELD_S), False)
 
 
 def test_what_some_of_it_used_may_bring_the_most_down():
-    measurement = settled(Use(0.125, known=False))
+    measurement = settled(Usage(0.125, known=False))
     assert (measurement.usd, measurement.metered) == (0.125, False)
 
 
@@ -74,18 +74,18 @@ def interrupted(profiler: Finds, *, lifetime_s: float | None = None, most_usd: f
     def measure() -> Measurement:
         raise KeyboardInterrupt
 
-    entry, error = closed(Job("job", 1.0), order, profiler, measure, lambda: 1.0)
+    entry, error = close_launch(Job("job", 1.0), order, profiler, measure, lambda: 1.0)
     assert isinstance(error, KeyboardInterrupt)
     assert isinstance(entry, Settled)
     return entry.measurement
 
 
 def test_after_ctrl_c_it_costs_what_was_used_until_its_functions_ended():
-    measurement = interrupted(Finds(Use(0.125, known=True)))
+    measurement = interrupted(Finds(Usage(0.125, known=True)))
     assert (measurement.usd, measurement.metered) == (0.125, True)
 
 
-@pytest.mark.parametrize("found", [None, Use(1e3, known=False)], ids=["nothing", "more than the time held"])
+@pytest.mark.parametrize("found", [None, Usage(1e3, known=False)], ids=["nothing", "more than the time held"])
 def test_after_ctrl_c_it_costs_the_most_until_its_functions_ended(found):
     measurement = interrupted(Finds(found))
     assert (measurement.usd, measurement.metered) == (MACHINES.usd(HELD_S), False)
@@ -97,4 +97,4 @@ def test_after_ctrl_c_it_costs_the_most_that_was_reserved_if_the_cloud_does_not_
 
 
 def test_what_is_billed_by_time_is_not_looked_for():
-    assert interrupted(Finds(Use(0.125, known=True)), most_usd=None).usd == MACHINES.usd(1.0)
+    assert interrupted(Finds(Usage(0.125, known=True)), most_usd=None).usd == MACHINES.usd(1.0)

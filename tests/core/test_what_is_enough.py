@@ -14,7 +14,7 @@ from mlcd.core.decision import Relaxation
 from mlcd.core.guarantee import decide
 from mlcd.core.job import Goal
 from mlcd.core.ledger import Account, Book, Ledger, Started
-from mlcd.core.ledger.going_on import entry_to_go_on, how_to_raise
+from mlcd.core.ledger.resuming import raise_limits_command, resume_entry
 from mlcd.core.place import Cloud
 from mlcd.planners.train.net_value import NetValue
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording
@@ -61,7 +61,7 @@ def test_a_run_goes_on_with_exactly_what_it_asked_for_and_not_with_one_percent_l
     way = found[-1]
     less = replace(account.job, goal=under(account.job.goal, way, 0.99))
     assert not decide(less, cloud.space, account.history, "less").certified
-    entry = entry_to_go_on(book.run, account, under(account.job.goal, way), cloud.clock.elapsed_s())
+    entry = resume_entry(book.run, account, under(account.job.goal, way), cloud.clock.elapsed_s())
     assert entry is not None
     book.write(entry)
     search(book, cloud)
@@ -75,7 +75,7 @@ def test_what_is_shown_is_enough_and_a_cent_less_is_not(seed):
     book, cloud = searched(seed, "budget_usd")
     account, found = book.account, ways(book.account)
     assume(found)
-    shown = float(how_to_raise(book.run, account).rpartition("--budget ")[2])
+    shown = float(raise_limits_command(book.run, account).rpartition("--budget ")[2])
     for usd, enough in ((shown, True), (shown - 0.01, False)):
         job = replace(account.job, goal=replace(account.job.goal, budget_usd=usd))
         assert decide(job, cloud.space, account.history, "asked").certified is enough

@@ -14,7 +14,7 @@ from mlcd.core.ledger import Book, Ledger, Reserved, Settled, Started
 from mlcd.core.ledger.entries import from_json, to_json
 from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.memory.capacity import REMEMBERED, capacity, looks_in, rentals_before
+from mlcd.memory.capacity import REMEMBERED, all_observations, capacity, rentals_before
 from mlcd.planners.train.planner import PLANNER
 
 START = datetime(2026, 3, 2, 6, 30, tzinfo=UTC)
@@ -72,7 +72,7 @@ def test_every_launch_of_every_run_is_a_look() -> None:
     book, clock = begin(ledger, START + timedelta(days=1))
     launched(book, clock, Outcome.OK, 2.0, startup_s=100.0)
     launched(book, clock, Outcome.LAUNCH_FAILED, 0.0, nodes=2)
-    on_demand, spot, two = sorted(capacity(looks_in(ledger)), key=lambda each: (each.nodes, each.zone))
+    on_demand, spot, two = sorted(capacity(all_observations(ledger)), key=lambda each: (each.nodes, each.zone))
     assert (on_demand.zone, on_demand.market, on_demand.tries, on_demand.got) == ("us-east-1", "on demand", 1, 1)
     assert (spot.zone, spot.market, spot.tries, spot.got, spot.taken_back) == ("us-east-1a", "spot", 3, 2, 1)
     assert spot.share == pytest.approx(2 / 3)
@@ -86,11 +86,11 @@ def test_machines_of_ones_own_and_launches_that_nobody_saw_tell_nothing() -> Non
     ledger = Ledger(None)
     book, clock = begin(ledger)
     launched(book, clock, Outcome.INTERRUPTED, 1.0)
-    assert looks_in(ledger) == []
+    assert all_observations(ledger) == []
     own = Configuration(replace(OFFER, region=""), 1)
     order = Launch("job-1-9", own, Purpose.PROBE, 1.0, None, 0)
     book.write(Reserved(order, "", 0.0, 0.0), Settled(order, Measurement(own, Outcome.OK, 1.0, 1.0)))
-    assert looks_in(ledger) == []
+    assert all_observations(ledger) == []
 
 
 def test_many_tries_are_told_apart_by_the_hour() -> None:
@@ -101,7 +101,7 @@ def test_many_tries_are_told_apart_by_the_hour() -> None:
     clock.seconds += 3 * 3_600
     for _ in range(12):
         launched(book, clock, Outcome.OK, 0.0)
-    (seen,) = capacity(looks_in(ledger))
+    (seen,) = capacity(all_observations(ledger))
     assert seen.got_by_hour == {6: (12, 0), 9: (12, 12)}
 
 

@@ -10,12 +10,12 @@ from mlcd_fixtures.planned import asked, planned_job
 
 from mlcd.core.configuration import Choice, Space
 from mlcd.core.job import Goal, Job, Objective, Search
-from mlcd.core.launch_spread import NOTHING_SEEN, repeated_launches
+from mlcd.core.launch_spread import NO_REPEATS, repeat_log_likelihoods
 from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.ledger.entries import from_json, to_json
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run import start
-from mlcd.memory.earlier import known_from, seen_before
+from mlcd.memory.earlier_runs import earlier_launch_spread, earlier_measurements
 from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.nouns import PlanKnob
 from mlcd.service.workers.submitted import to_json as to_asked
@@ -91,7 +91,7 @@ def test_prices_are_those_of_today(ledger):
         for choice in account.space.choices
     )
     space = Space(dearer)
-    known = known_from(ledger, JOB, space)
+    known = earlier_measurements(ledger, JOB, space)
     assert known
     assert all(m.configuration in space.index for m in known)
 
@@ -101,7 +101,7 @@ def test_machines_of_another_size_are_not_those_of_the_same_name(ledger):
     account = searched(JOB, ledger)
     for changed in ({"memory_gb": 1.0}, {"vcpus": 1.0}, {"accelerators": 9}):
         smaller = tuple(Choice(replace(choice.offer, **changed), choice.nodes) for choice in account.space.choices)
-        assert known_from(ledger, JOB, Space(smaller)) == ()
+        assert earlier_measurements(ledger, JOB, Space(smaller)) == ()
 
 
 def test_a_damaged_run_is_passed_over(ledger, tmp_path):
@@ -111,7 +111,7 @@ def test_a_damaged_run_is_passed_over(ledger, tmp_path):
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             db.execute(f"DROP TRIGGER {name}")
         db.execute("UPDATE entries SET body = 'x' WHERE kind = 'settled'")
-    assert known_from(ledger, JOB, Space(())) == ()
+    assert earlier_measurements(ledger, JOB, Space(())) == ()
     assert searched(JOB, ledger).decision is not None
 
 
@@ -154,25 +154,25 @@ def test_how_far_launches_differ_is_learnt_from_runs_of_any_job_at_the_same_plac
     run = start(JOB, ledger)
     run.search()
     run.launch()  # of what was probed: a second launch
-    first = repeated_launches(launches(run.book.account))
-    assert first != NOTHING_SEEN
+    first = repeat_log_likelihoods(launches(run.book.account))
+    assert first != NO_REPEATS
     second = searched(replace(JOB, name="another", task={"run": "python b.py"}), ledger)
     assert second.history.seen_before == pytest.approx(first)
     assert ledger.account("another-1") == second
     third = searched(JOB, ledger)
-    both = [sum(pair) for pair in zip(first, repeated_launches(launches(second)), strict=True)]
+    both = [sum(pair) for pair in zip(first, repeat_log_likelihoods(launches(second)), strict=True)]
     assert third.history.seen_before == pytest.approx(both)
 
 
 def test_what_another_member_runs_at_the_same_place_moves_no_certificate(ledger):
     for member in ("eve", "ada"):
-        name = ledger.ask(JOB.name, to_asked(JOB, False), member)
+        name = ledger.submit(JOB.name, to_asked(JOB, False), member)
         run = start(JOB, ledger, run=name)
-        assert run.book.account.history.seen_before == NOTHING_SEEN
+        assert run.book.account.history.seen_before == NO_REPEATS
         run.search()
         run.launch()
-    again = start(JOB, ledger, run=ledger.ask(JOB.name, to_asked(JOB, False), "ada"))
-    assert again.book.account.history.seen_before != NOTHING_SEEN
+    again = start(JOB, ledger, run=ledger.submit(JOB.name, to_asked(JOB, False), "ada"))
+    assert again.book.account.history.seen_before != NO_REPEATS
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_at_another_place_nothing_was_seen(ledger, other):
     run = start(JOB, ledger)
     run.search()
     run.launch()
-    assert searched(other, ledger).history.seen_before == NOTHING_SEEN
-    assert seen_before(ledger, replace(JOB, on="recorded:/elsewhere/simulated")) == NOTHING_SEEN
+    assert searched(other, ledger).history.seen_before == NO_REPEATS
+    assert earlier_launch_spread(ledger, replace(JOB, on="recorded:/elsewhere/simulated")) == NO_REPEATS
 
 
 def test_runs_from_before_launches_were_compared_still_open(ledger):
@@ -194,4 +194,4 @@ def test_runs_from_before_launches_were_compared_still_open(ledger):
     text = to_json(started).replace(to_json(started)[to_json(started).index(',"seen_before"') :], ',"kind":"started"}')
     assert "seen_before" not in text
     for old in (from_json(text), replace(started, seen_before=(1.0, 2.0))):  # and those that counted otherwise
-        assert Account().after(old, 0.0).history.seen_before == NOTHING_SEEN
+        assert Account().after(old, 0.0).history.seen_before == NO_REPEATS

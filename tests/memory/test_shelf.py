@@ -16,7 +16,7 @@ from mlcd.core.database.schema import models
 from mlcd.core.errors import UnknownName
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
-from mlcd.memory.models import Identity, InDatabase, InFiles, Machine, StoredModel, learned_models
+from mlcd.memory.models import DatabaseModelStore, FileModelStore, Identity, Machine, StoredModel, learned_models
 from mlcd.planners.form.jobs import of_text
 
 KEPT = StoredModel(
@@ -34,14 +34,14 @@ def team(running_postgres):
 def shelf(request, tmp_path):
     """An empty one of each kind."""
     if request.param == "files":
-        return InFiles(tmp_path / "models")
+        return FileModelStore(tmp_path / "models")
     return emptied(request.getfixturevalue("team"))
 
 
 def emptied(ledger):
     with ledger.database.write() as connection:
         connection.execute(delete(models))
-    return InDatabase(ledger.database)
+    return DatabaseModelStore(ledger.database)
 
 
 def test_what_was_saved_is_there_once_the_newest_first_until_it_is_forgotten(shelf):
@@ -68,7 +68,7 @@ def test_a_number_that_json_does_not_have_is_refused_and_nothing_is_kept(shelf):
 
 def test_a_row_that_cannot_be_read_is_told_and_can_be_forgotten():
     with closing(open_database(None)) as database:
-        shelf = InDatabase(database)
+        shelf = DatabaseModelStore(database)
         shelf.save(KEPT)
         with database.write() as connection:
             connection.execute(insert(models).values(name="odd", saved_at="", body='{"format": 99}'))
@@ -81,8 +81,8 @@ def test_a_row_that_cannot_be_read_is_told_and_can_be_forgotten():
 
 def test_one_persons_models_are_files_and_a_teams_are_in_its_database(tmp_path, team):
     with closing(open_database(None)) as own:
-        assert learned_models(own, tmp_path) == InFiles(tmp_path)
-    assert learned_models(team.database, tmp_path) == InDatabase(team.database)
+        assert learned_models(own, tmp_path) == FileModelStore(tmp_path)
+    assert learned_models(team.database, tmp_path) == DatabaseModelStore(team.database)
 
 
 def test_what_a_run_on_one_machine_has_learned_a_run_on_another_one_starts_from(tmp_path, monkeypatch, team):

@@ -18,8 +18,8 @@ from mlcd.core.backend import Provenance
 from mlcd.core.configuration import Offer
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.job import Fingerprint, Hints, Job, Target
-from mlcd.memory.earlier import distance, nearest
-from mlcd.memory.models import Identity, InFiles, Machine, StoredModel
+from mlcd.memory.earlier_runs import distance, nearest
+from mlcd.memory.models import FileModelStore, Identity, Machine, StoredModel
 
 CNN = Identity("digits", Fingerprint("cnn", "mnist", "sgd"), 1.2e6, 60_000)
 NODE = Machine("node", 0.8, 1)
@@ -45,31 +45,31 @@ def test_what_was_saved_is_loaded_whatever_its_job_is_called(
 ) -> None:
     folder = tmp_path_factory.mktemp("models")
     kept = stored(identity, run, epochs=epochs)
-    InFiles(folder).save(kept)
+    FileModelStore(folder).save(kept)
     assert [path.parent for path in folder.rglob("*")] == [folder]
-    assert InFiles(folder).load(kept.name) == kept
-    assert InFiles(folder).all() == ({kept.name: kept}, [])
+    assert FileModelStore(folder).load(kept.name) == kept
+    assert FileModelStore(folder).all() == ({kept.name: kept}, [])
 
 
 def test_a_run_has_one_model_and_another_job_of_the_same_name_its_own(tmp_path: Path) -> None:
-    InFiles(tmp_path).save(stored())
-    InFiles(tmp_path).save(stored(epochs=9.0))
-    InFiles(tmp_path).save(stored(replace(CNN, parameters=5e6)))
-    models, _ = InFiles(tmp_path).all()
+    FileModelStore(tmp_path).save(stored())
+    FileModelStore(tmp_path).save(stored(epochs=9.0))
+    FileModelStore(tmp_path).save(stored(replace(CNN, parameters=5e6)))
+    models, _ = FileModelStore(tmp_path).all()
     assert sorted(model.epochs or 0 for model in models.values()) == [8.0, 9.0]
 
 
 def test_a_model_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    InFiles(tmp_path).save(stored())
-    path = InFiles(tmp_path).path(stored().name)
+    FileModelStore(tmp_path).save(stored())
+    path = FileModelStore(tmp_path).path(stored().name)
     before = path.read_bytes()
     with pytest.raises(ValueError, match="JSON compliant"):
-        InFiles(tmp_path).save(stored(model={"steps": math.nan}))
+        FileModelStore(tmp_path).save(stored(model={"steps": math.nan}))
     assert path.read_bytes() == before
     path.unlink()
     path.mkdir()  # a folder in its place: the last step fails
     with pytest.raises(OSError, match=path.name):
-        InFiles(tmp_path).save(stored())
+        FileModelStore(tmp_path).save(stored())
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -87,29 +87,29 @@ def test_a_file_that_cannot_be_read_is_named_with_what_to_do_and_the_others_are_
     tmp_path: Path, body: str, why: str
 ) -> None:
     good = stored()
-    InFiles(tmp_path).save(good)
+    FileModelStore(tmp_path).save(good)
     (tmp_path / "odd.json").write_text(body)
     with pytest.raises(UserError) as told:
-        InFiles(tmp_path).load("odd")
+        FileModelStore(tmp_path).load("odd")
     assert str(tmp_path / "odd.json") in str(told.value)
     assert why in str(told.value)
     assert str(told.value).endswith("mlcd models forget odd")
     assert "\n" not in str(told.value)
-    models, broken = InFiles(tmp_path).all()
+    models, broken = FileModelStore(tmp_path).all()
     assert list(models) == [good.name]
     assert [(each.name, each.because) for each in broken] == [("odd", str(told.value))]
-    InFiles(tmp_path).forget("odd")
-    assert InFiles(tmp_path).all() == ({good.name: good}, [])
+    FileModelStore(tmp_path).forget("odd")
+    assert FileModelStore(tmp_path).all() == ({good.name: good}, [])
 
 
 def test_a_name_that_is_not_there_gets_a_suggestion_and_leads_nowhere_else(tmp_path: Path) -> None:
-    InFiles(tmp_path).save(stored())
+    FileModelStore(tmp_path).save(stored())
     (tmp_path.parent / "outside.json").write_text("{}")
     with pytest.raises(UnknownName, match="did you mean"):
-        InFiles(tmp_path).load("digit-1")
+        FileModelStore(tmp_path).load("digit-1")
     with pytest.raises(UnknownName):
-        InFiles(tmp_path).forget("../outside")
-    assert InFiles(tmp_path / "none").all() == ({}, [])
+        FileModelStore(tmp_path).forget("../outside")
+    assert FileModelStore(tmp_path / "none").all() == ({}, [])
 
 
 def test_a_model_that_its_maker_cannot_read_is_one_line() -> None:

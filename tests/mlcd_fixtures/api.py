@@ -85,8 +85,8 @@ def fill(ledger: Ledger, folder: Path, examples: Mapping[str, str]) -> None:
     stopped = start(jobs[0], ledger)
     stopped.book.write(Stopped("by hand"))
     kept = Source("train", "demo.yaml", TRAIN, {"budget": "$60", "instances": ["c5.*"]})
-    ledger.ask("demo", to_json(jobs[0], True, kept), owner="ada", team="vision")
-    ledger.refuse(ledger.ask("demo", to_json(jobs[0], False), owner="ada"), "there is no such recording")
+    ledger.submit("demo", to_json(jobs[0], True, kept), owner="ada", team="vision")
+    ledger.refuse(ledger.submit("demo", to_json(jobs[0], False), owner="ada"), "there is no such recording")
 
 
 def _service(folder: Path) -> Job:

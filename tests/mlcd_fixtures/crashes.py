@@ -10,7 +10,7 @@ from pathlib import Path
 from mlcd.core.home import open_ledger
 from mlcd.core.job import Job
 from mlcd.core.ledger import Line
-from mlcd.core.runs.run import go_on, start
+from mlcd.core.runs.run import continue_run, start
 from mlcd.service.workers.process import PRELOADED
 
 # A process that has imported everything and forks children: a kill then hits the run, not the imports.
@@ -22,7 +22,7 @@ def see_through(job: Job, home: Path) -> None:
     """What `mlcd train -y` or `mlcd scale -y` and then `mlcd resume -y` do, until the run has ended."""
     os.environ["MLCD_HOME"] = str(home)  # learned models go there, too
     ledger = open_ledger(home)
-    run = go_on(ledger.runs()[-1], ledger) if ledger.runs() else start(job, ledger)
+    run = continue_run(ledger.runs()[-1], ledger) if ledger.runs() else start(job, ledger)
     with run.hold():
         if run.search().configuration is not None:
             run.launch()

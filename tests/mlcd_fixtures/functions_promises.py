@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from mlcd.clouds.functions.simulated import SimulatedFunctions
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.drive import launch, search
-from mlcd.core.forecasts import remaining
+from mlcd.core.forecasts import remaining_job
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ended, Ledger, Line, Reserved, Settled, Started, Voided
 from mlcd.core.ledger.entries import to_json
@@ -30,10 +30,12 @@ def see_functions_through(
         started = Started(job, cloud.space, job.on, cloud.provenance, "test")
         book = ledger.begin(job.name, cloud.clock, started, listen)
     if book.account.decision is None:
-        search(planner_of(job).explore(job), job, cloud.space, cloud.profiler, book)
+        search(planner_of(job).search_strategy(job), job, cloud.space, cloud.profiler, book)
     decision = book.account.decision
     if decision is not None and decision.configuration is not None and book.account.ended is None:
-        launch(planner_of(job).steer(job, decision, book.account.searched), job, cloud.space, cloud.profiler, book)
+        launch(
+            planner_of(job).run_strategy(job, decision, book.account.searched), job, cloud.space, cloud.profiler, book
+        )
     return ledger.lines(book.run)
 
 
@@ -85,9 +87,9 @@ def check_sums(lines: Sequence[Line]) -> None:
 def check_steps(job: Job, lines: Sequence[Line]) -> None:
     """The same history gives the same step, whatever was asked before: here, the last history first."""
     whole = account_of(lines)
-    search_by = planner_of(job).explore(job)
+    search_by = planner_of(job).search_strategy(job)
     run_by = (
-        planner_of(job).steer(job, whole.decision, whole.searched)
+        planner_of(job).run_strategy(job, whole.decision, whole.searched)
         if whole.decision and whole.decision.configuration
         else None
     )
@@ -99,7 +101,7 @@ def check_steps(job: Job, lines: Sequence[Line]) -> None:
             continue
         strategy = search_by if past.decision is None else run_by
         assert strategy is not None, "something was run that nobody decided"
-        again = strategy.next_step(remaining(job, past.history), past.space, past.history)
+        again = strategy.next_step(remaining_job(job, past.history), past.space, past.history)
         assert not isinstance(again, Round)
         assert again.because == line.entry.because, "another reason than before"
         if isinstance(line.entry, Ended):

@@ -39,7 +39,7 @@ print('ready', flush=True)
 run = sys.stdin.readline().strip()
 for turn in range(40):
     ledger.append(run, VirtualClock(turn), [Stopped(f'{run} {turn}')])
-print(*(ledger.ask('asked', '{}') for _ in range(10)), flush=True)
+print(*(ledger.submit('asked', '{}') for _ in range(10)), flush=True)
 """
 HOLDER = """
 import sys
@@ -142,7 +142,7 @@ class LedgerContract:
 
         def write_and_break() -> None:
             with ledger.database.write():
-                assert ledger.ask("b", "{}") == "b-1"
+                assert ledger.submit("b", "{}") == "b-1"
                 assert begin(ledger, "a") == "a-2"
                 assert ledger.find("a-2") == "a-2"
                 raise ZeroDivisionError
@@ -189,7 +189,7 @@ class LedgerContract:
 
         def ask(of: Ledger) -> list[str]:
             together.wait()
-            return [of.ask("Job", "{}") for _ in range(5)]
+            return [of.submit("Job", "{}") for _ in range(5)]
 
         with ThreadPoolExecutor(4) as pool:
             names = [name for answer in pool.map(ask, [ledger, *others]) for name in answer]
@@ -199,11 +199,11 @@ class LedgerContract:
 
     def test_what_was_asked_for_waits_until_it_begins(self, ledger: Ledger) -> None:
         begin(ledger, "job")
-        run = ledger.ask("job", '{"x": 1}', owner="ada", team="vision")
+        run = ledger.submit("job", '{"x": 1}', owner="ada", team="vision")
         (waiting,) = ledger.waiting()
-        assert (waiting.run, waiting.owner, waiting.team, waiting.asked) == (run, "ada", "vision", '{"x": 1}')
+        assert (waiting.run, waiting.owner, waiting.team, waiting.request) == (run, "ada", "vision", '{"x": 1}')
         assert waiting.refused is None
-        assert ledger.asked(run) == waiting
+        assert ledger.submission(run) == waiting
         assert ledger.runs() == ["job-1"]
         assert ledger.find("last") == "job-1"
         with pytest.raises(WrongState, match="run 'job-2' is waiting for a worker"):
@@ -211,7 +211,7 @@ class LedgerContract:
         with ledger.hold(run):
             assert begin(ledger, "job", run) == run
         assert ledger.waiting() == []
-        assert ledger.asked(run) == waiting
+        assert ledger.submission(run) == waiting
         assert ledger.find("last") == run == "job-2"
         assert ledger.owners() == {"job-1": (None, None), "job-2": ("ada", "vision")}
         assert [account.job.name for account in ledger.accounts("job", 5)] == ["job", "job"]
@@ -221,7 +221,7 @@ class LedgerContract:
             ledger.refuse(run, "too late")
 
     def test_what_was_refused_says_why_and_never_begins(self, ledger: Ledger) -> None:
-        run = ledger.ask("job", "{}")
+        run = ledger.submit("job", "{}")
         ledger.refuse(run, "the model is gone")
         assert [asked.refused for asked in ledger.waiting()] == ["the model is gone"]
         with pytest.raises(WrongState, match="run 'job-1' never began: the model is gone"):
@@ -233,19 +233,19 @@ class LedgerContract:
 
     def test_a_wish_is_kept_until_it_is_taken_back(self, ledger: Ledger) -> None:
         run = begin(ledger, "job")
-        assert ledger.wished(run) is None
-        ledger.wish(run, "stop")
-        assert ledger.wished(run) == "stop"
-        ledger.wish(run, None)
-        assert ledger.wished(run) is None
-        assert ledger.wished("nobody-1") is None
+        assert ledger.requested_action(run) is None
+        ledger.request_action(run, "stop")
+        assert ledger.requested_action(run) == "stop"
+        ledger.request_action(run, None)
+        assert ledger.requested_action(run) is None
+        assert ledger.requested_action("nobody-1") is None
         with pytest.raises(UnknownName, match="unknown run 'job-7': did you mean 'job-1'"):
-            ledger.wish("job-7", "stop")
+            ledger.request_action("job-7", "stop")
 
     def test_of_the_progress_of_runs_the_newest_is_kept_until_it_is_taken_back(
         self, ledger: Ledger, where: str
     ) -> None:
-        run, other = begin(ledger, "job"), ledger.ask("job", "{}")
+        run, other = begin(ledger, "job"), ledger.submit("job", "{}")
         assert ledger.progress([run, other, "nobody-1"]) == ledger.progress([]) == {}
         last = ledger.last_seq()
         with ledger.hold(run), closing(Ledger(where)) as elsewhere:  # whoever drives it writes, another one reads

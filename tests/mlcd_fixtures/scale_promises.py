@@ -28,9 +28,11 @@ def scale(job: Job, cloud: Cloud, learned: Mapping[str, Any] | None = None) -> t
     ledger = Ledger(None)
     started = Started(job, cloud.space, "test", cloud.provenance, "test", (), learned)
     book = ledger.begin(job.name, cloud.clock, started)
-    decision = search(planner_of(job).explore(job), job, cloud.space, cloud.profiler, book)
+    decision = search(planner_of(job).search_strategy(job), job, cloud.space, cloud.profiler, book)
     if decision.configuration is not None:
-        launch(planner_of(job).steer(job, decision, book.account.searched), job, cloud.space, cloud.profiler, book)
+        launch(
+            planner_of(job).run_strategy(job, decision, book.account.searched), job, cloud.space, cloud.profiler, book
+        )
     assert ledger.account(book.run) == book.account, "replay differs from what was live"
     return ledger.lines(book.run), decision
 
@@ -46,7 +48,7 @@ def check_elastic_promises(job: Job, lines: Sequence[Line], *, steady: bool = Tr
     account = account_of(lines)
     decision = account.decision
     check_books(job.goal, lines)
-    check_repeatable(planner_of(job).explore(job), job, lines)
+    check_repeatable(planner_of(job).search_strategy(job), job, lines)
     check_probes(job, lines)
     check_saved_work(lines)
     assert account.history.setbacks <= MOST_SETBACKS, "launched too often"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mlcd.core.home import open_ledger
-from mlcd.core.ledger import Relabelling
+from mlcd.core.ledger import LabelUpdate
 from mlcd.core.runs.run import start
 from mlcd.planners.form.jobs import of_text
 
@@ -37,7 +37,7 @@ def many(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     for i in range(60):
         run = start(of_text("train", JOB.replace("NAME", "begun"), {}), ledger).name
         if i % 2:
-            ledger.label(run, Relabelling.of("odd", ["x"], note=SCRIPT))
+            ledger.label(run, LabelUpdate.of("odd", ["x"], note=SCRIPT))
     ledger.close()
     return serve(home, "ui", "--no-browser", "--no-demo", "--port", "0")
 

@@ -181,7 +181,13 @@ def searched(job: Job, cloud: Cloud, learned: dict[str, Any] | None = None) -> l
     book = ledger.begin(job.name, cloud.clock, started)
     planner = planner_of(job)
     search(
-        planner.explore(job), job, cloud.space, cloud.profiler, book, guard=planner.guard(job), decide=planner.decide
+        planner.search_strategy(job),
+        job,
+        cloud.space,
+        cloud.profiler,
+        book,
+        guard=planner.guard(job),
+        decide=planner.decide,
     )
     return ledger.lines(book.run)
 

@@ -15,7 +15,7 @@ from mlcd.core.errors import WrongState
 from mlcd.core.home import open_ledger
 from mlcd.core.job import Goal, Hints, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Settled, Status
-from mlcd.core.runs.run import go_on, start
+from mlcd.core.runs.run import continue_run, start
 
 JOB = Job(
     "crashing",
@@ -92,7 +92,7 @@ def test_killed_after_any_entry_a_run_ends_as_if_it_had_not_been(tmp_path, undis
 def test_two_processes_cannot_drive_the_same_run(tmp_path):
     ledger = open_ledger(tmp_path)
     run = start(replace(JOB, goal=Goal()), ledger)
-    other = go_on(run.name, Ledger(ledger.path))
+    other = continue_run(run.name, Ledger(ledger.path))
     with run.hold(), pytest.raises(WrongState, match="driven by another process"), other.hold():
         pass
     with other.hold():

@@ -11,8 +11,8 @@ from mlcd_fixtures import serving_runs
 
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.decision import Forecast
-from mlcd.core.forecasts import forecast, objective, remaining
-from mlcd.core.guarantee import safe
+from mlcd.core.forecasts import forecast, objective, remaining_job
+from mlcd.core.guarantee import certifiable
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
@@ -33,8 +33,8 @@ def from_scratch(job: Job, space: Space, after: History) -> Forecast | None:
             return None
         seconds, usd = space.worst_probe(found.configuration)
         return Forecast(seconds, usd, seconds, usd)
-    left, goal = remaining(job, after), job.goal
-    if protected := safe(left, space, after):
+    left, goal = remaining_job(job, after), job.goal
+    if protected := certifiable(left, space, after):
         return min((forecast(left, space, after, m) for m in protected), key=lambda ahead: objective(goal, ahead))
 
     def excess(ahead: Forecast) -> float:

@@ -29,7 +29,7 @@ from mlcd.clouds.launches import Launches, before_ordering
 from mlcd.clouds.local import teardown
 from mlcd.clouds.local.reclaim import reclaim
 from mlcd.clouds.local.teardown import Watchdog
-from mlcd.core.backend import Events, Launch, Provenance, Use
+from mlcd.core.backend import Events, Launch, Provenance, Usage
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError
 from mlcd.core.job import Job
@@ -129,11 +129,11 @@ class LithopsFunctions:
             teardown.record_end(folder, ended_at)
         return reclaim(folder)
 
-    def use(self, job: Job, label: str) -> Use | None:
+    def usage(self, job: Job, label: str) -> Usage | None:
         """What a launch has used, once it was reclaimed; None where its records are lost."""
         folder = self.launches.find(label)
         used = used_in(folder) if folder is not None else None
-        return Use(used.usd(frozen(on_functions(job))), used.known) if used is not None else None
+        return Usage(used.usd(frozen(on_functions(job))), used.known) if used is not None else None
 
     def _called_ahead(self, folder: Path) -> Path | None:
         """The functions that a launch has called for the next one; those of an earlier one of its name are not its."""

@@ -31,7 +31,7 @@ from mlcd.core.drive import Stop, never
 from mlcd.core.errors import UserError, WrongState
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.core.launching import closed
+from mlcd.core.launching import close_launch
 from mlcd.core.ledger import Book, Reserved, Resumed, Stopped, Warned
 from mlcd.core.measurement import Ended, Measurement, Outcome
 from mlcd.core.planner import planner_of
@@ -130,7 +130,7 @@ def _launched(
         why = "the user stopped it" if stop() else "its budget is used up" if lives else "the engine is gone"
         return _ended(book, order, began_s, Outcome.OK if lives else Outcome.FAILED, why)
 
-    entry, error = closed(run.job, order, run.cloud.profiler, measure, lambda: book.clock.elapsed_s() - began_s)
+    entry, error = close_launch(run.job, order, run.cloud.profiler, measure, lambda: book.clock.elapsed_s() - began_s)
     if entry is not None:
         book.write(entry)
     if error is not None:

@@ -18,12 +18,32 @@ from mlcd.core.ledger.entries import (
     Waited,
     Warned,
 )
-from mlcd.core.ledger.labels import UNLABELLED, Labels, Relabelling
+from mlcd.core.ledger.labels import UNLABELLED, Labels, LabelUpdate
 from mlcd.core.ledger.store import Book, Ledger
-from mlcd.core.ledger.submissions import Asked
+from mlcd.core.ledger.submissions import Submission
 
 __all__ = [
-    "UNLABELLED", "Account", "Asked", "Book", "Decided", "Ended", "Entry", "Labels", "Ledger", "LimitsChanged",
-    "Line", "Refused", "Relabelling", "Reserved", "Resumed", "Settled", "Started", "Status", "Stopped",
-    "Unreadable", "Voided", "Waited", "Warned",
+    "UNLABELLED",
+    "Account",
+    "Book",
+    "Decided",
+    "Ended",
+    "Entry",
+    "LabelUpdate",
+    "Labels",
+    "Ledger",
+    "LimitsChanged",
+    "Line",
+    "Refused",
+    "Reserved",
+    "Resumed",
+    "Settled",
+    "Started",
+    "Status",
+    "Stopped",
+    "Submission",
+    "Unreadable",
+    "Voided",
+    "Waited",
+    "Warned",
 ]  # fmt: skip

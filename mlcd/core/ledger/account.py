@@ -12,7 +12,7 @@ from mlcd.core.configuration import Space
 from mlcd.core.decision import Decision
 from mlcd.core.history import History, Refusal, Rental
 from mlcd.core.job import Job
-from mlcd.core.launch_spread import NOTHING_SEEN
+from mlcd.core.launch_spread import NO_REPEATS
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.payload import Ask
 
@@ -114,7 +114,7 @@ class Account:
                 if self.started is not None:
                     raise BrokenBooks("the run has started already")
                 known = replace(history, known=entry.known, learned=entry.learned, saved_before=entry.saved_samples)
-                if len(entry.seen_before) == len(NOTHING_SEEN):  # or it was written by an MLCD that counted otherwise
+                if len(entry.seen_before) == len(NO_REPEATS):  # or it was written by an MLCD that counted otherwise
                     known = replace(known, seen_before=entry.seen_before)
                 known = replace(known, rentals_before=entry.rentals_before)
                 return replace(now, started=entry, history=known)

@@ -22,7 +22,7 @@ from mlcd.core.database.schema import entries as table
 from mlcd.core.decision import Decision
 from mlcd.core.history import Rental
 from mlcd.core.job import Goal, Job
-from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods
+from mlcd.core.launch_spread import NO_REPEATS, LogLikelihoods
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import upgraded
 
@@ -53,7 +53,7 @@ class Started:
     lesson: str = ""
     begun_from: str = ""
     saved_samples: float = 0.0
-    seen_before: LogLikelihoods = NOTHING_SEEN
+    seen_before: LogLikelihoods = NO_REPEATS
     rentals_before: tuple[Rental, ...] = ()
     kind: Literal["started"] = "started"
 

@@ -36,7 +36,7 @@ UNLABELLED = Labels()
 
 
 @dataclass(frozen=True, slots=True)
-class Relabelling:
+class LabelUpdate:
     """A change of labels; None leaves as it is, an empty project or note takes it away. Checked when it is made."""
 
     project: str | None = None
@@ -53,7 +53,7 @@ class Relabelling:
         remove_tags: Iterable[str] = (),
         note: str | None = None,
         archived: bool | None = None,
-    ) -> Relabelling:
+    ) -> LabelUpdate:
         """From what somebody wrote; `UserError` where it is no word, or too long."""
         return cls(
             project=word("project", project) if project else project,
@@ -63,7 +63,7 @@ class Relabelling:
             archived=archived,
         )
 
-    def of_labels(self, before: Labels) -> Labels:
+    def applied_to(self, before: Labels) -> Labels:
         """The labels after this change."""
         gone = {*self.remove_tags} - {*self.add_tags}
         tags = dict.fromkeys(each for each in (*before.tags, *self.add_tags) if each not in gone)
@@ -89,7 +89,7 @@ class Relabelling:
         return " ".join(filter(None, said))
 
 
-UNCHANGED = Relabelling()
+UNCHANGED = LabelUpdate()
 
 
 def word(what: str, text: str) -> str:
@@ -112,7 +112,7 @@ def _text(note: str) -> str:
     return found
 
 
-class Labelled:
+class LabelStore:
     """The labels of the runs of a database."""
 
     database: Database
@@ -133,11 +133,11 @@ class Labelled:
             row = connection.execute(select(table).where(table.c.run == run)).one_or_none()
         return UNLABELLED if row is None else _read(row)
 
-    def _relabel(self, run: str, change: Relabelling, who: str | None, now: datetime) -> Labels:
+    def _relabel(self, run: str, change: LabelUpdate, who: str | None, now: datetime) -> Labels:
         """Writers come one by one, so nobody's tag is lost, and no two changes have the same revision."""
         with self.database.write() as connection:
             before = self.labels_of(run)
-            after = change.of_labels(before)
+            after = change.applied_to(before)
             if after == before:
                 return before
             newest = connection.execute(select(func.coalesce(func.max(table.c.revision), 0))).scalar_one()

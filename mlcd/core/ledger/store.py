@@ -20,11 +20,11 @@ from mlcd.core.errors import LedgerCorrupt, UnknownName, WrongState
 from mlcd.core.history import History
 from mlcd.core.ledger.account import Account, BrokenBooks
 from mlcd.core.ledger.entries import LINES, Entry, Line, Unreadable, draft, read, read_if_possible, write
-from mlcd.core.ledger.labels import Labelled, Labels, Relabelling
+from mlcd.core.ledger.labels import Labels, LabelStore, LabelUpdate
 from mlcd.core.ledger.lock import HeldRun, driven_runs, holder
 from mlcd.core.ledger.lock import held as locked
 from mlcd.core.ledger.lock import hold as lock
-from mlcd.core.ledger.submissions import Submissions, stem
+from mlcd.core.ledger.submissions import Submissions, run_name_prefix
 
 Listener = Callable[[Line], None]
 
@@ -32,7 +32,7 @@ _FIRST = select(func.min(table.c.seq)).where(table.c.run == run_table.c.name).sc
 _BEGUN = select(run_table.c.name).where(_FIRST.is_not(None)).order_by(_FIRST)
 
 
-class Ledger(Submissions, Labelled):
+class Ledger(Submissions, LabelStore):
     """A ledger with any number of runs. Any number of threads may read it."""
 
     def __init__(self, where: Path | str | Database | None, clock: Clock | None = None) -> None:
@@ -116,7 +116,7 @@ class Ledger(Submissions, Labelled):
         """Where the runs of jobs of this name stand, the newest first. Damaged ones are passed over."""
         for number in sorted(self._numbers(name, begun=True), reverse=True)[:most]:
             with suppress(LedgerCorrupt):
-                yield self.account(f"{stem(name)}-{number}")
+                yield self.account(f"{run_name_prefix(name)}-{number}")
 
     def runs_at(self, on: str, most: int, owner: str | None = None) -> list[str]:
         """The newest runs at a place, the newest first. `owner`: only this member's."""
@@ -144,18 +144,18 @@ class Ledger(Submissions, Labelled):
             return runs[-1]
         if self.has_begun(run):
             return run
-        if (asked := self.asked(run)) is None:
+        if (asked := self.submission(run)) is None:
             raise UnknownName("run", run, self.runs())
         if asked.refused is not None:
             raise WrongState(f"run '{run}' never began: {asked.refused}")
         raise WrongState(f"run '{run}' is waiting for a worker; try again when it has begun")
 
-    def label(self, run: str, change: Relabelling, who: str | None = None) -> Labels:
+    def label(self, run: str, change: LabelUpdate, who: str | None = None) -> Labels:
         """Change the labels of a run, begun or not; return them all. What goes on, or may still cost, is not archived.
 
         `who`: the member; None for one person's own.
         """
-        name = run if self.asked(run) is not None else self.find(run)
+        name = run if self.submission(run) is not None else self.find(run)
         if change.archived and (why := self._why_not_archived(name)):
             raise WrongState(f"run '{name}' {why}; archive it when it is over")
         return self._relabel(name, change, who, self._clock.now())
@@ -200,7 +200,7 @@ class Ledger(Submissions, Labelled):
 
     def _why_not_archived(self, run: str) -> str:
         if not self.has_begun(run):
-            asked = self.asked(run)
+            asked = self.submission(run)
             return "waits for a worker" if asked is not None and asked.refused is None else ""
         if self.is_driven(run):
             return "is under way"
@@ -210,7 +210,7 @@ class Ledger(Submissions, Labelled):
 
     def _check_waiting(self, run: str) -> None:
         """Nothing if the run was asked for and can begin; otherwise why not."""
-        asked = self.asked(run)
+        asked = self.submission(run)
         if asked is None or asked.refused is not None or self.has_begun(run):
             raise WrongState(f"run '{self.find(run)}' has begun already; go on with: mlcd resume {run}")
 

@@ -22,18 +22,18 @@ from mlcd.core.errors import UnknownName, WrongState
 MOST_LETTERS = 60
 """Of a run's name: it names files and machines, too."""
 HAS_BEGUN = exists().where(entries.c.run == runs.c.name)
-_ASKED = select(runs.c.name, runs.c.owner, runs.c.team, runs.c.created_at, runs.c.asked, runs.c.refused)
+_SUBMITTED = select(runs.c.name, runs.c.owner, runs.c.team, runs.c.created_at, runs.c.asked, runs.c.refused)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Submission:
     """What was submitted under a run's name, by whom and when; `refused`: why it never began."""
 
     run: str
     owner: str | None
     team: str | None
     created_at: datetime
-    asked: str
+    request: str
     refused: str | None
 
 
@@ -44,22 +44,22 @@ class Submissions:
         self.database = database
         self._clock = clock or VirtualClock()  # for the time of day alone
 
-    def ask(self, name: str, asked: str, owner: str | None = None, team: str | None = None) -> str:
+    def submit(self, name: str, request: str, owner: str | None = None, team: str | None = None) -> str:
         """Give a submission its run's name; nothing has begun."""
-        return self._name(name, self._clock.now(), asked=asked, owner=owner, team=team)
+        return self._name(name, self._clock.now(), asked=request, owner=owner, team=team)
 
-    def waiting(self) -> list[Asked]:
+    def waiting(self) -> list[Submission]:
         """What was asked for and has not begun, the oldest first; also what was refused."""
-        query = _ASKED.where(and_(runs.c.asked.is_not(None), not_(HAS_BEGUN))).order_by(runs.c.number)
+        query = _SUBMITTED.where(and_(runs.c.asked.is_not(None), not_(HAS_BEGUN))).order_by(runs.c.number)
         with self.database.read() as connection:
-            return [_asked(row) for row in connection.execute(query)]
+            return [_submission(row) for row in connection.execute(query)]
 
-    def asked(self, run: str) -> Asked | None:
+    def submission(self, run: str) -> Submission | None:
         """What was submitted under this name, begun or not; None for a run of the command line."""
-        query = _ASKED.where(runs.c.name == run, runs.c.asked.is_not(None))
+        query = _SUBMITTED.where(runs.c.name == run, runs.c.asked.is_not(None))
         with self.database.read() as connection:
             row = connection.execute(query).one_or_none()
-        return None if row is None else _asked(row)
+        return None if row is None else _submission(row)
 
     def refuse(self, run: str, because: str) -> None:
         """What was asked for never begins, and why."""
@@ -74,11 +74,11 @@ class Submissions:
             rows = connection.execute(select(runs.c.name, runs.c.owner, runs.c.team)).all()
         return {name: (owner, team) for name, owner, team in rows}
 
-    def wish(self, run: str, what: str | None) -> None:
+    def request_action(self, run: str, what: str | None) -> None:
         """Say to whoever drives a run what should become of it; None takes it back."""
         self._set(run, wish=what)
 
-    def wished(self, run: str) -> str | None:
+    def requested_action(self, run: str) -> str | None:
         """What is wished of a run, or None."""
         with self.database.read() as connection:
             wish: str | None = connection.execute(select(runs.c.wish).where(runs.c.name == run)).scalar()
@@ -107,24 +107,24 @@ class Submissions:
     def _name(self, name: str, now: datetime, **facts: str | None) -> str:
         """The next name after this job: resnet-1, resnet-2 ...; writers come one by one, so no other gets it."""
         with self.database.write() as connection:
-            run = f"{stem(name)}-{max(self._numbers(name), default=0) + 1}"
+            run = f"{run_name_prefix(name)}-{max(self._numbers(name), default=0) + 1}"
             connection.execute(insert(runs), {"name": run, "created_at": now.astimezone(UTC).isoformat(), **facts})
         return run
 
     def _numbers(self, name: str, begun: bool = False) -> list[int]:
         """The numbers of the runs of a job; `begun`: only of those that have begun."""
-        job = stem(name)
+        job = run_name_prefix(name)
         query = select(runs.c.name).where(runs.c.name.like(f"{job}-%"))
         with self.database.read() as connection:
             names = connection.execute(query.where(HAS_BEGUN) if begun else query).scalars().all()
         return [int(match[1]) for each in names if (match := re.fullmatch(rf"{job}-(\d+)", each))]
 
 
-def stem(name: str) -> str:
+def run_name_prefix(name: str) -> str:
     """What the runs of a job are named after."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[:MOST_LETTERS].strip("-") or "run"
 
 
-def _asked(row: Any) -> Asked:
-    run, owner, team, created_at, asked, refused = row
-    return Asked(run, owner, team, datetime.fromisoformat(created_at), asked, refused)
+def _submission(row: Any) -> Submission:
+    run, owner, team, created_at, request, refused = row
+    return Submission(run, owner, team, datetime.fromisoformat(created_at), request, refused)

@@ -11,30 +11,30 @@ from mlcd.core.runs.run import first_probes
 from mlcd.core.strategy import Finish
 from mlcd.core.units import counted, format_duration, format_usd
 
-OWN_PLACES = ("", "simulated", "recorded", "market", "local", "ray")
+FREE_PLACES = ("", "simulated", "recorded", "market", "local", "ray")
 """Places that nobody sends a bill for. Of any other, one of another package among them, nobody here can know."""
 FUNCTIONS = "functions"
-OWN_FUNCTIONS = ("", "simulated", "localhost")
+FREE_FUNCTION_PLATFORMS = ("", "simulated", "localhost")
 """Platforms of functions that nobody sends a bill for: this machine, and one that is made up."""
 
 
-def rents(on: str) -> bool:
+def costs_real_money(on: str) -> bool:
     """Whether somebody sends a bill for what is launched there. Prices of one's own machines are made up."""
     kind, _, platform = on.partition(":")
-    return kind not in OWN_PLACES if kind != FUNCTIONS else platform not in OWN_FUNCTIONS
+    return kind not in FREE_PLACES if kind != FUNCTIONS else platform not in FREE_FUNCTION_PLATFORMS
 
 
-def real_money_words(first: Started) -> str:
+def real_money_text(first: Started) -> str:
     """What a run would do first, its price, and the most that it can spend: a line for each."""
-    return "\n".join([*_first_words(first), most_words(first.job), *_unbounded_words(first)])
+    return "\n".join([*_first_probes_text(first), spending_limit_text(first.job), *_unlimited_text(first)])
 
 
-def most_words(job: Job) -> str:
+def spending_limit_text(job: Job) -> str:
     """The most that it can spend, and whether traffic is in that: a line each."""
-    return f"{_total_words(job)}\n{traffic_words(job)}"
+    return f"{_total_text(job)}\n{traffic_text(job)}"
 
 
-def traffic_words(job: Job) -> str:
+def traffic_text(job: Job) -> str:
     """Whether what leaves the cloud's region is in the limit and in the prices: nobody here can measure it."""
     if job.on.partition(":")[0] == FUNCTIONS:
         return "Not counted: traffic out of a region."
@@ -48,7 +48,7 @@ def traffic_words(job: Job) -> str:
     return " ".join(said if job.egress_gb else [*said, unsaid])
 
 
-def _total_words(job: Job) -> str:
+def _total_text(job: Job) -> str:
     """'It rents on skypilot for real money, up to $20.00, the budget, for probes and the final run together.'"""
     budget_usd, max_probe_usd = job.goal.budget_usd, job.search.max_probe_usd
     dearest = inf if max_probe_usd is None else max_probe_usd
@@ -60,7 +60,7 @@ def _total_words(job: Job) -> str:
     return f"It rents on {job.on} for real money, and there is {limits}: nothing bounds the total{each}."
 
 
-def _first_words(first: Started) -> list[str]:
+def _first_probes_text(first: Started) -> list[str]:
     probes = first_probes(first)
     if isinstance(probes, Finish):
         return [f"Nothing would be probed: {probes.because}."]
@@ -72,7 +72,7 @@ def _first_words(first: Started) -> list[str]:
     return lines if len(lines) == 1 else [*lines, f"All {len(lines)} at once: at most {format_usd(total_usd)}."]
 
 
-def _unbounded_words(first: Started) -> list[str]:
+def _unlimited_text(first: Started) -> list[str]:
     """Without a budget: what a search that left nothing out would cost."""
     if first.job.goal.budget_usd is not None:
         return []

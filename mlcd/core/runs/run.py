@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from mlcd.core import drive
-from mlcd.core.backend import Progress, Provenance, Purpose, TellsProgress
+from mlcd.core.backend import Progress, Provenance, Purpose, ReportsProgress
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
 from mlcd.core.errors import Interrupted, WrongState
-from mlcd.core.forecasts import remaining
+from mlcd.core.forecasts import remaining_job
 from mlcd.core.home import home
 from mlcd.core.job import SUBMITTED, Goal, Job
 from mlcd.core.ledger import Account, Book, Ledger, LimitsChanged, Line, Started
-from mlcd.core.ledger.going_on import entry_to_go_on
+from mlcd.core.ledger.resuming import resume_entry
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import Ask
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
-from mlcd.core.runs.begun_from import copy_checkpoint, earlier_checkpoint
-from mlcd.core.runs.machine import check_here, claim
+from mlcd.core.runs.earlier_checkpoint import copy_checkpoint, earlier_checkpoint
+from mlcd.core.runs.run_machine import check_on_this_machine, claim_for_this_machine
 from mlcd.core.strategy import Finish, Probe
 from mlcd.core.version import VERSION
 
@@ -101,10 +101,10 @@ class Run(AnyRun):
         """Probe and decide; a decision that is there already stands."""
         if self.decision is not None:
             return self.decision
-        job = self._at_hand()
+        job = self._job_on_this_machine()
         planner = planner_of(job)
         decision = drive.search(
-            planner.explore(job),
+            planner.search_strategy(job),
             job,
             self.cloud.space,
             self.cloud.profiler,
@@ -135,9 +135,9 @@ class Run(AnyRun):
     def launch(self, stop: Stop = lambda: False) -> Measurement | None:
         """Run the job on the decided configuration to its end."""
         decision = self.launchable()
-        job = self._at_hand()
+        job = self._job_on_this_machine()
         planner = planner_of(job)
-        strategy = planner.steer(job, decision, self.book.account.searched)
+        strategy = planner.run_strategy(job, decision, self.book.account.searched)
         try:
             last = drive.launch(strategy, job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
         finally:
@@ -145,17 +145,17 @@ class Run(AnyRun):
         planner.remember_run(self.name, self.book.account, self.ledger.database)
         return last
 
-    def _at_hand(self) -> Job:
+    def _job_on_this_machine(self) -> Job:
         """The job on this machine, which keeps the launches of the run from now on."""
         if (started := self.book.account.started) is not None and started.begun_from:
             copy_checkpoint(started.begun_from, self.name, self.job)
         if self.cloud.provenance is Provenance.LIVE:
-            check_here(self.name, self.ledger)
-            claim(self.name, self.ledger)
-        return at_hand(self.job, self.ledger.database)
+            check_on_this_machine(self.name, self.ledger)
+            claim_for_this_machine(self.name, self.ledger)
+        return with_local_files(self.job, self.ledger.database)
 
 
-def at_hand(job: Job, database: Database) -> Job:
+def with_local_files(job: Job, database: Database) -> Job:
     """The job with what it needs of the machine that drives it: its folder, and what its planner needs.
 
     A job that waits in the database names no path of any machine: an upload by its hash, and no folder. The ledger
@@ -165,7 +165,7 @@ def at_hand(job: Job, database: Database) -> Job:
         folder = home().absolute() / "submitted"
         folder.mkdir(parents=True, exist_ok=True)
         job = replace(job, folder=str(folder))
-    return planner_of(job).at_hand(job, database)
+    return planner_of(job).with_local_files(job, database)
 
 
 def with_probe_limit(job: Job, usual_usd: float | None) -> Job:
@@ -191,21 +191,21 @@ def start(
     `begin_from`: an earlier run, whose checkpoint this one begins with.
     `agree`: is shown how the run would begin before anything is written, and raises to leave it.
     """
-    asked = ledger.asked(run) if run is not None else None
-    first, place = beginning(job, ledger, asked.owner if asked is not None else None)
+    asked = ledger.submission(run) if run is not None else None
+    first, place = first_entry(job, ledger, asked.owner if asked is not None else None)
     if begin_from:
         earlier, saved = earlier_checkpoint(begin_from, first.job, ledger)
         first = replace(first, begun_from=earlier, saved_samples=saved)
-    place.check(at_hand(first.job, ledger.database))
+    place.check(with_local_files(first.job, ledger.database))
     agree(first)
-    place = _shown(place, progress)
+    place = _with_progress(place, progress)
     return Run(ledger, ledger.begin(first.job.name, place.clock, first, listen, run, held), first.job, place)
 
 
-def beginning(job: Job, ledger: Ledger, owner: str | None = None) -> tuple[Started, Cloud]:
+def first_entry(job: Job, ledger: Ledger, owner: str | None = None) -> tuple[Started, Cloud]:
     """How a run of this job would begin, and where; nothing is written. `owner`: the member whose run it will be."""
     planner = planner_of(job)
-    job = planner.ready(job, ledger.database)
+    job = planner.prepare(job, ledger.database)
     place = planner.place(job)
     job = with_probe_limit(job, planner.probe_limit_usd(job, place.space))
     begun = planner.recall(Started(job, place.space, job.on, place.provenance, VERSION), ledger, owner)
@@ -216,7 +216,7 @@ def first_probes(first: Started) -> tuple[Probe, ...] | Finish:
     """What a run that begins so would probe first, or why nothing."""
     history = Account().after(first, 0.0).history
     planner, job = planner_of(first.job), first.job
-    return drive.first_probes(planner.explore(job), job, first.space, history, planner.guard(job))
+    return drive.first_probes(planner.search_strategy(job), job, first.space, history, planner.guard(job))
 
 
 def resume(run: str, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
@@ -224,11 +224,11 @@ def resume(run: str, ledger: Ledger, listen: Listener | None = None, progress: P
     name = ledger.find(run)
     account, started_at = ledger.account(name), ledger.lines(name)[0].written_at
     place = planner_of(account.job).place(account.job, account.history.elapsed_s, started_at)
-    place = _shown(replace(place, space=account.space), progress)
+    place = _with_progress(replace(place, space=account.space), progress)
     return Run(ledger, ledger.book(name, place.clock, listen), account.job, place)
 
 
-def go_on(
+def continue_run(
     run: str,
     ledger: Ledger,
     listen: Listener | None = None,
@@ -242,18 +242,18 @@ def go_on(
     """
     resumed = resume(run, ledger, listen, progress)
     book = resumed.book
-    what_helps = planner_of(book.account.job).what_helps
-    entry = entry_to_go_on(resumed.name, book.account, goal, resumed.cloud.clock.elapsed_s(), what_helps=what_helps)
-    check_here(resumed.name, ledger)
-    resumed.cloud.check(at_hand(resumed.job, ledger.database))
+    advice = planner_of(book.account.job).advice
+    entry = resume_entry(resumed.name, book.account, goal, resumed.cloud.clock.elapsed_s(), advice=advice)
+    check_on_this_machine(resumed.name, ledger)
+    resumed.cloud.check(with_local_files(resumed.job, ledger.database))
     if isinstance(entry, LimitsChanged):
-        _check_work_is_kept(resumed)
+        _check_no_work_is_lost(resumed)
     if entry is not None:
         book.write(entry)
     return replace(resumed, job=book.account.job)
 
 
-def _check_work_is_kept(run: Run) -> None:
+def _check_no_work_is_lost(run: Run) -> None:
     """Under new limits a launch that is open is torn down: refuse that where its work would be lost."""
     order = None if run.job.checkpoints else drive.still_running(run.cloud.profiler, run.book.account)
     if order is not None:
@@ -275,13 +275,13 @@ def what_if(run: str, ledger: Ledger, goal: Goal, ask: Ask | None = None) -> Dec
 def decide_again(account: Account, goal: Goal, ask: Ask | None = None) -> Decision:
     """The same of a run that was replayed already."""
     space, history = account.space, account.searched
-    job = remaining(replace(account.job, goal=goal, ask=ask or account.job.ask), history)
+    job = remaining_job(replace(account.job, goal=goal, ask=ask or account.job.ask), history)
     return planner_of(job).decide_again(job, space, history)
 
 
-def _shown(place: Cloud, progress: Progress | None) -> Cloud:
+def _with_progress(place: Cloud, progress: Progress | None) -> Cloud:
     """With every report shown, where reports come in real time."""
     if progress is None or place.provenance is not Provenance.LIVE:
         return place
     profiler = place.profiler
-    return replace(place, profiler=profiler.telling(progress)) if isinstance(profiler, TellsProgress) else place
+    return replace(place, profiler=profiler.with_listener(progress)) if isinstance(profiler, ReportsProgress) else place

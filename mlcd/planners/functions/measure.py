@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from mlcd.core.backend import Backend, Launch, Progress, Purpose, TellsUse, Use
+from mlcd.core.backend import Backend, Launch, Progress, Purpose, ReportsUsage, Usage
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample
 from mlcd.core.strategy import Look, Watch
@@ -67,7 +67,7 @@ class FunctionsProfiler:
     backend: Backend
     progress: Progress = lambda job, launch, sample: None
 
-    def telling(self, progress: Progress) -> Self:
+    def with_listener(self, progress: Progress) -> Self:
         """With somebody who hears every report."""
         return replace(self, progress=progress)
 
@@ -96,9 +96,9 @@ class FunctionsProfiler:
         """Tear down what a crash left of a launch."""
         return self.backend.reclaim(label)
 
-    def use(self, job: Job, label: str) -> Use | None:
+    def usage(self, job: Job, label: str) -> Usage | None:
         """What a launch has used that a crash cut short, where its backend can tell."""
-        return self.backend.use(job, label) if isinstance(self.backend, TellsUse) else None
+        return self.backend.usage(job, label) if isinstance(self.backend, ReportsUsage) else None
 
 
 def _so_far(launch: Launch, reports: _Reports, now: Sample) -> Measurement:

@@ -21,7 +21,7 @@ from mlcd.planners.functions.halving import SuccessiveHalving
 from mlcd.planners.functions.nouns import on_functions, plan_of
 from mlcd.planners.functions.prepare import check_functions, prepared
 from mlcd.planners.functions.search import PlanOnFunctions, expected_epochs, measured_calibration
-from mlcd.planners.ready import check_goal
+from mlcd.planners.job_checks import check_goal
 
 
 class Functions(Planner):
@@ -36,15 +36,15 @@ class Functions(Planner):
         """Whether one model is trained, or hyperparameters are tuned."""
         return "tune" if on_functions(job).tuning is not None else self.name
 
-    def ready(self, job: Job, database: Database) -> Job:
+    def prepare(self, job: Job, database: Database) -> Job:
         """With its sizes, its prices and the limits of its platform."""
         check_functions(job)
         job = prepared(job)
-        self.explore(job)
+        self.search_strategy(job)
         check_goal(job)
         return job
 
-    def explore(self, job: Job) -> Strategy:
+    def search_strategy(self, job: Job) -> Strategy:
         """Calibrate, then plan by the method that the job names."""
         if job.search.method not in METHODS:
             raise UnknownName("method", job.search.method, METHODS)
@@ -54,7 +54,7 @@ class Functions(Planner):
         """Plan again from the same calibration."""
         return drive.conclude(PlanOnFunctions(job.search.method).answer(job, space, history), job, space, history)
 
-    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
+    def run_strategy(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Stage by stage, or epoch by epoch, planning again as it goes."""
         calibration = plan_of(decision).calibration
         assert calibration is not None, "nothing was decided that could be run"

@@ -13,7 +13,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
-from mlcd.core.backend import Backend, Events, Launch, Progress, Purpose, Rejoins, RemembersWork, TellsBilledTime
+from mlcd.core.backend import (
+    Backend, Events, Launch, Progress, Purpose, Rejoinable, ReportsBilledTime, ReportsSavedWork,
+)  # fmt: skip
 from mlcd.core.job import Job
 from mlcd.core.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch, Outcome, Sample, Z, largest
 from mlcd.core.strategy import Look, Watch
@@ -57,7 +59,7 @@ class TrainingProfiler:
     window_s: float = 300.0
     progress: Progress = lambda job, launch, sample: None
 
-    def telling(self, progress: Progress) -> Self:
+    def with_listener(self, progress: Progress) -> Self:
         """With somebody who hears every report."""
         return replace(self, progress=progress)
 
@@ -67,11 +69,11 @@ class TrainingProfiler:
 
     def still_runs(self, label: str) -> bool:
         """Whether a launch that another process has begun can be gone on with."""
-        return isinstance(self.backend, Rejoins) and self.backend.still_runs(label)
+        return isinstance(self.backend, Rejoinable) and self.backend.still_runs(label)
 
     def rejoin(self, job: Job, launch: Launch, watch: Watch | None = None) -> Measurement:
         """Go on watching a launch that still runs."""
-        if not isinstance(self.backend, Rejoins):
+        if not isinstance(self.backend, Rejoinable):
             raise ValueError(f"launch {launch.label} cannot be joined again")
         return self._watched(job, launch, self.backend.rejoin(job, launch), None, watch)
 
@@ -97,7 +99,7 @@ class TrainingProfiler:
                 elif look is not None and rates.is_due(look, launch, event):
                     glance, why = self._conclude(job, launch, seen, None, event.elapsed_s), None
                     if glance.ok:  # one look is enough, once there is something to see
-                        why = None if look.goes_on(glance) else Outcome.OK
+                        why = None if look.should_continue(glance) else Outcome.OK
                         look = None
                 else:
                     why = Outcome.OK if self._known(launch, seen) else None
@@ -122,11 +124,11 @@ class TrainingProfiler:
 
     def billed_s(self, launch: Launch) -> float | None:
         """The seconds that the cloud says it bills."""
-        return self.backend.billed_s(launch) if isinstance(self.backend, TellsBilledTime) else None
+        return self.backend.billed_s(launch) if isinstance(self.backend, ReportsBilledTime) else None
 
     def saved(self, label: str) -> float:
         """What a launch has saved whose end nobody saw."""
-        return self.backend.saved(label) if isinstance(self.backend, RemembersWork) else 0.0
+        return self.backend.saved(label) if isinstance(self.backend, ReportsSavedWork) else 0.0
 
     def _keep(self, launch: Launch, seen: list[Sample], sample: Sample) -> None:
         """Add a report; of a long run, only as many as its watch can use."""

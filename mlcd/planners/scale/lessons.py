@@ -11,12 +11,12 @@ import numpy as np
 
 from mlcd.core.configuration import Space
 from mlcd.core.errors import UserError
-from mlcd.core.forecasts import remaining
+from mlcd.core.forecasts import remaining_job
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account
-from mlcd.memory.earlier import Kinship, Nearest, nearest_models
-from mlcd.memory.models import Identity, Machine, ModelShelf, StoredModel
+from mlcd.memory.earlier_runs import NearestModels, Similarity, nearest_models
+from mlcd.memory.models import Identity, Machine, ModelStore, StoredModel
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import (
     Direction,
@@ -34,7 +34,7 @@ LARGEST_SHARE = 4.0
 """A noise scale is about so many times the largest batch that is tried, where no stored model says."""
 
 
-def lesson(job: Job, space: Space, shelf: ModelShelf) -> tuple[Mapping[str, Any] | None, str]:
+def lesson(job: Job, space: Space, shelf: ModelStore) -> tuple[Mapping[str, Any] | None, str]:
     """The stored model to start from, as plain data, and whose it is. Another job's only where nothing is measured."""
     if isinstance(job.ask, ScalingTask) and job.ask.mode is Mode.NONE and not job.search.earlier:
         raise UserError(
@@ -46,19 +46,19 @@ def lesson(job: Job, space: Space, shelf: ModelShelf) -> tuple[Mapping[str, Any]
     if nearest is None and job.ask.mode is Mode.NONE:
         lacks = f"{broken[0].because}; or" if broken else "no model is stored that could rank configurations:"
         raise UserError(f"{lacks} probe a few, and the next run need not: --search partial")
-    if nearest is None or (nearest.kinship is not Kinship.SAME and job.ask.mode is not Mode.NONE):
+    if nearest is None or (nearest.kinship is not Similarity.SAME and job.ask.mode is not Mode.NONE):
         return None, ""
-    average = nearest.kinship is Kinship.AVERAGE
+    average = nearest.kinship is Similarity.AVERAGE
     whose = f": {len(nearest.models)} stored models" if average else f", run {nearest.models[0].run}"
     return _model_of(nearest, job, space).document(), f"{nearest.kinship}{whose}"
 
 
-def remember(run: str, account: Account, shelf: ModelShelf) -> None:
+def remember(run: str, account: Account, shelf: ModelStore) -> None:
     """Keep what a run has learned, if it has."""
     job, space, history = account.job, account.space, account.history
     if not history.good and not history.runs:
         return
-    left = remaining(job, history)
+    left = remaining_job(job, history)
     belief = believe(left, space, replace(history, learned=None) if history.good else history)
     if belief is None or account.decision is None or account.decision.configuration is None:
         return
@@ -83,13 +83,13 @@ def _known_from(epochs: StatisticalEfficiency, took: float, history: History) ->
     return replace(epochs, reference_epochs=took, run_error=run_error(looks or inf))
 
 
-def _model_of(nearest: Nearest, job: Job, space: Space) -> PerformanceModel:
+def _model_of(nearest: NearestModels, job: Job, space: Space) -> PerformanceModel:
     models = [stored.learned(read_performance_model) for stored in nearest.models]
-    if nearest.kinship is Kinship.AVERAGE:
+    if nearest.kinship is Similarity.AVERAGE:
         largest_local = max(local_batch(job, c) for c in space.configurations)
         return average_model(models, largest_local, max(trained_batch(job, c) for c in space.configurations))
     first = models[0]
-    if nearest.kinship is Kinship.SAME:
+    if nearest.kinship is Similarity.SAME:
         return first
     # How batches compare is told; how many epochs another job took is not.
     return replace(first, epochs=replace(first.epochs, reference_epochs=None))

@@ -19,11 +19,11 @@ from mlcd.core.options import new_job
 from mlcd.core.place import Cloud, cloud
 from mlcd.core.planner import Planner
 from mlcd.core.strategy import Strategy
-from mlcd.memory.earlier import seen_before
+from mlcd.memory.earlier_runs import earlier_launch_spread
 from mlcd.memory.models import learned_models
+from mlcd.planners.job_checks import NO_PLANS_RECORDED, check_goal, with_absolute_path
 from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.ready import NO_PLANS_RECORDED, check_goal, with_usual_place
 from mlcd.planners.scale.block import ScaleBlock
 from mlcd.planners.scale.lessons import lesson, remember
 from mlcd.planners.scale.nouns import LearningRate, Mode, ScalingTask, scaling_space
@@ -95,7 +95,7 @@ class Scale(Planner):
     name = "scale"
     block = ScaleBlock
 
-    def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
+    def with_options(self, job: Job, chosen: Mapping[str, Any]) -> Job:
         """What was asked, then what the file says, then what is usual: a job file needs no block of its own."""
         task = job.blocks.get(self.name) or job.ask
         task = task if isinstance(task, ScalingTask) else ScalingTask()
@@ -108,9 +108,9 @@ class Scale(Planner):
         job = new_job(replace(job, goal=usual), {**chosen, "method": f"scavenger-{task.mode}"})
         return replace(job, target=chosen.get("target") or job.target).asking(task)
 
-    def ready(self, job: Job, database: Database) -> Job:
+    def prepare(self, job: Job, database: Database) -> Job:
         """With all that a scaled job needs, at a place that can be found again."""
-        job = with_usual_place(job)
+        job = with_absolute_path(job)
         check_scaling(job)
         return job
 
@@ -129,7 +129,7 @@ class Scale(Planner):
         """A share of the budget, or of the cheapest expected finish."""
         return usual_probe_limit(job, space)
 
-    def explore(self, job: Job) -> Strategy:
+    def search_strategy(self, job: Job) -> Strategy:
         """Probes at the ends of the space, or all over it."""
         return ScaleSearch(_scaling(job).mode)
 
@@ -138,7 +138,7 @@ class Scale(Planner):
         check_scaling(job)
         return drive.conclude(ScaleSearch(_scaling(job).mode).answer(job, space, history), job, space, history)
 
-    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
+    def run_strategy(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run it to its target, and change machines and batch on the way."""
         assert decision.configuration is not None, "nothing was decided that could be run"
         return RunScaled(decision.configuration)
@@ -149,9 +149,9 @@ class Scale(Planner):
         begun = replace(begun, learned=learned, lesson=whose)
         if not begun.job.search.earlier:
             return begun
-        return replace(begun, seen_before=seen_before(ledger, begun.job, owner))
+        return replace(begun, seen_before=earlier_launch_spread(ledger, begun.job, owner))
 
-    def tell(self, account: Account) -> Additions | None:
+    def additions(self, account: Account) -> Additions | None:
         """The plan, of a job that has one."""
         if _scaling(account.job).planned is None:
             return None

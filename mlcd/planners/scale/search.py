@@ -18,7 +18,7 @@ import numpy as np
 
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Prediction
-from mlcd.core.guarantee import safe
+from mlcd.core.guarantee import certifiable
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Finish, Probe, Step
@@ -143,7 +143,7 @@ def _finish(job: Job, space: Space, history: History, expected: tuple[Prediction
     measured = sum(p.measured for p in expected)
     because = f"{measured} of {len(expected)} configurations measured; {belief.epochs.evidence}"
     best = _choice(job, history, expected)
-    certain = {m.configuration for m in safe(job, space, history)}
+    certain = {m.configuration for m in certifiable(job, space, history)}
     chosen = best if best in certain else _nearest_measured(job, expected, certain)
     return Finish(because, chosen, expected)
 

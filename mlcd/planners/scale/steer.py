@@ -12,14 +12,14 @@ from math import inf, log, sqrt
 
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Prediction
-from mlcd.core.forecasts import slow_rates
-from mlcd.core.guarantee import safe
+from mlcd.core.forecasts import certified_rates
+from mlcd.core.guarantee import certifiable
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Watch
 from mlcd.core.units import format_count
-from mlcd.planners.ready import run_ended
+from mlcd.planners.job_checks import finish_of_run
 from mlcd.planners.scale.belief import believe, curve, reached
 from mlcd.planners.scale.nouns import Noise
 
@@ -60,7 +60,7 @@ def _apply(job: Job, space: Space, history: History, where: Configuration, becau
 
 def _ended(job: Job, history: History, last: Measurement) -> Finish:
     if job.target is None:
-        return run_ended(job, history, last)
+        return finish_of_run(job, history, last)
     metrics = [m.metric for m in (*history.measurements, *history.runs) if m.metric is not None]
     last_metric = f"the last was {metrics[-1]:.4g}" if metrics else "no metric was reported: call mlcd_tracker.metric"
     whole = last.mismatch.reported if last.mismatch is not None else job.work_samples + history.saved_samples
@@ -72,7 +72,7 @@ def _ended(job: Job, history: History, last: Measurement) -> Finish:
 def _watch(job: Job, space: Space, history: History, where: Configuration) -> Watch:
     """Whether things have changed so much that going on elsewhere is clearly better."""
     probed = next((m for m in history.good if m.configuration == where), None)
-    counted_on = slow_rates(job.goal.confidence, history)(probed) if probed is not None else None
+    counted_on = certified_rates(job.goal.confidence, history)(probed) if probed is not None else None
     noise = next((m.evidence.scale for m in reversed(history.measurements) if isinstance(m.evidence, Noise)), None)
     whole = job.work_samples + history.saved_samples
 
@@ -103,7 +103,7 @@ def _best(job: Job, space: Space, history: History, instead_of: Configuration | 
         return None
     expected = {p.configuration: p for p in curve(job, space, now, belief)}
     # What was ranked and never measured cannot be certified; then all that may fit is as good.
-    certain = [m.configuration for m in safe(job, space, now)] if now.good else list(expected)
+    certain = [m.configuration for m in certifiable(job, space, now)] if now.good else list(expected)
     candidates = [expected[c] for c in certain if c in expected]
     best = min(candidates, key=lambda p: _made_small(job, p), default=None)
     if best is None or instead_of is None:

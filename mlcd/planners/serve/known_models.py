@@ -30,7 +30,7 @@ from typing import Any
 from mlcd.core.configuration import Configuration
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError
-from mlcd.memory.shelf import ABOUT, SHIPPED, Bases
+from mlcd.memory.record_store import ABOUT, SHIPPED, KnowledgeBases
 from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
 from mlcd.planners.serve.nouns import Cap, Figure, Knob, Knobs, knobs_of
 
@@ -171,9 +171,9 @@ OPERATOR_COLUMNS = ("model", "precision", "batch", "operator", "calls", "seconds
 HOST_COLUMNS = ("input", "cores", "requests_per_s")
 
 
-def knowledge_bases(own: Path = SHIPPED) -> Bases[Knowledge]:
+def knowledge_bases(own: Path = SHIPPED) -> KnowledgeBases[Knowledge]:
     """The knowledge bases that come with MLCD, and those of a folder."""
-    return Bases(_base, own)
+    return KnowledgeBases(_base, own)
 
 
 def _base(folder: Path) -> Knowledge:

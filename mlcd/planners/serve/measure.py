@@ -25,7 +25,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtr
 
-from mlcd.core.backend import Backend, Launch, Progress, TellsBilledTime
+from mlcd.core.backend import Backend, Launch, Progress, ReportsBilledTime
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
@@ -153,7 +153,7 @@ class ServingProfiler:
     stated_noise: float = 0.0
     progress: Progress = lambda job, launch, sample: None
 
-    def telling(self, progress: Progress) -> Self:
+    def with_listener(self, progress: Progress) -> Self:
         """With somebody who hears every report."""
         return replace(self, progress=progress)
 
@@ -170,7 +170,7 @@ class ServingProfiler:
                 if look is not None and rates.is_due(look, launch, event):
                     glance = self._conclude(launch, seen, None, event.elapsed_s)
                     if glance.ok:  # one look is enough, once there is something to see
-                        ended = None if look.goes_on(glance) else Ended(event.elapsed_s, Outcome.OK)
+                        ended = None if look.should_continue(glance) else Ended(event.elapsed_s, Outcome.OK)
                         look = None
                 else:
                     ended = self._enough(job, launch, seen)
@@ -188,7 +188,7 @@ class ServingProfiler:
 
     def billed_s(self, launch: Launch) -> float | None:
         """The seconds that the cloud says it bills."""
-        return self.backend.billed_s(launch) if isinstance(self.backend, TellsBilledTime) else None
+        return self.backend.billed_s(launch) if isinstance(self.backend, ReportsBilledTime) else None
 
     def _enough(self, job: Job, launch: Launch, seen: _Seen) -> Ended | None:
         """How a trial ends that has nothing more to tell; None if it goes on."""

@@ -19,7 +19,7 @@ from mlcd.core.place import Cloud, cloud
 from mlcd.core.planner import Planner
 from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Finish, Strategy
-from mlcd.planners.ready import one_at_a_time, with_usual_place
+from mlcd.planners.job_checks import one_at_a_time, with_absolute_path
 from mlcd.planners.serve import promise
 from mlcd.planners.serve.caps import check_figures
 from mlcd.planners.serve.foresight import expected_trials
@@ -126,16 +126,16 @@ class Serve(Planner):
             return f"How many of it your traffic needs: mlcd replicas {run} --rate 40"
         return f"Deploy it: mlcd deploy {run}, or mlcd export {run} --to vllm|sglang|compose|kserve|skyserve|dynamo"
 
-    def ready(self, job: Job, database: Database) -> Job:
+    def prepare(self, job: Job, database: Database) -> Job:
         """With one trial after the other: two would slow each other down."""
-        job = one_at_a_time(with_usual_place(job))
+        job = one_at_a_time(with_absolute_path(job))
         service = service_of(job)
         _check_target(job)
         check_figures(service.model.name, [cap.figure for cap in service.caps], figures_of(job))
-        self.explore(job)
+        self.search_strategy(job)
         return job
 
-    def at_hand(self, job: Job, database: Database) -> Job:
+    def with_local_files(self, job: Job, database: Database) -> Job:
         """With the file of a model that was sent."""
         task = service_of(job)
         if task.upload is None:
@@ -155,7 +155,7 @@ class Serve(Planner):
             return ""
         return str(expected_trials(knowledge_for(job), job, space, seed=job.search.seed))
 
-    def explore(self, job: Job) -> Strategy:
+    def search_strategy(self, job: Job) -> Strategy:
         """The method that the job names, with what it may learn from."""
         return serve_method(job.search, knowledge_for(job))
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from mlcd.core.configuration import Configuration, Floats, Space
 from mlcd.core.decision import Decision, Relaxation
-from mlcd.core.guarantee import beyond_limits, beyond_price_limits, why_nothing_was_measured
+from mlcd.core.guarantee import limit_violation, price_limit_violation, why_nothing_was_measured
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement
@@ -106,9 +106,9 @@ def refusal(
     """Why trying these configurations at once is not allowed, or None if it is. `share`: of the time of a trial."""
     worst = [space.worst_probe(configuration, share) for configuration in configurations]
     seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
-    if (beyond := beyond_limits(job.goal, history, seconds, usd, "trial")) is not None:
+    if (beyond := limit_violation(job.goal, history, seconds, usd, "trial")) is not None:
         return beyond
-    if (too_dear := beyond_price_limits(job.search, space, configurations, "trial")) is not None:
+    if (too_dear := price_limit_violation(job.search, space, configurations, "trial")) is not None:
         return too_dear
     best_trial = best(job, history.good)
     if best_trial is None or certifies(job, best_trial) or best_trial.configuration in configurations:

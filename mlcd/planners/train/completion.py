@@ -25,15 +25,24 @@ from math import exp, hypot, inf, log, sqrt
 from scipy.special import ndtr
 
 from mlcd.core.configuration import Configuration, Space
-from mlcd.core.forecasts import LIKELY, LOOK_AGAIN, SHOWN, best_measured, forecast, is_possible, objective, slow_rates
-from mlcd.core.guarantee import choices, lifetime_s, safe
+from mlcd.core.forecasts import (
+    LAST_MOMENT_CONFIDENCE,
+    RECHECK_SHARE,
+    TRIAL_CONFIDENCE,
+    best_measured,
+    certified_rates,
+    forecast,
+    may_start_on_trial,
+    objective,
+)
+from mlcd.core.guarantee import certifiable, certifiable_forecasts, lifetime_s
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.launch_spread import MINUTES_SPREAD, TAUS, by_configuration, mean_rate
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Probe, Round, Step, Strategy, Watch
 from mlcd.core.units import format_count
-from mlcd.planners.ready import run_ended
+from mlcd.planners.job_checks import finish_of_run
 
 MOST_SETBACKS = 5
 MOST_SLOWDOWNS = 1
@@ -68,7 +77,7 @@ class RunToCompletion:
             return self._first(job, space, history, history.without_what_ran_out())
         last = history.current_runs[-1]
         if last.outcome is Outcome.OK:
-            return run_ended(job, history, last)
+            return finish_of_run(job, history, last)
         may_go_on = last.outcome in (Outcome.SLOWED, Outcome.OUT_OF_MEMORY) or last.outcome.is_bad_luck
         if not may_go_on:
             more = f"; it {last.mismatch.words}" if last.mismatch is not None else ""
@@ -84,7 +93,7 @@ class RunToCompletion:
 
     def _first(self, job: Job, space: Space, history: History, fitting: History) -> Step:
         """As decided; if that is not certified any more, or the job ran out of memory there, the best that still is."""
-        certified, measured = choices(job, space, fitting), {m.configuration for m in history.good}
+        certified, measured = certifiable_forecasts(job, space, fitting), {m.configuration for m in history.good}
         if not certified or self.configuration in certified or self.configuration not in measured:
             return _apply(job, space, fitting, self.configuration, "the decided configuration")
         close = _may_run_out_too(job, fitting)
@@ -129,11 +138,11 @@ def _surest(job: Job, space: Space, history: History) -> Configuration | None:
     others = {each: in_time[each] for each in in_time if each not in avoided and in_time[each] > HOPELESS}
     in_time = others or in_time
     is_unlucky = not slowed and not history.ran_out  # a trial that was lost to bad luck goes on
-    trials = choices(job, space, history) if is_unlucky else {}
+    trials = certifiable_forecasts(job, space, history) if is_unlucky else {}
     on_trial = {each for each, ahead in trials.items() if ahead.fallback is not None}
 
     def enough(where: Configuration) -> bool:
-        return in_time.get(where, 0.0) >= (LIKELY if where in on_trial else job.goal.confidence)
+        return in_time.get(where, 0.0) >= (TRIAL_CONFIDENCE if where in on_trial else job.goal.confidence)
 
     if sure := [m for m in history.good if enough(m.configuration)]:
         return best_measured(job, space, history, sure).configuration
@@ -167,7 +176,10 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     if expected is None:
         return None
     whole, fast = job.work_samples + history.saved_samples, job.goal.objective is Objective.FASTEST
-    counted_on, stays = slow_rates(job.goal.confidence, history)(expected), min(SHOWN, job.goal.confidence)
+    counted_on, stays = (
+        certified_rates(job.goal.confidence, history)(expected),
+        min(LAST_MOMENT_CONFIDENCE, job.goal.confidence),
+    )
 
     def watch(so_far: Measurement) -> Outcome | None:
         if not so_far.ok:
@@ -181,7 +193,7 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
         if so_far.fast_samples_per_s >= counted_on:
             return None
         now = _as_it_is(then)
-        others = [m for m in safe(left, space, now) if m.configuration != where]
+        others = [m for m in certifiable(left, space, now) if m.configuration != where]
         worst = [forecast(left, space, now, m) for m in others]
         elsewhere = min((each.worst_seconds if fast else each.worst_usd for each in worst), default=inf)
         return Outcome.SLOWED if elsewhere < _at_best(job, then, so_far) else None
@@ -252,7 +264,7 @@ def chances(left: Job, space: Space, then: History, later_s: float = 0.0) -> dic
         seconds = allowed_s(left.goal, launched, c) - max(space.startup_limit_s, m.startup_s)
         # A run is known far better than a probe, and is still one launch of several: how far these differ counts.
         room = _room(seconds, left.work_samples, mean_rate(launches[c], spread.variance) * exp(shift))
-        in_time[c] = spread.chance(room, m.rel_error, len(launches[c]), error)
+        in_time[c] = spread.probability(room, m.rel_error, len(launches[c]), error)
     return in_time
 
 
@@ -285,10 +297,10 @@ def is_last_moment(left: Job, space: Space, before: History, so_far: Measurement
     """
 
     def certain_elsewhere(times: float) -> bool:
-        certain = safe(left, space, before, times * so_far.usd, times * so_far.seconds)
+        certain = certifiable(left, space, before, times * so_far.usd, times * so_far.seconds)
         return any(m.configuration != so_far.configuration for m in certain)
 
-    return is_possible(left) and certain_elsewhere(1) and not certain_elsewhere(1 + LOOK_AGAIN)
+    return may_start_on_trial(left) and certain_elsewhere(1) and not certain_elsewhere(1 + RECHECK_SHARE)
 
 
 def _room(seconds: float, work: float, rate: float) -> float:

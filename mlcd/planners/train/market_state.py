@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from mlcd.core.configuration import Configuration, Space
-from mlcd.core.forecasts import slow_rates
+from mlcd.core.forecasts import certified_rates
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.market import NO_DEADLINE, Market
@@ -120,7 +120,7 @@ class MarketState:
     @cached_property
     def _samples_per_h(self) -> float:
         """The rate that work is counted at."""
-        return slow_rates(self.job.goal.confidence, self.history)(self._measured) * HOUR_S
+        return certified_rates(self.job.goal.confidence, self.history)(self._measured) * HOUR_S
 
     @cached_property
     def terms(self) -> Terms:

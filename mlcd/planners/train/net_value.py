@@ -32,7 +32,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.forecasts import forecast
-from mlcd.core.guarantee import allowed, share_of_limits
+from mlcd.core.guarantee import allowed_probes, share_of_limits
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.measurement import SUREST, Measurement, Outcome
@@ -96,7 +96,7 @@ class NetValue:
         if plan is not None and not choice.safe:
             plan = outlook(job, space, np.isfinite(choice.finish_s).mean(axis=0))
         planned = plan.best if plan is not None else None
-        permitted, worth_asking = allowed(job, space, history), choice.worth_asking()
+        permitted, worth_asking = allowed_probes(job, space, history), choice.worth_asking()
         open_ = permitted & worth_asking
         is_hopeless = choice.is_hopeless(open_)
         first = choice.rules_out_most(open_) if is_hopeless else choice.affordable(open_, planned)

@@ -19,7 +19,7 @@ from mlcd.core.job import Job
 from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Strategy, Wait, Watch
-from mlcd.planners.ready import run_ended
+from mlcd.planners.job_checks import finish_of_run
 from mlcd.planners.train.market.guard import guarded, is_safe
 from mlcd.planners.train.market.leaving import careful
 from mlcd.planners.train.market.on_demand import OnDemandOnly
@@ -43,7 +43,7 @@ class RunOnMarket:
             return RunToCompletion(self.configuration, self.search).next_step(job, space, history)
         last = history.current_runs[-1] if history.current_runs else None
         if last is not None and last.outcome is Outcome.OK:
-            return run_ended(job, history, last)
+            return finish_of_run(job, history, last)
         hangs = last is not None and last.outcome is Outcome.TIMED_OUT and history.rentals[-1].market.spot
         if last is not None and not (hangs or last.outcome is Outcome.SWITCHED or last.outcome.is_bad_luck):
             return Finish(f"the job ended: {last.ending}")

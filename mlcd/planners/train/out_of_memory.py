@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mlcd.core.configuration import Configuration
-from mlcd.core.forecasts import lacks_room
+from mlcd.core.forecasts import is_memory_nearly_full
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.planners.train.nouns import planned_training
@@ -15,7 +15,7 @@ def may_run_out_too(job: Job, history: History) -> set[Configuration]:
     """Of all that has a rate: what came as close to the wall in its probe, and plans that need at least as much."""
     gone = history.ran_out
     others = [m.configuration for m in history.good if m.configuration not in gone]
-    close = {each for each in others if lacks_room(history.used_memory(each))}
+    close = {each for each in others if is_memory_nearly_full(history.used_memory(each))}
     if (asked := planned_training(job)) is not None:
         from mlcd.planners.train.plans.dominance import too_large  # a job without plans imports nothing of them
         from mlcd.planners.train.plans.memory_levels import sizes_of

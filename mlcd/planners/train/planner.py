@@ -25,10 +25,10 @@ from mlcd.core.planner import Planner
 from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Finish, Step, Strategy
 from mlcd.memory.capacity import rentals_before
-from mlcd.memory.earlier import Kinship, known_from, nearest_models, seen_before
-from mlcd.memory.models import ModelShelf, learned_models
+from mlcd.memory.earlier_runs import Similarity, earlier_launch_spread, earlier_measurements, nearest_models
+from mlcd.memory.models import ModelStore, learned_models
+from mlcd.planners.job_checks import NO_PLANS_RECORDED, check_goal, with_absolute_path
 from mlcd.planners.modeling.outlook import usual_probe_limit
-from mlcd.planners.ready import NO_PLANS_RECORDED, check_goal, with_usual_place
 from mlcd.planners.train.block import TrainBlock
 from mlcd.planners.train.nouns import planned_training
 from mlcd.planners.train.plans.space import plan_space
@@ -57,10 +57,10 @@ def method(search: Search) -> Strategy:
     return METHODS[search.method](search)
 
 
-def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: ModelShelf) -> tuple[Measurement, ...]:
+def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: ModelStore) -> tuple[Measurement, ...]:
     """What is known, and what the model of an earlier `mlcd scale` adds: where to look, and no certificate."""
     batch, (nearest, _) = job.hints.global_batch, nearest_models(job, space, shelf)
-    if planned_training(job) or batch is None or nearest is None or nearest.kinship is not Kinship.SAME:
+    if planned_training(job) or batch is None or nearest is None or nearest.kinship is not Similarity.SAME:
         return tuple(known)
     from mlcd.planners.modeling.performance import read_performance_model
 
@@ -92,17 +92,17 @@ class Train(Planner):
     methods = METHODS
     keys = TrainBlock
 
-    def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
+    def with_options(self, job: Job, chosen: Mapping[str, Any]) -> Job:
         """The job of a file, whatever it says to other planners: it is done once all its work is."""
         return replace(new_job(job, chosen), target=None).asking(job.blocks.get(self.name) or planned_training(job))
 
-    def ready(self, job: Job, database: Database) -> Job:
+    def prepare(self, job: Job, database: Database) -> Job:
         """With a method and a goal that training has, at a place that can be found again."""
-        self.explore(job)
+        self.search_strategy(job)
         check_goal(job)
         if planned_training(job) is not None and job.on.partition(":")[0] in OF_MACHINES:
             raise UserError(NO_PLANS_RECORDED)
-        return with_usual_place(job)
+        return with_absolute_path(job)
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
         """A cloud, with the plans that its machines may train by."""
@@ -117,7 +117,7 @@ class Train(Planner):
             return PlanOutlook(job, space).probe_limit_usd
         return usual_probe_limit(job, space)
 
-    def explore(self, job: Job) -> Strategy:
+    def search_strategy(self, job: Job) -> Strategy:
         """The method that the job names."""
         return _Elsewhere(method(job.search))
 
@@ -144,13 +144,13 @@ class Train(Planner):
 
         return with_remedy(decision, job, space, history)
 
-    def what_helps(self, account: Account) -> str:
+    def advice(self, account: Account) -> str:
         """More memory, where nothing that can be had has enough."""
         from mlcd.planners.train.remedy import what_helps  # SciPy is slow to import
 
         return what_helps(account.job, account.space, account.history)
 
-    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
+    def run_strategy(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run it to its end, and elsewhere if need be."""
         assert decision.configuration is not None, "nothing was decided that could be run"
         if spot_of(job) is None:
@@ -162,7 +162,7 @@ class Train(Planner):
 
         return RunToCompletion(decision.configuration, method(job.search))
 
-    def tell(self, account: Account) -> Additions | None:
+    def additions(self, account: Account) -> Additions | None:
         """Where the job was rented, if that was decided as it ran, what its certificate counts on; and its plan."""
         rented = None
         if account.history.rentals or account.history.rentals_before:
@@ -181,8 +181,8 @@ class Train(Planner):
         if not job.search.earlier:
             return begun
         shelf = learned_models(ledger.database)
-        known = known_by_model(job, begun.space, known_from(ledger, job, begun.space), shelf)
-        begun = replace(begun, known=known, seen_before=seen_before(ledger, job, owner))
+        known = known_by_model(job, begun.space, earlier_measurements(ledger, job, begun.space), shelf)
+        begun = replace(begun, known=known, seen_before=earlier_launch_spread(ledger, job, owner))
         if spot_of(job) is not None or begun.provenance is not Provenance.LIVE:  # a simulated market begins anew
             return begun
         types = {offer.instance_type for offer in begun.space.offers}

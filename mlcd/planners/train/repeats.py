@@ -20,7 +20,7 @@ from typing import Self
 import numpy as np
 
 from mlcd.core.configuration import Floats, Mask
-from mlcd.core.guarantee import refusal, safe, share_of_limits, within_price_limits
+from mlcd.core.guarantee import certifiable, refusal, share_of_limits, within_price_limits
 from mlcd.core.measurement import Measurement
 from mlcd.planners.train.search_state import MOST_LAUNCHES, SearchState
 
@@ -59,7 +59,9 @@ class Repeats(SearchState):
             if times < 1:
                 continue
             seconds, usd = map(np.array, self.space.worst_probe(m.configuration, share))
-            gain = self.history.spread.calm * (now - self._if_launches_agree(m, times)._expected_end(worth_asking, v0))
+            gain = self.history.spread.agreement * (
+                now - self._if_launches_agree(m, times)._expected_end(worth_asking, v0)
+            )
             net = gain - float(self.price(times * usd, seconds) + self.toll(times * usd, seconds))
             if net > self.least_worth(v0) and (best is None or net > best.net):
                 best = Repeat(place, times, share, net)
@@ -136,7 +138,7 @@ class Repeats(SearchState):
             spent_usd=self.history.spent_usd + sum(m.usd for m in launches),
             elapsed_s=self.history.elapsed_s + max(m.seconds for m in launches),
         )
-        return replace(self, history=history, safe=tuple(safe(self.job, self.space, history)))
+        return replace(self, history=history, safe=tuple(certifiable(self.job, self.space, history)))
 
     def _expected_end(self, worth_asking: Mask, otherwise: float) -> float:
         """T: the objective if one more probe is made, or none; `otherwise` if nothing is certified then."""

@@ -19,15 +19,15 @@ from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.decision import Forecast
 from mlcd.core.forecasts import (
     Trial,
-    for_fallbacks,
     forecasts,
-    is_possible,
     likely_margin,
+    may_start_on_trial,
     needed_confidence,
-    trial_s,
+    trial_duration_s,
     trials,
+    with_fallback_confidence,
 )
-from mlcd.core.guarantee import allowed, choices, limits_allow, safe
+from mlcd.core.guarantee import allowed_probes, certifiable, certifiable_forecasts, limits_allow
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import SUREST, Measurement
@@ -75,7 +75,7 @@ class SearchState:
         belief = belief_of(job, space, history, seed)
         finish_s = space.startup_limit_s + job.work_samples * np.exp(-belief.log_speed)
         finish_s = np.where(belief.fits, finish_s, np.inf)
-        certified, error = tuple(safe(job, space, history)), _error(space, history)
+        certified, error = tuple(certifiable(job, space, history)), _error(space, history)
         return cls(job, space, history, certified, finish_s, belief.ruled_out, error, look or 1.0)
 
     @property
@@ -121,10 +121,10 @@ class SearchState:
     def v0(self) -> float:
         """V0: the best that is certified; while nothing is, more than the best that is to be expected."""
         if self.safe:
-            return min(map(self._made_small, choices(self.job, self.space, self.history).values()))
+            return min(map(self._made_small, certifiable_forecasts(self.job, self.space, self.history).values()))
         certified = self.certifiable(self.space.probe_usd, self.space.probe_s)
         if self._has_plans and not self.job.goal.limited:  # what no probe may try is not to be had
-            certified &= allowed(self.job, self.space, self.history)
+            certified &= allowed_probes(self.job, self.space, self.history)
         value = self.value(self.finish_s)
         best = np.where(certified, value, np.inf).min(axis=1)
         best = best if np.isfinite(best).any() else value.min(axis=1)
@@ -179,7 +179,7 @@ class SearchState:
     @cached_property
     def _trials(self) -> list[Trial]:
         """What was measured, and the job may be started on while something else is certain."""
-        return trials(self.job, self.space, self.history) if self.safe and is_possible(self.job) else []
+        return trials(self.job, self.space, self.history) if self.safe and may_start_on_trial(self.job) else []
 
     def _still_certain(self, usd: Floats, seconds: Floats) -> Mask:
         """Whether something measured is sure enough to be a fallback once so much more is gone."""
@@ -191,7 +191,10 @@ class SearchState:
     @cached_property
     def _fallbacks(self) -> list[Forecast]:
         """What finishing takes on each that is certain, once another configuration is measured."""
-        return [ahead for _, ahead in forecasts(for_fallbacks(self.job), self.space, self.history, self.safe, more=1)]
+        return [
+            ahead
+            for _, ahead in forecasts(with_fallback_confidence(self.job), self.space, self.history, self.safe, more=1)
+        ]
 
     def certifiable(self, usd: Floats, seconds: Floats, clusters: Counts | None = None) -> Mask:
         """Whether D, probed for so much, would then be certified on each surface: by a look, or by the whole probe.
@@ -215,7 +218,7 @@ class SearchState:
 
     def may_be_tried(self, usd: Floats, seconds: Floats) -> Mask:
         """Whether the job could be started on each configuration once so much is gone, with something certain left."""
-        trial = trial_s(self.space.startup_limit_s)
+        trial = trial_duration_s(self.space.startup_limit_s)
         return self._still_certain(usd + self.space.usd(trial), seconds + trial)
 
     def _margins(self, share: float, clusters: Counts | None, again: int = 0, *, likely: bool = False) -> Floats:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlcd.core.ledger import Ledger
-from mlcd.core.runs.run import beginning, first_probes
+from mlcd.core.runs.run import first_entry, first_probes
 from mlcd.core.strategy import Finish
 from mlcd.planners.form.jobs import of_text
 from mlcd.service.web.reading import SPACE, in_child_process
@@ -26,7 +26,7 @@ def _probes(kind: str, text: str, options: dict[str, Any], recordings: dict[str,
     if place == "recorded":
         job = of_text(kind, text, {**options, "on": f"recorded:{recordings[name]}"})
     with closing(Ledger(None)) as ledger:
-        first, _ = beginning(job, ledger)
+        first, _ = first_entry(job, ledger)
     probes, told = first_probes(first), []
     for probe in () if isinstance(probes, Finish) else probes:
         seconds, usd = first.space.worst_probe(probe.configuration)

@@ -86,7 +86,7 @@ class AgentCrew(LocalCrew):
             mine = {name for name, (owner, _) in self._ledger.owners().items() if owner is not None}
             if len(mine & self._ledger.driven()) >= RUNNING_AT_ONCE:
                 self._give_up(run, f"{RUNNING_AT_ONCE} runs are under way: wait, or stop one; then resume this one")
-            self._ledger.wish(run, None)
+            self._ledger.request_action(run, None)
             try:
                 detach(run, self._ledger, launch)
             except WrongState as error:
@@ -98,7 +98,7 @@ class AgentCrew(LocalCrew):
 
     def _give_up(self, run: str, because: str) -> None:
         """What never begins claims no budget."""
-        if self._ledger.asked(run) is not None and not self._ledger.has_begun(run):
+        if self._ledger.submission(run) is not None and not self._ledger.has_begun(run):
             self._ledger.refuse(run, because)
         raise WrongState(because)
 

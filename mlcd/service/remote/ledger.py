@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from mlcd.core.errors import MlcdError, UnknownName, UserError, WrongState
-from mlcd.core.ledger import Account, Labels, Line, Relabelling
+from mlcd.core.ledger import Account, Labels, LabelUpdate, Line
 from mlcd.core.ledger.account import BrokenBooks
 from mlcd.core.ledger.entries import from_json
 from mlcd.service.remote.server import Server, ServerLost, run_path
@@ -41,7 +41,7 @@ class RemoteLedger:
         with self.server.reading():
             return {each["run"]: _labels(each) for each in self._summaries() if "tags" in each}
 
-    def label(self, run: str, change: Relabelling) -> Labels:
+    def label(self, run: str, change: LabelUpdate) -> Labels:
         """Change the labels of a run; return them all."""
         said = {name: value for name, value in asdict(change).items() if value not in (None, ())}
         answer = self.server.send("PATCH", run_path(run, "labels"), said)

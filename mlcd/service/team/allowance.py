@@ -25,7 +25,7 @@ from mlcd.core.database import Database, schema
 from mlcd.core.errors import UserError, WrongState
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Ledger, LimitsChanged, Resumed, Stopped
-from mlcd.core.ledger.going_on import entry_to_go_on
+from mlcd.core.ledger.resuming import resume_entry
 from mlcd.core.ledger.submissions import HAS_BEGUN
 from mlcd.core.planner import planner_of
 from mlcd.core.units import format_usd
@@ -107,7 +107,7 @@ def submit(
     `free`: it costs nothing and does not count. `most_queued`: the most queued runs of one member.
     """
     if member is None:
-        return ledger.ask(job.name, submission)
+        return ledger.submit(job.name, submission)
     catch_up(ledger.database)  # so that there is little to read while the lock is held
     with ledger.database.write() as connection:
         owner = find_member(connection, member.name)  # the current row, not the state at the request
@@ -116,7 +116,7 @@ def submit(
         if not free:
             remaining = _remaining_budget(connection, ledger.database, owner.name, owner.team, now())
             _check_submission(job.goal.budget_usd, remaining)
-        run = ledger.ask(job.name, submission, owner.name, owner.team)
+        run = ledger.submit(job.name, submission, owner.name, owner.team)
         connection.execute(update(schema.runs).where(schema.runs.c.name == run).values(free=free))
         return run
 
@@ -138,8 +138,8 @@ def recheck(
     catch_up(ledger.database)
     who = member.name if member is not None else "the user"
     account = ledger.account(name)
-    what_helps = planner_of(account.job).what_helps
-    entry = entry_to_go_on(name, account, goal, _elapsed_s(ledger, name, account, now), who, what_helps)
+    advice = planner_of(account.job).advice
+    entry = resume_entry(name, account, goal, _elapsed_s(ledger, name, account, now), who, advice)
     with ledger.database.write() as connection:
         runs = schema.runs.c
         of_run = select(runs.owner, runs.team, runs.free).where(runs.name == name)

@@ -314,6 +314,6 @@ def _waiting_summaries(ledger: Ledger) -> list[Summary]:
     """All runs that were submitted and wait, or were refused, in the order of submission."""
     summaries = []
     for each in ledger.waiting():
-        job, at = submitted.from_json(each.asked)[0], each.created_at.isoformat()
+        job, at = submitted.from_json(each.request)[0], each.created_at.isoformat()
         summaries.append(waiting_summary(each.run, at, job, each.refused, each.owner, each.team))
     return summaries

@@ -167,7 +167,7 @@ def _size() -> int:
 def job_of_text(kind: str, text: str, words: Mapping[str, Any], name: str) -> str:
     """A job file and options, as a job."""
     job = of_text(kind, text, words, name)
-    planner_of(job).explore(job)  # an unknown method is refused now, not later by a worker
+    planner_of(job).search_strategy(job)  # an unknown method is refused now, not later by a worker
     return _checked_json(job)
 
 

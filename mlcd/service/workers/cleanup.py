@@ -15,7 +15,7 @@ from mlcd.core.database.schema import entries, runs
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Ended, Entry, Ledger, Line, Reserved, Settled, Status, Stopped
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.runs.machine import elsewhere, forget, is_the_machine
+from mlcd.core.runs.run_machine import other_machine, release_machine, runs_on_the_driver
 from mlcd.core.units import format_usd
 from mlcd.service.workers.submitted import waits
 
@@ -99,14 +99,14 @@ def give_up_machine(run: str, ledger: Ledger) -> str:
     """
     name = ledger.find(run)
     with ledger.hold(name):
-        account, host = ledger.account(name), elsewhere(name, ledger)
+        account, host = ledger.account(name), other_machine(name, ledger)
         if host is None:
             raise WrongState(f"run '{name}' is {account.status} and waits for no other machine; see: mlcd show {name}")
         lines = ledger.lines(name)
         book = ledger.book(name, WallClock(lines[0].written_at))
         closed: list[Entry] = [_worst_case(each, lines, book.clock.elapsed_s(), host) for each in account.open]
         usd = sum(each.measurement.usd for each in closed if isinstance(each, Settled))
-        if is_the_machine(account.job):
+        if runs_on_the_driver(account.job):
             words = f"its machine {host} is gone, and with it what it measured and saved there; begin it anew"
             closed.append(Ended(False, words))
         else:
@@ -114,7 +114,7 @@ def give_up_machine(run: str, ledger: Ledger) -> str:
             words = f"its machine {host} is gone; go on with: mlcd resume {name}"
         book.write(*closed)
         ledger.set_progress(name, None)
-        forget(name, ledger)
+        release_machine(name, ledger)
     return f"{name}: {words}. What was open there counts {format_usd(usd)}, the most it can have cost"
 
 

@@ -70,7 +70,7 @@ class LocalCrew:
         with self._lock:
             if any(each == run for each, *_ in self._waiting):
                 raise WrongState(f"run '{run}' is waiting for its turn already")
-            self._ledger.wish(run, None)  # resuming overrides an earlier request to stop
+            self._ledger.request_action(run, None)  # resuming overrides an earlier request to stop
             self._retried.discard(run)
             self._enqueue(run, Errand.LAUNCH if launch else Errand.SEE_THROUGH)
 
@@ -79,7 +79,7 @@ class LocalCrew:
         with self._lock:
             withdrawn = self.withdraw(run)
             if run in self._children:  # one that is still starting reads it; one that ignores the signal is killed
-                self._ledger.wish(run, "stop")
+                self._ledger.request_action(run, "stop")
             if not withdrawn and (run not in self._children or self._ledger.driver(run)):
                 control.stop(run, self._ledger)
 
@@ -89,7 +89,7 @@ class LocalCrew:
             if self.withdraw(run) and refused(run, self._ledger):
                 return
             if run in self._children:
-                self._ledger.wish(run, "down")
+                self._ledger.request_action(run, "down")
             if driver := self._ledger.driver(run):
                 with suppress(ProcessLookupError):
                     os.kill(driver, control.END_NOW)

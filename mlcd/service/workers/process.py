@@ -123,7 +123,7 @@ def wait_for_result(child: Child, ledger: Ledger, timing: Timing) -> str | None:
     while not child.result.poll(timing.watch_s):
         request = None  # what the user wants of the process that drives the run
         with suppress(MlcdError):  # unreachable for a moment: the next check will show it
-            request = None if child.errand is Errand.TAKE_DOWN else ledger.wished(child.run)
+            request = None if child.errand is Errand.TAKE_DOWN else ledger.requested_action(child.run)
         if (why := detector.reason_to_end(request)) is not None:
             child.send_signal(signal.SIGTERM)
             if not child.result.poll(timing.kill_s):
@@ -135,8 +135,8 @@ def wait_for_result(child: Child, ledger: Ledger, timing: Timing) -> str | None:
 def only_computes(run: str, ledger: Ledger) -> bool:
     """Whether the run rents and measures nothing (simulated or recorded), as far as is known."""
     with suppress(MlcdError):  # the process itself will report what is wrong
-        submission = ledger.asked(run)
-        return submission is not None and only_computed(from_json(submission.asked)[0].on)
+        submission = ledger.submission(run)
+        return submission is not None and only_computed(from_json(submission.request)[0].on)
     return False
 
 

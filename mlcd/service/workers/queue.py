@@ -46,7 +46,7 @@ class Queue:
 
     def send(self, run: str, launch: bool = False) -> None:
         """Put a run into the queue, to start or to resume it."""
-        self._ledger.wish(run, None)  # resuming overrides an earlier request to stop
+        self._ledger.request_action(run, None)  # resuming overrides an earlier request to stop
         if not self._defer(run, Errand.LAUNCH if launch else Errand.SEE_THROUGH):
             raise WrongState(f"run '{run}' is waiting for a worker already")
 
@@ -54,7 +54,7 @@ class Queue:
         """Ask a run to stop: its worker polls once a second. One that waits is taken out of the queue."""
         withdrawn = self.withdraw(run)
         if self._ledger.is_driven(run) or self._queued(run, "doing"):
-            self._ledger.wish(run, "stop")
+            self._ledger.request_action(run, "stop")
         elif not withdrawn:
             raise WrongState(f"run '{run}' is not driven by any worker; to free what it left behind: mlcd down {run}")
 
@@ -62,7 +62,7 @@ class Queue:
         """End a run now; when no process drives it any more, a worker tears down what is left."""
         if self.withdraw(run) and refused(run, self._ledger):
             return
-        self._ledger.wish(run, "down")
+        self._ledger.request_action(run, "down")
         self._defer(run, Errand.TAKE_DOWN)
 
     def alive(self) -> int:
@@ -100,7 +100,7 @@ class Queue:
 
     def _share(self, run: str) -> dict[str, JSONValue]:
         """The arguments that decide when a run's turn comes (fair_share.sql), and its limits."""
-        submission, caps = self._ledger.asked(run), self._caps
+        submission, caps = self._ledger.submission(run), self._caps
         return {
             "member": submission.owner if submission is not None else None,
             "at_most": caps.running,

@@ -10,8 +10,8 @@ from mlcd.core.backend import Purpose
 from mlcd.core.clock import VirtualClock, WallClock
 from mlcd.core.errors import Interrupted, LedgerError, MlcdError, UserError, WrongState
 from mlcd.core.ledger import Account, Ledger, Line, Resumed, Status, Stopped
-from mlcd.core.runs.machine import OVER, elsewhere
 from mlcd.core.runs.run import Run, Stop, resume, start
+from mlcd.core.runs.run_machine import OVER, other_machine
 from mlcd.core.units import format_duration
 from mlcd.service.workers.heartbeat import DEADLINE, Heartbeat
 from mlcd.service.workers.limits import Caps
@@ -48,7 +48,7 @@ def see_through(
     requests, heartbeat = requests or StopRequests(run, ledger), heartbeat or Heartbeat()
     progress = ProgressWriter(ledger)
     with requests.listening(), _locked(run, ledger, wait_s), progress.writing(run), logs_copied(run, ledger):
-        _check_machine(run, ledger, going_on=True)
+        _check_machine(run, ledger, will_launch=True)
         try:
             requests.check()
             if stopped_stays and ledger.has_begun(run) and ledger.account(run).stopped:
@@ -66,15 +66,15 @@ def see_through(
             LOG.error("run '%s': %s", run, error)
             _record_failure(run, ledger, str(error))
         if not requests.hands_over:
-            ledger.wish(run, None)  # carried out, or obsolete now
+            ledger.request_action(run, None)  # carried out, or obsolete now
 
 
 def take_down(run: str, ledger: Ledger, because: str = BY_THE_USER) -> None:
     """Tear down and settle what a run has left, when no process drives it any more; it can be resumed."""
     with _locked(run, ledger, DIES_WITHIN_S), ProgressWriter(ledger).writing(run), logs_copied(run, ledger):
-        _check_machine(run, ledger, going_on=False)
+        _check_machine(run, ledger, will_launch=False)
         _tear_down(run, ledger, because)
-        ledger.wish(run, None)
+        ledger.request_action(run, None)
 
 
 def _drive(
@@ -90,7 +90,7 @@ def _drive(
         progress.on_entry(line)
         heartbeat.on_entry(line)
 
-    submission = ledger.asked(run)
+    submission = ledger.submission(run)
     if submission is not None and not ledger.has_begun(run):
         if submission.refused is not None:
             return  # refused while it waited
@@ -98,7 +98,7 @@ def _drive(
             if requests.by_user:
                 ledger.refuse(run, NEVER_BEGAN)
             return
-        job, launch_requested = from_json(submission.asked)
+        job, launch_requested = from_json(submission.request)
         check_trusted(job)
         driven = start(job, ledger, on_entry, progress.report, run)
     else:
@@ -178,9 +178,9 @@ def _record_failure(run: str, ledger: Ledger, because: str) -> None:
         ledger.book(run, VirtualClock(account.history.elapsed_s)).write(Stopped(because))
 
 
-def _check_machine(run: str, ledger: Ledger, going_on: bool) -> None:
+def _check_machine(run: str, ledger: Ledger, will_launch: bool) -> None:
     """Raise unless this machine has what the run needs."""
-    if (host := elsewhere(run, ledger, going_on)) is not None:
+    if (host := other_machine(run, ledger, will_launch)) is not None:
         raise AlreadyDriven(f"its launches are kept on {host}; it waits for a worker there")
 
 

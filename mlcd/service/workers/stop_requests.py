@@ -64,7 +64,7 @@ class StopRequests:
 
     def check(self) -> None:
         """Read the user's request in the database."""
-        request = self._ledger.wished(self._run)
+        request = self._ledger.requested_action(self._run)
         self._stop = self._stop or request is not None
         self.by_user = self.by_user or request is not None
         if request == "down" and not self._interrupted:

@@ -80,17 +80,17 @@ def _read(text: str) -> _Submitted:
 
 def asks_to_launch(run: str, ledger: Ledger) -> bool:
     """Whether a run was submitted with the request to launch its decision without asking again."""
-    submission = ledger.asked(run)
-    return submission is not None and from_json(submission.asked)[1]
+    submission = ledger.submission(run)
+    return submission is not None and from_json(submission.request)[1]
 
 
 def waits(run: str, ledger: Ledger) -> bool:
     """Whether a run was submitted and has neither started nor been refused."""
-    submission = ledger.asked(run)
+    submission = ledger.submission(run)
     return submission is not None and submission.refused is None and not ledger.has_begun(run)
 
 
 def refused(run: str, ledger: Ledger) -> bool:
     """Whether a run was submitted and will never start."""
-    submission = ledger.asked(run)
+    submission = ledger.submission(run)
     return submission is not None and submission.refused is not None

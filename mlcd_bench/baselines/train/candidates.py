@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Configuration, Floats, Offer, Space
 from mlcd.core.forecasts import forecasts
-from mlcd.core.guarantee import allowed
+from mlcd.core.guarantee import allowed_probes
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Outcome
@@ -23,14 +23,14 @@ def untried(job: Job, space: Space, history: History) -> Mask:
     """What has no answer yet. Fewer nodes of a type that ran out of memory have theirs.
 
     A method that knows nothing of limits finds out by a refusal that somebody holds it to them. From then on
-    only what `allowed` lets pass is open: the same as asking for one thing after the other until one passes.
+    only what `allowed_probes` lets pass is open: the same as asking for one thing after the other until one passes.
     """
     open_ = np.ones(len(space), dtype=bool)
     open_[[space.index[configuration] for configuration in history.tried]] = False
     for m in history.measurements:
         if m.outcome is Outcome.OUT_OF_MEMORY:
             open_ &= ~(same_type(space, m.configuration.offer) & (space.nodes <= m.configuration.nodes))
-    return open_ & allowed(job, space, history) if history.refusals else open_
+    return open_ & allowed_probes(job, space, history) if history.refusals else open_
 
 
 def same_type(space: Space, offer: Offer) -> Mask:

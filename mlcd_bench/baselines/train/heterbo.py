@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Configuration, Floats, Offer, Space
 from mlcd.core.forecasts import forecast, objective
-from mlcd.core.guarantee import allowed, safe
+from mlcd.core.guarantee import allowed_probes, certifiable
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
@@ -48,7 +48,7 @@ class HeterBO:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """One node of each type, cheapest first; then the largest TEI among what may still pay."""
-        open_ = allowed(job, space, history) & ~_answered(space, history) & _possible(job, space, history)
+        open_ = allowed_probes(job, space, history) & ~_answered(space, history) & _possible(job, space, history)
         if not open_.any():
             return Finish(_why_nothing_is_open(job, space, history))
         if (first := _first_of_a_type(space, history, open_)) is not None:
@@ -60,7 +60,7 @@ class HeterBO:
         if not open_.any():
             return Finish(
                 "no probe can pay for itself: every 95 % upper bound stays below its cost"
-                if safe(job, space, history)
+                if certifiable(job, space, history)
                 else "nothing measured ends within the limits, and no 95 % upper bound says that anything would"
             )
         return belief.best_probe(open_)
@@ -95,7 +95,7 @@ class _Belief:
         # Until two sizes were measured, even n times the rate on n nodes is not to be ruled out.
         along_nodes = max(1.0, float(np.log(space.nodes.max() / space.nodes.min())) / UPPER_95)
         mu, sigma = posterior(rows, y, np.array([m.rel_error for m in good]), x, along_nodes)
-        candidates = safe(job, space, history) or good
+        candidates = certifiable(job, space, history) or good
         incumbent = min(candidates, key=lambda m: objective(job.goal, forecast(job, space, history, m)))
         return _Belief(job, space, history, incumbent, mu, sigma)
 
@@ -108,7 +108,7 @@ class _Belief:
         """
         fastest_s = self.job.work_samples * np.exp(-self.mu - UPPER_95 * self.sigma)
         within = _in_limits(self.job, self.space, self.history, fastest_s)
-        if not safe(self.job, self.space, self.history):
+        if not certifiable(self.job, self.space, self.history):
             return within
         ahead = forecast(self.job, self.space, self.history, self.incumbent)
         if self.job.goal.objective is Objective.FASTEST:
@@ -183,7 +183,7 @@ def _possible(job: Job, space: Space, history: History) -> Mask:
     is then recognised after the few probes it takes to see that nothing comes near.
     """
     goal = job.goal
-    if not goal.limited or not history.good or safe(job, space, history):
+    if not goal.limited or not history.good or certifiable(job, space, history):
         return np.ones(len(space), dtype=bool)
     tflops = np.array([offer.tflops for offer in space.offers])[space.offer_index] * space.nodes
     per_tflop = max(m.rate / (m.configuration.offer.tflops * m.configuration.nodes) for m in history.good)
@@ -232,8 +232,8 @@ def _why_nothing_is_open(job: Job, space: Space, history: History) -> str:
     untried = ~_answered(space, history)
     if not untried.any():
         return "everything there is was tried, or is ruled out by what was tried"
-    if (untried & allowed(job, space, history)).any():
+    if (untried & allowed_probes(job, space, history)).any():
         return f"nothing untried could finish within the limits, even {SURPRISE:.0f} times faster than to be expected"
-    if safe(job, space, history):
+    if certifiable(job, space, history):
         return "the limits allow no further probe: the rest is reserved"
     return "the limits allow no further probe" if history.measurements else "the limits allow no probe at all"

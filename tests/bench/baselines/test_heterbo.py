@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mlcd.core.configuration import Configuration
-from mlcd.core.guarantee import allowed, refusal
+from mlcd.core.guarantee import allowed_probes, refusal
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Measurement, Outcome
@@ -106,7 +106,7 @@ def test_the_vectorised_guard_says_what_the_single_one_says(seed):
     some = [measured(c, recording.points[c].samples_per_s) for c in space.configurations if rng.random() < 0.4]
     history = History(tuple(some), spent_usd=sum(m.usd for m in some), elapsed_s=sum(m.seconds for m in some))
     one_by_one = [refusal(job, space, history, [c]) is None for c in space.configurations]
-    assert allowed(job, space, history).tolist() == one_by_one
+    assert allowed_probes(job, space, history).tolist() == one_by_one
 
 
 def test_it_finds_the_best_of_a_smooth_cloud_without_trying_everything():

@@ -28,7 +28,7 @@ def filled(where: Path | str) -> None:
     with closing(Ledger(where)) as ledger:
         run = begin(ledger, "moved")
         ledger.append(run, VirtualClock(0.1), [Stopped(f"ünïcode {number} \0") for number in range(600)])
-        ledger.ask("moved", '{"x": 1}', owner="ada", team="vision")
+        ledger.submit("moved", '{"x": 1}', owner="ada", team="vision")
         webhook(ledger)
         with ledger.database.write() as db:
             db.execute(insert(members).values(name="ada", role="runner", token_hash="ff", created_at="now"))

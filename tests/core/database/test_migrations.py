@@ -182,7 +182,7 @@ def test_many_may_open_an_empty_database_at_once(postgres_url: str) -> None:
     def ask(_: int) -> str:
         together.wait()
         with closing(Ledger(postgres_url)) as ledger:
-            return ledger.ask("a", "{}")
+            return ledger.submit("a", "{}")
 
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(ask, range(4))) == ["a-1", "a-2", "a-3", "a-4"]

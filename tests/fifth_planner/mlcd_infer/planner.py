@@ -49,9 +49,9 @@ class Infer(Planner):
     block = InferBlock
     options = (Option("chunks", parse_chunks, "Items in a chunk, such as 8,32,128.", "LIST"),)
 
-    def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
+    def with_options(self, job: Job, chosen: Mapping[str, Any]) -> Job:
         """With the chunks of the command line, if it names any."""
-        job = super().asked(job, chosen)
+        job = super().with_options(job, chosen)
         assert isinstance(job.ask, InferenceTask)
         chunks = chosen.get("chunks")
         return replace(job, ask=InferenceTask(chunks)) if isinstance(chunks, tuple) else job
@@ -67,16 +67,16 @@ class Infer(Planner):
         backend = SimulatedInference(clock)
         return Cloud(replace(place.space, choices=choices), backend, TrainingProfiler(backend, noise_floor=0.01), clock)
 
-    def explore(self, job: Job) -> Strategy:
+    def search_strategy(self, job: Job) -> Strategy:
         """The only method."""
         return CheapestFirst()
 
-    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
+    def run_strategy(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run it to its end."""
         assert decision.configuration is not None
         return RunToCompletion(decision.configuration)
 
-    def tell(self, account: Account) -> Additions:
+    def additions(self, account: Account) -> Additions:
         """How long machines wait for data, by chunk: as a fact, a table and a figure."""
         shown = [(m.configuration, m.rate, m.evidence) for m in account.history.good]
         rows = [(where, rate, seen.share) for where, rate, seen in shown if isinstance(seen, Waiting)]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mlcd_fixtures.examples import at_night_except
 
 from mlcd.core.configuration import Space
-from mlcd.core.forecasts import remaining
+from mlcd.core.forecasts import remaining_job
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Target
 from mlcd.core.measurement import Measurement, Outcome
@@ -95,7 +95,7 @@ class Platform:
     def run(self, strategy: AdaptiveTraining, whole: Job, most: int = 500) -> tuple[list[Step], History]:
         history, steps = History(), list[Step]()
         while len(steps) < most:
-            step = strategy.next_step(remaining(whole, history), NOWHERE, history)
+            step = strategy.next_step(remaining_job(whole, history), NOWHERE, history)
             steps.append(step)
             if not isinstance(step, Apply):
                 return steps, history
@@ -395,7 +395,9 @@ def test_the_same_history_gives_the_same_step() -> None:
         before = History()
         for run in history.runs[:count]:
             before = before.with_run(run)
-        assert AdaptiveTraining(CALIBRATION, 20).next_step(remaining(whole, before), NOWHERE, before) == steps[count]
+        assert (
+            AdaptiveTraining(CALIBRATION, 20).next_step(remaining_job(whole, before), NOWHERE, before) == steps[count]
+        )
 
 
 @pytest.mark.parametrize("method", ["exact", "greedy"])

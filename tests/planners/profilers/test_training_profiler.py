@@ -13,9 +13,9 @@ from mlcd.core.history import History
 from mlcd.core.job import Job, Target
 from mlcd.core.measurement import Ended, Mismatch, Outcome, Sample
 from mlcd.core.strategy import Finish
+from mlcd.planners.job_checks import finish_of_run
 from mlcd.planners.profilers.rates import warm_up_length
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.ready import run_ended
 
 CONFIGURATION = Configuration(Offer("x", 3_600.0, 1, 1), 1)  # a dollar a second
 JOB = Job("job", 1e6)
@@ -262,7 +262,7 @@ def test_how_much_a_job_did_whose_reports_started_again_is_not_known_and_not_hel
     for rest in ([], [Sample(115.0, 6_000.0)]):
         m, _ = measure([*reports([100.0] * 5), again, *rest, Ended(120.0, OK)], Purpose.RUN)
         assert (m.outcome, m.mismatch, m.detail) == (OK, None, "again")
-        assert run_ended(JOB, History(), m) == Finish("the job ran to its end, but again", CONFIGURATION)
+        assert finish_of_run(JOB, History(), m) == Finish("the job ran to its end, but again", CONFIGURATION)
 
 
 def test_reclaiming_asks_the_backend():

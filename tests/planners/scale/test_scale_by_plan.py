@@ -60,7 +60,7 @@ def test_a_whole_run_keeps_its_plan_and_its_global_batch() -> None:
         shared = int(told["MLCD_DATA_PARALLEL"]) * int(told["MICRO"]) * int(told["MLCD_ACCUMULATION"])
         assert shared == int(told["MLCD_GLOBAL_BATCH"]) == 256
         assert told["ZERO"] in ("none", "zero3")
-    shown = planner_of(job).tell(account_of(lines))
+    shown = planner_of(job).additions(account_of(lines))
     assert shown is not None
     assert [table.title for table in shown.tables] == ["What the script is told"]
 
@@ -115,5 +115,5 @@ def test_a_global_batch_that_not_all_nodes_can_share_leaves_those_that_can() -> 
 def test_what_does_not_go_together_is_told_in_one_line(text: str, words: dict[str, str], said: str) -> None:
     job = scaled(text, **words)
     with pytest.raises(UserError, match=said) as raised:
-        planner_of(job).ready(job, Ledger(None).database)
+        planner_of(job).prepare(job, Ledger(None).database)
     assert "\n" not in str(raised.value)

@@ -14,7 +14,7 @@ from mlcd_fixtures.scale_clouds import Kind, World
 from mlcd_fixtures.scale_promises import account_of, scale
 
 from mlcd.core.configuration import Configuration
-from mlcd.core.forecasts import remaining
+from mlcd.core.forecasts import remaining_job
 from mlcd.core.history import History, Refusal
 from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Measurement, Outcome
@@ -148,7 +148,7 @@ def test_work_of_mixed_batches_counts_for_what_each_brings(parts: list[tuple[int
         told.append(measured(place, saved=saved))
         expected += samples / LONG.dataset / ((1 + (batch_of(place) or 0) / 300) / (1 + 64 / 300))
     job, history = LONG.job(), History(tuple(told))
-    belief = believe(remaining(job, history), LONG.space, history)
+    belief = believe(remaining_job(job, history), LONG.space, history)
     assert belief is not None
     assert epochs_at_reference(belief.epochs, belief.dataset_samples, job, history) == pytest.approx(expected)
     assert sum(samples for _, samples in saved_by_batch(job, history)) == pytest.approx(saved)

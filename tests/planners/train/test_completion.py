@@ -17,7 +17,7 @@ from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.drive import launch, search
-from mlcd.core.forecasts import remaining, slow_rates
+from mlcd.core.forecasts import certified_rates, remaining_job
 from mlcd.core.history import History
 from mlcd.core.job import CONFIDENCE, Goal, Job, Objective
 from mlcd.core.ledger import Ledger, Started
@@ -168,7 +168,7 @@ def test_a_run_that_is_slower_than_certified_is_told_at_once_even_where_there_is
 def test_a_run_that_moves_away_was_told_to_be_slow():
     account, _ = run(Goal(), Changing(VirtualClock(), TEN_HOURS / 4, 0.2))
     probed = account.at_decision
-    counted_on = slow_rates(CONFIDENCE, probed)(next(m for m in probed.good if m.configuration == FIRST))
+    counted_on = certified_rates(CONFIDENCE, probed)(next(m for m in probed.good if m.configuration == FIRST))
     (warning,) = account.warnings
     assert warning.startswith(f"slower than the {format_rate(counted_on)} that the certificate counts on")
 
@@ -396,7 +396,7 @@ def test_work_that_was_saved_while_nobody_watched_is_not_held_against_the_job():
     unseen = Measurement(FIRST, Outcome.INTERRUPTED, 9_000.0, 2.5, saved_samples=3e5)
     rest = Measurement(FIRST, Outcome.OK, 60.0, 0.1, saved_samples=3e5, mismatch=Mismatch(3e5, 1e6))
     history = History(runs=(unseen, rest))
-    step = RunToCompletion(FIRST).next_step(remaining(job, history), RECORDING.space, history)
+    step = RunToCompletion(FIRST).next_step(remaining_job(job, history), RECORDING.space, history)
     assert step == Finish(
         "the job ran to its end; it reported 300,000 samples, 30 % of the 1,000,000 that `work` states, and may have "
         "saved more while nobody watched",

@@ -9,7 +9,7 @@ import pytest
 from mlcd.clouds.recording import Recording
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.forecasts import forecast
-from mlcd.core.guarantee import allowed, safe
+from mlcd.core.guarantee import allowed_probes, certifiable
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger import Reserved, Settled
@@ -113,7 +113,7 @@ def test_a_look_at_something_hopeless_is_enough_and_at_something_close_it_goes_o
     assert isinstance(step, Probe)
     assert step.look is not None
     slow = replace(measured(step.configuration, 1.0, 0.06), seconds=180)
-    assert not step.look.goes_on(slow)
+    assert not step.look.should_continue(slow)
 
 
 def test_what_ran_but_cannot_be_certified_yet_may_be_measured_again():
@@ -148,8 +148,8 @@ def test_what_bars_all_other_probes_is_launched_again_so_that_less_is_reserved_f
     free = job_on(recording, Goal(Objective.FASTEST))
     ahead = forecast(free, recording.space, history, glance)
     job = job_on(recording, Goal(Objective.FASTEST, budget_usd=ahead.worst_usd + 0.085))
-    assert [m.configuration for m in safe(job, recording.space, history)] == [cheap]
-    assert not allowed(job, recording.space, history)[1:].any()
+    assert [m.configuration for m in certifiable(job, recording.space, history)] == [cheap]
+    assert not allowed_probes(job, recording.space, history)[1:].any()
     step = NetValue(look=0.3, parallel=4).next_step(job, recording.space, history)
     assert isinstance(step, Round)
     assert {probe.configuration for probe in step.probes} == {cheap}
@@ -162,7 +162,7 @@ def test_where_a_whole_probe_would_use_what_is_reserved_a_shorter_launch_of_the_
     history = replace(history_of(glance), spent_usd=0.005)
     ahead = forecast(job_on(recording, Goal(Objective.FASTEST)), recording.space, history, glance)
     job = job_on(recording, Goal(Objective.FASTEST, budget_usd=ahead.worst_usd + 0.005 + 0.006))
-    assert not allowed(job, recording.space, history).any()
+    assert not allowed_probes(job, recording.space, history).any()
     step = NetValue(look=0.3, parallel=4).next_step(job, recording.space, history)
     assert isinstance(step, Probe)
     assert (step.configuration, step.share) == (cheap, 0.3)
@@ -201,7 +201,7 @@ def test_a_look_counts_with_what_was_measured_before():
     step = NetValue(look=0.3).next_step(job, recording.space, history_of(measured(only, 100.0, 0.042)))
     assert isinstance(step, Probe)
     assert step.look is not None
-    assert not step.look.goes_on(replace(measured(only, 103.0, 0.05), seconds=180))
+    assert not step.look.should_continue(replace(measured(only, 103.0, 0.05), seconds=180))
 
 
 def test_what_cannot_fit_even_at_the_fast_end_of_its_rate_is_not_measured_again():

@@ -218,7 +218,7 @@ def test_what_is_spent_is_what_the_markets_cost():
 
 def test_a_run_tells_where_it_was_rented_and_what_that_saved():
     account = run(job(40.0), UniformProgress(), 5, Weather(launch_failure=0.0, spot_up_h=3.0, spot_down_h=2.0))
-    shown = PLANNER.tell(account)
+    shown = PLANNER.additions(account)
     assert shown is not None
     came = [rental for rental in account.history.rentals if rental.came]
     (table,) = shown.tables
@@ -251,7 +251,7 @@ def test_work_that_no_checkpoint_held_is_left_again():
     account = run(
         job(60.0, checkpoints=False), Greedy(), 5, Weather(launch_failure=0.0, spot_up_h=1.0, spot_down_h=2.0)
     )
-    shown = PLANNER.tell(account)
+    shown = PLANNER.additions(account)
     assert shown is not None
     assert any(rental.taken_back for rental in account.history.rentals)
     assert any("is lost" in point.label for point in shown.figures[1].series[0].points)
@@ -273,7 +273,7 @@ def test_a_long_job_on_the_simulated_cloud_loses_no_more_work_than_the_guard_cou
 
 
 def test_a_run_that_was_rented_on_no_market_tells_nothing_of_them():
-    assert PLANNER.tell(begun(job(40.0)).account) is None
+    assert PLANNER.additions(begun(job(40.0)).account) is None
 
 
 def test_all_of_a_late_deadline_is_used() -> None:
@@ -367,7 +367,7 @@ def decided(asked: Job, earlier: tuple[Rental, ...]) -> Account:
 def test_a_certificate_says_what_it_counts_on_where_on_demand_machines_were_refused() -> None:
     always = [before(zone, True, ago_h / 4, spot=False) for ago_h in range(4 * 24 * 7) for zone in ZONES[1:]]
     refused = [before(zone, False, 7 * 24.0 + 1, spot=False) for zone in ZONES]
-    shown = PLANNER.tell(decided(job(400.0, 1_000.0), (*refused, *always)))
+    shown = PLANNER.additions(decided(job(400.0, 1_000.0), (*refused, *always)))
     assert shown is not None
     (fact,) = shown.facts
     assert fact.label == "Certified if"
@@ -380,17 +380,17 @@ def test_a_certificate_says_what_it_counts_on_where_on_demand_machines_were_refu
 
 def test_a_certificate_says_if_too_little_time_is_left_for_scarce_machines() -> None:
     earlier = (before(ZONES[0], False, 2.0, spot=False), before(ZONES[1], True, 1.0, spot=False))
-    shown = PLANNER.tell(decided(job(40.0), earlier))
+    shown = PLANNER.additions(decided(job(40.0), earlier))
     assert shown is not None
     assert "starts were seen too seldom" in shown.facts[0].hint
     assert "99 % cannot be promised" in shown.facts[0].hint
-    none = PLANNER.tell(decided(job(40.0), earlier[:1]))
+    none = PLANNER.additions(decided(job(40.0), earlier[:1]))
     assert none is not None
     assert none.facts[0].hint == "none had any when it was last asked"
 
 
 def test_a_certificate_says_nothing_of_machines_that_nobody_was_refused() -> None:
-    assert PLANNER.tell(decided(job(40.0), (before(ZONES[1], True, 1.0, spot=False),))) is None
+    assert PLANNER.additions(decided(job(40.0), (before(ZONES[1], True, 1.0, spot=False),))) is None
 
 
 @dataclass(frozen=True)

@@ -123,15 +123,18 @@ def test_the_command_has_a_place_for_arguments():
 def test_train_and_scale_read_the_plan_each_for_itself():
     job = read(f"{USUAL}|checkpoints: true")
     assert planner_of(job).name == "train"
-    assert planned_training(planner_named("train").asked(job, {})) is not None
-    assert planned_training(planner_named("train").asked(planner_named("train").asked(job, {}), {})) is not None
-    scaled = planner_named("scale").asked(job, {})
+    assert planned_training(planner_named("train").with_options(job, {})) is not None
+    assert (
+        planned_training(planner_named("train").with_options(planner_named("train").with_options(job, {}), {}))
+        is not None
+    )
+    scaled = planner_named("scale").with_options(job, {})
     assert planner_of(scaled).name == "scale"
     assert planned_training(scaled) == planned_training(job)
-    assert planner_named("scale").asked(scaled, {}) == scaled
+    assert planner_named("scale").with_options(scaled, {}) == scaled
     both = read(f"{USUAL}|checkpoints: true|scale: {{workers: 1..4}}")
-    assert planned_training(planner_named("train").asked(both, {})) is not None
-    assert planner_of(planner_named("scale").asked(both, {})).name == "scale"
+    assert planned_training(planner_named("train").with_options(both, {})) is not None
+    assert planner_of(planner_named("scale").with_options(both, {})).name == "scale"
 
 
 def test_a_service_reads_no_file_for_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.core.errors import UserError
-from mlcd.core.guarantee import allowed, decide, refusal
+from mlcd.core.guarantee import allowed_probes, decide, refusal
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Hints, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Reserved
@@ -40,7 +40,7 @@ limits = st.one_of(st.none(), st.floats(0.1, 20.0))
 @given(limits, limits, st.one_of(st.none(), st.floats(0.1, 20.0)))
 def test_the_rule_for_all_configurations_at_once_is_the_rule_for_each(max_probe, max_hourly, budget) -> None:
     job = limited(max_probe, max_hourly, Goal(Objective.CHEAPEST, budget))
-    mask = allowed(job, LADDER.space, History())
+    mask = allowed_probes(job, LADDER.space, History())
     for i, configuration in enumerate(LADDER.space.configurations):
         assert mask[i] == (refusal(job, LADDER.space, History(), [configuration]) is None)
 

@@ -19,7 +19,7 @@ from mlcd.core.ledger import Account, Ledger, LimitsChanged, Started
 from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
 from mlcd.core.planner import planner_named
 from mlcd.core.strategy import Apply, Finish, Probe, Step, Strategy
-from mlcd.memory.earlier import known_from
+from mlcd.memory.earlier_runs import earlier_measurements
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.plans.space import plan_space
@@ -138,7 +138,7 @@ def test_where_nothing_else_ends_in_time_or_runs_at_all_it_says_so():
 def test_a_later_run_of_the_job_knows_of_it():
     ledger = Ledger(None)
     account = ran(FIRST, goal=Goal(), ledger=ledger)
-    known = {m.configuration: m.outcome for m in known_from(ledger, account.job, RECORDING.space)}
+    known = {m.configuration: m.outcome for m in earlier_measurements(ledger, account.job, RECORDING.space)}
     assert known == {FIRST: Outcome.OUT_OF_MEMORY, SECOND: Outcome.OK, THIRD: Outcome.OK}
 
 
@@ -213,8 +213,8 @@ def test_under_other_limits_it_is_not_decided_for_what_the_job_ran_out_of_memory
 def test_a_search_under_other_limits_goes_on_where_the_job_has_not_run_out_of_memory():
     job, train = Job("job", 1e6, Goal(Objective.CHEAPEST)), planner_named("train")
     before = replace(History((measured(FIRST, 100.0),), (out_of_memory(FIRST),)), ended_runs=1, ended_probes=1)
-    as_it_goes_on = train.explore(job).next_step(job, RECORDING.space, before)
-    assert as_it_goes_on == train.explore(job).next_step(job, RECORDING.space, History((out_of_memory(FIRST),)))
+    as_it_goes_on = train.search_strategy(job).next_step(job, RECORDING.space, before)
+    assert as_it_goes_on == train.search_strategy(job).next_step(job, RECORDING.space, History((out_of_memory(FIRST),)))
 
 
 def test_where_spot_machines_may_be_used_and_none_are_to_be_had_the_search_goes_on_too():
@@ -222,7 +222,7 @@ def test_where_spot_machines_may_be_used_and_none_are_to_be_had_the_search_goes_
     history = History((measured(FIRST, 100.0),), (out_of_memory(FIRST),))
     search_on = ProbeUntilOneRuns()
     for job in (Job("job", 1e6), Job("job", 1e6, task={"resources": {"use_spot": "any"}})):
-        steered = train.steer(job, choice, history)
+        steered = train.run_strategy(job, choice, history)
         step = replace(steered, search=search_on).next_step(job, RECORDING.space, history)
         assert isinstance(step, Probe)
         assert step.configuration == SECOND

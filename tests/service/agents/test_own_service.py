@@ -73,11 +73,11 @@ def test_what_is_too_much_at_once_is_refused_and_claims_nothing(ledger: Ledger) 
     with ExitStack() as held:
         held.callback(crew.close)
         for _ in range(RUNNING_AT_ONCE):
-            held.enter_context(ledger.hold(ledger.ask("busy", job, "agent")))
-        late = ledger.ask("late", job, "agent")
+            held.enter_context(ledger.hold(ledger.submit("busy", job, "agent")))
+        late = ledger.submit("late", job, "agent")
         with pytest.raises(WrongState, match="4 runs are under way"):
             crew.send(late)
-        asked = ledger.asked(late)
+        asked = ledger.submission(late)
         assert asked is not None
         assert asked.refused is not None
 

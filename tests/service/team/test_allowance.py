@@ -177,9 +177,9 @@ def test_a_raised_budget_must_be_left_to_the_owner(ledger: Ledger, members: Memb
     assert ledger.account(run).job.goal.budget_usd == 30.0
     assert ledger.lines(run)[-1].entry.because.startswith("ada changed the budget from $10.00 to $30.00, $8.00 spent")
     assert remaining_budget(ledger, ada).usd == 20.0
-    submitted = ledger.asked(run)
+    submitted = ledger.submission(run)
     assert submitted is not None
-    assert from_json(submitted.asked)[0].goal.budget_usd == 30.0
+    assert from_json(submitted.request)[0].goal.budget_usd == 30.0
 
 
 def test_a_decision_counts_while_its_launch_is_asked_for(ledger: Ledger, members: Members, ada: Member, driven: Any):
@@ -196,9 +196,9 @@ def test_a_decision_counts_while_its_launch_is_asked_for(ledger: Ledger, members
     assert remaining_budget(ledger, ada).usd == 50.0  # what was refused has left no trace
     recheck(ledger, ada, run, launch=True)
     assert remaining_budget(ledger, ada).usd == 10.0
-    submitted = ledger.asked(run)
+    submitted = ledger.submission(run)
     assert submitted is not None
-    assert from_json(submitted.asked) == (job_of(40.0), True)
+    assert from_json(submitted.request) == (job_of(40.0), True)
     release(ledger, run, "taken back")
     assert remaining_budget(ledger, ada).usd == 50.0
     recheck(ledger, ada, run, launch=False)
@@ -240,9 +240,9 @@ def test_whether_it_is_launched_is_asked_anew_of_a_run_without_an_owner_too(ledg
     driven.stop(run)
     for launch, expected in ((False, False), (None, False), (True, True), (None, True)):
         recheck(ledger, None, run, launch)
-        submitted = ledger.asked(run)
+        submitted = ledger.submission(run)
         assert submitted is not None
-        assert from_json(submitted.asked) == (job_of(40.0), expected)
+        assert from_json(submitted.request) == (job_of(40.0), expected)
     assert ledger.account(run).status == "stopped"
 
 
@@ -252,7 +252,7 @@ def test_a_run_of_the_command_line_is_nobodys(ledger: Ledger, ada: Member):
     release(ledger, run, "its process is gone")
     assert ledger.account(run).status == "stopped"
     recheck(ledger, ada, run, launch=True)
-    assert ledger.asked(run) is None
+    assert ledger.submission(run) is None
     assert ledger.account(run).status == "stopped"  # whoever drives it will say that it goes on
     assert remaining_budget(ledger, ada).usd == 50.0
 
@@ -261,7 +261,7 @@ def test_a_run_of_the_command_line_is_nobodys(ledger: Ledger, ada: Member):
     "asked", ["", "[]", "{}", '{"job": {"goal": {}}, "launch": true}', '{"job": 1, "launch": true}']
 )
 def test_a_submission_that_cannot_be_read_is_told_as_damage(ledger: Ledger, ada: Member, asked: str):
-    ledger.ask("resnet", asked, "ada")
+    ledger.submit("resnet", asked, "ada")
     with pytest.raises(LedgerCorrupt, match="run 'resnet-1'"):
         remaining_budget(ledger, ada)
 

@@ -30,7 +30,7 @@ def told(ledger: Ledger) -> list[tuple[str, str]]:
 
 def begin(driven: Any, provenance: Provenance = Provenance.LIVE) -> None:
     job = Job("resnet", 1.0)
-    assert driven.ledger.ask(job.name, to_json(job, False)) == RUN
+    assert driven.ledger.submit(job.name, to_json(job, False)) == RUN
     driven.begin(RUN, job, provenance)
     driven.reserve(RUN, 5.0)
 

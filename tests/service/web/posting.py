@@ -99,6 +99,6 @@ class Post:
 
 def searched(stage: Stage, who: str = "ron", job: str = JOB, launch: bool = False) -> str:
     run = stage.submit(who, job, launch=launch).json()["run"]
-    read, _ = from_json(stage.state.ledger.asked(run).asked)
+    read, _ = from_json(stage.state.ledger.submission(run).request)
     start(read, stage.state.ledger, run=run).search()
     return run

@@ -31,7 +31,7 @@ def test_a_run_is_searched_again_with_another_budget_and_goal(stage: Stage) -> N
     told = stage.ask("POST", f"{API}/runs/{run}/again", who, {"budget": "165", "goal": "cheapest", "launch": True})
     assert (told.status, told.json()["run"]) == (202, "digits-2")
     assert stage.crew.asked[-1] == ("send", "digits-2", "True")
-    first, second = (from_json(ledger.asked(each).asked)[0] for each in (run, "digits-2"))  # type: ignore[union-attr]
+    first, second = (from_json(ledger.submission(each).request)[0] for each in (run, "digits-2"))  # type: ignore[union-attr]
     assert (second.goal.budget_usd, str(second.goal.objective)) == (165.0, "cheapest")
     assert replace(second, goal=first.goal) == first
 
@@ -40,7 +40,7 @@ def test_without_a_word_it_is_the_same_job(stage: Stage) -> None:
     who = "ron" if stage.tokens else None
     run = stage.submit(who).json()["run"]
     again = stage.ask("POST", f"{API}/runs/{run}/again", who).json()["run"]
-    asked = [from_json(stage.state.ledger.asked(each).asked) for each in (run, again)]  # type: ignore[union-attr]
+    asked = [from_json(stage.state.ledger.submission(each).request) for each in (run, again)]  # type: ignore[union-attr]
     assert asked[0] == asked[1]
 
 
@@ -58,7 +58,7 @@ def test_a_run_of_the_command_line_has_a_probe_limit_of_its_new_budget(stage: St
     who, ledger = "ron" if stage.tokens else None, stage.state.ledger
     run = start(of_text("train", JOB, {}), ledger)
     again = stage.ask("POST", f"{API}/runs/{run.name}/again", who, {"budget": "50"}).json()["run"]
-    job, _ = from_json(ledger.asked(again).asked)  # type: ignore[union-attr]
+    job, _ = from_json(ledger.submission(again).request)  # type: ignore[union-attr]
     assert run.job.search.max_probe_usd is not None
     assert job.search.max_probe_usd is None
     assert job.goal.budget_usd == 50.0

@@ -13,8 +13,8 @@ from mlcd.core.backend import Launch, Purpose
 from mlcd.core.decision import Decision
 from mlcd.core.ledger import Decided, Ended, Reserved, Settled, Status, Stopped
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.runs.machine import claim
 from mlcd.core.runs.run import start
+from mlcd.core.runs.run_machine import claim_for_this_machine
 from mlcd.service.workers.submitted import from_json
 
 
@@ -27,19 +27,19 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
 def test_whether_a_run_is_launched_is_as_it_was_said_last(stage: Stage) -> None:
     who, ledger = "ron" if stage.tokens else None, stage.state.ledger
     run = stage.submit(who, launch=True).json()["run"]
-    job, _ = from_json(ledger.asked(run).asked)  # type: ignore[union-attr]
+    job, _ = from_json(ledger.submission(run).request)  # type: ignore[union-attr]
     driven = start(job, ledger, run=run)
     driven.book.write(Stopped("the user stopped"))
     for said, launch in (({"launch": False}, False), ({}, False), ({"launch": True}, True), (None, True)):
         assert stage.ask("POST", f"{API}/runs/{run}/resume", who, said).status == 202
         assert stage.crew.asked[-1] == ("send", run, str(launch))
-        assert from_json(ledger.asked(run).asked)[1] is launch  # type: ignore[union-attr]
+        assert from_json(ledger.submission(run).request)[1] is launch  # type: ignore[union-attr]
 
 
 def test_a_run_whose_job_has_begun_cannot_stop_at_its_decision(stage: Stage) -> None:
     who, ledger = "ron" if stage.tokens else None, stage.state.ledger
     run = stage.submit(who, launch=True).json()["run"]
-    job, _ = from_json(ledger.asked(run).asked)  # type: ignore[union-attr]
+    job, _ = from_json(ledger.submission(run).request)  # type: ignore[union-attr]
     driven = start(job, ledger, run=run)
     decision, account = driven.search(), driven.book.account
     assert decision.configuration is not None
@@ -57,7 +57,7 @@ def test_a_run_whose_job_has_begun_cannot_stop_at_its_decision(stage: Stage) -> 
 def test_an_infeasible_run_goes_on_under_new_limits(stage: Stage) -> None:
     who, ledger = "ron" if stage.tokens else None, stage.state.ledger
     run = stage.submit(who, launch=True).json()["run"]
-    job, _ = from_json(ledger.asked(run).asked)  # type: ignore[union-attr]
+    job, _ = from_json(ledger.submission(run).request)  # type: ignore[union-attr]
     driven = start(job, ledger, run=run)
     driven.book.write(Decided(Decision(None, "nothing fits", binding="the budget")))
     resume = f"{API}/runs/{run}/resume"
@@ -74,7 +74,7 @@ def test_a_run_that_ended_at_its_limit_stops_at_its_decision_under_new_ones(stag
     """As `mlcd resume --budget` asks for at a terminal, to show the decision before it is launched."""
     who, ledger = "ron" if stage.tokens else None, stage.state.ledger
     run = stage.submit(who, launch=True).json()["run"]
-    job, _ = from_json(ledger.asked(run).asked)  # type: ignore[union-attr]
+    job, _ = from_json(ledger.submission(run).request)  # type: ignore[union-attr]
     driven = start(job, ledger, run=run)
     decision, account = driven.search(), driven.book.account
     assert decision.configuration is not None
@@ -95,12 +95,12 @@ def test_only_an_admin_can_say_that_a_machine_is_gone(
     with staged(tmp_path / "home", postgres_url) as stage:
         ledger = stage.state.ledger
         run = stage.submit("ron").json()["run"]
-        job, _ = from_json(ledger.asked(run).asked)  # type: ignore[union-attr]
+        job, _ = from_json(ledger.submission(run).request)  # type: ignore[union-attr]
         driven = start(job, ledger, run=run)
         order = Launch(f"{run}-1", driven.cloud.space.configurations[0], Purpose.PROBE, 1.0, 60.0, 0)
         driven.book.write(Reserved(order, "a probe", 0.01, 60.0))
         monkeypatch.setenv("MLCD_HOME", str(tmp_path / "there"))
-        claim(run, ledger)
+        claim_for_this_machine(run, ledger)
         monkeypatch.setenv("MLCD_HOME", str(tmp_path / "home"))
         words = stage.ask("POST", f"{API}/runs/{run}/resume", "ada").json()["words"]
         assert words == f"{run} goes on, once a worker on {platform.node()} takes it"
@@ -124,7 +124,7 @@ def test_only_an_admin_can_say_that_a_machine_is_gone(
 def test_there_is_nothing_to_take_down_of_a_run_that_is_over(stage: Stage) -> None:
     who, ledger = "ron" if stage.tokens else None, stage.state.ledger
     run = stage.submit(who).json()["run"]
-    job, _ = from_json(ledger.asked(run).asked)  # type: ignore[union-attr]
+    job, _ = from_json(ledger.submission(run).request)  # type: ignore[union-attr]
     driven = start(job, ledger, run=run)
     down = f"{API}/runs/{run}/down"
     assert stage.ask("POST", down, who).status == 202
@@ -139,7 +139,7 @@ def test_there_is_nothing_to_take_down_of_a_run_that_is_over(stage: Stage) -> No
 def test_runs_that_nobody_drives_any_more_are_found_as_interrupted(stage: Stage) -> None:
     who, ledger = "ron" if stage.tokens else None, stage.state.ledger
     interrupted, held, over = (stage.submit(who).json()["run"] for _ in range(3))
-    job, _ = from_json(ledger.asked(interrupted).asked)  # type: ignore[union-attr]
+    job, _ = from_json(ledger.submission(interrupted).request)  # type: ignore[union-attr]
     for run in (interrupted, held):
         start(job, ledger, run=run)
     start(job, ledger, run=over).search()

@@ -22,7 +22,7 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.database.schema import entries
 from mlcd.core.decision import Decision
 from mlcd.core.errors import LedgerError, UnknownName
-from mlcd.core.ledger import Asked, Book, Decided, Ended, Ledger, Line, Refused, Resumed, Started, Stopped
+from mlcd.core.ledger import Book, Decided, Ended, Ledger, Line, Refused, Resumed, Started, Stopped, Submission
 from mlcd.reports.view.summary import summary_of
 from mlcd.service.team.administration import Audit
 from mlcd.service.web import feed as feed_module
@@ -206,7 +206,7 @@ def test_a_run_that_leaves_the_queue_while_it_is_looked_up_is_found() -> None:
     class Begins(Watched):
         """What waits is begun by a worker in the moment in which the queue is read."""
 
-        def waiting(self) -> list[Asked]:
+        def waiting(self) -> list[Submission]:
             if not self.has_begun("demo-1"):
                 self.begin("demo", VirtualClock(), FIRST, run="demo-1")
             return super().waiting()
@@ -214,7 +214,7 @@ def test_a_run_that_leaves_the_queue_while_it_is_looked_up_is_found() -> None:
     async def scenario() -> None:
         ledger = Begins()
         feed = Feed(ledger)
-        assert ledger.ask("demo", to_json(JOB, True)) == "demo-1"
+        assert ledger.submit("demo", to_json(JOB, True)) == "demo-1"
         assert await feed.find("demo-1") == "demo-1"
         feed.close()
         ledger.close()
@@ -331,7 +331,7 @@ def test_an_entry_is_read_again_where_the_database_went_away_in_the_middle_of_it
 def test_a_run_that_waits_is_watched_from_before_it_begins() -> None:
     async def scenario() -> None:
         with opened() as (ledger, feed):
-            name = ledger.ask("demo", to_json(JOB, False), owner="ada")
+            name = ledger.submit("demo", to_json(JOB, False), owner="ada")
             assert await feed.find(name) == name
             assert feed.summaries()[0].status == "queued"
             stream = of_run(feed, name)
@@ -349,7 +349,7 @@ def test_a_run_that_waits_is_watched_from_before_it_begins() -> None:
 def test_a_run_that_is_refused_while_it_is_watched_ends_with_the_reason() -> None:
     async def scenario() -> None:
         with opened() as (ledger, feed):
-            name = ledger.ask("demo", to_json(JOB, False))
+            name = ledger.submit("demo", to_json(JOB, False))
             await feed.catch_up(with_state=True)
             waits = asyncio.ensure_future(all_of(of_run(feed, name)))
             await asyncio.sleep(0)
@@ -364,7 +364,7 @@ def test_a_run_that_is_refused_while_it_is_watched_ends_with_the_reason() -> Non
 def test_a_decision_that_is_to_be_launched_is_not_the_end() -> None:
     async def scenario() -> None:
         with opened() as (ledger, feed):
-            name = ledger.ask("demo", to_json(JOB, True))
+            name = ledger.submit("demo", to_json(JOB, True))
             book = ledger.begin("demo", VirtualClock(), FIRST, run=name)
             book.write(Decided(Decision(PLACE, "the best")))
             await feed.catch_up(with_state=True)
@@ -451,7 +451,7 @@ def test_a_run_is_driven_from_its_first_entry_on_and_never_seems_interrupted(tmp
     async def scenario() -> None:
         ledger = Watched(tmp_path / "ledger.db")
         feed = Feed(ledger)
-        name = ledger.ask("demo", to_json(JOB, False))
+        name = ledger.submit("demo", to_json(JOB, False))
         await feed.catch_up(with_state=True)  # who drives what is asked again in a while only
         with ledger.hold(name):
             ledger.begin("demo", VirtualClock(), FIRST, run=name)

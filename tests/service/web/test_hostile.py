@@ -102,8 +102,8 @@ def test_html_in_a_jobs_name_and_in_its_commands_stays_words_in_the_report(tmp_p
     text = JOB.replace("name: digits", f'name: "{name}"').replace("python train.py", "'<svg onload=alert(2)>'")
     with staged(tmp_path / "home") as stage:
         run = stage.submit("ron", text).json()["run"]
-        asked = stage.state.ledger.asked(run)
-        job, _ = from_json(asked.asked)
+        asked = stage.state.ledger.submission(run)
+        job, _ = from_json(asked.request)
         assert job.name == name
         start(job, stage.state.ledger, run=run).search()
         answer = stage.ask("GET", f"{API}/runs/{run}/report", "vera")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from stage import API, JOB, Stage, staged
 
-from mlcd.core.ledger import Relabelling
+from mlcd.core.ledger import LabelUpdate
 from mlcd.core.runs.run import start
 from mlcd.planners.form.jobs import of_text
 from mlcd.service.team.members import Scope
@@ -119,12 +119,12 @@ def test_who_changed_a_label_sees_it_changed_and_so_does_who_has_the_page(alone:
 
 def test_what_another_process_labels_is_listed_once_the_feed_has_read_it(alone: Stage) -> None:
     begun(alone, "a", "b")
-    alone.state.ledger.label("a-1", Relabelling.of(project="p"))
+    alone.state.ledger.label("a-1", LabelUpdate.of(project="p"))
     assert listed(alone, "?project=p") == []
     alone.look()
     assert listed(alone, "?project=p") == ["a-1"]
     start(of_text("train", JOB.replace("digits", "a"), {}), alone.state.ledger, run=None)
-    alone.state.ledger.label("a-2", Relabelling.of(project="p"))  # with its first entry
+    alone.state.ledger.label("a-2", LabelUpdate.of(project="p"))  # with its first entry
     alone.look()
     assert listed(alone, "?project=p") == ["a-2", "a-1"]
 

@@ -74,7 +74,7 @@ def scraped(stage: Stage, who: str = "vera") -> dict[str, dict[tuple[tuple[str, 
 
 def searched(stage: Stage, who: str = "ron") -> str:
     run = stage.submit(who).json()["run"]
-    job, _ = from_json(stage.state.ledger.asked(run).asked)
+    job, _ = from_json(stage.state.ledger.submission(run).request)
     start(job, stage.state.ledger, run=run).search()
     stage.look()
     return run

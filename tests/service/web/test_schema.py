@@ -33,7 +33,7 @@ def stage(tmp_path_factory):
     """With a run that is decided, and one that waits."""
     with staged(tmp_path_factory.mktemp("home")) as stage:
         decided, _ = (stage.submit("ron").json()["run"] for _ in range(2))
-        job, _ = from_json(stage.state.ledger.asked(decided).asked)
+        job, _ = from_json(stage.state.ledger.submission(decided).request)
         start(job, stage.state.ledger, run=decided).search()
         yield stage
 

@@ -90,7 +90,7 @@ def test_a_months_budget_is_renewed_and_the_refusal_says_when(stage):
     assert refused.error.startswith(f"ron has $7.00 left of $12.00 a month, renewed on {told['renewed_on']}; ")
     # What was settled in an earlier month counts no more, and what the run can still spend does.
     ledger = stage.state.ledger
-    job, _ = from_json(ledger.asked(run).asked)
+    job, _ = from_json(ledger.submission(run).request)
     earlier = Earlier()
     ledger.begin(job.name, earlier, Started(job, SPACE, "local", Provenance.LIVE, "0"), run=run)
     order = Launch(f"{run}-1", SPACE.configurations[0], Purpose.PROBE, 1.0, None, 0, 0)
@@ -153,8 +153,8 @@ def test_what_was_submitted_is_what_a_worker_will_read(service):
     answer = service.submit("ron", options={"budget": "3", "nodes": "1..2", "goal": "fastest"}, launch=True)
     run = answer.json()["run"]
     assert service.crew.asked == [("send", run, "True")]
-    asked = service.state.ledger.asked(run)
-    job, launch = from_json(asked.asked)
+    asked = service.state.ledger.submission(run)
+    job, launch = from_json(asked.request)
     assert (asked.owner, launch, job.name, job.goal.budget_usd, job.search.nodes) == (
         "ron",
         True,
@@ -196,7 +196,7 @@ def test_a_recording_is_asked_for_by_its_name_and_no_path_of_it_is_told(service)
     assert told.json()["configurations"] > 0
     assert str(RECORDING) not in told.body.decode()
     run = service.ask("POST", f"{API}/runs", "ron", body).json()["run"]
-    job, _ = from_json(service.state.ledger.asked(run).asked)
+    job, _ = from_json(service.state.ledger.submission(run).request)
     assert job.on == f"recorded:{RECORDING}"
 
 
@@ -210,7 +210,7 @@ def test_runs_are_launched_resumed_and_taken_down_as_their_state_allows(service)
     ledger = service.state.ledger
     run = service.submit("ron").json()["run"]
     assert service.ask("POST", f"{API}/runs/{run}/launch", "ron").status == 409  # it has not begun
-    job, _ = from_json(ledger.asked(run).asked)
+    job, _ = from_json(ledger.submission(run).request)
     start(job, ledger, run=run).search()
     assert service.ask("POST", f"{API}/runs/{run}/launch", "ron").status == 202
     assert service.crew.asked[-1] == ("send", run, "True")

@@ -41,7 +41,7 @@ def stage(tmp_path):
     with staged(tmp_path / "home") as stage:
         run = stage.submit("ron").json()["run"]
         stage.submit("ron")
-        job, _ = from_json(stage.state.ledger.asked(run).asked)
+        job, _ = from_json(stage.state.ledger.submission(run).request)
         start(job, stage.state.ledger, run=run).search()
         stage.look()
         named = NamedTokens(stage.state.database, stage.state.members.now)

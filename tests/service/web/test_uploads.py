@@ -65,7 +65,7 @@ def test_a_model_is_served_from_its_upload_and_its_name_is_shown(stage):
     body = {"kind": "serve", "upload": digest, "options": {"latency_p95": "30ms", "budget": "2"}}
     answer = stage.ask("POST", f"{API}/runs", "ron", body)
     assert answer.status == 202, answer.body
-    job, _ = from_json(stage.state.ledger.asked(answer.json()["run"]).asked)
+    job, _ = from_json(stage.state.ledger.submission(answer.json()["run"]).request)
     assert job.name == job.ask.model.name == "My Model"
     assert job.ask.path == f"upload:{digest}", "no path of this machine"
     assert job.ask.model.profiles[0].operators[0].name == "Add"

@@ -52,7 +52,7 @@ class Shares:
 
     def submit(self, member: str, on: str) -> None:
         job = Job("demo", 1.0, on=on)
-        self.queue.send(self.ledger.ask(job.name, to_json(job, False), member))
+        self.queue.send(self.ledger.submit(job.name, to_json(job, False), member))
 
     def take(self, worker: int, slots: int = AT_ONCE) -> str | None:
         """The run that a worker is given."""
@@ -61,9 +61,9 @@ class Shares:
         with self.ledger.database.write() as connection:
             run: str | None = connection.exec_driver_sql(query).scalar()
         if run is not None:
-            asked = self.ledger.asked(run)
+            asked = self.ledger.submission(run)
             assert asked is not None
-            self.doing[run] = (str(asked.owner), "local" if '"on":"local"' in asked.asked else "simulated", worker)
+            self.doing[run] = (str(asked.owner), "local" if '"on":"local"' in asked.request else "simulated", worker)
         return run
 
     def end(self, run: str) -> None:
@@ -201,7 +201,7 @@ EXHAUSTIVE = {"method": "exhaustive", "nodes": (1, 100)}
 def test_a_run_that_only_computes_is_stopped_at_its_caps_and_says_so(home, simulated, caps, words):
     with closing(open_ledger(home)) as ledger:
         job = replace(simulated, search=replace(simulated.search, **EXHAUSTIVE))
-        run = ledger.ask(job.name, to_json(job, False))
+        run = ledger.submit(job.name, to_json(job, False))
         see_through(run, ledger, caps=caps)
         last = ledger.lines(run)[-1].entry
         assert isinstance(last, Stopped)

@@ -58,7 +58,7 @@ def test_a_process_that_hangs_is_ended_and_its_run_is_put_away(how, ledger, simu
         until(lambda: crew.alive() == 0)
         assert not ledger.is_driven(run)
         assert ledger.account(run).status is Status.STOPPED
-        assert ledger.wished(run) is None
+        assert ledger.requested_action(run) is None
         reasons = [line.entry.because for line in ledger.lines(run) if isinstance(line.entry, Stopped)]
         assert "gave no heartbeat" in reasons[-1]
 

@@ -136,7 +136,7 @@ class Team:
         return "".join(log.read_text() for log in (self.home / "launches").glob(f"{run}-*/0.log"))
 
     def _is_over(self, run: str) -> bool:
-        asked = self.ledger.asked(run)
+        asked = self.ledger.submission(run)
         assert asked is None or asked.refused is None, asked
         return self.ledger.has_begun(run) and self.ledger.account(run).status is not Status.SEARCHING
 

@@ -47,7 +47,7 @@ def here(ledger: Ledger) -> Iterator[LocalCrew]:
 
 
 def asked(ledger: Ledger, job: Job, launch: bool = True) -> str:
-    return ledger.ask(job.name, to_json(job, launch))
+    return ledger.submit(job.name, to_json(job, launch))
 
 
 def probes(ledger: Ledger, run: str) -> list[object]:
@@ -103,7 +103,7 @@ def test_what_is_beyond_the_room_waits_and_what_is_stopped_while_it_waits_never_
     here.stop(second)
     gate.open()
     until(lambda: here.alive() == 0)
-    refused = ledger.asked(second)
+    refused = ledger.submission(second)
     assert refused is not None
     assert refused.refused == "stopped before it began"
     assert ledger.account(first).status is Status.DECIDED
@@ -113,7 +113,7 @@ def test_a_job_that_cannot_start_is_refused_with_its_reason(ledger, here, record
     run = asked(ledger, replace(recorded, on="recorded:/nowhere"))
     here.send(run)
     until(lambda: here.alive() == 0)
-    refused = ledger.asked(run)
+    refused = ledger.submission(run)
     assert refused is not None
     assert "/nowhere" in (refused.refused or "")
     assert "\n" not in (refused.refused or "")
@@ -154,7 +154,7 @@ def test_a_run_that_is_stopped_or_taken_down_is_stopped_and_resumes(how, ledger,
     until(lambda: here.alive() == 0)
     assert ledger.account(run).status is Status.STOPPED
     assert probes(ledger, run) == before
-    assert ledger.wished(run) is None
+    assert ledger.requested_action(run) is None
     here.send(run)
     until(lambda: here.alive() == 0)
     assert ledger.account(run).status is Status.DECIDED
@@ -191,7 +191,7 @@ def test_closing_tears_down_what_is_under_way_and_refuses_what_waits(ledger, sim
     crew.close()
     assert not ledger.is_driven(run)
     assert ledger.account(run).status is Status.STOPPED
-    refused = ledger.asked(waiting)
+    refused = ledger.submission(waiting)
     assert refused is not None
     assert "mlcd ui ended" in (refused.refused or "")
 

@@ -24,7 +24,7 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ended, Ledger, Reserved, Settled, Started, Status
-from mlcd.core.runs.machine import claim, elsewhere
+from mlcd.core.runs.run_machine import claim_for_this_machine, other_machine
 from mlcd.service.team.administration import Audit
 from mlcd.service.workers.cleanup import give_up_machine
 from mlcd.service.workers.queue import Queue
@@ -83,7 +83,7 @@ def lost(ledger: Ledger, move: Move, on: str, *lifetimes_s: float | None, hours:
     """The same, seen from another machine."""
     run = with_open_launches(ledger, on, *lifetimes_s, hours=hours)
     move("there")
-    claim(run, ledger)
+    claim_for_this_machine(run, ledger)
     move("here")
     return run
 
@@ -108,15 +108,15 @@ def test_where_nothing_is_open_only_a_machines_own_nodes_are_waited_for(
     ledger: Ledger, move: Move, on: str, waits: bool
 ):
     run = resting(ledger, on)
-    assert elsewhere(run, ledger) is None, "nobody has claimed it"
+    assert other_machine(run, ledger) is None, "nobody has claimed it"
     move("here")
-    claim(run, ledger)
-    assert elsewhere(run, ledger) is None
+    claim_for_this_machine(run, ledger)
+    assert other_machine(run, ledger) is None
     move("there")
-    assert (elsewhere(run, ledger) is not None) == waits
-    assert elsewhere(run, ledger, going_on=False) is None
+    assert (other_machine(run, ledger) is not None) == waits
+    assert other_machine(run, ledger, will_launch=False) is None
     ledger.book(run, VirtualClock()).write(Ended(True, "done"))
-    assert elsewhere(run, ledger) is None, "and nothing at all when it is over"
+    assert other_machine(run, ledger) is None, "and nothing at all when it is over"
     if on == "local":
         see_through(run, ledger)  # by a worker that was sent before that, and has nothing to do
 
@@ -161,7 +161,7 @@ def test_what_was_open_on_a_lost_machine_counts_at_the_most_it_can_have_cost(led
         assert account.open == ()
         assert account.history.spent_usd == pytest.approx(sum(each.measurement.usd for each in settled))
         assert account.status is (Status.FAILED if on in ("local", "functions") else Status.STOPPED)
-        assert elsewhere(run, ledger) is None
+        assert other_machine(run, ledger) is None
 
 
 def test_a_run_on_nodes_of_the_lost_machine_itself_is_over_and_says_why(ledger: Ledger, move: Move):

@@ -72,7 +72,7 @@ class Team:
         return str(answer.json()["run"])
 
     def status(self, run: str) -> Status | None:
-        asked = self.ledger.asked(run)
+        asked = self.ledger.submission(run)
         assert asked is None or asked.refused is None, asked
         return self.ledger.account(run).status if self.ledger.has_begun(run) else None
 

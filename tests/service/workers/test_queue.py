@@ -46,7 +46,7 @@ class Service:
     workers: Supervisor
 
     def submit(self, job: Job, launch: bool = True) -> str:
-        run = self.ledger.ask(job.name, to_json(job, launch))
+        run = self.ledger.submit(job.name, to_json(job, launch))
         self.queue.send(run)
         return run
 
@@ -216,7 +216,7 @@ def test_a_run_hears_a_wish_that_stands_in_the_database(how, service, simulated,
         looks = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT runs.wish%%' AND query_start > '{}'"
         until(lambda: bool(service.ask(looks.format(now))))
         gate.open()
-    until(lambda: service.ledger.wished(run) is None and not service.ledger.is_driven(run))
+    until(lambda: service.ledger.requested_action(run) is None and not service.ledger.is_driven(run))
     assert service.ledger.account(run).status is Status.STOPPED
     assert service.entries(run) - before <= 2, "resumed, and stopped; nothing was probed"
     service.queue.send(run)
@@ -249,7 +249,7 @@ def test_a_driver_that_hangs_is_ended_by_its_worker_and_its_run_is_not_tried_aga
             os.kill(reader_of(gate), signal.SIGSTOP)
             gate.vanish()
             queue.stop(run)
-            until(lambda: ledger.account(run).status is Status.STOPPED and ledger.wished(run) is None)
+            until(lambda: ledger.account(run).status is Status.STOPPED and ledger.requested_action(run) is None)
             until(lambda: not queue._queued(run))
         gate.close()
         last = ledger.lines(run)[-1].entry
@@ -260,12 +260,12 @@ def test_a_driver_that_hangs_is_ended_by_its_worker_and_its_run_is_not_tried_aga
 def test_what_waits_can_be_stopped_and_what_was_lost_is_adopted(postgres_url: str, simulated: Job, home: Path):
     ledger = Ledger(postgres_url)
     queue = Queue(ledger)  # and no worker
-    lost = ledger.ask("demo", to_json(simulated, True))
+    lost = ledger.submit("demo", to_json(simulated, True))
     assert (queue.adopt(), queue.adopt()) == (1, 0)
     with pytest.raises(WrongState, match="waiting for a worker already"):
         queue.send(lost)
     queue.stop(lost)
-    refused = ledger.asked(lost)
+    refused = ledger.submission(lost)
     assert refused is not None
     assert refused.refused == "stopped before it began"
     with pytest.raises(WrongState, match="not driven"):

@@ -49,7 +49,7 @@ def take(ledger, number):
 
 
 def submitted(ledger, queue, job, owner):
-    run = ledger.ask(job.name, to_json(job, True), owner)
+    run = ledger.submit(job.name, to_json(job, True), owner)
     queue.send(run)
     return run
 

@@ -58,7 +58,7 @@ def test_a_wish_to_take_it_down_interrupts_a_wait(home: Path, recorded: Job):
 
     def wish_and_wait() -> None:
         with told.listening():
-            ledger.wish(run, "down")  # from here on it may be heard at any moment
+            ledger.request_action(run, "down")  # from here on it may be heard at any moment
             threading.Event().wait(LONG_S)
 
     with pytest.raises(KeyboardInterrupt):
@@ -182,7 +182,7 @@ class StopsAtOnce(EndsAtOnce):
 @pytest.mark.parametrize(("told", "refused"), [(EndsAtOnce, None), (StopsAtOnce, NEVER_BEGAN)])
 def test_a_run_that_its_worker_leaves_before_it_began_is_another_ones_to_begin(told, refused, home, simulated):
     ledger = open_ledger(home)
-    run = ledger.ask(simulated.name, to_json(simulated, False))
+    run = ledger.submit(simulated.name, to_json(simulated, False))
     see_through(run, ledger, requests=told(run, ledger))
     (waiting,) = ledger.waiting()
     assert (waiting.run, waiting.refused) == (run, refused)

@@ -116,7 +116,7 @@ class SweepProfiler:
     steps: Steps = Steps()
     progress: Progress = lambda job, launch, sample: None
 
-    def telling(self, progress: Progress) -> Self:
+    def with_listener(self, progress: Progress) -> Self:
         """With somebody who hears every report."""
         return replace(self, progress=progress)
 

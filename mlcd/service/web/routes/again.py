@@ -9,7 +9,7 @@ from pydantic import Field
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
-from mlcd.core.ledger import Relabelling
+from mlcd.core.ledger import LabelUpdate
 from mlcd.core.options import goal_again
 from mlcd.core.part import Part
 from mlcd.planners.form.words import parsed
@@ -74,8 +74,8 @@ def job_file(run: Named, state: CurrentState, who: Viewer) -> JobFile:
     """As it was submitted, with the options beside it; of a run of the command line no text is kept."""
     with unknown_is_404():
         name = _named(state, run)
-    submission = state.ledger.asked(name)
-    source = source_of(submission.asked) if submission is not None else None
+    submission = state.ledger.submission(name)
+    source = source_of(submission.request) if submission is not None else None
     if source is None:
         raise Refusal(404, f"run '{name}': its job file was not kept; that of a run submitted here is")
     return JobFile(run=name, **asdict(source))
@@ -85,9 +85,9 @@ def _earlier(state: State, run: str) -> tuple[Job, Source | None]:
     """The job of a run as it was submitted, and what it was read from; of one of the command line, as it began."""
     with unknown_is_404():
         name = _named(state, run)
-    submission = state.ledger.asked(name)
+    submission = state.ledger.submission(name)
     if submission is not None:
-        return from_json(submission.asked)[0], source_of(submission.asked)
+        return from_json(submission.request)[0], source_of(submission.request)
     job = state.ledger.account(name).job
     search = job.search
     most = search.max_probe_usd if search.max_probe_stated else None  # a share of the budget, which may be another now
@@ -98,13 +98,13 @@ def _earlier(state: State, run: str) -> tuple[Job, Source | None]:
 
 def _named(state: State, run: str) -> str:
     """The full name of a run, begun or not."""
-    return run if state.ledger.asked(run) is not None else state.ledger.find(run)
+    return run if state.ledger.submission(run) is not None else state.ledger.find(run)
 
 
-def _labels_again(state: State, run: str) -> Relabelling:
+def _labels_again(state: State, run: str) -> LabelUpdate:
     """The project and the tags go on; a note is of one run."""
     before = state.ledger.labels_of(_named(state, run))
-    return Relabelling(before.project, before.tags)
+    return LabelUpdate(before.project, before.tags)
 
 
 def _allowed(job: Job, state: State) -> Job:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from mlcd.catalog import OfferRow, offered_rows, select
 from mlcd.core.part import Part, taken
-from mlcd.memory.models import ModelShelf, learned_models
+from mlcd.memory.models import ModelStore, learned_models
 from mlcd.planners.serve.known_models import SeenModel, knowledge_bases
 from mlcd.service.web.failures import problems, unknown_is_404
 from mlcd.service.web.identity import Admin, Viewer, audited
@@ -197,7 +197,7 @@ def _rows(folder: Folder, changed: float) -> list[OfferRow]:
     return offered_rows(folder)
 
 
-def _shelf(state: State) -> ModelShelf:
+def _shelf(state: State) -> ModelStore:
     return learned_models(state.database, state.settings.home / "models")
 
 

@@ -10,7 +10,7 @@ from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Status
 from mlcd.core.options import goal_again
 from mlcd.core.part import Part
-from mlcd.core.runs.machine import elsewhere
+from mlcd.core.runs.run_machine import other_machine
 from mlcd.planners.form.words import parsed
 from mlcd.service.team.allowance import recheck, release
 from mlcd.service.team.members import Member, Role
@@ -81,7 +81,7 @@ def resume_run(run: Named, state: CurrentState, who: Runner, how: GoOn | None = 
             raise WrongState(f"run '{name}' was launched, and cannot stop at its decision; resume it to its end")
         recheck(state.ledger, who, name, how.launch, goal=goal)
         state.send(name, _launches(state, name) if how.launch is None else how.launch)
-    host = elsewhere(name, state.ledger)
+    host = other_machine(name, state.ledger)
     return RunAction(run=name, words=f"{name} goes on{f', once a worker on {host} takes it' if host else ''}")
 
 
@@ -136,7 +136,7 @@ def _started(state: State, who: Member | None, run: str) -> str:
 def owned(state: State, who: Member | None, run: str) -> str:
     """The full name of a run, started or not; refused to members who do not own it."""
     with unknown_is_404():
-        name = run if state.ledger.asked(run) is not None else state.ledger.find(run)
+        name = run if state.ledger.submission(run) is not None else state.ledger.find(run)
     owner, _ = state.ledger.owners().get(name, (None, None))
     if who is not None and not who.role.may(Role.ADMIN) and owner != who.name:
         raise Refusal(403, f"run '{name}' belongs to {owner or 'nobody'}; ask them, or an admin")
@@ -150,6 +150,6 @@ def _check_not_driven(state: State, name: str) -> None:
 
 def _launches(state: State, name: str) -> bool:
     """Whether it was submitted with `launch`, or was launched before."""
-    if state.ledger.asked(name) is None:
+    if state.ledger.submission(name) is None:
         return bool(state.ledger.account(name).history.runs)
     return asks_to_launch(name, state.ledger)

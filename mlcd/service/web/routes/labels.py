@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import Field
 
-from mlcd.core.ledger import Labels, Relabelling
+from mlcd.core.ledger import Labels, LabelUpdate
 from mlcd.core.ledger.labels import LONGEST_NOTE, MOST_TAGS
 from mlcd.core.part import Part
 from mlcd.service.team.members import Member
@@ -78,7 +78,7 @@ async def label_run(run: Named, body: LabelChange, state: CurrentState, who: Run
 def _relabelled(state: State, who: Member | None, run: str, body: LabelChange) -> tuple[str, Labels]:
     with audited(state, who, "label", run) as note:
         note.about = name = owned(state, who, run)
-        change = Relabelling.of(**body.model_dump())
+        change = LabelUpdate.of(**body.model_dump())
         note.detail = change.words
         return name, state.ledger.label(name, change, who.name if who is not None else None)
 

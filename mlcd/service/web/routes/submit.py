@@ -13,10 +13,10 @@ from pydantic import Field
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job, only_computed
-from mlcd.core.ledger import Relabelling
+from mlcd.core.ledger import LabelUpdate
 from mlcd.core.ledger.labels import MOST_TAGS, UNCHANGED
 from mlcd.core.part import Part
-from mlcd.core.runs.real_money import most_words, rents
+from mlcd.core.runs.real_money import costs_real_money, spending_limit_text
 from mlcd.planners.form.jobs import kinds
 from mlcd.planners.form.words import parsed
 from mlcd.planners.serve.nouns import serving_task
@@ -77,7 +77,7 @@ def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
     """Submit a run. Its budget is checked against its owner's before anything is reserved."""
     with audited(state, who, "submit", body.kind) as note:
         kept = None if body.kind == "serve" else Source(body.kind, body.name or "job.yaml", body.job, body.options)
-        labels, job = Relabelling.of(body.project, body.tags), _read(state, body)
+        labels, job = LabelUpdate.of(body.project, body.tags), _read(state, body)
         note.about = run = send_job(state, who, job, launch=body.launch, yes=body.yes, source=kept, labels=labels)
     return Accepted(run=run, note=state.missing_workers())
 
@@ -85,12 +85,12 @@ def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
 @router.post("/checks", responses=problems(413, 415, 422))
 def check_run(body: Asked, state: CurrentState, who: Submitter) -> Previewed:
     """What a submission would do; nothing is reserved. For real money: also what `mlcd plan` shows."""
-    Relabelling.of(body.project, body.tags)  # only to refuse what is no word
+    LabelUpdate.of(body.project, body.tags)  # only to refuse what is no word
     job = _read(state, body)
     preview: dict[str, Any] = {"configurations": None, "types": []}
     if only_computed(job.on):
         preview = json.loads(in_child_process("the job", SPACE, preview_of, to_json(job, False)))
-    real = rents(job.on)
+    real = costs_real_money(job.on)
     return Previewed(
         job.name,
         goal_words(job.goal, job.target, serving_task(job)),
@@ -100,7 +100,7 @@ def check_run(body: Asked, state: CurrentState, who: Submitter) -> Previewed:
         job.goal.budget_usd,
         None if _is_uncounted(state, job) else remaining_budget(state.ledger, who).usd,
         ahead=_ahead(job) if real else None,
-        asks=most_words(job) if real else None,
+        asks=spending_limit_text(job) if real else None,
         credentials=credentials_for(job) if real else [],
     )
 
@@ -121,7 +121,7 @@ def send_job(
     launch: bool,
     yes: bool,
     source: Source | None = None,
-    labels: Relabelling = UNCHANGED,
+    labels: LabelUpdate = UNCHANGED,
 ) -> str:
     """Submit the run, label it and send it to the workers; return its name."""
     check_agreed(job, yes)
@@ -135,8 +135,8 @@ def send_job(
 
 def check_agreed(job: Job, yes: bool) -> None:
     """Refuse with 409 what costs real money, unless somebody has agreed to it."""
-    if rents(job.on) and not yes:
-        words = most_words(job)
+    if costs_real_money(job.on) and not yes:
+        words = spending_limit_text(job)
         raise Refusal(409, f'{words} To agree, send it again with "yes": true', extra={"asks": words})
 
 

@@ -13,7 +13,7 @@ from mlcd_fixtures.market_folders import on_markets
 from mlcd.core.clock import VirtualClock
 from mlcd.core.drive import search
 from mlcd.core.forecasts import forecasts, objective
-from mlcd.core.guarantee import choices, safe
+from mlcd.core.guarantee import certifiable, certifiable_forecasts
 from mlcd.core.job import Goal, Objective
 from mlcd.core.ledger import Ledger, Started
 from mlcd.core.market import Market, OnSpot, share_on_spot
@@ -87,11 +87,13 @@ def test_what_is_chosen_is_the_cheapest_that_is_shown_and_limits_are_kept_on_dem
             of_plain[m.configuration].worst_usd,
             of_plain[m.configuration].worst_seconds,
         )
-    assert [m.configuration for m in safe(job, space, history)] == [m.configuration for m in safe(job, plain, history)]
+    assert [m.configuration for m in certifiable(job, space, history)] == [
+        m.configuration for m in certifiable(job, plain, history)
+    ]
     if decision.configuration is None:
         return
     assert decision.forecast is not None
-    ahead = choices(job, space, history)
+    ahead = certifiable_forecasts(job, space, history)
     assert objective(job.goal, decision.forecast) == min(objective(job.goal, each) for each in ahead.values())
     if space.markets(decision.configuration):  # such a run is not moved to other machines
         assert decision.forecast.fallback is None

@@ -8,7 +8,7 @@ from math import ceil
 
 from mlcd.core.decision import Relaxation
 from mlcd.core.errors import UserError, WrongState
-from mlcd.core.guarantee import lifetime_s, rounded_up
+from mlcd.core.guarantee import lifetime_s, round_up_usd
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger.account import Account, Status
@@ -16,17 +16,17 @@ from mlcd.core.ledger.entries import LimitsChanged, Resumed
 from mlcd.core.units import format_confidence, format_count, format_duration, format_usd
 
 
-def entry_to_go_on(
+def resume_entry(
     run: str,
     account: Account,
     goal: Goal | None,
     elapsed_s: float,
     who: str = "the user",
-    what_helps: Callable[[Account], str] | None = None,
+    advice: Callable[[Account], str] | None = None,
 ) -> Resumed | LimitsChanged | None:
     """The entry that lets the run go on, under the limits of `goal` if there is one; None: it needs no entry.
 
-    `elapsed_s`: what the run has used of its deadline by now. `what_helps`: where no limits would, by its planner.
+    `elapsed_s`: what the run has used of its deadline by now. `advice`: where no limits would, by its planner.
     `WrongState` or `UserError`: it cannot go on.
     """
     status = account.status
@@ -45,12 +45,12 @@ def entry_to_go_on(
                 f"run '{run}': nothing that was tried keeps {binding}; ask for less of it with mlcd what-if {run}, "
                 "or begin a new run"
             )
-        helps = what_helps(account) if what_helps is not None else ""
+        helps = advice(account) if advice is not None else ""
         if mistake := account.history.mistake:
             helps = f"mend what ended every probe: {mistake}"
         if helps:
             raise WrongState(f"run '{run}' cannot be certified under any limits; in a new run, {helps}")
-        command = how_to_raise(run, account, max(0.0, elapsed_s - account.history.elapsed_s))
+        command = raise_limits_command(run, account, max(0.0, elapsed_s - account.history.elapsed_s))
         raise WrongState(f"run '{run}' cannot be certified within its limits; raise them: {command}")
     if status is Status.FAILED:
         _check_worth(run, account, elapsed_s)
@@ -90,7 +90,7 @@ def _check_worth(run: str, account: Account, elapsed_s: float) -> None:
     if not history.saved_samples and not (replans and any(launch.samples_done for launch in history.runs)):
         raise WrongState(
             f"run '{run}' failed and has saved nothing to go on from: {ended}. Begin again with mlcd train, or give it "
-            f"other limits: {how_to_raise(run, account)}"
+            f"other limits: {raise_limits_command(run, account)}"
         )
     if replans or not history.runs:
         return
@@ -98,7 +98,8 @@ def _check_worth(run: str, account: Account, elapsed_s: float) -> None:
     left_s = lifetime_s(account.job.goal, now, history.runs[-1].configuration)
     if left_s is not None and left_s <= account.space.startup_limit_s:
         raise WrongState(
-            f"run '{run}' ended at its limit, with {_saved_words(history)} kept; raise it: {how_to_raise(run, account)}"
+            f"run '{run}' ended at its limit, with {_saved_words(history)} kept; "
+            f"raise it: {raise_limits_command(run, account)}"
         )
 
 
@@ -108,7 +109,7 @@ def _asks_too_much(account: Account) -> bool:
     return bool(ways) and all(way.easing and way.budget_usd is None and way.deadline_s is None for way in ways)
 
 
-def how_to_raise(run: str, account: Account, since_s: float = 0.0) -> str:
+def raise_limits_command(run: str, account: Account, since_s: float = 0.0) -> str:
     """The command that goes on with limits that suffice, as far as that is known.
 
     `since_s`: what has passed of a deadline since the decision. `max_probe` is kept for all of a run: where that alone
@@ -117,8 +118,8 @@ def how_to_raise(run: str, account: Account, since_s: float = 0.0) -> str:
     goal, ways = account.job.goal, account.decision.relaxations if account.decision is not None else ()
     way = ways[0] if ways else Relaxation()
     if way.max_probe_usd is not None:
-        return f"mlcd train JOB --max-probe {rounded_up(way.max_probe_usd)}"
-    options = f" --budget {rounded_up(way.budget_usd)}" if way.budget_usd is not None else ""
+        return f"mlcd train JOB --max-probe {round_up_usd(way.max_probe_usd)}"
+    options = f" --budget {round_up_usd(way.budget_usd)}" if way.budget_usd is not None else ""
     options += f" --deadline {ceil((way.deadline_s + since_s) / 60)}m" if way.deadline_s is not None else ""
     if not options:
         options += " --budget USD" if goal.budget_usd is not None or goal.deadline_s is None else ""

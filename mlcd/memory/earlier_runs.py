@@ -16,18 +16,18 @@ from enum import StrEnum
 from mlcd.core.backend import Provenance
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.job import Job
-from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods, repeated_launches
+from mlcd.core.launch_spread import NO_REPEATS, LogLikelihoods, repeat_log_likelihoods
 from mlcd.core.ledger import Ledger
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.payload import Setting
-from mlcd.memory.models import Identity, ModelShelf, StoredModel
-from mlcd.memory.shelf import Unreadable
+from mlcd.memory.models import Identity, ModelStore, StoredModel
+from mlcd.memory.record_store import UnreadableRecord
 
 MOST_RUNS = 20
 """Of the same job, or at the same place, that are looked at, the newest first."""
 
 
-def known_from(ledger: Ledger, job: Job, space: Space) -> tuple[Measurement, ...]:
+def earlier_measurements(ledger: Ledger, job: Job, space: Space) -> tuple[Measurement, ...]:
     """One measurement for each configuration of the space that an earlier run of this job has measured."""
     newest: dict[Machines, Measurement] = {}
     for account in ledger.accounts(job.name, MOST_RUNS):
@@ -47,16 +47,16 @@ def known_from(ledger: Ledger, job: Job, space: Space) -> tuple[Measurement, ...
     )
 
 
-def seen_before(ledger: Ledger, job: Job, owner: str | None = None) -> LogLikelihoods:
+def earlier_launch_spread(ledger: Ledger, job: Job, owner: str | None = None) -> LogLikelihoods:
     """What launches that earlier runs of any job made twice at this place say of how far such launches differ.
 
     `owner`: of whom the runs are, where members share a ledger. What others run must not move one's certificates.
     """
-    total = NOTHING_SEEN
+    total = NO_REPEATS
     for account in ledger.accounts_at(job.on, MOST_RUNS, owner):
         ask = account.job.ask
         if (ask is None or ask.launches_compare) and _same_cloud(account.job, job):
-            shown = repeated_launches((*account.history.measurements, *account.history.runs))
+            shown = repeat_log_likelihoods((*account.history.measurements, *account.history.runs))
             total = tuple(map(sum, zip(total, shown, strict=True)))
     return total
 
@@ -87,7 +87,7 @@ SIMILAR = 1.0
 MOST_DECADES = 3.0
 
 
-class Kinship(StrEnum):
+class Similarity(StrEnum):
     """The relation of the selected models to the job."""
 
     SAME = "the same job"
@@ -96,14 +96,14 @@ class Kinship(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class NearestModels:
     """The selected models: one of the same or of the most similar job, or all of them, to be averaged."""
 
-    kinship: Kinship
+    kinship: Similarity
     models: tuple[StoredModel, ...]
 
 
-def nearest_models(job: Job, space: Space, shelf: ModelShelf) -> tuple[Nearest | None, list[Unreadable]]:
+def nearest_models(job: Job, space: Space, shelf: ModelStore) -> tuple[NearestModels | None, list[UnreadableRecord]]:
     """The stored models to ask about a job, and those that cannot be read.
 
     What was simulated or recorded is no lesson for real machines, nor the other way round.
@@ -115,7 +115,9 @@ def nearest_models(job: Job, space: Space, shelf: ModelShelf) -> tuple[Nearest |
     return nearest(usable, Identity.of(job), {c.offer.name for c in space.configurations}), broken
 
 
-def nearest(models: Collection[StoredModel], job: Identity, instance_types: Collection[str] = ()) -> Nearest | None:
+def nearest(
+    models: Collection[StoredModel], job: Identity, instance_types: Collection[str] = ()
+) -> NearestModels | None:
     """The models for a job; None without any. Ties are broken by equal machines, then by date."""
     if not models:
         return None
@@ -126,10 +128,10 @@ def nearest(models: Collection[StoredModel], job: Identity, instance_types: Coll
 
     best = min(models, key=rank)
     if same(best.identity, job):
-        return Nearest(Kinship.SAME, (best,))
+        return NearestModels(Similarity.SAME, (best,))
     if distance(best.identity, job) <= SIMILAR:
-        return Nearest(Kinship.SIMILAR, (best,))
-    return Nearest(Kinship.AVERAGE, tuple(models))
+        return NearestModels(Similarity.SIMILAR, (best,))
+    return NearestModels(Similarity.AVERAGE, tuple(models))
 
 
 def same(one: Identity, other: Identity) -> bool:

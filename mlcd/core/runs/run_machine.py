@@ -20,26 +20,26 @@ from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Status
 
-OWN_NODES = ("local", "functions")
+ON_THE_DRIVER = ("local", "functions")
 """Places that are the machine itself: what was measured or saved there is of no use on another one."""
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
 
-def claim(run: str, ledger: Ledger) -> None:
+def claim_for_this_machine(run: str, ledger: Ledger) -> None:
     """Say that the launches of a run are kept here."""
     if ledger.database.dialect != "sqlite":
         _set(run, ledger, f"{_number(home())} {platform.node()}")
 
 
-def forget(run: str, ledger: Ledger) -> None:
+def release_machine(run: str, ledger: Ledger) -> None:
     """Say that the launches of a run are kept nowhere: it can go on anywhere."""
     _set(run, ledger, None)
 
 
-def elsewhere(run: str, ledger: Ledger, going_on: bool = True) -> str | None:
+def other_machine(run: str, ledger: Ledger, will_launch: bool = True) -> str | None:
     """The host of the machine that a run has to wait for, if it is another one.
 
-    What is open can be torn down, and paid for to the second, only there. `going_on`: whether more is to be launched;
+    Open launches can be torn down, and billed to the second, only there. `will_launch`: whether more is to be launched;
     then nodes of that machine's own are waited for, too.
     """
     if ledger.database.dialect == "sqlite":
@@ -50,22 +50,22 @@ def elsewhere(run: str, ledger: Ledger, going_on: bool = True) -> str | None:
     if machine is None or number == _number(home()):
         return None
     account = ledger.account(run)
-    goes_on = going_on and account.status not in OVER
-    return host if account.open or (goes_on and is_the_machine(account.job)) else None
+    goes_on = will_launch and account.status not in OVER
+    return host if account.open or (goes_on and runs_on_the_driver(account.job)) else None
 
 
-def check_here(run: str, ledger: Ledger, going_on: bool = True) -> None:
+def check_on_this_machine(run: str, ledger: Ledger, will_launch: bool = True) -> None:
     """Refuse, in one line, what can be done on another machine alone."""
-    if (host := elsewhere(run, ledger, going_on)) is not None:
+    if (host := other_machine(run, ledger, will_launch)) is not None:
         raise WrongState(
             f"run '{run}' is kept on {host}: do this there, or through its server (--server); "
             f"if that machine is gone for good: mlcd down {run} --machine-gone"
         )
 
 
-def is_the_machine(job: Job) -> bool:
+def runs_on_the_driver(job: Job) -> bool:
     """Whether the job runs on the very machine that drives it, and on no other that is rented."""
-    return job.on.partition(":")[0] in OWN_NODES
+    return job.on.partition(":")[0] in ON_THE_DRIVER
 
 
 def _set(run: str, ledger: Ledger, machine: str | None) -> None:

@@ -16,11 +16,11 @@ from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.decision import Decision, Relaxation
 from mlcd.core.errors import MlcdError, UserError, WrongState
-from mlcd.core.forecasts import remaining
+from mlcd.core.forecasts import remaining_job
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger import Account, Book, Decided, Ledger, LimitsChanged, Line, Settled, Started, Status
 from mlcd.core.ledger.entries import from_json, to_json
-from mlcd.core.ledger.going_on import entry_to_go_on
+from mlcd.core.ledger.resuming import resume_entry
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
@@ -89,7 +89,7 @@ def to_the_end(book: Book, backend: Slower) -> Account:
 
 
 def go_on(book: Book, goal: Goal | None = None) -> None:
-    entry = entry_to_go_on(book.run, book.account, goal, book.clock.elapsed_s())
+    entry = resume_entry(book.run, book.account, goal, book.clock.elapsed_s())
     if entry is not None:
         book.write(entry)
 
@@ -292,7 +292,7 @@ def test_killed_after_any_entry_it_ends_as_if_it_had_not_been():
             to_the_end(again, machine)
         assert again.account.status is Status.FINISHED
         assert again.account.history.spent_usd == pytest.approx(whole.history.spent_usd)
-        assert remaining(again.account.job, again.account.history).work_samples == 1.0
+        assert remaining_job(again.account.job, again.account.history).work_samples == 1.0
         is_continuous(entries_of(again))
         is_paid_once(entries_of(again))
 

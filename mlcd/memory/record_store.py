@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableRecord:
     """A record that this version cannot read, and why."""
 
     name: str
     because: str
 
 
-class Shelf(ABC, Generic[T]):
+class RecordStore(ABC, Generic[T]):
     """Records of one kind. `noun`: what messages call one of them."""
 
     noun: ClassVar[str]
@@ -40,14 +40,14 @@ class Shelf(ABC, Generic[T]):
             raise UnknownName(self.noun, name, readers)
         return readers[name]()
 
-    def all(self) -> tuple[dict[str, T], list[Unreadable]]:
+    def all(self) -> tuple[dict[str, T], list[UnreadableRecord]]:
         """All records by name, and the unreadable ones: a newer MLCD may have written them."""
         records, broken = {}, []
         for name, read in self.readers().items():
             try:
                 records[name] = read()
             except UserError as error:
-                broken.append(Unreadable(name, str(error)))
+                broken.append(UnreadableRecord(name, str(error)))
         return records, broken
 
 
@@ -58,7 +58,7 @@ SHIPPED = Path(__file__).with_name("knowledge")
 
 
 @dataclass(frozen=True)
-class Bases(Shelf[T]):
+class KnowledgeBases(RecordStore[T]):
     """Those that come with MLCD, and those of a folder. `read`: what their planner makes of one."""
 
     read: Callable[[Path], T]

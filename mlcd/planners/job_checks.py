@@ -11,7 +11,7 @@ from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement
 from mlcd.core.strategy import Finish
 
-BY_PATH = ("recorded", "market", "local", "ray")
+NAMED_BY_PATH = ("recorded", "market", "local", "ray")
 """Places that are named by a file or a folder."""
 ONE_AT_A_TIME = ("local", "ray")
 """Places where launches would wait for, or slow down, each other's nodes."""
@@ -28,10 +28,10 @@ def check_goal(job: Job, *, knee: bool = False) -> None:
         raise UserError("the knee is a goal of `mlcd scale`; `mlcd train` is for fastest or cheapest")
 
 
-def with_usual_place(job: Job) -> Job:
+def with_absolute_path(job: Job) -> Job:
     """With its path made absolute, so that the run can be resumed from any folder; one probe at a time if need be."""
     kind, _, path = job.on.partition(":")
-    if path and kind in BY_PATH:
+    if path and kind in NAMED_BY_PATH:
         job = replace(job, on=f"{kind}:{Path(path).resolve()}")
     return one_at_a_time(job) if kind in ONE_AT_A_TIME else job
 
@@ -41,7 +41,7 @@ def one_at_a_time(job: Job) -> Job:
     return replace(job, search=replace(job.search, parallel=1))
 
 
-def run_ended(job: Job, history: History, last: Measurement) -> Finish:
+def finish_of_run(job: Job, history: History, last: Measurement) -> Finish:
     """A job that ended by itself has finished, unless it had reported clearly less than its work.
 
     What an earlier launch saved while nobody watched was never reported, and is not done again.
