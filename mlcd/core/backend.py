@@ -141,7 +141,7 @@ class ReportsBills(Protocol):
 
 
 @runtime_checkable
-class Rejoinable(Protocol):
+class CanRejoin(Protocol):
     """A backend whose jobs go on while nobody listens, and can be listened to again."""
 
     def still_runs(self, label: str) -> bool:
@@ -176,7 +176,7 @@ class Profiler(Protocol):
 
 
 @runtime_checkable
-class RejoinableProfiler(Protocol):
+class ProfilerCanRejoin(Protocol):
     """A profiler that can go on watching a launch of the job itself which another process has begun."""
 
     def still_runs(self, label: str) -> bool:

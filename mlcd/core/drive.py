@@ -12,7 +12,7 @@ from functools import partial
 
 from mlcd.core import guarantee
 from mlcd.core.alarm import warn_of_mismatch, with_alarm
-from mlcd.core.backend import AlreadyGone, Launch, Profiler, Purpose, RejoinableProfiler
+from mlcd.core.backend import AlreadyGone, Launch, Profiler, ProfilerCanRejoin, Purpose
 from mlcd.core.configuration import Space
 from mlcd.core.decision import Decision
 from mlcd.core.errors import BackendError, Interrupted
@@ -199,7 +199,7 @@ def reclaim(profiler: Profiler, book: Book) -> None:
 
 def still_running(profiler: Profiler, account: Account) -> Launch | None:
     """The launch of the decided job that still runs, though nobody watches it; None: there is none."""
-    if account.decision is None or len(account.open) != 1 or not isinstance(profiler, RejoinableProfiler):
+    if account.decision is None or len(account.open) != 1 or not isinstance(profiler, ProfilerCanRejoin):
         return None
     order = account.open[0].launch
     return order if order.purpose is Purpose.RUN and profiler.still_runs(order.label) else None
@@ -214,7 +214,7 @@ def _rejoin(strategy: Strategy, job: Job, space: Space, profiler: Profiler, book
     account = book.account
     history = replace(account.history, elapsed_s=account.reserved_at_s)  # its own time is counted from there
     left = remaining_job(job, history)
-    if not isinstance(profiler, RejoinableProfiler) or stop() or (order := still_running(profiler, account)) is None:
+    if not isinstance(profiler, ProfilerCanRejoin) or stop() or (order := still_running(profiler, account)) is None:
         return False
     step = strategy.next_step(left, space, history)
     if not isinstance(step, Apply) or step.configuration != order.configuration:

@@ -13,9 +13,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
-from mlcd.core.backend import (
-    Backend, Events, Launch, Progress, Purpose, Rejoinable, ReportsBilledTime, ReportsSavedWork,
-)  # fmt: skip
+from mlcd.core.backend import Backend, CanRejoin, Events, Launch, Progress, Purpose, ReportsBilledTime, ReportsSavedWork
 from mlcd.core.job import Job
 from mlcd.core.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch, Outcome, Sample, Z, largest
 from mlcd.core.strategy import Look, Watch
@@ -69,11 +67,11 @@ class TrainingProfiler:
 
     def still_runs(self, label: str) -> bool:
         """Whether a launch that another process has begun can be gone on with."""
-        return isinstance(self.backend, Rejoinable) and self.backend.still_runs(label)
+        return isinstance(self.backend, CanRejoin) and self.backend.still_runs(label)
 
     def rejoin(self, job: Job, launch: Launch, watch: Watch | None = None) -> Measurement:
         """Go on watching a launch that still runs."""
-        if not isinstance(self.backend, Rejoinable):
+        if not isinstance(self.backend, CanRejoin):
             raise ValueError(f"launch {launch.label} cannot be joined again")
         return self._watched(job, launch, self.backend.rejoin(job, launch), None, watch)
 
