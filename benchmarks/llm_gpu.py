@@ -31,7 +31,7 @@ from exhaustive import SEEDS, Study, even_half, part, stored
 from mlcd_fixtures.tiny_llama import tiny_llama
 
 from mlcd.catalog.gpus import known_gpus
-from mlcd.clouds.local.gpus import found_here, short_name
+from mlcd.clouds.local.gpus import short_name, usable_gpus
 from mlcd.clouds.places.serve.engines import engine_space
 from mlcd.clouds.serving.trial import Timing
 from mlcd.core.job import Goal, Job, Objective, Search
@@ -115,7 +115,7 @@ def table_of(measured: Sequence[Measurement]) -> KnobTable:
 
 def place_here() -> dict[str, Knob]:
     """A GPU of this machine, by its name where that is known, or a core."""
-    if not (found := found_here()).gpus:
+    if not (found := usable_gpus()).gpus:
         return {"threads": 1}
     name = short_name(found.gpus[0].name)
     return {"gpu": name, "gpus": 1} if name.lower() in known_gpus() else {"gpus": 1}
@@ -130,7 +130,7 @@ def about() -> str:
         except PackageNotFoundError:
             return f"no {package}"
 
-    found = found_here()
+    found = usable_gpus()
     machine = found.kinds or f"no GPU ({found.why_none})"
     python = sys.version.split()[0]
     return (

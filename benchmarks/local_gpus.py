@@ -119,15 +119,15 @@ def main() -> int:
 
 def compare(plain: bool) -> int:
     """Run both jobs, print the table and what is wrong."""
-    from mlcd.clouds.local.gpus import ask_nvidia_smi, found_here
-    from mlcd.clouds.local.isolation import what_nodes_lack
+    from mlcd.clouds.local.gpus import ask_nvidia_smi, usable_gpus
+    from mlcd.clouds.local.isolation import isolation_warning
     from mlcd.core.version import VERSION
 
-    found = found_here()
+    found = usable_gpus()
     print(f"MLCD {VERSION}; GPUs: {found.kinds or f'none ({found.why_none})'}")
     if not found.gpus:
         return 1
-    print(f"Nodes: {'plain, as asked' if plain else what_nodes_lack() or 'isolated'}")
+    print(f"Nodes: {'plain, as asked' if plain else isolation_warning() or 'isolated'}")
     began_s = time.monotonic()
     for _ in range(5):
         ask_nvidia_smi()
@@ -185,12 +185,12 @@ def train(work: Path, kind: str, plain: bool) -> tuple[float, int, str, str, str
 
 def try_to_share() -> str:
     """Ask for all GPUs while a launch has one of them."""
-    from mlcd.clouds.local.gpus import HeldGpus, found_here
+    from mlcd.clouds.local.gpus import HeldGpus, usable_gpus
     from mlcd.core.configuration import Configuration, Offer
     from mlcd.core.errors import NothingOrdered
 
     try:
-        with HeldGpus(Configuration(Offer("all", 1.0, 1.0, 1.0, "GPU", len(found_here().gpus)), 1)):
+        with HeldGpus(Configuration(Offer("all", 1.0, 1.0, 1.0, "GPU", len(usable_gpus().gpus)), 1)):
             return "got the same GPU"
     except NothingOrdered:
         return "refused"

@@ -24,7 +24,7 @@ from pathlib import Path
 from local_gpus import PLAIN
 from plans_gpu import SIZES, USD_PER_GPU_HOUR
 
-from mlcd.clouds.local.gpus import found_here, short_name
+from mlcd.clouds.local.gpus import short_name, usable_gpus
 
 ROOT = Path(__file__).parents[1]
 TINY = SIZES["tiny"] | {"vocab": 512}
@@ -76,7 +76,7 @@ class Trained:
         """The example's scripts, and files that say the rest."""
         work = shutil.copytree(ROOT / "examples" / self.example, folder / self.example)
         (work / "config.json").write_text(json.dumps(config(self.sizes)), encoding="utf-8")
-        gpus = found_here().gpus
+        gpus = usable_gpus().gpus
         gpu = f", accelerators: '{short_name(gpus[0].name)}:1'" if gpus else ""
         cpus, memory = ((os.cpu_count() or 2) - 1, "110GB") if gpus else (1, "4GB")
         nodes = NODES.format(probe=self.probe, cpus=cpus, memory=memory, price=USD_PER_GPU_HOUR, gpu=gpu)
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--size", choices=JOBS, default="2b")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {[gpu.name for gpu in found_here().gpus]}", flush=True)
+    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {[gpu.name for gpu in usable_gpus().gpus]}", flush=True)
     with tempfile.TemporaryDirectory(prefix="mlcd-train-") as scratch:
         for job in JOBS[given.size]:
             train(job, given.folder, Path(scratch))

@@ -16,10 +16,10 @@ from mlcd.catalog import clouds_in, load_rows
 from mlcd.cli.check_job import check_job, is_job_file
 from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.server import chosen_server
-from mlcd.clouds.local.gpus import found_here
-from mlcd.clouds.local.isolation import what_nodes_lack
+from mlcd.clouds.local.gpus import usable_gpus
+from mlcd.clouds.local.isolation import isolation_warning
 from mlcd.clouds.ray.cluster import resources
-from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
+from mlcd.clouds.skypilot.credentials import accounts, usable_clouds
 from mlcd.core.errors import MlcdError, UnknownName
 from mlcd.core.home import home, open_ledger
 from mlcd.core.units import counted, format_usd
@@ -29,7 +29,7 @@ from mlcd.planners.functions.workload import STORAGES
 from mlcd.service.remote.server import Server
 
 CORE = "numpy scipy scikit-learn pydantic pyyaml click rich sqlalchemy alembic fastapi uvicorn"
-EXTRAS = {
+EXTRA_PRICES = {
     "aws": ("boto3", "boto3", "fresh AWS prices: mlcd catalog refresh aws"),
     "serve": ("onnxruntime", "onnxruntime", "ONNX models: mlcd serve, mlcd operators, uploads to mlcd ui"),
     "service": ("procrastinate", "procrastinate", "a team on PostgreSQL: mlcd service, mlcd worker"),
@@ -84,7 +84,7 @@ def checks(backend: str | None = None) -> list[Check]:
     """Everything worth knowing before a first run; or what one backend needs, of those that need something."""
     if backend is None:
         python = Check("python", True, sys.version.split()[0])
-        return [python, _core(), _state(), _catalog(), *_backends(), *map(_extra, EXTRAS)]
+        return [python, _core(), _state(), _catalog(), *_backends(), *map(_extra, EXTRA_PRICES)]
     if backend not in ABOUT:
         raise UnknownName("backend to check", backend, ABOUT)
     return ABOUT[backend]()
@@ -115,8 +115,8 @@ def _catalog() -> Check:
 
 
 def _backends() -> list[Check]:
-    local = what_nodes_lack() or "real nodes on this machine, each with limits of its own"
-    gpus = found_here().kinds
+    local = isolation_warning() or "real nodes on this machine, each with limits of its own"
+    gpus = usable_gpus().kinds
     return [
         Check("backend simulated", True, "a made-up cloud over the catalog; the default"),
         Check("backend recorded:DIR", True, "replays a folder with recording.yaml and points.csv"),
@@ -125,7 +125,7 @@ def _backends() -> list[Check]:
 
 
 def _extra(name: str) -> Check:
-    package, module, purpose = EXTRAS[name]
+    package, module, purpose = EXTRA_PRICES[name]
     ok = util.find_spec(module) is not None
     version = f"{package} {metadata.version(package)}" if ok else "not installed"
     return Check(f"extra {name}", ok, version, "" if ok else f"for {purpose}: pip install 'mlcd[{name}]'", needed=False)
@@ -149,7 +149,7 @@ def _ray_and_cluster() -> list[Check]:
 def _skypilot_and_accounts() -> list[Check]:
     """The package, and each cloud's credentials as files and variables show them: nobody is asked over a network."""
     clouds = clouds_in(home() / "catalog")
-    results, at_hand = [replace(_extra("skypilot"), needed=True)], clouds_at_hand(clouds)
+    results, at_hand = [replace(_extra("skypilot"), needed=True)], usable_clouds(clouds)
     for account in accounts(clouds):
         ok = account.cloud in at_hand
         if account.found or not ok:

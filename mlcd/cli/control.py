@@ -14,7 +14,7 @@ from mlcd.cli.team import command_line_user
 from mlcd.clouds import control
 from mlcd.clouds.control import Cleaned
 from mlcd.clouds.skypilot.sweep import sweep
-from mlcd.clouds.skypilot.tagged import AWS
+from mlcd.clouds.skypilot.tagged_machines import AWS
 from mlcd.core.clock import WallClock
 from mlcd.core.home import home
 from mlcd.core.ledger import Ledger

@@ -17,7 +17,7 @@ import click
 from mlcd.cli.options import open_ledger, output, parsed_by, run_name
 from mlcd.cli.server import chosen_server
 from mlcd.clouds.launches import Launches, launches_here
-from mlcd.clouds.log_lines import harmless, ranks_in, shown, without_colours
+from mlcd.clouds.log_lines import displayed, ranks_in, sanitized, without_colours
 from mlcd.core.clock import WallClock
 from mlcd.core.errors import UserError
 from mlcd.core.pattern import compile_pattern
@@ -178,7 +178,7 @@ def _source(kept: Kept, rank: int | None) -> tuple[int, int | None]:
 def _chosen(pieces: Iterator[str], rank: int | None, grep: re.Pattern[str] | None, as_json: bool) -> Iterator[str]:
     """The lines that are asked for, as people read them."""
     for raw in _lines(pieces):
-        line = shown(0, raw.encode())
+        line = displayed(0, raw.encode())
         if (rank is None or line.rank == rank) and (grep is None or grep.search(without_colours(line.text))):
             text = line.text if sys.stdout.isatty() else without_colours(line.text)
             yield f"{json.dumps({'rank': line.rank, 'text': text})}\n" if as_json else f"{text}\n"
@@ -199,6 +199,6 @@ def _safe(pieces: Iterator[str]) -> Iterator[str]:
     for piece in pieces:
         text = rest + piece
         rest = cut[0] if (cut := _CUT_ESCAPE.search(text)) is not None else ""
-        yield harmless(text[: len(text) - len(rest)])
+        yield sanitized(text[: len(text) - len(rest)])
     if rest:
-        yield harmless(rest)
+        yield sanitized(rest)

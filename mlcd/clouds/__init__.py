@@ -1,1 +1,1 @@
-"""The clouds that can be searched and run on."""
+"""Backends: where jobs run. The places that `--on` can name are in `places/`."""

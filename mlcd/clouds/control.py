@@ -1,4 +1,4 @@
-"""Ending what runs: ask it to stop, take it down now, or clean up what is left of what died."""
+"""Ends runs: `stop` asks a run to stop, `down` ends it now, `clean` tears down what dead processes left behind."""
 
 import os
 import signal
@@ -19,15 +19,18 @@ from mlcd.core.runs.run_machine import OVER, check_on_this_machine
 from mlcd.core.units import counted
 
 END_NOW = signal.SIGQUIT
-"""Ends a run for good. A driver that gets SIGTERM leaves its run to another one."""
+"""The signal that ends a run for good. After SIGTERM, a driver leaves its run to another process instead."""
 DIES_WITHIN_S = 30.0
-"""Timeout of a process that was asked to end; then it is killed."""
+"""Timeout of a process that was asked to end; after it, the process is killed."""
 ENDED_WITHIN_S = 120.0
-"""The same of a worker's process, which the worker itself kills if it does not answer."""
+"""The same timeout for a worker's process; the worker itself kills it if it does not answer."""
 
 
 def stop(run: str, ledger: Ledger) -> int:
-    """Ask the process that drives a run to stop, as Ctrl-C does. Returns its number; 0: a worker, by the database."""
+    """Ask the process that drives a run to stop, as Ctrl-C does, and return its id; 0 for a worker of a service.
+
+    A worker is asked through the database.
+    """
     name = ledger.find(run)
     driver = ledger.driver(name)
     if driver is None:
@@ -53,7 +56,7 @@ def down(run: str, ledger: Ledger, clock: Clock) -> None:
 
 
 def _check_not_over(name: str, ledger: Ledger, verb: str) -> None:
-    """`WrongState` for a run that has ended and left nothing behind."""
+    """Raise `WrongState` if the run has ended and left nothing behind."""
     account = ledger.account(name)
     if account.status in OVER and not account.open:
         raise WrongState(f"run '{name}' is {account.status}; there is nothing to {verb}")
@@ -91,17 +94,17 @@ def _is_free(run: str, ledger: Ledger, clock: Clock, within_s: float) -> bool:
 
 @dataclass(frozen=True)
 class Cleaned:
-    """A run or a launch that was left behind, and what became of it."""
+    """A run or a launch that was left behind, and what was done about it."""
 
     what: str
     outcome: str
 
 
 def clean(ledger: Ledger) -> Iterator[Cleaned]:
-    """Tear down and settle what dead processes left behind; runs that somebody drives are left alone.
+    """Tear down and settle what dead processes left behind. Runs that a live process drives are left alone.
 
-    Another ledger may keep its launches in the same folder, under the same names: what a living process has ordered is
-    left alone, whatever this ledger knows of it.
+    Another ledger may keep launches with the same names in the same folder. So a launch that a live process ordered is
+    left alone, whatever this ledger says about it.
     """
     accounts: dict[str, Account] = {}
     for name in ledger.runs():
@@ -109,7 +112,7 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
             accounts[name] = ledger.account(name)
         except LedgerCorrupt as error:
             yield Cleaned(name, f"not cleaned: {error}")
-    # Listed before the driven runs are: what begins from here on is not among them.
+    # List leftovers before driven runs: a launch that starts after this point is then not among the leftovers.
     left: list[tuple[LiveBackend, str]] = []
     for place, backend in _live_backends(ledger, accounts).items():
         try:
@@ -139,18 +142,18 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
         except MlcdError as error:
             yield Cleaned(label, f"not cleaned: {error}")
         else:
-            yield Cleaned(label, "what was left of it is torn down")
+            yield Cleaned(label, "torn down")
 
 
 def _check_nobody_drives(labels: Iterable[str]) -> None:
-    """Refuse to tear down what a living process has ordered, whichever ledger it writes to."""
+    """Raise `WrongState` if a live process ordered one of these launches, whichever ledger it writes to."""
     for label in labels:
         if (process := launches_here().driver(label)) is not None:
-            raise WrongState(f"process {process} drives launch {label}, of another ledger; leave it to that one")
+            raise WrongState(f"process {process} still drives launch {label}, from another ledger")
 
 
 def _live_backends(ledger: Ledger, accounts: Mapping[str, Account]) -> dict[str, LiveBackend]:
-    """This machine's nodes, and every live place that a run of the ledger has been on and that can be used now."""
+    """The local backend, and the backend of every live place that the ledger's runs have used and that works now."""
     newest = {account.job.on: name for name, account in accounts.items() if account.provenance == "live"}
     backends: dict[str, LiveBackend] = {"local": local_backend()}
     for on, name in newest.items():
@@ -161,7 +164,7 @@ def _live_backends(ledger: Ledger, accounts: Mapping[str, Account]) -> dict[str,
 
 
 def _request(driver: int, wish: Literal["stop", "down"], run: str, ledger: Ledger) -> bool:
-    """Ask the process that drives a run to stop, or to end now; False if it has just ended by itself."""
+    """Ask the process that drives a run to stop, or to end now; False if it has already ended."""
     if driver == 0:
         ledger.request_action(run, wish)
         return True

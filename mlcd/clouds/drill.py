@@ -1,12 +1,12 @@
-"""Preemption drills: spot machines that come and go, made up on machines that stay, to see that a job survives it.
+"""Preemption drills: simulated spot markets on permanent machines, to test that a job survives preemptions.
 
-A file of node types with a `drill` has zones, each with a spot market of its own, for jobs with `use_spot: any`:
+A `drill` in a file of node types defines zones, each with its own spot market, for jobs with `use_spot: any`:
 
 drill: {zones: [a, b, c], up: 2m, down: 1m, spot: 0.3, seed: 0}
 
-`up`, `down`: how long a zone has spot machines, and has none, in the mean. `spot`: their price, as a share of the one
-of the type. A launch on spot machines is refused where its zone has none, and when they are taken back its processes
-are ended as at the end of a lifetime: SIGTERM, then SIGKILL. When that is depends on the seed alone.
+`up`, `down`: mean time for which a zone has spot machines, and has none. `spot`: their price, as a share of the type's
+price. A spot launch is refused while its zone has no machines. On preemption its processes are ended as at the end of
+a lifetime: SIGTERM, then SIGKILL. The seed alone determines the times.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from math import inf
 
-from mlcd.clouds.virtual import spot_lasts_s
+from mlcd.clouds.virtual import spot_remaining_s
 from mlcd.core.backend import Events, Launch
 from mlcd.core.configuration import Space
 from mlcd.core.errors import NoCapacity, UserError
@@ -26,7 +26,7 @@ from mlcd.planners.train.space import spot_of
 
 @dataclass(frozen=True)
 class Drill:
-    """Zones whose spot machines come and go. Without zones there is no drill."""
+    """The zones and spot markets of a drill. Without zones there is no drill."""
 
     zones: tuple[str, ...] = ()
     up_s: float = 120.0
@@ -35,7 +35,7 @@ class Drill:
     seed: int = 0
 
     def with_markets(self, space: Space, job: Job) -> Space:
-        """A spot and an on-demand market in each zone, where the job leaves open how it is rented."""
+        """Add a spot and an on-demand market in each zone, for a job with `use_spot: any`."""
         if spot_of(job) is not None:
             return space
         if not self.zones:
@@ -58,25 +58,28 @@ class Drill:
         return replace(space, choices=tuple(choices))
 
     def run(self, rent: Callable[[Job, Launch], Events], job: Job, launch: Launch, now_s: float) -> Events:
-        """What happens on machines that are taken back when their market has no more. `now_s`: since the run began."""
+        """The events of a launch, with a preemption when its spot market runs out of machines.
+
+        `rent` starts the real launch. `now_s`: seconds since the run began.
+        """
         market = launch.market
         if market is None or not market.spot or market.zone not in self.zones:
             yield from rent(job, launch)
             return
-        lasts_s = spot_lasts_s(self.seed, market.zone, now_s, self.up_s, self.down_s)
-        if lasts_s <= 0:
-            raise NoCapacity(f"{market}: no machines are to be had (drill)")
+        remaining_s = spot_remaining_s(self.seed, market.zone, now_s, self.up_s, self.down_s)
+        if remaining_s <= 0:
+            raise NoCapacity(f"{market}: no machines available (drill)")
         lifetime_s = inf if launch.lifetime_s is None else launch.lifetime_s
-        if lasts_s >= lifetime_s:
+        if remaining_s >= lifetime_s:
             yield from rent(job, launch)
             return
-        asked: bool | None = None
-        with closing(rent(job, replace(launch, lifetime_s=lasts_s))) as events, suppress(StopIteration):
-            while not isinstance(event := events.send(asked), Ended):
-                asked = yield event
+        stop_request: bool | None = None
+        with closing(rent(job, replace(launch, lifetime_s=remaining_s))) as events, suppress(StopIteration):
+            while not isinstance(event := events.send(stop_request), Ended):
+                stop_request = yield event
             yield event
             return
-        yield Ended(lasts_s, Outcome.PREEMPTED, "the spot machines were taken back (drill)")
+        yield Ended(remaining_s, Outcome.PREEMPTED, "the spot machines were taken back (drill)")
 
 
 NO_DRILL = Drill()

@@ -1,7 +1,7 @@
-"""The environment variables of a job's processes: a short allow-list, and what the job names itself.
+"""The environment variables of a job's processes: an allow-list of MLCD's own variables, and those that the job names.
 
-Other people read a job's log, and on a service the jobs belong to its members. So a job gets a variable of this process
-only if it is on the list. Cloud keys, database passwords and tokens never reach it.
+Other people read a job's log, and on a service the jobs belong to its members. So a job inherits a variable only if it
+is on the list: cloud keys, database passwords and tokens never reach it.
 """
 
 import os

@@ -1,7 +1,9 @@
-"""Launches on disk: what was ordered, the logs, the end. The order is written before any machine exists.
+"""The folder that records a launch on disk. It is written before any machine exists, so that a crash loses no machine.
 
-`order.json`   label, start time, process that ordered it     `N.log`   output of the N-th process
-`ended`        the time at which everything was torn down     `usage.jsonl`   what its machines did
+`order.json`    the order: label, start time, the process that placed it
+`N.log`         output of the N-th process
+`usage.jsonl`   CPU, GPU and memory use of its machines
+`ended`         when everything was torn down
 """
 
 import json
@@ -14,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from mlcd.clouds import usage
-from mlcd.clouds.platforms.reports import saved_in
+from mlcd.clouds.frameworks.reports import saved_in
 from mlcd.core.backend import Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoAccess, NothingOrdered, UserError
 from mlcd.core.home import home
 
-MOST_READ = 16 << 20
+MAX_READ_BYTES = 16 << 20
 """Bytes of a log held in memory at once. The job writes the log, so it can be of any size."""
 POLL_S = 0.1
 """Polling interval of a log that is followed."""
@@ -33,7 +35,7 @@ class Launches:
     root: Path
 
     def open(self, launch: Launch, **facts: object) -> Path:
-        """Create the folder of a new launch."""
+        """Create the folder of a new launch and write its order; `facts` are stored in it too."""
         folder = self.folder(launch.label)
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.mkdir(exist_ok=True, mode=0o700)
@@ -42,8 +44,8 @@ class Launches:
         partial = folder / "order.json.new"
         partial.write_text(json.dumps(order), encoding="utf-8")
         partial.replace(folder / "order.json")
-        for left in ("ended", usage.FILE):  # by a launch with this label in another ledger
-            (folder / left).unlink(missing_ok=True)
+        for old in ("ended", usage.FILE):  # left by a launch with this label in another ledger
+            (folder / old).unlink(missing_ok=True)
         return folder
 
     def find(self, label: str) -> Path | None:
@@ -52,7 +54,7 @@ class Launches:
         return folder if (folder / "order.json").exists() else None
 
     def order(self, folder: Path) -> dict[str, Any]:
-        """What was ordered; empty if the file is damaged. The label alone is enough to find a launch."""
+        """The content of `order.json`; empty if the file is damaged. The label alone is enough to find a launch."""
         try:
             order = json.loads((folder / "order.json").read_text(encoding="utf-8"))
         except ValueError:
@@ -86,7 +88,7 @@ class Launches:
         with path.open(encoding="utf-8", errors="replace", newline="") as log:
             while True:
                 ended = (folder / "ended").exists()  # checked before reading, so that no output is missed
-                while piece := log.read(MOST_READ):
+                while piece := log.read(MAX_READ_BYTES):
                     yield piece
                 if clock is None or ended:
                     return
@@ -98,8 +100,8 @@ class Launches:
         if not log.exists():
             return 0.0
         with log.open("rb") as output:
-            output.seek(max(0, log.stat().st_size - MOST_READ))
-            lines = output.read(MOST_READ).decode(errors="replace").splitlines()
+            output.seek(max(0, log.stat().st_size - MAX_READ_BYTES))
+            lines = output.read(MAX_READ_BYTES).decode(errors="replace").splitlines()
         return max(map(saved_in, lines), default=0.0)
 
     def folders(self) -> list[Path]:
@@ -118,7 +120,7 @@ class Launches:
 
 
 class KeepsLaunches:
-    """A live backend that keeps its launches in a state folder, `home`."""
+    """Base class of a live backend that records its launches in a state folder, `home`."""
 
     home: Path
     provenance = Provenance.LIVE
@@ -159,5 +161,5 @@ def _start_time(process: int) -> str | None:
 
 
 def launches_here() -> Launches:
-    """What is kept of launches on real machines, on this one."""
+    """The launches recorded in the state folder of this machine."""
     return Launches(home() / "launches")

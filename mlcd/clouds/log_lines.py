@@ -1,8 +1,8 @@
-"""The lines of a job's log as people read them: a window of a log of any size, what to find in it, where it fails.
+"""Reads the lines of a job's log for display: a window of a log of any size, a text search, a search for errors.
 
-The job writes its log, so it may hold anything. A line is as a terminal shows it last: of a progress bar, which writes
-over itself, its last state; colours are left in, every other escape sequence is taken out, and what is not printable is
-shown as a symbol. A log is read in pieces, and no piece and no line is large, whatever the job has written.
+The job writes its log, so it may contain anything. A line is shown as a terminal would show it in the end: a progress
+bar in its last state, with colours, without other escape sequences, and with symbols for unprintable characters. A log
+is read in pieces, so that memory and time stay bounded whatever the job has written.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Protocol
 
 from mlcd.core.database.files import PIECE_BYTES
 
-MOST_LINES = 1_000
-MOST_SCANNED = 16 << 20
-"""Bytes read for one window, or for one part of a search: where few lines are kept, much is read for them."""
-MOST_LINES_SCANNED = 200_000
-"""The same in lines, to a piece more: each takes some microseconds, and there are as many in a log as it has bytes."""
-LONGEST = 4_000
-"""Characters shown of one line."""
+MAX_LINES = 1_000
+MAX_SCANNED_BYTES = 16 << 20
+"""Bytes read for one window or one part of a search: a filter may keep few of the lines that are read."""
+MAX_SCANNED_LINES = 200_000
+"""The same limit in lines (to the end of a piece): a line takes some microseconds, and a line may be a single byte."""
+MAX_SHOWN_CHARACTERS = 4_000
+"""Characters displayed of one line."""
 
 _REPORT = re.compile(rb"@mlcd t=[\d.]+ samples=")
 _PREFIXES = (
@@ -30,7 +30,7 @@ _PREFIXES = (
 )
 _ESCAPES = re.compile(
     r"\x1b(?:"
-    r"(\[[0-9;:]*m)"  # a colour: kept
+    r"(\[[0-9;:]*m)"  # a colour, which is kept
     r"|\[[0-?]*[ -/]*[@-~]?"  # any other control sequence
     r"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # a title, a link, a device's command
     r"|[ -/]*[0-Z\\-~]?)"
@@ -50,17 +50,17 @@ class Log(Protocol):
 
     @property
     def size(self) -> int:
-        """How many bytes it has now."""
+        """Its size in bytes now."""
 
     def read(self, at: int, most: int) -> bytes:
-        """At most so many bytes from there."""
+        """At most `most` bytes from position `at`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line. `at`: the byte at which it begins. `rank`: of the process that wrote it, where a prefix of it says so.
+    """A line. `at`: the byte at which it begins. `rank`: of the process that wrote it, if the line's prefix names it.
 
-    `cut`: how many characters at its end are not shown.
+    `cut`: how many characters at its end are left out.
     """
 
     at: int
@@ -70,20 +70,20 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Only:
-    """Which lines are asked for. `reports`: also those by which the job tells MLCD how far it is."""
+class LineFilter:
+    """Which lines to keep. `rank`: only those of this rank. `reports`: keep the tracker's progress reports, too."""
 
     rank: int | None = None
     reports: bool = False
 
 
-EVERYTHING = Only()
-"""All that a job has written for people."""
+WITHOUT_REPORTS = LineFilter()
+"""Everything but the tracker's progress reports, which are for MLCD and not for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Lines that follow each other, of the bytes from `start` to `next`. A last line that may grow is read again."""
+    """Consecutive lines: those of the bytes from `start` to `next`. A last line that may still grow is after `next`."""
 
     lines: tuple[Line, ...]
     start: int
@@ -91,48 +91,48 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Where lines begin that hold what is looked for, in the bytes up to `next`. `done`: the log has no more now."""
+class SearchResult:
+    """The positions of matching lines in the bytes up to `next`. `done`: the search has reached the end of the log."""
 
     at: tuple[int, ...]
     next: int
     done: bool
 
 
-def shown(at: int, raw: bytes) -> Line:
-    """A line as people read it."""
+def displayed(at: int, raw: bytes) -> Line:
+    """The line of these bytes, as it is displayed."""
     text = _last_state(raw).decode(errors="replace")
     rank = None
     for prefix in _PREFIXES:
-        if (found := prefix.match(text)) is not None:
-            rank, text = int(found[1][:9]), text[found.end() :]
+        if (match := prefix.match(text)) is not None:
+            rank, text = int(match[1][:9]), text[match.end() :]
             break
-    text = harmless(text).replace("\r", "␍").replace("\n", "␊")
-    return Line(at, text[:LONGEST], rank, max(0, len(text) - LONGEST))
+    text = sanitized(text).replace("\r", "␍").replace("\n", "␊")
+    return Line(at, text[:MAX_SHOWN_CHARACTERS], rank, max(0, len(text) - MAX_SHOWN_CHARACTERS))
 
 
-def harmless(text: str) -> str:
-    """Text that controls no terminal: of escape sequences only colours, and symbols for what is not printable."""
-    return _ESCAPES.sub(lambda found: found[0] if found[1] else "", text).translate(_CONTROLS)
+def sanitized(text: str) -> str:
+    """Text that is safe to print: no escape sequences but colours, and symbols for unprintable characters."""
+    return _ESCAPES.sub(lambda escape: escape[0] if escape[1] else "", text).translate(_CONTROLS)
 
 
-def lines_after(log: Log, at: int, only: Only = EVERYTHING, most: int = MOST_LINES) -> Window:
-    """The next lines from this byte on, at which a line begins."""
+def lines_after(log: Log, at: int, only: LineFilter = WITHOUT_REPORTS, most: int = MAX_LINES) -> Window:
+    """The next lines from byte `at`, where a line begins."""
     scan = _Scan(only, at)
-    kept = tuple(shown(*each) for each in islice(scan.through(scan.onwards(log)), most))
+    kept = tuple(displayed(*each) for each in islice(scan.through(scan.onwards(log)), most))
     return Window(kept, at, scan.next)
 
 
 def without_colours(text: str) -> str:
-    """A line as it is shown, without its colours."""
+    """A displayed line, without its colours."""
     return _COLOURS.sub("", text)
 
 
-def lines_before(log: Log, at: int, only: Only = EVERYTHING, most: int = MOST_LINES) -> Window:
-    """The last lines before this byte; before the end, if it is beyond it."""
+def lines_before(log: Log, at: int, only: LineFilter = WITHOUT_REPORTS, most: int = MAX_LINES) -> Window:
+    """The last lines before byte `at`, or before the end of the log."""
     at = end = min(at, log.size)
-    stop, kept, ends, scanned = max(0, at - MOST_SCANNED), list[tuple[int, bytes]](), at, 0
-    while at > stop and len(kept) < most and scanned < MOST_LINES_SCANNED:
+    stop, kept, ends, scanned = max(0, at - MAX_SCANNED_BYTES), list[tuple[int, bytes]](), at, 0
+    while at > stop and len(kept) < most and scanned < MAX_SCANNED_LINES:
         begins = max(0, at - PIECE_BYTES)
         piece = log.read(begins, at - begins)
         if begins > 0 and 0 <= (cut := piece.find(b"\n")) < len(piece) - 1:
@@ -145,21 +145,21 @@ def lines_before(log: Log, at: int, only: Only = EVERYTHING, most: int = MOST_LI
     if len(kept) > most:
         kept = kept[-most:]
         at = kept[0][0]
-    return Window(tuple(shown(*each) for each in kept), at, ends)
+    return Window(tuple(displayed(*each) for each in kept), at, ends)
 
 
-def find(log: Log, text: str, at: int, only: Only = EVERYTHING, most: int = MOST_LINES) -> Found:
-    """The next lines with this text, capitals or not, from this byte on. Without a text: those that tell of errors."""
-    sought = text.lower().encode()
-    matches: Callable[[bytes], object] = (lambda raw: sought in raw.lower()) if sought else _FAILS.search
+def find(log: Log, text: str, at: int, only: LineFilter = WITHOUT_REPORTS, most: int = MAX_LINES) -> SearchResult:
+    """The next lines from byte `at` that contain this text, ignoring case. Without a text: those that report errors."""
+    wanted = text.lower().encode()
+    matches: Callable[[bytes], object] = (lambda raw: wanted in raw.lower()) if wanted else _FAILS.search
     scan = _Scan(only, at)
-    found = (begins for begins, raw in scan.through(scan.onwards(log)) if matches(_plain(raw)))
-    first = tuple(islice(found, most))
-    return Found(first, scan.next, scan.is_at_end and len(first) < most)
+    positions = (begins for begins, raw in scan.through(scan.onwards(log)) if matches(_plain(raw)))
+    first = tuple(islice(positions, most))
+    return SearchResult(first, scan.next, scan.is_at_end and len(first) < most)
 
 
 def ranks_in(log: Log) -> tuple[int, ...]:
-    """The ranks that prefixes name at the beginning and at the end of a log."""
+    """The ranks that are named in line prefixes at the beginning and the end of a log."""
     ends = (log.read(0, PIECE_BYTES), log.read(max(0, log.size - PIECE_BYTES), PIECE_BYTES))
     ranks = {_rank(raw) for piece in ends for _, raw in _split(piece, 0)}
     return tuple(sorted(rank for rank in ranks if rank is not None))
@@ -167,16 +167,17 @@ def ranks_in(log: Log) -> tuple[int, ...]:
 
 @dataclass
 class _Scan:
-    """Goes through lines, and leaves out what is not asked for. `next`: the byte from which one has to read on."""
+    """Filters lines. `next`: the byte from which the next scan has to continue."""
 
-    only: Only
+    only: LineFilter
     next: int
     is_at_end: bool = False
 
     def through(self, raws: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-        """The lines that are left.
+        """The lines that the filter keeps.
 
-        A report may end a line that is not complete, such as that of a progress bar: the next one writes over it.
+        A report may follow an incomplete line, such as a progress bar's. That part is kept unless the next line
+        overwrites it.
         """
         held: tuple[int, bytes] | None = None
         for begins, raw in raws:
@@ -187,7 +188,7 @@ class _Scan:
             ends = begins + len(raw) if raw.endswith(b"\n") or len(raw) >= PIECE_BYTES else begins
             if not self.only.reports and (report := _report_in(raw)) is not None:
                 before = raw[:report]
-                held = (begins, before) if _keeps(self.only, before) and shown(0, before).text.strip() else None
+                held = (begins, before) if _keeps(self.only, before) and displayed(0, before).text.strip() else None
                 self.next = ends if held is None else begins
             else:
                 self.next = ends
@@ -197,9 +198,9 @@ class _Scan:
             yield held
 
     def onwards(self, log: Log) -> Iterator[tuple[int, bytes]]:
-        """Where each line begins, and its bytes; a very long one comes in several."""
-        at, stop, scanned = self.next, self.next + MOST_SCANNED, 0
-        while at < stop and scanned < MOST_LINES_SCANNED:
+        """The position and the bytes of each line; a very long line is returned in several parts."""
+        at, stop, scanned = self.next, self.next + MAX_SCANNED_BYTES, 0
+        while at < stop and scanned < MAX_SCANNED_LINES:
             piece = log.read(at, PIECE_BYTES)
             if is_last := at + len(piece) >= log.size or not piece:
                 self.is_at_end = True
@@ -213,25 +214,25 @@ class _Scan:
             at = raws[-1][0] + len(raws[-1][1])
 
 
-def _keeps(only: Only, raw: bytes) -> bool:
+def _keeps(only: LineFilter, raw: bytes) -> bool:
     return only.rank is None or _rank(raw) == only.rank
 
 
 def _rank(raw: bytes) -> int | None:
     head = raw[:500]
-    return shown(0, head).rank if b"rank" in head or b"[default" in head else None  # most lines have no prefix
+    return displayed(0, head).rank if b"rank" in head or b"[default" in head else None  # most lines have no prefix
 
 
 def _report_in(raw: bytes) -> int | None:
-    """Where a report of progress begins that ends this line; a job may have written any number of beginnings."""
+    """The position of a progress report in this line, if it has one. Only the line's last state is searched."""
     if b"@mlcd t=" not in raw:
         return None
-    found = _REPORT.search(raw, raw.rstrip(b"\r\n").rfind(b"\r") + 1)
-    return found.start() if found is not None else None
+    report = _REPORT.search(raw, raw.rstrip(b"\r\n").rfind(b"\r") + 1)
+    return report.start() if report is not None else None
 
 
 def _split(piece: bytes, at: int) -> Iterator[tuple[int, bytes]]:
-    """The lines with their ends, and where each begins; the last one may have no end."""
+    """The position and the bytes of each line, with its line end; the last line may have none."""
     begins = 0
     while begins < len(piece):
         ends = piece.find(b"\n", begins) + 1 or len(piece)
@@ -240,11 +241,11 @@ def _split(piece: bytes, at: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _last_state(raw: bytes) -> bytes:
-    """What is left of a line that writes over itself."""
+    """The visible part of a line that overwrites itself with carriage returns."""
     line = raw.rstrip(b"\r\n")
     return line[line.rfind(b"\r") + 1 :]
 
 
 def _plain(raw: bytes) -> bytes:
-    """What is looked through: of most lines, all of it as it is."""
-    return without_colours(shown(0, raw).text).encode() if b"\x1b" in raw or b"\r" in raw else raw
+    """The text to search: most lines as they are; without escape sequences and overwritten parts if there are any."""
+    return without_colours(displayed(0, raw).text).encode() if b"\x1b" in raw or b"\r" in raw else raw

@@ -1,6 +1,6 @@
-"""Node types of the local and the Ray backend: a YAML file of CPUs, memory, link, GPUs and price.
+"""Reads the YAML file of node types of the local and the Ray backend: CPUs, memory, network link, GPUs and price.
 
-probe: 20s              the longest time of a probe on one node
+probe: 20s              maximum time of a probe on one node
 probe_extra: 3s         added for every three further nodes
 startup: 40s            timeout of the first report of progress
 nodes: 1..8             on Ray, by default all nodes of the cluster
@@ -8,7 +8,7 @@ types:
   small: {cpus: 0.2, memory: 2GB, link: 100Mbit, usd_per_hour: 0.20}
   gpu: {cpus: 8, memory: 64GB, link: 10Gbit, usd_per_hour: 3.10, accelerators: V100:1, tflops: 15.7}
 
-`accelerators: 2` means two GPUs of any kind. `drill`: spot machines that come and go, see `drill.py`.
+`accelerators: 2` means two GPUs of any kind. `drill`: simulated preemptions, see `drill.py`.
 
 Only on Ray:
 checkpoints: /shared    a folder that all nodes share, for jobs that save their work
@@ -39,7 +39,7 @@ ANY_GPU = "GPU"
 
 @dataclass(frozen=True)
 class NodeTypes:
-    """The content of a file. `resources`: by type, the custom resource that marks it on a Ray cluster."""
+    """The content of a file. `resources`: for each type, the custom resource that marks it on a Ray cluster."""
 
     offers: tuple[Offer, ...]
     nodes: tuple[int, int]
@@ -50,13 +50,13 @@ class NodeTypes:
     drill: Drill = NO_DRILL
 
     def bundle(self, offer: Offer) -> dict[str, float]:
-        """What a job reserves of a Ray node: its custom resource, all CPUs and all accelerators, to have it alone."""
+        """The resources to reserve for exclusive use of a Ray node: its custom resource, all CPUs, all GPUs."""
         gpus = {"GPU": float(offer.accelerators)} if offer.accelerators else {}
         return {self.resources[offer.instance_type]: 1.0, "CPU": offer.vcpus, **gpus}
 
 
 def load_local_types(path: Path | None = None) -> NodeTypes:
-    """The types of a file for `--on local`, or MLCD's own."""
+    """The types of a file for `--on local`; without a file, the default types in `local/nodes.yaml`."""
     source = path if path is not None else files("mlcd.clouds.local").joinpath("nodes.yaml")
     return _read(source, _LocalFile, "local")
 
@@ -66,20 +66,20 @@ def load_ray_types(path: Path) -> NodeTypes:
     return _read(path, _RayFile, "ray")
 
 
-def _mbit(written: Any) -> float:
+def _mbit(value: Any) -> float:
     """'100Mbit' or '1Gbit' to megabits a second."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k|m|g)bit", str(written).strip().lower())
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k|m|g)bit", str(value).strip().lower())
     if match is None or float(match[1]) <= 0:
-        raise ValueError(f"'{written}': expected a rate, such as 100Mbit or 1Gbit")
+        raise ValueError(f"'{value}': expected a rate, such as 100Mbit or 1Gbit")
     return float(match[1]) * {"k": 1e-3, "m": 1.0, "g": 1e3}[match[2]]
 
 
-def _accelerators(written: Any) -> tuple[str, int]:
+def _accelerators(value: Any) -> tuple[str, int]:
     """'V100:4', 'V100' or 4 to a name and a count."""
-    text = str(written).strip()
+    text = str(value).strip()
     name, _, count = f"{ANY_GPU}:{text}".partition(":") if text.isdecimal() else text.partition(":")
-    if not name or not (count or "1").isdecimal() or int(count or 1) == 0 or isinstance(written, bool):
-        raise ValueError(f"'{written}': expected a name and a count, such as V100:4, or a count")
+    if not name or not (count or "1").isdecimal() or int(count or 1) == 0 or isinstance(value, bool):
+        raise ValueError(f"'{value}': expected a name and a count, such as V100:4, or a count")
     return name, int(count or 1)
 
 
@@ -138,8 +138,8 @@ class _LocalFile(BaseModel):
 
     def node_types(self, cloud: str) -> NodeTypes:
         offers = tuple(each.offer(name, cloud) for name, each in self.types.items())
-        asked = self.drill
-        drill = Drill(asked.zones, asked.up, asked.down, asked.spot, asked.seed) if asked is not None else NO_DRILL
+        block = self.drill
+        drill = Drill(block.zones, block.up, block.down, block.spot, block.seed) if block is not None else NO_DRILL
         probe_time = ProbeTime(self.probe, self.probe_extra)
         return NodeTypes(offers, self.nodes, probe_time, self.startup, drill=drill)
 

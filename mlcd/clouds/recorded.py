@@ -1,6 +1,6 @@
-"""A cloud that replays a recording through the same code path as a live one.
+"""A backend that replays a recording through the same code path as a live backend.
 
-A probe takes the recorded time, or half of it if it fails; its rate is the recorded one with noise. The final run
+A probe takes the recorded time, or half of it if it fails; its rate is the recorded rate with noise. The final run
 has exactly the recorded rate, since noise averages out over hours.
 """
 
@@ -28,9 +28,9 @@ REPORTS = 30
 class Recorded:
     """Replays a recording.
 
-    `noise`: the relative error of a whole probe's rate. `startup_s`: how long machines take to come, which is a part of
-    a probe's time. `report_every_s`: how often a run reports; None: so many times, however long it takes. `of`: where
-    the recording has its endings from.
+    `noise`: the relative error of a whole probe's rate. `startup_s`: startup time of the machines, part of a probe's
+    time. `report_every_s`: reporting interval of a run; None: `REPORTS` reports, however long it takes.
+    `failure_detail`: the text that a recorded failure ends with.
     """
 
     recording: Recording
@@ -39,7 +39,7 @@ class Recorded:
     seed: int = 0
     startup_s: float = 0.0
     report_every_s: float | None = None
-    of: str = "as recorded"
+    failure_detail: str = "as recorded"
 
     provenance = Provenance.RECORDED
 
@@ -55,29 +55,29 @@ class Recorded:
         return gamma_factors(rng, self.noise * sqrt(REPORTS), REPORTS)
 
     def events(self, launch: Launch) -> Iterator[Event]:
-        """What would happen if nobody stopped it."""
+        """The events of a launch that nobody stops."""
         point = self.recording.points.get(launch.configuration)
         if point is None:
             raise BackendError(f"{launch.configuration} is not in the recording '{self.recording.name}'")
         probe_s = self.recording.probe_time.seconds(launch.configuration.nodes)
         if point.samples_per_s is None:
-            return iter([Ended(probe_s / 2, point.outcome, self.of)])
+            return iter([Ended(probe_s / 2, point.outcome, self.failure_detail)])
         if launch.purpose is Purpose.PROBE:
-            works_s = probe_s - self.startup_s
-            shown = np.cumsum(self.factors(launch_rng(self.seed, launch))) / REPORTS
-            times_s = works_s * (np.arange(1, REPORTS + 1) / REPORTS)
-            return _progress(self.startup_s, times_s, point.samples_per_s * works_s * shown)
+            working_s = probe_s - self.startup_s
+            progress = np.cumsum(self.factors(launch_rng(self.seed, launch))) / REPORTS
+            times_s = working_s * (np.arange(1, REPORTS + 1) / REPORTS)
+            return _progress(self.startup_s, times_s, point.samples_per_s * working_s * progress)
         needed_s = launch.samples / point.samples_per_s
-        works_s = needed_s if launch.lifetime_s is None else min(needed_s, launch.lifetime_s - self.startup_s)
-        times_s = works_s * (np.arange(1, REPORTS + 1) / REPORTS)
+        working_s = needed_s if launch.lifetime_s is None else min(needed_s, launch.lifetime_s - self.startup_s)
+        times_s = working_s * (np.arange(1, REPORTS + 1) / REPORTS)
         if self.report_every_s is not None:
-            times_s = np.append(np.arange(self.report_every_s, works_s, self.report_every_s), works_s)
-        ended = [Ended(self.startup_s + works_s, Outcome.OK)] if works_s >= needed_s else []
+            times_s = np.append(np.arange(self.report_every_s, working_s, self.report_every_s), working_s)
+        ended = [Ended(self.startup_s + working_s, Outcome.OK)] if working_s >= needed_s else []
         return chain(_progress(self.startup_s, times_s, point.samples_per_s * times_s), ended)
 
 
-def _progress(up_s: float, times_s: Floats, samples: Floats) -> Iterator[Event]:
-    """Reports after the machines are up; the last one is exactly at the end."""
-    yield Sample(up_s, 0.0)
+def _progress(startup_s: float, times_s: Floats, samples: Floats) -> Iterator[Event]:
+    """Progress reports, from the moment the machines are up; the last one is exactly at the end."""
+    yield Sample(startup_s, 0.0)
     for time_s, done in zip(times_s, samples, strict=True):
-        yield Sample(up_s + float(time_s), float(done))
+        yield Sample(startup_s + float(time_s), float(done))

@@ -1,9 +1,8 @@
-"""A simulated cloud over the real catalog: the default place, for trying MLCD without an account.
+"""The simulated backend, with the real catalog: the default place, for trying MLCD without an account.
 
-Rates follow `modeling/physics.py`, those of a plan `simulated_plans.py`; the efficiency of each type is drawn from the
-seed. Start-up time, measurement noise, failed launches, slow machines and preempted spot machines are drawn for each
-launch.
-Nothing here is a measurement, and every report of it says 'simulated'.
+Rates follow `modeling/physics.py`; those of training plans follow `simulated_plans.py`. The efficiency of each type is
+drawn from the seed. Start-up time, measurement noise, failed launches, slow machines and preemptions are drawn for each
+launch. Nothing here is a measurement, and every report of it says 'simulated'.
 
 Samples to a job's target follow the critical batch size of McCandlish et al. (2018), with a noise scale drawn from the
 seed. What a launch reports depends only on the samples saved before it and on its batch, so a crash changes nothing.
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mlcd.clouds.virtual import gamma_factors, launch_rng, play, spot_lasts_s
+from mlcd.clouds.virtual import gamma_factors, launch_rng, play, spot_remaining_s
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer
@@ -32,11 +31,11 @@ from mlcd.planners.scale.nouns import Noise, ScalingTask, batch_of
 from mlcd.planners.train.nouns import planned_training
 
 STARTUP_LIMIT_S = 300.0
-"""Timeout of a launch that does not come up."""
+"""Longest startup time of a launch."""
 REPORT_EVERY_S = 10.0
 REPORTS_OF_A_RUN = 60
 SAVED_EVERY_S = 1_800.0
-"""On machines that may be taken away a job saves its work, and reports, at least so often."""
+"""Interval at which a job on spot machines saves its work and reports."""
 WARM_UP_S = 30.0
 """The rate rises to its full value over this time: caches, autotuning, the input pipeline."""
 DEFAULT_BATCH = 256
@@ -51,7 +50,7 @@ STABLE_AFTER_S = 60.0
 class Weather:
     """Noise and failure rates of the simulated cloud.
 
-    `spot_up_h`, `spot_down_h`: how long the spot market of a zone has machines, and has none, in the mean.
+    `spot_up_h`, `spot_down_h`: mean time for which the spot market of a zone has machines, and has none.
     """
 
     report_scatter: float = 0.06
@@ -74,28 +73,28 @@ class Simulated:
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Simulate one launch."""
-        if launch.market is not None and launch.market.spot and self._lasts_s(launch.market) <= 0:
-            raise NoCapacity(f"{launch.market}: no machines are to be had")
+        if launch.market is not None and launch.market.spot and self._spot_remaining_s(launch.market) <= 0:
+            raise NoCapacity(f"{launch.market}: no machines available")
         return play(self._events(job, launch), job, launch, self.clock)
 
     def reclaim(self, label: str) -> None:
-        """A simulated machine dies with the process that simulates it."""
+        """Nothing to do: a simulated machine ends with this process."""
 
     def true_samples_per_s(self, job: Job, configuration: Configuration) -> float:
-        """The rate without noise: what a benchmark's oracle knows and a search never sees."""
-        if (asked := planned_training(job)) is not None:
+        """The rate without noise. A benchmark's oracle knows it; a search never sees it."""
+        if (training := planned_training(job)) is not None:
             from mlcd.clouds.simulated_plans import SimulatedPlans
 
-            return SimulatedPlans(self.seed).samples_per_s(configuration, asked)
+            return SimulatedPlans(self.seed).samples_per_s(configuration, training)
         model, nodes, offer = _model(job, configuration), np.array([float(configuration.nodes)]), configuration.offer
         return float(samples_per_s(model, job.communication, offer, nodes, self.efficiency(offer))[0])
 
     def fits(self, job: Job, configuration: Configuration) -> bool:
         """Whether the job fits the memory of one device."""
-        if (asked := planned_training(job)) is not None:
+        if (training := planned_training(job)) is not None:
             from mlcd.clouds.simulated_plans import SimulatedPlans
 
-            return SimulatedPlans(self.seed).fits(configuration, asked)
+            return SimulatedPlans(self.seed).fits(configuration, training)
         needed = needed_gb(_model(job, configuration), configuration.offer, np.array([float(configuration.nodes)]))
         return float(needed[0]) <= device_gb(configuration.offer)
 
@@ -106,14 +105,14 @@ class Simulated:
         return float(min(0.9, typical * rng.lognormal(0, 0.2)))
 
     def _events(self, job: Job, launch: Launch) -> Iterator[Event]:
-        """The events of this launch if nobody stops it, up to a preemption."""
+        """The events of a launch that nobody stops, up to a preemption."""
         rng = launch_rng(self.seed, launch)
         nodes = launch.configuration.nodes
         startup_s = min(STARTUP_LIMIT_S, (75 + 12 * math.log2(nodes + 1)) * float(rng.lognormal(0, 0.15)))
-        # Drawn for on-demand, too, so that both see the same random numbers.
+        # Drawn for on-demand machines too, so that both draw the same random numbers afterwards.
         preempted_s = float(rng.exponential(3_600 / (self.weather.preemptions_per_node_hour * nodes)))
         if launch.market is not None and launch.market.spot:
-            preempted_s = self._lasts_s(launch.market)
+            preempted_s = self._spot_remaining_s(launch.market)
         elif not launch.configuration.offer.spot:
             preempted_s = math.inf
         undisturbed = self._undisturbed(job, launch, rng, startup_s)
@@ -123,10 +122,10 @@ class Simulated:
                 return
             yield event
 
-    def _lasts_s(self, market: Market) -> float:
-        """How long the spot market of a zone goes on to have machines; 0 if it has none now."""
+    def _spot_remaining_s(self, market: Market) -> float:
+        """For how many more seconds the spot market of a zone has machines; 0 if it has none now."""
         up_s, down_s = 3_600 * self.weather.spot_up_h, 3_600 * self.weather.spot_down_h
-        return spot_lasts_s(self.seed, market.zone, self.clock.elapsed_s(), up_s, down_s)
+        return spot_remaining_s(self.seed, market.zone, self.clock.elapsed_s(), up_s, down_s)
 
     def _undisturbed(self, job: Job, launch: Launch, rng: np.random.Generator, startup_s: float) -> Iterator[Event]:
         if rng.random() < self.weather.launch_failure:
@@ -134,33 +133,35 @@ class Simulated:
         if not self.fits(job, launch.configuration):
             return iter([Ended(startup_s + REPORT_EVERY_S, Outcome.OUT_OF_MEMORY)])
         rate = self.true_samples_per_s(job, launch.configuration) * (1 - self.weather.slow_machine * rng.random())
-        lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - startup_s
+        time_left_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - startup_s
         if launch.purpose is Purpose.PROBE:
-            return self._short(rng, rate, startup_s, lasts_s)
-        wanted = Learning(self.seed).remaining_samples(job, launch)
-        often = math.ceil(min(wanted / rate, lasts_s) / SAVED_EVERY_S) if launch.market is not None else 0
-        return self._long(rate, startup_s, lasts_s, wanted, max(REPORTS_OF_A_RUN, often))
+            return self._probe(rng, rate, startup_s, time_left_s)
+        samples = Learning(self.seed).remaining_samples(job, launch)
+        saves = math.ceil(min(samples / rate, time_left_s) / SAVED_EVERY_S) if launch.market is not None else 0
+        return self._whole_job(rate, startup_s, time_left_s, samples, max(REPORTS_OF_A_RUN, saves))
 
-    def _short(self, rng: np.random.Generator, rate: float, up_s: float, lasts_s: float) -> Iterator[Event]:
-        """A probe: frequent reports, noisy, with a warm-up."""
-        yield Sample(up_s, 0.0)
+    def _probe(self, rng: np.random.Generator, rate: float, startup_s: float, time_left_s: float) -> Iterator[Event]:
+        """A probe: frequent, noisy reports, with a warm-up."""
+        yield Sample(startup_s, 0.0)
         samples = since_s = 0.0
-        while since_s < lasts_s:
-            step_s = min(REPORT_EVERY_S, lasts_s - since_s)
+        while since_s < time_left_s:
+            step_s = min(REPORT_EVERY_S, time_left_s - since_s)
             since_s += step_s
-            warm = min(1.0, 0.5 + 0.5 * since_s / WARM_UP_S)
-            samples += rate * warm * step_s * float(gamma_factors(rng, self.weather.report_scatter, 1)[0])
-            yield Sample(up_s + since_s, samples)
+            warm_up = min(1.0, 0.5 + 0.5 * since_s / WARM_UP_S)
+            samples += rate * warm_up * step_s * float(gamma_factors(rng, self.weather.report_scatter, 1)[0])
+            yield Sample(startup_s + since_s, samples)
 
-    def _long(self, rate: float, up_s: float, lasts_s: float, wanted: float, reports: int) -> Iterator[Event]:
-        """The job itself: over hours the noise averages out."""
-        yield Sample(up_s, 0.0)
-        needed_s = wanted / rate
+    def _whole_job(
+        self, rate: float, startup_s: float, time_left_s: float, samples: float, reports: int
+    ) -> Iterator[Event]:
+        """The job itself, without noise: over hours it averages out."""
+        yield Sample(startup_s, 0.0)
+        needed_s = samples / rate
         for i in range(1, reports + 1):
-            since_s = min(needed_s, lasts_s) * (i / reports)
-            yield Sample(up_s + since_s, rate * since_s)
-        if needed_s <= lasts_s:
-            yield Ended(up_s + needed_s, Outcome.OK)
+            since_s = min(needed_s, time_left_s) * (i / reports)
+            yield Sample(startup_s + since_s, rate * since_s)
+        if needed_s <= time_left_s:
+            yield Ended(startup_s + needed_s, Outcome.OK)
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ class Learning:
     def with_tracker_data(
         self, events: Iterable[Event], job: Job, launch: Launch, rng: np.random.Generator
     ) -> Iterator[Event]:
-        """The events with what a tracker adds: the metric and the gradient noise."""
+        """The events, with the metric and the gradient noise that a tracker reports."""
         if job.target is None and not isinstance(job.ask, ScalingTask):
             yield from events
             return
@@ -210,7 +211,7 @@ class Learning:
 
 
 def _metric(job: Job, share: float) -> float | None:
-    """The metric after this share of the samples to the target. At share 1 it equals the target."""
+    """The metric after this share of the samples to the target. It reaches the target at share 1."""
     if job.target is None:
         return None
     gap = max(math.exp(-3 * share) - math.exp(-3), 0.0) if share < 1 - 1e-12 else 0.0
@@ -219,7 +220,7 @@ def _metric(job: Job, share: float) -> float | None:
 
 
 def _model(job: Job, configuration: Configuration) -> Model:
-    """The job for the physical model, with this configuration's batch."""
+    """The job's description for the performance model, with this configuration's batch."""
     model = Model.of(job.hints)
     batch = batch_of(configuration)
     return model if batch is None else replace(model, global_batch=batch)

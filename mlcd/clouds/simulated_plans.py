@@ -1,7 +1,7 @@
-"""How fast a language model trains by a plan on the simulated cloud, and whether it fits: textbook formulas.
+"""The true speed and memory use of a training plan on the simulated cloud, from textbook formulas.
 
-This is what a search has to find out, so it shares no constant with what a search believes (`planners/train/plans/`):
-each seed has efficiencies of its own, and each plan on each GPU is off by a few percent that no formula explains.
+A search has to find these out, so no constant is shared with the model that a search uses (`planners/train/plans/`).
+Each seed has its own efficiencies, and each plan on each GPU deviates from the formulas by a few percent at random.
 
     step = (m + pp - 1) t + exposed + optimizer      t = compute + tensor exchanges + gathers + launches
 
@@ -29,44 +29,44 @@ from mlcd.planners.train.plans.communication import link_gb_s
 from mlcd.planners.train.plans.run_spec import RunSpec, run_spec_of
 
 TYPICAL_EFFICIENCY, EFFICIENCY_SPREAD = 0.5, 0.12
-"""Share of the datasheet's rate that large multiplications keep, and by how much its log differs between types."""
+"""Share of the datasheet's FLOP rate that large matrix multiplications reach: median over GPU types, spread of log."""
 HALF_AT = 2.5e6
-"""Tokens times width of a multiplication at which half of that is reached."""
+"""Size of a multiplication (tokens x width) that reaches half of that share."""
 MOVED = 32.0
-"""Numbers that a pass of a layer reads and writes for each of its own, between multiplications."""
+"""Memory traffic of one layer and pass between multiplications: numbers read and written for each activation."""
 LINK_EFFICIENCY = 0.75
 OVERLAP = 0.7
-"""Share of the computing under which gradients and gathers can hide."""
+"""Share of the computing time that can overlap with gradient and weight communication."""
 LAUNCHES_S = 0.00025
-"""For each layer and micro-batch, forward and backward: time that no GPU makes shorter."""
+"""Kernel launch overhead for each layer and micro-batch, forward and backward; the same on every GPU."""
 STRAGGLER = 0.015
-ODD = 0.04
-"""Standard deviation of the log of what no formula explains of a plan on a GPU."""
+RESIDUAL = 0.04
+"""Standard deviation of the log of the random residual of a plan on a GPU."""
 MULTIPLIED = {
     Precision.FP32: "fp32",
     Precision.FP8: "fp8",
 }
 RECOMPUTED = {Checkpointing.NONE: 0.0, Checkpointing.SELECTIVE: 0.05, Checkpointing.FULL: 1.0}
-"""Forward passes that are done again."""
+"""Share of the forward pass that is recomputed."""
 FROZEN_BYTES = {Adapter.LORA: 2.0, Adapter.QLORA: 0.6, Adapter.GPTQ_LORA: 0.6}
 UNPACKING = {Adapter.QLORA: 1.3, Adapter.GPTQ_LORA: 1.4}
-"""How much longer multiplications take whose weights are unpacked first."""
+"""Slowdown of multiplications whose weights have to be dequantised first."""
 
 
 @dataclass(frozen=True)
 class SimulatedPlans:
-    """What would be measured, with one seed."""
+    """The true performance of training plans, for one seed."""
 
     seed: int = 0
 
-    def samples_per_s(self, configuration: Configuration, asked: PlannedTraining) -> float:
+    def samples_per_s(self, configuration: Configuration, training: PlannedTraining) -> float:
         """The rate without noise."""
-        spec = run_spec_of(configuration, asked)
+        spec = run_spec_of(configuration, training)
         return spec.global_batch / self.step_s(spec)
 
-    def fits(self, configuration: Configuration, asked: PlannedTraining) -> bool:
-        """Whether nothing runs out of memory."""
-        spec = run_spec_of(configuration, asked)
+    def fits(self, configuration: Configuration, training: PlannedTraining) -> bool:
+        """Whether the plan fits the GPU's memory."""
+        spec = run_spec_of(configuration, training)
         return self.needed_gb(spec) <= spec.gpu.memory_gb
 
     def step_s(self, spec: RunSpec) -> float:
@@ -98,10 +98,10 @@ class SimulatedPlans:
         kept = own if plan.sharding is Sharding.NONE else spec.trainable / ranks
         optimizer = kept * on_gpu * 28 / (gpu.bandwidth_gb_s * 1e9)
         wait = 1 + STRAGGLER * math.sqrt(2 * math.log(spec.nodes))
-        return float(((m + plan.pipeline - 1) * micro + exposed + optimizer) * wait * self._odd(spec))
+        return float(((m + plan.pipeline - 1) * micro + exposed + optimizer) * wait * self._residual(spec))
 
     def needed_gb(self, spec: RunSpec) -> float:
-        """GB on the GPU that needs the most."""
+        """GB of memory on the GPU that needs the most."""
         plan, whole = spec.plan, spec.architecture.params_b
         on_gpu, ranks, elsewhere = 1 / (plan.tensor * plan.pipeline), _ranks(spec), _elsewhere_b(spec)
         pure, frozen = plan.precision.startswith("pure"), plan.adapter is not Adapter.FULL
@@ -132,9 +132,9 @@ class SimulatedPlans:
         logits = 6 * plan.micro_batch * spec.sequence / plan.context * model.vocab / plan.tensor
         return float(kept + layer + logits) / 1e9
 
-    def _odd(self, spec: RunSpec) -> float:
+    def _residual(self, spec: RunSpec) -> float:
         name = f"{spec.gpu.name} {spec.gpus_per_node} {spec.plan.words('', 0)}"
-        return math.exp(ODD * _normal(self.seed, name))
+        return math.exp(RESIDUAL * _normal(self.seed, name))
 
 
 @lru_cache(maxsize=256)
@@ -144,7 +144,7 @@ def _efficiency(seed: int, gpu: str) -> float:
 
 @lru_cache(maxsize=256)
 def _share(seed: int, name: str) -> float:
-    """Between 0 and 1."""
+    """A random number between 0 and 1 that belongs to this seed and name."""
     return float(np.random.default_rng([seed, zlib.crc32(name.encode())]).random())
 
 
@@ -154,18 +154,18 @@ def _normal(seed: int, name: str) -> float:
 
 @lru_cache(maxsize=64)
 def _forward_flops_per_token(model: Architecture, sequence: int) -> float:
-    """Two for each parameter that a token passes through, and the scores of those before it, half of all."""
+    """2 FLOPs for each active parameter, plus attention over the preceding tokens: on average half of the sequence."""
     attention = 2 * model.full_layers * model.heads * model.head_dim * sequence
     return 2e9 * model.active_b + attention
 
 
 def _ranks(spec: RunSpec) -> int:
-    """Those that have the same weights."""
+    """How many ranks hold the same weights."""
     return spec.data_parallel * spec.plan.context
 
 
 def _elsewhere_b(spec: RunSpec) -> float:
-    """Billions of parameters of experts that other ranks have."""
+    """Billions of parameters of the experts that are on other ranks."""
     model = spec.architecture
     idle = model.experts - model.experts_per_token
     experts_b = (model.params_b - model.active_b) * model.experts / idle if idle > 0 else 0.0
@@ -173,18 +173,18 @@ def _elsewhere_b(spec: RunSpec) -> float:
 
 
 def _exchanges_s(spec: RunSpec, token_bytes: float) -> float:
-    """Of activations, for a micro-batch of so many bytes for each number of a token."""
+    """Seconds of exchanging activations, for one micro-batch. `token_bytes`: its tokens x bytes per number."""
     plan, model = spec.plan, spec.architecture
     sent = 4 * model.layers / plan.pipeline * token_bytes * model.hidden
-    found = _all_reduce_s(sent, plan.tensor, link_gb_s(spec, plan.tensor))
+    seconds = _all_reduce_s(sent, plan.tensor, link_gb_s(spec, plan.tensor))
     if plan.context > 1:
         keys = 2 * 2 * model.layers / plan.pipeline * token_bytes * model.kv_heads * model.head_dim
-        found += _all_reduce_s(keys, plan.context, link_gb_s(spec, plan.tensor * plan.context)) / 2
+        seconds += _all_reduce_s(keys, plan.context, link_gb_s(spec, plan.tensor * plan.context)) / 2
     if plan.expert > 1:  # a token goes to its experts and comes back, in both passes
-        found += _all_reduce_s(sent * model.experts_per_token, plan.expert, link_gb_s(spec, plan.expert)) / 2
-    return found
+        seconds += _all_reduce_s(sent * model.experts_per_token, plan.expert, link_gb_s(spec, plan.expert)) / 2
+    return seconds
 
 
 def _all_reduce_s(size: float, among: int, link_gb_s: float) -> float:
-    """Seconds of exchanging so many bytes."""
+    """Seconds of an all-reduce of `size` bytes."""
     return 2 * size * (among - 1) / among / (1e9 * link_gb_s * LINK_EFFICIENCY)

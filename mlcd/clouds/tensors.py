@@ -1,7 +1,7 @@
-"""Tensors on the wire, as the Open Inference Protocol v2 has them: in JSON, or as bytes after it.
+"""Encodes and decodes tensors in requests and responses of the Open Inference Protocol v2: as JSON, or as binary data.
 
-https://github.com/kserve/open-inference-protocol; the bytes are its binary tensor data extension: little-endian, row by
-row, one tensor after the other behind the JSON, whose length a header tells. The same for requests and for answers.
+https://github.com/kserve/open-inference-protocol. Binary data (its binary tensor data extension) follow the JSON, whose
+length is in a header: one tensor after the other, little-endian, row by row.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 Tensors = Mapping[str, NDArray[Any]]
 """By name."""
 JSON_LENGTH = "Inference-Header-Content-Length"
-"""The header that says how long the JSON is, where bytes follow it."""
+"""The header with the length of the JSON, if binary data follow it."""
 BINARY = "binary_tensor_data"
-"""What a server lists among its extensions if it takes and gives tensors as bytes."""
+"""The extension that a server lists if it supports binary data."""
 
 DATATYPES: Mapping[str, np.dtype[Any]] = {
     "BOOL": np.dtype("bool"),
@@ -32,24 +32,24 @@ DATATYPES: Mapping[str, np.dtype[Any]] = {
 
 
 def datatype_of(tensor: NDArray[Any]) -> str:
-    """The protocol's name of what a tensor holds."""
+    """The protocol's name of a tensor's data type."""
     if tensor.dtype.kind in "OSU":
         return "BYTES"
     for name, dtype in DATATYPES.items():
         if tensor.dtype == dtype:
             return name
-    raise ValueError(f"a tensor of {tensor.dtype}: the protocol knows {', '.join(DATATYPES)}")
+    raise ValueError(f"a tensor of {tensor.dtype}: the protocol supports {', '.join(DATATYPES)}")
 
 
 @dataclass(frozen=True)
 class Port:
-    """An input or an output of a model; -1 in the shape: any length."""
+    """An input or an output of a model. -1 in the shape means any length."""
 
     name: str
     datatype: str
     shape: tuple[int, ...]
 
-    def refuses(self, tensor: np.ndarray[Any, Any]) -> str | None:
+    def mismatch(self, tensor: np.ndarray[Any, Any]) -> str | None:
         """Why this tensor does not fit; None if it does."""
         datatype, shape = datatype_of(tensor), tensor.shape
         fits = len(shape) == len(self.shape) and all(
@@ -61,7 +61,7 @@ class Port:
 
 
 def to_bytes(tensor: NDArray[Any]) -> bytes:
-    """Row by row; texts each with its length before it."""
+    """The binary data of a tensor, row by row; each text is preceded by its length."""
     if (datatype := datatype_of(tensor)) != "BYTES":
         return np.ascontiguousarray(tensor, DATATYPES[datatype]).tobytes()
     texts = [text if isinstance(text, bytes) else str(text).encode() for text in tensor.ravel().tolist()]
@@ -69,7 +69,7 @@ def to_bytes(tensor: NDArray[Any]) -> bytes:
 
 
 def from_bytes(datatype: str, shape: tuple[int, ...], content: bytes | memoryview) -> NDArray[Any]:
-    """The tensor that these bytes are; numbers are not copied."""
+    """The tensor with this binary data; numbers are not copied."""
     dtype = dtype_of(datatype)
     if datatype == "BYTES":
         return np.array(_texts(bytes(content)), dtype=object).reshape(shape)
@@ -79,14 +79,14 @@ def from_bytes(datatype: str, shape: tuple[int, ...], content: bytes | memoryvie
 
 
 def dtype_of(datatype: str) -> np.dtype[Any]:
-    """NumPy's word for the protocol's."""
+    """NumPy's data type for the protocol's."""
     if datatype not in DATATYPES:
         raise ValueError(f"datatype '{datatype}': expected one of {', '.join(DATATYPES)}")
     return DATATYPES[datatype]
 
 
 def pack(what: str, tensors: Tensors, head: Mapping[str, Any], binary: bool) -> tuple[bytes, int | None]:
-    """A message of `inputs` or `outputs`, and the length of its JSON where bytes follow that."""
+    """A message with `inputs` or `outputs`, and the length of its JSON if binary data follow."""
     described: list[dict[str, Any]] = []
     contents: list[bytes] = []
     for name, tensor in tensors.items():
@@ -102,7 +102,7 @@ def pack(what: str, tensors: Tensors, head: Mapping[str, Any], binary: bool) -> 
 
 
 def unpack(what: str, body: bytes, json_length: int | None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The head of a message and its tensors; ValueError says what is wrong with it."""
+    """The head of a message and its tensors. A `ValueError` says what is wrong with the message."""
     message = json.loads(body if json_length is None else body[:json_length])
     if not isinstance(message, dict) or not isinstance(message.get(what), list):
         raise ValueError(f"expected an object with a list of '{what}'")
@@ -124,7 +124,7 @@ def unpack(what: str, body: bytes, json_length: int | None) -> tuple[dict[str, A
 
 
 def _values(data: Any, datatype: str) -> NDArray[Any]:
-    """Flat or nested, as the protocol allows both."""
+    """The values as a flat array; the protocol allows flat and nested lists."""
     dtype = dtype_of(datatype)
     return np.array(data, dtype=object).ravel() if datatype == "BYTES" else np.array(data, dtype=dtype).ravel()
 

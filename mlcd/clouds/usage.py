@@ -1,8 +1,10 @@
-"""What the machines of a launch have used, as it was recorded: `usage.jsonl` in the launch's folder.
+"""Reads the CPU, GPU and memory use of a launch's machines from `usage.jsonl` in the launch's folder.
 
-The first line: when it began, and what is measured. Each further line: `t`, the seconds since then, and what was used
-since the line before, machine by machine: `cpu` in cores, `memory` and its `peak` in GiB; GPU by GPU: `gpu` in percent
-busy, the most `gpu_memory` in GiB; `logs`: how long each process's log was, so when a line was written.
+The first line has the start time, the machines and the GPUs. Each further line covers the time since the line before:
+`t`                      end of this time, in seconds since the start
+`cpu` `memory` `peak`    for each machine: busy cores, mean and maximum memory in GiB
+`gpu` `gpu_memory`       for each GPU: percent busy, maximum memory in GiB
+`logs`                   size of each process's log, from which one knows when a log line was written
 """
 
 from __future__ import annotations
@@ -14,21 +16,21 @@ from pathlib import Path
 from typing import Any
 
 FILE = "usage.jsonl"
-MOST_BYTES = 8 << 20
-"""More than any record has: so much is read of one."""
-FEW_BUSY = 60.0
-"""Percent. A GPU that is busy less than this is said to wait, where it is known what for."""
-ALL_CORES = 0.9
-"""The share of its cores from which on a machine's CPU is said to be full."""
-FEWEST_LINES = 10
-"""From so many lines on a mean says something about a job, and not only about its start."""
+MAX_BYTES = 8 << 20
+"""At most so much of a record is read; no record is that large."""
+IDLE_GPU_PERCENT = 60.0
+"""A GPU that is busy less than this may be waiting for data."""
+FULL_CPU_SHARE = 0.9
+"""A machine's CPU counts as full if this share of its cores is busy."""
+MIN_LINES = 10
+"""With fewer lines, a mean is dominated by the job's start."""
 
 Values = tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A machine or a GPU. `cores`: of a machine; 0 of a GPU."""
+    """A machine or a GPU. `cores`: 0 for a GPU."""
 
     name: str
     memory_gib: float
@@ -37,7 +39,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What was used since the line before; a value for each machine, or for each GPU."""
+    """Use since the line before; a value for each machine or for each GPU."""
 
     t: float
     cpu: Values
@@ -50,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPeak:
-    """The most memory that a machine was seen to use, of what it may use."""
+    """The maximum memory use that was measured on a machine, and the machine's limit."""
 
     machine: str
     used_gib: float
@@ -58,13 +60,13 @@ class MemoryPeak:
 
     @property
     def share(self) -> float:
-        """Of the limit: at 1 the kernel kills a process."""
+        """Share of the limit; at 1 the kernel kills a process."""
         return self.used_gib / self.of_gib
 
 
 @dataclass(frozen=True)
 class Usage:
-    """A record. Without machines nothing was measured, and only the growth of the logs is known."""
+    """The record of a launch. Without machines nothing was measured; only the log sizes are known."""
 
     started_at: float
     machines: tuple[Measured, ...]
@@ -73,7 +75,7 @@ class Usage:
 
     @property
     def cpu_share(self) -> float | None:
-        """The mean share of all machines' cores that was busy."""
+        """The mean busy share of all machines' cores."""
         cores = sum(machine.cores for machine in self.machines)
         return None if (busy := self.busy_cores) is None or not cores else busy / cores
 
@@ -86,7 +88,7 @@ class Usage:
 
     @property
     def memory_peak(self) -> MemoryPeak | None:
-        """That of the machine that came closest to its limit."""
+        """The memory peak of the machine that came closest to its limit."""
         peaks = [
             MemoryPeak(machine.name, most, machine.memory_gib)
             for i, machine in enumerate(self.machines)
@@ -103,7 +105,7 @@ class Usage:
 
     @property
     def gpu_peak_gib(self) -> float | None:
-        """The most memory that one of the GPUs used."""
+        """The maximum memory use of any GPU."""
         return _most(used for line in self.lines for used in line.gpu_memory)
 
     @property
@@ -114,20 +116,21 @@ class Usage:
 
     @property
     def sentence(self) -> str:
-        """In one line; empty where nothing was measured. What a GPU waits for is asked only where the CPUs are full."""
-        said = []
+        """A one-line summary; empty if nothing was measured. It suggests a wait for data only if the CPUs are full."""
+        parts = []
         if (gpu := self.gpu_percent) is not None:
-            waits = gpu < FEW_BUSY and (self.cpu_share or 0.0) >= ALL_CORES and len(self.lines) >= FEWEST_LINES
-            said.append(f"GPU {gpu:.0f} % busy{': waits for data? The CPUs are full' if waits else ''}")
+            is_cpu_full = (self.cpu_share or 0.0) >= FULL_CPU_SHARE
+            waits = gpu < IDLE_GPU_PERCENT and is_cpu_full and len(self.lines) >= MIN_LINES
+            parts.append(f"GPU {gpu:.0f} % busy{': waits for data? The CPUs are full' if waits else ''}")
         if (busy := self.busy_cores) is not None:
-            said.append(f"CPU {busy:.3g} of {sum(machine.cores for machine in self.machines):.3g} cores busy")
+            parts.append(f"CPU {busy:.3g} of {sum(machine.cores for machine in self.machines):.3g} cores busy")
         if (peak := self.memory_peak) is not None:
             where = f" on {peak.machine}" if len(self.machines) > 1 else ""
-            said.append(f"memory at most {peak.used_gib:.3g} of {peak.of_gib:.3g} GiB{where} ({peak.share:.0%})")
-        return " · ".join(said)
+            parts.append(f"memory at most {peak.used_gib:.3g} of {peak.of_gib:.3g} GiB{where} ({peak.share:.0%})")
+        return " · ".join(parts)
 
     def thinned(self, most: int) -> Usage:
-        """The same in at most so many lines: means of means, and peaks of peaks."""
+        """The same record with at most `most` lines: means of means, and maxima of maxima."""
         size = -(-len(self.lines) // most)
         if size <= 1:
             return self
@@ -138,42 +141,42 @@ class Usage:
 
 
 def usage_in(folder: Path) -> Usage | None:
-    """What was recorded of a launch on this machine; None if nothing was."""
+    """The record in a launch's folder; None if there is none."""
     try:
         with (folder / FILE).open("rb") as file:
-            return usage_of(file.read(MOST_BYTES))
+            return usage_of(file.read(MAX_BYTES))
     except OSError:
         return None
 
 
 def usage_of(record: bytes) -> Usage | None:
-    """What a record says; as far as it goes, if its end is missing."""
+    """Parse a record. Lines that are incomplete or damaged are skipped."""
     first, *rest = record.split(b"\n")
     try:
-        told = json.loads(first)
-        machines = tuple(Measured(each["name"], each["memory_gib"], each["cores"]) for each in told["machines"])
-        gpus = tuple(Measured(each["name"], each["memory_gib"]) for each in told["gpus"])
+        header = json.loads(first)
+        machines = tuple(Measured(each["name"], each["memory_gib"], each["cores"]) for each in header["machines"])
+        gpus = tuple(Measured(each["name"], each["memory_gib"]) for each in header["gpus"])
         lines = tuple(line for each in rest if (line := _line(each, len(machines), len(gpus))) is not None)
-        return Usage(float(told["started_at"]), machines, gpus, lines) if lines else None
+        return Usage(float(header["started_at"]), machines, gpus, lines) if lines else None
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def _line(text: bytes, machines: int, gpus: int) -> Line | None:
     try:
-        told: dict[str, Any] = json.loads(text)
+        fields: dict[str, Any] = json.loads(text)
         return Line(
-            float(told["t"]),
-            **{name: _values(told[name], machines) for name in ("cpu", "memory", "peak")},
-            **{name: _values(told[name], gpus) for name in ("gpu", "gpu_memory")},
-            logs={process: int(size) for process, size in told["logs"].items()},
+            float(fields["t"]),
+            **{name: _values(fields[name], machines) for name in ("cpu", "memory", "peak")},
+            **{name: _values(fields[name], gpus) for name in ("gpu", "gpu_memory")},
+            logs={process: int(size) for process, size in fields["logs"].items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _values(told: Sequence[float | None], count: int) -> Values:
-    values = tuple(None if value is None else float(value) for value in told)
+def _values(numbers: Sequence[float | None], count: int) -> Values:
+    values = tuple(None if number is None else float(number) for number in numbers)
     if len(values) != count:
         raise ValueError(f"{count} values expected")
     return values
@@ -191,7 +194,7 @@ def _joined(lines: Sequence[Line], start: float) -> Line:
 
 
 def _mean(lines: Sequence[Line], name: str, i: int, start: float = 0.0) -> float | None:
-    """Of one machine, over the time of the lines, which differ in length."""
+    """The mean of one column of one machine, weighted by the time that each line covers."""
     seconds = total = 0.0
     for line in lines:
         if (read := getattr(line, name)[i]) is not None:

@@ -1,8 +1,8 @@
-"""Records what the machines of a launch use while its job runs, in `usage.jsonl` in the launch's folder.
+"""Records CPU, GPU and memory use of a launch's machines, in `usage.jsonl` in the launch's folder.
 
-The first line says what is measured, each further one what was used since the line before: `mlcd/clouds/usage.py`. The
-record only grows, and stays small: each time that it has `LINES_UNTIL_DOUBLED` more lines, one line covers twice the
-time. A week is some 5,000 lines. Means and peaks are of all readings, so nothing is lost between two lines.
+The format is in `mlcd/clouds/usage.py`. The file stays small: after every `LINES_UNTIL_DOUBLED` lines, a line covers
+twice the time, so a week takes about 5,000 lines. Machines are read more often than lines are written; means and maxima
+are over all readings.
 """
 
 import json
@@ -22,42 +22,42 @@ from mlcd.core.errors import BackendError
 EVERY_S = 1.0
 LINES_UNTIL_DOUBLED = 512
 SHORTEST_S = 0.2
-"""Of a shorter time at the end no share is told: the kernel counts CPU time in hundredths of a second."""
+"""A last line that covers less time has no CPU rate: the kernel counts CPU time in hundredths of a second."""
 SLOWEST_READING_S = 5.0
-"""So often machines are read at the least, however long the time of a line: a peak of memory may be short."""
-MOST_CPU_SHARE, MOST_MEMORY_SHARE = 0.003, 0.005
-"""The share of a core that reading may take; many processes, or much memory, are read less often."""
-MOST_GPU_SHARE = 0.05
-"""The share of the time that nvidia-smi may run: on a large machine it takes a second."""
+"""Longest interval between readings, however much time a line covers: a memory peak may be short."""
+MAX_CPU_SHARE, MAX_MEMORY_SHARE = 0.003, 0.005
+"""Upper bound of the share of a core that readings take. Many processes, or much memory, are read less often."""
+MAX_GPU_SHARE = 0.05
+"""Upper bound of the share of time in which nvidia-smi runs: on a large machine one call takes a second."""
 ENDS_WITHIN_S = 0.5
-"""How long teardown waits for a reading that has begun."""
+"""How long teardown waits for a reading in progress."""
 
 
 class Metered(Protocol):
-    """A machine that can be read."""
+    """A machine whose use can be measured."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name for users."""
 
     @property
     def cores(self) -> float:
-        """How many cores it has."""
+        """The number of its cores."""
 
     @property
     def memory_gib(self) -> float:
-        """How much memory it has."""
+        """Its memory."""
 
     def cpu_s(self) -> float:
         """Seconds of CPU time since the last reading."""
 
     def used_gib(self) -> float:
-        """The memory that is used now."""
+        """The memory in use now."""
 
 
 @dataclass
 class _Sums:
-    """What was read since the last line."""
+    """The readings since the last line, for one machine or GPU."""
 
     cpu_s: float | None = None
     memory: list[float] = field(default_factory=list)
@@ -65,9 +65,9 @@ class _Sums:
 
 
 class Recorder:
-    """Records while the `with` block runs, in a thread. Without machines: only how the logs grow, so when a line came.
+    """Records in a thread while the `with` block runs. Without machines, only the sizes of the logs.
 
-    It goes on with the record of a launch that another process followed before.
+    It continues the record of a launch that another process followed before.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Recorder:
             self.tick(is_last=True)
 
     def tick(self, is_last: bool = False) -> float:
-        """Read once; write a line if its time is over. How long to wait until the next reading."""
+        """Read once; write a line if it is due. Returns the seconds until the next reading."""
         began_s = time.thread_time()
         for machine, sums in zip(self._machines, self._sums, strict=False):
             with suppress(OSError):
@@ -113,7 +113,7 @@ class Recorder:
         every_s = EVERY_S * float(2 ** (self._lines // LINES_UNTIL_DOUBLED))
         if is_last or self._now() - self._line_s >= every_s * 0.99:  # a timer may be a little early
             self._write(self._line())
-        return max(min(every_s, SLOWEST_READING_S), cpu_took_s / MOST_CPU_SHARE)
+        return max(min(every_s, SLOWEST_READING_S), cpu_took_s / MAX_CPU_SHARE)
 
     def _record(self) -> None:
         wait_s = 0.0
@@ -127,18 +127,18 @@ class Recorder:
         for machine, sums in zip(self._machines, self._sums, strict=False):
             with suppress(OSError):
                 sums.memory.append(machine.used_gib())
-        self._ask_memory_s = self._now() + (time.thread_time() - began_s) / MOST_MEMORY_SHARE
+        self._ask_memory_s = self._now() + (time.thread_time() - began_s) / MAX_MEMORY_SHARE
 
     def _read_gpus(self) -> None:
         if not self._gpus or (asked_s := self._now()) < self._ask_gpus_s:
             return
         with suppress(BackendError, OSError):
-            told = {gpu.uuid: gpu for gpu in self._ask_gpus()}
+            by_uuid = {gpu.uuid: gpu for gpu in self._ask_gpus()}
             for gpu, sums in zip(self._gpus, self._sums[len(self._machines) :], strict=True):
-                if (now := told.get(gpu.uuid)) is not None:
+                if (now := by_uuid.get(gpu.uuid)) is not None:
                     sums.memory.append(now.used_mib / 1024)
                     sums.busy += [] if now.busy_percent is None else [now.busy_percent]
-        self._ask_gpus_s = asked_s + max(2 * EVERY_S, (self._now() - asked_s) / MOST_GPU_SHARE)
+        self._ask_gpus_s = asked_s + max(2 * EVERY_S, (self._now() - asked_s) / MAX_GPU_SHARE)
 
     def _header(self) -> dict[str, Any]:
         machines = [
@@ -148,7 +148,7 @@ class Recorder:
         return {"started_at": self._started_at, "machines": machines, "gpus": gpus}
 
     def _line(self) -> dict[str, Any]:
-        """What was used since the last line; null where nothing was read."""
+        """A line with the use since the last one; null where nothing was read."""
         now_s, sums = self._now(), self._sums
         seconds = now_s - self._line_s
         machines, gpus = sums[: len(self._machines)], sums[len(self._machines) :]

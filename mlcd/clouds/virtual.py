@@ -1,4 +1,4 @@
-"""Simulated and recorded launches: their events on a virtual clock, and their measurement noise."""
+"""What simulated and recorded backends share: playing events on a virtual clock, random numbers, spot availability."""
 
 import math
 import zlib
@@ -17,7 +17,7 @@ from mlcd.core.measurement import Ended, Event, Outcome, Sample
 def play(events: Iterable[Event], job: Job, launch: Launch, clock: VirtualClock) -> Events:
     """Advance the clock to each event and yield it, until the lifetime is over.
 
-    A job with checkpoints has saved everything it reported, so it exits at once when it is asked to.
+    A job with checkpoints is assumed to save at each report, so it exits at once when it is asked to.
     """
     start_s = clock.elapsed_s()
     lifetime_s = math.inf if launch.lifetime_s is None else launch.lifetime_s
@@ -34,15 +34,15 @@ def play(events: Iterable[Event], job: Job, launch: Launch, clock: VirtualClock)
 
 
 def launch_rng(seed: int, launch: Launch) -> np.random.Generator:
-    """The random numbers of one launch. After a crash, the same launch gets the same ones."""
+    """The random generator of one launch. After a crash, the same launch gets the same numbers."""
     name = zlib.crc32(launch.configuration.offer.name.encode())
     return np.random.default_rng([seed, name, launch.configuration.nodes, launch.ordinal])
 
 
-def spot_lasts_s(seed: int, zone: str, now_s: float, up_s: float, down_s: float) -> float:
-    """How long the spot market of a zone goes on to have machines; 0 if it has none now.
+def spot_remaining_s(seed: int, zone: str, now_s: float, up_s: float, down_s: float) -> float:
+    """For how many more seconds the spot market of a zone has machines; 0 if it has none now.
 
-    `up_s`, `down_s`: how long it has some, and has none, in the mean.
+    `up_s`, `down_s`: mean time for which it has machines, and has none; both are exponentially distributed.
     """
     rng = np.random.default_rng([seed, zlib.crc32(zone.encode())])
     ends_s, has_machines = 0.0, bool(rng.random() < 0.5)

@@ -15,7 +15,7 @@ import mlcd.clouds.local.teardown as teardown
 from mlcd.clouds.drill import Drill
 from mlcd.clouds.local.backend import Local
 from mlcd.clouds.node_types import load_local_types
-from mlcd.clouds.virtual import spot_lasts_s
+from mlcd.clouds.virtual import spot_remaining_s
 from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Choice, Configuration, Offer, Space
@@ -35,7 +35,7 @@ def drill(least_s: float, most_s: float, **terms: float) -> Drill:
     """One whose first zone goes on to have machines for about so long, or for no time."""
     for seed in range(10_000):
         found = Drill(("a",), seed=seed, **terms)
-        if least_s <= spot_lasts_s(seed, "a", 0.0, found.up_s, found.down_s) <= most_s:
+        if least_s <= spot_remaining_s(seed, "a", 0.0, found.up_s, found.down_s) <= most_s:
             return found
     raise AssertionError("no such seed")
 
@@ -82,7 +82,7 @@ def test_at_the_end_of_its_own_lifetime_a_launch_is_not_taken_back() -> None:
 
 
 def test_a_zone_without_spot_machines_refuses() -> None:
-    with pytest.raises(NoCapacity, match="spot in a: no machines are to be had"):
+    with pytest.raises(NoCapacity, match="spot in a: no machines available"):
         played(drill(0.0, 0.0), order(SPOT))
 
 

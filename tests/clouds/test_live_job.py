@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mlcd.clouds.live import LiveJob, Timeouts
+from mlcd.clouds.live_job import LiveJob, Timeouts
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer

@@ -13,7 +13,7 @@ from mlcd_fixtures.live_jobs import SAVES_WHEN_ENDED
 
 from mlcd.clouds.local import teardown
 from mlcd.clouds.local.backend import Local
-from mlcd.clouds.local.groups import MOST_WEIGHT, NodeGroups
+from mlcd.clouds.local.control_groups import MAX_WEIGHTS, NodeGroups
 from mlcd.clouds.local.isolation import why_not_isolated
 from mlcd.clouds.node_types import load_local_types
 from mlcd.core.backend import Launch, LiveBackend
@@ -131,9 +131,9 @@ def test_a_node_that_takes_too_much_memory_runs_out_of_it(tmp_path):
 def test_nodes_come_before_whatever_else_the_machine_does(tmp_path):
     groups = NodeGroups(f"{RUN}-weight")
     groups.create(0.5, 1.0)
-    weights = [each for group in groups.procs for each in group.parent.parent.glob("cpu.*") if each.name in MOST_WEIGHT]
+    weights = [each for group in groups.procs for each in group.parent.parent.glob("cpu.*") if each.name in MAX_WEIGHTS]
     assert weights
-    assert all(each.read_text().strip() == MOST_WEIGHT[each.name] for each in weights)
+    assert all(each.read_text().strip() == MAX_WEIGHTS[each.name] for each in weights)
     for each in groups.procs:
         each.parent.rmdir()
 

@@ -14,7 +14,7 @@ from mlcd_fixtures.gpus import pretend_gpus, pretend_nvidia_smi
 
 from mlcd.clouds.launches import Launches
 from mlcd.clouds.local.backend import Local
-from mlcd.clouds.local.gpus import HeldGpus, found_here, is_kind
+from mlcd.clouds.local.gpus import HeldGpus, is_kind, usable_gpus
 from mlcd.clouds.local.isolation import why_not_isolated
 from mlcd.clouds.local.teardown import Watchdog, record_end
 from mlcd.clouds.node_types import load_local_types
@@ -50,7 +50,7 @@ def test_a_name_may_be_written_without_its_space():
 
 def test_the_gpus_are_those_that_nvidia_smi_lists(tmp_path, monkeypatch):
     uuids = pretend_gpus(tmp_path, monkeypatch, [A100, A100, "Tesla T4"])
-    found = found_here()
+    found = usable_gpus()
     assert [gpu.uuid for gpu in found.gpus] == uuids
     assert found.kinds == f"2 x {A100}, 1 x Tesla T4"
     assert len(found.fitting(GPU)) == 2
@@ -59,16 +59,16 @@ def test_the_gpus_are_those_that_nvidia_smi_lists(tmp_path, monkeypatch):
 def test_of_these_only_those_that_mlcd_itself_may_see(tmp_path, monkeypatch):
     uuids = pretend_gpus(tmp_path, monkeypatch, [A100] * 3)
     for visible, seen in (("1", [1]), (f"0,{uuids[2][:12]}", [0, 2]), ("", []), ("-1", [])):
-        found = found_here({"CUDA_VISIBLE_DEVICES": visible})
+        found = usable_gpus({"CUDA_VISIBLE_DEVICES": visible})
         assert [gpu.uuid for gpu in found.gpus] == [uuids[i] for i in seen]
     assert "CUDA_VISIBLE_DEVICES='-1' names none" in found.why_none
 
 
 def test_why_there_are_none_is_told(tmp_path, monkeypatch):
     pretend_nvidia_smi(tmp_path, monkeypatch, "#!/bin/sh\necho no driver; echo more; exit 9\n")
-    assert found_here().why_none == "nvidia-smi fails: no driver"
+    assert usable_gpus().why_none == "nvidia-smi fails: no driver"
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert found_here().why_none == "nvidia-smi is not installed"
+    assert usable_gpus().why_none == "nvidia-smi is not installed"
 
 
 @pytest.mark.parametrize(("written", "offered"), [("A100:2", ("A100", 2)), ("A100", ("A100", 1)), ("2", ("GPU", 2))])
@@ -96,8 +96,8 @@ def test_a_space_has_no_more_nodes_than_gpus(tmp_path, monkeypatch):
     ("names", "accelerators", "told"),
     [
         ([A100], "A100:4", f"accelerators A100:4: a node needs 4, and this machine has 1 x {A100}; lower the number"),
-        (["NVIDIA H200"], "A100:1", "this machine has other GPUs (1 x NVIDIA H200); name theirs, such as H200:1"),
-        ([], "A100:1", "this machine has no GPU for it (nvidia-smi lists none); leave the type out"),
+        (["NVIDIA H200"], "A100:1", "this machine has other GPUs (1 x NVIDIA H200); use their name, such as H200:1"),
+        ([], "A100:1", "this machine has no GPU (nvidia-smi lists none); remove the type"),
     ],
 )
 def test_a_type_without_enough_gpus_is_refused_in_one_line(tmp_path, monkeypatch, names, accelerators, told):
@@ -125,7 +125,7 @@ def test_the_command_line_refuses_before_anything_is_begun(tmp_path, monkeypatch
     command = [sys.executable, "-m", "mlcd", "train", "job.yaml", "-y", "--on", f"local:{nodes}"]
     done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
     assert done.returncode == 2, done.stderr
-    assert "this machine has no GPU for it" in done.stderr
+    assert "this machine has no GPU" in done.stderr
     assert not (tmp_path / "home" / "launches").exists()
 
 
@@ -180,7 +180,7 @@ def test_a_node_of_a_cpu_type_sees_none_whatever_its_job_says(tmp_path, monkeypa
 def test_a_launch_on_a_machine_without_gpus_orders_nothing(tmp_path, monkeypatch):
     pretend_gpus(tmp_path, monkeypatch, [])
     backend = Local(tmp_path / "home", WallClock(datetime.now(UTC)), isolated=False)
-    with pytest.raises(NoAccess, match="this machine has no GPU for it"):
+    with pytest.raises(NoAccess, match="this machine has no GPU"):
         list(backend.run(python_job(TELLS), _launch(GPU, 1)))
     assert not (tmp_path / "home").exists()
 

@@ -11,10 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.clouds.log_lines import EVERYTHING, LONGEST, Log, Only, find, lines_after, lines_before, ranks_in, shown
+from mlcd.clouds.log_lines import (
+    MAX_SHOWN_CHARACTERS,
+    WITHOUT_REPORTS,
+    LineFilter,
+    Log,
+    displayed,
+    find,
+    lines_after,
+    lines_before,
+    ranks_in,
+)
 from mlcd.core.database.files import PIECE_BYTES
 
-ALL = Only(reports=True)
+ALL = LineFilter(reports=True)
 
 
 @dataclass
@@ -47,7 +57,7 @@ class OnDisk:
             return file.read(most)
 
 
-def texts(log: Log, only: Only = EVERYTHING) -> list[str]:
+def texts(log: Log, only: LineFilter = WITHOUT_REPORTS) -> list[str]:
     return [line.text for line in lines_after(log, 0, only).lines]
 
 
@@ -68,7 +78,7 @@ def texts(log: Log, only: Only = EVERYTHING) -> list[str]:
     ],
 )
 def test_a_line_is_what_a_terminal_shows_last(written: bytes, read: str) -> None:
-    assert shown(0, written).text == read
+    assert displayed(0, written).text == read
 
 
 @pytest.mark.parametrize(
@@ -83,15 +93,15 @@ def test_a_line_is_what_a_terminal_shows_last(written: bytes, read: str) -> None
     ],
 )
 def test_a_rank_is_what_a_prefix_says_and_nothing_else(written: bytes, rank: int | None, text: str) -> None:
-    line = shown(0, written)
+    line = displayed(0, written)
     assert (line.rank, line.text) == (rank, text)
 
 
 def test_one_rank_of_many_can_be_read_alone() -> None:
     log = Written(b"".join(f"(node{i % 3}, rank={i % 3}, pid=1) line {i}\n".encode() for i in range(9)))
-    assert texts(log, Only(rank=1)) == ["line 1", "line 4", "line 7"]
+    assert texts(log, LineFilter(rank=1)) == ["line 1", "line 4", "line 7"]
     assert ranks_in(log) == (0, 1, 2)
-    assert len(find(log, "LINE", 0, Only(rank=2)).at) == 3
+    assert len(find(log, "LINE", 0, LineFilter(rank=2)).at) == 3
 
 
 def test_reports_of_progress_are_left_out_and_what_they_cut_is_whole_again() -> None:
@@ -147,7 +157,7 @@ def test_a_search_goes_on_from_where_it_stopped_and_finds_each_line_once() -> No
         part = find(log, "STEP 9", at, most=7)
         assert not set(part.at) & set(found)
         found, at, done = [*found, *part.at], part.next, part.done
-    assert [shown(0, log.read(each, 9).partition(b"\n")[0]).text for each in found[:2]] == ["step 9", "step 90"]
+    assert [displayed(0, log.read(each, 9).partition(b"\n")[0]).text for each in found[:2]] == ["step 9", "step 90"]
     assert len(found) == 111
 
 
@@ -200,8 +210,8 @@ def test_a_log_of_empty_lines_is_scanned_in_steps_too() -> None:
     first = find(log, "loss", 0)
     assert 0 < first.next < log.size
     assert not first.done
-    assert lines_after(log, 0, Only(rank=3)).next < log.size
-    back = lines_before(log, log.size, Only(rank=3))
+    assert lines_after(log, 0, LineFilter(rank=3)).next < log.size
+    back = lines_before(log, log.size, LineFilter(rank=3))
     assert 0 < back.start < log.size
     assert back.lines == ()
 
@@ -217,8 +227,8 @@ def test_a_giant_line_comes_in_pieces_of_which_little_is_shown() -> None:
     log = Written(b"x" * 3_000_000 + b"needle\nend\n")
     window = lines_after(log, 0)
     assert len(window.lines) == 13
-    assert all(len(line.text) <= LONGEST for line in window.lines)
-    assert window.lines[0].cut == PIECE_BYTES - LONGEST
+    assert all(len(line.text) <= MAX_SHOWN_CHARACTERS for line in window.lines)
+    assert window.lines[0].cut == PIECE_BYTES - MAX_SHOWN_CHARACTERS
     assert window.next == log.size
     assert len(find(log, "needle", 0).at) == 1
     assert lines_before(log, log.size).lines[-1].text == "end"

@@ -16,8 +16,8 @@ from mlcd_fixtures.examples import THOROUGH
 from mlcd_fixtures.market_folders import market_folder
 
 from mlcd.clouds.market_folder import load_market_folder
-from mlcd.clouds.on_traces import OnTraces
 from mlcd.clouds.places.market import market_cloud, place
+from mlcd.clouds.replayed_market import ReplayedMarket
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration
@@ -64,9 +64,9 @@ class TestOnTraces(BackendContract):
     def _folder(self, tmp_path: Path) -> None:
         self.folder = load_market_folder(market_folder(tmp_path, [UP * 12], rates=[[None, 50.0]]))
 
-    def backend(self, clock: VirtualClock) -> OnTraces:
+    def backend(self, clock: VirtualClock) -> ReplayedMarket:
         backend = market_cloud(self.folder, self.job(), elapsed_s=clock.elapsed_s()).backend
-        assert isinstance(backend, OnTraces)
+        assert isinstance(backend, ReplayedMarket)
         return replace(backend, recorded=replace(backend.recorded, clock=clock))
 
     def job(self) -> Job:
@@ -311,7 +311,7 @@ def test_a_folder_of_traces_alone_is_played_with_speeds_of_the_simulated_cloud(m
     (folder / "prices.csv").write_text("trace,zone,machine,gpus,spot_usd_h,ondemand_usd_h\nalone,a,abacus,1,1.0,4.0\n")
     refused = mlcd("train", file, "--on", f"market:{folder}", "-y")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
-    assert "none of them among abacus" in refused.err
+    assert "none of these is in it: abacus" in refused.err
 
 
 def test_a_made_up_speed_is_not_called_recorded(mlcd, tmp_path):

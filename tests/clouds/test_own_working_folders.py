@@ -13,7 +13,7 @@ import pytest
 import mlcd.clouds.local.workspace as apart
 from mlcd.clouds.local.backend import Local
 from mlcd.clouds.local.isolation import why_not_isolated
-from mlcd.clouds.local.workspace import what_probes_share
+from mlcd.clouds.local.workspace import shared_files_warning
 from mlcd.clouds.node_types import load_local_types
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
@@ -107,13 +107,13 @@ def test_nodes_of_a_launch_share_its_folder(play: Play, work: Path) -> None:
 def test_what_is_too_large_to_copy_is_shared_and_said_so(work: Path, tmp_path: Path) -> None:
     (work / "images").mkdir()
     with (work / "images" / "1").open("wb") as file:
-        file.truncate(apart.MOST_BYTES + 1)  # a hole, which takes no room
+        file.truncate(apart.MAX_BYTES + 1)  # a hole, which takes no room
     home = work / ".mlcd"
     home.mkdir()
     place = apart.private_workspace(work, tmp_path / "launch", home)
     assert (place.cwd / "images").is_symlink()
     assert not (place.cwd / "notes").is_symlink()
-    shared = what_probes_share(Job("demo", 1.0, folder=str(work)), home)
+    shared = shared_files_warning(Job("demo", 1.0, folder=str(work)), home)
     assert shared == f"probes share images in {work}: too large to copy for each"
 
 

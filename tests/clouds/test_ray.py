@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from mlcd.clouds.frameworks import processes
 from mlcd.clouds.node_types import load_ray_types
-from mlcd.clouds.platforms import processes
 from mlcd.clouds.ray import node
 from mlcd.core.configuration import ProbeTime
 from mlcd.core.errors import UserError

@@ -18,7 +18,7 @@ from mlcd.clouds.serving.on_machine import MODEL, TRIAL
 from mlcd.clouds.serving.rented import RentedServers
 from mlcd.clouds.serving.ship import requirements, trial_files, trial_task
 from mlcd.clouds.serving.wire import PIECE, TrialReader, lines_of
-from mlcd.clouds.skypilot.tagged import TaggedMachines
+from mlcd.clouds.skypilot.tagged_machines import TaggedMachines
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer

@@ -29,17 +29,17 @@ from mlcd_fixtures.skypilot import NOON, Fate, InMemory, Noon
 from mlcd.catalog import CLOUDS, retired_types
 from mlcd.cli.reconcile import bill_note, reconciled
 from mlcd.clouds.control import clean
+from mlcd.clouds.frameworks import processes
 from mlcd.clouds.places.skypilot import skypilot_cloud
-from mlcd.clouds.platforms import processes
 from mlcd.clouds.skypilot import stamp
-from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
 from mlcd.clouds.skypilot.backend import SkyPilot
-from mlcd.clouds.skypilot.follow import CHECK, NeverReached, Stream
-from mlcd.clouds.skypilot.leave import ASK
-from mlcd.clouds.skypilot.lines import Lines
-from mlcd.clouds.skypilot.presence import Answer, OldAnswer, Presence, Watch
+from mlcd.clouds.skypilot.credentials import accounts, usable_clouds
+from mlcd.clouds.skypilot.launch_thread import CHECK, LaunchThread, NeverReached
+from mlcd.clouds.skypilot.leave_request import LEAVE_COMMAND
+from mlcd.clouds.skypilot.liveness import BackgroundAnswer, LossDetector, NodeLiveness, StaleStatus
+from mlcd.clouds.skypilot.output_lines import Lines
 from mlcd.clouds.skypilot.sdk import Sdk
-from mlcd.clouds.skypilot.tagged import TaggedMachines
+from mlcd.clouds.skypilot.tagged_machines import TaggedMachines
 from mlcd.clouds.skypilot.task import (
     ELSEWHERE,
     FIRST_PORT,
@@ -361,7 +361,7 @@ class LooksLate(InMemory):
         ended = cluster is not None and self.clock.elapsed_s() >= cluster.job_ends_s
         if cluster is not None and (ended or up is not True) and self.old_answers:
             self.old_answers -= 1
-            raise OldAnswer("not looked again")
+            raise StaleStatus("not looked again")
         return up
 
 
@@ -478,10 +478,10 @@ def test_the_cloud_is_asked_every_minute(tmp_path):
 
 def test_a_slow_answer_does_not_keep_the_output_from_being_read():
     answered = threading.Event()
-    answer = Answer(lambda: answered.wait(300) or None)
-    assert not answer.given()
-    presence = Presence(2, heard_s={0: 100.0, 1: 100.0})
-    watch = Watch(lambda: answer, presence, 0.0)
+    answer = BackgroundAnswer(lambda: answered.wait(300) or None)
+    assert not answer.is_ready()
+    presence = NodeLiveness(2, heard_s={0: 100.0, 1: 100.0})
+    watch = LossDetector(lambda: answer, presence, 0.0)
     assert not watch.is_lost(60.0)
     assert not watch.is_lost(61.0)
     answered.set()
@@ -494,10 +494,10 @@ def test_an_answer_that_cannot_be_had_loses_nothing():
     def fails() -> bool:
         raise RuntimeError("no answer")
 
-    answer = Answer(fails)
+    answer = BackgroundAnswer(fails)
     answer._thread.join(300)
     assert isinstance(answer.value, BackendError)
-    watch = Watch(lambda: answer, Presence(2), 0.0)
+    watch = LossDetector(lambda: answer, NodeLiveness(2), 0.0)
     assert not any(watch.is_lost(now_s) for now_s in range(0, 600, 7))
 
 
@@ -832,7 +832,7 @@ def test_offers_are_those_of_the_clouds_that_are_named_or_have_credentials(home,
     monkeypatch.setenv("AWS_PROFILE", "me")
     assert {offer.cloud for offer in skypilot_cloud(job, "", sky, Noon()).space.offers} == {"aws"}
     assert {offer.cloud for offer in skypilot_cloud(job, "gcp", sky, Noon()).space.offers} == {"gcp"}
-    assert clouds_at_hand(CLOUDS, {"SKYPILOT_API_SERVER_ENDPOINT": "https://sky"}, tmp_path) == CLOUDS
+    assert usable_clouds(CLOUDS, {"SKYPILOT_API_SERVER_ENDPOINT": "https://sky"}, tmp_path) == CLOUDS
     assert [account.found for account in accounts(CLOUDS, {}, tmp_path)] == ["", "", ""]
 
 
@@ -1021,7 +1021,7 @@ def test_a_job_on_a_node_finds_the_file_that_asks_it_to_leave(tmp_path):
     job = Job("x", 1.0, task={"run": f'python3 -c "{program}"; touch $MLCD_LEAVE; python3 -c "{program}"'})
     said = start(tmp_path, job, 1, 0, MLCD_LAUNCH="x-1").stdout
     assert re.findall("True|False", said) == ["False", "True"]
-    assert ASK.removeprefix("touch ").replace(SHIPPED, "") == "/leave"
+    assert LEAVE_COMMAND.removeprefix("touch ").replace(SHIPPED, "") == "/leave"
     assert next(tmp_path.rglob("leave")).parent == next(tmp_path.rglob("start.sh")).parent
 
 
@@ -1121,7 +1121,7 @@ VMS = {
 VALIDATE = """
 import inspect, json, sys, sky
 from types import SimpleNamespace
-from mlcd.clouds.skypilot.presence import Answer, Presence, Watch
+from mlcd.clouds.skypilot.liveness import BackgroundAnswer, NodeLiveness, LossDetector
 from mlcd.clouds.skypilot.sdk import Sdk
 
 class Fits:  # the SDK, whose functions only see whether a call fits them
@@ -1239,7 +1239,7 @@ class ImaginedSky:
         return call
 
 
-def ended(stream: Stream) -> int | BackendError:
+def ended(stream: LaunchThread) -> int | BackendError:
     stream._thread.join(300)
     end = stream.end()
     assert end is not None
@@ -1390,7 +1390,7 @@ def test_states_names_and_bills_are_read_from_the_records():
     assert sdk().is_up("x") is None
     looked = sdk({"name": "x", "status": "UP", "status_updated_at": 7})
     assert looked.is_up("x") is True
-    with pytest.raises(OldAnswer):
+    with pytest.raises(StaleStatus):
         looked.is_up("x")
     assert sdk({"name": "x"}, {"name": "y"}).names() == {"x", "y"}
     assert sdk({"name": "x", "duration": 61}, {"name": "y", "duration": 5}).billed_s("x") == 61
@@ -1401,14 +1401,14 @@ def test_states_names_and_bills_are_read_from_the_records():
 def test_stopping_waits_for_an_order_that_is_just_going_out():
     going, out, told = threading.Event(), threading.Event(), []
 
-    def work(stream: Stream) -> int:
+    def work(stream: LaunchThread) -> int:
         going.set()
         out.wait(300)
         told.append(stream.stopped)
         stream.ordered()
         return 0
 
-    stream = Stream(work)
+    stream = LaunchThread(work)
     going.wait(300)
     stopping = threading.Thread(target=stream.stop)
     stopping.start()
@@ -1421,10 +1421,10 @@ def test_stopping_waits_for_an_order_that_is_just_going_out():
 
 
 def test_an_error_in_the_thread_is_the_end_of_the_launch():
-    def work(stream: Stream) -> int:
+    def work(stream: LaunchThread) -> int:
         raise SystemExit("click says no")
 
-    assert str(ended(Stream(work))) == f"SkyPilot: SystemExit: click says no; {CHECK}"
+    assert str(ended(LaunchThread(work))) == f"SkyPilot: SystemExit: click says no; {CHECK}"
 
 
 # Hints

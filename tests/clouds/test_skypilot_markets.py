@@ -12,7 +12,7 @@ from mlcd_fixtures.skypilot import Fate, InMemory, Noon
 from mlcd.catalog import load_rows
 from mlcd.catalog.files import write_rows
 from mlcd.clouds.places.skypilot import skypilot_cloud
-from mlcd.clouds.skypilot.tagged import TaggedMachines
+from mlcd.clouds.skypilot.tagged_machines import TaggedMachines
 from mlcd.core import drive
 from mlcd.core.configuration import Space
 from mlcd.core.errors import UserError

@@ -12,7 +12,7 @@ from mlcd_fixtures.skypilot import Fate, InMemory, Noon
 
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.skypilot.backend import SkyPilot
-from mlcd.clouds.skypilot.leave import ASK, LEAVE_WITHIN_S
+from mlcd.clouds.skypilot.leave_request import LEAVE_COMMAND, LEAVE_WITHIN_S
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.task import TEARDOWN_S
 from mlcd.core import drive
@@ -146,10 +146,10 @@ def test_every_node_of_a_cluster_is_told():
         Task=SimpleNamespace(from_yaml_config=lambda config: config),
         exceptions=exceptions,
     )
-    answer = Sdk(lambda: sky).leave("mlcd-x", 3)
+    answer = Sdk(lambda: sky).request_leave("mlcd-x", 3)
     answer._thread.join(60)
     assert answer.value is True
-    assert called == [({"name": "leave", "num_nodes": 3, "run": ASK}, "mlcd-x")]
+    assert called == [({"name": "leave", "num_nodes": 3, "run": LEAVE_COMMAND}, "mlcd-x")]
 
 
 @pytest.mark.parametrize("mode, waits", [("MOUNT", False), ("MOUNT_CACHED", True)])

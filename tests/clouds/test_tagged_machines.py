@@ -9,7 +9,7 @@ import pytest
 from mlcd_fixtures.skypilot import Fate, InMemory
 
 from mlcd.clouds.skypilot.sweep import sweep
-from mlcd.clouds.skypilot.tagged import TaggedMachines
+from mlcd.clouds.skypilot.tagged_machines import TaggedMachines
 from mlcd.clouds.skypilot.task import cluster_name, owner_of
 from mlcd.core.clock import WallClock
 from mlcd.core.errors import BackendError

@@ -113,13 +113,13 @@ def test_what_a_living_process_drives_for_another_ledger_is_left_alone_and_told(
     label = f"{left_open(ledger, 'job')}-1" if known else "other-1-1"
     with other_driver(home, label) as (driver, job):
         found = [f"{each.what}: {each.outcome}" for each in control.clean(ledger)]
-        told = f"not cleaned: process {driver.pid} drives launch {label}, of another ledger; leave it to that one"
+        told = f"not cleaned: process {driver.pid} still drives launch {label}, from another ledger"
         assert found == [f"{what}: {told}" for what in (("job-1", label) if known else (label,))]
         assert job.poll() is None
         driver.kill()
         driver.wait(300)
         found = [f"{each.what}: {each.outcome}" for each in control.clean(ledger)]
-        assert found == ["job-1: 1 launch settled" if known else f"{label}: what was left of it is torn down"]
+        assert found == ["job-1: 1 launch settled" if known else f"{label}: torn down"]
         job.wait(300)
 
 

@@ -88,7 +88,7 @@ DIGITS = [
 ]
 
 
-@pytest.mark.night  # at each change: PyTorch's examples below; the trackers of the others in tests/clouds/platforms
+@pytest.mark.night  # at each change: PyTorch's examples below; the trackers of the others in tests/clouds/frameworks
 @pytest.mark.parametrize(("file", "small", "samples", "package"), DIGITS, ids=[file for file, *_ in DIGITS])
 def test_digits_are_learned_on_two_nodes(file: str, small: str, samples: float, package: str, machine: Machine):
     needs(package)
@@ -126,7 +126,7 @@ def test_mlcd_scale_finds_workers_and_batch_on_the_way_to_the_target(tmp_path: P
     done, name = digits(tmp_path, 150, "scale", *grid)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "reached accuracy >= 0.7" in done.stdout + done.stderr
-    # Whether its noise is known before the target is reached is a race; tests/clouds/platforms hold the noise itself.
+    # Whether its noise is known before the target is reached is a race; tests/clouds/frameworks hold the noise itself.
     (stored,) = (tmp_path / "home" / "models").iterdir()
     assert "digits-cnn" in stored.read_text(encoding="utf-8")
     assert not {mark for mark in marks() if mark.startswith(f"{name}-")}

@@ -225,7 +225,7 @@ def test_fsdp2_goes_on_by_more_ranks(tmp_path: Path):
 
 @needs_trainer
 @pytest.mark.live
-@pytest.mark.night  # at each change: the callback in tests/clouds/platforms, and FSDP2 above
+@pytest.mark.night  # at each change: the callback in tests/clouds/frameworks, and FSDP2 above
 def test_the_trainer_learns_the_same_by_another_plan(tmp_path: Path):
     alone = Run("llm_trainer", variables=plan(8)).losses(tmp_path / "alone")
     assert len(alone) == 3

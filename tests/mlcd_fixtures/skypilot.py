@@ -14,7 +14,7 @@ from fnmatch import fnmatch
 from math import inf
 from typing import Any
 
-from mlcd.clouds.skypilot.follow import NeverReached
+from mlcd.clouds.skypilot.launch_thread import NeverReached
 from mlcd.clouds.skypilot.sdk import no_access
 from mlcd.core.clock import Clock, VirtualClock
 from mlcd.core.errors import BackendError, NoCapacity
@@ -182,12 +182,12 @@ class InMemory:
             return False
         return cluster.up_s <= now_s and not cluster.is_unwell(now_s)
 
-    def ask(self, name: str) -> InMemoryAnswer:
+    def request_status(self, name: str) -> InMemoryAnswer:
         """The same; the answer comes at once."""
         self.asked_s.append(self.clock.elapsed_s())
         return InMemoryAnswer(self.is_up(name))
 
-    def leave(self, name: str, nodes: int) -> InMemoryAnswer:
+    def request_leave(self, name: str, nodes: int) -> InMemoryAnswer:
         """Ask the job to save and to leave; it hears of it a little later."""
         cluster = self.clusters[name]
         if cluster.task["num_nodes"] != nodes:
@@ -291,7 +291,7 @@ class InMemoryAnswer:
 
     value: bool | BackendError | None
 
-    def given(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether the answer has come."""
         return True
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from mlcd.clouds.platforms import diagnose
-from mlcd.clouds.platforms.failures import KILLED, last_lines
+from mlcd.clouds.frameworks import diagnose
+from mlcd.clouds.frameworks.failures import KILLED, last_lines
 from mlcd.core.measurement import Ended, Outcome
 
 PREFIX = re.compile(r"^(?:\([\w. =-]+\)\s*)*(?:(?:INFO|WARNING|ERROR|CRITICAL)\b[^\]]*\]\s*)?")

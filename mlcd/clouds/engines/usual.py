@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from mlcd.catalog.gpus import known_gpus
-from mlcd.clouds.local.gpus import Found, short_name
+from mlcd.clouds.local.gpus import UsableGpus, short_name
 from mlcd.core.errors import UserError
 from mlcd.planners.serve.nouns import Knob, KnobTable
 from mlcd.planners.serve.space import USD_PER_CORE_HOUR, USD_PER_GB_HOUR
@@ -20,7 +20,7 @@ BATCHED_TOKENS, SEQUENCES = (2_048, 8_192, 16_384), (64, 256, 1_024)
 CPU_BATCHED_TOKENS, CPU_SEQUENCES = (512, 2_048), (16, 64)
 
 
-def usual_table(engine: str, found: Found, usd_per_gpu_hour: float | None) -> KnobTable:
+def usual_table(engine: str, found: UsableGpus, usd_per_gpu_hour: float | None) -> KnobTable:
     """The knobs of this machine."""
     return _on_gpus(found, usd_per_gpu_hour) if found.gpus else _on_cpu(engine)
 
@@ -30,7 +30,7 @@ def memory_gb() -> float:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
 
 
-def _on_gpus(found: Found, usd: float | None) -> KnobTable:
+def _on_gpus(found: UsableGpus, usd: float | None) -> KnobTable:
     if usd is None:
         raise UserError(f"{found.kinds}: say what a GPU costs an hour: --price 2.50, or --knobs FILE with `price:`")
     name, count = short_name(found.gpus[0].name), len(found.gpus)

@@ -26,6 +26,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from statistics import median
 
+from mlcd.clouds.frameworks import diagnose
+from mlcd.clouds.frameworks.failures import last_lines
 from mlcd.clouds.functions.bucket import Models
 from mlcd.clouds.functions.called import Call
 from mlcd.clouds.functions.calls import Caller, CallRefused
@@ -33,8 +35,6 @@ from mlcd.clouds.functions.lithops_internals import Answer
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.orders import Order, Orders, Report
 from mlcd.clouds.functions.worker import NOT_NEEDED, train_epoch
-from mlcd.clouds.platforms import diagnose
-from mlcd.clouds.platforms.failures import last_lines
 from mlcd.core.measurement import Outcome
 from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation
 

@@ -1,1 +1,1 @@
-"""Real nodes on this machine."""
+"""The local backend: real nodes on this machine."""

@@ -1,4 +1,4 @@
-"""The local backend: real nodes on this machine, and real jobs on them."""
+"""The local backend: runs real jobs on real nodes of this machine."""
 
 import codecs
 import io
@@ -17,13 +17,13 @@ import mlcd.clouds.local.teardown as teardown
 import mlcd_tracker
 from mlcd.clouds.drill import NO_DRILL, Drill
 from mlcd.clouds.environment import check_environment
-from mlcd.clouds.launches import MOST_READ, before_ordering
-from mlcd.clouds.live import LiveJob, Timeouts
+from mlcd.clouds.frameworks import checkpoint_environment
+from mlcd.clouds.launches import MAX_READ_BYTES, before_ordering
+from mlcd.clouds.live_job import LiveJob, Timeouts
 from mlcd.clouds.local.gpus import HeldGpus
 from mlcd.clouds.local.isolation import IsolatedNodes, PlainNodes
 from mlcd.clouds.local.reclaim import OnThisMachine
 from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
-from mlcd.clouds.platforms import checkpoint_environment
 from mlcd.clouds.usage_recorder import Recorder
 from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
@@ -31,7 +31,7 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import largest
 
 STARTUP_LIMIT_S = 90.0
-"""Timeout of the first report: that of `nodes.yaml`."""
+"""Timeout of the first report, as in `nodes.yaml`."""
 REPORT_TIMEOUT_S = 60.0
 """Timeout of the next report, after the first one."""
 OUT_OF_MEMORY = b"\nmlcd: out of memory: the kernel has killed a process of this node, whose memory was full\n"
@@ -41,7 +41,7 @@ TEARDOWN_S = teardown.GRACE_S + 1.0
 
 @dataclass(frozen=True)
 class Local(OnThisMachine):
-    """Runs jobs on nodes of this machine. `home`: where launches and checkpoints are kept."""
+    """Runs jobs on nodes of this machine. `home`: the state folder, with launches and checkpoints."""
 
     home: Path
     clock: Clock
@@ -76,7 +76,7 @@ class Local(OnThisMachine):
                 workspace.copy_back()
 
     def _prepared(self, job: Job, launch: Launch, folder: Path) -> tuple[AnyWorkspace, dict[str, str]]:
-        """The workspace of the processes, and their variables beside those of the framework."""
+        """The workspace of the processes, and their environment variables besides those of the framework."""
         workspace = workspace_of(job, launch, self.home, folder)
         shutil.copytree(Path(mlcd_tracker.__file__).parent, folder / "tracker" / "mlcd_tracker", dirs_exist_ok=True)
         workspace, tracker = workspace.expose("tracker", folder / "tracker")
@@ -108,21 +108,21 @@ class _Process:
     ended: bool = False
 
     def status(self) -> int | None:
-        """Once it has failed, the log says whether the node's memory was full: a killed process cannot."""
+        """Its exit status. If the node ran out of memory, adds that to the log: a killed process cannot say it."""
         status = self.popen.poll()
         if status is not None and not self.ended:
             self.ended = True
             if status and self.out_of_memory():
-                with open(self.log.name, "ab", opener=_not_by_link) as output:
+                with open(self.log.name, "ab", opener=_no_symlink) as output:
                     output.write(OUT_OF_MEMORY)
         return status
 
     def read(self) -> str:
-        """New output; only the last part if it is more than `MOST_READ`, since a job can write any amount."""
+        """New output; only the last part if it is more than `MAX_READ_BYTES`, since a job can write any amount."""
         size = os.fstat(self.log.fileno()).st_size
-        if size - self.log.tell() > MOST_READ:
-            self.log.seek(size - MOST_READ)
-        return self.decoder.decode(self.log.read(MOST_READ))
+        if size - self.log.tell() > MAX_READ_BYTES:
+            self.log.seek(size - MAX_READ_BYTES)
+        return self.decoder.decode(self.log.read(MAX_READ_BYTES))
 
 
 @dataclass
@@ -141,7 +141,7 @@ class _Nodes:
 
     def start(self, node: int, command: str, environment: Mapping[str, str]) -> _Process:
         log = self.folder / f"{len(self.started)}.log"
-        # The GPUs come last: neither the job's `envs:` nor our own environment gives a node what it does not pay for.
+        # The GPUs come last, so that neither the job's `envs:` nor MLCD's environment gives a node other GPUs.
         variables = {**self.nodes.environment, **environment, **self.gpus.variables(node)}
         line = self.workspace.command_line(command, variables)
         with log.open("wb") as output:
@@ -153,7 +153,7 @@ class _Nodes:
                 stderr=subprocess.STDOUT,
                 cwd=line.cwd,
                 env=line.environment,
-                start_new_session=True,  # Ctrl-C is for MLCD alone
+                start_new_session=True,  # so that Ctrl-C reaches only MLCD
             )
         process = _Process(popen, log.open("rb"), partial(self.nodes.ran_out_of_memory, node))
         self.started.append(process)
@@ -166,8 +166,8 @@ class _Nodes:
         teardown.end_processes(teardown.mark_of(self.folder), teardown.GRACE_S, teardown.user_of(self.folder))
 
 
-def _not_by_link(path: str, flags: int) -> int:
-    """Opens a log itself, whatever its job has put in its place."""
+def _no_symlink(path: str, flags: int) -> int:
+    """An opener that refuses symbolic links: the job may have replaced its log by one."""
     return os.open(path, flags | os.O_NOFOLLOW)
 
 

@@ -1,9 +1,9 @@
-"""A node on this machine: a process group with a share of the CPU and its own network link.
+"""Creates the nodes of a launch on this machine: process groups with limited CPU, memory and network.
 
-As root, a node has control groups (its CPU quota, its memory) and a network namespace, whose only interface leads to a
-switch in a namespace of the launch; a token bucket limits it in both directions. Memory is limited for each process,
-too: most scripts then say that they are out of it. All names contain the launch's mark, so teardown needs no more.
-Without root a node is a plain process group without limits.
+As root, a node has control groups (CPU quota, memory) and a network namespace. The namespace's only interface leads to
+a switch in another namespace of the launch, and a token bucket limits it in both directions. The memory of each single
+process is limited, too, because most scripts then report that they are out of memory. All names contain the launch's
+mark, which is all that teardown needs. Without root, a node is a plain process group without limits.
 """
 
 import os
@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from functools import partial
 
-from mlcd.clouds.local.groups import NodeGroups, group_root
+from mlcd.clouds.local.control_groups import NodeGroups, group_root
 from mlcd.clouds.local.meters import GIB, Meter, this_machine
 from mlcd.clouds.local.teardown import NAMESPACES, processes_of
 from mlcd.core.configuration import Offer
@@ -23,7 +23,7 @@ INTERFACE = "eth0"
 NAMED = """{ hostname "$1" && mount -t tmpfs mlcd /mnt && printf "$2" > /mnt/hosts && mount --bind /mnt/hosts /etc/hosts
 umount -l /mnt; } 2> /dev/null; shift 2; exec "$@"
 """
-"""Gives a node a host name that resolves to its own address: JAX peers connect by host name."""
+"""Shell code that gives a node a host name which resolves to its own address: JAX peers connect by host name."""
 
 
 def why_not_isolated() -> str | None:
@@ -36,15 +36,15 @@ def why_not_isolated() -> str | None:
     return None if group_root() is not None else "no writable control group for the CPU"
 
 
-def what_nodes_lack() -> str:
-    """One line on what is missing where nodes cannot be isolated; empty if they can."""
+def isolation_warning() -> str:
+    """A one-line warning if nodes cannot be isolated; empty if they can."""
     why = why_not_isolated()
-    lost = "nodes are plain processes without limits on CPU, memory and network, so all types measure alike"
-    return f"{why}: {lost}" if why is not None else ""
+    effect = "nodes are plain processes without limits on CPU, memory and network, so all types measure alike"
+    return f"{why}: {effect}" if why is not None else ""
 
 
 class IsolatedNodes:
-    """Nodes with CPU quotas and network links."""
+    """Nodes with limited CPU, memory and network."""
 
     def __init__(self, mark: str, offer: Offer, count: int) -> None:
         """Create them."""
@@ -75,12 +75,12 @@ class IsolatedNodes:
         return self._groups(node).memory_kills() > 0
 
     def memory_share(self, node: int) -> float | None:
-        """The share of the node's memory that its processes use now; None where its groups count none."""
+        """The share of the node's memory that its processes use now; None if its groups do not count it."""
         used = self._groups(node).memory_bytes()
         return used / (self._offer.memory_gb * 1e9) if used is not None else None
 
     def meters(self) -> list[Meter]:
-        """What reads the CPU and the memory of each node."""
+        """A meter of CPU and memory for each node."""
         nodes = enumerate(map(self._groups, range(len(self.addresses))))
         memory_gib = self._offer.memory_gb * 1e9 / GIB
         return [Meter(f"node {i}", self._offer.vcpus, memory_gib, groups.processes) for i, groups in nodes]
@@ -95,7 +95,7 @@ class IsolatedNodes:
         for interface in (INTERFACE, "lo"):
             _run(["ip", "-n", namespace, "link", "set", interface, "up"])
         rate = f"{1_000 * self._offer.network_gbps:g}mbit"
-        # The burst is one large packet: more would let a small gradient through at full speed.
+        # The burst is one large packet: with more, a small gradient would be sent at full speed.
         bucket = ["root", "tbf", "rate", rate, "burst", "64kb", "latency", "200ms"]
         for side, interface in ((namespace, INTERFACE), (switch, port)):
             _run(["tc", "-n", side, "qdisc", "add", "dev", interface, *bucket])
@@ -108,7 +108,7 @@ class IsolatedNodes:
 
 
 class PlainNodes:
-    """Nodes that are plain process groups."""
+    """Nodes that are plain process groups, without limits."""
 
     def __init__(self, mark: str, offer: Offer, count: int) -> None:
         self.environment: dict[str, str] = {}
@@ -121,15 +121,15 @@ class PlainNodes:
         return ["bash", "-c", command]
 
     def ran_out_of_memory(self, node: int) -> bool:
-        """Nobody limits or counts that."""
+        """Always False: without limits this is not known."""
         return False
 
     def memory_share(self, node: int) -> float | None:
-        """Nobody counts that."""
+        """Always None: without limits this is not known."""
         return None
 
     def meters(self) -> list[Meter]:
-        """What reads the CPU and the memory that all of them use of this machine."""
+        """One meter of CPU and memory for all nodes together."""
         return [this_machine(partial(processes_of, self._mark))]
 
 

@@ -1,4 +1,4 @@
-"""A separate system user for each run that was submitted to a service: its jobs cannot read the service's files.
+"""Runs the jobs of each run that was submitted to a service as a separate system user, who cannot read its files.
 
 The service has to run as root. Each command of such a job runs under a user id of that run alone, without privileges
 or a way to gain them (`setpriv`), in a mount namespace in which it sees
@@ -8,7 +8,7 @@ or a way to gain them (`setpriv`), in a mount namespace in which it sees
 `/dev/shm`           private memory
 `/proc`              no processes of other users (hidepid)
 
-and in a private IPC namespace, since any user can write to shared memory and queues.
+and in a private IPC namespace, since any user can write to shared memory and message queues.
 
 The job's own variables are set after the privileges were dropped. Otherwise BASH_ENV or LD_PRELOAD would act as root.
 """
@@ -30,11 +30,11 @@ from pathlib import Path
 from mlcd.clouds.local.teardown import FIRST_USER, USERS
 
 ROOM = Path("/run/mlcd")
-"""The folder with a job's own folders."""
+"""The folder in which a job sees its own folders."""
 TRUST = "MLCD_TRUST_RUNNERS"
 """Set to let jobs of a service's members run as the worker's own user."""
 PROCESSES = 16_384
-"""Most processes and threads of a job's user, so that it cannot exhaust the machine's."""
+"""Limit of a user's processes and threads, so that a job cannot exhaust those of the machine."""
 TOOLS = ("mount", "setpriv", "unshare")
 ENTER = """set -e
 umask 022
@@ -73,7 +73,7 @@ exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs --inh
 
 @dataclass(frozen=True)
 class JobUser:
-    """The user of a run's jobs. `folder`: holds their own folders. `shown`: more paths that they see, by name."""
+    """The user of a run's jobs. `folder`: contains their own folders. `shown`: other paths that they see, by name."""
 
     number: int
     folder: Path

@@ -1,8 +1,8 @@
-"""What the processes of a node use of its machine, read from /proc.
+"""Measures CPU time and memory of a node's processes, from /proc.
 
-Memory is what the kernel cannot take back: private and shared pages, each page divided by the processes that share it
-(`Pss` of smaps_rollup), without cached files. So workers that were forked count once, and a full cache is no full
-memory. A process that begins and ends between two readings is not seen.
+Memory is what the kernel cannot reclaim: private and shared pages, without cached files. A shared page is divided
+among the processes that share it (`Pss` in smaps_rollup), so forked workers are not counted twice. A process that
+begins and ends between two readings is missed.
 """
 
 import os
@@ -18,7 +18,7 @@ _KEPT = re.compile(r"^Pss_(?:Anon|Shmem): +(\d+) kB$", re.MULTILINE)
 
 @dataclass
 class Meter:
-    """A machine, and the processes on it that are measured. `memory_gib`: as much as they may use."""
+    """Measures the given processes of a machine. `memory_gib`: their limit."""
 
     name: str
     cores: float
@@ -32,16 +32,16 @@ class Meter:
         now: dict[tuple[int, str], float] = {}
         used_s = 0.0
         for process in self.processes():
-            with suppress(OSError, IndexError, ValueError):  # it has ended meanwhile
+            with suppress(OSError, IndexError, ValueError):  # it has ended in the meantime
                 facts = (self.proc / str(process) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-                key = process, facts[19]  # with its start: a number may be used again
+                key = process, facts[19]  # with its start time, because process ids are reused
                 now[key] = (int(facts[11]) + int(facts[12])) / os.sysconf("SC_CLK_TCK")
                 used_s += now[key] - self._seen.get(key, 0.0)
         self._seen = now
         return used_s
 
     def used_gib(self) -> float:
-        """The memory that the processes of the last reading use. It takes some 12 ms for each GiB."""
+        """The memory of the processes of the last reading. It takes about 12 ms for each GiB."""
         kept_kib = 0
         for process, _ in self._seen:
             with suppress(OSError, ValueError):
@@ -51,7 +51,7 @@ class Meter:
 
 
 def this_machine(processes: Callable[[], Iterable[int]]) -> Meter:
-    """Processes that may use all of this machine."""
+    """A meter of processes that may use all of this machine."""
     return Meter("this machine", len(os.sched_getaffinity(0)), _memory_gib(), processes)
 
 

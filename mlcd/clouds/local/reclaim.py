@@ -1,4 +1,4 @@
-"""Launches on this machine: finding and reclaiming what a crash left of them."""
+"""Finds and tears down what a crash left of launches on this machine."""
 
 from pathlib import Path
 
@@ -8,14 +8,17 @@ from mlcd.core.backend import AlreadyGone
 
 
 def reclaim(folder: Path) -> float:
-    """Tear down what is left of a launch; return the seconds that it was up. Its watchdog may have been faster."""
+    """Tear down what is left of a launch; return the seconds that it was up.
+
+    `AlreadyGone`, if its watchdog has done it before.
+    """
     was_gone = (folder / "ended").exists()
     seconds = teardown.tear_down(folder)
     return AlreadyGone(seconds) if was_gone else seconds
 
 
 class OnThisMachine(KeepsLaunches):
-    """A live backend whose launches are processes here; each has the launch's mark in its environment."""
+    """Base class of backends whose launches run on this machine. Each process has its launch's mark in its environment."""
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch; return the seconds that it was up."""

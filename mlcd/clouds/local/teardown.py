@@ -1,8 +1,8 @@
-"""Tears down a local launch: what is left of its processes, control groups and network namespaces.
+"""Tears down a local launch: its processes, control groups and network namespaces.
 
-Also a program: `python teardown.py FOLDER LIFETIME_S` waits until its standard input closes, which happens when MLCD
-ends in any way, or until the lifetime is over, and then tears down. So a killed MLCD leaves nothing behind. On its own
-it imports only the standard library, to start at once.
+Also a program, the watchdog: `python teardown.py FOLDER LIFETIME_S` waits until its standard input closes, which
+happens when MLCD ends in any way, or until the lifetime is over; then it tears down. So a killed MLCD leaves nothing
+behind. As a program it imports only the standard library, to start at once.
 """
 
 import contextlib
@@ -20,32 +20,32 @@ from pathlib import Path
 from typing import Any
 
 CPU_GROUPS, MEMORY_GROUPS = Path("/sys/fs/cgroup/cpu/mlcd"), Path("/sys/fs/cgroup/memory/mlcd")
-"""Of version 1 of the kernel's control groups."""
+"""Control groups of version 1."""
 GROUPS = Path("/sys/fs/cgroup/mlcd")
-"""Of version 2."""
+"""Control groups of version 2."""
 CGROUP_ROOTS = (CPU_GROUPS, MEMORY_GROUPS, GROUPS)
 NAMESPACES = Path("/var/run/netns")
 GRACE_S = 1.0
-"""Between SIGTERM and SIGKILL: time to save a checkpoint."""
+"""Time between SIGTERM and SIGKILL, to save a checkpoint."""
 
 OWN_FOLDERS = ("work", "changes", "overlay", "copy", "tmp")
 """Folders of a launch that are deleted with it."""
 FIRST_USER, USERS = 0x78000000, 0x7F00000
-"""User ids for jobs. No person, package, systemd container (UIDS-GIDS.md) or SSSD account (up to 2,000,200,000) has
-such an id.
+"""The range of user ids for jobs. No person, package, systemd container (UIDS-GIDS.md) or SSSD account (up to
+2,000,200,000) has such an id.
 """
 USER = "user"
 """The file in a launch's folder with the id of its job's separate user, if it has one."""
 CGROUP_TIMEOUT_S = 5.0
 """How long the kernel may take to empty a control group whose processes have ended."""
 SETTLE_S = 0.5
-"""A command that MLCD started just before it was killed may outlast the first teardown; a second one follows."""
+"""Pause before a second teardown: a command that MLCD started just before it was killed may outlast the first one."""
 
 
 class Watchdog:
-    """This file as a process that outlives MLCD, while the `with` block runs.
+    """Runs this file as a process that outlives MLCD, while the `with` block runs.
 
-    `holds`: file descriptors that it keeps open, so that what they hold is not free before everything is torn down.
+    `holds`: file descriptors that it keeps open, so that GPUs are not free before everything is torn down.
     """
 
     def __init__(self, folder: Path, lifetime_s: float | None, holds: Sequence[int] = ()) -> None:
@@ -111,7 +111,7 @@ def mark_of(folder: Path) -> str:
 
 
 def record_end(folder: Path, at: float) -> None:
-    """Record when everything of the launch was gone."""
+    """Record when the launch was completely torn down."""
     partial = folder / f"ended.{os.getpid()}"  # replaced atomically: a full disk leaves no partial file
     partial.write_text(repr(at), encoding="utf-8")
     partial.replace(folder / "ended")
@@ -123,7 +123,7 @@ def up_s(folder: Path) -> float:
 
 
 def ended_at(folder: Path) -> float:
-    """When everything of an ended launch was gone."""
+    """When an ended launch was completely torn down."""
     return _time_in(folder / "ended", float)
 
 
@@ -208,7 +208,7 @@ def _signal(processes: set[int], number: signal.Signals) -> None:
 
 
 def _alive(processes: set[int]) -> set[int]:
-    """Those that run; zombies are left out."""
+    """The processes that still run; zombies do not count."""
     alive = set()
     for process in processes:
         with contextlib.suppress(OSError, IndexError):

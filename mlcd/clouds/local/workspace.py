@@ -1,8 +1,8 @@
-"""The workspace of a launch's processes: their working directory, the folders they can see, and their user.
+"""The workspace of a launch's processes: their working directory, the folders that they can see, and their user.
 
-What a probe writes changes neither the user's folder nor other launches. As root it works in an overlay mounted over
-the path of the user's folder, so no data are copied. Where no overlay can be mounted it works in a copy. What is too
-large to copy is linked, and therefore shared: see `too_large`.
+A probe changes neither the user's folder nor other launches. As root it works in an overlay mounted over the path of
+the user's folder, so no data are copied. If no overlay can be mounted it works in a copy, in which large files and
+folders are links, and therefore shared: see `too_large`.
 """
 
 import os
@@ -23,9 +23,9 @@ from mlcd.core.backend import Launch, Purpose
 from mlcd.core.errors import UserError
 from mlcd.core.job import SUBMITTED, Job
 
-MOST_BYTES, MOST_FILES = 100_000_000, 10_000
-"""Limits of an entry of the user's folder that is copied for each probe."""
-MOST_NEIGHBOURS = 1_000
+MAX_BYTES, MAX_FILES = 100_000_000, 10_000
+"""A file or subfolder of the user's folder that is larger than this is linked, not copied."""
+MAX_NEIGHBOURS = 1_000
 MOUNTS = Path("/proc/self/mountinfo")
 COVER = """set -e
 seen=$1 folder=$2; shift 2
@@ -48,7 +48,7 @@ class CommandLine:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A folder of the user who started MLCD. The processes run as that user."""
+    """The user's own folder. The processes run as the user who started MLCD."""
 
     cwd: Path
 
@@ -115,11 +115,11 @@ class Copy(Workspace):
         def left_out(above: str, _: list[str]) -> set[str]:
             return linked if Path(above) == original else set()
 
-        with suppress(shutil.Error):  # the job could not read such a file either
+        with suppress(shutil.Error):  # a file that cannot be read; the job could not read it either
             shutil.copytree(original, cwd, symlinks=True, ignore=left_out, dirs_exist_ok=True)
         links = {cwd / name: original / name for name in linked}
         neighbours = [each for each in original.parent.iterdir() if each.name != cwd.name]
-        if len(neighbours) <= MOST_NEIGHBOURS:
+        if len(neighbours) <= MAX_NEIGHBOURS:
             links |= {cwd.parent / each.name: each for each in neighbours}
         for link, target in links.items():
             if not link.is_symlink():
@@ -157,7 +157,7 @@ class JobUserWorkspace:
         os.chown(file, self.user.number, self.user.number)
 
     def copy_back(self) -> None:
-        """Nothing: the folder is deleted with the launch; results belong into the checkpoint folder."""
+        """Does nothing: the folder is deleted with the launch; results belong in the checkpoint folder."""
 
 
 AnyWorkspace = Workspace | JobUserWorkspace
@@ -186,8 +186,8 @@ def working_folder(job: Job) -> Path:
     return Path(job.folder or ".") / str(job.task.get("workdir") or ".")
 
 
-def what_probes_share(job: Job, home: Path) -> str:
-    """One line on what probes share in the user's folder; empty if they share nothing."""
+def shared_files_warning(job: Job, home: Path) -> str:
+    """A one-line warning if probes share files in the user's folder; empty if they do not."""
     cwd = working_folder(job).resolve()
     if job.folder == SUBMITTED or not cwd.is_dir() or why_no_overlay(cwd, home) is None:
         return ""
@@ -210,29 +210,29 @@ def why_no_overlay(cwd: Path, home: Path) -> str | None:
     if os.geteuid() != 0 or not (shutil.which("mount") and shutil.which("unshare")):
         return "only root mounts overlays, with mount and unshare"
     if any(letter in f"{cwd}{home}" for letter in ":,\\"):  # special characters in mount options
-        return "odd characters in a path"
+        return "a path contains ':', ',' or '\\'"
     return "MLCD_HOME is inside it" if home.resolve().is_relative_to(cwd) else None
 
 
 def too_large(cwd: Path) -> list[str]:
-    """Entries of the user's folder that are linked instead of copied for each probe."""
+    """Names of the files and subfolders that are linked instead of copied for each probe."""
     return sorted(each.name for each in cwd.iterdir() if _is_large(each))
 
 
 def _is_large(path: Path) -> bool:
     if path.is_symlink() or not path.is_dir():
-        return not path.is_symlink() and path.stat().st_size > MOST_BYTES
+        return not path.is_symlink() and path.stat().st_size > MAX_BYTES
     size = files = 0
     for above, _, names in os.walk(path):
         files += 1 + len(names)
         size += sum(os.lstat(os.path.join(above, name)).st_size for name in names)
-        if size > MOST_BYTES or files > MOST_FILES:
+        if size > MAX_BYTES or files > MAX_FILES:
             return True
     return False
 
 
 def _mounted_in(folder: Path) -> list[str]:
-    """Mount points below a folder, as relative paths: an overlay does not show what is mounted below it."""
+    """Mount points in a folder, as relative paths: an overlay does not include what is mounted in its lower layer."""
     points = [Path(line.split()[4].replace("\\040", " ")) for line in MOUNTS.read_text().splitlines()]
     return sorted({str(each.relative_to(folder)) for each in points if each.is_relative_to(folder) and each != folder})
 

@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from mlcd.clouds.environment import check_environment
-from mlcd.clouds.live import live_profiler
+from mlcd.clouds.live_job import live_profiler
 from mlcd.clouds.local.backend import Local
-from mlcd.clouds.local.gpus import Found, found_here
-from mlcd.clouds.local.isolation import what_nodes_lack, why_not_isolated
-from mlcd.clouds.local.workspace import what_probes_share
+from mlcd.clouds.local.gpus import UsableGpus, usable_gpus
+from mlcd.clouds.local.isolation import isolation_warning, why_not_isolated
+from mlcd.clouds.local.workspace import shared_files_warning
 from mlcd.clouds.node_types import load_local_types
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Choice, Space
@@ -33,10 +33,10 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     backend = replace(local_backend(), clock=clock, startup_s=node_types.startup_s, drill=node_types.drill)
     nodes = (max(job.search.nodes[0], node_types.nodes[0]), min(job.search.nodes[1], node_types.nodes[1]))
     space = grid(node_types.offers, nodes, probe_time=node_types.probe_time, startup_limit_s=node_types.startup_s)
-    gpus = found_here() if any(offer.accelerators for offer in space.offers) else Found(())
+    gpus = usable_gpus() if any(offer.accelerators for offer in space.offers) else UsableGpus(())
     space = node_types.drill.with_markets(narrow(within_gpus(space, gpus), job), job)
     profiler = replace(live_profiler(backend), tight=LOCAL_TIGHT, window_s=LOCAL_WINDOW_S)
-    lacks = "; ".join(filter(None, (what_nodes_lack(), what_probes_share(job, home()))))
+    lacks = "; ".join(filter(None, (isolation_warning(), shared_files_warning(job, home()))))
     check = partial(_check, space=space, gpus=gpus, file=rest)
     return Cloud(space, backend, profiler, clock, lacks, check=check)
 
@@ -46,7 +46,7 @@ def local_backend() -> Local:
     return Local(home(), WallClock(datetime.now(UTC)), isolated=why_not_isolated() is None)
 
 
-def within_gpus(space: Space, gpus: Found) -> Space:
+def within_gpus(space: Space, gpus: UsableGpus) -> Space:
     """The part of it that this machine has GPUs for. A type that it has too few for keeps its smallest node count.
 
     That one is refused by the check of a run that begins: `mlcd down` and `mlcd clean` need no GPU.
@@ -54,7 +54,7 @@ def within_gpus(space: Space, gpus: Found) -> Space:
     return replace(space, choices=tuple(_within_gpus(choice, gpus) for choice in space.choices))
 
 
-def _within_gpus(choice: Choice, gpus: Found) -> Choice:
+def _within_gpus(choice: Choice, gpus: UsableGpus) -> Choice:
     offer = choice.offer
     if not offer.accelerators or not choice.nodes:
         return choice
@@ -64,11 +64,11 @@ def _within_gpus(choice: Choice, gpus: Found) -> Choice:
     return replace(choice, offer=replace(offer, accelerator_memory_gb=memory_gb), nodes=nodes or choice.nodes[:1])
 
 
-def _check(job: Job, space: Space, gpus: Found, file: str) -> None:
+def _check(job: Job, space: Space, gpus: UsableGpus, file: str) -> None:
     """Refuse a job whose variables are not set, and types that this machine has too few GPUs for."""
     check_environment(job)
     for choice in space.choices:
-        if (lacks := gpus.lacks(choice.offer, min(choice.nodes))) is not None:
+        if (shortage := gpus.shortage(choice.offer, min(choice.nodes))) is not None:
             offer = choice.offer
             wanted = f"types.{offer.instance_type}: accelerators {offer.accelerator}:{offer.accelerators}"
-            raise UserError(f"{file}: {wanted}: {lacks}")
+            raise UserError(f"{file}: {wanted}: {shortage}")

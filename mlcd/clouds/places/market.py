@@ -5,10 +5,10 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from mlcd.clouds.bare_traces import bare_traces
 from mlcd.clouds.market_folder import FILE, MarketFolder, load_market_folder
-from mlcd.clouds.on_traces import OnTraces, Trace
 from mlcd.clouds.recorded import Recorded
+from mlcd.clouds.replayed_market import ReplayedMarket, Trace
+from mlcd.clouds.simulated_speeds import market_with_simulated_speeds
 from mlcd.core.backend import Provenance
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Configuration
@@ -30,7 +30,8 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
         raise unknown_place("market")
     folder, start_s = _where(rest)
     bare = not (folder / FILE).exists() and (folder / "traces.csv").exists()
-    return market_cloud(bare_traces(folder, job) if bare else load_market_folder(folder), job, start_s, elapsed_s)
+    market = market_with_simulated_speeds(folder, job) if bare else load_market_folder(folder)
+    return market_cloud(market, job, start_s, elapsed_s)
 
 
 def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s: float = 0.0) -> Cloud:
@@ -40,8 +41,9 @@ def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s
     if spot_of(job):
         raise UserError("use_spot: true: on market: say any, for whichever is better, or false, for on demand alone")
     clock = VirtualClock(elapsed_s)
-    of = "as on the simulated cloud" if folder.made_up else "as recorded"
-    recorded = Recorded(folder.recording, clock, startup_s=folder.changeover_s, report_every_s=STEP_S, of=of)
+    detail = "as on the simulated cloud" if folder.made_up else "as recorded"
+    startup_s = folder.changeover_s
+    recorded = Recorded(folder.recording, clock, startup_s=startup_s, report_every_s=STEP_S, failure_detail=detail)
     traces = {each: Trace(market, start_s) for each, market in folder.markets.items()}
     space = narrow(replace(folder.recording.space, startup_limit_s=folder.changeover_s), job)
     if spot_of(job) is None:
@@ -49,7 +51,7 @@ def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s
         if not any(choice.markets for choice in space.choices):
             raise UserError("use_spot: any: these types and zones have no spot market here; see market.yaml")
         space = with_expectations(space, checkpoints=job.checkpoints)
-    backend = OnTraces(recorded, traces, Provenance.SIMULATED if folder.made_up else Provenance.RECORDED)
+    backend = ReplayedMarket(recorded, traces, Provenance.SIMULATED if folder.made_up else Provenance.RECORDED)
     profiler = TrainingProfiler(backend, noise_floor=0.01, tight=None, warm_up=False)
     return Cloud(space, backend, profiler, clock)
 

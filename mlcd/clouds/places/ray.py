@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mlcd.clouds.environment import check_environment
-from mlcd.clouds.live import live_profiler
+from mlcd.clouds.live_job import live_profiler
 from mlcd.clouds.ray.backend import Ray, available
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Space

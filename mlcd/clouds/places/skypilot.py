@@ -6,13 +6,13 @@ from functools import partial
 
 from mlcd.catalog import clouds_in, retired_types
 from mlcd.clouds.environment import check_environment
-from mlcd.clouds.live import live_profiler
+from mlcd.clouds.live_job import live_profiler
 from mlcd.clouds.places.prices import infra, priced, with_markets
-from mlcd.clouds.skypilot.accounts import clouds_at_hand
 from mlcd.clouds.skypilot.backend import STARTUP_LIMIT_S, SkyPilot
-from mlcd.clouds.skypilot.extras import with_extras
+from mlcd.clouds.skypilot.credentials import usable_clouds
+from mlcd.clouds.skypilot.extra_costs import with_extra_costs
 from mlcd.clouds.skypilot.sdk import Sdk
-from mlcd.clouds.skypilot.tagged import AWS, TaggedMachines
+from mlcd.clouds.skypilot.tagged_machines import AWS, TaggedMachines
 from mlcd.clouds.skypilot.task import checkpoint_folder
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.configuration import ProbeTime, Space
@@ -36,16 +36,16 @@ def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Ta
     clouds = clouds_of(job, named)
     if job.checkpoints:
         checkpoint_folder(job, "")  # refused before anything is rented
-    offers = tuple(with_extras(offer, job) for offer in priced(job, clouds))
+    offers = tuple(with_extra_costs(offer, job) for offer in priced(job, clouds))
     backend = SkyPilot(client, home(), clock, machines)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)
-    space = with_markets(rentable(narrow(space, job)), job, clouds, partial(with_extras, job=job))
+    space = with_markets(rentable(narrow(space, job)), job, clouds, partial(with_extra_costs, job=job))
     return Cloud(space, backend, live_profiler(backend), clock, check=check_environment)
 
 
 def clouds_of(job: Job, named: str) -> tuple[str, ...]:
     """The cloud that is named, here or in the job; else every one that there are credentials for."""
-    clouds = tuple(cloud for cloud in (named.lower() or infra(job)[0],) if cloud) or clouds_at_hand(
+    clouds = tuple(cloud for cloud in (named.lower() or infra(job)[0],) if cloud) or usable_clouds(
         clouds_in(home() / "catalog")
     )
     if not clouds:

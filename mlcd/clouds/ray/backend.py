@@ -10,11 +10,11 @@ from typing import IO, Any
 import mlcd.clouds.local.teardown as teardown
 import mlcd.clouds.ray.cluster as cluster
 from mlcd.clouds.environment import INHERITED, URL_WITH_USER
+from mlcd.clouds.frameworks import checkpoint_environment
 from mlcd.clouds.launches import KeepsLaunches, before_ordering
-from mlcd.clouds.live import LiveJob, Timeouts
+from mlcd.clouds.live_job import LiveJob, Timeouts
 from mlcd.clouds.local.workspace import working_folder
 from mlcd.clouds.node_types import NodeTypes, load_ray_types
-from mlcd.clouds.platforms import checkpoint_environment
 from mlcd.clouds.usage_recorder import Recorder
 from mlcd.core.backend import AlreadyGone, Events, Launch
 from mlcd.core.clock import Clock

@@ -20,8 +20,8 @@ from collections.abc import Collection, Mapping
 from typing import IO
 
 PORTS = 5
-"""Consecutive ports that a job may need on a node: see platforms/processes.py."""
-MOST_READ = 1_000_000
+"""Consecutive ports that a job may need on a node: see frameworks/processes.py."""
+MAX_READ_BYTES = 1_000_000
 """Most bytes of output in one reply."""
 WATCHDOG = """
 import os, shutil, sys
@@ -130,9 +130,9 @@ class _Started:
 
     def poll(self) -> tuple[int | None, str]:
         status = self.popen.poll()  # checked before reading, so that no output is missed
-        new = os.pread(self._output.fileno(), MOST_READ, self._read)
+        new = os.pread(self._output.fileno(), MAX_READ_BYTES, self._read)
         self._read += len(new)
-        return status if len(new) < MOST_READ else None, self._decoder.decode(new)
+        return status if len(new) < MAX_READ_BYTES else None, self._decoder.decode(new)
 
 
 def free_ports() -> list[socket.socket]:

@@ -124,7 +124,7 @@ class Batcher:
         if set(inputs) != set(ports):
             raise ValueError(f"the inputs are {', '.join(sorted(ports))}, not {', '.join(sorted(inputs)) or 'none'}")
         for name, tensor in inputs.items():
-            if (why := ports[name].refuses(tensor)) is not None:
+            if (why := ports[name].mismatch(tensor)) is not None:
                 raise ValueError(why)
         if self._can_join and len({tensor.shape[0] for tensor in inputs.values()}) > 1:
             raise ValueError("the inputs differ in their first axis, which counts the samples of a request")

@@ -16,13 +16,13 @@ from math import inf
 from pathlib import Path
 
 import mlcd.clouds.local.teardown as teardown
+from mlcd.clouds.frameworks import diagnose
+from mlcd.clouds.frameworks.failures import KILLED, last_lines
 from mlcd.clouds.load.generate import Closed, Open, Target, generate
 from mlcd.clouds.local.meters import this_machine
 from mlcd.clouds.local.reclaim import OnThisMachine
 from mlcd.clouds.local.teardown import Watchdog
 from mlcd.clouds.local.workspace import AnyWorkspace
-from mlcd.clouds.platforms import diagnose
-from mlcd.clouds.platforms.failures import KILLED, last_lines
 from mlcd.clouds.servers.settings import OUT_OF_MEMORY, UNSUPPORTED, peak_gb
 from mlcd.clouds.usage_recorder import Recorder
 from mlcd.core.backend import Events, Launch

@@ -1,1 +1,1 @@
-"""Machines of any cloud, rented through SkyPilot."""
+"""The SkyPilot backend: machines of any cloud, rented through SkyPilot."""

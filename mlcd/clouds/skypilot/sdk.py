@@ -1,7 +1,7 @@
-"""Every call to SkyPilot's SDK.
+"""All calls to SkyPilot's SDK (version 0.14.1).
 
-A call sends a request to SkyPilot's API server, which survives MLCD, and returns the request's id; a second call waits
-for the result. Written against 0.14.1.
+A call sends a request to SkyPilot's API server, which survives MLCD, and returns the request's id. A second call waits
+for the result.
 """
 
 import contextlib
@@ -14,22 +14,22 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from mlcd.clouds.platforms.reports import LONGEST_LINE
-from mlcd.clouds.skypilot.follow import CHECK, NeverReached, Stream
-from mlcd.clouds.skypilot.leave import ASK
-from mlcd.clouds.skypilot.lines import COLOUR, LINE_ENDS, PREFIX
-from mlcd.clouds.skypilot.presence import Answer, OldAnswer
+from mlcd.clouds.frameworks.reports import LONGEST_LINE
+from mlcd.clouds.skypilot.launch_thread import CHECK, LaunchThread, NeverReached
+from mlcd.clouds.skypilot.leave_request import LEAVE_COMMAND
+from mlcd.clouds.skypilot.liveness import BackgroundAnswer, StaleStatus
+from mlcd.clouds.skypilot.output_lines import COLOUR, LINE_ENDS, PREFIX
 from mlcd.core.errors import BackendError, MissingExtra, NoAccess, NoCapacity
 
 NOT_FINISHED = 101
 """Return value of `tail_logs`: sky.exceptions.JobExitCode."""
 FIRST_JOB = 1
-"""Of a cluster: the only one that reports; one that asks it to leave may follow."""
+"""Id of a cluster's job. A second job may follow that asks the first one to exit."""
 NO_ACCESS = ("NoCloudAccessError", "CloudUserIdentityError", "ApiServerAuthenticationError")
 NOT_ENABLED = "not enabled"
-"""In SkyPilot's error about missing resources: it has no credentials for the cloud."""
+"""Part of SkyPilot's error about missing resources, if it has no credentials for the cloud."""
 NO_SSH = "Failed to SSH to"
-"""In SkyPilot's error about machines that run and never let it in."""
+"""Part of SkyPilot's error about machines that run but cannot be logged in to."""
 RECONNECTS = 5
 """Attempts to follow a job's output when the connection breaks."""
 _CAUSE = re.compile(r"Caused by \w+\([^\n]*: (.+?)['\"]?\)\)$")
@@ -48,44 +48,44 @@ def load_sky() -> ModuleType:
 
 
 class Sdk:
-    """SkyPilot, as MLCD uses it; `load` imports its SDK. Failures are `BackendError`s of one sentence."""
+    """SkyPilot, as MLCD uses it. `load` imports its SDK. Failures are `BackendError`s of one sentence."""
 
     def __init__(self, load: Callable[[], Any] = load_sky) -> None:
         self._sky = load()
         self._quiet = threading.Lock()
-        self._looked_at: dict[str, int | None] = {}
-        """When SkyPilot last looked after each cluster, by its own clock."""
+        self._status_times: dict[str, int | None] = {}
+        """When SkyPilot last updated the status of each cluster, by its own clock."""
 
-    def launch(self, name: str, task: Mapping[str, Any], first_boot: Sequence[str] = ()) -> Stream:
+    def launch(self, name: str, task: Mapping[str, Any], first_boot: Sequence[str] = ()) -> LaunchThread:
         """Order a cluster of this name with the job on it; returns at once. `first_boot`: shell commands, on AWS."""
-        return Stream(partial(self._run, name, dict(task), first_boot))
+        return LaunchThread(partial(self._run, name, dict(task), first_boot))
 
-    def follow(self, name: str) -> Stream:
+    def follow(self, name: str) -> LaunchThread:
         """Follow the job of a running cluster from its beginning; returns at once."""
-        return Stream(partial(self._run, name, None, ()))
+        return LaunchThread(partial(self._run, name, None, ()))
 
     def is_up(self, name: str) -> bool | None:
-        """Whether a cluster is up, according to its cloud, with all of its nodes; None if it does not exist."""
+        """Whether a cluster is up with all of its nodes, according to its cloud; None if it does not exist."""
         records = self._ask(f"status of {name}", self._sky.status, [name], refresh=self._sky.StatusRefreshMode.FORCE)
         if not records:
             return None
-        # While another request looks, which may take minutes at a lost node, SkyPilot answers what it knew before.
-        looked_at, before = records[0].get("status_updated_at"), self._looked_at.get(name)
-        if looked_at is not None and looked_at == before:
-            raise OldAnswer(f"status of {name}: SkyPilot has not looked again since {looked_at}")
-        self._looked_at[name] = looked_at
+        # While another status request runs (minutes, if a node is lost), SkyPilot answers with the old status.
+        updated_at, before = records[0].get("status_updated_at"), self._status_times.get(name)
+        if updated_at is not None and updated_at == before:
+            raise StaleStatus(f"status of {name}: SkyPilot has not updated it since {updated_at}")
+        self._status_times[name] = updated_at
         return bool(records[0]["status"] == self._sky.ClusterStatus.UP)
 
-    def ask(self, name: str) -> Answer:
-        """The same, answered later; returns at once."""
-        return Answer(partial(self.is_up, name))
+    def request_status(self, name: str) -> BackgroundAnswer:
+        """Like `is_up`, but returns at once; the answer comes later."""
+        return BackgroundAnswer(partial(self.is_up, name))
 
-    def leave(self, name: str, nodes: int) -> Answer:
-        """Ask the job of a cluster to save its work and to leave; returns at once. The answer says whether it was told.
+    def request_leave(self, name: str, nodes: int) -> BackgroundAnswer:
+        """Ask the job of a cluster to save its work and exit; returns at once. The answer: whether it was delivered.
 
-        On every node: SkyPilot chooses the node of a smaller task itself.
+        The request goes to every node, because SkyPilot chooses the node of a smaller task itself.
         """
-        return Answer(partial(self._leave, name, nodes))
+        return BackgroundAnswer(partial(self._leave, name, nodes))
 
     def down(self, name: str) -> None:
         """Cancel its launch, if that is in progress, and tear it down; no error if it does not exist."""
@@ -103,41 +103,41 @@ class Sdk:
         return {record["name"] for record in self._ask("the list of clusters", self._sky.status)}
 
     def billed_s(self, name: str) -> float | None:
-        """How long a cluster that is gone was up; None if it never existed."""
+        """How long a cluster was up that no longer exists; None if it never existed."""
         records = [record for record in self._ask("the cost report", self._sky.cost_report) if record["name"] == name]
         return sum(float(record["duration"] or 0.0) for record in records) if records else None
 
     def billed_usd(self) -> dict[str, float]:
-        """What each cluster has cost, by name."""
+        """The cost of each cluster, by name."""
         usd: dict[str, float] = {}
         for record in self._ask("the cost report", self._sky.cost_report):
             usd[record["name"]] = usd.get(record["name"], 0.0) + float(record.get("total_cost") or 0.0)
         return usd
 
     def rents_with_credentials_here(self) -> bool:
-        """Whether its API server is on this machine, so that it has this machine's credentials."""
+        """Whether its API server is on this machine, and so rents with this machine's credentials."""
         with self._translated_errors("the address of its API server"):
             return bool(self._sky.server.common.is_api_server_local())
 
     def _leave(self, name: str, nodes: int) -> bool:
-        task = self._sky.Task.from_yaml_config({"name": "leave", "num_nodes": nodes, "run": ASK})
-        self._ask(f"asking the job of {name} to leave", self._sky.exec, task, cluster_name=name)
+        task = self._sky.Task.from_yaml_config({"name": "leave", "num_nodes": nodes, "run": LEAVE_COMMAND})
+        self._ask(f"asking the job of {name} to exit", self._sky.exec, task, cluster_name=name)
         return True
 
-    def _run(self, name: str, task: dict[str, Any] | None, first_boot: Sequence[str], stream: Stream) -> int:
-        """Runs in a thread: order the task, if there is one, and wait for the machines; follow the job."""
-        sky, output = self._sky, _Writer(stream.write)
+    def _run(self, name: str, task: dict[str, Any] | None, first_boot: Sequence[str], thread: LaunchThread) -> int:
+        """Runs in a thread: order the task, if there is one, wait for the machines, then follow the job."""
+        sky, output = self._sky, _Writer(thread.write)
         job = FIRST_JOB
         try:
             if task is not None:
-                # Its prints go to the log: stdout is for MLCD's results.
+                # What SkyPilot prints goes to the log: stdout is for MLCD's results.
                 with self._quiet, contextlib.redirect_stdout(output), self._at_first_boot(first_boot):
                     request = sky.launch(sky.Task.from_yaml_config(task), cluster_name=name)
-                stream.ordered()
-                if stream.stopped:  # the caller tears down next, which cancels the request
+                thread.ordered()
+                if thread.stopped:  # the caller tears down next, which cancels the request
                     return NOT_FINISHED
                 job, _ = sky.stream_and_get(request, output_stream=output)
-            stream.started()
+            thread.started()
             return self._follow(name, job, output)
         except sky.exceptions.ResourcesUnavailableError as error:
             if NOT_ENABLED in str(error):
@@ -155,7 +155,7 @@ class Sdk:
     def _at_first_boot(self, commands: Sequence[str]) -> Iterator[None]:
         """Launches in this context run these commands at the machines' first boot, after the user's own ones.
 
-        SkyPilot has this in its configuration alone, which a client sends along with each request.
+        This is only possible through SkyPilot's configuration, which a client sends with each request.
         """
         if not commands:
             yield
@@ -175,7 +175,7 @@ class Sdk:
                 lines.end()
             except self._sky.exceptions.ClusterDoesNotExist:
                 raise
-            except Exception:  # of any type, see above: a broken stream is read again
+            except Exception:  # of any type: see `_run`. A broken stream is read again
                 if not tries_left:
                     raise
             else:
@@ -200,7 +200,7 @@ class Sdk:
 
 
 def no_access(why: str) -> NoAccess:
-    """SkyPilot cannot use any cloud, or this user cannot use SkyPilot: every other launch would fail, too."""
+    """The error for a missing permission: of SkyPilot in every cloud, or of this user in SkyPilot."""
     return NoAccess(f"SkyPilot may not rent anything: {why}; {CHECK}")
 
 
@@ -209,7 +209,7 @@ class _NoSuchCluster(BackendError):
 
 
 class _Writer(io.TextIOBase):
-    """A text file that passes what is written to a function."""
+    """A text file that passes everything written to a function."""
 
     def __init__(self, put: Callable[[str], object]) -> None:
         self._put = put
@@ -225,7 +225,7 @@ class _Writer(io.TextIOBase):
 
 
 class _JobLines(_Writer):
-    """A job's output, each line once: SkyPilot sends all of it again after a broken connection."""
+    """Writes each line of a job's output once, though SkyPilot sends all of it again after a broken connection."""
 
     def __init__(self, output: _Writer) -> None:
         super().__init__(self._split)

@@ -1,7 +1,7 @@
-"""Runs a command on a node and adds the node's time to each line of its output: `step 7 [mlcd 1746100000.123]`.
+"""Runs a command on a node and adds a timestamp to each line of its output: `step 7 [mlcd 1746100000.123]`.
 
-A line reaches MLCD late, sometimes by minutes and with many others, so the time of its arrival says nothing about the
-job's speed. Shipped to the nodes with the launch; needs nothing but Python 3.
+Lines reach MLCD late, sometimes minutes late and many at once, so their arrival times say nothing about the job's
+speed. This file is shipped to the nodes with the launch; it needs nothing but Python 3.
 """
 
 import os
@@ -12,18 +12,18 @@ import sys
 import time
 
 POLL_S = 1.0
-"""How often to check that the command runs: a process that it left behind may keep its output open."""
+"""How often to check whether the command has ended: a process that it left behind may keep its output open."""
 _LINE_ENDS = re.compile(rb"\r*\n|\r+")
 
 
 def stamp(chunk: bytes, at: float) -> bytes:
-    """The output, with the time before each end of a line. Nothing is held back, however long a line is."""
+    """The output, with the time before each line end. Nothing is held back, however long a line is."""
     return _LINE_ENDS.sub(lambda end: b" [mlcd %.3f]" % at + end[0], chunk)
 
 
 def run(command: list[str]) -> int:
     """Run the command and return its exit status, as a shell would."""
-    # Counted with a clock that nobody sets; the time of day is asked once.
+    # The time of day is read once; after that, the monotonic clock counts, which nobody can set.
     unix_s = time.time() - time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if process.stdout is None:
@@ -40,7 +40,7 @@ def run(command: list[str]) -> int:
             break
         last = chunk[-1:]
         _write(stamp(chunk, unix_s + time.monotonic()))
-    if last != b"\n":  # what is written next begins a line of its own
+    if last != b"\n":  # so that what is written next begins on a new line
         _write(stamp(b"\n", unix_s + time.monotonic()))
     status = process.wait()
     return 128 - status if status < 0 else status
@@ -50,7 +50,7 @@ def _write(output: bytes) -> None:
     try:
         while output:
             output = output[os.write(1, output) :]
-    except OSError:  # nobody reads any more: no reason to end the job
+    except OSError:  # nobody reads the output any more, which is no reason to end the job
         pass
 
 

@@ -1,22 +1,21 @@
-"""A launch as a SkyPilot task: the user's own task on the launch's machines, which end by themselves.
+"""Makes the SkyPilot task of a launch: the user's own task, on machines that end by themselves.
 
 Three independent mechanisms end a launch that nobody follows any more:
-`timeout`    on every node ends the job at the end of the lifetime, minus the time for teardown
-autostop     set when the cluster starts: after a minute of idling it tears itself down
-`shutdown`   on every node at the end of the lifetime, on AWS from its first boot on, elsewhere before any user code
-             runs; it terminates a machine of AWS, and stops one of another cloud, whose disk stays until `mlcd clean`
-             finds it
+`timeout`    on every node, ends the job at the end of the lifetime, minus the time for teardown
+autostop     set when the cluster starts: tears it down after a minute of idling
+`shutdown`   on every node at the end of the lifetime. Set at the first boot on AWS, elsewhere before any user code
+             runs. It terminates a machine of AWS. It stops one of another cloud; `mlcd clean` removes its disk
 
 The files that every node gets, in `SHIPPED`:
 `start.sh`            sourced by the task's `run`; the same for every job
 `run.sh`              the job's own `run`
-`stamp.py`            adds the node's time to each line of the process that reports
-`terminate.py`        on AWS: makes a shutdown from within terminate the machine
+`stamp.py`            adds a timestamp to each line of the reporting process
+`terminate.py`        on AWS: makes the machine's own shutdown terminate it
 `node-N/main.sh`      variables of node N's main process; the one on node 0 reports progress
 `node-N/M.also.sh`    variables of further processes on node N: a parameter server, its worker
-`node-0/release`      the job ends with node 0's main process, whatever the other nodes do
+`node-0/release`      if it exists, the job ends with node 0's main process, whatever the other nodes do
 `tracker/`            mlcd_tracker
-`leave`               once it is there, the job is to save its work and to end: `leave.py`
+`leave`               created later to ask the job to save its work and exit: see `leave_request.py`
 The nodes' addresses are known only when they are up, so the files have placeholders that the node's shell fills in.
 """
 
@@ -32,19 +31,19 @@ from typing import Any
 
 import mlcd_tracker
 from mlcd.clouds.environment import job_variables
+from mlcd.clouds.frameworks import Process, processes, scaling_environment
 from mlcd.clouds.launches import Launches
-from mlcd.clouds.platforms import Process, processes, scaling_environment
 from mlcd.clouds.skypilot import stamp, terminate
 from mlcd.core.backend import Launch
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 
 IDLE_MINUTES = 1
-"""After which a cluster without a job tears itself down: SkyPilot's minimum."""
+"""A cluster without a job tears itself down after this time, SkyPilot's minimum."""
 TEARDOWN_S = 360.0
 """Reserved at the end of a lifetime: a minute idle, up to a minute until SkyPilot checks, and the teardown.
 
-More than five minutes: so long before a shutdown nobody can log in any more.
+More than five minutes, because nobody can log in during the last five minutes before a shutdown.
 """
 SHIPPED = "~/.mlcd_launch"
 
@@ -52,7 +51,7 @@ TERMINATE = f"""\
 mlcd_python=$(cat "${{SKY_RUNTIME_DIR:-$HOME}}/.sky/python_path" 2>/dev/null || command -v python3 || true)
 timeout 60 "$mlcd_python" -I {SHIPPED}/terminate.py >/dev/null 2>&1 || true  # MLCD: AWS would only stop the machine
 """
-"""In case that it failed at the first boot. Run in the Python that SkyPilot has installed for itself."""
+"""A second try, in case it failed at the first boot. Run with the Python that SkyPilot has installed for itself."""
 TRIES_AT_BOOT = 10
 
 SET_BY_LAUNCH = {
@@ -60,7 +59,7 @@ SET_BY_LAUNCH = {
     *("use_spot", "autostop", "job_recovery", "spot_recovery"),
 }
 """Keys of the user's `resources` that the launch sets itself."""
-LONGEST = 22
+MAX_LABEL = 22
 """Characters kept of a label, so that the whole name has at most the 42 characters that Azure allows."""
 FIRST_PORT = 29_500
 ELSEWHERE = "[mlcd, elsewhere] "
@@ -120,16 +119,16 @@ if [ -e "$mlcd_node/release" ] && [ "$mlcd_status" = 0 ]; then mlcd_status=1; fi
 
 def cluster_name(owner: str, label: str) -> str:
     """The name of a launch's cluster: unique for each label, and known before the cluster exists."""
+    # The label itself if it is short and plain. Other names contain an underscore, so they cannot equal a plain one.
     plain = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
-    if label and plain == label and len(label) <= LONGEST:
+    if label and plain == label and len(label) <= MAX_LABEL:
         return f"mlcd-{owner}-{label}"
-    # A plain name has no underscore, so the two kinds of names never collide.
     digest = hashlib.sha256(label.encode()).hexdigest()[:8]
-    return f"mlcd-{owner}-{plain[:LONGEST]}_{digest}"
+    return f"mlcd-{owner}-{plain[:MAX_LABEL]}_{digest}"
 
 
 def cluster_of(launches: Launches, folder: Path, owner: str) -> str:
-    """The name of the cluster that a launch has ordered."""
+    """The name of a launch's cluster, as it was ordered."""
     return str(launches.order(folder).get("cluster") or cluster_name(owner, folder.name))
 
 
@@ -144,10 +143,10 @@ def owner_of(home: Path) -> str:
 
 
 def first_boot(launch: Launch, started_at: float) -> tuple[str, ...]:
-    """What each machine does at its first boot, before SkyPilot reaches it: order its own end.
+    """Shell commands for each machine's first boot, before SkyPilot reaches it: they schedule the machine's own end.
 
-    So a machine ends although MLCD and SkyPilot's server died before autostop was set, and its disk with it: AWS would
-    only stop it, unless it is a spot machine. SkyPilot passes such commands on to AWS alone.
+    So it ends even if MLCD and SkyPilot's server die before autostop is set. An on-demand machine of AWS also has to be
+    told to terminate: it would only stop, and its disk would stay. SkyPilot supports such commands only on AWS.
     """
     offer = launch.rented.offer
     if launch.lifetime_s is None or offer.cloud != "aws":
@@ -157,15 +156,15 @@ def first_boot(launch: Launch, started_at: float) -> tuple[str, ...]:
 
 
 def _terminate_at_boot() -> str:
-    """A shell command that makes a shutdown terminate the machine; in base64, as SkyPilot pastes it into YAML."""
+    """A shell command that makes a shutdown terminate the machine; in base64, because SkyPilot pastes it into YAML."""
     script = gzip.compress(Path(terminate.__file__ or "").read_bytes(), mtime=0)  # AWS takes 16 KB in all
     return f"echo {base64.b64encode(script).decode()} | base64 -d | gunzip | python3 -I - {TRIES_AT_BOOT}"
 
 
 def _shutdown(at: float) -> str:
-    """A shell command that orders a machine's end for a Unix time, or the minute before; at once if that is over.
+    """A shell command that shuts a machine down at a Unix time, or up to a minute before; at once if it has passed.
 
-    SkyPilot pastes it into YAML as it is: without quotes, and without a colon before a space.
+    SkyPilot pastes it into YAML unquoted, so it must not contain quotes, or a colon before a space.
     """
     return f"shutdown -h +$(( ({int(at)} - $(date +%s)) / 60 * ({int(at)} > $(date +%s)) ))"
 
@@ -183,7 +182,7 @@ def task_of(
         own["MLCD_UNTIL"] = str(int(started_at + launch.lifetime_s - TEARDOWN_S))
         end = _shutdown(started_at + launch.lifetime_s)
         setup = (
-            f"sudo {end} >/dev/null 2>&1 || true  # MLCD: should all else fail\n"
+            f"sudo {end} >/dev/null 2>&1 || true  # MLCD: the last resort\n"
             + (TERMINATE if launch.rented.offer.cloud == "aws" else "")
             + setup
         )
@@ -220,7 +219,7 @@ def checkpoint_folder(job: Job, run: str) -> str:
 
 
 def has_cached_mount(job: Job) -> bool:
-    """Whether what the job writes to a bucket is uploaded later, and for a while after the job has ended."""
+    """Whether the job writes to a bucket through a cache, so that uploads go on for a while after the job has ended."""
     mounts = (job.task.get("file_mounts") or {}).values()
     return any(isinstance(each, dict) and str(each.get("mode", "")).upper() == "MOUNT_CACHED" for each in mounts)
 
@@ -259,7 +258,7 @@ def _local(job: Job, path: Any) -> Any:
 
 
 def shipped(job: Job, nodes: int, devices: int) -> dict[str, str]:
-    """The files, by their path below the shipped folder."""
+    """The content of the shipped files, by their path in the shipped folder."""
     job_processes = processes(job.communication, [_placeholder(node) for node in range(nodes)], FIRST_PORT, devices)
     files = {"start.sh": START, "run.sh": str(job.task.get("run") or "") + "\n"}
     for module in (stamp, terminate):

@@ -1,11 +1,11 @@
-"""Run on a node of AWS: from then on a shutdown from within terminates the machine.
+"""Runs on a machine of AWS and sets that its own shutdown terminates it.
 
-Otherwise AWS only stops it, and its disk is billed until somebody deletes it. Needs the role that SkyPilot gives to
-its machines, as autostop does, and nothing but Python: it is run at the first boot, when nothing else is installed, and
-once more with the files of the launch. Usage: terminate.py [TRIES]
+Otherwise a shutdown only stops it, and its disk is billed until somebody deletes it. It needs nothing but
+Python and the role that SkyPilot gives to its machines (autostop needs it, too). It is run at the first boot, when
+nothing else is installed, and once more with the files of the launch. Usage: terminate.py [TRIES]
 """
 
-from __future__ import annotations  # the system's Python may be of 2019
+from __future__ import annotations  # the system's Python may be as old as 2019
 
 import hashlib
 import hmac
@@ -19,22 +19,22 @@ from collections.abc import Callable, Mapping
 
 ADDRESS = "169.254.169.254"
 METADATA = f"http://{ADDRESS}/latest"
-"""Where a machine of AWS learns about itself."""
+"""EC2's instance metadata service."""
 TIMEOUT_S = 5.0
 PAUSE_S = 6.0
-"""Between two tries: right after its start, a machine may not have its role yet, nor its network."""
+"""Between two tries: right after its start, a machine may not have its role or its network yet."""
 
 
 def ask(url: str, headers: Mapping[str, str], method: str = "GET", body: str | None = None) -> str:
-    """Send a request and return the answer's text."""
+    """Send a request and return the text of the answer."""
     data = None if body is None else body.encode()
-    asked = urllib.request.Request(url, data, dict(headers), method=method)
-    with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as answer:
+    request = urllib.request.Request(url, data, dict(headers), method=method)
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
         return str(answer.read().decode())
 
 
 def terminate_on_shutdown(ask: Callable[..., str], endpoint: str, at: str) -> None:
-    """Set that a shutdown from within terminates this machine. `endpoint`: of AWS, if it is not the usual one."""
+    """Set that a shutdown from within terminates this machine. `endpoint`: AWS's address, empty for the default one."""
     token = ask(f"{METADATA}/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}, "PUT")
 
     def about(path: str) -> str:
@@ -54,7 +54,7 @@ def terminate_on_shutdown(ask: Callable[..., str], endpoint: str, at: str) -> No
 
 
 def signed(keys: Mapping[str, str], region: str, host: str, body: str, at: str) -> dict[str, str]:
-    """The headers of a request to EC2, signed as AWS wants it (version 4). `at`: 20260801T120000Z."""
+    """The headers of a request to EC2 with AWS Signature Version 4. `at`: 20260801T120000Z."""
     headers = {
         "content-type": "application/x-www-form-urlencoded; charset=utf-8",
         "host": host,

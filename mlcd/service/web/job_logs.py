@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from mlcd.clouds.launches import Launches
-from mlcd.clouds.usage import MOST_BYTES, Usage, usage_in, usage_of
+from mlcd.clouds.usage import MAX_BYTES, Usage, usage_in, usage_of
 from mlcd.core.backend import Provenance
 from mlcd.core.database.files import PIECE_BYTES, LogPieces
 from mlcd.core.ledger import Settled, Voided
@@ -112,7 +112,7 @@ class JobLogs:
         label = self._label(launch)
         if (folder := self.launches.find(label)) is not None:
             return usage_in(folder)
-        return usage_of(self.pieces.read(label, USAGE, 0, MOST_BYTES))
+        return usage_of(self.pieces.read(label, USAGE, 0, MAX_BYTES))
 
     def _began_here(self, label: str) -> bool:
         return (folder := self.launches.find(label)) is not None and (folder / "0.log").exists()

@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter
 
 from mlcd.catalog import clouds_in
 from mlcd.clouds.places.skypilot import clouds_of
-from mlcd.clouds.skypilot.accounts import accounts
+from mlcd.clouds.skypilot.credentials import accounts
 from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.job import Job

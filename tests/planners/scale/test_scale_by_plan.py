@@ -8,7 +8,7 @@ import pytest
 from mlcd_fixtures.planned import LLAMA_8B, ONE_BILLION, asked, machines, nodes_of
 from mlcd_fixtures.scale_promises import account_of, check_elastic_promises, scale
 
-from mlcd.clouds.platforms import scaling_environment
+from mlcd.clouds.frameworks import scaling_environment
 from mlcd.core.configuration import Space
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job

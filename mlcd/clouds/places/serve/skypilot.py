@@ -12,9 +12,9 @@ from mlcd.clouds.servers.settings import Settings
 from mlcd.clouds.serving.live import LOAD_KNOBS
 from mlcd.clouds.serving.rented import RentedServers
 from mlcd.clouds.skypilot.backend import STARTUP_LIMIT_S
-from mlcd.clouds.skypilot.extras import with_extras
+from mlcd.clouds.skypilot.extra_costs import with_extra_costs
 from mlcd.clouds.skypilot.sdk import Sdk
-from mlcd.clouds.skypilot.tagged import AWS, TaggedMachines
+from mlcd.clouds.skypilot.tagged_machines import AWS, TaggedMachines
 from mlcd.clouds.skypilot.task import TEARDOWN_S
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
@@ -35,7 +35,7 @@ def rented_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Tagg
     """Every setting of the knobs on every type of machine that is among them."""
     service = service_of(job)
     table = _table(service)
-    offers = [with_extras(offer, job) for offer in priced(job, clouds_of(job, named))]
+    offers = [with_extra_costs(offer, job) for offer in priced(job, clouds_of(job, named))]
     choices = tuple(_choice(table, _cheapest(str(name), offers)) for name in table.knobs[INSTANCE])
     trial = ProbeTime(STARTUP_LIMIT_S + service.trial_s + TEARDOWN_S, 0.0)
     fitting = tuple(choice for choice in choices if choice.settings)

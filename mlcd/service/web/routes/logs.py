@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 from pydantic import Field
 
-from mlcd.clouds.log_lines import Only, find, lines_after, lines_before, ranks_in
+from mlcd.clouds.log_lines import LineFilter, find, lines_after, lines_before, ranks_in
 from mlcd.core.database.files import PIECE_BYTES
 from mlcd.core.part import Part
 from mlcd.service.web.failures import Refusal, problems
@@ -116,7 +116,7 @@ async def log_lines(
 
     def window() -> LogWindow:
         number, log = kept.open(launch, process)
-        only = Only(rank, reports)
+        only = LineFilter(rank, reports)
         until = log.size if before is None else before
         found = lines_before(log, until, only) if after is None else lines_after(log, after, only)
         lines = [LogLine.model_validate(line) for line in found.lines]
@@ -145,7 +145,7 @@ async def find_in_log(
 
     def matches() -> LogMatches:
         number, log = kept.open(launch, process)
-        found = find(log, text, after, Only(rank, reports))
+        found = find(log, text, after, LineFilter(rank, reports))
         return LogMatches(launch=number, at=list(found.at), next=found.next, done=found.done)
 
     return await asyncio.to_thread(matches)

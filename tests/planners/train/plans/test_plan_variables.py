@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mlcd_fixtures.planned import asked, nodes_of, planned_job
 
-from mlcd.clouds.live import LiveJob, Timeouts
-from mlcd.clouds.platforms import scaling_environment
+from mlcd.clouds.frameworks import scaling_environment
+from mlcd.clouds.live_job import LiveJob, Timeouts
 from mlcd.clouds.skypilot.task import task_of
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock

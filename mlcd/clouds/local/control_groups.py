@@ -1,6 +1,6 @@
-"""The control groups of a node: its share of the CPU, and its memory. Versions 1 and 2 of the kernel's groups.
+"""The control groups (cgroups, version 1 or 2) of a node: they limit its CPU and its memory.
 
-Where the processes of a node take more memory than it has, the kernel kills one of them, and counts that.
+If the processes of a node use more memory than it has, the kernel kills one of them and counts that.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from mlcd.core.errors import BackendError
 
 PERIOD_US = 20_000
 """Period of a CPU quota: short, so that a training step does not wait long for its next share."""
-MOST_WEIGHT = {"cpu.shares": "262144", "cpu.weight": "10000"}
-"""Of all nodes together, before whatever else the machine does: within their quotas they get what their types say."""
+MAX_WEIGHTS = {"cpu.shares": "262144", "cpu.weight": "10000"}
+"""CPU priority of all nodes together over other work on this machine, so that they get their full quotas."""
 
 
 @dataclass(frozen=True)
 class NodeGroups:
-    """The groups with this name: one for each limit, or with version 2 one for both."""
+    """The groups of a node, all with this name: one for each limit in version 1, one for both in version 2."""
 
     name: str
 
     def create(self, vcpus: float, memory_gb: float) -> None:
-        """Create them with their limits. Memory has none where its groups cannot be written."""
+        """Create them with their limits. Memory is not limited if its groups cannot be written."""
         root, quota = group_root(), int(vcpus * PERIOD_US)
         assert root is not None
         try:
@@ -39,7 +39,7 @@ class NodeGroups:
                 (group / "cpu.max").write_text(f"{quota} {PERIOD_US}")
         except OSError as error:
             raise BackendError(f"no control group for a node: {error}") from error
-        for file, weight in MOST_WEIGHT.items():
+        for file, weight in MAX_WEIGHTS.items():
             if (root / file).exists():
                 with suppress(OSError):
                     (root / file).write_text(weight)
@@ -48,16 +48,16 @@ class NodeGroups:
 
     @property
     def procs(self) -> list[Path]:
-        """Whoever writes the id of a process here puts it into the node."""
+        """The files to which a process id is written to put the process into the node."""
         return [group / "cgroup.procs" for group in self._created]
 
     def processes(self) -> set[int]:
         """The processes of the node."""
-        found: set[int] = set()
-        for procs in self.procs[:1]:  # all of a node's groups have the same ones
+        processes: set[int] = set()
+        for procs in self.procs[:1]:  # all groups of a node have the same processes
             with suppress(OSError, ValueError):
-                found |= {int(process) for process in procs.read_text(encoding="ascii").split()}
-        return found
+                processes |= {int(process) for process in procs.read_text(encoding="ascii").split()}
+        return processes
 
     def memory_kills(self) -> int:
         """How many of the node's processes the kernel has killed because the node's memory was full."""
@@ -68,7 +68,7 @@ class NodeGroups:
         )
 
     def memory_bytes(self) -> int | None:
-        """What the node's processes use now, without pages of files, which the kernel takes back when it needs them."""
+        """The memory that the node's processes use now, without cached files, which the kernel can reclaim."""
         for group in self._created:
             for file in ("memory.current", "memory.usage_in_bytes"):
                 with suppress(OSError, ValueError):
@@ -92,14 +92,14 @@ class NodeGroups:
 
 
 def _counts(file: Path) -> dict[str, int]:
-    """A file of lines such as `oom_kill 1`; nothing where it cannot be read."""
+    """The counters of a file with lines such as `oom_kill 1`; empty if it cannot be read."""
     with suppress(OSError, ValueError):
         return {name: int(count) for name, count in map(str.split, file.read_text(encoding="ascii").splitlines())}
     return {}
 
 
 def group_root() -> Path | None:
-    """The folder in which groups with a quota of the CPU can be created; None if there is none."""
+    """The folder in which groups with a CPU quota can be created; None if there is none."""
     if os.access(CPU_GROUPS.parent, os.W_OK):
         return CPU_GROUPS
     controllers = GROUPS.parent / "cgroup.controllers"
@@ -108,11 +108,11 @@ def group_root() -> Path | None:
     offered = controllers.read_text().split()
     if "cpu" not in offered:
         return None
-    handed = " ".join(f"+{name}" for name in ("cpu", "memory") if name in offered)
-    try:  # in version 2 each level has to enable a controller for the next
+    controllers_on = " ".join(f"+{name}" for name in ("cpu", "memory") if name in offered)
+    try:  # in version 2 each level has to enable a controller for the next one
         GROUPS.mkdir(exist_ok=True)
         for level in (GROUPS.parent, GROUPS):
-            (level / "cgroup.subtree_control").write_text(handed)
+            (level / "cgroup.subtree_control").write_text(controllers_on)
     except OSError:
         return None
     return GROUPS

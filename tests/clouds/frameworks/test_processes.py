@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mlcd.clouds.platforms import Process, processes
+from mlcd.clouds.frameworks import Process, processes
 from mlcd.core.job import Communication
 
 ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.0.3")

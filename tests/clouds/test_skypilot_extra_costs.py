@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 
 from mlcd.catalog import CLOUDS, egress_usd_per_gb
-from mlcd.clouds.skypilot.extras import DISK_GB, EXTRAS, HOURS_PER_MONTH, with_extras
+from mlcd.clouds.skypilot.extra_costs import DISK_GB, EXTRA_PRICES, HOURS_PER_MONTH, with_extra_costs
 from mlcd.core.configuration import Offer
 from mlcd.core.job import Job
 
 OFFER = Offer("m5.large", 0.096, 2, 8, cloud="aws", region="us-east-1")
-AWS = EXTRAS["aws"]
+AWS = EXTRA_PRICES["aws"]
 
 
 def usd_of_disk(disk_size: object) -> float:
     task = {} if disk_size is None else {"resources": {"disk_size": disk_size}}
-    return with_extras(OFFER, Job("a", 1.0, task=task)).usd_per_hour - OFFER.usd_per_hour - AWS.usd_per_address_hour
+    return (
+        with_extra_costs(OFFER, Job("a", 1.0, task=task)).usd_per_hour - OFFER.usd_per_hour - AWS.usd_per_address_hour
+    )
 
 
 @pytest.mark.parametrize(
@@ -27,7 +29,7 @@ def test_a_disk_of_the_size_that_skypilot_takes_is_in_the_price(written: object,
 
 def test_what_is_not_known_of_a_cloud_is_not_added() -> None:
     elsewhere = Offer("a", 1.0, 2, 8, cloud="elsewhere")
-    assert with_extras(elsewhere, Job("a", 1.0)) == elsewhere
+    assert with_extra_costs(elsewhere, Job("a", 1.0)) == elsewhere
 
 
 @pytest.mark.parametrize(
@@ -36,8 +38,8 @@ def test_what_is_not_known_of_a_cloud_is_not_added() -> None:
 )
 def test_what_a_job_says_that_it_sends_is_billed_with_each_launch(cloud: str, region: str, usd_per_gb: float) -> None:
     offer = Offer("any", 1.0, 2, 8, cloud=cloud, region=region)
-    assert with_extras(offer, Job("a", 1.0, egress_gb=20.0)).usd_per_launch == pytest.approx(20 * usd_per_gb)
-    assert with_extras(offer, Job("a", 1.0)).usd_per_launch == 0.0
+    assert with_extra_costs(offer, Job("a", 1.0, egress_gb=20.0)).usd_per_launch == pytest.approx(20 * usd_per_gb)
+    assert with_extra_costs(offer, Job("a", 1.0)).usd_per_launch == 0.0
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mlcd_tracker
-from mlcd.clouds.platforms import Reader, processes
+from mlcd.clouds.frameworks import Reader, processes
 from mlcd.core.job import Communication, Job
 from mlcd.core.measurement import Sample
 from mlcd_tracker import EVERY_S, Tracker

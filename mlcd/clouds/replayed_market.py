@@ -1,8 +1,8 @@
-"""A cloud whose spot market is a trace: speeds as recorded, machines as they could be had.
+"""A backend that replays a recorded job on a recorded spot market: recorded speeds, prices and availability.
 
-A spot launch in a zone that is down at that moment is refused. One that runs is taken back at the tick in which its
-zone goes down; what was done until then has been reported. On-demand machines are always there. The price of a launch
-is that of the moment at which it began (`Market.at`), until it ends. After the end of a trace there is no spot machine.
+A spot launch is refused if its zone has no machines at that moment, and preempted at the tick at which the zone loses
+them; the progress made until then is reported. On-demand machines are always available. A launch keeps the price of the
+moment at which it began (`Market.at`). After the end of a trace there are no spot machines.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,24 +23,23 @@ from mlcd.core.market import Market, Spell
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
 ROUNDING = 1e-6
-"""Of a tick: so much before its start counts as in it."""
+"""In ticks: a time that is less than this before a tick counts as in it, because times are rounded."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A recorded market as seen by a run that begins at a moment of it."""
+    """A recorded market, in the time of a run that begins `start_s` seconds after the first tick of its file."""
 
     market: TracedMarket
     start_s: float
-    """Since the first tick of its file."""
 
     @property
     def tick_s(self) -> float:
         """Seconds in a tick."""
         return self.market.tick_h * 3_600
 
-    def lasts_s(self, zone: str, elapsed_s: float) -> float:
-        """How long machines that are asked for now would be there; 0: there are none."""
+    def remaining_s(self, zone: str, elapsed_s: float) -> float:
+        """For how many more seconds the zone has machines; 0 if it has none now."""
         row, ups = self._row(elapsed_s), self.market.up[:, self.market.zones.index(zone)]
         if row < 0 or row >= len(ups) or not ups[row]:
             return 0.0
@@ -49,7 +48,7 @@ class Trace:
         return (ends + self.market.ticks_before) * self.tick_s - self.start_s - elapsed_s
 
     def markets(self, on_demand_usd: float, nodes: tuple[int, ...], history_s: float) -> Iterator[Market]:
-        """Spot and on demand in each zone, for machines whose on-demand price this is in the cheapest zone."""
+        """A spot and an on-demand market in each zone. `on_demand_usd`: the on-demand price in the cheapest zone."""
         scale = on_demand_usd / min(self.market.on_demand_usd_h)
         for z, zone in enumerate(self.market.zones):
             now, *later = self._prices(z)
@@ -61,18 +60,18 @@ class Trace:
         return floor((self.start_s + elapsed_s) / self.tick_s + ROUNDING) - self.market.ticks_before
 
     def _since_s(self, row: int) -> float:
-        """When a row of the trace begins, in seconds of the run."""
+        """When a row of the trace begins, in seconds since the run began."""
         return (row + self.market.ticks_before) * self.tick_s - self.start_s
 
     def _prices(self, z: int) -> list[tuple[float, float]]:
-        """The price at the start, and each later one with its moment."""
+        """The price when the run begins, and each later price, as (seconds since the run began, price)."""
         prices = self.market.spot_usd_h[:, z]
         first = min(max(self._row(0.0), 0), len(prices) - 1)
         rows = [first, *(first + 1 + np.flatnonzero(np.diff(prices[first:]))).tolist()]
         return [(self._since_s(row), float(prices[row])) for row in rows]
 
     def _before(self, z: int, history_s: float) -> tuple[Spell, ...]:
-        """When there were machines, and when not, in so many seconds before the start."""
+        """The spells with and without machines in the `history_s` seconds before the run began."""
         last, first = self._row(0.0), max(self._row(-history_s), 0)
         ups = self.market.up[first:last, z]
         if not len(ups):
@@ -86,8 +85,8 @@ class Trace:
 
 
 @dataclass
-class OnTraces:
-    """Replays a recording on recorded markets. `traces`: of each configuration that can be rented on the spot."""
+class ReplayedMarket:
+    """Replays a recording on recorded markets. `traces`: for each configuration that has a spot market."""
 
     recorded: Recorded
     traces: Mapping[Configuration, Trace]
@@ -95,32 +94,32 @@ class OnTraces:
 
     @property
     def clock(self) -> VirtualClock:
-        """Its time."""
+        """The clock of the recording."""
         return self.recorded.clock
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Replay one launch."""
         events, market = self.recorded.events(launch), launch.market
         if market is not None and market.spot:
-            lasts_s = self.traces[launch.configuration].lasts_s(market.zone, self.clock.elapsed_s())
-            if lasts_s <= 0:
-                raise NoCapacity(f"{market}: no machines are to be had")
-            events = until_lost(events, lasts_s)
+            remaining_s = self.traces[launch.configuration].remaining_s(market.zone, self.clock.elapsed_s())
+            if remaining_s <= 0:
+                raise NoCapacity(f"{market}: no machines available")
+            events = until_preempted(events, remaining_s)
         return play(events, job, launch, self.clock)
 
     def reclaim(self, label: str) -> None:
         """Nothing to do: a recorded machine ends with this process."""
 
 
-def until_lost(events: Iterable[Event], lasts_s: float) -> Iterator[Event]:
-    """The events of machines that are taken back after so long, with a last report of what was done by then."""
+def until_preempted(events: Iterable[Event], preempted_s: float) -> Iterator[Event]:
+    """The events until a preemption, with a last report of the progress made by then (linear interpolation)."""
     last: Sample | None = None
     for event in events:
-        if event.elapsed_s > lasts_s:
-            if last is not None and isinstance(event, Sample) and lasts_s > last.elapsed_s:
-                share = (lasts_s - last.elapsed_s) / (event.elapsed_s - last.elapsed_s)
-                yield Sample(lasts_s, last.samples + share * (event.samples - last.samples))
-            yield Ended(lasts_s, Outcome.PREEMPTED, "the spot machines were taken back")
+        if event.elapsed_s > preempted_s:
+            if last is not None and isinstance(event, Sample) and preempted_s > last.elapsed_s:
+                share = (preempted_s - last.elapsed_s) / (event.elapsed_s - last.elapsed_s)
+                yield Sample(preempted_s, last.samples + share * (event.samples - last.samples))
+            yield Ended(preempted_s, Outcome.PREEMPTED, "the spot machines were taken back")
             return
         if isinstance(event, Sample):
             last = event

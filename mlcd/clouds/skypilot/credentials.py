@@ -1,4 +1,4 @@
-"""Which cloud credentials SkyPilot will find on this machine. Checks only files and variables."""
+"""Finds out which cloud credentials SkyPilot will find on this machine, from files and environment variables alone."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ SERVER = "SKYPILOT_API_SERVER_ENDPOINT"
 
 @dataclass(frozen=True)
 class Account:
-    """Of a cloud: where its credentials are, or how to get them."""
+    """A cloud's credentials: the file or variable where they were found, or how to get them."""
 
     cloud: str
     found: str
@@ -38,7 +38,7 @@ _LOGIN = {
 
 
 def accounts(clouds: Iterable[str], environ: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Account]:
-    """Of each of these clouds whose credentials MLCD can recognise."""
+    """The credentials of each of these clouds, as far as MLCD can recognise them."""
     below = home if home is not None else Path.home()
     listed = []
     for cloud in clouds:
@@ -51,8 +51,8 @@ def accounts(clouds: Iterable[str], environ: Mapping[str, str] = os.environ, hom
     return listed
 
 
-def clouds_at_hand(
+def usable_clouds(
     clouds: Iterable[str], environ: Mapping[str, str] = os.environ, home: Path | None = None
 ) -> tuple[str, ...]:
-    """Of these clouds those that can be searched: with credentials on this machine; all with a SkyPilot server."""
+    """The clouds that can be searched: those with credentials on this machine; with a SkyPilot server, all of them."""
     return tuple(each.cloud for each in accounts(clouds, environ, home) if each.found or environ.get(SERVER))

@@ -11,9 +11,9 @@ from socket import socket
 
 import pytest
 
+from mlcd.clouds.frameworks import diagnose
+from mlcd.clouds.frameworks.failures import LAST_LINES, Diagnosis, blame, last_lines
 from mlcd.clouds.local.backend import OUT_OF_MEMORY
-from mlcd.clouds.platforms import diagnose
-from mlcd.clouds.platforms.failures import LAST_LINES, Diagnosis, blame, last_lines
 from mlcd.core.measurement import Outcome
 
 

@@ -1,6 +1,6 @@
-r"""The output of a launch, line by line, and what `start.sh` adds to it.
+r"""Splits the output of a launch into lines, and parses what `start.sh` adds to them.
 
-`step 7 [mlcd 1746100000.123]`        a line of the process that reports, with the time on its node: see `stamp.py`
+`step 7 [mlcd 1746100000.123]`        a line of the reporting process, with a timestamp of its node: see `stamp.py`
 `@mlcd alive node=1 at=1746100000`    every ten seconds, from each node but the first
 `@mlcd exit=0 node=1 at=1746100000`   the job's main process on a node has ended
 """
@@ -8,7 +8,7 @@ r"""The output of a launch, line by line, and what `start.sh` adds to it.
 import re
 from dataclasses import dataclass
 
-from mlcd.clouds.platforms.reports import LONGEST_LINE
+from mlcd.clouds.frameworks.reports import LONGEST_LINE
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 """Terminal colours in SkyPilot's output."""
@@ -23,9 +23,9 @@ _EXIT = re.compile(r"@mlcd exit=(\d+) node=(\d+)(?: at=(\d+))?\s*$")  # may foll
 
 @dataclass(frozen=True)
 class Line:
-    """A line of output. `text`: without colours and prefixes; `shown`: what the user's log has of it.
+    """A line of output. `text`: without colours and prefixes. `shown`: as written to the user's log.
 
-    `at`: the Unix time on the node, None if the line has none. `alive`: the node that says that it is there. `exit`:
+    `at`: Unix time on the node, None if the line has no timestamp. `alive`: the node that sent this heartbeat. `exit`:
     the exit status and the node of a process that has ended.
     """
 
@@ -43,16 +43,16 @@ class Lines:
     _rest: str = ""
 
     def feed(self, output: str) -> list[Line]:
-        """The lines that are complete now. Of a very long one, the beginning comes as a line without text."""
+        """The lines that are complete now. The beginning of a very long line is returned as a line without text."""
         *lines, rest = LINE_ENDS.split(self._rest + output)
-        found = [_parse(line) for line in lines]
+        parsed = [_parse(line) for line in lines]
         self._rest = rest[-LONGEST_LINE:]
         if len(rest) > LONGEST_LINE:
-            found.append(Line("", rest[:-LONGEST_LINE]))
-        return found
+            parsed.append(Line("", rest[:-LONGEST_LINE]))
+        return parsed
 
     def end(self) -> str:
-        """What is left of the output: a last line without an end."""
+        """The rest of the output: a last line without a line end."""
         rest, self._rest = self._rest, ""
         return rest
 

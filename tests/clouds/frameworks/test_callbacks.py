@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mlcd_tracker
-from mlcd.clouds.platforms import Reader
+from mlcd.clouds.frameworks import Reader
 from mlcd.core.job import Job
 
 pytestmark = pytest.mark.live

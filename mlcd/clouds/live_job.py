@@ -1,6 +1,6 @@
-"""Runs a job on machines that are up and yields its events: the same for every live backend.
+"""Runs a job on machines that are up and yields its events. Every live backend but SkyPilot shares this code.
 
-A backend provides `Machines`: addresses, and processes on them.
+A backend provides `Machines`: addresses, and a way to start processes on them.
 """
 
 import shlex
@@ -10,8 +10,8 @@ from math import inf
 from typing import Protocol, runtime_checkable
 
 from mlcd.clouds.environment import job_variables, secrets
-from mlcd.clouds.platforms import Process, Reader, diagnose, processes, scaling_environment
-from mlcd.clouds.platforms.failures import blame, last_lines
+from mlcd.clouds.frameworks import Process, Reader, diagnose, processes, scaling_environment
+from mlcd.clouds.frameworks.failures import blame, last_lines
 from mlcd.core.backend import Backend, Events, Launch, Purpose
 from mlcd.core.clock import Clock
 from mlcd.core.job import Job
@@ -26,13 +26,14 @@ FIRST_PORT = 29_500
 STOP_TIMEOUT_S = 20.0
 """How long a job has to save and exit after it was asked to."""
 STOP_SHARE = 0.2
-"""The most of a short lifetime that is reserved for saving and exiting."""
+"""Upper bound of the share of a short lifetime that is reserved for saving and exiting."""
 LIVE_NOISE = 0.02
-"""Relative error that is assumed of a real probe at the least: minutes cannot see what hours bring."""
+"""Minimum relative error of a real probe's rate: a probe of minutes does not show how the rate drifts over hours."""
 LIVE_SETTLES_S = 60.0
-"""Real rates wander: neighbours, caches, clocks. Ten seconds differed from the next ten by 8 % on a quiet machine."""
+"""Time in which slow drifts of a real rate average out: neighbours, caches, clock speeds. On a quiet machine the rates
+of two adjacent 10 s windows differed by 8 %."""
 STALLED_S = 10.0
-"""Whoever watches a run is told so often that nothing has been reported."""
+"""After this time without a report, and again after each such time, a stalled sample is yielded."""
 NEVER_REPORTED = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
 
 
@@ -61,16 +62,16 @@ class Machines(Protocol):
 
 
 @runtime_checkable
-class TellsMemory(Protocol):
-    """Machines that tell how much of their memory a job uses."""
+class ReportsMemory(Protocol):
+    """Machines whose memory use can be measured."""
 
     def memory_share(self) -> float | None:
-        """The largest share of its memory that one of them uses now; None where nobody counts it."""
+        """The largest share of its memory that any machine uses now; None if it is not measured."""
 
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Timeouts of the first report of progress and of each further one, and the time reserved for teardown."""
+    """Timeouts of the first progress report and of each further one, and the time reserved for teardown."""
 
     first_report_s: float
     next_report_s: float
@@ -91,7 +92,7 @@ class Timeouts:
 
 @dataclass
 class _Member:
-    """A process of the job, and the last part of its output."""
+    """A process of the job, with the last part of its output."""
 
     process: Process
     running: RunningProcess
@@ -129,7 +130,7 @@ class LiveJob:
         last: Sample | None = None
         while True:
             statuses = [member.running.status() for member in members]  # before reading: no output is missed
-            if isinstance(self.machines, TellsMemory):
+            if isinstance(self.machines, ReportsMemory):
                 self.memory = largest(self.memory, self.machines.memory_share())
             reports = reader.reports
             samples = self._read(members, reader) or stalled(self.launch, last, self._now_s())
@@ -141,9 +142,9 @@ class LiveJob:
                     self._request_stop()
             if (end := self._end(members, statuses, last_report_s)) is not None:
                 self.has_finished = end.outcome is Outcome.OK and self._is_done(last)
-                asked_for_time = self.stop_requested_s is not None and self.stop_requested_s >= self._request_stop_s
-                if end.outcome is not Outcome.OK or self.has_finished or not asked_for_time:
-                    yield end  # else it exited because its time was over, with work left to do
+                time_was_over = self.stop_requested_s is not None and self.stop_requested_s >= self._request_stop_s
+                if end.outcome is not Outcome.OK or self.has_finished or not time_was_over:
+                    yield end  # else the job exited because its lifetime was over, with work left to do
                 return
             if self.stop_requested_s is None and self._now_s() >= self._request_stop_s:
                 self._request_stop()
@@ -183,7 +184,7 @@ class LiveJob:
             new = member.read()
             if member.process.reports:
                 samples += reader.feed(new, self._now_s())
-        # On a busy machine the last report may be read after the lifetime is over. What it reports as saved counts.
+        # On a busy machine the last report may be read after the lifetime is over. Saved work in it still counts.
         most_s = inf if self.launch.lifetime_s is None else self.launch.lifetime_s
         return [
             replace(each, elapsed_s=min(each.elapsed_s, most_s), memory=largest(each.memory, self.memory))
@@ -199,7 +200,7 @@ class LiveJob:
         return stop_s - min(STOP_TIMEOUT_S / 2, STOP_SHARE * stop_s)
 
     def _is_done(self, last: Sample | None) -> bool:
-        """Whether the job's last sample says that all work is done."""
+        """Whether all work was done at the job's last sample."""
         if last is None:
             return self.launch.samples <= 0
         target = self.job.target
@@ -213,7 +214,7 @@ class LiveJob:
         if failed:
             # Processes that only lost a peer fail with errors of their own; `blame` ranks the real cause first.
             status, member = min(failed, key=lambda pair: blame(pair[0], pair[1].output))
-            # If its output shows no error, that of all: one node's error ends them all.
+            # If its output shows no error, look at the output of all: an error on one node ends all nodes.
             shows_error = "Error" in member.output
             diagnosis = diagnose(status, member.output if shows_error else "\n".join(each.output for each in members))
             detail = f"node {member.process.node}: {diagnosis.advice}"
@@ -232,13 +233,16 @@ class LiveJob:
 
 
 def stalled(launch: Launch, last: Sample | None, now_s: float) -> list[Sample]:
-    """The last report of a run once more, where nothing has come for a while: a watch is asked with reports alone."""
+    """The last sample again, marked as stalled, if a run has not reported for `STALLED_S`.
+
+    A run is only checked when a sample arrives, so a silent run needs these.
+    """
     if last is None or launch.purpose is not Purpose.RUN or now_s < last.elapsed_s + STALLED_S:
         return []
     return [replace(last, elapsed_s=now_s, stalled=True)]
 
 
 def live_profiler(backend: Backend) -> TrainingProfiler:
-    """Ends a probe once its rate is known about as well as minutes allow."""
-    # Tight is wider than the noise that is assumed at the least: otherwise no probe would ever end before its time.
+    """A profiler that ends a probe once its rate is known about as well as a probe of minutes can know it."""
+    # `tight` must be wider than the noise floor, or no probe would ever end early.
     return TrainingProfiler(backend, noise_floor=LIVE_NOISE, settles_s=LIVE_SETTLES_S, tight=4 * LIVE_NOISE)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.clouds.platforms import Reader
-from mlcd.clouds.platforms.reports import PATTERN_RESTARTED, TRACKER_RESTARTED
+from mlcd.clouds.frameworks import Reader
+from mlcd.clouds.frameworks.reports import PATTERN_RESTARTED, TRACKER_RESTARTED
 from mlcd.core.errors import UserError
 from mlcd.core.job import Hints, Job
 from mlcd.core.measurement import Sample

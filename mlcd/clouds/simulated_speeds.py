@@ -1,7 +1,8 @@
-"""A folder of traces without a `market.yaml`: recorded markets, with speeds as on the simulated cloud.
+"""Recorded spot markets with simulated speeds, for a folder of traces without a `market.yaml`.
 
-The types are the machines of `prices.csv` that a catalog knows, at the on-demand price of the trace. A number of nodes
-has the smallest market on which as many were asked for together; one node, a machine of any that were.
+Its types are the machines of `prices.csv` that are in a catalog, at the on-demand price of the trace. A configuration
+of several nodes gets the smallest recorded market where at least that many machines were requested together (`all`);
+one node gets the smallest market, whichever way it was recorded.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from mlcd.core.measurement import Outcome
 CHANGEOVER_S = 180.0
 
 
-def bare_traces(folder: Path, job: Job) -> MarketFolder:
-    """As `load_market_folder`, with speeds that the simulated cloud makes up for this job."""
+def market_with_simulated_speeds(folder: Path, job: Job) -> MarketFolder:
+    """Like `load_market_folder`, with the speeds that the simulated cloud has for this job."""
     traced, _ = read_markets(folder)
     markets = dict(_markets(traced, job))
     if not markets:
         named = ", ".join(sorted({market.machine for market in traced}))
         raise UserError(
-            f"{folder}: without a market.yaml, only machines that a catalog knows can be played; "
-            f"for {job.search.nodes[0]}..{job.search.nodes[1]} nodes there is none of them among {named}"
+            f"{folder}: without a market.yaml, only machine types of the catalog can be used; "
+            f"for {job.search.nodes[0]}..{job.search.nodes[1]} nodes none of these is in it: {named}"
         )
     cloud = Simulated(VirtualClock(), job.search.seed)
 

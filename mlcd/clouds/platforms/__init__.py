@@ -1,7 +1,0 @@
-"""How a framework's job starts on n nodes, how its rate is read, and what its failures mean."""
-
-from mlcd.clouds.platforms.failures import diagnose
-from mlcd.clouds.platforms.processes import Process, checkpoint_environment, processes, scaling_environment
-from mlcd.clouds.platforms.reports import Reader, Reads
-
-__all__ = ["Process", "Reader", "Reads", "checkpoint_environment", "diagnose", "processes", "scaling_environment"]
