@@ -1146,7 +1146,7 @@ stream._thread.join()
 assert stream.end() == 0, stream.end()
 assert sdk._sky.sent["aws"]["post_provision_runcmd"] == ["echo mine", "shutdown -h +30"], sdk._sky.sent
 assert sky.skypilot_config.to_dict()["aws"]["post_provision_runcmd"] == ["echo mine"]
-sdk.follow("x"), sdk.leave("x", 2)._thread.join(), sdk.down("x"), sdk.is_up("x"), sdk.names(), sdk.billed_s("x")
+sdk.follow("x"), sdk.request_leave("x", 2)._thread.join(), sdk.down("x"), sdk.is_up("x"), sdk.names(), sdk.billed_s("x")
 out = [sorted(Fits.seen)]
 for config in json.load(sys.stdin):
     task = sky.Task.from_yaml_config(config)

@@ -178,8 +178,8 @@ def test_a_job_stays_in_its_region_where_moving_its_checkpoint_costs_more_than_i
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (job(WEST), r"zones: 'us-west-2a' is not in us-east-1, which `infra` asks for; name the cloud alone"),
-        (job((*WEST, *ZONES), infra="aws"), r"moving a checkpoint costs; say its size: `checkpoint_size: 50GB`"),
+        (job(WEST), r"zones: 'us-west-2a' is not in us-east-1, the region in `infra`; for zones in several"),
+        (job((*WEST, *ZONES), infra="aws"), r"moving a checkpoint costs money; add `checkpoint_size: 50GB`"),
     ],
 )
 def test_several_regions_are_asked_for_in_full(two_regions, asked, says):

@@ -1,4 +1,4 @@
-"""How a framework's job starts on n nodes, how its rate is read, and what its failures mean."""
+"""Jobs of PyTorch, TensorFlow and JAX: how to start one on n nodes, read its progress and diagnose its failures."""
 
 from mlcd.clouds.frameworks.failures import diagnose
 from mlcd.clouds.frameworks.processes import Process, checkpoint_environment, processes, scaling_environment

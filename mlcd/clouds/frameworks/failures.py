@@ -13,7 +13,7 @@ KILLED = (-9, 137)
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """An outcome, and one line for the user: what happened, what to do."""
+    """An outcome, and one line for the user: what happened and what to do."""
 
     outcome: Outcome
     advice: str
@@ -29,14 +29,14 @@ _SHELL_FILE = re.compile(r"(?m)^(?:\S+: )*?(?:line \d+: )?(\S+): No such file or
 _COMMAND = re.compile(r"(?<!\S)(\S+): (?:command )?not found")
 _ERROR = re.compile(r"^(?:\[\w+\]:\s*)?((?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
 _LAUNCHER = re.compile(r"(?ms)^E\d{4} [^\n]*torch/distributed/elastic[^\n]*failed \(exitcode: (-?\d+)\).*")
-"""torchrun's own message about a failed script, after the script's output."""
+"""torchrun's own message about a failed script; it follows the script's output."""
 _PEER = re.compile(r"Connection (?:closed|reset) by peer|Connection refused|Socket closed|Broken pipe|remote worker")
-"""Errors of a process that has only lost a peer."""
+"""Errors of a process whose only problem is that it lost a peer."""
 
 
 def diagnose(status: int, output: str) -> Diagnosis:
-    """Why a process ended with this status (negative: by a signal), from the end of its output."""
-    if _MEMORY.search(output):  # first: a node that says so says it after everything else
+    """Diagnose why a process ended with this status (negative: a signal), from the end of its output."""
+    if _MEMORY.search(output):  # before everything else: a node adds this line after all other output
         return Diagnosis(Outcome.OUT_OF_MEMORY, "it ran out of memory")
     if (launcher := _LAUNCHER.search(output)) is not None:
         status, output = int(launcher[1]), output[: launcher.start()]
@@ -61,7 +61,7 @@ def diagnose(status: int, output: str) -> Diagnosis:
 
 
 def blame(status: int, output: str) -> int:
-    """A rank for failed processes: the one with the lowest number caused the failure of the others."""
+    """A rank for failed processes: the process with the lowest rank caused the others to fail."""
     if (launcher := _LAUNCHER.search(output)) is not None:
         status, output = int(launcher[1]), output[: launcher.start()]
     if status in KILLED:

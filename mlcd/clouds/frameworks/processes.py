@@ -1,7 +1,6 @@
-"""The processes of a job on its nodes, and the variables by which each framework finds its peers.
+"""The processes of a job on its nodes, and the environment variables by which each framework finds its peers.
 
-Every framework reads its own variables and ignores the others, so all of them are set, and a job does not have to state
-its framework.
+Every framework reads its own variables and ignores the others. So all are set, and a job need not state its framework.
 
 PyTorch      torchrun reads PET_*; a script without it reads MASTER_ADDR, RANK and WORLD_SIZE
 TensorFlow   TF_CONFIG: MultiWorkerMirroredStrategy, or ParameterServerStrategy with its three roles
@@ -22,15 +21,15 @@ from mlcd.planners.scale.nouns import ScalingTask, batch_of
 from mlcd.planners.train.plans.plan_variables import plan_variables
 
 TORCH, JAX, TENSORFLOW, CHIEF, SERVER = range(5)
-"""Ports, counted from the first one of a node."""
+"""Offsets from the first port of a node."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process of the job: its node and its variables.
+    """A process of the job: its node and its environment variables.
 
-    `reports`: its output contains the job's progress. `ends`: the job is over when it ends; a parameter server never
-    ends by itself.
+    `reports`: its output contains the job's progress. `ends`: the job is over only when it has ended; False for a
+    parameter server, which never ends by itself.
     """
 
     node: int
@@ -42,9 +41,9 @@ class Process:
 def processes(
     communication: Communication, addresses: Sequence[str], first_port: int | Sequence[int], devices: int = 1
 ) -> list[Process]:
-    """The processes of a job on nodes at these addresses, the reporting one first.
+    """The processes of a job on nodes with these addresses; the reporting one comes first.
 
-    `first_port`: one for all nodes, or one for each node if several share an address.
+    `first_port`: one for all nodes, or one for each node if several nodes share an address.
     """
     ports = [first_port] * len(addresses) if isinstance(first_port, int) else first_port
     first, port = addresses[0], ports[0]
@@ -81,7 +80,7 @@ def _environment(addresses: Sequence[str], node: int, port: int, devices: int) -
 
 
 def scaling_environment(job: Job, configuration: Configuration) -> dict[str, str]:
-    """What MLCD chose besides machines: a plan, or a batch; the target. None for a job that has none of these."""
+    """Variables with what MLCD chose besides machines (a training plan or a batch), and the target. May be empty."""
     variables = plan_variables(job, configuration)
     if job.target is not None:
         variables["MLCD_TARGET"] = f"{'>=' if job.target.at_least else '<='}{job.target.value!r}"
@@ -93,5 +92,5 @@ def scaling_environment(job: Job, configuration: Configuration) -> dict[str, str
 
 
 def checkpoint_environment(folder: str, label: str) -> dict[str, str]:
-    """The folder for checkpoints, which all nodes share, and the file in it that asks a launch to save and exit."""
+    """Variables with the checkpoint folder, which all nodes share, and the file that asks a launch to save and exit."""
     return {"MLCD_CHECKPOINT_DIR": folder, "MLCD_LEAVE": f"{folder}/.leave-{label}"}

@@ -15,7 +15,7 @@ from mlcd.planners.scale.nouns import Noise
 _TRACKED = re.compile(r"@mlcd t=([\d.]+) samples=([\d.e+-]+) saved=([\d.e+-]+)((?: \w+=[\w.+-]+)*)")
 _LINE_ENDS = re.compile(r"[\r\n]+")  # a progress bar ends its lines with a carriage return
 LONGEST_LINE = 10_000
-"""Most characters of a line that are parsed: the last ones."""
+"""Of a longer line only the last so many characters are parsed."""
 REPORTS_OF_A_RESTART = 3
 """So many increasing reports below the last count mean that the count has restarted; fewer may be stray lines."""
 PATTERN_RESTARTED = (
@@ -28,22 +28,22 @@ TRACKER_RESTARTED = (
 
 
 class Reads(Protocol):
-    """Reads a job's output: `reports` counts what it said, `ended` is what it said of its own end."""
+    """Reads a job's output. `reports`: number of reports so far. `ended`: the end that the job itself has reported."""
 
     reports: int
     offset_s: float | None
     ended: Ended | None
 
     def feed(self, output: str, elapsed_s: float) -> list[Sample]:
-        """The samples in the next lines, which were written at this time."""
+        """The samples in the next lines, which were written at `elapsed_s`."""
 
 
 @dataclass
 class Reader:
-    """Turns output into samples.
+    """Parses output into samples.
 
-    A tracker's line contains its own time, which is more precise than the time of reading. The first lines give the
-    offset between the two clocks (`offset_s`): of those that are read together, the newest, which has waited least.
+    A tracker's line has a timestamp, which is more precise than the time of reading. `offset_s`, the difference of the
+    two clocks, comes from the first lines: from the newest of those that are read together, because it waited least.
     `reports` counts all lines with progress.
     """
 
@@ -51,7 +51,7 @@ class Reader:
     reports: int = 0
     offset_s: float | None = None
     ended: Ended | None = None
-    """A job that trains says nothing of its own end."""
+    """Always None: a training job does not report its own end."""
     _rest: str = ""
     _last: Sample = field(default_factory=lambda: Sample(-1.0, -1.0))
     _behind: list[float] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Reader:
                 raise UserError(f"report '{self.job.report}': {error}") from None
 
     def feed(self, output: str, elapsed_s: float) -> list[Sample]:
-        """The samples in the next piece of output, read at this time; time and work never decrease."""
+        """The samples in the next piece of output, read at `elapsed_s`. Their times and samples never decrease."""
         *lines, rest = _LINE_ENDS.split(self._rest + output)
         self._rest = rest[-LONGEST_LINE:]
         if self.offset_s is None:
@@ -115,7 +115,7 @@ class Reader:
             memory = _number(more.get("memory"))
             return Sample(self.offset_s + at_s, samples, saved, _metric(more), _noise(more), memory=memory)
         if self._pattern is not None and (match := self._pattern.search(line)) is not None:
-            numbers = {name: _number(written) for name, written in match.groupdict().items()}
+            numbers = {name: _number(text) for name, text in match.groupdict().items()}
             done = self._total(numbers) if "epoch" in numbers else self._in_line(numbers)
             return Sample(elapsed_s, done) if done is not None else None
         return None
@@ -147,9 +147,9 @@ class Reader:
 
 
 def _offset_s(lines: list[str], elapsed_s: float) -> float | None:
-    """What to add to a tracker's time to get the time of reading; None if no line has one.
+    """The offset to add to a tracker's time to get the launch's time; None if no line is a tracker's.
 
-    A tracker starts after the launch does, so the difference is never negative.
+    A tracker starts after its launch, so the offset is never negative.
     """
     tracked = (_TRACKED.search(line[-LONGEST_LINE:]) for line in lines)
     times = [at_s for each in tracked if each is not None and (at_s := _number(each[1])) is not None]
@@ -176,10 +176,10 @@ def _noise(fields: Mapping[str, str]) -> Noise | None:
     return Noise(scale, error, fields.get("noise_stable") == "1", _number(fields.get("gamma")))
 
 
-def _number(written: str | None) -> float | None:
-    """A printed number, such as 12,800; None if it is not a number."""
+def _number(text: str | None) -> float | None:
+    """Parse a printed number, such as 12,800; None if it is not a finite number."""
     try:
-        number = float((written or "").replace(",", ""))
+        number = float((text or "").replace(",", ""))
     except ValueError:
         return None
     return number if isfinite(number) else None

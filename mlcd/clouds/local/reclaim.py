@@ -18,7 +18,7 @@ def reclaim(folder: Path) -> float:
 
 
 class OnThisMachine(KeepsLaunches):
-    """Base class of backends whose launches run on this machine. Each process has its launch's mark in its environment."""
+    """Base class of backends that run launches here. Each process has the launch's mark in its environment."""
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch; return the seconds that it was up."""

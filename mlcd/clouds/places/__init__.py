@@ -1,6 +1,6 @@
-"""Places that machines are rented at, one file each: `place()` makes the cloud of a job there.
+"""The places that `--on` can name, one file each. Its `place()` makes the `Cloud` of a job.
 
-`--on NAME:REST` finds the file of that name, or an entry point of `mlcd.clouds` in another package.
+`--on NAME:REST` finds the file NAME here, or an entry point of `mlcd.clouds` in another package.
 """
 
 FORMS = {
@@ -12,4 +12,4 @@ FORMS = {
     "skypilot": ("skypilot", "skypilot:CLOUD"),
     "functions": ("functions",),
 }
-"""How each is written after `--on`."""
+"""What to write after `--on` for each place."""

@@ -21,13 +21,13 @@ from mlcd.core.place import Cloud
 from mlcd.planners.train.space import grid, narrow
 
 LOCAL_TIGHT = 0.15
-"""Relative width of the rate's interval at which a probe on this machine may end: after 12 s of measuring."""
+"""A probe on this machine may end at this relative width of the rate's interval, reached after 12 s of measuring."""
 LOCAL_WINDOW_S = 15.0
-"""Window over which the rate of a run on this machine is watched: its jobs take minutes, not hours."""
+"""Window over which the rate of a run on this machine is measured: its jobs take minutes, not hours."""
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-    """Node types of the file that is named, or the usual ones."""
+    """The cloud with the node types of file `rest`; without a file, the default types."""
     clock = WallClock(started_at or datetime.now(UTC))
     node_types = load_local_types(Path(rest) if rest else None)
     backend = replace(local_backend(), clock=clock, startup_s=node_types.startup_s, drill=node_types.drill)
@@ -42,14 +42,15 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
 
 
 def local_backend() -> Local:
-    """The nodes of this machine."""
+    """The backend for nodes of this machine."""
     return Local(home(), WallClock(datetime.now(UTC)), isolated=why_not_isolated() is None)
 
 
 def within_gpus(space: Space, gpus: UsableGpus) -> Space:
-    """The part of it that this machine has GPUs for. A type that it has too few for keeps its smallest node count.
+    """The part of the space for which this machine has GPUs.
 
-    That one is refused by the check of a run that begins: `mlcd down` and `mlcd clean` need no GPU.
+    A type with too few GPUs keeps its smallest node count; `_check` refuses it when a run begins. So `mlcd down` and
+    `mlcd clean` work without the GPU.
     """
     return replace(space, choices=tuple(_within_gpus(choice, gpus) for choice in space.choices))
 
@@ -65,7 +66,7 @@ def _within_gpus(choice: Choice, gpus: UsableGpus) -> Choice:
 
 
 def _check(job: Job, space: Space, gpus: UsableGpus, file: str) -> None:
-    """Refuse a job whose variables are not set, and types that this machine has too few GPUs for."""
+    """Refuse a job with unset variables, and types for which this machine has too few GPUs."""
     check_environment(job)
     for choice in space.choices:
         if (shortage := gpus.shortage(choice.offer, min(choice.nodes))) is not None:

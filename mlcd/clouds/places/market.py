@@ -1,4 +1,4 @@
-"""`--on market:DIR` and `market:DIR@TIME`: recorded speeds on a recorded spot market, replayed from that time on."""
+"""`--on market:DIR` and `market:DIR@TIME`: recorded speeds on a recorded spot market, replayed from TIME on."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -25,17 +25,17 @@ from mlcd.planners.train.space import narrow, spot_of
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-    """The market in the folder that is named."""
+    """The cloud of the market in folder `rest`."""
     if not rest:
         raise unknown_place("market")
-    folder, start_s = _where(rest)
+    folder, start_s = _folder_and_start_s(rest)
     bare = not (folder / FILE).exists() and (folder / "traces.csv").exists()
     market = market_with_simulated_speeds(folder, job) if bare else load_market_folder(folder)
     return market_cloud(market, job, start_s, elapsed_s)
 
 
 def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s: float = 0.0) -> Cloud:
-    """Its speeds and its market, from `start_s` of the trace on, as a cloud."""
+    """The cloud of this market, replayed from `start_s` of the trace on."""
     if job.ask is not None and job.ask.planner != USUAL:
         raise UserError(f"market: is for `mlcd train`; for `mlcd {job.ask.planner}` there is recorded:DIR")
     if spot_of(job):
@@ -57,7 +57,7 @@ def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s
 
 
 def _with_markets(choice: Choice, traces: dict[Configuration, Trace], folder: MarketFolder, job: Job) -> Choice:
-    """With the markets of its numbers of nodes; where several have the same trace, once for all of them."""
+    """Add the markets of its node counts. Node counts with the same trace share their markets."""
     same: dict[str, list[int]] = {}
     for nodes in choice.nodes:
         if (trace := traces.get(Configuration(choice.offer, nodes))) is not None:
@@ -65,20 +65,22 @@ def _with_markets(choice: Choice, traces: dict[Configuration, Trace], folder: Ma
     markets: list[Market] = []
     for counts in same.values():
         trace = traces[Configuration(choice.offer, counts[0])]
-        markets += _named(trace.markets(choice.offer.usd_per_hour, tuple(counts), folder.history_s), job.search.zones)
+        markets += _in_zones(
+            trace.markets(choice.offer.usd_per_hour, tuple(counts), folder.history_s), job.search.zones
+        )
     return replace(choice, markets=tuple(markets))
 
 
-def _named(markets: Iterable[Market], zones: tuple[str, ...]) -> list[Market]:
+def _in_zones(markets: Iterable[Market], zones: tuple[str, ...]) -> list[Market]:
     return [each for each in markets if not zones or each.zone in zones]
 
 
-def _where(rest: str) -> tuple[Path, float]:
-    """The folder, and how many seconds into the trace the run begins."""
+def _folder_and_start_s(rest: str) -> tuple[Path, float]:
+    """Split DIR@TIME into the folder, and the seconds of the trace at which the run begins."""
     folder, _, start = rest.rpartition("@")
     if not folder or Path(rest).exists():
         return Path(rest), 0.0
     try:
         return Path(folder), 0.0 if start in ("0", "0h") else parse_duration(start)
     except ValueError as error:
-        raise UserError(f"market:{rest}: after @, when in the trace the run begins: {error}") from None
+        raise UserError(f"market:{rest}: the time after @ is where in the trace the run begins: {error}") from None

@@ -1,4 +1,4 @@
-"""What the catalogs offer of what a job asks for."""
+"""The offers and markets of the catalogs that fit a job, with their prices."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -23,16 +23,17 @@ from mlcd.planners.train.space import accelerators_of, spot_of
 
 
 def infra(job: Job) -> tuple[str, str]:
-    """The cloud and the region that the job asks for; empty for any."""
+    """The cloud and the region that the job requires; each is empty for any."""
     resources = job.task.get("resources") or {}
     cloud, _, region = str(resources.get("infra") or resources.get("cloud") or "").lower().partition("/")
     return cloud.strip("*"), region.strip("*")
 
 
-def priced(job: Job, clouds: tuple[str, ...]) -> tuple[Offer, ...]:
-    """What the catalogs of these clouds offer, in the job's region if it has one.
+def catalog_offers(job: Job, clouds: tuple[str, ...]) -> tuple[Offer, ...]:
+    """The offers in the catalogs of these clouds, in the job's region if it has one.
 
-    Where the job names zones, each type once, in the region where it costs least on demand: it is as fast everywhere.
+    If the job names zones, each type appears once, in the region with its lowest on-demand price: a type is equally
+    fast in all regions.
     """
     _check_gpus(job)
     spot = bool(spot_of(job))
@@ -50,10 +51,7 @@ def priced(job: Job, clouds: tuple[str, ...]) -> tuple[Offer, ...]:
 def with_markets(
     space: Space, job: Job, clouds: tuple[str, ...], extras: Callable[[Offer], Offer] = lambda offer: offer
 ) -> Space:
-    """With the markets of each offer, where the job leaves open how it is rented (`use_spot: any`).
-
-    `extras`: an offer with what is billed beside it.
-    """
+    """Add the markets of each offer, for a job with `use_spot: any`. `extras`: adds other costs to an offer's price."""
     if spot_of(job) is not None:
         return space
     if job.ask is not None and job.ask.planner != USUAL:
@@ -76,7 +74,7 @@ def with_markets(
 def _markets(
     job: Job, rows: Mapping[str, OfferRow], zones: Mapping[str, tuple[str, ...]], extras: Callable[[Offer], Offer]
 ) -> Iterator[Market]:
-    """On spot and on demand in each of the zones. `rows`: of one type, by region; the zone '' is any of a region."""
+    """A spot and an on-demand market in each zone. `rows`: of one type, by region. The zone '' is any of a region."""
     for region, row in rows.items():
         move_usd = _move_usd(job, row.cloud, region, rows)
         for zone in zones[region]:
@@ -86,10 +84,10 @@ def _markets(
 
 
 def _move_usd(job: Job, cloud: str, region: str, regions: Iterable[str]) -> tuple[tuple[str, float], ...]:
-    """What it costs to bring the job's checkpoint to a region from each of the others."""
+    """The cost of moving the job's checkpoint to a region, from each of the other regions."""
     others = [each for each in regions if each != region] if job.checkpoints else []
     if others and job.checkpoint_gb is None:
-        raise UserError("zones of several regions: moving a checkpoint costs; say its size: `checkpoint_size: 50GB`")
+        raise UserError("zones in several regions: moving a checkpoint costs money; add `checkpoint_size: 50GB`")
     gb = job.checkpoint_gb or 0.0
     return tuple((each, gb * egress_between_usd_per_gb(cloud, each, region)) for each in others)
 
@@ -99,15 +97,15 @@ def _zones(job: Job, rows: Iterable[OfferRow]) -> Mapping[str, tuple[str, ...]]:
     known: dict[str, set[str]] = {}
     for row in rows:
         known.setdefault(row.region, set()).update(row.spot_usd_by_zone)
-    zones, asked = regions_of(job.search.zones, known), infra(job)[1]
-    if elsewhere := [zone for region, here in zones.items() for zone in here if asked not in ("", region)]:
-        several = "name the cloud alone there, such as `infra: aws`, for zones of several regions"
-        raise UserError(f"zones: '{elsewhere[0]}' is not in {asked}, which `infra` asks for; {several}")
+    zones, required = regions_of(job.search.zones, known), infra(job)[1]
+    if elsewhere := [zone for region, names in zones.items() for zone in names if required not in ("", region)]:
+        several = "for zones in several regions, name only the cloud there: `infra: aws`"
+        raise UserError(f"zones: '{elsewhere[0]}' is not in {required}, the region in `infra`; {several}")
     return zones
 
 
 def _cheapest(rows: Iterable[OfferRow]) -> Iterable[OfferRow]:
-    """Of each type the row of the region where it costs least on demand, among those that have a spot price, too."""
+    """For each type, the row of its cheapest region on demand; regions that also have a spot price come first."""
     chosen: dict[tuple[str, str], OfferRow] = {}
     for row in rows:
         best = chosen.setdefault((row.cloud, row.instance_type), row)
@@ -125,7 +123,7 @@ def _rows(clouds: Iterable[str]) -> tuple[OfferRow, ...]:
 
 
 def _check_gpus(job: Job) -> None:
-    """Say which GPU no catalog has, if that is all the job asks for."""
+    """Raise an error if no catalog has any of the GPUs that the job names."""
     names = accelerators_of(job)
     known = {row.accelerator for row in _rows(clouds_in(home() / "catalog"))} - {""}
     if names and not {name.lower() for name in names} & {name.lower() for name in known}:

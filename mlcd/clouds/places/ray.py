@@ -15,7 +15,7 @@ from mlcd.planners.train.space import narrow
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-    """What the cluster has of the node types in the file that is named."""
+    """The cloud with the cluster's nodes of the types in file `rest`."""
     clock = WallClock(started_at or datetime.now(UTC))
     node_types, choices = available(job, Path(rest) if rest else None)
     backend = Ray(node_types, home(), clock)

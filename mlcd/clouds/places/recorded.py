@@ -1,4 +1,4 @@
-"""`--on recorded:DIR`: what was measured once, replayed."""
+"""`--on recorded:DIR`: a recording, replayed."""
 
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from mlcd.planners.train.space import narrow
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-    """The recording in the folder that is named."""
+    """The cloud of the recording in folder `rest`."""
     if not rest:
         raise unknown_place("recorded")
     return recorded_cloud(load_recording(Path(rest)), job, elapsed_s=elapsed_s)
@@ -22,7 +22,7 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
 def recorded_cloud(
     recording: Recording, job: Job, *, noise: float = 0.0, seed: int = 0, elapsed_s: float = 0.0
 ) -> Cloud:
-    """A recording as a cloud. Its probes take their full recorded time, and what noise is stated is assumed."""
+    """The cloud of a recording. Probes take their full recorded time; the noise is assumed to be `noise`, if given."""
     clock = VirtualClock(elapsed_s)
     backend = Recorded(recording, clock, noise, seed)
     floor = 0.0 if noise else 0.01

@@ -1,8 +1,8 @@
-"""`--on simulated`: a made-up cloud with real prices; nothing is rented."""
+"""`--on simulated`: a simulated cloud with real prices; nothing is rented."""
 
 from datetime import datetime
 
-from mlcd.clouds.places.prices import infra, priced, with_markets
+from mlcd.clouds.places.prices import catalog_offers, infra, with_markets
 from mlcd.clouds.simulated import STARTUP_LIMIT_S, Simulated
 from mlcd.core.clock import VirtualClock
 from mlcd.core.job import Job
@@ -12,11 +12,11 @@ from mlcd.planners.train.space import grid, narrow
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-    """The machines of the cloud that the job asks for, or of AWS."""
+    """The simulated cloud, with the machines of the cloud that the job requires, or of AWS."""
     if rest:
         raise unknown_place(f"simulated:{rest}")
     clouds = (infra(job)[0] or "aws",)
-    offers = priced(job, clouds)
+    offers = catalog_offers(job, clouds)
     clock = VirtualClock(elapsed_s)
     backend = Simulated(clock, job.search.seed)
     space = grid(offers, job.search.nodes, startup_limit_s=STARTUP_LIMIT_S)

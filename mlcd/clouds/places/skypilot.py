@@ -7,7 +7,7 @@ from functools import partial
 from mlcd.catalog import clouds_in, retired_types
 from mlcd.clouds.environment import check_environment
 from mlcd.clouds.live_job import live_profiler
-from mlcd.clouds.places.prices import infra, priced, with_markets
+from mlcd.clouds.places.prices import catalog_offers, infra, with_markets
 from mlcd.clouds.skypilot.backend import STARTUP_LIMIT_S, SkyPilot
 from mlcd.clouds.skypilot.credentials import usable_clouds
 from mlcd.clouds.skypilot.extra_costs import with_extra_costs
@@ -23,20 +23,20 @@ from mlcd.core.place import Cloud
 from mlcd.planners.train.space import grid, narrow
 
 SKYPILOT_PROBE = ProbeTime(1_380.0, 60.0)
-"""A cloud's machines take minutes to come and to go; what is left of this is as long as the paper's probes."""
+"""Startup and teardown of a cloud's machines take minutes. The rest of this time is as long as the paper's probes."""
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-    """Through SkyPilot's own client."""
+    """The cloud of the machines that SkyPilot can rent."""
     return skypilot_cloud(job, rest, Sdk(), WallClock(started_at or datetime.now(UTC)))
 
 
 def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: TaggedMachines = AWS) -> Cloud:
-    """Machines, and jobs on them."""
+    """The cloud of the machines that this client can rent. `named`: the cloud in `--on skypilot:CLOUD`."""
     clouds = clouds_of(job, named)
     if job.checkpoints:
-        checkpoint_folder(job, "")  # refused before anything is rented
-    offers = tuple(with_extra_costs(offer, job) for offer in priced(job, clouds))
+        checkpoint_folder(job, "")  # raises an error before anything is rented
+    offers = tuple(with_extra_costs(offer, job) for offer in catalog_offers(job, clouds))
     backend = SkyPilot(client, home(), clock, machines)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)
     space = with_markets(rentable(narrow(space, job)), job, clouds, partial(with_extra_costs, job=job))
@@ -44,7 +44,7 @@ def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Ta
 
 
 def clouds_of(job: Job, named: str) -> tuple[str, ...]:
-    """The cloud that is named, here or in the job; else every one that there are credentials for."""
+    """The cloud that is named, in `--on` or in the job; else all clouds with credentials."""
     clouds = tuple(cloud for cloud in (named.lower() or infra(job)[0],) if cloud) or usable_clouds(
         clouds_in(home() / "catalog")
     )
@@ -54,10 +54,10 @@ def clouds_of(job: Job, named: str) -> tuple[str, ...]:
 
 
 def rentable(space: Space) -> Space:
-    """Without types that their cloud has retired."""
+    """The space without types that their cloud has retired."""
     since = {c.offer.instance_type: retired_types().get((c.offer.cloud, c.offer.instance_type)) for c in space.choices}
     choices = tuple(choice for choice in space.choices if since[choice.offer.instance_type] is None)
     if not choices:
         gone = ", ".join(f"{name} (since {when})" for name, when in since.items())
-        raise UserError(f"{gone}: retired by its cloud, and not to be rented any more; name another type: mlcd offers")
+        raise UserError(f"{gone}: retired by its cloud, so it cannot be rented; choose another type: mlcd offers")
     return replace(space, choices=choices)

@@ -1,1 +1,1 @@
-"""Nodes of a Ray cluster."""
+"""The Ray backend: nodes of an existing Ray cluster."""

@@ -1,4 +1,4 @@
-"""The Ray backend: real jobs on the nodes of an existing Ray cluster."""
+"""The Ray backend: runs real jobs on the nodes of an existing Ray cluster."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -28,14 +28,14 @@ REPORT_TIMEOUT_S = 300.0
 TEARDOWN_S = teardown.GRACE_S + 2.0
 """Reserved at the end of a lifetime for teardown."""
 POLL_TIMEOUT_S = 2.0
-"""Timeout of a poll. A node that has not replied gets no second request until it has."""
+"""Timeout of a poll. A node gets the next request only after it has replied."""
 LOST = -9
 """The status of a process whose node is gone, as if it had been killed."""
 
 
 @dataclass(frozen=True)
 class Ray(KeepsLaunches):
-    """Runs jobs on nodes of a Ray cluster. `home`: where launches are kept."""
+    """Runs jobs on nodes of a Ray cluster. `home`: the state folder."""
 
     node_types: NodeTypes
     home: Path
@@ -61,7 +61,7 @@ class Ray(KeepsLaunches):
                 yield Ended(self.clock.elapsed_s() - started_s, Outcome.LAUNCH_FAILED, detail)
                 return
             stack.callback(nodes.close)
-            stack.enter_context(Recorder(folder))  # its nodes are elsewhere: only when a line of the log came
+            stack.enter_context(Recorder(folder))  # the nodes are elsewhere, so it records only the log sizes
             timeouts = Timeouts(self.node_types.startup_s, REPORT_TIMEOUT_S, TEARDOWN_S)
             live = LiveJob(job, launch, nodes, self.clock, timeouts, started_s, environment, nodes.first_ports)
             yield from live.events()
@@ -94,7 +94,7 @@ class Ray(KeepsLaunches):
         return nodes if nodes.exchange_addresses(launch.label, left_s, until_s - now_s) else None
 
     def _environment(self, job: Job, launch: Launch) -> dict[str, str]:
-        """A process's variables beside those of the framework."""
+        """A process's environment variables besides those of the framework."""
         variables = {"OMP_NUM_THREADS": str(max(1, round(launch.configuration.offer.vcpus)))}
         if job.checkpoints:
             kept = Path(self.node_types.checkpoints) / launch.label.rpartition("-")[0]
@@ -199,15 +199,15 @@ class Nodes:
         try:
             results = cluster.connect().get(reply)
         except ActorUnavailableError:
-            return  # for now: Ray decides whether the actor is lost
+            return  # not final: Ray has not decided yet whether the actor is lost
         except RayError:
             results = [(LOST, "")] * len(on_node)
-        for process, (status, new) in zip(on_node, results, strict=False):  # a new process is not in it
+        for process, (status, new) in zip(on_node, results, strict=False):  # a new process is not in the reply yet
             process.update(status, new)
 
 
 def available(job: Job, types: Path | None) -> tuple[NodeTypes, tuple[Choice, ...]]:
-    """The types of a file, and how many nodes of each the cluster has."""
+    """The types of a file, and for each the node counts that the cluster has."""
     cluster.connect(working_folder(job).resolve())
     names = ", ".join(cluster.resources()) or "none: start its nodes with `ray start --resources '{\"small\": 1}'`"
     if types is None:

@@ -1,7 +1,7 @@
-"""The Ray cluster: connecting to it, its resources, and starting and stopping nodes of it.
+"""Connects to a Ray cluster, lists its resources, starts and stops the nodes of a launch.
 
-A launch has a placement group and an actor on each of its bundles, named after the launch, in the namespace `mlcd`.
-Both belong to this process, so Ray removes them when it ends in any way.
+A launch has a placement group, with one actor for each bundle. They are named after the launch, in the namespace
+`mlcd`. They belong to this process, so Ray removes them when it ends in any way.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ TEARDOWN_TIMEOUT_S = 15.0
 HOW = "start one with `ray start --head`, or set its address: RAY_ADDRESS=host:6379"
 
 _folder: Path | None = None
-"""The job's folder with which this process is connected."""
+"""The job folder of this process's connection."""
 
 
 def connect(folder: Path | None = None) -> Any:
@@ -40,7 +40,7 @@ def connect(folder: Path | None = None) -> Any:
         if folder in (None, _folder):
             return ray
         ray.shutdown()
-    # Not Ray's "auto": that also finds clusters of other containers, and may wait for ever.
+    # Not Ray's "auto": it also finds clusters of other containers, and may wait forever.
     address = os.environ.get("RAY_ADDRESS", "auto").replace("auto", "") or _last_started_address()
     if not address:
         raise UserError(f"no Ray cluster is running here: {HOW}")
@@ -51,20 +51,20 @@ def connect(folder: Path | None = None) -> Any:
     try:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         ray.init(address, namespace=NAMESPACE, runtime_env=shipped, **quiet)
-    except Exception as error:  # Ray raises many types: a folder too large to ship, another version ...
+    except Exception as error:  # of many types: a folder too large to ship, another Ray version ...
         raise BackendError(f"Ray at {address}: {_first_line(error)}") from error
     _folder = folder
     return ray
 
 
 def _last_started_address() -> str:
-    """The address of the cluster that was last started on this machine, as Ray wrote it down. It may be gone by now."""
+    """The address of the cluster last started on this machine, from Ray's own file. It may not run any more."""
     note = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()) / "ray" / "ray_current_cluster"
     return note.read_text(encoding="utf-8").strip() if note.exists() else ""
 
 
 def _check_connection(address: str) -> None:
-    """Check the connection first: Ray itself tries for a minute and then ends the process."""
+    """Check the connection before Ray does: Ray tries for a minute and then ends the process."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdecimal():
         return
@@ -93,7 +93,7 @@ def _alive() -> list[dict[str, float]]:
 
 
 def bring_up(label: str, bundle: dict[str, float], count: int, wait_s: float) -> list[Any] | None:
-    """Start an actor on each of `count` nodes; None if the cluster has not that many free within `wait_s`."""
+    """Start an actor on each of `count` nodes; None if the cluster does not have that many free within `wait_s`."""
     ray = connect()
     from ray.util.placement_group import placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy

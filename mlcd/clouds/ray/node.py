@@ -1,8 +1,8 @@
-"""The actor on a node of a Ray cluster: it starts the job's processes and returns their status and output.
+"""The actor on a node of a Ray cluster: starts the job's processes and returns their status and output.
 
-The class is pickled by value, so the node needs nothing but Python and Ray. A watchdog process that is not a child of
-the actor waits until the actor ends in any way, or until the launch's lifetime is over; then it ends every process
-with the launch's label in its environment.
+The class is pickled by value, so the node needs only Python and Ray. A watchdog, a process that is not a child of the
+actor, waits until the actor ends in any way or the launch's lifetime is over. Then it ends every process with the
+launch's label in its environment.
 """
 
 import codecs
@@ -22,12 +22,12 @@ from typing import IO
 PORTS = 5
 """Consecutive ports that a job may need on a node: see frameworks/processes.py."""
 MAX_READ_BYTES = 1_000_000
-"""Most bytes of output in one reply."""
+"""Limit of the output in one reply."""
 WATCHDOG = """
 import os, shutil, sys
 from types import ModuleType
 if os.fork():
-    os._exit(0)  # no child of the actor: Ray kills the children of an actor that ends, and this process must survive
+    os._exit(0)  # so that this is no child of the actor: Ray kills the children of an actor that ends
 os.setsid()
 teardown = ModuleType("teardown")
 exec(sys.argv[1], vars(teardown))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import product
 
-from mlcd.clouds.places.prices import priced
+from mlcd.clouds.places.prices import catalog_offers
 from mlcd.clouds.places.serve.local import LIVE_NOISE, LIVE_TIGHT, check_model
 from mlcd.clouds.places.skypilot import clouds_of, rentable
 from mlcd.clouds.servers.settings import Settings
@@ -35,7 +35,7 @@ def rented_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Tagg
     """Every setting of the knobs on every type of machine that is among them."""
     service = service_of(job)
     table = _table(service)
-    offers = [with_extra_costs(offer, job) for offer in priced(job, clouds_of(job, named))]
+    offers = [with_extra_costs(offer, job) for offer in catalog_offers(job, clouds_of(job, named))]
     choices = tuple(_choice(table, _cheapest(str(name), offers)) for name in table.knobs[INSTANCE])
     trial = ProbeTime(STARTUP_LIMIT_S + service.trial_s + TEARDOWN_S, 0.0)
     fitting = tuple(choice for choice in choices if choice.settings)
