@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,19 +66,7 @@ TOKEN = "MLCD_MCP_TOKEN"
     type=click.IntRange(0, 65535),
     help="Streamable HTTP on this port of loopback, in place of stdio; 0: any free one.",
 )
-def mcp(
-    may: str,
-    budget: float | None,
-    yes: bool,
-    ask: str,
-    name: str,
-    places: str,
-    recordings: Path | None,
-    count_simulated: bool,
-    url: str | None,
-    token: str | None,
-    http: int | None,
-) -> None:
+def mcp(http: int | None, **terms: Any) -> None:
     """MLCD for assistants, by the Model Context Protocol.
 
     What the agent may do is said here, and nothing that it sends changes it.
@@ -92,17 +80,31 @@ def mcp(
         import mcp as sdk  # noqa: F401
     except ImportError:
         raise MissingExtra("mlcd mcp", "mcp") from None
+    with opened_desk(**terms) as desk:
+        _serve(desk, http)
+
+
+def opened_desk(
+    may: str,
+    budget: float | None,
+    yes: bool,
+    ask: str,
+    name: str,
+    places: str,
+    recordings: Path | None,
+    count_simulated: bool,
+    url: str | None,
+    token: str | None,
+) -> AbstractContextManager[Desk]:
+    """What the agent's tools work with, by the options of `mlcd mcp`."""
     from mlcd.service.agents.leash import Ask, Leash, May
 
     leash = Leash(May(may), yes, Ask(ask))
     if yes and leash.may is not May.PROBE:
         raise UserError("-y is for --may probe: look starts nothing, and launch asks about nothing")
     if url is not None:
-        opened = _of_a_team(url, token, leash, budget, places, recordings, count_simulated)
-    else:
-        opened = _of_this_machine(name, leash, budget, places, recordings, count_simulated)
-    with opened as desk:
-        _serve(desk, http)
+        return _of_a_team(url, token, leash, budget, places, recordings, count_simulated)
+    return _of_this_machine(name, leash, budget, places, recordings, count_simulated)
 
 
 @click.command()

@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 from served import a_team
 
-from mlcd.cli.mcp import TOKEN
+from mlcd.cli.mcp import TOKEN, opened_desk
+from mlcd.cli.mcp import mcp as command
 from mlcd.core.ledger import Ledger
 from mlcd.service.agents.questions import Questions
 
 mcp = pytest.importorskip("mcp", reason="pip install mlcd[mcp]")
+mcp_server = pytest.importorskip("mlcd.service.agents.server").mcp_server
 pytestmark = pytest.mark.live
 Mlcd = Callable[..., Any]
 Call = Callable[..., Awaitable[Any]]
@@ -67,6 +69,16 @@ def answered(client: Any) -> Call:
         return result.structured_content
 
     return call
+
+
+@asynccontextmanager
+async def connected(*arguments: str, **options: Any) -> AsyncIterator[Any]:
+    """A client of what `mlcd mcp` serves with these arguments, in this process: to start one of its own takes long."""
+    terms = command.make_context("mcp", list(arguments)).params
+    del terms["http"]
+    with opened_desk(**terms) as desk:
+        async with mcp.Client(mcp_server(desk), **options) as client:
+            yield client
 
 
 @asynccontextmanager
@@ -127,7 +139,7 @@ def runs_of(home: Path) -> list[str]:
 )
 def test_an_agent_is_shown_what_it_may_do_with_typed_answers(home: Path, may: str, tools: set[str]) -> None:
     async def story() -> None:
-        async with stdio(home, "--may", may) as client:
+        async with connected("--may", may) as client:
             found = (await client.list_tools()).tools
             assert {tool.name for tool in found} == tools
             for tool in found:
@@ -146,7 +158,7 @@ def test_an_agent_is_shown_what_it_may_do_with_typed_answers(home: Path, may: st
 
 def test_free_searches_take_no_yes_and_are_followed_to_their_answer(home: Path) -> None:
     async def story() -> None:
-        async with stdio(home, "--may", "probe") as client:
+        async with connected("--may", "probe") as client:
             call = answered(client)
             run = (await call("search", job=JOB, budget=5))["run"]
             assert (await over(call, run))["status"] == "decided"
@@ -168,7 +180,7 @@ def test_free_searches_take_no_yes_and_are_followed_to_their_answer(home: Path) 
 
 def test_without_a_person_nothing_that_counts_is_started(home: Path) -> None:
     async def story() -> None:
-        async with stdio(home, "--may", "probe", *COUNTED) as client:
+        async with connected("--may", "probe", *COUNTED) as client:
             call = answered(client)
             asked = await call("search", job=JOB, budget=2)
             assert (asked["status"], asked["run"], asked["worst_usd"]) == ("waiting_for_yes", None, 2)
@@ -197,7 +209,9 @@ def test_a_person_is_asked_in_the_assistant_where_it_can_ask(home: Path, mode: s
         no: list[Any] = [("decline", None), ("accept", {"yes": False}), ("cancel", None)]
         yes: Any = ("accept", {"yes": True})
         user = answers(*no, yes, yes)
-        async with stdio(home, "--may", "probe", *COUNTED, elicitation_callback=user, mode=mode) as client:
+        options: dict[str, Any] = {"elicitation_callback": user, "mode": mode}
+        opened = partial(stdio, home) if mode == "auto" else connected
+        async with opened("--may", "probe", *COUNTED, **options) as client:
             call = answered(client)
             for _ in no:
                 assert (await call("search", job=JOB, budget=2))["status"] == "declined"
@@ -225,7 +239,7 @@ def test_a_yes_that_is_sent_again_starts_nothing(home: Path) -> None:
     async def story() -> None:
         from mcp_types import ElicitResult, InputRequiredResult
 
-        async with stdio(home, "--may", "probe", *COUNTED, elicitation_callback=answers()) as client:
+        async with connected("--may", "probe", *COUNTED, elicitation_callback=answers()) as client:
             again = partial(client.session.call_tool, "search", allow_input_required=True)
             given = {"job": JOB, "budget": 0.5}
             asked = await again(given)
@@ -266,7 +280,7 @@ def test_a_run_on_real_processes_outlives_the_server(home: Path, mlcd: Mlcd) -> 
 def test_an_assistant_that_is_not_trusted_to_ask_is_not_asked(home: Path) -> None:
     async def story() -> None:
         terminal = ("--may", "probe", *COUNTED, "--ask", "terminal")
-        async with stdio(home, *terminal, elicitation_callback=answers(("accept", {"yes": True}))) as client:
+        async with connected(*terminal, elicitation_callback=answers(("accept", {"yes": True}))) as client:
             assert (await answered(client)("search", job=JOB, budget=2))["status"] == "waiting_for_yes"
 
     asyncio.run(story())
@@ -274,7 +288,7 @@ def test_an_assistant_that_is_not_trusted_to_ask_is_not_asked(home: Path) -> Non
 
 def test_a_restart_and_a_second_server_find_spent_what_was_spent(home: Path) -> None:
     async def left(*arguments: str) -> float:
-        async with stdio(home, "--may", "launch", *COUNTED, *arguments) as client:
+        async with connected("--may", "launch", *COUNTED, *arguments) as client:
             return float((await answered(client)("allowance"))["left_usd"])
 
     async def story() -> None:
@@ -283,7 +297,7 @@ def test_a_restart_and_a_second_server_find_spent_what_was_spent(home: Path) -> 
             run = (await call("search", job=JOB, budget=4))["run"]
             await over(call, run)
             spent = (await call("answer", run=run))["spent_usd"]
-            async with stdio(home):  # a second one that states no budget takes none away
+            async with connected():  # a second one that states no budget takes none away
                 assert (await call("allowance"))["left_usd"] == pytest.approx(5 - spent)
             for tool, given in (("search", {"job": JOB}), ("resume", {"run": run})):
                 with pytest.raises(Refused, match=r"agent has \$4\.\d\d left of \$5\.00"):
@@ -299,7 +313,7 @@ def test_it_acts_on_its_own_runs_alone(mlcd: Mlcd, home: Path, tmp_path: Path) -
     assert mlcd("train", tmp_path / "job.yaml", "--decide-only", "--budget", "5").code == 0
 
     async def story() -> None:
-        async with stdio(home, "--may", "launch", "--budget", "5") as client:
+        async with connected("--may", "launch", "--budget", "5") as client:
             call = answered(client)
             assert (await call("answer", run="demo-1"))["owner"] is None
             for tool in ("launch", "resume", "stop"):
@@ -326,7 +340,7 @@ def test_what_a_job_file_asks_for_is_kept_to_the_places_that_were_named(
     home: Path, arguments: dict[str, Any], why: str | None
 ) -> None:
     async def story() -> None:
-        async with stdio(home, "--may", "launch") as client:
+        async with connected("--may", "launch") as client:
             if why is None:  # a simulated place runs no command and reads no folder
                 assert (await answered(client)("search", **{"job": JOB, "budget": 1} | arguments))[
                     "status"
@@ -365,7 +379,7 @@ def test_over_http_it_takes_the_token_and_answers_no_other_site(home: Path) -> N
 
 def test_against_a_service_the_members_role_and_budget_count(home: Path, mlcd: Mlcd) -> None:
     async def story(url: str, token: str) -> None:
-        async with stdio(home, "--may", "launch", "--service", url, "--token", token) as client:
+        async with connected("--may", "launch", "--service", url, "--token", token) as client:
             call = answered(client)
             assert (await call("allowance"))["left_usd"] == 1
             with pytest.raises(Refused, match=r"poor has \$1\.00 left of \$1\.00"):

@@ -29,7 +29,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_an_agent_that_tries_to_overspend_passes_no_limit(script: ModuleType, home: Path) -> None:
     home.mkdir()
     script.users_run(home)
-    outcome = asyncio.run(script.attack(home, calls=120, seed=3))
+    outcome = asyncio.run(script.attack(home, calls=60, seed=3))
     assert outcome.passed == []
     assert outcome.answers["search: started"] > 0
     assert outcome.answers["search: refused"] > 10
