@@ -1,30 +1,30 @@
-"""Type, number of nodes and market together: total cost over an oracle that knows all speeds and the whole market.
+"""Choosing type, nodes and market together: total cost over an oracle that knows all speeds and the whole market.
 
 python benchmarks/spot_and_type.py [--part tune|report] [--window-h 48 24] [--history-h 0 96] [--recordings NAME...]
 
-How recordings and markets are joined. Speeds and on-demand prices are those of ../shared/data/train, availability and
-spot prices (as a share of on-demand ones) those of ../shared/data/spot. The families of types of a recording, which is
-the name up to the first of '.-_', in the order of the alphabet, are dealt these markets in turn:
+How recordings and markets are joined. Speeds and on-demand prices come from ../shared/data/train, availability and
+spot prices (as a share of on-demand prices) from ../shared/data/spot. The families of types of a recording (names up
+to the first of '.-_'), in alphabetical order, get these markets in turn:
 
     first     one node: v100x1 in us-east-1a, 1c and 1f;             more: all of v100x16
     second    one node: any of h100x16;                              more: all of h100x16
     third     one node: v100x1 in us-east-2b, us-west-2a and 2c;     more: all of v100x4
 
-so that types differ in how often and how cheaply they are to be had, and gangs are scarcer than single nodes. Of
-v100x1, the last week of three: every trace is a week then. A changeover takes 3 minutes, a probe 10 minutes and more,
-on demand, as recorded. `market_yaml` writes this as a folder that `mlcd train --on market:DIR@TIME` replays, and the
-runs take the product's own path.
+So types differ in availability and spot price, and several nodes are scarcer than one. Of v100x1, the last of three
+weeks is used, so every trace is a week. A changeover takes 3 minutes; a probe takes 10 minutes or more, on demand, as
+recorded. `market_yaml` writes this as a folder that `mlcd train --on market:DIR@TIME` replays, so the runs take the
+product's own path.
 
-The job. `use_spot: any`, cheapest, with checkpoints. Its work is that of the recording, to scale: on the configuration
-that is cheapest on demand it takes window / 1.5. The window is the deadline. Work is counted in thousandths of recorded
-samples: one of Scout's jobs has a hundred, and a launch never does less than one.
+The job. `use_spot: any`, cheapest, with checkpoints. The recording's work is scaled so that the configuration that is
+cheapest on demand takes window / 1.5. The window is the deadline. Work is counted in thousandths of recorded samples:
+one of Scout's jobs has only a hundred samples, and a launch never does less than one.
 
-The oracle probes nothing, and has the offline optimum (`mlcd_bench/spot/optimum.py`) of the best configuration. By its
-rules it pays whole ticks, and the price of each tick; a run pays seconds, and the price at the start of each launch.
+The oracle makes no probes. Its cost is the offline optimum (`mlcd_bench/spot/optimum.py`) of the best configuration.
+It pays whole ticks at the price of each tick; a run pays seconds at the price at the start of each launch.
 
-Split. The first two thirds of each trace and every second recording are for tuning (`--part tune`); the last third and
-the other recordings are reported on. Beside ours: `chosen on demand` takes type and count by on-demand prices, and runs
-on the markets as ours does; `on demand` uses no spot machine. Nothing here is random.
+Split. The first two thirds of each trace and every second recording are for tuning (`--part tune`); the reported
+figures are of the last third and the other recordings. Baselines: `chosen on demand` chooses type and nodes by
+on-demand prices and then runs on the markets as ours does; `on demand` uses no spot machine. Nothing here is random.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ WAYS = ("ours", "chosen on demand", "on demand")
 
 @dataclass(frozen=True)
 class Outcome:
-    """One job in one window, run in one way."""
+    """One job in one window, run in one of the `WAYS`."""
 
     recording: str
     start_h: float
@@ -78,12 +78,12 @@ class Outcome:
 
     @property
     def over(self) -> float:
-        """How many times the oracle's cost."""
+        """Cost over the oracle's."""
         return self.usd / self.oracle_usd
 
 
 def recording_of(name: str) -> Recording:
-    """A recording, counted in thousandths of its samples."""
+    """A recording with work in thousandths of its samples."""
     recording = load_recording(SHARED / "train" / name)
     points = {
         c: replace(p, samples_per_s=p.samples_per_s and 1e3 * p.samples_per_s) for c, p in recording.points.items()
@@ -92,7 +92,7 @@ def recording_of(name: str) -> Recording:
 
 
 def market_yaml(recording: Recording, history_h: float) -> str:
-    """Which market each type has."""
+    """The market of each type, as a `market.yaml`."""
     types = sorted(offer.instance_type for offer in recording.space.offers)
     families = sorted({re.split(r"[.\-_]", name)[0] for name in types})
     lines = [f"traces: {SHARED / 'spot'}", f"changeover: {CHANGEOVER_MIN}m", "markets:"]
@@ -103,7 +103,7 @@ def market_yaml(recording: Recording, history_h: float) -> str:
 
 
 def job_in(recording: Recording, window_h: float) -> Job:
-    """The recorded job, as long as the window asks for."""
+    """The recorded job, with its work scaled to the window."""
     takes_s = {c: recording.work_samples / p.samples_per_s for c, p in recording.points.items() if p.samples_per_s}
     cheapest = min(takes_s, key=lambda each: each.usd(takes_s[each]))
     scale = window_h * 3_600 / RATIO / takes_s[cheapest]
@@ -114,20 +114,20 @@ def job_in(recording: Recording, window_h: float) -> Job:
 
 
 def oracle(folder: MarketFolder, job: Job, window_h: float, start_h: float) -> tuple[float, Configuration]:
-    """The least that the job costs in this window, and where."""
+    """The least cost of the job in this window, and its configuration."""
     rates = {c: p.samples_per_s for c, p in folder.recording.points.items() if p.samples_per_s}
     work_h = {c: job.work_samples / rate / 3_600 for c, rate in rates.items()}
     costs = {}
     for market in {id(each): each for each in folder.markets.values()}.values():
-        there = [c for c in work_h if folder.markets.get(c) is market and work_h[c] <= window_h]
-        for c, share in zip(there, _of_on_demand(market, window_h, start_h, [work_h[c] for c in there]), strict=True):
+        here = [c for c in work_h if folder.markets.get(c) is market and work_h[c] <= window_h]
+        for c, share in zip(here, _of_on_demand(market, window_h, start_h, [work_h[c] for c in here]), strict=True):
             costs[c] = share * c.usd_per_hour
     best = min(costs, key=lambda each: costs[each])
     return costs[best], best
 
 
 def _of_on_demand(market: TracedMarket, window_h: float, start_h: float, works_h: list[float]) -> list[float]:
-    """The offline optimum for each amount of work, where an hour on demand costs 1."""
+    """The offline optimum for each amount of work, in units of the on-demand price of an hour."""
     if not works_h:
         return []
     first = round(start_h / market.tick_h) - market.first_tick
@@ -138,7 +138,7 @@ def _of_on_demand(market: TracedMarket, window_h: float, start_h: float, works_h
 
 
 def played(way: str, job: Job, place: str) -> Run:
-    """The job searched for and run in one of the ways."""
+    """The job, searched and run in one of the `WAYS`."""
     task = {"resources": {"use_spot": False}} if way == "on demand" else job.task
     run = start(replace(job, on=place, task=task), Ledger(None))
     if way == "chosen on demand":
@@ -150,7 +150,7 @@ def played(way: str, job: Job, place: str) -> Run:
 
 
 def outcomes(name: str, window_h: float, history_h: float, starts: Sequence[float]) -> Iterator[Outcome]:
-    """Of one recording, in all windows and ways."""
+    """One recording in all windows and ways."""
     recording = recording_of(name)
     job = job_in(recording, window_h)
     with TemporaryDirectory() as written:
@@ -173,7 +173,7 @@ def outcomes(name: str, window_h: float, history_h: float, starts: Sequence[floa
 
 
 def report(found: Sequence[Outcome]) -> None:
-    """Means and spread by way, then ours by recording, and where it lost and won most."""
+    """Print means and spread by way, ours by recording, and its worst and best window."""
     for way in WAYS:
         of_way = [each for each in found if each.way == way]
         run = [each.over for each in of_way if each.chosen is not None]
@@ -189,8 +189,8 @@ def report(found: Sequence[Outcome]) -> None:
         print(f"    {name:30} {values}; probes {probes:.2f}, the oracle's choice {same} of {len(of_name)} times")
     worst, best = max(ours, key=lambda each: each.over), min(ours, key=lambda each: each.over)
     for word, each in (("worst", worst), ("best", best)):
-        told = f"{each.chosen}, ${each.usd:.2f}; the oracle {each.best}, ${each.oracle_usd:.2f}"
-        print(f"    {word}: {each.recording} from {each.start_h:g} h: {each.over:.2f}: {told}")
+        chosen_words = f"{each.chosen}, ${each.usd:.2f}; the oracle {each.best}, ${each.oracle_usd:.2f}"
+        print(f"    {word}: {each.recording} from {each.start_h:g} h: {each.over:.2f}: {chosen_words}")
 
 
 def main() -> None:

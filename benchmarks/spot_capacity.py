@@ -1,13 +1,13 @@
-"""Is the stated wait for scarce on-demand machines enough? python benchmarks/spot_capacity.py [DIR]
+"""Is the stated wait for scarce on-demand machines long enough? python benchmarks/spot_capacity.py [DIR]
 
-No collection has asked for on-demand machines, so recorded spot markets stand for them: all nodes in one zone, or none.
-At several moments the time before is what was seen; a wait is stated that is to be enough for 99 % of starts; every
-tick after it, up to two days, is a start, and had machines in one of the zones within the wait, or not. Starts so late
-that the trace ends before the wait does are left out, however they went. The constants of `fallback.py` were chosen on
-the first half of each market; what is learned at a moment of the second half is everything before it.
+No dataset records the availability of on-demand machines, so recorded spot markets stand in for them: all nodes in one
+zone, or none. At several moments a wait is stated from all earlier observations that should be enough for 99 % of
+starts. Then every tick of the next two days is a start: did one of the zones have machines within the wait? Starts
+are left out if the trace ends before their wait does. The constants of `fallback.py` were chosen on the first half of
+each market; at a moment of the second half, everything before it is known.
 
-Then what the reserve costs: `pace` on windows of all 16 H100, with so many hours kept for on-demand machines that in
-fact are there, as a share of on-demand only.
+The last table shows the price of a reserve: the cost of `pace` over on demand only on windows of all 16 H100, with some
+hours reserved for on-demand machines that are in fact always available.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ import numpy.typing as npt
 
 from mlcd.clouds.market_traces import TracedMarket as Market
 from mlcd.clouds.market_traces import read_markets, read_series
-from mlcd.planners.train.market import Guarded, OnDemandOnly, Pace, fallback, from_history
-from mlcd_bench.spot import Recorded, Setting, play, starts
+from mlcd.planners.train.market import Guarded, OnDemandOnly, Pace, estimate_fallback, observations_from_table
+from mlcd_bench.spot import RecordedConditions, Setting, play, starts
 from mlcd_bench.spot.contest import history_of, terms_of
 
 Array = npt.NDArray[Any]
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "spot"
 ZONES = (1, 2, 3, 5, 9)
 LEAST_H = 24.0
-"""What was seen before the first wait is stated."""
+"""The observed hours before the first wait is stated."""
 EVERY_H = 12.0
 AFTER_H = 48.0
-KEPT_H = (0.0, 0.25, 1.0, 3.0, 8.0)
+RESERVED_H = (0.0, 0.25, 1.0, 3.0, 8.0)
 WINDOWS = Setting(history_h=72.0, ratios=(1.1, 1.25, 1.5, 2.0), changeovers_min=(12.0,))
 
 
 @dataclass(frozen=True)
 class Stated:
-    """A wait, and how many of the starts after it had machines within it, by day."""
+    """A stated wait, and how many of the starts after it had machines within it."""
 
     wait_h: float
-    usual_h: float
-    """What was enough for 99 % of the starts seen, without anything added."""
+    empirical_h: float
+    """The wait that was enough for 99 % of the starts observed before, without a prior."""
     starts: int
     kept: int
-    usual_kept: int
-    """How many had machines within the usual wait."""
+    empirical_kept: int
+    """How many had machines within the empirical wait."""
     worst_day: float
 
 
 def stated(market: Market, zones: Sequence[int], now: int, end: int) -> Stated | None:
-    """None where no wait can be stated, or the trace, up to `end`, is too short to see one."""
+    """None if no wait can be stated, or if the trace up to `end` is too short to check it."""
     names = [market.zones[z] for z in zones]
-    seen = from_history(names, market.up[:now][:, zones].tolist(), market.tick_h)
-    promise = fallback(seen, names)
-    if not promise.is_stated:
+    observations = observations_from_table(names, market.up[:now][:, zones].tolist(), market.tick_h)
+    promise = estimate_fallback(observations, names)
+    if not promise.meets_confidence:
         return None
     counted = [zones[names.index(name)] for name in promise.zones]
     together = np.asarray(market.up[:end][:, counted].any(axis=1))
@@ -70,8 +70,8 @@ def stated(market: Market, zones: Sequence[int], now: int, end: int) -> Stated |
     waits = waits_h(after, market.tick_h)[:starts_then]
     kept, days = waits <= promise.wait_h + 1e-9, np.arange(starts_then) * market.tick_h // 24
     worst = min(float(kept[days == day].mean()) for day in np.unique(days))
-    usual = float(np.quantile(np.minimum(waits_h(before, market.tick_h), now * market.tick_h), 0.99))
-    return Stated(promise.wait_h, usual, len(kept), int(kept.sum()), int((waits <= usual + 1e-9).sum()), worst)
+    empirical = float(np.quantile(np.minimum(waits_h(before, market.tick_h), now * market.tick_h), 0.99))
+    return Stated(promise.wait_h, empirical, len(kept), int(kept.sum()), int((waits <= empirical + 1e-9).sum()), worst)
 
 
 def waits_h(up: Array, tick_h: float) -> Array:
@@ -81,7 +81,7 @@ def waits_h(up: Array, tick_h: float) -> Array:
 
 
 def moments(market: Market, half: int) -> Iterator[tuple[int, int]]:
-    """Where a wait is stated, and the end of what is looked at, of one half of the trace."""
+    """The rows at which a wait is stated in one half of the trace, each with the end of that half."""
     middle, last = len(market.up) // 2, len(market.up)
     first, end = (round(LEAST_H / market.tick_h), middle) if half == 1 else (middle, last)
     for now in range(first, end - round(EVERY_H / market.tick_h) + 1, round(EVERY_H / market.tick_h)):
@@ -89,7 +89,7 @@ def moments(market: Market, half: int) -> Iterator[tuple[int, int]]:
 
 
 def answers(market: Market, zones: int, half: int) -> list[Stated | None]:
-    """Of all sets of so many zones, at all moments."""
+    """For all sets of so many zones, at all moments."""
     sets = combinations(range(len(market.zones)), zones)
     return [stated(market, each, *moment) for each in sets for moment in moments(market, half)]
 
@@ -100,17 +100,19 @@ def row(name: str, asked: Sequence[Stated | None]) -> str:
     if not found:
         return f"{name:>5}  {len(asked):5}       0"
     starts = sum(each.starts for each in found)
-    kept, usual_kept = (100 * sum(kept) / starts for kept in zip(*((e.kept, e.usual_kept) for e in found), strict=True))
+    kept, empirical_kept = (
+        100 * sum(kept) / starts for kept in zip(*((e.kept, e.empirical_kept) for e in found), strict=True)
+    )
     waits, good = [each.wait_h for each in found], np.mean([each.worst_day >= 0.97 for each in found])
-    usual_h = np.median([each.usual_h for each in found])
+    empirical_h = np.median([each.empirical_h for each in found])
     return (
         f"{name:>5}  {len(asked):5}  {len(found):6}  {starts:8}  {kept:6.2f} %  {np.median(waits):6.2f}"
-        f"  {np.mean(waits):6.2f}    {100 * good:3.0f} %      {usual_kept:6.2f} %  {usual_h:6.2f}"
+        f"  {np.mean(waits):6.2f}    {100 * good:3.0f} %      {empirical_kept:6.2f} %  {empirical_h:6.2f}"
     )
 
 
 def markets(folder: Path) -> Iterator[tuple[str, Market]]:
-    """Those with prices, in which all machines are asked for, and four types of 2022, which have none."""
+    """All markets with prices except any of 16 H100, and four types of 2022, which have no prices."""
     for market in read_markets(folder)[0]:
         if (market.set, market.need) != ("h100x16", "any"):
             yield f"{market.set}, {market.need}", market
@@ -125,21 +127,22 @@ def markets(folder: Path) -> Iterator[tuple[str, Market]]:
         )
 
 
-def price_of_a_reserve(market: Market) -> None:
-    """What pace costs with some hours kept, over on-demand only, in the mean over windows."""
+def print_cost_of_reserve(market: Market) -> None:
+    """Mean cost of pace over on demand only, with some hours reserved."""
     length = round(WINDOWS.window_h / market.tick_h)
-    for kept_h in KEPT_H:
+    for reserved_h in RESERVED_H:
         shares = []
         for ratio in WINDOWS.ratios:
-            terms = replace(terms_of(market, WINDOWS, ratio, 12.0), fallback_wait_h=kept_h)
+            terms = replace(terms_of(market, WINDOWS, ratio, 12.0), fallback_wait_h=reserved_h)
             costs = []
             for start in starts(market, WINDOWS):
                 window = market.between(start, start + length)
-                weather, seen = Recorded(window.up, window.spot_usd_h), history_of(market, WINDOWS, start)
-                plain = play(Guarded(OnDemandOnly()), weather, terms).cost_usd
-                costs.append(play(Guarded(Pace()), weather, terms, seen).cost_usd / plain)
+                conditions = RecordedConditions(window.up, window.spot_usd_h)
+                observations = history_of(market, WINDOWS, start)
+                plain = play(Guarded(OnDemandOnly()), conditions, terms).cost_usd
+                costs.append(play(Guarded(Pace()), conditions, terms, observations).cost_usd / plain)
             shares.append(float(np.mean(costs)))
-        print(f"{kept_h:5}  " + "  ".join(f"{share:5.2f}" for share in shares), flush=True)
+        print(f"{reserved_h:5}  " + "  ".join(f"{share:5.2f}" for share in shares), flush=True)
 
 
 def main() -> None:
@@ -157,8 +160,8 @@ def main() -> None:
         for zones, stated_waits in by_zones.items():
             print(row(str(zones), stated_waits))
         print(row("all", [each for stated_waits in by_zones.values() for each in stated_waits]), flush=True)
-    print(f"h kept  cost over on-demand only at deadline / work = {', '.join(map(str, WINDOWS.ratios))}")
-    price_of_a_reserve(found["h100x16, all"])
+    print(f"h reserved  cost over on-demand only at deadline / work = {', '.join(map(str, WINDOWS.ratios))}")
+    print_cost_of_reserve(found["h100x16, all"])
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
-"""The figures of docs/methods/spot.md: python benchmarks/spot_figures.py ../shared/data/spot [--part rest] [--only
-NAME]
+"""The figures of docs/methods/spot.md:
+
+python benchmarks/spot_figures.py ../shared/data/spot [--part rest] [--only NAME]
 
 held-out    all sets, windows within the last third of each trace (`--part tuned`: within the first two thirds)
-shifted     made windows of the first two thirds, a seed each: zones left out at random, the others shifted against each
-            other by whole days; changeovers of 12 and 30 minutes
-as-goals    windows of all 16 H100, of the first two thirds, in which uniform progress alone has figures like those that
-            came with the goals: much over the optimum at 1.05, little from 1.25 on
-own-model   markets drawn from what the policy itself believes: independent zones, whose spells of up and down end at
-            the rates learned from the first two thirds; 120 h of history. What is lost here no better belief saves
+shifted     synthetic windows from the first two thirds, one for each seed: random zones are left out, the others are
+            shifted against each other by whole days; changeovers of 12 and 30 minutes
+as-goals    windows of all 16 H100 from the first two thirds on which uniform progress has figures like those that came
+            with the goals: far above the optimum at 1.05, little above it from 1.25 on
+own-model   random markets drawn from the policy's own model: independent zones whose spells end at the rates learned
+            from the first two thirds; 120 h of history. No better rates could reduce this loss
 published   SkyNomad's H100 setting: 6 zones, any of 16, 51.83 h, changeover 12 min, checkpoint of 50 GB
-late        the public 'cant be late' benchmarks, by a scorer of our own: score = 100 (D - cost) / (D - S), where D
-            and S are the job's hours at the on-demand and the spot price and cost is the mean over all runs. Single
-            zone: six series of 2022, work 48 h, deadlines 52 and 70 h, changeover 0.02, 0.05 and 0.1 h. Several
-            zones: V100, work 24 h, deadline 48 h, changeover 0.05 and 0.2 h. All at $3.06 and $0.9731 ($0.9701 for
-            several zones)
+late        the public 'cant be late' benchmarks, scored by us: score = 100 (D - cost) / (D - S), where D and S are the
+            job's hours at the on-demand and the spot price and cost is the mean over all runs. Single zone: six series
+            of 2022, work 48 h, deadlines 52 and 70 h, changeover 0.02, 0.05 and 0.1 h. Several zones: V100, work 24 h,
+            deadline 48 h, changeover 0.05 and 0.2 h. All at $3.06 and $0.9731 ($0.9701 for several zones)
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from mlcd.clouds.market_traces import read_series
 from mlcd.core.configuration import Floats
-from mlcd.planners.train.market import from_history
-from mlcd.planners.train.market.rates import AGES_H, WIDTHS_H, learn
+from mlcd.planners.train.market import observations_from_table
+from mlcd.planners.train.market.hazard_rates import AGES_H, WIDTHS_H, learn_rates
 from mlcd_bench.spot import POLICIES, Market, Setting, contest, read_markets
 from mlcd_bench.spot.contest import starts, terms_of, window
 from mlcd_bench.spot.optimum import optima
@@ -49,7 +49,7 @@ SEVERAL = (
     ("us-east-1a", "us-east-1c", "us-east-1f", "us-east-2b", "us-west-2a", "us-west-2c"),
 )
 EGRESS_USD_GB = 0.02
-"""Between regions, as the published simulator has it for names that are not AWS's."""
+"""Between regions: the published simulator's price for regions that are not AWS's."""
 
 
 def part_of(market: Market, part: str) -> Market:
@@ -62,7 +62,7 @@ def part_of(market: Market, part: str) -> Market:
 def held_out(markets: list[Market], part: str, stride_h: float, policies: tuple[str, ...]) -> None:
     runs = []
     for market in markets:
-        # Gangs know the time before, as the issue has it: all that was tuned on, and windows start after that.
+        # Markets of several machines know all of the time that was tuned on; windows start after it.
         known = market.need == "all" and part == "rest"
         history_h = len(market.up) * 2 // 3 * market.tick_h if known else 0.0
         setting = Setting(stride_h=stride_h, history_h=history_h)
@@ -80,14 +80,14 @@ def shifted(markets: list[Market], seeds: range) -> None:
     for name, need, history_h in (("v100x1", "any", 0.0), ("h100x16", "all", 48.0)):
         market = part_of(next(each for each in markets if (each.set, each.need) == (name, need)), "tuned")
         setting = Setting(48.0, 48.0 + history_h, history_h, (1.05, 1.1, 1.25), (12.0, 30.0))
-        made = [made_of(market, 48.0 + history_h, seed) for seed in seeds]
+        made = [shifted_market(market, 48.0 + history_h, seed) for seed in seeds]
         runs = [run for each in made for run in contest(each, ("cost-to-go", "pace", "uniform-progress"), setting)]
         for cell in cells([replace(run, zones=()) for run in runs]):
             print(f"{cell.set} {cell.need} {cell.policy:18} {cell.ratio:<5} {cell.runs:4} runs  {cell.mean:.3f}")
 
 
-def made_of(market: Market, hours: float, seed: int) -> Market:
-    """Some of the zones, each from another day on."""
+def shifted_market(market: Market, hours: float, seed: int) -> Market:
+    """A random subset of the zones, each shifted by whole days."""
     draw, count = np.random.default_rng(seed), len(market.zones)
     day = round(24 / market.tick_h)
     days = len(market.up) // day
@@ -127,7 +127,7 @@ def as_goals(markets: list[Market]) -> None:
 
 
 def candidates(market: Market) -> Iterator[tuple[Market, int]]:
-    """Markets, and the rows at which a window starts: as recorded with zones left out, and shifted."""
+    """Markets and the rows at which their windows start: as recorded with zones left out, and shifted."""
     draw, length = np.random.default_rng(2026), round(48 / market.tick_h)
     for start_h in range(24, 64):
         for _ in range(6):
@@ -135,7 +135,7 @@ def candidates(market: Market) -> Iterator[tuple[Market, int]]:
             start = round(start_h / market.tick_h)
             yield market.only([market.zones[zone] for zone in kept]).between(0, start + length), start
     for seed in range(1000, 1500):
-        yield made_of(market, 96.0, seed), length
+        yield shifted_market(market, 96.0, seed), length
 
 
 def own_model(markets: list[Market], seeds: range) -> None:
@@ -150,28 +150,30 @@ def own_model(markets: list[Market], seeds: range) -> None:
 
 
 def drawn(market: Market, hours: float, seed: int) -> Market:
-    """Zones as the policy believes them to be."""
-    rates = learn(from_history(market.zones, market.up.tolist(), market.tick_h), market.zones)
+    """Random zones from the policy's own model."""
+    rates = learn_rates(observations_from_table(market.zones, market.up.tolist(), market.tick_h), market.zones)
     ticks, rng = round(hours / market.tick_h) + 1, np.random.default_rng(seed)
     zones = range(len(market.zones))
-    up = np.stack([drawn_zone(rates.loss_per_h[z], rates.back_per_h[z], ticks, market.tick_h, rng) for z in zones], 1)
+    up = np.stack(
+        [drawn_zone(rates.preemption_per_h[z], rates.return_per_h[z], ticks, market.tick_h, rng) for z in zones], 1
+    )
     return replace(market, first_tick=0, up=up, spot_usd_h=np.tile(market.spot_usd_h.mean(axis=0), (ticks, 1)))
 
 
 def drawn_zone(
-    loss_per_h: Floats, back_per_h: Floats, ticks: int, tick_h: float, rng: np.random.Generator
+    preemption_per_h: Floats, return_per_h: Floats, ticks: int, tick_h: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Spells in turn, watched from the middle of one on."""
+    """Up and down spells in turn, after a long burn-in."""
     before = round(200 / tick_h)
-    looks, is_up = list[bool](), bool(rng.random() < 0.5)
-    while len(looks) < before + ticks:
-        looks += [is_up] * max(1, round(drawn_length_h(loss_per_h if is_up else back_per_h, rng) / tick_h))
+    up, is_up = list[bool](), bool(rng.random() < 0.5)
+    while len(up) < before + ticks:
+        up += [is_up] * max(1, round(drawn_length_h(preemption_per_h if is_up else return_per_h, rng) / tick_h))
         is_up = not is_up
-    return np.array(looks[before : before + ticks])
+    return np.array(up[before : before + ticks])
 
 
 def drawn_length_h(per_h: Floats, rng: np.random.Generator) -> float:
-    """Of a spell that ends at these rates, by class of age: the integral of the rate is an exponential draw."""
+    """The length of a spell that ends at these rates: its cumulative hazard is exponentially distributed."""
     left = rng.exponential()
     for begins_h, width_h, rate in zip(AGES_H, WIDTHS_H, per_h, strict=True):
         if left <= rate * width_h:
@@ -197,7 +199,7 @@ def published(markets: list[Market], part: str, stride_h: float, policies: tuple
 
 
 def optimum_in_whole_ticks(market: Market, setting: Setting, start_tick: int, ratio: float) -> float:
-    """As SkyNomad's simulator has it: work and changeovers are rounded up to whole ticks, for the optimum alone."""
+    """The optimum of SkyNomad's simulator, which rounds its work and changeovers up to whole ticks."""
     terms, start = terms_of(market, setting, ratio, setting.changeovers_min[0]), start_tick - market.first_tick
     rows = slice(start, start + whole_ticks(terms))
     work_h, changeover_h = (ceil(h / terms.step_h - 1e-6) * terms.step_h for h in (terms.work_h, terms.changeover_h))
@@ -261,7 +263,7 @@ def main() -> None:
     parser.add_argument("--only", default="held-out,published,late")
     parser.add_argument("--stride-h", type=float, default=12.0)
     parser.add_argument("--policies", default=",".join(POLICIES), help="of held-out, published and late")
-    parser.add_argument("--most", type=int, default=0, help="of late: so many runs, drawn at random; 0: all")
+    parser.add_argument("--most", type=int, default=0, help="of late: so many random runs; 0: all")
     parser.add_argument("--seeds", default="0:10", help="of shifted and own-model, FIRST:LAST")
     asked = parser.parse_args()
     markets, _ = read_markets(asked.folder)

@@ -1,16 +1,16 @@
-"""A folder that `--on market:DIR` replays: which trace is the spot market of which machines, in a file `market.yaml`.
+"""A folder that `--on market:DIR` replays. Its file `market.yaml` says which trace is the market of which machines.
 
-recording: ../bert      a training recording: how fast each configuration is, and its price on demand
-traces: ../spot         recorded markets (`market_traces.py`); both of them are this folder where they are not named
-changeover: 6m          how long the machines of a launch take to come, and the checkpoint to be restored
-history: 7d             how much of the trace before the start is known to the run; by default nothing
-markets:                the first that fits a type and a number of nodes is theirs; others are rented on demand alone
+recording: ../bert      a training recording: the speed and on-demand price of each configuration
+traces: ../spot         recorded markets (`market_traces.py`); both of them default to this folder
+changeover: 6m          how long a launch takes to start and to restore the checkpoint
+history: 7d             how much of the trace before its start the run knows; by default nothing
+markets:                the first rule that fits a type and number of nodes counts; without one only on demand is rented
   - {types: 'p3.*', nodes: 1..3, trace: v100x1}
   - {types: 'p3.*', trace: v100x16, need: all, zones: [us-east-2b], from: 48h}
 
-`need`: whether one machine of those that were asked for (any) or all of them make a zone available. `from`: what is
-before that time of the trace is left out, so that traces of other days can be laid side by side. Prices are those of
-the trace, to scale: the cheapest zone on demand there costs what the recording says.
+`need`: whether a zone is available if any of the requested machines was, or only if all of them were. `from`: earlier
+parts of the trace are left out, so that traces of different days can be combined. Prices are those of the trace,
+scaled so that its cheapest on-demand zone costs what the recording says.
 """
 
 from collections.abc import Mapping
@@ -59,29 +59,29 @@ class _File(BaseModel):
 
 @dataclass(frozen=True)
 class MarketFolder:
-    """Speeds, and the recorded market of each configuration that has one."""
+    """A recording of speeds, and the recorded market of each configuration that has one."""
 
     recording: Recording
     markets: Mapping[Configuration, TracedMarket]
     changeover_s: float
     history_s: float = 0.0
     made_up: bool = False
-    """Whether the speeds are those of the simulated cloud."""
+    """Whether the speeds come from the simulated cloud."""
 
 
 def load_market_folder(folder: Path) -> MarketFolder:
-    """Read it; a mistake in it becomes a `UserError` of one line."""
+    """Read the folder; a mistake in it becomes a `UserError` of one line."""
     path = folder / FILE
     file = _read(path)
     recording, (traced, _) = load_recording(folder / file.recording), read_markets(folder / file.traces)
-    of_rules = [_traced(path, rule, traced) for rule in file.markets]
+    of_rules = [_market_of(path, rule, traced) for rule in file.markets]
     markets = {}
     for configuration in recording.points:
         fitting = (of for rule, of in zip(file.markets, of_rules, strict=True) if rule.fits(configuration))
         if (market := next(fitting, None)) is not None:
             markets[configuration] = market
     if not markets:
-        raise UserError(f"{path}: markets: no rule fits any type and number of nodes of the recording")
+        raise UserError(f"{path}: markets: no rule fits a type and number of nodes of the recording")
     if file.changeover >= recording.probe_time.base_s / 2:
         half_m = recording.probe_time.base_s / 120
         raise UserError(f"{path}: changeover: must be less than half of a probe of the recording, {half_m:g}m")
@@ -92,7 +92,7 @@ def _read(path: Path) -> _File:
     try:
         return _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; a market is a folder with this file") from None
+        raise UserError(f"{path}: {error.strerror}; the folder of a market needs this file") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{path}: not YAML: {str(error).splitlines()[0]}") from None
     except ValidationError as error:
@@ -101,12 +101,16 @@ def _read(path: Path) -> _File:
         raise UserError(f"{path}: {where}: {first['msg'].removeprefix('Value error, ')}") from None
 
 
-def _traced(path: Path, rule: _Rule, traced: list[TracedMarket]) -> TracedMarket:
-    """The recorded market that a rule names."""
+def _market_of(path: Path, rule: _Rule, traced: list[TracedMarket]) -> TracedMarket:
+    """The recorded market of a rule."""
     same = [each for each in traced if each.set == rule.trace]
     if not same:
-        raise UserError(f"{path}: trace '{rule.trace}': there is {', '.join(sorted({each.set for each in traced}))}")
-    market = next((each for each in same if each.need == rule.need), same[0])  # one machine alone: any is all
+        raise UserError(
+            f"{path}: trace '{rule.trace}': no such trace; there is {', '.join(sorted({each.set for each in traced}))}"
+        )
+    market = next(
+        (each for each in same if each.need == rule.need), same[0]
+    )  # with one requested machine there is only `any`
     unknown = [zone for zone in rule.zones if zone not in market.zones]
     if unknown:
         raise UserError(f"{path}: zone '{unknown[0]}': {rule.trace} has {', '.join(market.zones)}")

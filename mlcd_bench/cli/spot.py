@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from mlcd_bench.spot import Market, Run, Setting
 
 RULES = (
-    "OVER: mean cost over the offline optimum, which knows the whole trace, of the same window. SPREAD: its standard "
-    "deviation. SAVED: against on-demand only. Every policy is under the guard. WINS, LOSSES: windows in which "
-    "cost-to-go is cheaper or dearer by more than 0.5 %; BEHIND: its mean over the other's, less one. Nothing is "
-    "random: there are no seeds."
+    "OVER: mean cost over the offline optimum of the same window, which knows the whole trace. SPREAD: its standard "
+    "deviation. MISSED: missed deadlines. SAVED: share of the cost of on demand only. The guard wraps every policy. "
+    "WINS, LOSSES: windows in which cost-to-go costs less or more by over 0.5 %; BEHIND: its mean over the other's, "
+    "minus one. Nothing is random: there are no seeds."
 )
 
 
@@ -56,11 +56,9 @@ RULES = (
     default="both",
     show_default=True,
     type=click.Choice(("any", "all", "both")),
-    help="Where several machines are asked for: any of them, all, or both markets.",
+    help="Traces of several machines: any of them is enough, all are needed, or both markets.",
 )
-@click.option(
-    "--zones", default="together", show_default=True, help="together, each (by itself), or names with commas."
-)
+@click.option("--zones", default="together", show_default=True, help="together, each (alone), or names with commas.")
 @click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
 @output
 def spot(
@@ -77,9 +75,9 @@ def spot(
     processes: int | None,
     output: str,
 ) -> None:
-    """Policies for spot machines, on recorded markets.
+    """Compare policies for spot machines on recorded markets.
 
-    DIR holds traces of what could be had by zone and tick, traces.csv and prices.csv.
+    DIR holds traces of availability by zone and tick, traces.csv and prices.csv.
 
     \b
     mlcd bench spot DIR --policy cost-to-go,uniform-progress
@@ -91,15 +89,15 @@ def spot(
     setting = Setting(window_h, stride_h, history_h, _numbers("ratio", ratio), _numbers("changeover", changeover))
     if min(setting.ratios) < 1:
         raise UserError(f"--ratio {ratio}: each must be 1 or more, or the work does not fit before the deadline")
-    found, left_out = read_markets(folder)
-    wanted = split_names("set", sets, list(dict.fromkeys(market.set for market in found)))
+    all_markets, left_out = read_markets(folder)
+    wanted = split_names("set", sets, list(dict.fromkeys(market.set for market in all_markets)))
     needs = ("any", "all") if need == "both" else (need,)
-    asked = _zones([each for each in found if each.set in wanted and each.need in needs], zones)
-    markets = [market for market in asked if _is_played(market, setting, left_out)]
+    selected = _select_zones([each for each in all_markets if each.set in wanted and each.need in needs], zones)
+    markets = [market for market in selected if _is_played(market, setting, left_out)]
     for why in dict.fromkeys(left_out):
         click.echo(f"left out: {why}", err=True)
     if not markets:
-        raise UserError(f"{folder}: nothing to play: no trace is long enough, or none was asked for")
+        raise UserError(f"{folder}: nothing to play: no trace is selected, or none is long enough")
     played = _play(markets, names, setting, processes)
     if output == "json":
         _print(played)
@@ -107,8 +105,8 @@ def spot(
         _show(consoles()[0], list(played))
 
 
-def _zones(markets: Sequence[Market], zones: str) -> list[Market]:
-    """The markets with all zones, with each by itself, or with those that are named and there."""
+def _select_zones(markets: Sequence[Market], zones: str) -> list[Market]:
+    """The markets with all zones, with each zone alone, or with the named zones that they have."""
     if zones == "together":
         return list(markets)
     if zones == "each":
@@ -119,12 +117,13 @@ def _zones(markets: Sequence[Market], zones: str) -> list[Market]:
 
 
 def _is_played(market: Market, setting: Setting, left_out: list[str]) -> bool:
-    """Whether there is anything to play; what of it is not is told."""
+    """Whether there is anything to play. What cannot be played is added to `left_out`."""
     from mlcd_bench.spot import has_time, starts
 
     if not starts(market, setting):
-        asked = f"{setting.history_h:g} h of history and a window of {setting.window_h:g} h"
-        left_out.append(f"{market.set}, {market.need}: {len(market.up) * market.tick_h:.0f} h do not hold {asked}")
+        needed = f"{setting.history_h:g} h of history and a window of {setting.window_h:g} h"
+        hours = len(market.up) * market.tick_h
+        left_out.append(f"{market.set}, {market.need}: {hours:.0f} h are too short for {needed}")
         return False
     jobs = list(product(setting.ratios, setting.changeovers_min))
     late = [(ratio, minutes) for ratio, minutes in jobs if not has_time(market, setting, ratio, minutes)]
@@ -134,7 +133,7 @@ def _is_played(market: Market, setting: Setting, left_out: list[str]) -> bool:
 
 
 def _play(markets: Sequence[Market], policies: Sequence[str], setting: Setting, processes: int | None) -> Iterator[Run]:
-    """All runs, with a bar that shows how far it is."""
+    """All runs, with a progress bar."""
     from rich.progress import track
 
     from mlcd_bench.spot import tasks, windows
@@ -142,23 +141,23 @@ def _play(markets: Sequence[Market], policies: Sequence[str], setting: Setting, 
     progress, count = consoles()[1], len(tasks(markets, setting))
     if not progress.is_terminal:
         progress.print(f"{count} windows of {len(policies)} x {len(setting.ratios)} jobs", highlight=False)
-    made = windows(markets, policies, setting, processes or os.cpu_count() or 1)
-    live = track(made, "playing", count, console=progress, transient=True, disable=not progress.is_terminal)
+    played = windows(markets, policies, setting, processes or os.cpu_count() or 1)
+    live = track(played, "playing", count, console=progress, transient=True, disable=not progress.is_terminal)
     return (run for runs in live for run in runs)
 
 
 def _numbers(option: str, written: str) -> tuple[float, ...]:
     try:
-        found = tuple(float(part) for part in written.split(","))
+        numbers = tuple(float(part) for part in written.split(","))
     except ValueError:
         raise click.BadParameter(f"'{written}': expected numbers, such as 3,12", param_hint=f"--{option}") from None
-    if any(not 0 <= number < 1e6 for number in found):
+    if any(not 0 <= number < 1e6 for number in numbers):
         raise click.BadParameter(f"'{written}': each must be 0 or more", param_hint=f"--{option}")
-    return found
+    return numbers
 
 
 def _print(runs: Iterable[Run]) -> None:
-    """The JSON, a run on each line, as they come: there may be thousands."""
+    """JSON with a run on each line, written as they come: there may be thousands."""
     between = '{"runs": [\n'
     for run in runs:
         click.echo(between + json.dumps(run.document(), allow_nan=False), nl=False)
@@ -186,10 +185,10 @@ def _show(console: Console, runs: Sequence[Run]) -> None:
             f"{cell.saved:.0%}",
         )
     console.print(table)
-    if fights := list(duels(runs)):
+    if rows := list(duels(runs)):
         console.print()
         table = plain_table(("SET", "NEED", "AGAINST"), ("RATIO", "WINS", "LOSSES", "BEHIND"))
-        for duel in fights:
+        for duel in rows:
             row = (f"{duel.ratio:g}", str(duel.wins), str(duel.losses), f"{duel.behind:+.1%}")
             table.add_row(duel.set, duel.need, duel.other, *row)
         console.print(table)

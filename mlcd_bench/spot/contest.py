@@ -1,4 +1,4 @@
-"""Policies on windows of recorded markets, each beside the offline optimum of the same window."""
+"""Replays policies on windows of recorded markets, with the offline optimum of each window."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from mlcd.planners.train.market import (
     CostToGo,
     Greedy,
     Guarded,
+    Observations,
     OnDemandOnly,
     Pace,
     Policy,
-    Seen,
     Terms,
     UniformProgress,
-    from_history,
+    observations_from_table,
 )
 from mlcd_bench.spot.optimum import optima
-from mlcd_bench.spot.simulate import Recorded, play, whole_ticks
+from mlcd_bench.spot.simulate import RecordedConditions, play, whole_ticks
 
 POLICIES = ("cost-to-go", "pace", "uniform-progress", "uniform-progress-single", "greedy", "on-demand")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is asked of each job."""
+    """Windows, deadlines and changeovers of the jobs."""
 
     window_h: float = 48.0
-    """The deadline; a window of the trace is as long."""
+    """The deadline, and the length of a window of the trace."""
     stride_h: float = 12.0
     """From the start of a window to the start of the next."""
     history_h: float = 0.0
-    """How much of the trace before a window the policies know. No window starts before there is as much."""
+    """How much of the trace before a window the policies know. Windows start only after that much of it."""
     ratios: tuple[float, ...] = (1.05, 1.1, 1.25, 1.5, 2.0)
     """Deadline over work."""
     changeovers_min: tuple[float, ...] = (3.0, 12.0, 30.0)
@@ -44,7 +44,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Run:
-    """One policy on one window."""
+    """One policy on one window. A JSON document has these fields."""
 
     set: str
     zones: tuple[str, ...]
@@ -63,16 +63,16 @@ class Run:
 
     @property
     def over_optimum(self) -> float:
-        """How many times the optimum it cost."""
+        """Cost over the optimum."""
         return self.cost_usd / self.optimum_usd
 
     def document(self) -> dict[str, object]:
-        """As JSON has it."""
+        """For JSON."""
         return asdict(self)
 
 
 def starts(market: Market, setting: Setting) -> list[int]:
-    """Rows of the market at which windows start."""
+    """The rows of the market at which windows start."""
     length, before = floor(setting.window_h / market.tick_h + 1e-6), round(setting.history_h / market.tick_h)
     stride = max(1, round(setting.stride_h / market.tick_h))
     return list(range(before, len(market.up) - length + 1, stride))
@@ -91,7 +91,7 @@ def policy_named(name: str, market: Market, start: int) -> Policy:
     if name == "uniform-progress":
         return Guarded(UniformProgress())
     cheapest = min(range(len(market.zones)), key=lambda i: float(market.spot_usd_h[start, i]))
-    return Guarded(UniformProgress(home=market.zones[cheapest]))
+    return Guarded(UniformProgress(only_zone=market.zones[cheapest]))
 
 
 def contest(market: Market, policies: Sequence[str], setting: Setting) -> Iterator[Run]:
@@ -101,13 +101,13 @@ def contest(market: Market, policies: Sequence[str], setting: Setting) -> Iterat
 
 
 def has_time(market: Market, setting: Setting, ratio: float, changeover_min: float) -> bool:
-    """Whether the work fits before the deadline at all, with the changeover of one launch."""
+    """Whether the work fits before the deadline, including the changeover of one launch."""
     terms = terms_of(market, setting, ratio, changeover_min)
     return ceil((terms.work_h + terms.changeover_h) / terms.step_h - 1e-6) <= whole_ticks(terms)
 
 
 def terms_of(market: Market, setting: Setting, ratio: float, changeover_min: float) -> Terms:
-    """The job: its work is a whole number of minutes."""
+    """The job. Its work is rounded to whole minutes."""
     return Terms(
         zones=market.zones,
         deadline_h=setting.window_h,
@@ -119,18 +119,18 @@ def terms_of(market: Market, setting: Setting, ratio: float, changeover_min: flo
     )
 
 
-def history_of(market: Market, setting: Setting, start: int) -> Seen:
-    """What is known before a window."""
+def history_of(market: Market, setting: Setting, start: int) -> Observations:
+    """What the policies know before a window starts."""
     before = round(setting.history_h / market.tick_h)
     if not before:
-        return Seen()
-    return from_history(market.zones, market.up[start - before : start].tolist(), market.tick_h)
+        return Observations()
+    return observations_from_table(market.zones, market.up[start - before : start].tolist(), market.tick_h)
 
 
 def window(
     market: Market, policies: Sequence[str], setting: Setting, start: int, changeover_min: float
 ) -> Iterator[Run]:
-    """All runs in one window with one changeover: by ratio and policy. What has no time at all is not played."""
+    """All runs in one window with one changeover, by ratio and policy. Jobs that do not fit are skipped."""
     ratios = [ratio for ratio in setting.ratios if has_time(market, setting, ratio, changeover_min)]
     if not ratios:
         return
@@ -138,11 +138,11 @@ def window(
     length = whole_ticks(jobs[0])
     up, prices = market.up[start : start + length], market.spot_usd_h[start : start + length]
     best = optima(up, prices, jobs[0], [job.work_h for job in jobs])
-    weather, seen = Recorded(up, prices), history_of(market, setting, start)
+    conditions, observations = RecordedConditions(up, prices), history_of(market, setting, start)
     for ratio, terms, optimum_usd in zip(ratios, jobs, best, strict=True):
-        on_demand_usd = play(Guarded(OnDemandOnly()), weather, terms).cost_usd
+        on_demand_usd = play(Guarded(OnDemandOnly()), conditions, terms).cost_usd
         for name in policies:
-            played = play(policy_named(name, market, start), weather, terms, seen)
+            played = play(policy_named(name, market, start), conditions, terms, observations)
             yield Run(
                 market.set,
                 market.zones,

@@ -1,7 +1,7 @@
-"""The offline optimum: what a job costs if the whole trace is known beforehand. Nothing can be cheaper under the rules.
+"""The offline optimum: the least cost of a job for a policy that knows the whole trace beforehand.
 
-Dynamic programming backwards over ticks, by the rules of `simulate.py`. It gives the cost for every amount of work at
-once, so that one table serves all ratios of deadline to work.
+Dynamic programming backwards over ticks, by the rules of `simulate.py`. It computes the cost for every amount of work
+at once, so one table serves all ratios of deadline to work.
 
 Symbols   t        tick
           d, c     length of a tick and changeover, in units: the greatest common divisor of both and a minute
@@ -11,11 +11,11 @@ Symbols   t        tick
           F[x]     the same if nothing is held
           L[m][x]  the same if m is launched in tick t:  L = price of K ticks + fee + H(t + K)[m][x - g]
 
-    H(t)[m] = min(price(t, m) d + H(t+1)[m][x - d],  F(t))   if m is there in tick t, else F(t)
+    H(t)[m] = min(price(t, m) d + H(t+1)[m][x - d],  F(t))   if m is available in tick t, else F(t)
     F(t)    = min(F(t+1), min over m of L(t)[m])
 
-A launch that is lost before its changeover is over is pure waste, so it need not be considered. With fees, H and F also
-know where the checkpoint is.
+A launch that is preempted within its changeover is pure waste, so it need not be considered. With fees, H and F also
+depend on where the checkpoint is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 
 def optima(up: NDArray[np.bool_], spot_usd_h: Array, terms: Terms, works_h: list[float]) -> list[float]:
-    """The least cost for each amount of work; infinite where the deadline cannot be kept. Rows of `up`: the ticks."""
+    """The least cost for each amount of work; infinite if the deadline cannot be met. Rows of `up` are ticks."""
     unit_s = gcd(round(terms.step_h * 3600), round(terms.changeover_h * 3600), 60)
     d, c = round(terms.step_h * 3600) // unit_s, round(terms.changeover_h * 3600) // unit_s
     units = [ceil(work * 3600 / unit_s - 1e-6) for work in works_h]
@@ -44,7 +44,7 @@ def optima(up: NDArray[np.bool_], spot_usd_h: Array, terms: Terms, works_h: list
 
 
 def _shifted(values: Array, by: int) -> Array:
-    """What is left after `by` units of work: nothing costs nothing."""
+    """The costs after `by` units of work; no work costs nothing."""
     if by == 0:
         return values
     moved = np.zeros_like(values)
@@ -54,7 +54,7 @@ def _shifted(values: Array, by: int) -> Array:
 
 
 def _launch_usd(up: NDArray[np.bool_], usd: Array, k: int) -> Array:
-    """For each tick and machine, the price of the first k ticks of a launch; infinite if it is lost before."""
+    """For each tick and machine, the price of the first k ticks of a launch; infinite if it is preempted before."""
     ticks, machines = usd.shape
     priced = np.where(up, usd, np.inf)
     total = np.full((ticks, machines), np.inf)
@@ -64,22 +64,22 @@ def _launch_usd(up: NDArray[np.bool_], usd: Array, k: int) -> Array:
 
 
 def _without_fees(up: NDArray[np.bool_], spot_usd_h: Array, terms: Terms, sizes: tuple[int, int, int]) -> Array:
-    """Where the checkpoint is does not matter, and one on-demand machine is as good as the cheapest."""
+    """The zone of the checkpoint does not matter, and only the cheapest on-demand machine is considered."""
     d, c, most = sizes
     ticks = len(up)
     usd = np.column_stack([spot_usd_h, np.full(ticks, min(terms.on_demand_usd_h))]) * terms.step_h
-    there = np.column_stack([up, np.ones(ticks, dtype=bool)])
+    available = np.column_stack([up, np.ones(ticks, dtype=bool)])
     k = max(1, -(-c // d))  # without a changeover a launch is a tick of work
     gain = k * d - c
-    first = _launch_usd(there, usd, k)
+    first = _launch_usd(available, usd, k)
     machines = usd.shape[1]
     free = np.full(most + 1, np.inf)
     free[0] = 0.0
     layers = [np.tile(free, (machines, 1))]  # H at t + 1, t + 2 ... from the end of the list backwards
     for t in range(ticks - 1, -1, -1):
-        reach = min(most, (ticks - t) * d) + 1  # more work than that cannot be done in the ticks that are left
+        reach = min(most, (ticks - t) * d) + 1  # no more work can be done in the ticks left
         held = np.full((machines, most + 1), np.inf)
-        for m in np.flatnonzero(there[t]):
+        for m in np.flatnonzero(available[t]):
             held[m, d:reach] = usd[t, m] + layers[-1][m, : max(0, reach - d)]
             held[m, 1 : min(d, reach)] = usd[t, m]
             if len(layers) >= k and np.isfinite(first[t, m]):
@@ -93,18 +93,18 @@ def _without_fees(up: NDArray[np.bool_], spot_usd_h: Array, terms: Terms, sizes:
 
 
 def _with_fees(up: NDArray[np.bool_], spot_usd_h: Array, terms: Terms, sizes: tuple[int, int, int]) -> Array:
-    """The same with a place for the checkpoint: F has a row for each zone, and one for 'nowhere yet'."""
+    """The same with the zone of the checkpoint: F has a row for each zone, and one for 'no checkpoint yet'."""
     d, c, most = sizes
     ticks, zones = up.shape
     on_demand = np.tile(np.array(terms.on_demand_usd_h), (ticks, 1))
     usd = np.column_stack([spot_usd_h, on_demand]) * terms.step_h
-    there = np.column_stack([up, np.ones_like(up)])
+    available = np.column_stack([up, np.ones_like(up)])
     k = -(-c // d)
     gain = k * d - c
-    first = _launch_usd(there, usd, max(k, 1))
+    first = _launch_usd(available, usd, max(k, 1))
     machines = 2 * zones
-    place = np.arange(machines) % zones
-    fees = np.vstack([np.array(terms.move_usd), np.zeros(zones)])[:, place]  # from a zone or from nowhere
+    zone_of = np.arange(machines) % zones
+    fees = np.vstack([np.array(terms.move_usd), np.zeros(zones)])[:, zone_of]  # from a zone or from nowhere
     free = np.full((zones + 1, most + 1), np.inf)
     free[:, 0] = 0.0
     layers = [np.tile(free[0], (machines, 1))]
@@ -117,9 +117,9 @@ def _with_fees(up: NDArray[np.bool_], spot_usd_h: Array, terms: Terms, sizes: tu
                 launched = first[t, m] + after[m]
                 np.minimum(free, fees[:, m, None] + launched, out=free)
         free[:, 0] = 0.0
-        held = np.where(there[t][:, None], usd[t][:, None] + _shifted(layers[-1], d), np.inf)
-        np.minimum(held, free[place], out=held)
+        held = np.where(available[t][:, None], usd[t][:, None] + _shifted(layers[-1], d), np.inf)
+        np.minimum(held, free[zone_of], out=held)
         held[:, 0] = 0.0
         layers = [*layers[-steps + 1 :], held] if steps > 1 else [held]
-    found: Array = free[-1]
-    return found
+    start: Array = free[-1]
+    return start

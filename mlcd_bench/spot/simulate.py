@@ -1,21 +1,20 @@
-"""A job on a recorded market, tick by tick.
+"""Simulates a job on a recorded market, tick by tick.
 
-The rules, the same for every policy and for the offline optimum (`optimum.py`). Those of 'Can't Be Late' and SkyNomad,
-where these say it:
+The rules are the same for every policy and for the offline optimum (`optimum.py`). They are those of 'Can't Be Late'
+and SkyNomad, where these papers state them:
 
-1. At the start of a tick one sees whether the machine that is held has been taken away: a spot machine is lost if its
-   zone is down in this tick. The work of the ticks before it is kept (with `checkpoint_h`: except what no checkpoint
-   holds).
-2. Then the policy decides. It may try zones one after another, without time passing. A try gets a machine if the zone
-   is up in this tick. A try in vain costs nothing and is seen; so is nothing else of zones where no machine is held.
-3. What is held after that is paid for the whole tick at the price of this tick, and works for the whole tick: a zone
-   that is up at the start of a tick is up until its end. A job that ends within a tick pays the tick.
-4. Every launch, on spot or on demand, first takes the changeover time, billed, without work, also over several ticks;
-   what is left of it is gone when the machine is lost or given back. The first launch takes it, too.
-5. A launch away from the checkpoint's zone pays the fee for moving it, at once. The first launch pays none.
-6. One machine is held at a time. On-demand is always to be had, at the price of its zone, unless the weather says
-   otherwise; what is held is given back before it is tried. Waiting costs nothing.
-7. The deadline is counted in whole ticks: those that fit into it.
+1. At the start of a tick, a held spot machine is preempted if its zone is down in this tick. The work of the ticks
+   before is kept (with `checkpoint_h`: except the work since the last checkpoint).
+2. Then the policy decides. It may try zones one after another, without time passing. A launch succeeds if the zone is
+   up in this tick. A failed launch costs nothing and is observed. Zones that are not tried or held are not observed.
+3. What is held then is paid for the whole tick at the price of this tick, and works for the whole tick: a zone that is
+   up at the start of a tick is up until its end. A job that ends within a tick pays the whole tick.
+4. Every launch, on spot or on demand and including the first, begins with the changeover time, which is billed and does
+   no work, possibly over several ticks. What is left of it is lost if the machine is preempted or given up.
+5. A launch in another zone than the checkpoint's pays the fee for moving it, at once. The first launch pays none.
+6. One machine is held at a time. On-demand machines are always available, at the price of their zone, unless the
+   conditions say otherwise. What is held is given up before on-demand is tried. Waiting costs nothing.
+7. The deadline is counted in whole ticks, rounded down.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.planners.train.market import Action, Held, Kind, Policy, Seen, State, Terms
+from mlcd.planners.train.market import Action, HeldMachines, Kind, Observations, Policy, State, Terms
 
 DONE = 1e-9
-"""In hours: work left that is nothing but rounding."""
+"""Hours of work left that are only rounding errors."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """How a job went."""
+    """The outcome of a job."""
 
     cost_usd: float
     finished_h: float | None
-    """None if the deadline came first."""
+    """None if the deadline was missed."""
     timeline: tuple[tuple[int, str | None, str], ...]
     """For each tick: its number since the start, the zone, and spot, on_demand or wait."""
 
@@ -51,11 +50,11 @@ class Played:
         return self.finished_h is not None
 
 
-class Weather(Protocol):
-    """What the market does. It may look at the job, so that a test can make it as hostile as possible."""
+class Conditions(Protocol):
+    """What the market does. It may depend on the job's state, so that a test can make it as hostile as possible."""
 
     def is_up(self, tick: int, zone: int, state: State) -> bool:
-        """Whether spot machines are to be had, or kept, in this tick."""
+        """Whether spot machines are available, or stay, in this tick."""
         ...
 
     def spot_usd_h(self, tick: int) -> tuple[float, ...]:
@@ -65,20 +64,20 @@ class Weather(Protocol):
 
 @runtime_checkable
 class ScarceOnDemand(Protocol):
-    """Weather in which on-demand machines may be missing, too."""
+    """Conditions in which on-demand machines may be missing, too."""
 
     def has_on_demand(self, tick: int, zone: int) -> bool:
-        """Whether on-demand machines are to be had in this tick."""
+        """Whether on-demand machines are available in this tick."""
         ...
 
 
-class Recorded:
-    """The weather of a trace."""
+class RecordedConditions:
+    """The conditions of a trace."""
 
     def __init__(self, up: NDArray[np.bool_], spot_usd_h: NDArray[np.float64]) -> None:
         self._up: list[list[bool]] = up.tolist()
         rows = [tuple(row) for row in spot_usd_h.tolist()]
-        for i in range(1, len(rows)):  # prices hardly change: one object for equal rows
+        for i in range(1, len(rows)):  # prices rarely change: share equal rows
             if rows[i] == rows[i - 1]:
                 rows[i] = rows[i - 1]
         self._prices = rows
@@ -97,16 +96,20 @@ def whole_ticks(terms: Terms) -> int:
     return floor(terms.deadline_h / terms.step_h + 1e-6)
 
 
-def play(policy: Policy, weather: Weather, terms: Terms, seen: Seen | None = None) -> Played:
-    """Play a job from its first tick to its end or its deadline. A tick is a step of the terms."""
+def play(policy: Policy, conditions: Conditions, terms: Terms, observations: Observations | None = None) -> Played:
+    """Simulate a job from its first tick to its end or its deadline. A tick is a step of the terms."""
     d = terms.step_h
-    state = State(terms, 0.0, terms.work_h, 0.0, 0.0, None, None, weather.spot_usd_h(0), seen or Seen())
+    state = State(
+        terms, 0.0, terms.work_h, 0.0, 0.0, None, None, conditions.spot_usd_h(0), observations or Observations()
+    )
     timeline: list[tuple[int, str | None, str]] = []
     for tick in range(whole_ticks(terms)):
-        state = replace(state, now_h=tick * d, spot_usd_h=weather.spot_usd_h(tick))
-        has_on_demand = partial(weather.has_on_demand, tick) if isinstance(weather, ScarceOnDemand) else always
-        is_up = partial(weather.is_up, tick, state=state)
-        state = _decided(policy, _after_losses(state, tick, weather), is_up, has_on_demand)
+        state = replace(state, now_h=tick * d, spot_usd_h=conditions.spot_usd_h(tick))
+        has_on_demand = (
+            partial(conditions.has_on_demand, tick) if isinstance(conditions, ScarceOnDemand) else always_available
+        )
+        is_up = partial(conditions.is_up, tick, state=state)
+        state = _decided(policy, _after_preemption(state, tick, conditions), is_up, has_on_demand)
         held = state.held
         if held is None:
             timeline.append((tick, None, "wait"))
@@ -121,29 +124,29 @@ def play(policy: Policy, weather: Weather, terms: Terms, seen: Seen | None = Non
     return Played(state.spent_usd, None, tuple(timeline))
 
 
-def _after_losses(state: State, tick: int, weather: Weather) -> State:
-    """Rule 1: what is seen at the start of a tick."""
+def _after_preemption(state: State, tick: int, conditions: Conditions) -> State:
+    """Rule 1: preemption at the start of a tick."""
     held = state.held
     if held is None or not held.is_spot:
         return state
-    if weather.is_up(tick, state.terms.zones.index(held.zone), state):
-        return replace(state, seen=state.seen.looked(held.zone, True, state.now_h))
+    if conditions.is_up(tick, state.terms.zones.index(held.zone), state):
+        return replace(state, observations=state.observations.observed(held.zone, True, state.now_h))
     return replace(
         state,
-        seen=state.seen.looked(held.zone, False, state.now_h),
+        observations=state.observations.observed(held.zone, False, state.now_h),
         held=None,
         work_left_h=state.work_left_h + state.unsaved_h,
         unsaved_h=0.0,
     )
 
 
-def always(zone: int) -> bool:
-    """On-demand machines are there."""
+def always_available(zone: int) -> bool:
+    """On-demand machines are always available."""
     return True
 
 
 def _decided(policy: Policy, state: State, is_up: Callable[[int], bool], has_on_demand: Callable[[int], bool]) -> State:
-    """Rule 2: the policy's decision, asked again after every try in vain."""
+    """Rule 2: the policy's decision. It is asked again after every failed launch."""
     for _ in range(2 * len(state.terms.zones) + 2):
         action = policy.decide(state)
         if action.kind is Kind.HOLD:
@@ -154,26 +157,28 @@ def _decided(policy: Policy, state: State, is_up: Callable[[int], bool], has_on_
         if action.kind is Kind.ON_DEMAND:
             if has_on_demand(state.terms.zones.index(action.zone)):
                 return _launched(state, action)
-            tried = state.seen_on_demand.looked(action.zone, False, state.now_h)
-            state = replace(state, seen_on_demand=tried, held=None, unsaved_h=0.0)
+            failed = state.on_demand_observations.observed(action.zone, False, state.now_h)
+            state = replace(state, on_demand_observations=failed, held=None, unsaved_h=0.0)
             continue
         if state.held is not None and state.held.is_spot and state.held.zone == action.zone:
             return state
         if is_up(state.terms.zones.index(action.zone)):
-            return _launched(replace(state, seen=state.seen.looked(action.zone, True, state.now_h)), action)
-        state = replace(state, seen=state.seen.looked(action.zone, False, state.now_h))
-    raise AssertionError(f"{policy.name} tries zones again that it has just tried in vain")
+            return _launched(
+                replace(state, observations=state.observations.observed(action.zone, True, state.now_h)), action
+            )
+        state = replace(state, observations=state.observations.observed(action.zone, False, state.now_h))
+    raise AssertionError(f"{policy.name} tries zones again in which a launch has just failed")
 
 
 def _launched(state: State, action: Action) -> State:
-    """Rules 4 and 5. Giving back a machine on purpose saves its work first."""
+    """Rules 4 and 5. A machine that is given up on purpose saves its work first."""
     assert action.zone is not None
-    held = Held(action.zone, action.kind is Kind.SPOT, state.now_h, state.terms.changeover_h)
-    fee = state.terms.fee_usd(state.saved_in, action.zone)
-    return replace(state, held=held, saved_in=action.zone, unsaved_h=0.0, spent_usd=state.spent_usd + fee)
+    held = HeldMachines(action.zone, action.kind is Kind.SPOT, state.now_h, state.terms.changeover_h)
+    fee = state.terms.fee_usd(state.checkpoint_zone, action.zone)
+    return replace(state, held=held, checkpoint_zone=action.zone, unsaved_h=0.0, spent_usd=state.spent_usd + fee)
 
 
-def _worked(state: State, held: Held, spent_usd: float) -> State:
+def _worked(state: State, held: HeldMachines, spent_usd: float) -> State:
     """Rule 3: a tick of changeover and work."""
     d, terms = state.terms.step_h, state.terms
     work = max(0.0, d - held.changeover_left_h)
@@ -181,7 +186,7 @@ def _worked(state: State, held: Held, spent_usd: float) -> State:
     unsaved = state.unsaved_h + work
     if terms.checkpoint_h <= 0:
         unsaved = 0.0
-    elif unsaved > terms.checkpoint_h:  # checkpoints are made while it works: no more than their distance is at risk
+    elif unsaved > terms.checkpoint_h:  # checkpoints are saved while it works
         unsaved -= floor(unsaved / terms.checkpoint_h) * terms.checkpoint_h
     return replace(
         state,

@@ -1,5 +1,4 @@
-"""What a contest of spot policies comes to: mean ratios to the optimum, by set, need, policy and ratio of deadline
-to work."""
+"""Summary of a contest of spot policies: mean cost over the optimum, by set, need, policy and deadline over work."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ OURS = "cost-to-go"
 
 @dataclass(frozen=True)
 class Cell:
-    """One policy in one set at one ratio, over windows and changeovers."""
+    """One policy in one set at one ratio: the mean over windows and changeovers."""
 
     set: str
     need: str
@@ -25,11 +24,11 @@ class Cell:
     mean: float
     """Cost over the offline optimum."""
     spread: float
-    """Standard deviation of it over the runs."""
+    """Standard deviation over the runs."""
     worst: float
     missed: int
     saved: float
-    """What it saved against on-demand only, as a share of that."""
+    """Mean saving against on demand only, as a share of that cost."""
 
 
 def cells(runs: Sequence[Run]) -> Iterator[Cell]:
@@ -47,7 +46,7 @@ def cells(runs: Sequence[Run]) -> Iterator[Cell]:
 
 @dataclass(frozen=True)
 class Duel:
-    """Ours against another policy in one set at one ratio, window by window."""
+    """Our policy against another one in one set at one ratio, window by window."""
 
     set: str
     need: str
@@ -57,20 +56,20 @@ class Duel:
     """Windows in which ours was cheaper by more than 0.5 %."""
     losses: int
     behind: float
-    """Our mean over theirs, less one: positive where ours is worse."""
+    """Our mean over theirs, minus one: positive if ours is worse."""
 
 
 def duels(runs: Sequence[Run]) -> Iterator[Duel]:
-    """Ours against each other policy; nothing if ours did not take part."""
-    found = {(r.set, r.need, r.zones, r.start_tick, r.changeover_min, r.ratio, r.policy): r for r in runs}
+    """Our policy against each other one; nothing if ours did not take part."""
+    by_key = {(r.set, r.need, r.zones, r.start_tick, r.changeover_min, r.ratio, r.policy): r for r in runs}
     others = [policy for policy in dict.fromkeys(run.policy for run in runs) if policy != OURS]
     for name, need, zones, ratio in dict.fromkeys((run.set, run.need, run.zones, run.ratio) for run in runs):
         for other in others:
             pairs = [
-                (run, found[(*key[:-1], other)])
-                for key, run in found.items()
+                (run, by_key[(*key[:-1], other)])
+                for key, run in by_key.items()
                 if run.policy == OURS and (run.set, run.need, run.zones, run.ratio) == (name, need, zones, ratio)
-                if (*key[:-1], other) in found
+                if (*key[:-1], other) in by_key
             ]
             if pairs:
                 wins = sum(a.cost_usd < b.cost_usd * 0.995 for a, b in pairs)

@@ -1,4 +1,4 @@
-"""The contest of spot policies over several processes, window by window."""
+"""Runs the contest of spot policies in several processes, window by window."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mlcd.clouds.market_traces import TracedMarket as Market
 from mlcd_bench.spot.contest import Run, Setting, starts, window
 
 Task = tuple[int, int, float]
-"""A market by its place in the list, the row at which the window starts, minutes of the changeover."""
+"""The index of a market in the list, the row at which the window starts, minutes of the changeover."""
 
 
 def tasks(markets: Sequence[Market], setting: Setting) -> list[Task]:
-    """All windows in the order in which they are reported."""
+    """All windows, in the order in which they are reported."""
     return [
-        (place, start, changeover_min)
-        for place, market in enumerate(markets)
+        (index, start, changeover_min)
+        for index, market in enumerate(markets)
         for start in starts(market, setting)
         for changeover_min in setting.changeovers_min
     ]
@@ -30,13 +30,13 @@ def tasks(markets: Sequence[Market], setting: Setting) -> list[Task]:
 def windows(
     markets: Sequence[Market], policies: Sequence[str], setting: Setting, processes: int = 1
 ) -> Iterator[list[Run]]:
-    """The runs of each window, in the order of `tasks`. Processes only make it faster."""
+    """The runs of each window, in the order of `tasks`. The number of processes does not change the results."""
     todo = tasks(markets, setting)
     if processes == 1:
-        _begin(markets)
+        _initialize(markets)
         yield from map(partial(_play, policies, setting), todo)
         return
-    pool = ProcessPoolExecutor(processes, initializer=_begin, initargs=(markets,))
+    pool = ProcessPoolExecutor(processes, initializer=_initialize, initargs=(markets,))
     try:
         yield from pool.map(partial(_play, policies, setting), todo)
     finally:
@@ -44,17 +44,17 @@ def windows(
 
 
 _MARKETS: Sequence[Market] = ()
-"""What a worker plays on: given once to each, since a market is large and there are many windows."""
+"""The markets of a worker process: sent once to each, since a market is large and there are many windows."""
 
 
-def _begin(markets: Sequence[Market]) -> None:
+def _initialize(markets: Sequence[Market]) -> None:
     global _MARKETS
     _MARKETS = markets
     if multiprocessing.parent_process() is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that hands out the work
-        threadpool_limits(1)  # the tables are small, and the cores are taken
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent process
+        threadpool_limits(1)  # the tables are small, and the other cores are busy
 
 
 def _play(policies: Sequence[str], setting: Setting, task: Task) -> list[Run]:
-    place, start, changeover_min = task
-    return list(window(_MARKETS[place], policies, setting, start, changeover_min))
+    index, start, changeover_min = task
+    return list(window(_MARKETS[index], policies, setting, start, changeover_min))

@@ -230,7 +230,7 @@ def test_stopped_at_any_launch_a_run_goes_on_at_the_same_tick(tmp_path, stopped_
     [
         ("market.yaml", None, "No such file"),
         ("market.yaml", "markets: []", "at least 1 item"),
-        ("market.yaml", "markets: [{trace: moon}]", "trace 'moon': there is alone"),
+        ("market.yaml", "markets: [{trace: moon}]", "trace 'moon': no such trace; there is alone"),
         ("market.yaml", "markets: [{trace: alone, zones: [z]}]", "zone 'z': alone has a"),
         ("market.yaml", "markets: [{trace: alone, types: 'p3.*'}]", "no rule fits"),
         ("market.yaml", "changeover: 1h\nmarkets: [{trace: alone}]", "less than half of a probe"),
@@ -239,8 +239,8 @@ def test_stopped_at_any_launch_a_run_goes_on_at_the_same_tick(tmp_path, stopped_
         ("traces.csv", None, "traces.csv: cannot be read"),
         ("traces.csv", "trace,zone\nalone,a", "missing column requested, tick_s"),
         ("prices.csv", "trace,zone,machine,gpus,spot_usd_h,ondemand_usd_h\nalone,a,m,1,x,4", "expected a number"),
-        ("alone.csv", "tick,a\n2,1\n2,1", "alone.csv:3: tick '2': must be above the one before it, 2"),
-        ("alone.csv", "tick,a\n0,1\n1760000000,1", "alone.csv:3: tick '1760000000': more than 1,000,000 after"),
+        ("alone.csv", "tick,a\n2,1\n2,1", "alone.csv:3: tick '2': must be above the previous one, 2"),
+        ("alone.csv", "tick,a\n0,1\n1760000000,1", "alone.csv:3: tick '1760000000': more than 1,000,000 ticks after"),
         ("alone.csv", "tick,a\n0,many", "a 'many': expected a number"),
         ("alone.csv", "tick,a", "no ticks"),
         ("points.csv", None, "no such file"),
@@ -290,7 +290,7 @@ def test_a_user_trains_on_a_recorded_market_and_reads_where_it_was_rented(mlcd, 
     done = mlcd("train", file, "--on", f"market:{folder}@1h", "-y")
     assert done.code == 0
     assert "expected, mostly on spot machines; certified" in " ".join(done.out.split())
-    assert "On spot machines: 100 %  of the rented time, taken back 0 times" in done.out
+    assert "On spot machines: 100 %  of the rented time, preempted 0 times" in done.out
     refused = mlcd("train", file, "--on", f"market:{tmp_path}", "-y")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "market.yaml" in refused.err

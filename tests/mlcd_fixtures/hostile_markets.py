@@ -83,7 +83,7 @@ class Reckless:
 
     def decide(self, state: State) -> Action:
         """By chance; it likes to wait and to move."""
-        zones = [zone for zone in state.terms.zones if not state.refused(zone)]
+        zones = [zone for zone in state.terms.zones if not state.was_refused(zone)]
         kind = self._random.choice((Kind.WAIT, Kind.HOLD, Kind.SPOT, Kind.SPOT, Kind.ON_DEMAND))
         if kind is Kind.SPOT and zones:
             return Action(kind, self._random.choice(zones))

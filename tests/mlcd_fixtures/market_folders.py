@@ -13,7 +13,7 @@ import numpy as np
 from mlcd.clouds.recording import save_recording
 from mlcd.core.configuration import Choice, Space
 from mlcd.core.market import Market
-from mlcd.planners.train.market.expected import with_expectations
+from mlcd.planners.train.market.expected_cost import with_expected_spot_costs
 from mlcd.testing.clouds import small_recording
 
 TICK_S = 600.0
@@ -62,4 +62,4 @@ def on_markets(space: Space, rng: np.random.Generator) -> Space:
         spot = [Market(zone, True, usd * float(rng.uniform(0.1, 1.2))) for zone in "ab"]
         return replace(choice, markets=(*spot, Market("a", False, usd)))
 
-    return with_expectations(replace(space, choices=tuple(map(rented, space.choices))), checkpoints=True)
+    return with_expected_spot_costs(replace(space, choices=tuple(map(rented, space.choices))), checkpoints=True)

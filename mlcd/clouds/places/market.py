@@ -19,8 +19,8 @@ from mlcd.core.place import Cloud, unknown_place
 from mlcd.core.planner import USUAL
 from mlcd.core.units import parse_duration
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.train.capacity import STEP_S
-from mlcd.planners.train.market.expected import with_expectations
+from mlcd.planners.train.launch_observations import STEP_S
+from mlcd.planners.train.market.expected_cost import with_expected_spot_costs
 from mlcd.planners.train.space import narrow, spot_of
 
 
@@ -50,7 +50,7 @@ def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s
         space = replace(space, choices=tuple(_with_markets(each, traces, folder, job) for each in space.choices))
         if not any(choice.markets for choice in space.choices):
             raise UserError("use_spot: any: these types and zones have no spot market here; see market.yaml")
-        space = with_expectations(space, checkpoints=job.checkpoints)
+        space = with_expected_spot_costs(space, checkpoints=job.checkpoints)
     backend = ReplayedMarket(recorded, traces, Provenance.SIMULATED if folder.made_up else Provenance.RECORDED)
     profiler = TrainingProfiler(backend, noise_floor=0.01, tight=None, warm_up=False)
     return Cloud(space, backend, profiler, clock)

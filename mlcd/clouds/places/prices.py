@@ -18,7 +18,7 @@ from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.core.market import Market
 from mlcd.core.planner import USUAL
-from mlcd.planners.train.market.expected import with_expectations
+from mlcd.planners.train.market.expected_cost import with_expected_spot_costs
 from mlcd.planners.train.space import accelerators_of, spot_of
 
 
@@ -68,7 +68,7 @@ def with_markets(
     choices = tuple(replace(choice, markets=tuple(markets(choice.offer))) for choice in space.choices)
     if not any(choice.markets for choice in choices):
         raise UserError("use_spot: any: no spot price is known of these types and zones; see mlcd offers --spot")
-    return with_expectations(replace(space, choices=choices), checkpoints=job.checkpoints)
+    return with_expected_spot_costs(replace(space, choices=choices), checkpoints=job.checkpoints)
 
 
 def _markets(

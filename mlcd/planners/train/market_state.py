@@ -1,9 +1,9 @@
-"""What a market policy is shown of a run, from its history.
+"""The state of a run that a market policy sees, computed from the run's history.
 
-The work left is counted at the slow end of the measured rate, as a certificate counts it, and a changeover at the
-longest start-up that was seen or is waited for. A zone that had no machines, or took them back, is not asked again at
-once: the pause doubles with each refusal in a row. On-demand machines are asked for again at every step, in all zones;
-where they were refused, now or in an earlier run, time is kept for the wait that was enough for most starts
+Work left is counted at the lower confidence bound of the measured rate, as in a certificate, and a changeover as the
+longest start-up that was measured or is allowed. A zone whose launch failed or whose machines were preempted is paused:
+the pause doubles with each failure in a row. On-demand machines are tried again in all zones at every step. If such a
+launch failed, now or in an earlier run, time is reserved for a wait that is long enough with the requested confidence
 (`market/fallback.py`).
 """
 
@@ -20,7 +20,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.market import NO_DEADLINE, Market
 from mlcd.core.measurement import Measurement
-from mlcd.planners.train.capacity import (
+from mlcd.planners.train.launch_observations import (
     HOUR_S,
     LONGEST_PAUSE_S,
     STEP_S,
@@ -30,13 +30,13 @@ from mlcd.planners.train.capacity import (
     on_demand_observations,
     paused_zones,
 )
-from mlcd.planners.train.market.protocol import Held, State, Terms
-from mlcd.planners.train.market.seen import Seen, before_the_run
+from mlcd.planners.train.market.observations import Observations, add_market_history
+from mlcd.planners.train.market.protocol import HeldMachines, State, Terms
 
-SAVED_EVERY_S = 1_800.0
-"""How much work a loss destroys at the most, where the job saves its work: nobody says how often it does."""
-LEAVES_WITHIN_S = 120.0
-"""How long a job may take to save its work before it is moved; less where machines start sooner."""
+CHECKPOINT_EVERY_S = 1_800.0
+"""The most work that a preemption destroys if the job saves checkpoints: an assumption, since no job states it."""
+SAVE_BEFORE_MOVE_S = 120.0
+"""How long a job may take to save its work before it moves; less where machines start faster."""
 
 
 @dataclass(frozen=True)
@@ -55,49 +55,55 @@ class MarketState:
 
     @cached_property
     def spot(self) -> dict[str, Market]:
-        """The spot market of each zone."""
+        """Spot markets by zone."""
         return {each.zone: each for each in self.space.markets(self.configuration) if each.spot}
 
-    def launch_usd(self, market: Market, saved_in: str) -> float:
-        """What a launch costs besides its time, with the checkpoint in a region. It is booked with the launch."""
-        return self.configuration.rented(market).offer.usd_per_launch + market.moved_from(saved_in)
+    def launch_usd(self, market: Market, checkpoint_region: str) -> float:
+        """The cost of a launch besides its time, with the checkpoint in that region. Booked with the launch."""
+        return self.configuration.rented(market).offer.usd_per_launch + market.moved_from(checkpoint_region)
 
     def now(self) -> State:
-        """With nothing rented."""
+        """The state with nothing rented."""
         now_h = self.history.elapsed_s / HOUR_S
-        return self._state(now_h, self.job.work_samples, 0.0, self.history.spent_usd, None, self.saved_in)
+        return self._state(now_h, self.job.work_samples, 0.0, self.history.spent_usd, None, self.checkpoint_zone)
 
     def during(self, market: Market, so_far: Measurement) -> State:
-        """While a launch runs that has come so far."""
+        """The state while a launch runs."""
         terms, began_h, up_h = self.terms, self.history.elapsed_s / HOUR_S, so_far.seconds / HOUR_S
         done = so_far.samples_done
         saved = max(0.0, so_far.saved_samples - self.history.saved_samples) if self.job.checkpoints else 0.0
         starting_h = max(0.0, terms.changeover_h - up_h) if done == 0 else 0.0
-        held = Held(market.zone, market.spot, began_h, starting_h, idle_h=terms.step_h)
+        held = HeldMachines(market.zone, market.spot, began_h, starting_h, idle_h=terms.step_h)
         spent_usd = self.history.spent_usd + so_far.usd
         left, unsaved = max(0.0, self.job.work_samples - done), max(0.0, done - saved)
         state = self._state(began_h + up_h, left, unsaved, spent_usd, held, market.zone)
         if not market.spot:
             return state
-        own_usd_h = self.configuration.rented(market).usd_per_hour  # a launch keeps the price that it began with
+        own_usd_h = self.configuration.rented(market).usd_per_hour  # a launch keeps its initial price
         prices = zip(terms.zones, state.spot_usd_h, strict=True)
         return replace(
             state,
             spot_usd_h=tuple(own_usd_h if zone == market.zone else usd_h for zone, usd_h in prices),
-            seen=state.seen.held(market.zone, began_h, began_h + up_h),
+            observations=state.observations.with_held_machine(market.zone, began_h, began_h + up_h),
         )
 
     def _state(
-        self, now_h: float, left: float, unsaved: float, spent_usd: float, held: Held | None, saved_in: str | None
+        self,
+        now_h: float,
+        left: float,
+        unsaved: float,
+        spent_usd: float,
+        held: HeldMachines | None,
+        checkpoint_zone: str | None,
     ) -> State:
         """`left`, `unsaved`: samples."""
         spot = informative_launches(self.configuration, self.space, self.history, spot=True)
         on_demand = informative_launches(self.configuration, self.space, self.history, spot=False)
         terms = self.terms
-        slack_h = terms.deadline_h - self._begun_h - terms.work_h - terms.changeover_h
-        counted_on = fallback_of(on_demand, terms.zones, now_h, self.job.goal.confidence, slack_h)
-        if counted_on is not None:
-            terms = replace(terms, fallback_wait_h=counted_on.wait_h, fallback_zones=counted_on.zones)
+        slack_h = terms.deadline_h - self._began_h - terms.work_h - terms.changeover_h
+        fallback = fallback_of(on_demand, terms.zones, now_h, self.job.goal.confidence, slack_h)
+        if fallback is not None:
+            terms = replace(terms, fallback_wait_h=fallback.wait_h, fallback_zones=fallback.zones)
         rented = [self.configuration.rented(self.spot[zone].at(HOUR_S * now_h)) for zone in terms.zones]
         return State(
             terms,
@@ -106,9 +112,9 @@ class MarketState:
             min(unsaved / self._samples_per_h, terms.checkpoint_h),
             spent_usd,
             held,
-            saved_in,
+            checkpoint_zone,
             tuple(each.usd_per_hour for each in rented),
-            observations_from(spot, before_the_run(self.spot.values(), Seen())),
+            observations_from(spot, add_market_history(self.spot.values(), Observations())),
             on_demand_observations(on_demand, now_h),
             paused_zones(spot, now_h, LONGEST_PAUSE_S, self.step_s),
         )
@@ -119,7 +125,7 @@ class MarketState:
 
     @cached_property
     def _samples_per_h(self) -> float:
-        """The rate that work is counted at."""
+        """The rate at which work is counted."""
         return certified_rates(self.job.goal.confidence, self.history)(self._measured) * HOUR_S
 
     @cached_property
@@ -128,40 +134,40 @@ class MarketState:
         job, history, limit_s = self.job, self.history, self.space.startup_limit_s
         work_h = (job.work_samples + history.saved_samples) / self._samples_per_h
         starts = [run.startup_s for run in history.runs if run.ok]
-        leaving_s = min(LEAVES_WITHIN_S, limit_s) if job.checkpoints else 0.0
-        changeover_h = (leaving_s + max([limit_s, self._measured.startup_s, *starts])) / HOUR_S
+        saving_s = min(SAVE_BEFORE_MOVE_S, limit_s) if job.checkpoints else 0.0
+        changeover_h = (saving_s + max([limit_s, self._measured.startup_s, *starts])) / HOUR_S
         on_demand = {each.zone: each for each in self.space.markets(self.configuration) if not each.spot}
         prices = tuple(self.configuration.rented(on_demand.get(zone)).usd_per_hour for zone in self.spot)
-        deadline_h = NO_DEADLINE * (work_h + changeover_h) + self._begun_h
+        deadline_h = NO_DEADLINE * (work_h + changeover_h) + self._began_h
         if job.goal.deadline_s is not None:
             deadline_h = job.goal.deadline_s / HOUR_S
-        checkpoint_h = min(work_h, SAVED_EVERY_S / HOUR_S) if job.checkpoints else work_h
+        checkpoint_h = min(work_h, CHECKPOINT_EVERY_S / HOUR_S) if job.checkpoints else work_h
         step_h = self.step_s / HOUR_S
         terms = Terms(tuple(self.spot), deadline_h, work_h, changeover_h, step_h, prices, None, checkpoint_h)
         return self._with_fees(terms)
 
     def _with_fees(self, terms: Terms) -> Terms:
-        """With the budget, and what launches cost besides their time, which is counted as the fee of a move.
+        """With the budget and the costs of launches besides their time, which count as fees for moving the checkpoint.
 
-        With no checkpoint yet nothing is moved: what the first launch costs is taken off the budget until it is over.
+        Before the first checkpoint nothing is moved: the cost of the first launch is subtracted from the budget.
         """
         markets = self.spot.values()
         fees = tuple(tuple(self.launch_usd(to, origin.region) for to in markets) for origin in markets)
         budget_usd = self.job.goal.budget_usd
-        if budget_usd is not None and self.saved_in is None:
+        if budget_usd is not None and self.checkpoint_zone is None:
             budget_usd -= max(self.launch_usd(each, "") for each in markets)
         return replace(terms, budget_usd=budget_usd, move_usd=fees if np.any(fees) else None)
 
     @cached_property
-    def saved_in(self) -> str | None:
-        """The zone of the last launch; before the first, one of the region where probes have saved work."""
-        came = [rental.market.zone for rental in self.history.rentals if rental.came]
-        if came or not self.history.saved_samples:
-            return came[-1] if came else None
-        probed = self.configuration.offer.region
-        return next((each.zone for each in self.space.markets(self.configuration) if each.region == probed), None)
+    def checkpoint_zone(self) -> str | None:
+        """The zone of the last launch; before the first one, a zone of the region in which probes saved work."""
+        zones = [rental.market.zone for rental in self.history.rentals if rental.came]
+        if zones or not self.history.saved_samples:
+            return zones[-1] if zones else None
+        region = self.configuration.offer.region
+        return next((each.zone for each in self.space.markets(self.configuration) if each.region == region), None)
 
     @property
-    def _begun_h(self) -> float:
-        """When the job itself was first launched, or is about to be."""
+    def _began_h(self) -> float:
+        """When the job itself was first launched, or now if it was not."""
         return min((each.began_s for each in self.history.rentals), default=self.history.elapsed_s) / HOUR_S

@@ -1,4 +1,4 @@
-"""What a run on markets shows beside what every run has: where it was rented, what that saved, how close it was."""
+"""Facts, table and figures of a run on spot markets: where it was rented, what that saved, how near the deadline."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from mlcd.core.job import Goal
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_confidence, format_duration, format_usd
-from mlcd.planners.train.capacity import HOUR_S, fallback_of, informative_launches
+from mlcd.planners.train.launch_observations import HOUR_S, fallback_of, informative_launches
 from mlcd.planners.train.market.fallback import Fallback
 from mlcd.planners.train.rental_figures import legs_of, rental_timeline, work_left_figure
 
-LEAST_H = 24.0
-"""Of watching, before a share of starts is shown."""
-SELDOM = "starts were seen too seldom to count them"
+MIN_OBSERVED_H = 24.0
+"""The observed hours needed before the share of successful starts is shown."""
+TOO_FEW_STARTS = "too few starts were observed to count them"
 
 
 def rental_report(account: Account) -> Additions | None:
-    """None for a run that was rented on no market, and counts on no scarce machines."""
+    """None for a run that rented nothing on a market and whose certificate has no condition on on-demand machines."""
     rentals, runs = account.history.rentals, account.history.runs
     condition = _condition(account)
     if not rentals:
@@ -35,7 +35,7 @@ def rental_report(account: Account) -> Additions | None:
 
 
 def _condition(account: Account) -> list[Fact]:
-    """What a certificate counts on where on-demand machines were refused, in this run or before it."""
+    """The condition of the certificate if on-demand launches failed, in this run or before it."""
     decision, goal = account.decision, account.job.goal
     if decision is None or decision.configuration is None or decision.forecast is None or goal.deadline_s is None:
         return []
@@ -43,38 +43,42 @@ def _condition(account: Account) -> list[Fact]:
     zones = [market.zone for market in account.space.markets(ours) if not market.spot]
     on_demand = informative_launches(ours, account.space, history, spot=False)
     slack_h = (goal.deadline_s - account.searched.elapsed_s - decision.forecast.worst_seconds) / HOUR_S
-    counted_on = fallback_of(on_demand, zones, history.elapsed_s / HOUR_S, goal.confidence, slack_h)
-    if counted_on is None:
+    fallback = fallback_of(on_demand, zones, history.elapsed_s / HOUR_S, goal.confidence, slack_h)
+    if fallback is None:
         return []
-    where = f"one of {counted(len(counted_on.zones), 'zone')} ({', '.join(counted_on.zones)})"
-    within = f"within {format_duration(counted_on.wait_h * HOUR_S)}"
+    where = f"one of {counted(len(fallback.zones), 'zone')} ({', '.join(fallback.zones)})"
+    within = f"within {format_duration(fallback.wait_h * HOUR_S)}"
     return [
         Fact(
             label="Certified if",
-            value=f"{ours} can be had on demand {within} in {where if counted_on.zones else 'any zone'}",
-            hint=_evidence(counted_on, goal),
+            value=f"{ours} can be had on demand {within} in {where if fallback.zones else 'any zone'}",
+            hint=_evidence(fallback, goal),
         )
     ]
 
 
-def _evidence(counted_on: Fallback, goal: Goal) -> str:
-    """Why that is to be expected, or how far it is not."""
-    if not counted_on.zones:
-        said = ["none had any when it was last asked"]
+def _evidence(fallback: Fallback, goal: Goal) -> str:
+    """How likely that is, and the evidence for it."""
+    if not fallback.zones:
+        parts = ["none had any when last asked"]
     else:
-        hours, share = format_duration(counted_on.watched_h * HOUR_S), _percent(counted_on.share)
-        said = [f"in the {hours} seen, {share} of starts were" if counted_on.watched_h >= LEAST_H else SELDOM]
-        said.append(f"{_percent(counted_on.chance)} are expected to")
-        if not counted_on.is_stated:
-            sure = format_confidence(goal.confidence)
-            said.append(
-                f"{sure} cannot be promised without a later deadline, more zones, or more launches to learn from"
+        hours, share = format_duration(fallback.observed_h * HOUR_S), _percent(fallback.share)
+        parts = [
+            f"in the {hours} observed, {share} of starts were"
+            if fallback.observed_h >= MIN_OBSERVED_H
+            else TOO_FEW_STARTS
+        ]
+        parts.append(f"{_percent(fallback.probability)} are expected to be")
+        if not fallback.meets_confidence:
+            confidence = format_confidence(goal.confidence)
+            parts.append(
+                f"{confidence} cannot be promised without a later deadline, more zones, or more observed launches"
             )
-    return "; ".join([*said, "the budget holds regardless"] if goal.budget_usd is not None else said)
+    return "; ".join([*parts, "the budget holds regardless"] if goal.budget_usd is not None else parts)
 
 
 def _percent(share: float) -> str:
-    """Rounded down: nothing is promised that is not so."""
+    """Rounded down, so that nothing is promised that does not hold."""
     return f"{int(100 * share + 1e-6)} %"
 
 
@@ -83,18 +87,18 @@ def _facts(account: Account, launches: Sequence[tuple[Rental, Measurement]]) -> 
     taken_back, refused = sum(rental.taken_back for rental in came), len(launches) - len(came)
     hours = sum((rental.ended_s - rental.began_s) / HOUR_S for rental in came)
     on_spot = sum((rental.ended_s - rental.began_s) / HOUR_S for rental in came if rental.market.spot)
-    said = [
+    parts = [
         "of the rented time",
-        f"taken back {counted(taken_back, 'time')}",
-        f"not to be had {counted(refused, 'time')}",
+        f"preempted {counted(taken_back, 'time')}",
+        f"not available {counted(refused, 'time')}",
     ]
     if lost_s := sum(each.lost_s for each in legs_of(account)):
-        said.append(f"{format_duration(lost_s)} of work lost")
+        parts.append(f"{format_duration(lost_s)} of work lost")
     facts = [
         Fact(
             label="On spot machines",
             value=f"{100 * on_spot / hours:.0f} %" if hours else "not yet",
-            hint=", ".join(said if hours else said[1:]),
+            hint=", ".join(parts if hours else parts[1:]),
         )
     ]
     decision = account.decision
@@ -105,7 +109,7 @@ def _facts(account: Account, launches: Sequence[tuple[Rental, Measurement]]) -> 
             Fact(
                 label="Saved by spot machines" if saved_usd >= 0 else "Lost by spot machines",
                 value=format_usd(abs(saved_usd)),
-                hint=f"{format_usd(spent_usd)} in place of {format_usd(on_demand_usd)}, expected on demand",
+                hint=f"{format_usd(spent_usd)} instead of {format_usd(on_demand_usd)}, expected on demand",
             )
         )
     return facts

@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_gang_makes_two_markets_and_what_has_no_price_is_named(folder: Path) -> None:
+def test_several_machines_make_two_markets_and_missing_prices_are_reported(folder: Path) -> None:
     markets, left_out = read_markets(folder)
     assert [(each.set, each.need) for each in markets] == [("gang", "any"), ("gang", "all")]
     assert left_out == ["alone, old: no spot price is known"]
@@ -72,11 +72,11 @@ def test_a_gang_makes_two_markets_and_what_has_no_price_is_named(folder: Path) -
     assert all_of.on_demand_usd_h == (12.0, 12.8)
 
 
-def test_looks_may_begin_later_leave_gaps_and_differ_by_zone(folder: Path) -> None:
+def test_observations_may_begin_late_have_gaps_and_differ_by_zone(folder: Path) -> None:
     """Later weeks may be cut out of a longer file, and zones may be asked in turns."""
     ticks = [t for t in range(1_000, 1_000 + TICKS) if t != 1_050]
-    looks = [[t, 4 if t % 2 else "", "" if t % 2 else 0] for t in ticks]
-    write(folder / "gang.csv", [["tick", "x-1a", "y-1b"], *looks])
+    rows = [[t, 4 if t % 2 else "", "" if t % 2 else 0] for t in ticks]
+    write(folder / "gang.csv", [["tick", "x-1a", "y-1b"], *rows])
     write(folder / "gang_prices.csv", [["zone", "tick", "spot_usd_h"], ["x-1a", 7, 1.0], ["x-1a", 1_060, 1.5]])
     any_of = read_markets(folder)[0][0]
     assert any_of.first_tick == 1_001
@@ -87,7 +87,7 @@ def test_looks_may_begin_later_leave_gaps_and_differ_by_zone(folder: Path) -> No
     assert [run.start_tick for run in contest(any_of, ["greedy"], setting)] == [1_001, 1_031]
 
 
-def test_whatever_cannot_be_played_is_named(folder: Path) -> None:
+def test_what_cannot_be_played_is_reported(folder: Path) -> None:
     write(folder / "more.csv", [["tick", "x-1a"], [0, 1]])
     write(folder / "egress.csv", [["from", "to", "usd"], ["a", "b", 1]])
     write(folder / "gang.csv", [["tick", "x-1a", "y-1b", "z-1c"], *[[t, 4, "", 1] for t in range(TICKS)]])
@@ -99,20 +99,20 @@ def test_whatever_cannot_be_played_is_named(folder: Path) -> None:
     assert left_out == [
         "alone, old: no spot price is known",
         "free: prices.csv has no row for it",
-        "gang, big: nobody looked at y-1b",
+        "gang, big: no observations of y-1b",
         "gang: prices.csv has no row for z-1c",
         "gone: there is no gone.csv",
         "more: traces.csv has no row for it",
     ]
 
 
-def test_windows_leave_room_for_history_before_and_the_deadline_after(folder: Path) -> None:
+def test_windows_leave_room_for_history_and_for_the_deadline(folder: Path) -> None:
     market = read_markets(folder)[0][0]
     assert starts(market, Setting(window_h=10, stride_h=5, history_h=2)) == [12, 42]
     assert starts(market, Setting(window_h=10, stride_h=5, history_h=100)) == []
 
 
-def test_every_policy_ends_in_time_and_none_beats_the_optimum(folder: Path) -> None:
+def test_every_policy_meets_the_deadline_and_none_beats_the_optimum(folder: Path) -> None:
     setting = Setting(window_h=10, stride_h=4, history_h=2, ratios=(1.1, 2.0), changeovers_min=(3, 12))
     for market in read_markets(folder)[0]:
         runs = list(contest(market, POLICIES, setting))
@@ -128,7 +128,7 @@ def test_processes_only_make_it_faster(folder: Path) -> None:
     assert shared == one_by_one
 
 
-def test_what_no_course_of_action_would_end_in_time_is_left_out_and_named(mlcd: Mlcd, folder: Path) -> None:
+def test_a_job_that_cannot_meet_its_deadline_is_left_out_and_reported(mlcd: Mlcd, folder: Path) -> None:
     words = (
         "bench",
         "spot",
@@ -154,7 +154,7 @@ def test_what_no_course_of_action_would_end_in_time_is_left_out_and_named(mlcd: 
     assert "nothing to play" in refused.err
 
 
-def test_a_zone_that_is_nowhere_is_named(mlcd: Mlcd, folder: Path) -> None:
+def test_an_unknown_zone_is_reported(mlcd: Mlcd, folder: Path) -> None:
     refused = mlcd("bench", "spot", folder, "--zones", "x-1a,y-1d")
     assert (refused.code, refused.err.strip()) == (2, "mlcd: unknown zone 'y-1d': did you mean 'y-1b'?")
 
@@ -182,12 +182,12 @@ def test_the_table_shows_means_counts_and_losses(mlcd: Mlcd, folder: Path) -> No
         assert word in text
 
 
-def test_a_folder_without_traces_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_traces_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"traces\.csv"):
         read_markets(tmp_path)
 
 
-def test_a_zone_can_be_played_by_itself(folder: Path) -> None:
+def test_a_zone_can_be_played_alone(folder: Path) -> None:
     market = read_markets(folder)[0][1].only(["y-1b"])
     assert market.zones == ("y-1b",)
     assert np.array_equal(market.up[:, 0], read_markets(folder)[0][1].up[:, 1])

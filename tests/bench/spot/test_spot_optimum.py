@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.planners.train.market import Greedy, Guarded, Policy, Terms, UniformProgress
-from mlcd_bench.spot import Recorded, optima, play
+from mlcd_bench.spot import RecordedConditions, optima, play
 
 TICK_H = 1 / 6
 
@@ -84,7 +84,7 @@ def test_no_policy_is_cheaper_than_the_optimum(case: tuple[list[list[bool]], lis
     best = optima(np.array(up), np.array(prices), job, [job.work_h])[0]
     policies: tuple[Policy, ...] = (Greedy(), UniformProgress())
     for policy in policies:
-        played = play(Guarded(policy), Recorded(np.array(up), np.array(prices)), job)
+        played = play(Guarded(policy), RecordedConditions(np.array(up), np.array(prices)), job)
         if played.met:
             assert played.cost_usd >= best - 1e-9
 

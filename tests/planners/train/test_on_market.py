@@ -24,14 +24,14 @@ from mlcd.core.market import Market
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.strategy import Apply, Step, Wait
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.train.capacity import LONGEST_PAUSE_S, STEP_S, informative_launches, observations_from
+from mlcd.planners.train.launch_observations import LONGEST_PAUSE_S, STEP_S, informative_launches, observations_from
 from mlcd.planners.train.market.cost_to_go import CostToGo
 from mlcd.planners.train.market.greedy import Greedy
 from mlcd.planners.train.market.guard import is_safe
 from mlcd.planners.train.market.on_demand import OnDemandOnly
 from mlcd.planners.train.market.protocol import Action, Kind, Policy
 from mlcd.planners.train.market.uniform_progress import UniformProgress
-from mlcd.planners.train.market_state import SAVED_EVERY_S, MarketState
+from mlcd.planners.train.market_state import CHECKPOINT_EVERY_S, MarketState
 from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.on_market import RunOnMarket
 from mlcd.planners.train.planner import PLANNER
@@ -239,8 +239,8 @@ def test_a_run_tells_where_it_was_rented_and_what_that_saved():
         for p, name in sorted(bars, key=lambda bar: bar[0].x)[::2]
     ] == [str(rental.market) for rental in came]
     marked = {each.name: len(each.points) // 2 for each in rented.series}
-    assert marked["taken back"] == sum(rental.taken_back for rental in came)
-    assert marked["not to be had"] == len(account.history.rentals) - len(came)
+    assert marked["preempted"] == sum(rental.taken_back for rental in came)
+    assert marked["not available"] == len(account.history.rentals) - len(came)
     assert left.series[0].points[-1].y == 0.0
     most_left = left.series[1].points
     assert left.series[1].look == "limit"
@@ -269,7 +269,7 @@ def test_a_long_job_on_the_simulated_cloud_loses_no_more_work_than_the_guard_cou
     runs = [m for m in account.history.runs if m.outcome is Outcome.PREEMPTED]
     assert len(runs) > 5
     rate = max(m.samples_per_s or 0.0 for m in account.history.runs)
-    assert max(m.seconds - m.startup_s - m.samples_done / rate for m in runs) <= 1.05 * SAVED_EVERY_S
+    assert max(m.seconds - m.startup_s - m.samples_done / rate for m in runs) <= 1.05 * CHECKPOINT_EVERY_S
 
 
 def test_a_run_that_was_rented_on_no_market_tells_nothing_of_them():
@@ -318,7 +318,10 @@ def test_time_is_kept_for_on_demand_machines_that_an_earlier_run_was_refused(pol
     asked = job((alone.searched.elapsed_s + alone.decision.forecast.worst_seconds) / HOUR_S + 10.0)
     earlier = tuple(before(zone, zone != ZONES[0], 5.0, spot=False) for zone in ZONES)
     missing = dict.fromkeys(ZONES, asked.goal.most_s / HOUR_S - alone.decision.forecast.worst_seconds / HOUR_S - 1.0)
-    late, kept = (run(asked, policy, 1, NO_SPOT, begun(asked, before=seen), missing) for seen in ((), earlier))
+    late, kept = (
+        run(asked, policy, 1, NO_SPOT, begun(asked, before=earlier_launches), missing)
+        for earlier_launches in ((), earlier)
+    )
     assert kept.ended is not None
     assert kept.ended.finished
     assert kept.history.elapsed_s <= asked.goal.most_s
@@ -330,9 +333,11 @@ def test_time_is_kept_for_on_demand_machines_that_an_earlier_run_was_refused(pol
 def test_a_zone_that_refused_an_earlier_run_a_moment_ago_is_in_its_pause() -> None:
     calm = Weather(launch_failure=0.0, spot_up_h=1e6, spot_down_h=1e-6)
     asked = job(100.0)
-    seen = tuple(before(zone, False, ago_h) for zone in ZONES[:2] for ago_h in (1.0, 0.9, 0.7, 0.3, 0.0))
+    earlier_launches = tuple(before(zone, False, ago_h) for zone in ZONES[:2] for ago_h in (1.0, 0.9, 0.7, 0.3, 0.0))
     assert run(asked, Greedy(), 1, calm).history.rentals[0].market.zone == ZONES[0]
-    assert run(asked, Greedy(), 1, calm, begun(asked, before=seen)).history.rentals[0].market.zone == ZONES[2]
+    assert (
+        run(asked, Greedy(), 1, calm, begun(asked, before=earlier_launches)).history.rentals[0].market.zone == ZONES[2]
+    )
 
 
 @pytest.mark.parametrize(
@@ -352,9 +357,9 @@ def test_what_no_zone_of_a_region_had_none_of_ours_had() -> None:
 
 def test_a_machine_that_was_held_tells_of_the_whole_time() -> None:
     held = replace(before(ZONES[0], True, 2.0), began_s=-10.0 * HOUR_S, outcome=Outcome.PREEMPTED)
-    up, down = observations_from([held]).of(ZONES[0])
+    up, down = observations_from([held]).spells_of(ZONES[0])
     assert (up.from_h, up.to_h) == (-10.0, -2.0)
-    assert (down.up, down.sharp) == (False, True)
+    assert (down.up, down.start_observed) == (False, True)
 
 
 def decided(asked: Job, earlier: tuple[Rental, ...]) -> Account:
@@ -373,20 +378,20 @@ def test_a_certificate_says_what_it_counts_on_where_on_demand_machines_were_refu
     assert fact.label == "Certified if"
     assert fact.value.startswith("2 x g5.xlarge can be had on demand within ")
     assert fact.value.endswith(" in one of 2 zones (us-east-1b, us-east-1c)")
-    seen, expected, budget = fact.hint.split("; ")
-    assert seen == "in the 7 d seen, 100 % of starts were"
-    assert (expected, budget) == ("99 % are expected to", "the budget holds regardless")
+    share, expected, budget = fact.hint.split("; ")
+    assert share == "in the 7 d observed, 100 % of starts were"
+    assert (expected, budget) == ("99 % are expected to be", "the budget holds regardless")
 
 
 def test_a_certificate_says_if_too_little_time_is_left_for_scarce_machines() -> None:
     earlier = (before(ZONES[0], False, 2.0, spot=False), before(ZONES[1], True, 1.0, spot=False))
     shown = PLANNER.additions(decided(job(40.0), earlier))
     assert shown is not None
-    assert "starts were seen too seldom" in shown.facts[0].hint
+    assert "too few starts were observed" in shown.facts[0].hint
     assert "99 % cannot be promised" in shown.facts[0].hint
     none = PLANNER.additions(decided(job(40.0), earlier[:1]))
     assert none is not None
-    assert none.facts[0].hint == "none had any when it was last asked"
+    assert none.facts[0].hint == "none had any when last asked"
 
 
 def test_a_certificate_says_nothing_of_machines_that_nobody_was_refused() -> None:

@@ -83,19 +83,19 @@ weathers = st.builds(
 
 
 @given(st.sampled_from([Greedy(), UniformProgress()]), st.integers(0, 1_000), weathers, st.floats(0.0, 10.0))
-def test_every_move_between_regions_is_reserved_and_booked_and_none_other(policy, seed, weather, fee_usd):
+def test_every_move_between_regions_is_reserved_and_booked_and_nothing_else(policy, seed, weather, fee_usd):
     account, reserved = run(job(40.0), fee_usd, policy, seed, weather)
     launches = list(
         zip(account.history.rentals, account.history.runs, reserved[-len(account.history.runs) :], strict=True)
     )
-    saved_in = EAST if account.searched.saved_samples else None
+    checkpoint_zone = EAST if account.searched.saved_samples else None
     for rental, m, entry in launches:
-        fee = fee_usd if saved_in not in (None, rental.market.region) else 0.0
+        fee = fee_usd if checkpoint_zone not in (None, rental.market.region) else 0.0
         assert entry.launch.rented.offer.usd_per_launch == pytest.approx(fee)
         assert entry.worst_usd == pytest.approx(entry.launch.rented.usd_per_hour * entry.worst_s / HOUR_S + fee)
         of_time = 2 * max(60.0, m.seconds) / HOUR_S * rental.market.usd_per_hour
         assert m.usd == pytest.approx(of_time + fee if rental.came else 0.0)
-        saved_in = rental.market.region if rental.came else saved_in
+        checkpoint_zone = rental.market.region if rental.came else checkpoint_zone
 
 
 @given(
@@ -124,7 +124,7 @@ def test_a_certified_budget_is_kept_whatever_launches_and_moves_cost(
         assert account.ended.finished
 
 
-def test_machines_without_a_spot_price_are_run_on_demand():
+def test_machines_without_a_spot_price_run_on_demand():
     """It had crashed."""
     asked, here, clock = job(40.0), Space((Choice(OFFER, (2,)),), startup_limit_s=STARTUP_LIMIT_S), VirtualClock()
     book = Ledger(None).begin("job", clock, Started(asked, here, "simulated", Provenance.SIMULATED, "0"))
@@ -138,7 +138,7 @@ def test_machines_without_a_spot_price_are_run_on_demand():
 
 
 @pytest.mark.parametrize(("fee_usd", "moves"), [(1.0, True), (1_000.0, False)])
-def test_a_budget_that_is_too_small_for_a_move_keeps_the_job_where_it_is(fee_usd, moves):
+def test_a_budget_too_small_for_a_move_keeps_the_job_in_its_region(fee_usd, moves):
     account, _ = run(job(100.0, 500.0), fee_usd, ToTheWest(), 1, CALM)
     assert account.ended is not None
     assert account.ended.finished

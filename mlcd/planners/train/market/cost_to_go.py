@@ -1,11 +1,11 @@
-"""Cost-to-go: the action after which the whole rest of the job is expected to cost least.
+"""Cost-to-go: the action that minimizes the expected cost of the whole rest of the job.
 
-What each action leads to is in a table (`cost_table.py`), which is computed anew every `LEARN_EVERY_H` from what was
-seen until then, and when prices change. Today's state is looked at more closely than the table's:
+The expected costs are in a table (`cost_table.py`), recomputed from the observations every `LEARN_EVERY_H` and when
+prices change. The present state is modelled in more detail than the table's states:
 
-- A try in vain is free, so the best zone is asked first, and only zones that would be taken.
-- How long a zone was down, or was not looked at, says how old its machines would be, and when it comes back.
-- What is held is left for something better by `WORTH_MOVING` at least, and with slack kept for changeovers.
+- A failed launch attempt is free, so the best zone is tried first, and only zones that would be taken are tried.
+- How long a zone was down, or not observed, determines how old its machines would be, and when it comes back.
+- Held machines are given up only to save at least `MIN_SAVING`, and with slack reserved for changeovers.
 """
 
 from __future__ import annotations
@@ -16,117 +16,119 @@ from math import floor, inf
 import numpy as np
 
 from mlcd.core.units import format_usd
-from mlcd.planners.train.market.availability import held_class
+from mlcd.planners.train.market.availability import held_age_class
 from mlcd.planners.train.market.cost_table import FRESH, SETTLED, SETTLED_AFTER_H, Array, CostTable, may_leave, may_wait
 from mlcd.planners.train.market.guard import is_safe
-from mlcd.planners.train.market.protocol import Action, Held, Kind, State
-from mlcd.planners.train.market.rates import Belief, age_h, learn
-from mlcd.planners.train.market.seen import JOIN_H
+from mlcd.planners.train.market.hazard_rates import RateEstimator, learn_rates, spell_age_h
+from mlcd.planners.train.market.observations import MAX_GAP_H
+from mlcd.planners.train.market.protocol import Action, HeldMachines, Kind, State
 
 LEARN_EVERY_H = 2.0
-WORTH_MOVING = 0.01
-"""Of the cost of staying."""
+MIN_SAVING = 0.01
+"""As a share of the cost of staying."""
 
 
 @dataclass
-class _Kept:
-    """The last table and what it was computed from: nothing that could not be computed again."""
+class _TableCache:
+    """The latest table and what it was computed from."""
 
-    of: object = None
+    key: object = None
     table: CostTable | None = None
 
 
 @dataclass(frozen=True)
 class CostToGo:
-    """Takes, keeps, leaves or waits for machines so that the expected cost of the whole job is least."""
+    """Takes, keeps, gives up or waits for machines so that the expected cost of the rest of the job is least."""
 
     name: str = "cost-to-go"
-    belief: Belief = learn
-    _kept: _Kept = field(default_factory=_Kept, repr=False, compare=False)
+    estimator: RateEstimator = learn_rates
+    _cache: _TableCache = field(default_factory=_TableCache, repr=False, compare=False)
 
     def decide(self, state: State) -> Action:
-        """The best zone that is worth asking; else on demand, if that is better than going on as it is."""
+        """Try the best zone if it is worth it; else go on demand if that costs less than staying."""
         work_h, slack_h, terms = state.work_left_h, _slack_h(state), state.terms
-        stays = Action(Kind.WAIT if state.held is None else Kind.HOLD)
+        stay = Action(Kind.WAIT if state.held is None else Kind.HOLD)
         if state.held is not None and not may_leave(work_h, slack_h, terms.changeover_h):
             return Action(Kind.HOLD, because="slack is kept for changeovers")
         table = self._table(state)
-        staying = self._staying_usd(state, table)
-        target, on_demand = terms.fallback_zone(state.saved_in), inf
+        stay_usd = self._stay_usd(state, table)
+        on_demand_zone, on_demand_usd = terms.fallback_zone(state.checkpoint_zone), inf
         if not state.on_demand:
-            on_demand = float(table.cost(table.launch_on_demand, work_h, slack_h))
-            on_demand += terms.fee_usd(state.saved_in, target)
-        enough = 1 - WORTH_MOVING if state.held is not None else 1.0
-        best = self._best_zone(state, table, enough * min(staying, on_demand))
+            on_demand_usd = float(table.cost(table.launch_on_demand, work_h, slack_h))
+            on_demand_usd += terms.fee_usd(state.checkpoint_zone, on_demand_zone)
+        worth_it = 1 - MIN_SAVING if state.held is not None else 1.0
+        best = self._best_zone(state, table, worth_it * min(stay_usd, on_demand_usd))
         if best is not None:
             return best
-        if on_demand < enough * staying or not is_safe(state, stays):
-            return Action(Kind.ON_DEMAND, target, _words(on_demand, staying, table))
-        return Action(stays.kind, because=f"{_words(staying, inf, table)}; nothing to be had costs less")
+        if on_demand_usd < worth_it * stay_usd or not is_safe(state, stay):
+            return Action(Kind.ON_DEMAND, on_demand_zone, _reason(on_demand_usd, stay_usd, table))
+        return Action(stay.kind, because=f"{_reason(stay_usd, inf, table)}; nothing available costs less")
 
     def _table(self, state: State) -> CostTable:
-        """Of what was known at the last time of learning."""
-        terms, kept = state.terms, self._kept
+        """The table from the observations up to the last multiple of `LEARN_EVERY_H`."""
+        terms, cache = state.terms, self._cache
         known_h = floor(state.now_h / LEARN_EVERY_H + 1e-9) * LEARN_EVERY_H
-        of = terms, state.spot_usd_h, known_h
-        if kept.table is None or kept.of != of or not kept.table.holds(state.work_left_h):
-            # Just before that time: at the time itself more is seen from one decision to the next.
-            seen, work_h = state.seen.until(known_h - 1e-6), state.work_left_h + state.unsaved_h + terms.checkpoint_h
-            kept.table = CostTable(terms, state.spot_usd_h, self.belief(seen, terms.zones), seen, known_h, work_h)
-            kept.of = of
-        return kept.table
+        key = terms, state.spot_usd_h, known_h
+        if cache.table is None or cache.key != key or not cache.table.covers(state.work_left_h):
+            # Slightly before that time: observations at the time itself are added from decision to decision.
+            observations = state.observations.until(known_h - 1e-6)
+            work_h = state.work_left_h + state.unsaved_h + terms.checkpoint_h
+            rates = self.estimator(observations, terms.zones)
+            cache.table = CostTable(terms, state.spot_usd_h, rates, observations, known_h, work_h)
+            cache.key = key
+        return cache.table
 
-    def _staying_usd(self, state: State, table: CostTable) -> float:
-        """What it costs to go on as it is."""
+    def _stay_usd(self, state: State, table: CostTable) -> float:
+        """The expected cost of keeping what is held, or of waiting if nothing is."""
         held, work_h, slack_h = state.held, state.work_left_h, _slack_h(state)
         if held is None:
             if not may_wait(work_h, slack_h, state.terms.changeover_h):
                 return inf
-            fees = np.array([state.terms.fee_usd(state.saved_in, zone) for zone in state.terms.zones])
-            return table.waiting_usd(state.seen, state.terms.zones, fees, state.now_h, work_h, slack_h)
+            fees = np.array([state.terms.fee_usd(state.checkpoint_zone, zone) for zone in state.terms.zones])
+            return table.waiting_usd(state.observations, state.terms.zones, fees, state.now_h, work_h, slack_h)
         starting_h = held.changeover_left_h
         if not held.is_spot:
             usd_h, rest = state.terms.on_demand_price(held.zone), table.on_demand
         else:
-            usd_h, rest = state.spot_price(held.zone), self._of_held(state, held, table)
+            usd_h, rest = state.spot_price(held.zone), self._held_costs(state, held, table)
         return usd_h * starting_h + float(table.cost(rest, work_h, slack_h - starting_h))
 
-    def _of_held(self, state: State, held: Held, table: CostTable) -> Array:
-        """The costs of holding this spot machine."""
-        last = state.seen.last(held.zone)
-        age = age_h(last, state.now_h) if last is not None else 0.0
-        return table.held[:, table.place[state.terms.zones.index(held.zone)], held_class(age)]
+    def _held_costs(self, state: State, held: HeldMachines, table: CostTable) -> Array:
+        """The table's costs of holding this spot machine."""
+        last = state.observations.last_spell(held.zone)
+        age_h = spell_age_h(last, state.now_h) if last is not None else 0.0
+        return table.held[:, table.rank[state.terms.zones.index(held.zone)], held_age_class(age_h)]
 
-    def _best_zone(self, state: State, table: CostTable, than: float) -> Action | None:
-        """The zone that costs least, if that is less than this; it is asked for a machine."""
+    def _best_zone(self, state: State, table: CostTable, limit_usd: float) -> Action | None:
+        """A launch in the zone with the least expected cost, if that is below the limit."""
         costs = table.cost(table.launch, state.work_left_h, _slack_h(state))
-        best, found = than, None
+        best_usd, best = limit_usd, None
         for i, zone in enumerate(state.terms.zones):
-            if state.refused(zone) or (state.held is not None and state.held.is_spot and state.held.zone == zone):
+            if state.was_refused(zone) or (state.held is not None and state.held.is_spot and state.held.zone == zone):
                 continue
-            settled, place = _settled(state, zone), table.place[i]
-            cost = float((1 - settled) * costs[FRESH, place] + settled * costs[SETTLED, place])
-            cost += state.terms.fee_usd(state.saved_in, zone)
-            action = Action(Kind.SPOT, zone, _words(cost, than, table))
-            if cost < best and is_safe(state, action):
-                best, found = cost, action
-        return found
+            settled, rank = _settled(state, zone), table.rank[i]
+            usd = float((1 - settled) * costs[FRESH, rank] + settled * costs[SETTLED, rank])
+            usd += state.terms.fee_usd(state.checkpoint_zone, zone)
+            action = Action(Kind.SPOT, zone, _reason(usd, limit_usd, table))
+            if usd < best_usd and is_safe(state, action):
+                best_usd, best = usd, action
+        return best
 
 
 def _slack_h(state: State) -> float:
-    """Slack, without the time that is kept for on-demand machines that may be missing."""
+    """Slack, minus the time reserved for a wait for on-demand machines."""
     return state.slack_h - state.terms.fallback_wait_h
 
 
 def _settled(state: State, zone: str) -> float:
-    """How sure it is that the zone, if it is up now, did not come up a moment ago: from 0 to 1."""
-    last = state.seen.last(zone)
-    if last is None or (last.up and last.hours > JOIN_H):
+    """How likely the zone, if it is up now, has been up for some time: from 0 to 1."""
+    last = state.observations.last_spell(zone)
+    if last is None or (last.up and last.hours > MAX_GAP_H):
         return 1.0
     return min(1.0, (state.now_h - last.to_h) / SETTLED_AFTER_H)
 
 
-def _words(usd: float, other_usd: float, table: CostTable) -> str:
-    """What the rest of the job is expected to cost, and what it would cost otherwise, if that is possible at all."""
-    otherwise = f", else {format_usd(other_usd)}" if other_usd < table.never / 2 else ""
+def _reason(usd: float, other_usd: float, table: CostTable) -> str:
+    """The expected cost of the rest of the job, and of the alternative if there is one."""
+    otherwise = f", else {format_usd(other_usd)}" if other_usd < table.infeasible_usd / 2 else ""
     return f"{format_usd(usd)} to the end{otherwise}"

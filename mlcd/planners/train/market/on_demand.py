@@ -1,4 +1,4 @@
-"""On-demand from beginning to end: what everybody compares with."""
+"""On demand from start to end: the baseline that every policy is compared with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlcd.planners.train.market.protocol import Action, Kind, State
 
 @dataclass(frozen=True)
 class OnDemandOnly:
-    """Takes an on-demand machine where it is cheapest, and keeps it."""
+    """Takes an on-demand machine in the cheapest zone, and keeps it."""
 
     name: str = "on-demand"
 
@@ -17,4 +17,4 @@ class OnDemandOnly:
         """Take it, or keep it."""
         if state.on_demand:
             return Action(Kind.HOLD)
-        return Action(Kind.ON_DEMAND, state.terms.fallback_zone(state.saved_in), "on demand only")
+        return Action(Kind.ON_DEMAND, state.terms.fallback_zone(state.checkpoint_zone), "on demand only")

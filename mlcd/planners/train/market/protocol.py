@@ -1,16 +1,16 @@
-"""What a market policy is given and what it answers.
+"""The interface of a market policy: the state that it gets, and the action that it returns.
 
-A job needs so many hours of work on machines of one type before a deadline. The same machines can be had on the spot
-market of several zones, where they are cheap and can be taken away, and on demand, where they are dear and stay. At
-every decision a policy gets a `State` and answers with an `Action`. It reads no clock, does no I/O, draws no random
-numbers and keeps nothing from one decision to the next except tables that it could compute again.
+A job needs some hours of work on machines of one type before a deadline. These machines can be rented on the spot
+market of several zones, where they are cheap but may be preempted, or on demand, where they are expensive but stay. At
+each decision a policy gets a `State` and returns an `Action`. It reads no clock, does no I/O, draws no random numbers
+and keeps no state between decisions except caches that it could compute again.
 
-All times are hours and all money is dollars. Work is in hours, too: how long it takes on these machines, at the slow
-end of the measured rate. Whoever drives a policy asks it
+All times are in hours and all money is in dollars. Work is in hours, too: how long it takes on these machines, at the
+lower confidence bound of the measured rate. A policy is asked
 
-- at least every `step_h` while nothing is over, and at once when a machine was lost;
-- again, at the same moment, when a machine that it wanted to take could not be had (`Seen` then says so; on-demand
-  machines, too, may be missing).
+- at least every `step_h` until the job ends, and at once when a machine was preempted;
+- again, at the same moment, when a launch that it asked for failed. `State.observations` then contains the failure
+  (`State.on_demand_observations`, if on-demand machines were missing).
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from mlcd.planners.train.market.seen import Seen
+from mlcd.planners.train.market.observations import Observations
 
 
 class Kind(StrEnum):
-    """What can be done."""
+    """The kinds of action."""
 
     HOLD = "hold"
-    """Go on with what is held. With nothing held, the same as waiting."""
+    """Keep what is held. With nothing held, the same as WAIT."""
     SPOT = "spot"
-    """Take a spot machine in a zone. What is held is given back only if it is to be had."""
+    """Launch a spot machine in a zone. What is held is given up only if the launch succeeds."""
     ON_DEMAND = "on_demand"
-    """Take an on-demand machine in a zone, and give back what is held."""
+    """Launch an on-demand machine in a zone, and give up what is held."""
     WAIT = "wait"
-    """Give back what is held, and hold nothing."""
+    """Give up what is held, and hold nothing."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """What to do now, where, and why."""
+    """What to do now, in which zone, and why."""
 
     kind: Kind
     zone: str | None = None
@@ -45,16 +45,16 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Held:
-    """The machines that are held now. All of a job's machines are of one zone and one market."""
+class HeldMachines:
+    """The machines that the job holds now. All of them are in one zone, and all are spot or all on demand."""
 
     zone: str
     is_spot: bool
     since_h: float
     changeover_left_h: float
-    """How long it takes until they work: starting and restoring the checkpoint."""
+    """Time until they start to work: they still start, or restore the checkpoint."""
     idle_h: float = 0.0
-    """How long they may do nothing, at the worst: a job may hang, and nobody looks before."""
+    """The longest time without work that may go unnoticed, since a job may hang between two decisions."""
 
 
 @dataclass(frozen=True)
@@ -65,34 +65,33 @@ class Terms:
     deadline_h: float
     work_h: float
     changeover_h: float
-    """Stop, start and restore, at the longest. Billed like work."""
+    """The longest time to stop, start and restore. Billed like work."""
     step_h: float
-    """The longest time between two decisions. A machine that is taken is paid for at least so long."""
+    """The longest time between two decisions, and the shortest time for which a launched machine is billed."""
     on_demand_usd_h: tuple[float, ...]
     """By zone."""
     budget_usd: float | None = None
     checkpoint_h: float = 0.0
-    """How much work a loss can destroy: the longest time between two checkpoints. Zero: nothing is lost."""
+    """The longest time between two checkpoints: the most work that a preemption can destroy."""
     move_usd: tuple[tuple[float, ...], ...] | None = None
-    """What it costs to bring the checkpoint from a zone (row) to a zone (column). None: nothing, everywhere."""
+    """The fee for moving the checkpoint from a zone (row) to a zone (column). None: no fees."""
     fallback_wait_h: float = 0.0
-    """How long on-demand machines may take to come to one of the fallback's zones. Zero: they are always there."""
+    """The longest expected wait for on-demand machines in one of `fallback_zones`. Zero: they are always available."""
     fallback_zones: tuple[str, ...] | None = None
-    """Where on-demand machines are counted on. None: everywhere."""
+    """The zones in which on-demand machines are expected to be available. None: all."""
 
     def fee_usd(self, origin: str | None, target: str) -> float:
-        """What a launch in a zone costs besides its time, with the checkpoint in `origin`."""
+        """The fee for a launch in `target` with the checkpoint in `origin`."""
         if self.move_usd is None or origin is None:
             return 0.0
         return self.move_usd[self.zones.index(origin)][self.zones.index(target)]
 
     def fallback_zone(self, origin: str | None) -> str:
-        """Where on-demand is asked for first."""
-        return self.by_on_demand_cost(origin)[0]
+        """The zone where on-demand machines are requested first, with the checkpoint in `origin`."""
+        return self.zones_by_on_demand_cost(origin)[0]
 
-    def by_on_demand_cost(self, origin: str | None) -> list[str]:
-        """All zones: those of the fallback first, then by what is at most left of the job, with the checkpoint in
-        `origin`."""
+    def zones_by_on_demand_cost(self, origin: str | None) -> list[str]:
+        """All zones: `fallback_zones` first, then by the on-demand cost of the whole job and the fee from `origin`."""
 
         def cost(zone: str) -> tuple[bool, float]:
             usd = self.on_demand_price(zone) * self.work_h + self.fee_usd(origin, zone)
@@ -113,30 +112,30 @@ class State:
     now_h: float
     """Since the job's start; the deadline is at `terms.deadline_h`."""
     work_left_h: float
-    """With the work that no checkpoint holds yet counted as done."""
+    """Work since the last checkpoint counts as done."""
     unsaved_h: float
-    """How much work would be lost if the machine were lost now. At most `terms.checkpoint_h`."""
+    """Work since the last checkpoint, which a preemption now would destroy. At most `terms.checkpoint_h`."""
     spent_usd: float
-    held: Held | None
-    saved_in: str | None
-    """The zone where the last checkpoint is; None before the first launch."""
+    held: HeldMachines | None
+    checkpoint_zone: str | None
+    """The zone of the last checkpoint; None before the first launch."""
     spot_usd_h: tuple[float, ...]
-    """Today's prices, by zone."""
-    seen: Seen = field(repr=False)
-    """What was seen of each zone, in this run and before it."""
-    seen_on_demand: Seen = field(default_factory=Seen, repr=False)
-    """The same of machines on demand: mostly tries in vain."""
+    """Current prices, by zone."""
+    observations: Observations = field(repr=False)
+    """Spot availability of each zone, as observed in this run and before it."""
+    on_demand_observations: Observations = field(default_factory=Observations, repr=False)
+    """On-demand availability of each zone: mostly failed launches."""
     paused: frozenset[str] = frozenset()
-    """Zones whose spot market was asked in vain lately, and is not asked again yet."""
+    """Zones whose last spot launch failed and which must not be tried again yet."""
 
     @property
     def time_left_h(self) -> float:
-        """Until the deadline."""
+        """Time until the deadline."""
         return self.terms.deadline_h - self.now_h
 
     @property
     def slack_h(self) -> float:
-        """Time left beyond the work left."""
+        """Time left minus work left."""
         return self.time_left_h - self.work_left_h
 
     @property
@@ -150,24 +149,24 @@ class State:
         return self.held is not None and not self.held.is_spot
 
     def spot_price(self, zone: str) -> float:
-        """Dollars an hour, today."""
+        """Current dollars an hour."""
         return self.spot_usd_h[self.terms.zones.index(zone)]
 
-    def refused(self, zone: str) -> bool:
-        """Whether this zone was just tried in vain, or has just taken a machine away."""
-        return zone in self.paused or self.seen.is_down_at(zone, self.now_h)
+    def was_refused(self, zone: str) -> bool:
+        """Whether a spot launch in this zone has just failed, or its machine was just preempted."""
+        return zone in self.paused or self.observations.is_down_at(zone, self.now_h)
 
-    def refused_on_demand(self, zone: str) -> bool:
-        """Whether on-demand machines were just asked for in vain."""
-        return self.seen_on_demand.is_down_at(zone, self.now_h)
+    def was_refused_on_demand(self, zone: str) -> bool:
+        """Whether an on-demand launch in this zone has just failed."""
+        return self.on_demand_observations.is_down_at(zone, self.now_h)
 
 
 class Policy(Protocol):
-    """Says what to do next. A pure function of the state."""
+    """Chooses the next action: a pure function of the state."""
 
     @property
     def name(self) -> str:
-        """As `mlcd bench spot --policy` takes it."""
+        """As `mlcd bench spot --policy` accepts it."""
         ...
 
     def decide(self, state: State) -> Action:

@@ -1,4 +1,4 @@
-"""How long on-demand machines have to be waited for, from what was seen of them."""
+"""The wait for on-demand machines, estimated from observations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.planners.train.market import Seen, fallback, from_history
-from mlcd.planners.train.market.fallback import PRIOR_H, SEEN_OUT, chance_of_longer
+from mlcd.planners.train.market import Observations, estimate_fallback, observations_from_table
+from mlcd.planners.train.market.fallback import OBSERVED_PER_WAIT, PRIOR_WEIGHT_H, probability_of_longer_wait
 
 STEP_H = 0.25
 ZONES = ("a", "b", "c")
@@ -30,58 +30,70 @@ def stretches(table: list[tuple[bool, bool, bool]]) -> list[float]:
 
 
 @given(tables, shares)
-def test_the_wait_is_the_shortest_that_is_enough_over_the_zones_together(
+def test_the_wait_is_the_shortest_with_the_requested_confidence_over_all_zones(
     table: list[tuple[bool, bool, bool]], share: float
 ) -> None:
     table = [*table, (True, True, True)]  # so that all zones could be had lately, and all stretches have an end
-    found = fallback(from_history(ZONES, table, STEP_H), ZONES, confidence=share)
+    found = estimate_fallback(observations_from_table(ZONES, table, STEP_H), ZONES, confidence=share)
     down, hours = stretches(table), (len(table) - 1) * STEP_H
     assert found.zones == ZONES
-    assert found.watched_h == pytest.approx(hours)
-    assert found.is_stated is (chance_of_longer(down, hours, 3, hours / SEEN_OUT) <= 1 - share)
-    if not found.is_stated:
+    assert found.observed_h == pytest.approx(hours)
+    assert found.meets_confidence is (
+        probability_of_longer_wait(down, hours, 3, hours / OBSERVED_PER_WAIT) <= 1 - share
+    )
+    if not found.meets_confidence:
         assert math.isinf(found.wait_h)
         return
-    assert chance_of_longer(down, hours, 3, found.wait_h) <= 1 - share + 1e-9
+    assert probability_of_longer_wait(down, hours, 3, found.wait_h) <= 1 - share + 1e-9
     if found.wait_h > 0:
-        assert chance_of_longer(down, hours, 3, 0.999 * found.wait_h) > 1 - share
-    assert found.share >= 1 - (1 - share) * (1 + PRIOR_H / hours) - 1e-9
+        assert probability_of_longer_wait(down, hours, 3, 0.999 * found.wait_h) > 1 - share
+    assert found.share >= 1 - (1 - share) * (1 + PRIOR_WEIGHT_H / hours) - 1e-9
 
 
 @given(tables)
-def test_a_surer_wait_is_longer(table: list[tuple[bool, bool, bool]]) -> None:
-    seen = from_history(ZONES, table, STEP_H)
-    waits = [fallback(seen, ZONES, confidence=share).wait_h for share in (0.5, 0.9, 0.99)]
+def test_more_confidence_needs_a_longer_wait(table: list[tuple[bool, bool, bool]]) -> None:
+    observations = observations_from_table(ZONES, table, STEP_H)
+    waits = [estimate_fallback(observations, ZONES, confidence=share).wait_h for share in (0.5, 0.9, 0.99)]
     assert waits == sorted(waits)
 
 
-def test_the_more_is_watched_without_a_refusal_the_shorter_is_the_wait() -> None:
-    always = [from_history(ZONES, [(True, True, True)] * round(24 * days / STEP_H), STEP_H) for days in (3, 5)]
-    three, five = (fallback(seen, ZONES) for seen in always)
+def test_the_wait_gets_shorter_with_more_hours_without_a_failed_launch() -> None:
+    always = [
+        observations_from_table(ZONES, [(True, True, True)] * round(24 * days / STEP_H), STEP_H) for days in (3, 5)
+    ]
+    three, five = (estimate_fallback(observations, ZONES) for observations in always)
     assert three.wait_h > five.wait_h > 0
     assert five.share == 1.0
-    assert five.chance == pytest.approx(0.99, abs=1e-4)
+    assert five.probability == pytest.approx(0.99, abs=1e-4)
 
 
-def test_two_days_do_not_say_much_of_one_zone() -> None:
-    always = from_history(("a",), [(True,)] * round(48 / STEP_H), STEP_H)
-    assert math.isinf(fallback(always, ("a",)).wait_h)
-    most = fallback(always, ("a",), most_h=5.0)
-    assert (most.wait_h, most.is_stated) == (5.0, False)
-    assert 0.9 < most.chance < 0.99
+def test_two_days_are_not_enough_to_state_a_wait_for_one_zone() -> None:
+    always = observations_from_table(("a",), [(True,)] * round(48 / STEP_H), STEP_H)
+    assert math.isinf(estimate_fallback(always, ("a",)).wait_h)
+    most = estimate_fallback(always, ("a",), max_wait_h=5.0)
+    assert (most.wait_h, most.meets_confidence) == (5.0, False)
+    assert 0.9 < most.probability < 0.99
 
 
-def test_a_zone_that_could_not_be_had_lately_does_not_count() -> None:
-    seen = Seen().looked("a", True, -40.0).looked("a", False, -30.0).looked("b", True, -30.0).looked("c", True, -10.0)
-    seen = seen.looked("c", False, -1.0)
-    assert fallback(seen, ("a", "b", "c", "d")).zones == ("b", "c")
+def test_a_zone_without_machines_recently_does_not_count() -> None:
+    observations = (
+        Observations()
+        .observed("a", True, -40.0)
+        .observed("a", False, -30.0)
+        .observed("b", True, -30.0)
+        .observed("c", True, -10.0)
+    )
+    observations = observations.observed("c", False, -1.0)
+    assert estimate_fallback(observations, ("a", "b", "c", "d")).zones == ("b", "c")
 
 
-def test_nothing_can_be_said_where_no_zone_could_be_had() -> None:
-    assert fallback(Seen(), ZONES) == fallback(Seen().looked("a", False, -1.0), ZONES)
-    assert math.isinf(fallback(Seen(), ZONES).wait_h)
+def test_no_wait_is_stated_if_no_zone_had_machines() -> None:
+    assert estimate_fallback(Observations(), ZONES) == estimate_fallback(
+        Observations().observed("a", False, -1.0), ZONES
+    )
+    assert math.isinf(estimate_fallback(Observations(), ZONES).wait_h)
 
 
-def test_looks_far_apart_say_nothing_of_the_hours_between_them() -> None:
-    seen = Seen().looked("a", True, -20.0).looked("a", True, -10.0)
-    assert fallback(seen, ("a",)).watched_h == 0.0
+def test_observations_far_apart_say_nothing_about_the_hours_between_them() -> None:
+    observations = Observations().observed("a", True, -20.0).observed("a", True, -10.0)
+    assert estimate_fallback(observations, ("a",)).observed_h == 0.0

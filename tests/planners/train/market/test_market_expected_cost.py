@@ -1,4 +1,4 @@
-"""What a configuration is expected to cost on its markets: what is chosen by it, and what never rests on it."""
+"""Expected costs on spot markets: they decide the choice, and never what a certificate promises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlcd.core.guarantee import certifiable, certifiable_forecasts
 from mlcd.core.job import Goal, Objective
 from mlcd.core.ledger import Ledger, Started
 from mlcd.core.market import Market, OnSpot, share_on_spot
-from mlcd.planners.train.market.expected import on_spot
+from mlcd.planners.train.market.expected_cost import expected_on_spot
 from mlcd.planners.train.net_value import NetValue
 from mlcd.reports.words import decision_words
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording, small_recording
@@ -30,8 +30,8 @@ def spot(zone: str, usd_per_hour: float, before: tuple[tuple[float, float, bool]
     return Market(zone, True, usd_per_hour, before=before)
 
 
-def test_a_zone_that_was_always_up_is_counted_on_and_one_that_never_was_is_not():
-    good, bad = (on_spot([spot("a", 1.0, before)], 4.0, 0.1) for before in (ALWAYS, NEVER))
+def test_a_zone_that_was_always_up_is_expected_up_and_one_that_never_was_is_not():
+    good, bad = (expected_on_spot([spot("a", 1.0, before)], 4.0, 0.1) for before in (ALWAYS, NEVER))
     assert good is not None
     assert bad is not None
     assert good.up > 0.9
@@ -40,15 +40,18 @@ def test_a_zone_that_was_always_up_is_counted_on_and_one_that_never_was_is_not()
 
 
 def test_more_zones_are_up_more_often_and_the_cheapest_comes_first():
-    one, two = on_spot([spot("a", 1.0)], 4.0, 0.1), on_spot([spot("b", 2.0), spot("a", 1.0)], 4.0, 0.1)
+    one, two = (
+        expected_on_spot([spot("a", 1.0)], 4.0, 0.1),
+        expected_on_spot([spot("b", 2.0), spot("a", 1.0)], 4.0, 0.1),
+    )
     assert one is not None
     assert two is not None
     assert two.up > one.up
     assert one.price < two.price < 0.5
 
 
-def test_a_market_that_is_dearer_than_on_demand_is_none():
-    assert on_spot([spot("a", 4.0)], 4.0, 0.1) is None
+def test_a_market_that_costs_more_than_on_demand_does_not_count():
+    assert expected_on_spot([spot("a", 4.0)], 4.0, 0.1) is None
 
 
 shares, times_s = st.floats(0, 1), st.floats(1, 1e6)
@@ -70,7 +73,7 @@ def test_a_job_without_time_to_spare_is_expected_on_demand_first():
 
 
 @given(st.integers(0, 10_000))
-def test_what_is_chosen_is_the_cheapest_that_is_shown_and_limits_are_kept_on_demand(seed):
+def test_the_choice_is_the_cheapest_shown_and_limits_count_on_demand_prices(seed):
     rng = np.random.default_rng(seed)
     recording = random_recording(rng)
     job = job_on(recording, random_goal(rng, recording))
@@ -104,7 +107,7 @@ def test_what_is_chosen_is_the_cheapest_that_is_shown_and_limits_are_kept_on_dem
 
 
 @pytest.mark.parametrize("favoured", [0, 1])
-def test_spot_prices_turn_the_choice_to_the_type_that_is_cheaper_there(favoured):
+def test_spot_prices_move_the_choice_to_the_type_that_is_cheaper_on_spot(favoured):
     recording = small_recording([[50.0, 90.0], [60.0, 100.0]], [1.0, 1.1])
     job, cloud = job_on(recording, Goal(Objective.CHEAPEST)), bounded_cloud(recording, 0.0, 0)
     offered = list(cloud.space.choices)
