@@ -58,7 +58,7 @@ LONGEST = (
     "test_accessible.py",
     "test_service_command.py",
     "test_other_machine.py",
-    "test_local_crew.py",
+    "test_local_executor.py",
     "test_hostile_job.py",
     "test_server_option.py",
     "test_old_formats.py",

@@ -18,8 +18,8 @@ from mlcd.core.home import home, private_home
 from mlcd.core.units import parse_usd
 
 if TYPE_CHECKING:
-    from mlcd.service.agents.desk import Desk
-    from mlcd.service.agents.leash import Leash
+    from mlcd.service.agents.agent_client import AgentClient
+    from mlcd.service.agents.permissions import Permissions
     from mlcd.service.remote.server import Server
 
 TOKEN = "MLCD_MCP_TOKEN"
@@ -57,7 +57,7 @@ TOKEN = "MLCD_MCP_TOKEN"
     help="Where its jobs may run, with commas: simulated, recorded, local, functions, ray, skypilot.",
 )
 @click.option("--recordings", metavar="DIR", type=click.Path(path_type=Path), help="Recordings that jobs may name.")
-@click.option("--count-simulated", is_flag=True, help="Count simulated and recorded dollars, too: to try the leash.")
+@click.option("--count-simulated", is_flag=True, help="Count simulated and recorded dollars, too: to try the limits.")
 @click.option("--service", "url", metavar="URL", help="Use a team's service: the agent is a member of it.")
 @click.option("--token", metavar="TOKEN", envvar="MLCD_TOKEN", help="That member's token; better as MLCD_TOKEN.")
 @click.option(
@@ -66,7 +66,7 @@ TOKEN = "MLCD_MCP_TOKEN"
     type=click.IntRange(0, 65535),
     help="Streamable HTTP on this port of loopback, in place of stdio; 0: any free one.",
 )
-def mcp(http: int | None, **terms: Any) -> None:
+def mcp(http: int | None, **options: Any) -> None:
     """MLCD for assistants, by the Model Context Protocol.
 
     What the agent may do is said here, and nothing that it sends changes it.
@@ -80,11 +80,11 @@ def mcp(http: int | None, **terms: Any) -> None:
         import mcp as sdk  # noqa: F401
     except ImportError:
         raise MissingExtra("mlcd mcp", "mcp") from None
-    with opened_desk(**terms) as desk:
-        _serve(desk, http)
+    with opened_agent_client(**options) as client:
+        _serve(client, http)
 
 
-def opened_desk(
+def opened_agent_client(
     may: str,
     budget: float | None,
     yes: bool,
@@ -95,16 +95,16 @@ def opened_desk(
     count_simulated: bool,
     url: str | None,
     token: str | None,
-) -> AbstractContextManager[Desk]:
+) -> AbstractContextManager[AgentClient]:
     """What the agent's tools work with, by the options of `mlcd mcp`."""
-    from mlcd.service.agents.leash import Ask, Leash, May
+    from mlcd.service.agents.permissions import ApprovalChannel, PermissionLevel, Permissions
 
-    leash = Leash(May(may), yes, Ask(ask))
-    if yes and leash.may is not May.PROBE:
+    permissions = Permissions(PermissionLevel(may), yes, ApprovalChannel(ask))
+    if yes and permissions.may is not PermissionLevel.PROBE:
         raise UserError("-y is for --may probe: look starts nothing, and launch asks about nothing")
     if url is not None:
-        return _of_a_team(url, token, leash, budget, places, recordings, count_simulated)
-    return _of_this_machine(name, leash, budget, places, recordings, count_simulated)
+        return _of_a_team(url, token, permissions, budget, places, recordings, count_simulated)
+    return _of_this_machine(name, permissions, budget, places, recordings, count_simulated)
 
 
 @click.command()
@@ -120,7 +120,7 @@ def yes(question: str | None, no: bool, output: str) -> None:
     mlcd yes
     mlcd yes k3x7q2ab
     """
-    from mlcd.service.agents.desk import printable, shown_to_a_person
+    from mlcd.service.agents.agent_client import approval_text, printable
     from mlcd.service.agents.questions import Questions
 
     questions = Questions(home())
@@ -141,7 +141,7 @@ def yes(question: str | None, no: bool, output: str) -> None:
         return
     if not can_ask():
         raise YesNeeded(f"a yes takes a person at a terminal: mlcd yes {question}")
-    click.echo(shown_to_a_person(asked), err=True)
+    click.echo(approval_text(asked), err=True)
     if not click.confirm("Proceed?", default=False, err=True):
         raise YesNeeded(f"no yes was given, and nothing is started; to drop the question: mlcd yes {question} --no")
     questions.agree(question)
@@ -150,13 +150,18 @@ def yes(question: str | None, no: bool, output: str) -> None:
 
 @contextmanager
 def _of_this_machine(
-    name: str, leash: Leash, budget: float | None, places: str, recordings: Path | None, count_simulated: bool
-) -> Iterator[Desk]:
+    name: str,
+    permissions: Permissions,
+    budget: float | None,
+    places: str,
+    recordings: Path | None,
+    count_simulated: bool,
+) -> Iterator[AgentClient]:
     """An agent on this machine's ledger."""
     from mlcd.cli.listen import places_in, recordings_in
-    from mlcd.service.agents.desk import Desk
-    from mlcd.service.agents.leash import May
-    from mlcd.service.agents.own_service import Terms, own_service
+    from mlcd.service.agents.agent_client import AgentClient
+    from mlcd.service.agents.local_service import AgentLimits, local_service
+    from mlcd.service.agents.permissions import PermissionLevel
     from mlcd.service.agents.questions import Questions
     from mlcd.service.workers.process import warm_up
 
@@ -164,7 +169,7 @@ def _of_this_machine(
         raise UserError("the ledger is a team's database: use its service, mlcd mcp --service URL")
     chosen = places_in(places)
     real = [place for place in chosen if place not in ("simulated", "recorded")]
-    if leash.may is not May.LOOK and budget is None and (real or count_simulated):
+    if permissions.may is not PermissionLevel.LOOK and budget is None and (real or count_simulated):
         raise UserError(
             f"--places {places}: state the agent's budget for all that it ever does there, as in --budget 20"
         )
@@ -172,20 +177,20 @@ def _of_this_machine(
         private_home()
     found = recordings_in(recordings)
     warm_up()
-    terms = Terms(name, budget, chosen, found, count_simulated)
-    with own_service(home(), terms) as server:
-        yield Desk(server, leash, Questions(home()), name, "", found)
+    limits = AgentLimits(name, budget, chosen, found, count_simulated)
+    with local_service(home(), limits) as server:
+        yield AgentClient(server, permissions, Questions(home()), name, "", found)
 
 
 @contextmanager
 def _of_a_team(
-    url: str, token: str | None, leash: Leash, budget: float | None, *of_this_machine: Any
-) -> Iterator[Desk]:
+    url: str, token: str | None, permissions: Permissions, budget: float | None, *of_this_machine: Any
+) -> Iterator[AgentClient]:
     """An agent that is a member of a team: its role and its budget are kept there."""
     from contextlib import closing
 
     from mlcd.cli.server import tokens
-    from mlcd.service.agents.desk import Desk
+    from mlcd.service.agents.agent_client import AgentClient
     from mlcd.service.agents.questions import Questions
     from mlcd.service.remote.server import Server
 
@@ -203,16 +208,16 @@ def _of_a_team(
         else Server(url, stored.get(url), f"the token in {stored.path}")
     )
     with closing(opened) as server:
-        name = _checked_member(server, leash)
+        name = _checked_member(server, permissions)
         from mlcd.service.workers.process import warm_up
 
         warm_up()
-        yield Desk(server, leash, Questions(home()), name, server.url)
+        yield AgentClient(server, permissions, Questions(home()), name, server.url)
 
 
-def _checked_member(server: Server, leash: Leash) -> str:
+def _checked_member(server: Server, permissions: Permissions) -> str:
     """The member's name; refused without a budget, or in a role that allows more than it should."""
-    from mlcd.service.agents.leash import May
+    from mlcd.service.agents.permissions import PermissionLevel
 
     me = server.get("/me")
     with server.reading():
@@ -221,18 +226,18 @@ def _checked_member(server: Server, leash: Leash) -> str:
         raise UserError(f"{server.url}: it has no members (mlcd ui); for this machine leave out --service")
     if role == "admin":
         raise UserError(f"{server.url}: '{name}' is an admin there; give the agent a member of its own: mlcd team add")
-    if leash.may is not May.LOOK and role == "viewer":
-        raise UserError(f"{server.url}: '{name}' is a viewer there; --may {leash.may} takes a runner")
-    if leash.may is not May.LOOK and left is None:
+    if permissions.may is not PermissionLevel.LOOK and role == "viewer":
+        raise UserError(f"{server.url}: '{name}' is a viewer there; --may {permissions.may} takes a runner")
+    if permissions.may is not PermissionLevel.LOOK and left is None:
         raise UserError(f"{server.url}: '{name}' has no budget there; set one: mlcd team change {name} --budget 20")
     return str(name)
 
 
-def _serve(desk: Desk, http: int | None) -> None:
+def _serve(client: AgentClient, http: int | None) -> None:
     """Serve until the assistant closes the connection, or Ctrl-C."""
     from mlcd.service.agents.server import http_app, mcp_server
 
-    server = mcp_server(desk)
+    server = mcp_server(client)
     if http is None:
         server.run("stdio")
         return

@@ -10,7 +10,7 @@ from mlcd.cli.console import plain_table
 from mlcd.cli.options import consoles, output, print_answer, print_json
 from mlcd.cli.server import chosen_server
 from mlcd.core.errors import UserError
-from mlcd.service.news.events import EVENTS
+from mlcd.service.notifications.events import EVENTS
 from mlcd.service.remote.server import Server
 
 _number = click.argument("number", type=click.IntRange(1))

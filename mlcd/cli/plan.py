@@ -42,7 +42,7 @@ from mlcd.reports.functions.words import decision_sentence
 from mlcd.reports.terminal import say_decision
 from mlcd.reports.words import amount_words, goal_words
 from mlcd.service.remote.requests import preview
-from mlcd.service.workers.submitted import Foreseen
+from mlcd.service.workers.submissions import SubmissionPreview
 
 MUCH = 0.1
 """The share of a limit above which the first probes get a warning."""
@@ -96,7 +96,7 @@ def _kind(job: Job, chosen: Mapping[str, Any]) -> str:
     return "tune" if is_on_functions(job, chosen) and chosen.get("target_loss") is None and trials else "train"
 
 
-def _only_remote(job: Job, remote: Foreseen) -> Shown:
+def _only_remote(job: Job, remote: SubmissionPreview) -> Shown:
     """On a recording that only the server has: what the server says."""
     words = f"{job.name}  {remote.goal_words}"
     return {"job": job.name, "on": job.on}, lambda results: results.print(words, markup=False)
@@ -208,7 +208,7 @@ def _print_outlook(results: Console, goal: Goal, expected: Outlook, *, spot: boo
     results.print(f"Within the limit: {chance}{expected.because}")
 
 
-def _print_remote_note(results: Console, remote: Foreseen | None) -> None:
+def _print_remote_note(results: Console, remote: SubmissionPreview | None) -> None:
     """Print the server's preview, if there is one, and that nothing was spent."""
     if remote is not None:
         types = counted(len(remote.types), "type")

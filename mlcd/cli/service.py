@@ -19,7 +19,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.home import home, private_home, private_text
 from mlcd.core.ledger import Ledger
 from mlcd.core.units import parse_duration
-from mlcd.service.news.mail import read_mail_server
+from mlcd.service.notifications.mail import read_mail_server
 from mlcd.service.sign_in.provider import Provider
 from mlcd.service.sign_in.settings import read
 from mlcd.service.team.administration import Audit

@@ -23,8 +23,8 @@ from mlcd.service.team.administration import Audit
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.state import Settings, State
-from mlcd.service.workers.local_crew import LocalCrew
-from mlcd.service.workers.submitted import Source, to_json
+from mlcd.service.workers.local_executor import LocalExecutor
+from mlcd.service.workers.submissions import Source, to_json
 
 
 @click.command()
@@ -52,25 +52,25 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
         home = home_folder()
         ledger = Ledger(home / "ledger.db")
         ending.callback(ledger.close)
-        crew = LocalCrew(ledger)
-        ending.callback(crew.close)
+        executor = LocalExecutor(ledger)
+        ending.callback(executor.close)
         settings = Settings("ui", home, recordings=clouds)
         audit = Audit(ledger.database, lambda: datetime.now(UTC))
-        app = create_app(State(ledger, ledger.database, crew, None, audit, settings, Feed(ledger)))
+        app = create_app(State(ledger, ledger.database, executor, None, audit, settings, Feed(ledger)))
         newest = ledger.runs()[-1:]
         if not newest and not ledger.waiting() and not no_demo:
-            newest = [_demo(ledger, crew)]
+            newest = [_demo(ledger, executor)]
         serve(app, listener, lambda: _show(url, newest, no_browser), behind_proxy=False)
-        if driven := crew.alive():
+        if driven := executor.alive():
             click.echo(f"stopping {counted(driven, 'run')}; go on later with: mlcd resume RUN", err=True)
 
 
-def _demo(ledger: Ledger, crew: LocalCrew) -> str:
+def _demo(ledger: Ledger, executor: LocalExecutor) -> str:
     """Start the example's run: an empty page would not show what MLCD does."""
     text = files("mlcd.service.web").joinpath("examples/train.yaml").read_text("utf-8")
     job = of_text("train", text, {})
     run = ledger.submit(job.name, to_json(job, True, Source("train", "train.yaml", text, {})))
-    crew.send(run)
+    executor.send(run)
     click.echo("no run yet: starting the example on the simulated cloud; nothing is rented", err=True)
     return run
 

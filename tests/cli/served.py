@@ -89,12 +89,12 @@ def _served(ledger: Ledger, home: Path, mode: Any, members: Members | None, **se
     from mlcd.service.web.app import create_app
     from mlcd.service.web.feed import Feed
     from mlcd.service.web.state import Settings, State
-    from mlcd.service.workers.local_crew import LocalCrew
+    from mlcd.service.workers.local_executor import LocalExecutor
 
     audit, told = Audit(ledger.database, _now), Settings(mode, home, **settings)
-    with pytest.MonkeyPatch.context() as patch, closing(LocalCrew(ledger)) as crew:
+    with pytest.MonkeyPatch.context() as patch, closing(LocalExecutor(ledger)) as executor:
         patch.setenv("MLCD_HOME", str(home))  # of the workers, which are children of this process
-        state = State(ledger, ledger.database, crew, members, audit, told, Feed(ledger))
+        state = State(ledger, ledger.database, executor, members, audit, told, Feed(ledger))
         with listening(create_app(state)) as url:
             yield url
 

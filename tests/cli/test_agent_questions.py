@@ -14,9 +14,9 @@ import pytest
 
 from mlcd.core.errors import MlcdError
 from mlcd.core.exit_codes import ExitCode
-from mlcd.service.agents.desk import shown_to_a_person
-from mlcd.service.agents.leash import Leash, May
-from mlcd.service.agents.questions import LASTS_S, MOST_OPEN, Question, Questions, Request
+from mlcd.service.agents.agent_client import approval_text
+from mlcd.service.agents.permissions import PermissionLevel, Permissions
+from mlcd.service.agents.questions import EXPIRES_AFTER_S, MOST_OPEN, Question, Questions, Request
 
 Mlcd = Callable[..., Any]
 ASKED = Question(
@@ -96,7 +96,7 @@ def test_a_yes_is_for_the_agent_that_asked(questions: Questions, agent: str, ser
 def test_a_question_and_a_yes_are_void_after_an_hour(questions: Questions, now: Now) -> None:
     asked, agreed = questions.ask(ASKED), questions.ask(ASKED)
     questions.agree(agreed)
-    now.seconds += LASTS_S + 1
+    now.seconds += EXPIRES_AFTER_S + 1
     assert "no question" in refused(lambda: questions.agree(asked))
     assert "older than an hour" in refused(lambda: questions.take(agreed, "agent", ""))
     assert questions.waiting() == []
@@ -105,8 +105,8 @@ def test_a_question_and_a_yes_are_void_after_an_hour(questions: Questions, now: 
 @pytest.mark.parametrize("name", ["", ".", "../ledger", "a/b", "AAAAAAAA", "aaaaaaaa\n", "a" * 9, "aaaa\0aaa"])
 def test_a_name_is_no_path(questions: Questions, name: str) -> None:
     for do in (questions.find, questions.agree, questions.decline):
-        assert "is no question's id" in refused(lambda do=do: do(name))
-    assert "is no question's id" in refused(lambda: questions.take(name, "agent", ""))
+        assert "is not the id of a question" in refused(lambda do=do: do(name))
+    assert "is not the id of a question" in refused(lambda: questions.take(name, "agent", ""))
 
 
 def test_a_person_is_not_flooded(questions: Questions) -> None:
@@ -116,7 +116,7 @@ def test_a_person_is_not_flooded(questions: Questions) -> None:
 
 
 def test_a_job_file_cannot_control_the_terminal_that_shows_it() -> None:
-    shown = shown_to_a_person(Question("words", 1.0, Request("/runs", {}), "run: \x1b[2Jrm\r\nname: a\u202eb"))
+    shown = approval_text(Question("words", 1.0, Request("/runs", {}), "run: \x1b[2Jrm\r\nname: a\u202eb"))
     assert all(line.isprintable() for line in shown.split("\n"))
     assert "run: ?[2Jrm" in shown
 
@@ -158,10 +158,10 @@ def test_no_is_the_end_of_a_question(mlcd: Mlcd, home: Path) -> None:
 
 def test_what_is_asked_about() -> None:
     asked = {
-        (may, yes): [Leash(may, yes).asks_for(step) for step in ("search", "launch")]
-        for may in May
+        (may, yes): [Permissions(may, yes).needs_approval(step) for step in ("search", "launch")]
+        for may in PermissionLevel
         for yes in (False, True)
     }
-    assert asked[May.PROBE, False] == [True, True]
-    assert asked[May.PROBE, True] == [False, True]
-    assert asked[May.LAUNCH, False] == [False, False]
+    assert asked[PermissionLevel.PROBE, False] == [True, True]
+    assert asked[PermissionLevel.PROBE, True] == [False, True]
+    assert asked[PermissionLevel.LAUNCH, False] == [False, False]

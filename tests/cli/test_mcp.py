@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from served import a_team
 
-from mlcd.cli.mcp import TOKEN, opened_desk
+from mlcd.cli.mcp import TOKEN, opened_agent_client
 from mlcd.cli.mcp import mcp as command
 from mlcd.core.ledger import Ledger
 from mlcd.service.agents.questions import Questions
@@ -76,8 +76,8 @@ async def connected(*arguments: str, **options: Any) -> AsyncIterator[Any]:
     """A client of what `mlcd mcp` serves with these arguments, in this process: to start one of its own takes long."""
     terms = command.make_context("mcp", list(arguments)).params
     del terms["http"]
-    with opened_desk(**terms) as desk:
-        async with mcp.Client(mcp_server(desk), **options) as client:
+    with opened_agent_client(**terms) as client:
+        async with mcp.Client(mcp_server(client), **options) as client:
             yield client
 
 

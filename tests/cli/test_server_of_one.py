@@ -11,7 +11,7 @@ from served import ALONE, Service, one_person
 
 from mlcd.core.clock import VirtualClock
 from mlcd.core.ledger import Stopped
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.submissions import to_json
 
 pytestmark = pytest.mark.live
 

@@ -21,7 +21,7 @@ from mlcd.core.ledger import Stopped
 from mlcd.service.remote.ledger import RemoteLedger, watch
 from mlcd.service.remote.requests import Submission, submit
 from mlcd.service.remote.server import Server
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.submissions import to_json
 
 pytestmark = pytest.mark.live
 

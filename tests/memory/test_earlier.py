@@ -18,7 +18,7 @@ from mlcd.core.runs.run import start
 from mlcd.memory.earlier_runs import earlier_launch_spread, earlier_measurements
 from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.nouns import PlanKnob
-from mlcd.service.workers.submitted import to_json as to_asked
+from mlcd.service.workers.submissions import to_json as to_asked
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import search_and_run
 

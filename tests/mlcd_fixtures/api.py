@@ -23,7 +23,7 @@ from mlcd.planners.serve.form import recorded_model, serving_job
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.document import run_document
 from mlcd.reports.html import page
-from mlcd.service.workers.submitted import Source, to_json
+from mlcd.service.workers.submissions import Source, to_json
 from mlcd_fixtures.recorded_services import write_device
 from mlcd_fixtures.reports import inside
 

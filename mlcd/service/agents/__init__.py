@@ -1,1 +1,1 @@
-"""`mlcd mcp`: MLCD for assistants, by the Model Context Protocol. Who starts the server says what the agent may do."""
+"""`mlcd mcp`: the MCP server through which AI assistants use MLCD. Whoever starts it sets what the agent may do."""

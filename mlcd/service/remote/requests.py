@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from mlcd.core.errors import UserError
 from mlcd.service.remote.server import NotAgreed, Server, run_path
-from mlcd.service.workers.submitted import Foreseen
+from mlcd.service.workers.submissions import SubmissionPreview
 
 POLL_S = 0.5  # polling interval of a log that is followed
 Tell = Callable[[str], None]
@@ -50,11 +50,11 @@ class Submission:
         return {**body, "upload": _text(server, server.upload(path), "upload")}
 
 
-def preview(server: Server, submission: Submission) -> Foreseen:
+def preview(server: Server, submission: Submission) -> SubmissionPreview:
     """A preview of `submit`; nothing is reserved, but errors are the same."""
     answer = server.post("/checks", submission.body(server, launch=False))
     with server.reading():
-        return Foreseen(**{each.name: answer[each.name] for each in fields(Foreseen)})
+        return SubmissionPreview(**{each.name: answer[each.name] for each in fields(SubmissionPreview)})
 
 
 def submit(

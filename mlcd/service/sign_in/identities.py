@@ -17,19 +17,19 @@ from sqlalchemy import Connection, and_, delete, insert, select, update
 from mlcd.core.database import Database
 from mlcd.core.database.schema import identities, members
 from mlcd.core.errors import UserError
-from mlcd.service.sign_in.refused import SignInRefused
+from mlcd.service.sign_in.errors import SignInRefused
 from mlcd.service.sign_in.settings import Grant, SignInSettings
 from mlcd.service.team.members import (
     Member,
     check_name,
     check_not_last_admin,
-    end_news,
+    delete_receivers,
     end_sessions,
     ensure_team,
     find_member,
     hashed,
     new_secret,
-    revoke_named,
+    revoke_named_tokens,
     set_member,
 )
 
@@ -48,7 +48,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class SignInResult:
     """Who was let in, and what changed for them, in the words of the audit log; '' for nothing."""
 
     member: Member
@@ -61,15 +61,15 @@ class Identities:
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
         self._database, self._now = database, now
 
-    def enter(self, account: Account, name: str, groups: set[str], settings: SignInSettings) -> Entered:
+    def enter(self, account: Account, name: str, groups: set[str], settings: SignInSettings) -> SignInResult:
         """Let somebody in, as the member that they are or as a new one; `SignInRefused` if they may not come in."""
         grant = settings.grant(groups)
         with self._database.write() as connection:
             known = self._member_of(connection, account)
             if grant is None and known is not None:
-                self._shut_out(connection, known)
+                self._revoke_access(connection, known)
             if grant is not None:
-                return self._let_in(connection, account, known or name, grant, settings, is_new=known is None)
+                return self._admit(connection, account, known or name, grant, settings, is_new=known is None)
         raise SignInRefused(f"{known or name} is in no group that may use MLCD; ask an admin of {settings.shown}")
 
     def link(self, name: str, account: Account) -> None:
@@ -101,21 +101,21 @@ class Identities:
             end_sessions(connection, name)
             if good_until is not None and good_until <= now:
                 set_member(connection, name, token_hash=hashed(new_secret()))
-                revoke_named(connection, name, now)
+                revoke_named_tokens(connection, name, now)
 
-    def _let_in(
+    def _admit(
         self, connection: Connection, account: Account, name: str, grant: Grant, settings: SignInSettings, is_new: bool
-    ) -> Entered:
+    ) -> SignInResult:
         if is_new:
             self._add(connection, account, name, grant)
             member, changed = find_member(connection, name), "add member"
         else:
-            member, changed = self._follow(connection, name, grant, settings.names_teams)
+            member, changed = self._update_from_groups(connection, name, grant, settings.names_teams)
         now = self._now()
         good_until = now + timedelta(days=settings.tokens_days)
         times = {"seen_at": _text(now), "good_until": _text(good_until)}
         connection.execute(update(identities).where(identities.c.member == name).values(**times))
-        return Entered(member, changed)
+        return SignInResult(member, changed)
 
     def _add(self, connection: Connection, account: Account, name: str, grant: Grant) -> None:
         try:
@@ -132,7 +132,9 @@ class Identities:
         ensure_team(connection, grant.team)
         self._bind(connection, account, name)
 
-    def _follow(self, connection: Connection, name: str, grant: Grant, names_teams: bool) -> tuple[Member, str]:
+    def _update_from_groups(
+        self, connection: Connection, name: str, grant: Grant, names_teams: bool
+    ) -> tuple[Member, str]:
         """Give a member the role and the team of their groups."""
         if connection.execute(select(members.c.removed_at).where(members.c.name == name)).scalar_one() is not None:
             raise SignInRefused(f"{name} was removed from MLCD; an admin can add them again: mlcd team add {name}")
@@ -146,12 +148,12 @@ class Identities:
         ensure_team(connection, team)
         return find_member(connection, name), "change member"
 
-    def _shut_out(self, connection: Connection, name: str) -> None:
+    def _revoke_access(self, connection: Connection, name: str) -> None:
         """Their sessions end, their tokens are void until they are let in again, and no news goes to them any more."""
         set_until = update(identities).where(identities.c.member == name).values(good_until=_text(self._now()))
         connection.execute(set_until)
         end_sessions(connection, name)
-        end_news(connection, name)
+        delete_receivers(connection, name)
 
     def _bind(self, connection: Connection, account: Account, name: str, good_until: str | None = None) -> None:
         row = {"issuer": account.issuer, "subject": account.subject, "created_at": _text(self._now())}

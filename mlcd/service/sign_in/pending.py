@@ -16,7 +16,7 @@ from sqlalchemy import delete, func, insert, select
 
 from mlcd.core.database import Database
 from mlcd.core.database.schema import sign_ins
-from mlcd.service.sign_in.refused import SignInRefused
+from mlcd.service.sign_in.errors import SignInRefused
 from mlcd.service.team.members import hashed, new_secret
 
 LASTS = timedelta(minutes=10)

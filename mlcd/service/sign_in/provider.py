@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from mlcd.core.errors import MissingExtra
+from mlcd.service.sign_in.errors import ProviderFault, SignInRefused
 from mlcd.service.sign_in.pending import Pending
-from mlcd.service.sign_in.refused import ProviderFault, SignInRefused
 from mlcd.service.sign_in.settings import LOOPBACK, SignInSettings, check_address
 
 ALGORITHMS = tuple(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512))

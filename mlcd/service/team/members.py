@@ -121,7 +121,7 @@ class Members:
             set_member(connection, name, token_hash=hashed(token))
             end_sessions(connection, name)
             if not keep_named:
-                revoke_named(connection, name, _text(self.now()))
+                revoke_named_tokens(connection, name, _text(self.now()))
         return token
 
     def remove(self, name: str) -> None:
@@ -130,8 +130,8 @@ class Members:
             check_not_last_admin(connection, find_member(connection, name))
             set_member(connection, name, removed_at=_text(self.now()))
             end_sessions(connection, name)
-            revoke_named(connection, name, _text(self.now()))
-            end_news(connection, name)
+            revoke_named_tokens(connection, name, _text(self.now()))
+            delete_receivers(connection, name)
 
     def change(self, name: str, **changes: Any) -> Member:
         """Change `role`, `team`, `budget_usd` or `budget_per`; the others stay. None: no team, no limit.
@@ -158,12 +158,12 @@ class Members:
         with self.database.read() as connection:
             return find_member(connection, name)
 
-    def of_token(self, token: str) -> Member | None:
+    def by_token(self, token: str) -> Member | None:
         """The member with this token; None if there is none.
 
         The database looks up the hash. Its timing reveals nothing, since nobody can choose a token by its hash.
         """
-        let_in = self._let_in()
+        let_in = self._is_admitted()
         query = select(*_COLUMNS).where(members.c.token_hash == hashed(token), let_in)
         with self.database.read() as connection:
             row = connection.execute(query).one_or_none()
@@ -172,7 +172,7 @@ class Members:
             return _member(*row)
         return None if named is None else self._with_named(hashed(token), *named)
 
-    def _let_in(self) -> ColumnElement[bool]:
+    def _is_admitted(self) -> ColumnElement[bool]:
         """Who may come with a token: who is there and, if a provider signs them in, was signed in lately."""
         lapsed = select(identities.c.member).where(identities.c.good_until <= _text(self.now()))
         return and_(_PRESENT, members.c.name.not_in(lapsed))
@@ -201,11 +201,11 @@ class Members:
             connection.execute(insert(sessions).values(member=member.name, **row))
         return secret
 
-    def of_session(self, secret: str) -> Member | None:
+    def by_session(self, secret: str) -> Member | None:
         """The member of this session; None if there is none, or if it has expired."""
         query = select(sessions.c.expires_at, *_COLUMNS).join(members, members.c.name == sessions.c.member)
         with self.database.read() as connection:
-            row = connection.execute(query.where(sessions.c.hash == hashed(secret), self._let_in())).one_or_none()
+            row = connection.execute(query.where(sessions.c.hash == hashed(secret), self._is_admitted())).one_or_none()
         return None if row is None or self.now() >= datetime.fromisoformat(row[0]) else _member(*row[1:])
 
     def close_session(self, secret: str) -> None:
@@ -291,12 +291,12 @@ def end_sessions(connection: Connection, name: str) -> None:
     connection.execute(delete(sessions).where(sessions.c.member == name))
 
 
-def end_news(connection: Connection, name: str) -> None:
+def delete_receivers(connection: Connection, name: str) -> None:
     """No news to who has left."""
     connection.execute(delete(receivers).where(receivers.c.owner == name))
 
 
-def revoke_named(connection: Connection, name: str, at: str) -> None:
+def revoke_named_tokens(connection: Connection, name: str, at: str) -> None:
     """End all named tokens of a member."""
     theirs = update(tokens).where(tokens.c.member == name, tokens.c.revoked_at.is_(None))
     connection.execute(theirs.values(revoked_at=at))

@@ -17,17 +17,16 @@ from starlette.types import Lifespan
 
 from mlcd.core.errors import MissingExtra, MlcdError
 from mlcd.core.version import VERSION
-from mlcd.service.news.courier import Courier
-from mlcd.service.news.left_behind import LeftBehind
-from mlcd.service.news.reading import NewsReader
-from mlcd.service.news.receivers import Receivers
-from mlcd.service.news.ways import ways_of
-from mlcd.service.web.failures import MEANING, Refusal, refusal
+from mlcd.service.notifications.abandoned_runs import AbandonedRunDetector
+from mlcd.service.notifications.delivery import NotificationDelivery
+from mlcd.service.notifications.reader import NotificationReader
+from mlcd.service.notifications.receivers import Receivers
+from mlcd.service.notifications.senders import senders_by_kind
+from mlcd.service.web.errors import STATUS_MEANINGS, Refusal, refusal
 from mlcd.service.web.identity import OPEN
 from mlcd.service.web.monitoring.request_log import RequestLog, Routes, note_refusal
 from mlcd.service.web.pages import pages
 from mlcd.service.web.routes import (
-    again,
     audit,
     catalog,
     compare,
@@ -38,7 +37,8 @@ from mlcd.service.web.routes import (
     labels,
     logs,
     monitoring,
-    news,
+    notifications,
+    rerun,
     runs,
     session,
     sign_in,
@@ -58,8 +58,8 @@ from mlcd.service.web.views import Views
 
 API = "/api/v1"
 PARTS = (
-    session, sign_in, runs, compare, watch, explore, files, logs, usage, catalog, submit, job_file, again, uploads,
-    control, labels, workers, tokens, team, audit, news,
+    session, sign_in, runs, compare, watch, explore, files, logs, usage, catalog, submit, job_file, rerun, uploads,
+    control, labels, workers, tokens, team, audit, notifications,
 )  # fmt: skip
 TAGS = [
     {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
@@ -93,21 +93,21 @@ def create_app(state: State) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with state.feed.running(), _sending_news(state):
+        async with state.feed.running(), _sending_notifications(state):
             yield
 
-    app = _routed(lifespan)
+    app = _app_with_routes(lifespan)
     app.openapi = api_document  # type: ignore[method-assign]  # as FastAPI documents it
     app.state.mlcd, app.state.views = state, Views(state.feed)
     app.state.rates, app.state.concurrency = RateLimits(state.settings.limits), ConcurrencyLimits()
     app.router.default = pages()
-    app.add_exception_handler(MlcdError, _refuse)
-    app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(HTTPException, _plain)
+    app.add_exception_handler(MlcdError, _mlcd_error)
+    app.add_exception_handler(RequestValidationError, _malformed_request)
+    app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(OSError, _disk_full)
     app.add_exception_handler(Exception, _internal_error)
     app.add_middleware(Gate, state=state, rates=app.state.rates)
-    _observe(app, state)
+    _add_monitoring(app, state)
     return app
 
 
@@ -118,7 +118,7 @@ def api_document() -> dict[str, Any]:
     Made when it is first asked for, since it takes a while. The framework's own shape of a malformed request (422) is
     left out: here that is a 400, as every route says.
     """
-    document = _routed().openapi()
+    document = _app_with_routes().openapi()
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if "HTTPValidationError" in str(operation["responses"].get("422")):
@@ -136,7 +136,7 @@ def api_document() -> dict[str, Any]:
     return document
 
 
-def _routed(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
+def _app_with_routes(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
     app = FastAPI(
         title="MLCD",
         version=VERSION,
@@ -156,15 +156,15 @@ def _routed(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
 
 
 @asynccontextmanager
-async def _sending_news(state: State) -> AsyncIterator[None]:
+async def _sending_notifications(state: State) -> AsyncIterator[None]:
     """Send news while the block runs; `mlcd ui` has none."""
     if state.members is None:
         yield
         return
     settings, now = state.settings, state.members.now
-    reader, ways = NewsReader(state.ledger, settings.public_url), ways_of(now, settings.mail)
-    courier = Courier(Receivers(state.database, now), reader, ways)
-    task = asyncio.create_task(courier.run_forever(settings.news_every_s, LeftBehind(state.ledger, now)))
+    reader, senders = NotificationReader(state.ledger, settings.public_url), senders_by_kind(now, settings.mail)
+    delivery = NotificationDelivery(Receivers(state.database, now), reader, senders)
+    task = asyncio.create_task(delivery.run_forever(settings.news_every_s, AbandonedRunDetector(state.ledger, now)))
     try:
         yield
     finally:
@@ -173,7 +173,7 @@ async def _sending_news(state: State) -> AsyncIterator[None]:
             await task
 
 
-def _observe(app: FastAPI, state: State) -> None:
+def _add_monitoring(app: FastAPI, state: State) -> None:
     """Metrics and a line for each request; `mlcd ui` has neither."""
     app.state.metrics = None
     if state.settings.mode == "service":
@@ -192,14 +192,14 @@ def route_templates() -> list[str]:
     return [*paths, f"{API}/openapi.json", *(each.path for each in monitoring.router.routes if isinstance(each, Route))]
 
 
-async def _refuse(request: Request, error: Exception) -> Response:
+async def _mlcd_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, MlcdError)
     refused = refusal(error)
     note_refusal(request.scope, str(refused))
     return refused.response()
 
 
-async def _malformed(request: Request, error: Exception) -> Response:
+async def _malformed_request(request: Request, error: Exception) -> Response:
     """Only the first mistake, in one line, without the value that was sent."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
@@ -209,12 +209,12 @@ async def _malformed(request: Request, error: Exception) -> Response:
     return refused.response()
 
 
-async def _plain(request: Request, error: Exception) -> Response:
+async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers) if error.headers else {}
     if error.status_code == 405:  # the framework lists those of one route; a path may have several
         headers["Allow"] = ", ".join(_methods(request.app, request.url.path))
-    return Refusal(error.status_code, MEANING.get(error.status_code, str(error.detail)), headers).response()
+    return Refusal(error.status_code, STATUS_MEANINGS.get(error.status_code, str(error.detail)), headers).response()
 
 
 def _methods(app: FastAPI, path: str) -> list[str]:

@@ -21,9 +21,9 @@ from mlcd.core.ledger.account import BrokenBooks
 from mlcd.planners.form.jobs import is_launched
 from mlcd.reports.headway import from_json, to_json
 from mlcd.reports.view.summary import REFUSED, Summary, labelled, summary_of, waiting_summary
-from mlcd.service.web.failures import public_message
+from mlcd.service.web.errors import public_message
 from mlcd.service.web.run_cache import MOST_LINES, NOTHING, LoadedRun, RecentEvents, RunCache, RunState, state_frame
-from mlcd.service.workers import submitted
+from mlcd.service.workers import submissions
 
 POLL_S = 0.15
 STATE_POLL_S = 0.6  # of what changes without an entry: which runs are driven, their progress, labels, and the queue
@@ -40,7 +40,7 @@ class Feed:
     """Runs as of the last poll. It belongs to one event loop: only `__init__` and `expect` may be called elsewhere."""
 
     def __init__(self, ledger: Ledger, *, poll_s: float = POLL_S, most_lines: int = MOST_LINES) -> None:
-        self.briefs: dict[str, RunState] = {}
+        self.run_states: dict[str, RunState] = {}
         self.recent = RecentEvents()
         self.last = 0  # the number of the newest known entry
         self.away = ""  # why the ledger cannot be read now; '' if it can
@@ -81,7 +81,7 @@ class Feed:
 
     def summaries(self) -> list[Summary]:
         """All runs, the newest first, including queued and refused ones."""
-        return [brief.summary for brief in reversed(self.briefs.values()) if brief.summary is not None]
+        return [brief.summary for brief in reversed(self.run_states.values()) if brief.summary is not None]
 
     def revision(self, run: str) -> int:
         """That of the run's labels; 0: it has none."""
@@ -89,17 +89,17 @@ class Feed:
 
     async def find(self, run: str) -> str:
         """The run of that name; 'last' is the newest. An unknown name is looked up in the ledger first."""
-        if run not in self.briefs:
+        if run not in self.run_states:
             await self.catch_up(with_state=True)
-        if run == "last" and self.briefs:
-            return next(reversed(self.briefs))
-        if run not in self.briefs:
-            raise UnknownName("run", run, self.briefs)
+        if run == "last" and self.run_states:
+            return next(reversed(self.run_states))
+        if run not in self.run_states:
+            raise UnknownName("run", run, self.run_states)
         return run
 
     async def whole(self, run: str) -> LoadedRun | None:
         """All entries of a known run; None while it has none."""
-        brief = self.briefs[run]
+        brief = self.run_states[run]
         loaded = self._cache.get(run)
         while brief.last and (loaded is None or loaded.last < brief.last):
             loaded = await self._load(run)
@@ -118,13 +118,13 @@ class Feed:
 
     async def reconsider(self, run: str) -> None:
         """Before a run is watched: one that was over may have been resumed since."""
-        brief = self.briefs[run]
+        brief = self.run_states[run]
         if brief.over and await self._due(brief):
             brief.over = False
 
     def expect(self, run: str) -> None:
         """This run was just sent to the workers and will be driven soon. Thread-safe."""
-        if (brief := self.briefs.get(run)) is not None:
+        if (brief := self.run_states.get(run)) is not None:
             brief.expected_until_s, brief.over = time.monotonic() + EXPECTED_S, False
 
     async def _poll_forever(self) -> None:
@@ -151,7 +151,7 @@ class Feed:
             return True
         if brief.summary is None or brief.summary.status != Status.DECIDED or not is_launched(brief.summary.kind):
             return False
-        due = await self._in_thread(submitted.asks_to_launch, brief.run, self._ledger)
+        due = await self._in_thread(submissions.asks_to_launch, brief.run, self._ledger)
         brief.expected_until_s = time.monotonic() + LAUNCH_POLL_S if due else 0.0
         return due
 
@@ -193,7 +193,7 @@ class Feed:
         finally:  # also after a partial read: watchers get what was read
             self._cache.trim()
             for run in fresh | queued:
-                self.briefs[run].wake()
+                self.run_states[run].wake()
             if fresh or queued:
                 self.recent.wake()
 
@@ -211,10 +211,10 @@ class Feed:
         begun: set[str] = set()
         while True:
             lines = await self.since(self.last)
-            if lines and any(line.run not in self.briefs for line in lines):
+            if lines and any(line.run not in self.run_states for line in lines):
                 self._owners |= await self._in_thread(self._ledger.owners)
             for line in lines:
-                if line.run not in self.briefs or not self.briefs[line.run].last:
+                if line.run not in self.run_states or not self.run_states[line.run].last:
                     begun.add(line.run)
                 await self._process(line)
                 fresh.add(line.run)
@@ -222,10 +222,10 @@ class Feed:
                 return begun
 
     async def _process(self, line: Line | Unreadable) -> None:
-        brief = self.briefs.get(line.run)
+        brief = self.run_states.get(line.run)
         if brief is None or not brief.last:
-            self.briefs.pop(line.run, None)  # a queued run moves to the end with its first entry
-            brief = self.briefs[line.run] = brief or RunState(line.run)
+            self.run_states.pop(line.run, None)  # a queued run moves to the end with its first entry
+            brief = self.run_states[line.run] = brief or RunState(line.run)
             self._cache.put(line.run, LoadedRun())
         brief.last, brief.over, brief.expected_until_s = line.seq, False, 0.0
         try:
@@ -257,7 +257,7 @@ class Feed:
     async def _update_driven(self, driven: set[str]) -> set[str]:
         """Update which runs are driven; return the runs for which that has changed, or that are over."""
         changed = set()
-        for run, brief in list(self.briefs.items()):
+        for run, brief in list(self.run_states.items()):
             if brief.summary is None or not brief.last:
                 continue
             if brief.driven != (run in driven):
@@ -275,7 +275,7 @@ class Feed:
         live = [each.run for each in self.summaries() if each.driven and each.provenance == Provenance.LIVE]
         reported = await self._in_thread(self._ledger.progress, live) if live else {}
         changed = set()
-        for run, brief in self.briefs.items():
+        for run, brief in self.run_states.items():
             progress = to_json(from_json(reported[run])).encode() if run in reported else NOTHING
             if brief.progress != progress:
                 brief.progress = progress
@@ -287,7 +287,7 @@ class Feed:
         changed = set()
         for revision, run, labels in await self._in_thread(self._ledger.labels_since, self._relabelled):
             self._labels[run], self._relabelled = (revision, labels), revision
-            brief = self.briefs.get(run)
+            brief = self.run_states.get(run)
             if brief is not None and brief.summary is not None:
                 brief.summary = labelled(brief.summary, labels)
                 self.recent.add(None, state_frame(brief))
@@ -301,7 +301,7 @@ class Feed:
         """Update the queued runs; return the changed ones."""
         changed = set()
         for summary in map(self._with_labels, await self._in_thread(_waiting_summaries, self._ledger)):
-            brief = self.briefs.setdefault(summary.run, RunState(summary.run))
+            brief = self.run_states.setdefault(summary.run, RunState(summary.run))
             if not brief.last and brief.summary != summary:
                 self._owners[summary.run] = (summary.owner, summary.team)
                 brief.summary, brief.over = summary, summary.status == REFUSED
@@ -314,6 +314,6 @@ def _waiting_summaries(ledger: Ledger) -> list[Summary]:
     """All runs that were submitted and wait, or were refused, in the order of submission."""
     summaries = []
     for each in ledger.waiting():
-        job, at = submitted.from_json(each.request)[0], each.created_at.isoformat()
+        job, at = submissions.from_json(each.request)[0], each.created_at.isoformat()
         summaries.append(waiting_summary(each.run, at, job, each.refused, each.owner, each.team))
     return summaries

@@ -12,7 +12,7 @@ from fastapi import Depends, Request
 
 from mlcd.core.errors import LedgerError, MlcdError
 from mlcd.service.team.members import Member, Members, Role, Scope
-from mlcd.service.web.failures import Refusal, public_message
+from mlcd.service.web.errors import Refusal, public_message
 from mlcd.service.web.safety.limits import ConcurrencyLimits, RateLimits
 from mlcd.service.web.safety.origin import COOKIE, SAFE_METHODS
 from mlcd.service.web.state import CurrentState, State
@@ -151,9 +151,9 @@ def _member(request: Request, members: Members) -> Member | None:
     written = request.headers.get("authorization")
     if written is not None:
         token = written[len(BEARER) :].strip() if written.lower().startswith(BEARER) else ""
-        return members.of_token(token) if _may_be_secret(token) else None
+        return members.by_token(token) if _may_be_secret(token) else None
     secret = request.cookies.get(COOKIE, "")
-    return members.of_session(secret) if _may_be_secret(secret) else None
+    return members.by_session(secret) if _may_be_secret(secret) else None
 
 
 def _may_be_secret(text: str) -> bool:

@@ -13,7 +13,7 @@ from mlcd.clouds.usage import MAX_BYTES, Usage, usage_in, usage_of
 from mlcd.core.backend import Provenance
 from mlcd.core.database.files import PIECE_BYTES, LogPieces
 from mlcd.core.ledger import Settled, Voided
-from mlcd.service.web.failures import Refusal
+from mlcd.service.web.errors import Refusal
 from mlcd.service.workers.log_copies import USAGE
 
 if TYPE_CHECKING:

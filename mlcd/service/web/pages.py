@@ -13,7 +13,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mlcd.service.web.failures import MEANING
+from mlcd.service.web.errors import STATUS_MEANINGS
 
 STATIC = Path(__file__).parent / "static"
 FOLDERS = ("api", "assets", "healthz", "metrics", "readyz")  # under these, an unknown path is a 404, not a page
@@ -47,9 +47,9 @@ def page(built: Mapping[str, Built], request: Request) -> Response:
     path = request.url.path.strip("/")
     file = built.get(path)
     if file is None and path.partition("/")[0].lower() in FOLDERS:
-        return JSONResponse({"error": MEANING[404]}, 404)
+        return JSONResponse({"error": STATUS_MEANINGS[404]}, 404)
     if request.method not in ("GET", "HEAD"):
-        return JSONResponse({"error": MEANING[405]}, 405, {"Allow": "GET, HEAD"})
+        return JSONResponse({"error": STATUS_MEANINGS[405]}, 405, {"Allow": "GET, HEAD"})
     file = file or built.get("index.html")
     if file is None:
         return HTMLResponse(MISSING)

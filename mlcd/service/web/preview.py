@@ -20,7 +20,7 @@ from mlcd.core.version import VERSION
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.modeling.outlook import Chance, outlook
 from mlcd.reports.functions.words import decision_sentence
-from mlcd.service.workers.submitted import Foreseen, from_json
+from mlcd.service.workers.submissions import SubmissionPreview, from_json
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Ahead:
 
 
 @dataclass(frozen=True)
-class Previewed(Foreseen):
+class Previewed(SubmissionPreview):
     """What a run would be, and what is asked before it may cost real money; nothing is reserved."""
 
     ahead: Annotated[

@@ -16,11 +16,11 @@ from mlcd.service.workers.limits import CAPS
 
 if TYPE_CHECKING:
     from mlcd.core.database import Database
-    from mlcd.service.news.mail import MailServer
+    from mlcd.service.notifications.mail import MailServer
     from mlcd.service.sign_in.provider import Provider
     from mlcd.service.team.administration import Audit
     from mlcd.service.team.members import Members
-    from mlcd.service.workers.local_crew import Crew
+    from mlcd.service.workers.local_executor import RunExecutor
 
 PLACES = ("simulated", "recorded", "local", "functions", "ray", "skypilot")  # the part of `on` before the colon
 NO_WORKER = "no worker is running: submitted runs wait; start one with mlcd worker, or mlcd service --workers N"
@@ -72,7 +72,7 @@ class State:
 
     ledger: Ledger
     database: Database
-    crew: Crew
+    executor: RunExecutor
     members: Members | None
     audit: Audit
     settings: Settings
@@ -81,12 +81,12 @@ class State:
 
     def send(self, run: str, launch: bool) -> None:
         """Start or resume a run; its watchers wait for that."""
-        self.crew.send(run, launch)
+        self.executor.send(run, launch)
         self.feed.expect(run)
 
     def missing_workers(self) -> str:
         """A message if no worker has a recent heartbeat, else ''; always '' in ui mode, which needs no workers."""
-        return NO_WORKER if self.settings.mode == "service" and self.crew.alive() == 0 else ""
+        return NO_WORKER if self.settings.mode == "service" and self.executor.alive() == 0 else ""
 
 
 def state_of(request: Request) -> State:

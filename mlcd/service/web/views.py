@@ -79,7 +79,7 @@ class Views:
 
     async def snapshot(self, run: str) -> Snapshot:
         """A run that was found; `WrongState` where it has no entry yet, or never will."""
-        brief, whole = self._feed.briefs[run], await self._feed.whole(run)
+        brief, whole = self._feed.run_states[run], await self._feed.whole(run)
         if brief.damaged:
             raise LedgerCorrupt(f"run '{run}' cannot be read: {brief.damaged}")
         summary = brief.summary
@@ -91,7 +91,7 @@ class Views:
 
     def tag(self, run: str) -> str:
         """Of the state that a run is in, for `ETag`."""
-        brief = self._feed.briefs[run]
+        brief = self._feed.run_states[run]
         status = brief.summary.status if brief.summary is not None and not brief.last else ""
         progress = f"-{crc32(brief.progress):x}" if brief.progress != NOTHING else ""
         return f'"{VERSION}-{brief.last}-{int(brief.driven)}{status}-{self._feed.revision(run)}{progress}"'
@@ -110,12 +110,12 @@ class Views:
 
     def waiting(self, run: str) -> bytes | None:
         """The page of a run that has not begun; None for one that has."""
-        brief = self._feed.briefs[run]
+        brief = self._feed.run_states[run]
         return None if brief.last or brief.summary is None else as_json(waiting_view(brief.summary))
 
     def with_progress(self, run: str, body: bytes) -> bytes:
         """A run's page with where its launches stand, which changes far more often than the rest of it."""
-        return b'%b,"progress":%b}' % (body.removesuffix(b"}"), self._feed.briefs[run].progress)
+        return b'%b,"progress":%b}' % (body.removesuffix(b"}"), self._feed.run_states[run].progress)
 
 
 def _has_failed(task: asyncio.Future[bytes]) -> bool:

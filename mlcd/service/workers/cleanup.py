@@ -17,7 +17,7 @@ from mlcd.core.ledger import Ended, Entry, Ledger, Line, Reserved, Settled, Stat
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run_machine import other_machine, release_machine, runs_on_the_driver
 from mlcd.core.units import format_usd
-from mlcd.service.workers.submitted import waits
+from mlcd.service.workers.submissions import waits
 
 UNFINISHED = (Status.SEARCHING, Status.RUNNING, Status.STOPPED)  # such a run needs its model, however old
 

@@ -22,7 +22,7 @@ from mlcd.service.workers.heartbeat import COMPUTING, HangDetector, Heartbeat
 from mlcd.service.workers.limits import EXIT_TIMEOUT_S, Caps, Timing
 from mlcd.service.workers.log import LOG, to_stderr
 from mlcd.service.workers.stop_requests import BY_THE_USER, StopRequests, interrupt_main
-from mlcd.service.workers.submitted import from_json
+from mlcd.service.workers.submissions import from_json
 from mlcd.service.workers.trust import keep_memory_private
 
 PRELOADED = ["mlcd.service.workers.run", "mlcd.core.runs.run", "mlcd.planners.form.jobs", "scipy.stats"]
@@ -30,7 +30,7 @@ PRELOADED += [f"mlcd.planners.{name}.planner" for name in built_in_names()]
 PRELOADED += ["mlcd.planners.train.net_value", "mlcd.planners.train.completion"]
 PRELOADED += [f"mlcd.clouds.places.{name}" for name in ("simulated", "recorded", "functions")]
 """These are imported lazily elsewhere: preloaded here once, instead of in each process."""
-PRELOADED += ["mlcd.service.workers.frozen"]
+PRELOADED += ["mlcd.service.workers.freeze_objects"]
 AUTOGROUP = Path("/proc/self/autogroup")
 LOWER_PRIORITY = "MLCD_STEP_BACK"  # set to 0 where runs that only compute need not yield to others
 
@@ -38,7 +38,7 @@ LOWER_PRIORITY = "MLCD_STEP_BACK"  # set to 0 where runs that only compute need 
 class Errand(StrEnum):
     """What a process has to do with a run."""
 
-    SEE_THROUGH = "see through"
+    DRIVE = "see through"
     LAUNCH = "see through, and launch"
     TAKE_DOWN = "take down"
 

@@ -1,4 +1,4 @@
-"""A team's crew: runs wait in PostgreSQL, in a Procrastinate queue, until a worker takes them.
+"""A team's executor: runs wait in PostgreSQL, in a Procrastinate queue, until a worker takes them.
 
 This is the sending side; `mlcd.service.workers.worker` is the receiving one.
 """
@@ -16,7 +16,7 @@ from mlcd.core.ledger import Ledger
 from mlcd.service.workers.limits import CAPS, TIMING, Caps
 from mlcd.service.workers.process import Errand, only_computes
 from mlcd.service.workers.roster import DRIVE, QUEUE, Roster, read_roster
-from mlcd.service.workers.submitted import NEVER_BEGAN, refused, waits
+from mlcd.service.workers.submissions import NEVER_BEGAN, refused, waits
 
 if TYPE_CHECKING:
     from procrastinate.jobs import Job as Queued
@@ -47,7 +47,7 @@ class Queue:
     def send(self, run: str, launch: bool = False) -> None:
         """Put a run into the queue, to start or to resume it."""
         self._ledger.request_action(run, None)  # resuming overrides an earlier request to stop
-        if not self._defer(run, Errand.LAUNCH if launch else Errand.SEE_THROUGH):
+        if not self._defer(run, Errand.LAUNCH if launch else Errand.DRIVE):
             raise WrongState(f"run '{run}' is waiting for a worker already")
 
     def stop(self, run: str) -> None:
@@ -85,7 +85,7 @@ class Queue:
     def adopt(self) -> int:
         """Queue submissions that a service stored but did not queue before it died; return their number."""
         unqueued = [each.run for each in self._ledger.waiting() if each.refused is None and not self._queued(each.run)]
-        return sum(self._defer(run, Errand.SEE_THROUGH) for run in unqueued)
+        return sum(self._defer(run, Errand.DRIVE) for run in unqueued)
 
     def _defer(self, run: str, errand: Errand) -> bool:
         from procrastinate.exceptions import AlreadyEnqueued

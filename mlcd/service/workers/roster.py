@@ -92,7 +92,7 @@ class Roster:
         return next((each for each in self.waiting if each.run == run), None)
 
 
-def sign_on(database: Database, number: int, slots: int) -> None:
+def register_worker(database: Database, number: int, slots: int) -> None:
     """A worker says where it runs; those that left the queue's own list are forgotten."""
     now = datetime.now(UTC).isoformat()
     row = {"number": number, "host": platform.node(), "process": os.getpid(), "slots": slots}
@@ -136,7 +136,7 @@ def _driving(job: Any) -> Driving:
 
 
 def _errand(job: Any) -> str:
-    return str(job.args.get("errand", Errand.SEE_THROUGH))
+    return str(job.args.get("errand", Errand.DRIVE))
 
 
 def _in_order(jobs: Any, left: dict[str, float]) -> tuple[Waiting, ...]:

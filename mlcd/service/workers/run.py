@@ -19,7 +19,7 @@ from mlcd.service.workers.log import LOG
 from mlcd.service.workers.log_copies import logs_copied
 from mlcd.service.workers.progress_writer import ProgressWriter
 from mlcd.service.workers.stop_requests import BY_THE_USER, StopRequests
-from mlcd.service.workers.submitted import NEVER_BEGAN, asks_to_launch, from_json, waits
+from mlcd.service.workers.submissions import NEVER_BEGAN, asks_to_launch, from_json, waits
 from mlcd.service.workers.trust import check_trusted
 
 

@@ -17,7 +17,7 @@ from mlcd.core.ledger import Ledger
 from mlcd.service.workers.limits import CAPS, EXIT_TIMEOUT_S, TIMING, Caps, Timing
 from mlcd.service.workers.log import LOG, to_stderr
 from mlcd.service.workers.process import Child, Errand, Outcome, leave_with_parent, send, wait_for_result, warm_up
-from mlcd.service.workers.roster import DRIVE, QUEUE, SWEEP, sign_on
+from mlcd.service.workers.roster import DRIVE, QUEUE, SWEEP, register_worker
 from mlcd.service.workers.stop_requests import HAND_OVER
 from mlcd.service.workers.trust import keep_memory_private
 
@@ -121,7 +121,7 @@ class _Worker:
             await asyncio.sleep(START_GAP_S)
         while True:
             with suppress(LedgerError):  # the database is away
-                await asyncio.to_thread(sign_on, self._ledger.database, worker.worker_id, self._at_once)
+                await asyncio.to_thread(register_worker, self._ledger.database, worker.worker_id, self._at_once)
                 return
             await asyncio.sleep(self._timing.heartbeat_s)
 

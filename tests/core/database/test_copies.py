@@ -15,7 +15,7 @@ from mlcd.core.database.copy import copy, main
 from mlcd.core.database.schema import METADATA, members, upload_parts
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Ledger, Stopped
-from mlcd.service.news.receivers import NewReceiver, Receivers
+from mlcd.service.notifications.receivers import NewReceiver, Receivers
 
 
 def webhook(ledger: Ledger) -> int:

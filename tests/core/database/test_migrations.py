@@ -25,7 +25,7 @@ from mlcd.core.errors import LedgerCorrupt, LedgerTooNew
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Line
 from mlcd.core.runs.run import start
-from mlcd.service.news.receivers import NewReceiver, Receivers
+from mlcd.service.notifications.receivers import NewReceiver, Receivers
 from mlcd.service.team.members import Member, Role
 
 BEFORE_MIGRATIONS = """

@@ -26,7 +26,7 @@ from mlcd.service.remote.ledger import RemoteLedger
 from mlcd.service.remote.server import Server, ServerError, ServerLost
 from mlcd.service.remote.team import RemoteTeam
 from mlcd.service.remote.tokens import Tokens, address, checked
-from mlcd.service.web.failures import MEANING
+from mlcd.service.web.errors import STATUS_MEANINGS
 
 TOKEN = "mlcd_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 
@@ -163,7 +163,7 @@ def test_an_older_or_newer_server_says_which_of_the_two_to_upgrade(service: Any,
     assert words in str(complaint(service.url, lambda server: RemoteLedger(server).lines("x")))
     assert words in str(complaint(service.url, lambda server: server.get("/a-question-of-the-future")))
     for status in (404, 405):
-        service.instead["/members/ada"] = spoken(status, {"error": MEANING[status]})
+        service.instead["/members/ada"] = spoken(status, {"error": STATUS_MEANINGS[status]})
         assert words in str(complaint(service.url, lambda server: server.send("PATCH", "/members/ada", {})))
 
 

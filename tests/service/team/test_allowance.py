@@ -23,7 +23,7 @@ from mlcd.service.team import budget
 from mlcd.service.team.allowance import OverBudget, RemainingBudget, recheck, release, remaining_budget, submit
 from mlcd.service.team.budget import Budget
 from mlcd.service.team.members import Member, Members, Role
-from mlcd.service.workers.submitted import from_json, to_json
+from mlcd.service.workers.submissions import from_json, to_json
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))
 

@@ -23,7 +23,7 @@ from mlcd.core.ledger import Account, Ledger, Status
 from mlcd.service.team.allowance import OverBudget, recheck, release, remaining_budget, submit, used
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Members, Role
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.submissions import to_json
 
 NUMBERS = itertools.count()
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE, Status.STOPPED)

@@ -34,8 +34,8 @@ def test_a_role_may_what_lower_ones_may():
 def test_a_token_names_its_member_and_is_not_kept(members: Members, database: Database):
     token = members.add("ada", Role.RUNNER, "vision", 50.0)
     other = members.add("bob", Role.VIEWER)
-    assert members.of_token(token) == Member("ada", Role.RUNNER, "vision", 50.0) == members.get("ada")
-    assert members.of_token(other) == Member("bob", Role.VIEWER)
+    assert members.by_token(token) == Member("ada", Role.RUNNER, "vision", 50.0) == members.get("ada")
+    assert members.by_token(other) == Member("bob", Role.VIEWER)
     assert [member.name for member in members.all()] == ["ada", "bob"]
     secret = members.open_session(members.get("ada"))
     kept = everything(database)
@@ -61,7 +61,7 @@ def test_a_secret_with_any_change_is_nobodys(members: Members, place: int, shift
     name = f"m{len(members.all())}"
     token = members.add(name, Role.ADMIN)
     secret = members.open_session(members.get(name))
-    for right, find in ((token, members.of_token), (secret, members.of_session)):
+    for right, find in ((token, members.by_token), (secret, members.by_session)):
         letter = LETTERS[(LETTERS.index(right[place]) + shift) % 64]
         wrong = [
             right[:place] + letter + right[place + 1 :],
@@ -75,15 +75,15 @@ def test_a_secret_with_any_change_is_nobodys(members: Members, place: int, shift
         ]
         assert [find(each) for each in wrong] == [None] * len(wrong)
         assert find(right) == members.get(name)
-    assert members.of_token(secret) is None
-    assert members.of_session(token) is None
+    assert members.by_token(secret) is None
+    assert members.by_session(token) is None
 
 
 @pytest.mark.parametrize("text", ["", "mlcd_", "\x00", "' OR 1=1 --", "\ud800", "é" * 10_000, "%", "mlcd_%"])
 def test_a_text_that_is_no_secret_is_nobodys(members: Members, text: str):
     members.add("ada", Role.ADMIN)
-    assert members.of_token(text) is None
-    assert members.of_session(text) is None
+    assert members.by_token(text) is None
+    assert members.by_session(text) is None
     members.close_session(text)
 
 
@@ -91,9 +91,9 @@ def test_a_renewed_token_voids_the_old_one_and_the_sessions(members: Members):
     old = members.add("ada", Role.RUNNER)
     session = members.open_session(members.get("ada"))
     new = members.renew("ada")
-    assert members.of_token(old) is None
-    assert members.of_session(session) is None
-    assert members.of_token(new) == members.get("ada")
+    assert members.by_token(old) is None
+    assert members.by_session(session) is None
+    assert members.by_token(new) == members.get("ada")
 
 
 def test_a_removed_member_is_nobody_until_they_come_back(members: Members):
@@ -102,8 +102,8 @@ def test_a_removed_member_is_nobody_until_they_come_back(members: Members):
     ada = members.get("ada")
     session = members.open_session(ada)
     members.remove("ada")
-    assert members.of_token(token) is None
-    assert members.of_session(session) is None
+    assert members.by_token(token) is None
+    assert members.by_session(session) is None
     assert [member.name for member in members.all()] == ["root"]
     with pytest.raises(UnknownName):
         members.open_session(ada)
@@ -111,9 +111,9 @@ def test_a_removed_member_is_nobody_until_they_come_back(members: Members):
         with pytest.raises(UnknownName, match="unknown member 'ada'"):
             act("ada")
     back = members.add("ada", Role.VIEWER)
-    assert members.of_token(back) == Member("ada", Role.VIEWER)
-    assert members.of_token(token) is None
-    assert members.of_session(session) is None
+    assert members.by_token(back) == Member("ada", Role.VIEWER)
+    assert members.by_token(token) is None
+    assert members.by_session(session) is None
 
 
 def test_a_session_ends_after_twelve_hours_or_when_it_is_closed(members: Members, day: Any, database: Database):
@@ -121,11 +121,11 @@ def test_a_session_ends_after_twelve_hours_or_when_it_is_closed(members: Members
     ada = members.get("ada")
     secret, closed = members.open_session(ada), members.open_session(ada)
     members.close_session(closed)
-    assert members.of_session(closed) is None
+    assert members.by_session(closed) is None
     day.pass_by(hours=11, minutes=59)
-    assert members.of_session(secret) == ada
+    assert members.by_session(secret) == ada
     day.pass_by(minutes=1)
-    assert members.of_session(secret) is None
+    assert members.by_session(secret) is None
     day.pass_by(seconds=1)
     members.open_session(ada)
     assert hashed(secret) not in everything(database)
@@ -136,7 +136,7 @@ def test_a_session_follows_what_its_member_may_do_now(members: Members):
     members.add("ada", Role.ADMIN)
     secret = members.open_session(members.get("ada"))
     members.change("ada", role=Role.VIEWER)
-    assert members.of_session(secret) == Member("ada", Role.VIEWER)
+    assert members.by_session(secret) == Member("ada", Role.VIEWER)
 
 
 def test_a_change_leaves_what_it_does_not_name(members: Members):
@@ -213,7 +213,7 @@ def test_nobody_is_added_twice(members: Members):
     token = members.add("ada", Role.RUNNER)
     with pytest.raises(UserError, match="'ada' is a member already; a new token: mlcd team token ada"):
         members.add("ada", Role.ADMIN)
-    assert members.of_token(token) == Member("ada", Role.RUNNER)
+    assert members.by_token(token) == Member("ada", Role.RUNNER)
 
 
 def test_secrets_are_blotted_out_of_a_text():

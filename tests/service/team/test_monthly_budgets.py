@@ -12,7 +12,7 @@ from mlcd.core.ledger import Ledger
 from mlcd.service.team.allowance import OverBudget, RemainingBudget, Used, recheck, remaining_budget, submit, used
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Members, Role
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.submissions import to_json
 
 MONTHLY = Budget(50.0, Per.MONTH)
 

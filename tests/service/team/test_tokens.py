@@ -28,7 +28,7 @@ def test_a_token_stands_for_its_member_with_no_more_than_its_scope_and_their_rol
     for name in ("ada", "ron", "vera"):
         for scope in (Scope.READ, Scope.RUN):
             _, secret = tokens.add(name, f"by-{scope}", scope, 30)
-            found = members.of_token(secret)
+            found = members.by_token(secret)
             assert found is not None
             assert (found.name, found.scope, found.token) == (name, scope, f"by-{scope}")
             roles[name, scope] = found.role
@@ -42,23 +42,23 @@ def test_a_token_ends_when_its_days_are_over(tokens: NamedTokens, members: Membe
     made, secret = tokens.add("ron", "ci", Scope.RUN, 7)
     assert made.expires_at is not None
     day.pass_by(days=7, seconds=-1)
-    assert members.of_token(secret) is not None
+    assert members.by_token(secret) is not None
     day.pass_by(seconds=1)
-    assert members.of_token(secret) is None
+    assert members.by_token(secret) is None
     assert tokens.all("ron")[0].expired
     _, endless = tokens.add("ron", "endless", Scope.READ, None)
     day.pass_by(days=10_000)
-    assert members.of_token(endless) is not None
+    assert members.by_token(endless) is not None
 
 
 def test_a_rotated_token_has_a_new_secret_and_lasts_as_long_again(tokens: NamedTokens, members: Members, day: Any):
     _, old = tokens.add("ron", "ci", Scope.RUN, 7)
     day.pass_by(days=5)
     made, new = tokens.rotate("ron", "ci")
-    assert members.of_token(old) is None
+    assert members.by_token(old) is None
     assert made.scope is Scope.RUN
     day.pass_by(days=6)
-    assert members.of_token(new) is not None
+    assert members.by_token(new) is not None
     assert [each.name for each in tokens.all("ron")] == ["ci"]
 
 
@@ -67,14 +67,14 @@ def test_a_revoked_token_is_void_at_once_and_its_name_is_free(tokens: NamedToken
     with pytest.raises(UserError, match="already"):
         tokens.add("ron", "ci", Scope.READ, 7)
     tokens.revoke("ron", "ci")
-    assert members.of_token(secret) is None
+    assert members.by_token(secret) is None
     assert tokens.all("ron") == []
     for act in (tokens.revoke, tokens.rotate):
         with pytest.raises(UnknownName):
             act("ron", "ci")
     _, again = tokens.add("ron", "ci", Scope.READ, 7)
-    assert members.of_token(again) is not None
-    assert members.of_token(secret) is None
+    assert members.by_token(again) is not None
+    assert members.by_token(secret) is None
 
 
 def test_nobody_touches_the_tokens_of_another(tokens: NamedTokens, members: Members):
@@ -82,7 +82,7 @@ def test_nobody_touches_the_tokens_of_another(tokens: NamedTokens, members: Memb
     for act in (tokens.revoke, tokens.rotate):
         with pytest.raises(UnknownName):
             act("vera", "ci")
-    assert members.of_token(secret) is not None
+    assert members.by_token(secret) is not None
 
 
 def test_who_is_removed_or_gets_a_new_token_of_an_admin_has_no_named_one_any_more(
@@ -90,28 +90,28 @@ def test_who_is_removed_or_gets_a_new_token_of_an_admin_has_no_named_one_any_mor
 ):
     _, first = tokens.add("ron", "ci", Scope.RUN, None)
     members.renew("ron", keep_named=True)
-    assert members.of_token(first) is not None
+    assert members.by_token(first) is not None
     members.renew("ron")
-    assert members.of_token(first) is None
+    assert members.by_token(first) is None
     _, second = tokens.add("ron", "ci", Scope.RUN, None)
     members.remove("ron")
-    assert members.of_token(second) is None
+    assert members.by_token(second) is None
     members.add("ron", Role.RUNNER)
-    assert members.of_token(second) is None
+    assert members.by_token(second) is None
     assert tokens.all("ron") == []
 
 
 def test_the_last_use_is_noted_to_the_minute(tokens: NamedTokens, members: Members, day: Any):
     _, secret = tokens.add("ron", "ci", Scope.READ, 7)
     assert tokens.all("ron")[0].used_at is None
-    members.of_token(secret)
+    members.by_token(secret)
     first = tokens.all("ron")[0].used_at
     assert first == day.now()
     day.pass_by(seconds=59)
-    members.of_token(secret)
+    members.by_token(secret)
     assert tokens.all("ron")[0].used_at == first
     day.pass_by(seconds=1)
-    members.of_token(secret)
+    members.by_token(secret)
     assert tokens.all("ron")[0].used_at == day.now()
 
 

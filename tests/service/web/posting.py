@@ -14,13 +14,13 @@ from typing import Any
 from stage import JOB, Stage
 
 from mlcd.core.runs.run import start
-from mlcd.service.news.courier import Courier
-from mlcd.service.news.mail import MailServer
-from mlcd.service.news.reading import NewsReader
-from mlcd.service.news.receivers import NewReceiver, Receiver, Receivers
-from mlcd.service.news.ways import ways_of
+from mlcd.service.notifications.delivery import NotificationDelivery
+from mlcd.service.notifications.mail import MailServer
+from mlcd.service.notifications.reader import NotificationReader
+from mlcd.service.notifications.receivers import NewReceiver, Receiver, Receivers
+from mlcd.service.notifications.senders import senders_by_kind
 from mlcd.service.team.members import Member, Role
-from mlcd.service.workers.submitted import from_json
+from mlcd.service.workers.submissions import from_json
 
 PUBLIC = "https://mlcd.example.org"
 
@@ -84,17 +84,17 @@ class Post:
         """Those of the service."""
         return self.receivers.of(Member("ada", Role.ADMIN))
 
-    def courier(self) -> Courier:
+    def delivery(self) -> NotificationDelivery:
         """One that knows nothing of the one before, as after a restart."""
-        reader = NewsReader(self.stage.state.ledger, PUBLIC)
-        return Courier(self.receivers, reader, ways_of(lambda: self.time, self.mail))
+        reader = NotificationReader(self.stage.state.ledger, PUBLIC)
+        return NotificationDelivery(self.receivers, reader, senders_by_kind(lambda: self.time, self.mail))
 
     def deliver(self, after_s: float = 0.0) -> None:
         """Send what is due by then."""
         self.time += timedelta(seconds=after_s)
-        courier = self.courier()
-        courier.deliver()
-        courier.close()
+        delivery = self.delivery()
+        delivery.deliver()
+        delivery.close()
 
 
 def searched(stage: Stage, who: str = "ron", job: str = JOB, launch: bool = False) -> str:

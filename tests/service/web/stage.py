@@ -1,4 +1,4 @@
-"""A service in this process, with a crew that drives nothing, and requests as a server hands them to the app."""
+"""A service in this process, with an executor that drives nothing, and requests as a server hands them to the app."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ mlcd:
 
 
 class Idle:
-    """A crew that only remembers what it was asked."""
+    """An executor that only remembers what it was asked."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
@@ -98,7 +98,7 @@ class Stage:
 
     state: State
     app: Any
-    crew: Idle
+    executor: Idle
     later: list[timedelta]
     loop: asyncio.AbstractEventLoop
     tokens: dict[str, str] = field(default_factory=dict)
@@ -202,7 +202,7 @@ class Stage:
     def written(self) -> tuple[Any, ...]:
         """What must not change when something is refused."""
         ledger = self.state.ledger
-        return ledger.last_seq(), [each.run for each in ledger.waiting()], list(self.crew.asked)
+        return ledger.last_seq(), [each.run for each in ledger.waiting()], list(self.executor.asked)
 
 
 @contextmanager
@@ -225,11 +225,11 @@ def staged(
 
     members = Members(ledger.database, now) if mode == "service" else None
     told = Settings(**({"mode": mode, "home": home, "limits": limits, "same_user": False} | settings))
-    crew = Idle()
+    executor = Idle()
     signs_in = provider(now) if provider is not None else None
-    state = State(ledger, ledger.database, crew, members, Audit(ledger.database, now), told, Feed(ledger), signs_in)
+    state = State(ledger, ledger.database, executor, members, Audit(ledger.database, now), told, Feed(ledger), signs_in)
     app, loop = create_app(state), asyncio.new_event_loop()
-    stage = Stage(state, app, crew, later, loop)
+    stage = Stage(state, app, executor, later, loop)
     if members is not None:
         for name, role in (("vera", Role.VIEWER), ("ron", Role.RUNNER), ("rita", Role.RUNNER), ("ada", Role.ADMIN)):
             stage.tokens[name] = members.add(name, role)

@@ -15,7 +15,7 @@ from mlcd.core.errors import BackendError, LedgerCorrupt, LedgerError, MlcdError
 from mlcd.planners.form.jobs import of_text
 from mlcd.planners.serve.space import parse_knobs
 from mlcd.service.web.app import create_app
-from mlcd.service.web.failures import Refusal, refusal
+from mlcd.service.web.errors import Refusal, refusal
 from mlcd.service.web.pages import Built, page, read
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "api.md"

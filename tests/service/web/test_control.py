@@ -15,7 +15,7 @@ from mlcd.core.ledger import Decided, Ended, Reserved, Settled, Status, Stopped
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run import start
 from mlcd.core.runs.run_machine import claim_for_this_machine
-from mlcd.service.workers.submitted import from_json
+from mlcd.service.workers.submissions import from_json
 
 
 @pytest.fixture(params=["service", "ui"])
@@ -32,7 +32,7 @@ def test_whether_a_run_is_launched_is_as_it_was_said_last(stage: Stage) -> None:
     driven.book.write(Stopped("the user stopped"))
     for said, launch in (({"launch": False}, False), ({}, False), ({"launch": True}, True), (None, True)):
         assert stage.ask("POST", f"{API}/runs/{run}/resume", who, said).status == 202
-        assert stage.crew.asked[-1] == ("send", run, str(launch))
+        assert stage.executor.asked[-1] == ("send", run, str(launch))
         assert from_json(ledger.submission(run).request)[1] is launch  # type: ignore[union-attr]
 
 
@@ -51,7 +51,7 @@ def test_a_run_whose_job_has_begun_cannot_stop_at_its_decision(stage: Stage) -> 
     assert refused.error == f"run '{run}' was launched, and cannot stop at its decision; resume it to its end"
     assert stage.written == before
     assert stage.ask("POST", f"{API}/runs/{run}/resume", who).status == 202
-    assert stage.crew.asked[-1] == ("send", run, "True")
+    assert stage.executor.asked[-1] == ("send", run, "True")
 
 
 def test_an_infeasible_run_goes_on_under_new_limits(stage: Stage) -> None:
@@ -65,7 +65,7 @@ def test_an_infeasible_run_goes_on_under_new_limits(stage: Stage) -> None:
     assert stage.ask("POST", resume, who, {"budget": "much"}).status == 422
     assert stage.ask("POST", resume, who, {"budget": "$0"}).status == 422
     assert stage.ask("POST", resume, who, {"budget": "$20", "deadline": "9h"}).status == 202
-    assert stage.crew.asked[-1] == ("send", run, "True")
+    assert stage.executor.asked[-1] == ("send", run, "True")
     account = ledger.account(run)
     assert (account.status, account.job.goal.budget_usd) == (Status.SEARCHING, 20.0)
 
@@ -85,7 +85,7 @@ def test_a_run_that_ended_at_its_limit_stops_at_its_decision_under_new_ones(stag
     resume = f"{API}/runs/{run}/resume"
     assert stage.ask("POST", resume, who, {"launch": False}).status == 409
     assert stage.ask("POST", resume, who, {"launch": False, "deadline": "900h"}).status == 202
-    assert stage.crew.asked[-1] == ("send", run, "False")
+    assert stage.executor.asked[-1] == ("send", run, "False")
     assert ledger.account(run).status is Status.SEARCHING
 
 
@@ -111,7 +111,7 @@ def test_only_an_admin_can_say_that_a_machine_is_gone(
         told = stage.ask("POST", down, "ada", {"machine_gone": True})
         assert told.status == 202
         assert f"go on with: mlcd resume {run}" in told.json()["words"]
-        assert stage.crew.asked[-1] == ("withdraw", run)
+        assert stage.executor.asked[-1] == ("withdraw", run)
         assert ledger.account(run).open == ()
         assert stage.ask("POST", down, "ada", {"machine_gone": True}).status == 409
         outcomes = [(each.who, each.action, each.outcome) for each in stage.state.audit.entries(3)]
@@ -155,7 +155,7 @@ def test_runs_that_nobody_drives_any_more_are_found_as_interrupted(stage: Stage)
 def test_a_service_without_a_worker_says_so(tmp_path: Path) -> None:
     words = "no worker is running: submitted runs wait; start one with mlcd worker, or mlcd service --workers N"
     with staged(tmp_path / "home") as stage:
-        stage.crew.workers = 0
+        stage.executor.workers = 0
         health = stage.ask("GET", f"{API}/health")
         assert (health.status, health.json()["ok"], health.json()["trouble"]) == (200, False, words)
         sent = stage.submit("ron")
@@ -164,5 +164,5 @@ def test_a_service_without_a_worker_says_so(tmp_path: Path) -> None:
         assert stage.ask("GET", f"{API}/health").json()["ok"]
         assert stage.submit("ron").json()["note"] == ""
     with staged(tmp_path / "ui", mode="ui") as stage:
-        stage.crew.workers = 0
+        stage.executor.workers = 0
         assert stage.ask("GET", f"{API}/health").json()["ok"], "one person's runs need no worker"

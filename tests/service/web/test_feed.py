@@ -31,7 +31,7 @@ from mlcd.service.web.feed import Feed
 from mlcd.service.web.routes.watch import of_all, of_run
 from mlcd.service.web.run_cache import RecentEvents
 from mlcd.service.web.state import Settings, State
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.submissions import to_json
 
 FIRST = Started(JOB, SPACE, "simulated", Provenance.SIMULATED, "0")
 PLACE = SPACE.configurations[0]
@@ -368,10 +368,10 @@ def test_a_decision_that_is_to_be_launched_is_not_the_end() -> None:
             book = ledger.begin("demo", VirtualClock(), FIRST, run=name)
             book.write(Decided(Decision(PLACE, "the best")))
             await feed.catch_up(with_state=True)
-            assert not feed.briefs[name].over
+            assert not feed.run_states[name].over
             book.write(Ended(True, "done"))
             await feed.catch_up(with_state=True)
-            assert feed.briefs[name].over
+            assert feed.run_states[name].over
 
     run(scenario)
 
@@ -384,11 +384,11 @@ def test_a_run_whose_worker_was_lost_is_not_over_another_one_goes_on(stopped: bo
             if stopped:
                 book.write(Stopped("interrupted by the user"))
             await feed.catch_up(with_state=True)
-            assert feed.briefs[book.run].over is stopped
+            assert feed.run_states[book.run].over is stopped
             book.write(Resumed("a worker went on"))
             finished(book)
             await feed.catch_up(with_state=True)
-            assert feed.briefs[book.run].over
+            assert feed.run_states[book.run].over
 
     run(scenario)
 
@@ -399,7 +399,7 @@ def test_who_was_sent_to_go_on_with_a_run_is_expected() -> None:
             book = begun(ledger)
             book.write(Stopped("by hand"))
             await feed.catch_up(with_state=True)
-            assert feed.briefs[book.run].over
+            assert feed.run_states[book.run].over
             await asyncio.to_thread(feed.expect, book.run)
             await feed.catch_up(with_state=True)
             stream = of_run(feed, book.run, after=2)
@@ -418,11 +418,11 @@ def test_a_run_that_is_resumed_over_the_api_is_not_over_before_its_worker_has_co
         book, feed = begun(stage.state.ledger), stage.state.feed
         book.write(Stopped("by hand"))
         stage.look()
-        assert feed.briefs[book.run].over
+        assert feed.run_states[book.run].over
         assert stage.ask("POST", f"/api/v1/runs/{book.run}/resume").status == 202
-        assert stage.crew.asked == [("send", book.run, "False")]
+        assert stage.executor.asked == [("send", book.run, "False")]
         stage.look()
-        assert not feed.briefs[book.run].over
+        assert not feed.run_states[book.run].over
 
 
 def test_who_drives_a_run_is_told_when_it_changes(tmp_path: Path) -> None:
@@ -483,7 +483,7 @@ def test_a_run_that_cannot_be_replayed_does_not_stop_the_others(damage: Callable
             busy(good)
             await feed.catch_up(with_state=True)
             assert {each.run for each in feed.summaries()} == {damaged.run, good.run}
-            assert feed.briefs[damaged.run].damaged
+            assert feed.run_states[damaged.run].damaged
             (told,) = (each for each in feed.summaries() if each.run == damaged.run)
             assert told.because == "damaged: restore the ledger from a copy"
             assert numbers(await soon(of_run(feed, good.run))) == [2, 4]

@@ -13,7 +13,7 @@ from stage import API, JOB, PLENTY, staged
 from mlcd.core.runs.run import start
 from mlcd.reports.html import policy
 from mlcd.service.web.state import Limits
-from mlcd.service.workers.submitted import from_json
+from mlcd.service.workers.submissions import from_json
 
 INPUTS = list(hostile_inputs())
 PLACES = ("simulated", "recorded", "local", "skypilot", "functions")

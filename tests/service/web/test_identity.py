@@ -17,7 +17,7 @@ from stage import API, JOB, PLENTY, answering, staged
 
 from mlcd.service.team.budget import Per
 from mlcd.service.team.members import Role
-from mlcd.service.web.failures import Refusal
+from mlcd.service.web.errors import Refusal
 from mlcd.service.web.safety import origin as peer
 from mlcd.service.web.safety.limits import RateLimits, network
 from mlcd.service.web.state import Limits
@@ -67,7 +67,7 @@ def test_one_persons_service_answers_only_to_loopbacks_names_and_only_with_its_h
         alone.ask("POST", f"{API}/runs", body=body, headers={"x-mlcd": "1", "origin": "http://evil.example"}).status
         == 403
     )
-    assert alone.crew.asked == []
+    assert alone.executor.asked == []
     assert (
         alone.ask("POST", f"{API}/runs", body=body, headers={"x-mlcd": "1", "origin": "http://localhost"}).status == 202
     )
@@ -247,7 +247,7 @@ def test_the_owner_of_a_run_and_admins_end_it_and_nobody_else(stage):
     assert stage.ask("POST", f"{API}/runs/{run}/stop", "vera").status == 403
     assert stage.ask("POST", f"{API}/runs/{run}/stop", "rita").status == 202
     assert stage.ask("POST", f"{API}/runs/{run}/stop", "ada").status == 202
-    assert [each for each in stage.crew.asked if each[0] == "stop"] == [("stop", run)] * 2
+    assert [each for each in stage.executor.asked if each[0] == "stop"] == [("stop", run)] * 2
 
 
 def test_a_web_socket_is_closed(stage):

@@ -22,7 +22,7 @@ from mlcd.service.web.feed import Feed
 from mlcd.service.web.monitoring.metrics import Metrics
 from mlcd.service.web.monitoring.request_log import LOG, OTHER
 from mlcd.service.workers.log import JsonLines
-from mlcd.service.workers.submitted import from_json
+from mlcd.service.workers.submissions import from_json
 
 WRONG = "mlcd_" + "A" * 43
 
@@ -95,7 +95,7 @@ def test_the_metrics_count_runs_money_probes_workers_and_what_waits(stage):
     assert {dict(labels)["provenance"] for labels in counts} == {"simulated"}
     assert sum(counts.values()) == len(probes) > 1
     assert samples["mlcd_workers"] == {(("state", "alive"),): 1, (("state", "silent"),): 0}
-    assert samples["mlcd_queue_depth"][()] == len(stage.crew.asked)
+    assert samples["mlcd_queue_depth"][()] == len(stage.executor.asked)
     assert waiting not in stage.ask("GET", "/metrics", "vera").body.decode()
 
 
@@ -108,7 +108,7 @@ def test_a_restart_counts_the_probes_of_the_ledger_again_and_none_twice(stage):
     feed.listeners.append(metrics.on_entry)
     asyncio.run(feed.catch_up())
     feed.close()
-    page = metrics.page(feed.summaries(), stage.crew.roster()).decode()
+    page = metrics.page(feed.summaries(), stage.executor.roster()).decode()
     families = {each.name: each for each in text_string_to_metric_families(page)}
     samples = families["mlcd_probe_duration_seconds"].samples
     assert {tuple(sorted(s.labels.items())): s.value for s in samples if s.name.endswith("_count")} == counts
@@ -145,7 +145,7 @@ def test_a_process_that_answers_is_healthy_and_one_with_a_database_and_a_worker_
 
 
 def test_a_service_without_a_live_worker_is_not_ready_and_says_why(stage):
-    stage.crew.workers = 0
+    stage.executor.workers = 0
     told = stage.ask("GET", "/readyz")
     assert told.status == 503
     assert told.json()["ready"] is False
@@ -157,7 +157,7 @@ def test_a_service_whose_database_is_away_is_not_ready_and_does_not_say_where_th
     def away() -> int:
         raise LedgerUnreachable("cannot be reached", "postgresql://mlcd@db.example/mlcd")
 
-    stage.crew.alive = away
+    stage.executor.alive = away
     told = stage.ask("GET", "/readyz")
     assert told.status == 503
     assert "cannot be reached" in told.json()["checks"]["database"]
@@ -199,7 +199,7 @@ def test_probes_of_a_load_balancer_are_logged_only_if_something_is_wrong(stage, 
         stage.ask("GET", path)
     stage.ask("GET", "/metrics", "vera")
     assert log.lines == []
-    stage.crew.workers = 0
+    stage.executor.workers = 0
     stage.ask("GET", "/readyz")
     assert [(each["level"], each["status"]) for each in log.lines] == [("error", 503)]
 
@@ -255,7 +255,7 @@ def test_a_fault_is_in_the_log_as_an_error(stage, log):
     def broken() -> int:
         raise ZeroDivisionError
 
-    stage.crew.alive = broken
+    stage.executor.alive = broken
     with pytest.raises(ZeroDivisionError):
         stage.ask("GET", "/readyz")
     assert (log.lines[-1]["level"], log.lines[-1]["status"]) == ("error", 500)

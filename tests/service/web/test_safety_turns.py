@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mlcd.service.web.failures import Refusal
+from mlcd.service.web.errors import Refusal
 from mlcd.service.web.safety.limits import ConcurrencyLimits
 
 

@@ -13,7 +13,7 @@ from mlcd_fixtures.examples import at_night_except
 from stage import API, staged
 
 from mlcd.core.runs.run import start
-from mlcd.service.workers.submitted import from_json
+from mlcd.service.workers.submissions import from_json
 
 STREAMS = (f"{API}/events", f"{API}/runs/{{run}}/events")
 """They have no end to wait for; tests/service/web/test_feed.py watches them."""

@@ -8,7 +8,7 @@ import pytest
 from signing_in import OURS, done, entered, me, session_of, signing_in
 from stage import API, staged
 
-from mlcd.service.news.receivers import NewReceiver, Receivers
+from mlcd.service.notifications.receivers import NewReceiver, Receivers
 from mlcd.service.team.members import Role
 
 

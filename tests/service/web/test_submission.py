@@ -26,9 +26,9 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run import at_hand, start
 from mlcd.service.team.budget import Per
 from mlcd.service.web.places import confined, internal_place, public_place
-from mlcd.service.web.reading import TEXT, Limits, in_child_process
 from mlcd.service.web.state import PLACES, Settings
-from mlcd.service.workers.submitted import from_json
+from mlcd.service.web.untrusted_input import TEXT, Limits, in_child_process
+from mlcd.service.workers.submissions import from_json
 
 ROOT = Path(__file__).parents[3]
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))
@@ -152,7 +152,7 @@ def test_of_many_who_submit_at_once_only_as_many_pass_as_the_budget_holds(stage)
 def test_what_was_submitted_is_what_a_worker_will_read(service):
     answer = service.submit("ron", options={"budget": "3", "nodes": "1..2", "goal": "fastest"}, launch=True)
     run = answer.json()["run"]
-    assert service.crew.asked == [("send", run, "True")]
+    assert service.executor.asked == [("send", run, "True")]
     asked = service.state.ledger.submission(run)
     job, launch = from_json(asked.request)
     assert (asked.owner, launch, job.name, job.goal.budget_usd, job.search.nodes) == (
@@ -213,17 +213,17 @@ def test_runs_are_launched_resumed_and_taken_down_as_their_state_allows(service)
     job, _ = from_json(ledger.submission(run).request)
     start(job, ledger, run=run).search()
     assert service.ask("POST", f"{API}/runs/{run}/launch", "ron").status == 202
-    assert service.crew.asked[-1] == ("send", run, "True")
+    assert service.executor.asked[-1] == ("send", run, "True")
     assert service.ask("POST", f"{API}/runs/{run}/resume", "ron", {"launch": False}).status == 202
-    assert service.crew.asked[-1] == ("send", run, "False")
+    assert service.executor.asked[-1] == ("send", run, "False")
     assert service.ask("POST", f"{API}/runs/{run}/down", "ada").status == 202
-    assert service.crew.asked[-1] == ("down", run)
+    assert service.executor.asked[-1] == ("down", run)
     done = [each.action for each in service.state.audit.entries(4)]
     assert done == ["down", "resume", "launch", "launch"]
     with ledger.hold(run):
         assert service.ask("POST", f"{API}/runs/{run}/launch", "ron").status == 409
         assert service.ask("POST", f"{API}/runs/{run}/stop", "ron").status == 202
-        assert service.crew.asked[-1] == ("stop", run)
+        assert service.executor.asked[-1] == ("stop", run)
 
 
 SERVICE = Settings("service", Path("/nowhere"), recordings={"a": Path("/r/a")})

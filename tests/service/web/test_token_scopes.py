@@ -13,7 +13,7 @@ from mlcd.core.runs.run import start
 from mlcd.service.team.members import Scope
 from mlcd.service.team.tokens import NamedTokens
 from mlcd.service.web.app import api_document
-from mlcd.service.workers.submitted import from_json
+from mlcd.service.workers.submissions import from_json
 
 ROUTES = [(method.upper(), path) for path, methods in api_document()["paths"].items() for method in methods]
 CHANGING = [each for each in ROUTES if each[0] != "GET"]
@@ -75,7 +75,7 @@ def send(stage: Stage, method: str, path: str, who: str) -> int:
 
 @pytest.mark.parametrize("who", ["vera", "ron", "ada"])
 def test_a_read_token_of_nobody_changes_anything_by_any_route(who, stage):
-    before, asked = kept(stage), list(stage.crew.asked)
+    before, asked = kept(stage), list(stage.executor.asked)
     signs_in = [("POST", f"{API}{path}") for path in ("/session", "/sign-in", "/sign-in/callback")]
     for method, path in CHANGING:
         if (method, path) not in signs_in:  # the last two take no token, and there is no provider here
@@ -86,7 +86,7 @@ def test_a_read_token_of_nobody_changes_anything_by_any_route(who, stage):
         if method == "GET" and path not in STREAMS:
             assert send(stage, method, path, f"{who}/read") < 500
     assert kept(stage) == before
-    assert stage.crew.asked == asked
+    assert stage.executor.asked == asked
     assert send(stage, "GET", f"{API}/runs", f"{who}/read") == 200
 
 

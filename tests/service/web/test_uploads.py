@@ -13,10 +13,10 @@ from stage import API, PLENTY, staged
 
 from mlcd.core.database.files import SentModels
 from mlcd.core.errors import UserError
-from mlcd.service.web.reading import PASSES, Limits, in_child_process, passes, passes_limits
 from mlcd.service.web.routes.uploads import cleaned
 from mlcd.service.web.state import Limits as Most
-from mlcd.service.workers.submitted import from_json
+from mlcd.service.web.untrusted_input import PASSES, Limits, in_child_process, passes, passes_limits
+from mlcd.service.workers.submissions import from_json
 
 pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")
 BYTES = {"content-type": "application/octet-stream"}

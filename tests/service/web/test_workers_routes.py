@@ -25,12 +25,12 @@ def runs(stage):
 
 
 def seen(stage, after_s, driven=(), waiting=(), others=()):
-    """What the crew says so long after the last sign of life of its worker."""
+    """The roster so long after the last sign of life of its worker."""
     at = NOON + timedelta(seconds=after_s)
     taken = tuple(Driving(run, "see through", "ron", NOON) for run in driven)
     one = Worker(1, NOON, after_s <= 10, taken, "box-1", 77, 4, "1.0", NOON - timedelta(hours=1))
     queue = tuple(Waiting(run, "see through", "ron", i, NOON, None) for i, run in enumerate(waiting, 1))
-    stage.crew.roster = lambda: Roster(at, (one, *others), queue)
+    stage.executor.roster = lambda: Roster(at, (one, *others), queue)
 
 
 def told(stage, run, who="vera"):

@@ -7,11 +7,11 @@ import signal
 from pathlib import Path
 
 from mlcd.core.ledger import Ledger
-from mlcd.service.workers.local_crew import LocalCrew
+from mlcd.service.workers.local_executor import LocalExecutor
 
 
 def hold_a_run(folder: Path, run: str) -> None:
     """Send one child, and wait."""
     os.environ["MLCD_HOME"] = str(folder)
-    LocalCrew(Ledger(folder / "ledger.db")).send(run)
+    LocalExecutor(Ledger(folder / "ledger.db")).send(run)
     signal.pause()

@@ -31,7 +31,7 @@ from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.service.team.administration import Audit
 from mlcd.service.workers.cleanup import drop_old
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.submissions import to_json
 
 Mlcd = Callable[..., Any]
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -85,7 +85,7 @@ def happened(ledger: Ledger, home: Path, past: Past) -> str:
     """The run, as it stands; with a log in the database, and one of this machine, if it ever launched."""
     clock = At(time=NOW - timedelta(days=past.days))
     job = Job("serves", 1.0, on="local", ask=ServingTask(ModelFacts("m"), path=f"upload:{digest(past.model)}"))
-    run = Ledger(ledger.database, clock).ask("serves", to_json(job, False))
+    run = Ledger(ledger.database, clock).submit("serves", to_json(job, False))
     if past.stands == "refused":
         ledger.refuse(run, "no")
     if past.stands in ("waits", "refused"):

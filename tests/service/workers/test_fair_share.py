@@ -22,7 +22,7 @@ from mlcd.service.workers.process import Errand
 from mlcd.service.workers.queue import QUEUE, Queue
 from mlcd.service.workers.queue_database import prepare
 from mlcd.service.workers.run import see_through
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.submissions import to_json
 
 pytestmark = pytest.mark.live
 

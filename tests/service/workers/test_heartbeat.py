@@ -23,7 +23,7 @@ from mlcd.core.ledger import Ledger, Line, Reserved, Status, Stopped, Voided
 from mlcd.core.runs.run import start
 from mlcd.service.workers.heartbeat import DEADLINE, HangDetector, Heartbeat
 from mlcd.service.workers.limits import TIMING, Timing
-from mlcd.service.workers.local_crew import LocalCrew
+from mlcd.service.workers.local_executor import LocalExecutor
 from mlcd.service.workers.run import _bind_to_deadline
 
 pytestmark = pytest.mark.live
@@ -37,10 +37,10 @@ def ledger(home: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def hung(crew: LocalCrew, ledger: Ledger, run: str, gate, until) -> int:
+def hung(executor: LocalExecutor, ledger: Ledger, run: str, gate, until) -> int:
     """The process that drives a run, which from now on runs no line of code."""
     gate.shut()
-    crew.send(run)
+    executor.send(run)
     until(gate.is_reached)
     gate.vanish()
     driver = ledger.driver(run)
@@ -51,11 +51,11 @@ def hung(crew: LocalCrew, ledger: Ledger, run: str, gate, until) -> int:
 
 @pytest.mark.parametrize("how", ["stop", "down"])
 def test_a_process_that_hangs_is_ended_and_its_run_is_put_away(how, ledger, simulated, gate, until):
-    with closing(LocalCrew(ledger, at_once=1, timing=QUICK)) as crew:
+    with closing(LocalExecutor(ledger, at_once=1, timing=QUICK)) as executor:
         run = start(simulated, ledger).name
-        hung(crew, ledger, run, gate, until)
-        getattr(crew, how)(run)
-        until(lambda: crew.alive() == 0)
+        hung(executor, ledger, run, gate, until)
+        getattr(executor, how)(run)
+        until(lambda: executor.alive() == 0)
         assert not ledger.is_driven(run)
         assert ledger.account(run).status is Status.STOPPED
         assert ledger.requested_action(run) is None

@@ -25,7 +25,7 @@ from mlcd.core.measurement import Outcome
 from mlcd.core.runs.run import start
 from mlcd.service.workers.limits import TIMING, Timing
 from mlcd.service.workers.queue import Queue
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.submissions import to_json
 from mlcd.service.workers.supervise import Supervisor
 from mlcd.service.workers.worker import HURRY, cron
 
@@ -142,7 +142,7 @@ def test_a_worker_that_is_told_to_end_leaves_its_run_to_the_next_one(service, si
     check_books(service.ledger, run)
 
 
-@pytest.mark.night  # at each change: test_local_crew.py, with workers of `mlcd ui`
+@pytest.mark.night  # at each change: test_local_executor.py, with workers of `mlcd ui`
 def test_ctrl_c_while_a_service_ends_gives_its_runs_no_more_time(postgres_url, home, simulated, until):
     home.mkdir()
     ledger = Ledger(postgres_url)

@@ -12,8 +12,8 @@ pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.queue import Queue
-from mlcd.service.workers.roster import read_roster, sign_on
-from mlcd.service.workers.submitted import to_json
+from mlcd.service.workers.roster import read_roster, register_worker
+from mlcd.service.workers.submissions import to_json
 
 pytestmark = pytest.mark.live
 
@@ -37,7 +37,7 @@ def worker(ledger, seen_at=NOON, slots=4):
     with ledger.database.write() as connection:
         query = f"INSERT INTO procrastinate_workers (last_heartbeat) VALUES ('{seen_at.isoformat()}') RETURNING id"
         number = connection.exec_driver_sql(query).scalar_one()
-    sign_on(ledger.database, number, slots)
+    register_worker(ledger.database, number, slots)
     return number
 
 
@@ -115,7 +115,7 @@ def test_who_signs_on_again_is_listed_once_and_those_who_left_the_queue_are_forg
     gone, here = worker(ledger), worker(ledger)
     with ledger.database.write() as connection:
         connection.exec_driver_sql(f"DELETE FROM procrastinate_workers WHERE id = {gone}")
-    sign_on(ledger.database, here, 8)
+    register_worker(ledger.database, here, 8)
     with ledger.database.read() as connection:
         rows = connection.exec_driver_sql("SELECT number, slots FROM workers").all()
     assert [tuple(each) for each in rows] == [(here, 8)]

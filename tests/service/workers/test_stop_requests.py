@@ -19,7 +19,7 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run import start
 from mlcd.service.workers.run import see_through
 from mlcd.service.workers.stop_requests import BY_THE_USER, HAND_OVER, StopRequests
-from mlcd.service.workers.submitted import NEVER_BEGAN, to_json
+from mlcd.service.workers.submissions import NEVER_BEGAN, to_json
 
 LONG_S = 300.0
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from mlcd.core.part import Part
 from mlcd.service.team.administration import AuditedAction, AuditFilter
 from mlcd.service.team.audit_export import PAGE, Format, exported
-from mlcd.service.web.failures import problems
+from mlcd.service.web.errors import error_responses
 from mlcd.service.web.identity import Admin, audited
 from mlcd.service.web.state import CurrentState
 
@@ -43,7 +43,7 @@ def audit_filter(
 Only = Annotated[AuditFilter, Depends(audit_filter)]
 
 
-@router.get("/audit", responses=problems(422))
+@router.get("/audit", responses=error_responses(422))
 def read_audit(
     state: CurrentState,
     who_asks: Admin,
@@ -55,7 +55,7 @@ def read_audit(
     return AuditAnswer(entries=state.audit.entries(limit, before, only))
 
 
-@router.get("/audit/export", response_class=StreamingResponse, responses={**FILES, **problems(422)})
+@router.get("/audit/export", response_class=StreamingResponse, responses={**FILES, **error_responses(422)})
 def export_audit(
     state: CurrentState,
     who_asks: Admin,

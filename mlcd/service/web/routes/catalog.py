@@ -15,7 +15,7 @@ from mlcd.catalog import OfferRow, offered_rows, select
 from mlcd.core.part import Part, taken
 from mlcd.memory.models import ModelStore, learned_models
 from mlcd.planners.serve.known_models import SeenModel, knowledge_bases
-from mlcd.service.web.failures import problems, unknown_is_404
+from mlcd.service.web.errors import error_responses, unknown_is_404
 from mlcd.service.web.identity import Admin, Viewer, audited
 from mlcd.service.web.state import CurrentState, State
 
@@ -141,7 +141,7 @@ class Examples(Part):
     examples: list[Example] = Field(description="One of each kind.")
 
 
-@router.get("/offers", summary="What can be rented, the cheapest first", responses=problems(422))
+@router.get("/offers", summary="What can be rented, the cheapest first", responses=error_responses(422))
 async def offers(
     state: CurrentState,
     who: Viewer,
@@ -162,7 +162,7 @@ async def offers(
     return Offers(offers=selected[:limit], total=len(selected), dated=dated)
 
 
-@router.get("/models", summary="What elastic runs have learned", responses=problems())
+@router.get("/models", summary="What elastic runs have learned", responses=error_responses())
 async def models(state: CurrentState, who: Viewer) -> Models:
     """What `mlcd models -o json` prints."""
     stored, broken = await asyncio.to_thread(_shelf(state).all)
@@ -170,7 +170,7 @@ async def models(state: CurrentState, who: Viewer) -> Models:
     return Models(models=models, unreadable=[UnreadableModel.model_validate(each) for each in broken])
 
 
-@router.delete("/models/{name}", status_code=204, summary="Forget one of them", responses=problems(404))
+@router.delete("/models/{name}", status_code=204, summary="Forget one of them", responses=error_responses(404))
 def forget_model(name: ModelName, state: CurrentState, who: Admin) -> Response:
     """Searches do not use it any more; the runs do not change."""
     with audited(state, who, "forget model", name), unknown_is_404():
@@ -178,13 +178,13 @@ def forget_model(name: ModelName, state: CurrentState, who: Admin) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/knowledge", summary="Models that were served before", responses=problems())
+@router.get("/knowledge", summary="Models that were served before", responses=error_responses())
 async def knowledge(state: CurrentState, who: Viewer) -> Knowledge:
     """The knowledge that a search for a new model's configuration starts from."""
     return await asyncio.to_thread(_knowledge)
 
 
-@router.get("/examples", summary="Job files to begin with", responses=problems())
+@router.get("/examples", summary="Job files to begin with", responses=error_responses())
 async def examples(state: CurrentState, who: Viewer) -> Examples:
     """Each runs unchanged on a simulated cloud; `knobs` lists what may vary when a model is served."""
     read = ({"name": name, "kind": KINDS[name], "text": text} for name, text in _examples().items())

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from mlcd.core.errors import UserError
 from mlcd.reports.comparison import MOST_COMPARED, Comparison, compare
 from mlcd.reports.story import Story
-from mlcd.service.web.failures import problems, unknown_is_404
+from mlcd.service.web.errors import error_responses, unknown_is_404
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.routes.runs import LONGEST, CachedViews
 from mlcd.service.web.state import CurrentState
@@ -17,7 +17,7 @@ from mlcd.service.web.views import Snapshot
 router = APIRouter(tags=["runs"])
 
 
-@router.get("/compare", summary="Runs side by side", responses=problems(404, 409, 422))
+@router.get("/compare", summary="Runs side by side", responses=error_responses(404, 409, 422))
 async def compare_runs(
     state: CurrentState,
     views: CachedViews,

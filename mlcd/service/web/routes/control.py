@@ -14,14 +14,14 @@ from mlcd.core.runs.run_machine import other_machine
 from mlcd.planners.form.words import parsed
 from mlcd.service.team.allowance import recheck, release
 from mlcd.service.team.members import Member, Role
-from mlcd.service.web.failures import Refusal, Sent, problems, unknown_is_404
+from mlcd.service.web.errors import Refusal, RequestBody, error_responses, unknown_is_404
 from mlcd.service.web.identity import Runner, audited
 from mlcd.service.web.routes.submit import check_agreed
 from mlcd.service.web.state import CurrentState, State
 from mlcd.service.workers.cleanup import give_up_machine
-from mlcd.service.workers.submitted import asks_to_launch, waits
+from mlcd.service.workers.submissions import asks_to_launch, waits
 
-router = APIRouter(prefix="/runs/{run}", tags=["control"], responses=problems(404, 409, 413, 415, 422))
+router = APIRouter(prefix="/runs/{run}", tags=["control"], responses=error_responses(404, 409, 413, 415, 422))
 Named = Annotated[str, Path(description="A run's name; `last` is the newest.")]
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
@@ -33,7 +33,7 @@ class RunAction(Part):
     words: str = Field(description="What happens now.")
 
 
-class GoOn(Sent):
+class GoOn(RequestBody):
     """How a run goes on. What is not said stays as it was. New limits are for all of the run."""
 
     launch: bool | None = Field(default=None, description="Also run what is decided, or stop there.")
@@ -46,7 +46,7 @@ class GoOn(Sent):
     )
 
 
-class HowDown(Sent):
+class HowDown(RequestBody):
     """`machine_gone`: the machine with the run's launches is gone for good. Only for admins."""
 
     machine_gone: bool = Field(False, description="The machine that keeps the run's launches never comes back.")
@@ -91,7 +91,7 @@ def stop_run(run: Named, state: CurrentState, who: Runner) -> RunAction:
     with audited(state, who, "stop", run) as note:
         note.about = name = owned(state, who, run)
         if waits(name, state.ledger) or state.ledger.is_driven(name):
-            state.crew.stop(name)
+            state.executor.stop(name)
             words = f"{name} stops at the next step"
         else:
             if (status := state.ledger.account(name).status) in OVER:
@@ -114,7 +114,7 @@ def take_down(run: Named, state: CurrentState, who: Runner, how: HowDown | None 
         account = state.ledger.account(name)
         if account.status in OVER and not account.open and not state.ledger.is_driven(name):
             raise WrongState(f"run '{name}' is {account.status}; there is nothing to take down")
-        state.crew.down(name)
+        state.executor.down(name)
     return RunAction(run=name, words=f"{name} is being taken down")
 
 
@@ -124,7 +124,7 @@ def _without_machine(state: State, who: Member | None, run: str) -> RunAction:
         if who is not None and not who.role.may(Role.ADMIN):  # if wrong, rented machines cost on unnoticed
             raise Refusal(403, f"{who.name} is a {who.role}; only an admin can say that a machine is gone")
         note.detail = words = give_up_machine(name, state.ledger)
-        state.crew.withdraw(name)
+        state.executor.withdraw(name)
     return RunAction(run=name, words=words)
 
 

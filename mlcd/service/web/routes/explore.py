@@ -29,12 +29,12 @@ from mlcd.reports.tradeoff import Ranked, TradeoffPoint, tradeoff_of
 from mlcd.reports.view.certificate import what_if_certificate
 from mlcd.reports.view.page import Certificate
 from mlcd.reports.words import decision_words, goal_words
-from mlcd.service.web.failures import problems
+from mlcd.service.web.errors import error_responses
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.routes.runs import JSON, CachedViews, RunName
 from mlcd.service.web.views import Snapshot, as_json
 
-router = APIRouter(tags=["explore"], responses=problems(404, 409))
+router = APIRouter(tags=["explore"], responses=error_responses(404, 409))
 Word = Annotated[str | None, Field(max_length=40)]
 
 
@@ -94,7 +94,10 @@ class Words(BaseModel):
 
 
 @router.get(
-    "/runs/{run}/what-if", summary="Decide again under another goal", response_model=WhatIf, responses=problems(422)
+    "/runs/{run}/what-if",
+    summary="Decide again under another goal",
+    response_model=WhatIf,
+    responses=error_responses(422),
 )
 async def what_if(run: RunName, views: CachedViews, who: Viewer, words: Annotated[Words, Query()]) -> Response:
     """From the stored probes, at no cost; the run does not change. A search with this goal from the start might have

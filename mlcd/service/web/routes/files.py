@@ -10,12 +10,12 @@ from pydantic import Field
 from mlcd.core.part import Part
 from mlcd.reports.deploy.targets import exported
 from mlcd.reports.html import page
-from mlcd.service.web.failures import problems
+from mlcd.service.web.errors import error_responses
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.routes.runs import CachedViews, RunName
 from mlcd.service.web.views import Snapshot
 
-router = APIRouter(tags=["files"], responses=problems(404, 409))
+router = APIRouter(tags=["files"], responses=error_responses(404, 409))
 HTML = {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A page that needs nothing else."}
 Tool = Literal[
     "skypilot", "kserve", "triton", "mlserver", "compose", "vllm", "sglang", "skyserve", "dynamo", "lambda"
@@ -44,7 +44,7 @@ async def report(run: RunName, views: CachedViews, who: Viewer) -> Response:
     return HTMLResponse(await views.made("report", run, _report))
 
 
-@router.get("/runs/{run}/export", summary="The decision as files for another tool", responses=problems(422))
+@router.get("/runs/{run}/export", summary="The decision as files for another tool", responses=error_responses(422))
 async def export(run: RunName, views: CachedViews, who: Viewer, to: Target) -> Export:
     """A task, a deployment, or the configuration of functions."""
     account = (await views.snapshot(run)).account

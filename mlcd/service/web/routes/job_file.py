@@ -14,16 +14,16 @@ from mlcd.catalog import offered_rows
 from mlcd.core.part import Part
 from mlcd.planners.jobfile.read import mistakes_in
 from mlcd.planners.jobfile.schema import job_schema
-from mlcd.service.web.failures import Sent, problems
+from mlcd.service.web.errors import RequestBody, error_responses
 from mlcd.service.web.identity import Typist, Viewer
-from mlcd.service.web.reading import TEXT, in_child_process
 from mlcd.service.web.state import CurrentState, Settings
+from mlcd.service.web.untrusted_input import TEXT, in_child_process
 
 router = APIRouter(tags=["submit"])
 MOST_MISTAKES, LONGEST = 100, 400
 
 
-class JobText(Sent):
+class JobText(RequestBody):
     """A job file, as it is being written."""
 
     job: Annotated[str, Field(max_length=64 << 10, description="Its text.")]
@@ -48,13 +48,13 @@ class JobMistakes(Part):
 _MISTAKES = TypeAdapter(list[JobMistake])
 
 
-@router.get("/schemas/job", summary="The JSON Schema of a job file", responses=problems())
+@router.get("/schemas/job", summary="The JSON Schema of a job file", responses=error_responses())
 async def job_file_schema(state: CurrentState, who: Viewer) -> dict[str, Any]:
     """What `mlcd schema job` prints, with the places and the instance types of this service as examples."""
     return await asyncio.to_thread(_schema, state.settings)
 
 
-@router.post("/checks/file", summary="All that is wrong with a job file", responses=problems(413, 415, 422))
+@router.post("/checks/file", summary="All that is wrong with a job file", responses=error_responses(413, 415, 422))
 def check_job_file(body: JobText, who: Typist) -> JobMistakes:
     """What `mlcd check JOB` prints, for editors: asked again as the file is written. No options are looked at."""
     return JobMistakes(mistakes=_MISTAKES.validate_json(in_child_process("the job file", TEXT, told, body.job)))

@@ -11,7 +11,7 @@ from mlcd.core.ledger import Labels, LabelUpdate
 from mlcd.core.ledger.labels import LONGEST_NOTE, MOST_TAGS
 from mlcd.core.part import Part
 from mlcd.service.team.members import Member
-from mlcd.service.web.failures import Sent, problems
+from mlcd.service.web.errors import RequestBody, error_responses
 from mlcd.service.web.identity import Runner, Viewer, audited
 from mlcd.service.web.routes.control import owned
 from mlcd.service.web.state import CurrentState, State
@@ -22,7 +22,7 @@ Word = Annotated[str, Field(max_length=200)]
 Words = Annotated[list[Word], Field(max_length=MOST_TAGS)]
 
 
-class LabelChange(Sent):
+class LabelChange(RequestBody):
     """What is to be changed; what is not said stays. Words have no blanks and no commas."""
 
     project: Word | None = Field(default=None, description="Its project; empty: of none.")
@@ -58,7 +58,7 @@ class LabelsInUse(Part):
     tags: list[LabelUse] = Field(description="By name.")
 
 
-@router.get("/labels", summary="Projects and tags in use", responses=problems())
+@router.get("/labels", summary="Projects and tags in use", responses=error_responses())
 async def labels_in_use(state: CurrentState, who: Viewer) -> LabelsInUse:
     """Of all runs."""
     runs = state.feed.summaries()
@@ -67,7 +67,7 @@ async def labels_in_use(state: CurrentState, who: Viewer) -> LabelsInUse:
     return LabelsInUse(projects=_used(projects), tags=_used(tags))
 
 
-@router.patch("/runs/{run}/labels", summary="Change a run's labels", responses=problems(404, 409, 413, 415, 422))
+@router.patch("/runs/{run}/labels", summary="Change a run's labels", responses=error_responses(404, 409, 413, 415, 422))
 async def label_run(run: Named, body: LabelChange, state: CurrentState, who: Runner) -> RunLabels:
     """Its project, tags and note, and whether it is archived. Members change those of their own runs, admins of all."""
     name, labels = await asyncio.to_thread(_relabelled, state, who, run, body)

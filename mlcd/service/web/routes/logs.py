@@ -12,13 +12,13 @@ from pydantic import Field
 from mlcd.clouds.log_lines import LineFilter, find, lines_after, lines_before, ranks_in
 from mlcd.core.database.files import PIECE_BYTES
 from mlcd.core.part import Part
-from mlcd.service.web.failures import Refusal, problems
+from mlcd.service.web.errors import Refusal, error_responses
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.job_logs import JobLogs, whole
 from mlcd.service.web.routes.runs import CachedViews, RunName
 from mlcd.service.web.state import CurrentState
 
-router = APIRouter(tags=["files"], responses=problems(404, 409))
+router = APIRouter(tags=["files"], responses=error_responses(404, 409))
 RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})")
 TEXT = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log as it was written."}
 
@@ -170,7 +170,7 @@ async def log_parts(
     "/runs/{run}/logs/file",
     summary="A whole log, as a file",
     response_class=Response,
-    responses={200: TEXT, 206: TEXT, **problems(416)},
+    responses={200: TEXT, 206: TEXT, **error_responses(416)},
 )
 async def log_file(
     state: CurrentState,

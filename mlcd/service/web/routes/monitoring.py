@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from mlcd.core.errors import LedgerError
-from mlcd.service.web.failures import Refusal, public_message
+from mlcd.service.web.errors import Refusal, public_message
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.state import CurrentState, State
 
@@ -49,7 +49,7 @@ async def metrics(request: Request, state: CurrentState, who: Viewer) -> Respons
     """For Prometheus; any member's token will do, for all that is here any member may see."""
     if request.app.state.metrics is None:
         raise Refusal(404, "`mlcd ui` has no metrics; `mlcd service` has")
-    roster, summaries = await run_in_threadpool(state.crew.roster), state.feed.summaries()
+    roster, summaries = await run_in_threadpool(state.executor.roster), state.feed.summaries()
     return Response(
         request.app.state.metrics.page(summaries, roster), headers={**NO_STORE, "Content-Type": METRICS_TYPE}
     )

@@ -16,13 +16,13 @@ from mlcd.reports.view.run_filter import Archived, RunFilter
 from mlcd.reports.view.summary import REFUSED, Summary
 from mlcd.reports.view.view import view_of
 from mlcd.service.team.administration import moment
-from mlcd.service.web.failures import MEANING, problems, unknown_is_404
+from mlcd.service.web.errors import STATUS_MEANINGS, error_responses, unknown_is_404
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.state import CurrentState
 from mlcd.service.web.views import Snapshot, Views, as_json, entries_json
 
 router = APIRouter(tags=["runs"])
-OF_RUN = problems(404, 409)
+OF_RUN = error_responses(404, 409)
 MOST = 1_000
 LONGEST = 200
 JSON = "application/json"
@@ -181,7 +181,7 @@ def run_filter(
     return RunFilter(status, kind, owner, team, project, tuple(tag or ()), text or "", *times, archived)
 
 
-@router.get("/runs", summary="All runs, filtered and sorted", response_model=Runs, responses=problems(422))
+@router.get("/runs", summary="All runs, filtered and sorted", response_model=Runs, responses=error_responses(422))
 async def runs(
     state: CurrentState,
     who: Viewer,
@@ -207,7 +207,7 @@ async def runs(
     "/runs/{run}",
     summary="A run as its page shows it",
     response_model=RunPage,
-    responses={304: {"description": MEANING[304]}, **problems(404)},
+    responses={304: {"description": STATUS_MEANINGS[304]}, **error_responses(404)},
 )
 async def view(
     run: RunName,
@@ -232,7 +232,7 @@ async def entries(
     limit: Annotated[int, Query(ge=1, le=MOST, description="Entries at the most.")] = MOST,
 ) -> Response:
     """As stored in the ledger, in order. A run that waits for a worker has none yet."""
-    brief, whole = state.feed.briefs[run], await state.feed.whole(run)
+    brief, whole = state.feed.run_states[run], await state.feed.whole(run)
     if brief.summary is not None and brief.summary.status == REFUSED:
         raise WrongState(f"run '{run}' never began: {brief.summary.because}")
     selected = [line for line in whole.lines if line.seq > after][:limit] if whole is not None else []
@@ -253,7 +253,7 @@ async def tables(run: RunName, views: CachedViews, who: Viewer) -> Response:
     return Response(body, media_type=JSON)
 
 
-@router.get("/spend", summary="What was spent, by person, team and month", responses=problems())
+@router.get("/spend", summary="What was spent, by person, team and month", responses=error_responses())
 async def spend(state: CurrentState, who: Viewer) -> Spend:
     """The highest first; months in order. Runs without an owner are those of the command line."""
     summaries = state.feed.summaries()

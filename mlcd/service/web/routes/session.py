@@ -13,7 +13,7 @@ from mlcd.core.version import VERSION
 from mlcd.service.team.allowance import remaining_budget
 from mlcd.service.team.members import SESSION_LASTS, Member, Role, Scope
 from mlcd.service.web.cookies import give, take_back
-from mlcd.service.web.failures import Refusal, Sent, problems
+from mlcd.service.web.errors import Refusal, RequestBody, error_responses
 from mlcd.service.web.identity import LONGEST_SECRET, Viewer, address_of, rates_of
 from mlcd.service.web.safety.origin import COOKIE
 from mlcd.service.web.state import CurrentState
@@ -21,7 +21,7 @@ from mlcd.service.web.state import CurrentState
 router = APIRouter()
 
 
-class Token(Sent):
+class Token(RequestBody):
     """The token that an admin gave you."""
 
     token: Annotated[str, Field(min_length=1, max_length=LONGEST_SECRET, description="Your token, mlcd_...")]
@@ -69,7 +69,7 @@ class Me(Part):
     "/health",
     tags=["service"],
     summary="Whether the service is up and can read its database",
-    responses=problems(always=(403, 429, 503)),
+    responses=error_responses(always=(403, 429, 503)),
 )
 async def health(state: CurrentState) -> Health:
     """For monitoring; it needs no token."""
@@ -80,7 +80,7 @@ async def health(state: CurrentState) -> Health:
     return Health(ok=not trouble, trouble=trouble, version=VERSION, mode=state.settings.mode, provider=provider)
 
 
-@router.get("/me", tags=["session"], responses=problems())
+@router.get("/me", tags=["session"], responses=error_responses())
 def who_am_i(state: CurrentState, who: Viewer) -> Me:
     """The current user."""
     member, remaining, settings = who or Member("", Role.ADMIN), remaining_budget(state.ledger, who), state.settings
@@ -95,13 +95,13 @@ def who_am_i(state: CurrentState, who: Viewer) -> Me:
     )
 
 
-@router.post("/session", tags=["session"], status_code=204, responses=problems(409, 413, 415))
+@router.post("/session", tags=["session"], status_code=204, responses=error_responses(409, 413, 415))
 def sign_in(body: Token, request: Request, state: CurrentState) -> Response:
     """Exchange a token for a session cookie, which scripts cannot read. Each sign-in makes a new session."""
     if state.members is None:
         raise WrongState("`mlcd ui` has one user, and no sign-in")
     rates_of(request).count("sign-in", address_of(request))
-    member = state.members.of_token(body.token) if body.token.isascii() else None
+    member = state.members.by_token(body.token) if body.token.isascii() else None
     if member is None:
         state.audit.write(address_of(request), "sign in", "", "refused", "wrong token")
         raise Refusal(401, "no member has this token; an admin can make a new one", {"WWW-Authenticate": "Bearer"})
@@ -116,7 +116,7 @@ def sign_in(body: Token, request: Request, state: CurrentState) -> Response:
     return answer
 
 
-@router.delete("/session", tags=["session"], status_code=204, responses=problems())
+@router.delete("/session", tags=["session"], status_code=204, responses=error_responses())
 def sign_out(request: Request, state: CurrentState, who: Viewer) -> Response:
     """End the session; its cookie is no longer valid."""
     if state.members is not None and who is not None:

@@ -12,13 +12,13 @@ from pydantic import Field
 
 from mlcd.core.errors import MlcdError, WrongState
 from mlcd.core.part import Part
-from mlcd.service.sign_in.identities import Account, Entered, Identities
+from mlcd.service.sign_in.errors import ProviderFault, SignInRefused
+from mlcd.service.sign_in.identities import Account, Identities, SignInResult
 from mlcd.service.sign_in.pending import BEGIN_AGAIN, LASTS, PendingSignIns
 from mlcd.service.sign_in.provider import Provider, is_error_word
-from mlcd.service.sign_in.refused import ProviderFault, SignInRefused
 from mlcd.service.team.members import Members
 from mlcd.service.web.cookies import give, take_back
-from mlcd.service.web.failures import Refusal, Sent, problems, public_message
+from mlcd.service.web.errors import Refusal, RequestBody, error_responses, public_message
 from mlcd.service.web.identity import LONGEST_SECRET, address_of, rates_of
 from mlcd.service.web.safety.origin import COOKIE
 from mlcd.service.web.state import CurrentState, State
@@ -35,7 +35,7 @@ class Address(Part):
     url: str = Field(description="The provider's address, with what it needs to know.")
 
 
-class Returned(Sent):
+class Returned(RequestBody):
     """What the provider put into the address of the page that it sent the browser back to."""
 
     state: Annotated[str, Field(max_length=200)] = Field(description="As it was sent.")
@@ -44,7 +44,7 @@ class Returned(Sent):
     error: Annotated[str, Field(max_length=200)] | None = Field(None, description="Why there is no code.")
 
 
-@router.post("/sign-in", responses=problems(409, 413, 415, 502))
+@router.post("/sign-in", responses=error_responses(409, 413, 415, 502))
 def begin_sign_in(request: Request, response: Response, state: CurrentState) -> Address:
     """Begin to sign in at the provider; the answer's cookie is needed to come back."""
     provider, members = _provider(state)
@@ -58,7 +58,7 @@ def begin_sign_in(request: Request, response: Response, state: CurrentState) -> 
     return Address(url=url)
 
 
-@router.post("/sign-in/callback", status_code=204, responses=problems(409, 413, 415, 502))
+@router.post("/sign-in/callback", status_code=204, responses=error_responses(409, 413, 415, 502))
 def finish_sign_in(body: Returned, request: Request, state: CurrentState) -> Response:
     """Come back from the provider: a session, for who is let in. Each sign-in can be finished once."""
     provider, members = _provider(state)
@@ -78,7 +78,7 @@ def finish_sign_in(body: Returned, request: Request, state: CurrentState) -> Res
     return answer
 
 
-def _entered(provider: Provider, members: Members, request: Request, body: Returned) -> Entered:
+def _entered(provider: Provider, members: Members, request: Request, body: Returned) -> SignInResult:
     secret = request.cookies.get(PENDING, "")
     if not 0 < len(secret) <= LONGEST_SECRET or not secret.isascii():
         raise SignInRefused(BEGIN_AGAIN)

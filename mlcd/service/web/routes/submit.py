@@ -23,14 +23,22 @@ from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.words import goal_words
 from mlcd.service.team.allowance import remaining_budget, submit
 from mlcd.service.team.members import Member
-from mlcd.service.web.failures import Refusal, Sent, problems
+from mlcd.service.web.errors import Refusal, RequestBody, error_responses
 from mlcd.service.web.identity import Submitter, audited
 from mlcd.service.web.places import confined, internal_place, public_place
 from mlcd.service.web.preview import Ahead, Previewed, ahead_of, credentials_for, read_ahead, unknown
-from mlcd.service.web.reading import SPACE, TEXT, in_child_process, job_of_model, job_of_text, job_of_upload, preview_of
 from mlcd.service.web.routes.uploads import Uploads, profiled
 from mlcd.service.web.state import CurrentState, State
-from mlcd.service.workers.submitted import Source, from_json, to_json
+from mlcd.service.web.untrusted_input import (
+    SPACE,
+    TEXT,
+    in_child_process,
+    job_of_model,
+    job_of_text,
+    job_of_upload,
+    preview_of,
+)
+from mlcd.service.workers.submissions import Source, from_json, to_json
 
 router = APIRouter(tags=["submit"])
 LONGEST_NAME = 200
@@ -39,7 +47,7 @@ Text = Annotated[str, Field(max_length=64 << 10)]
 Option = Annotated[Word | bool | int | float | list[Word] | dict[Word, int] | None, Field(union_mode="left_to_right")]
 
 
-class Asked(Sent):
+class Asked(RequestBody):
     """A job to be searched for: a job file's text and options as the command line has them."""
 
     kind: str = Field(
@@ -72,7 +80,7 @@ class Accepted(Part):
     note: str = Field(default="", description="What keeps it waiting, if that is known; else empty.")
 
 
-@router.post("/runs", status_code=202, responses=problems(409, 413, 415, 422))
+@router.post("/runs", status_code=202, responses=error_responses(409, 413, 415, 422))
 def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
     """Submit a run. Its budget is checked against its owner's before anything is reserved."""
     with audited(state, who, "submit", body.kind) as note:
@@ -82,7 +90,7 @@ def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
     return Accepted(run=run, note=state.missing_workers())
 
 
-@router.post("/checks", responses=problems(413, 415, 422))
+@router.post("/checks", responses=error_responses(413, 415, 422))
 def check_run(body: Asked, state: CurrentState, who: Submitter) -> Previewed:
     """What a submission would do; nothing is reserved. For real money: also what `mlcd plan` shows."""
     LabelUpdate.of(body.project, body.tags)  # only to refuse what is no word

@@ -12,7 +12,7 @@ from mlcd.service.sign_in.identities import Account, Identities
 from mlcd.service.team.allowance import remaining_budget, used
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Members, Role
-from mlcd.service.web.failures import Sent, problems, unknown_is_404
+from mlcd.service.web.errors import RequestBody, error_responses, unknown_is_404
 from mlcd.service.web.identity import Admin, audited
 from mlcd.service.web.state import CurrentState, State
 
@@ -23,10 +23,10 @@ Name = Annotated[str, Field(min_length=1, max_length=60)]
 Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 MemberName = Annotated[str, Path(description="The member's name.")]
 TeamName = Annotated[str, Path(description="The team's name.")]
-STATUSES = problems(404, 409, 413, 415, 422)
+STATUSES = error_responses(404, 409, 413, 415, 422)
 
 
-class NewMember(Sent):
+class NewMember(RequestBody):
     """A new member. Without a budget there is no limit; a budget is in total, or for each month."""
 
     name: Name = Field(description="Their name.")
@@ -36,7 +36,7 @@ class NewMember(Sent):
     budget_per: Time = Field(default="total", description="Over everything, or over each month anew.")
 
 
-class MemberChange(Sent):
+class MemberChange(RequestBody):
     """What to change; what is not given stays. Null: no team, no limit."""
 
     role: RoleName | None = Field(default=None, description="What they may do.")
@@ -45,14 +45,14 @@ class MemberChange(Sent):
     budget_per: Time | None = Field(default=None, description="Over everything, or over each month anew.")
 
 
-class NewAccount(Sent):
+class NewAccount(RequestBody):
     """Somebody's account at the sign-in provider."""
 
     issuer: str = Field(min_length=1, max_length=400, description="The provider, as it writes itself.")
     subject: str = Field(min_length=1, max_length=400, description="Who they are there: the claim `sub`.")
 
 
-class TeamBudget(Sent):
+class TeamBudget(RequestBody):
     """The budget of a team's runs together, null for no limit; without `budget_per` its period stays."""
 
     budget_usd: Usd | None = Field(description="Dollars; null for no limit.")
@@ -102,7 +102,7 @@ class TeamsAnswer(Part):
     teams: list[TeamAnswer] = Field(description="By name.")
 
 
-@router.get("/members", responses=problems(409))
+@router.get("/members", responses=error_responses(409))
 def list_members(state: CurrentState, who: Admin) -> MembersAnswer:
     """All members."""
     return MembersAnswer(members=[_member_answer(state, each) for each in _members(state).all()])
@@ -165,7 +165,7 @@ def unlink_member(name: MemberName, state: CurrentState, who: Admin) -> Response
     return Response(status_code=204)
 
 
-@router.get("/teams", responses=problems(409))
+@router.get("/teams", responses=error_responses(409))
 def list_teams(state: CurrentState, who: Admin) -> TeamsAnswer:
     """Teams and their budgets."""
     return TeamsAnswer(teams=[_team_answer(state, name, budget) for name, budget in _members(state).teams().items()])

@@ -13,20 +13,20 @@ from mlcd.core.errors import WrongState
 from mlcd.core.part import Part, taken
 from mlcd.service.team.members import Member, Members, Role, Scope
 from mlcd.service.team.tokens import LONGEST_DAYS, NamedToken, NamedTokens
-from mlcd.service.web.failures import Sent, problems, unknown_is_404
+from mlcd.service.web.errors import RequestBody, error_responses, unknown_is_404
 from mlcd.service.web.identity import Viewer, audited, require
 from mlcd.service.web.state import CurrentState, State
 
 router = APIRouter(tags=["tokens"])
-Themselves = Annotated[Member | None, Depends(require(Role.VIEWER, full=True))]
+FullScopeMember = Annotated[Member | None, Depends(require(Role.VIEWER, full=True))]
 TokenName = Annotated[str, Path(max_length=60, description="The token's name.")]
 Moment = Annotated[
     str | None, BeforeValidator(lambda at: at.astimezone(UTC).isoformat() if isinstance(at, datetime) else at)
 ]
-STATUSES = problems(404, 409, 413, 415, 422)
+STATUSES = error_responses(404, 409, 413, 415, 422)
 
 
-class NewToken(Sent):
+class NewToken(RequestBody):
     """A token for a program."""
 
     name: str = Field(min_length=1, max_length=60, description="What you call it, such as ci.")
@@ -62,7 +62,7 @@ class MadeToken(Part):
     expires_at: Moment = Field(description="When it ends; null: when it is revoked.")
 
 
-@router.get("/tokens", responses=problems(409))
+@router.get("/tokens", responses=error_responses(409))
 def list_tokens(state: CurrentState, who: Viewer) -> MyTokens:
     """Your named tokens, with their last use."""
     name, found = _whose(state, who)
@@ -70,7 +70,7 @@ def list_tokens(state: CurrentState, who: Viewer) -> MyTokens:
 
 
 @router.post("/tokens", status_code=201, responses=STATUSES)
-def make_token(body: NewToken, state: CurrentState, who: Themselves) -> MadeToken:
+def make_token(body: NewToken, state: CurrentState, who: FullScopeMember) -> MadeToken:
     """Make a token for a program. It may never more than you, and not make or end tokens."""
     name, found = _whose(state, who)
     with audited(state, who, "make token", body.name) as note:
@@ -80,7 +80,7 @@ def make_token(body: NewToken, state: CurrentState, who: Themselves) -> MadeToke
 
 
 @router.post("/tokens/{name}/rotate", status_code=201, responses=STATUSES)
-def rotate_token(name: TokenName, state: CurrentState, who: Themselves) -> MadeToken:
+def rotate_token(name: TokenName, state: CurrentState, who: FullScopeMember) -> MadeToken:
     """A new secret for a token of yours, which lasts as long again; the old one is void at once."""
     member, found = _whose(state, who)
     with audited(state, who, "rotate token", name) as note, unknown_is_404():
@@ -90,7 +90,7 @@ def rotate_token(name: TokenName, state: CurrentState, who: Themselves) -> MadeT
 
 
 @router.delete("/tokens/{name}", status_code=204, responses=STATUSES)
-def revoke_token(name: TokenName, state: CurrentState, who: Themselves) -> Response:
+def revoke_token(name: TokenName, state: CurrentState, who: FullScopeMember) -> Response:
     """End a token of yours at once."""
     member, found = _whose(state, who)
     with audited(state, who, "revoke token", name), unknown_is_404():
@@ -99,7 +99,7 @@ def revoke_token(name: TokenName, state: CurrentState, who: Themselves) -> Respo
 
 
 @router.post("/me/token", status_code=201, responses=STATUSES)
-def renew_own_token(state: CurrentState, who: Themselves) -> MadeToken:
+def renew_own_token(state: CurrentState, who: FullScopeMember) -> MadeToken:
     """A new one for the token that an admin gave you. The old one and all your sessions end; named tokens stay."""
     member, _ = _whose(state, who)
     with audited(state, who, "renew token", member):

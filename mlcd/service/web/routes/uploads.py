@@ -31,12 +31,20 @@ from mlcd.core.part import Part, taken
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import UPLOAD
 from mlcd.service.team.members import Member
-from mlcd.service.web.failures import Refusal, problems
+from mlcd.service.web.errors import Refusal, error_responses
 from mlcd.service.web.identity import Submitter, audited
 from mlcd.service.web.places import check_uploads
-from mlcd.service.web.reading import FACTS, MODEL, PROFILES, anatomy, in_child_process, passes, passes_limits
 from mlcd.service.web.safety.bodies import BYTES, arriving, check_size, check_type, limited_chunks
 from mlcd.service.web.state import CurrentState, State
+from mlcd.service.web.untrusted_input import (
+    FACTS,
+    MODEL,
+    PROFILES,
+    in_child_process,
+    inspect_model,
+    passes,
+    passes_limits,
+)
 
 router = APIRouter(tags=["submit"])
 LONGEST_S = 900.0  # timeout of an upload
@@ -72,7 +80,7 @@ class Uploaded(Part):
     operators: list[UploadedOperator] = Field(description="What it is made of, the longest first.")
 
 
-@router.post("/uploads", status_code=201, responses=problems(413, 415, 422), openapi_extra={"requestBody": BODY})
+@router.post("/uploads", status_code=201, responses=error_responses(413, 415, 422), openapi_extra={"requestBody": BODY})
 async def upload_model(
     request: Request,
     state: CurrentState,
@@ -230,7 +238,7 @@ def cleaned(name: str) -> str:
 
 def read_model(path: Path, name: str, digest: str) -> Upload:
     """Read a model's file in a child process, and profile passes of it if that needs no further input."""
-    anatomy_read = json.loads(in_child_process(name, MODEL, anatomy, str(path), name))
+    anatomy_read = json.loads(in_child_process(name, MODEL, inspect_model, str(path), name))
     facts = FACTS.validate_python(anatomy_read["facts"])
     upload = Upload(digest, name, path.stat().st_size, facts, dict(anatomy_read["operators"]))
     try:

@@ -8,14 +8,14 @@ from pydantic import Field
 
 from mlcd.clouds.usage import Usage
 from mlcd.core.part import Part
-from mlcd.service.web.failures import problems
+from mlcd.service.web.errors import error_responses
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.job_logs import JobLogs
 from mlcd.service.web.routes.logs import Launch
 from mlcd.service.web.routes.runs import CachedViews, RunName
 from mlcd.service.web.state import CurrentState
 
-router = APIRouter(tags=["files"], responses=problems(404, 409))
+router = APIRouter(tags=["files"], responses=error_responses(404, 409))
 MOST_POINTS = 400  # more than a chart has room for
 
 

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 
 from mlcd.core.errors import MlcdError
-from mlcd.service.web.failures import problems
+from mlcd.service.web.errors import error_responses
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.routes.runs import RunName
@@ -45,7 +45,10 @@ LastSeen = Annotated[
 
 
 @router.get(
-    "/runs/{run}/events", summary="Watch a run", response_class=StreamingResponse, responses={**STREAM, **problems(404)}
+    "/runs/{run}/events",
+    summary="Watch a run",
+    response_class=StreamingResponse,
+    responses={**STREAM, **error_responses(404)},
 )
 async def watch(
     state: CurrentState, run: RunName, who: Viewer, after: Number = None, last_event_id: LastSeen = None
@@ -60,7 +63,9 @@ async def watch(
     return StreamingResponse(_ended_by_errors(of_run(state.feed, run, last or 0)), media_type=EVENTS, headers=HEADERS)
 
 
-@router.get("/events", summary="Watch all runs", response_class=StreamingResponse, responses={**STREAM, **problems()})
+@router.get(
+    "/events", summary="Watch all runs", response_class=StreamingResponse, responses={**STREAM, **error_responses()}
+)
 async def watch_all(
     state: CurrentState, who: Viewer, after: Number = None, last_event_id: LastSeen = None
 ) -> StreamingResponse:
@@ -85,7 +90,7 @@ async def _ended_by_errors(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]
 
 async def of_run(feed: Feed, run: str, after: int = 0, ping_s: float = PING_S) -> AsyncIterator[bytes]:
     """The entries of a run after this number, each once and in order, until it is over and not driven."""
-    brief, driven, progress = feed.briefs[run], None, NOTHING
+    brief, driven, progress = feed.run_states[run], None, NOTHING
     while True:
         changed = brief.changed
         whole = await feed.whole(run)

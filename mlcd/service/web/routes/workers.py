@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from mlcd.core.part import Part, taken
 from mlcd.core.units import format_duration
-from mlcd.service.web.failures import problems
+from mlcd.service.web.errors import error_responses
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.routes.runs import RunName
 from mlcd.service.web.state import NO_WORKER, CurrentState
@@ -82,10 +82,10 @@ class DriverAnswer(Part):
     seen_at: Moment | None = Field(description="The last sign of life of its worker.")
 
 
-@router.get("/workers", summary="Who drives what, and what waits", responses=problems())
+@router.get("/workers", summary="Who drives what, and what waits", responses=error_responses())
 async def list_workers(state: CurrentState, who: Viewer) -> WorkersAnswer:
     """A worker that dies shows within seconds: ten after its last sign of life it is not alive."""
-    roster = await run_in_threadpool(state.crew.roster)
+    roster = await run_in_threadpool(state.executor.roster)
     return WorkersAnswer(
         at=roster.at.astimezone(UTC).isoformat(),
         workers=[_worker(each, roster.at) for each in roster.workers],
@@ -94,10 +94,10 @@ async def list_workers(state: CurrentState, who: Viewer) -> WorkersAnswer:
     )
 
 
-@router.get("/runs/{run}/driver", summary="Who drives a run, or what it waits for", responses=problems(404))
+@router.get("/runs/{run}/driver", summary="Who drives a run, or what it waits for", responses=error_responses(404))
 async def driver(run: RunName, state: CurrentState, who: Viewer) -> DriverAnswer:
     """Its place in the queue while it waits; its worker and that one's last sign of life while it is driven."""
-    roster, is_driven = await run_in_threadpool(state.crew.roster), state.feed.briefs[run].driven
+    roster, is_driven = await run_in_threadpool(state.executor.roster), state.feed.run_states[run].driven
     return driver_of(run, roster, is_driven)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
-from mlcd.service.web.failures import Refusal
+from mlcd.service.web.errors import Refusal
 
 JSON, BYTES = "application/json", "application/octet-stream"
 DEEPEST = 32

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mlcd.core.errors import MlcdError
 from mlcd.reports.html import policy
-from mlcd.service.web.failures import Refusal, refusal
+from mlcd.service.web.errors import Refusal, refusal
 from mlcd.service.web.identity import address_of, authenticate, is_open, is_still_member
 from mlcd.service.web.monitoring.request_log import note_refusal
 from mlcd.service.web.safety.bodies import check_text, is_upload, whole_body

@@ -19,7 +19,7 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 from starlette.requests import Request
 from starlette.types import Message, Send
 
-from mlcd.service.web.failures import Refusal
+from mlcd.service.web.errors import Refusal
 from mlcd.service.web.safety.origin import COOKIE
 from mlcd.service.web.state import Limits
 

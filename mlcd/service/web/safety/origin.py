@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.types import Scope
 
-from mlcd.service.web.failures import Refusal
+from mlcd.service.web.errors import Refusal
 from mlcd.service.web.state import Settings
 
 HEADER = "x-mlcd"

@@ -1,0 +1,116 @@
+"""A new run of an earlier run's job, under other limits: POST /runs/{run}/again. Roles and yes as of any other."""
+
+from dataclasses import asdict, replace
+from math import inf
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path
+from pydantic import Field
+
+from mlcd.core.errors import UserError
+from mlcd.core.job import Job
+from mlcd.core.ledger import LabelUpdate
+from mlcd.core.options import goal_again
+from mlcd.core.part import Part
+from mlcd.planners.form.words import parsed
+from mlcd.service.web.errors import Refusal, RequestBody, error_responses, unknown_is_404
+from mlcd.service.web.identity import Submitter, Viewer, audited
+from mlcd.service.web.places import confined, public_place
+from mlcd.service.web.routes.submit import Accepted, send_job
+from mlcd.service.web.state import CurrentState, State
+from mlcd.service.workers.submissions import Source, from_json, source_of
+
+router = APIRouter(tags=["submit"])
+Named = Annotated[str, Path(description="A run's name; `last` is the newest.")]
+Word = Annotated[str | None, Field(max_length=40)]
+
+
+class Again(RequestBody):
+    """What is asked of the new run; what is not said is as it was."""
+
+    goal: Literal["fastest", "cheapest", "knee", "per-dollar"] | None = Field(
+        default=None, description="The objective."
+    )
+    budget: Word = Field(default=None, description="Dollars, such as 100; none.")
+    deadline: Word = Field(default=None, description="A time, such as 6h or 1d 4h; none.")
+    launch: bool = Field(default=False, description="Also run what is decided.")
+    yes: bool = Field(
+        default=False,
+        description="Agrees to spend real money. Without it a place that rents is refused with 409 and `asks`.",
+    )
+
+
+class JobFile(Part):
+    """What a run was read from."""
+
+    run: str = Field(description="The run's name.")
+    kind: str = Field(description="The command that it is for.")
+    name: str = Field(description="The file's name.")
+    job: str = Field(description="The text of the job file.")
+    options: dict[str, str | bool | int | float | list[str] | dict[str, int] | None] = Field(
+        description="By their names on the command line."
+    )
+
+
+@router.post("/runs/{run}/again", status_code=202, responses=error_responses(404, 409, 413, 415, 422))
+def run_again(run: Named, state: CurrentState, who: Submitter, body: Again | None = None) -> Accepted:
+    """Submit the job of a run anew, by whoever asks, who pays for it. Its measurements are not taken over."""
+    asked = body or Again()
+    with audited(state, who, "submit", run) as note:
+        job, before = _earlier(state, run)
+        limits = asked.model_dump(exclude={"launch", "yes"})
+        job = replace(job, goal=goal_again(job, parsed("what-if", limits)))
+        limits = {name: word for name, word in limits.items() if word is not None}
+        source = replace(before, options={**before.options, **limits}) if before is not None else None
+        job = _allowed(job, state)
+        labels = _labels_again(state, run)
+        note.about = name = send_job(state, who, job, launch=asked.launch, yes=asked.yes, source=source, labels=labels)
+        note.detail = f"again, after {run}"
+    return Accepted(run=name, note=state.missing_workers())
+
+
+@router.get("/runs/{run}/job", summary="The job file of a run", responses=error_responses(404))
+def job_file(run: Named, state: CurrentState, who: Viewer) -> JobFile:
+    """As it was submitted, with the options beside it; of a run of the command line no text is kept."""
+    with unknown_is_404():
+        name = _named(state, run)
+    submission = state.ledger.submission(name)
+    source = source_of(submission.request) if submission is not None else None
+    if source is None:
+        raise Refusal(404, f"run '{name}': its job file was not kept; that of a run submitted here is")
+    return JobFile(run=name, **asdict(source))
+
+
+def _earlier(state: State, run: str) -> tuple[Job, Source | None]:
+    """The job of a run as it was submitted, and what it was read from; of one of the command line, as it began."""
+    with unknown_is_404():
+        name = _named(state, run)
+    submission = state.ledger.submission(name)
+    if submission is not None:
+        return from_json(submission.request)[0], source_of(submission.request)
+    job = state.ledger.account(name).job
+    search = job.search
+    most = search.max_probe_usd if search.max_probe_stated else None  # a share of the budget, which may be another now
+    unlimited = search.max_probe_stated and most is None
+    search = replace(search, max_probe_usd=inf if unlimited else most, max_probe_stated=False)
+    return replace(job, search=search), None
+
+
+def _named(state: State, run: str) -> str:
+    """The full name of a run, begun or not."""
+    return run if state.ledger.submission(run) is not None else state.ledger.find(run)
+
+
+def _labels_again(state: State, run: str) -> LabelUpdate:
+    """The project and the tags go on; a note is of one run."""
+    before = state.ledger.labels_of(_named(state, run))
+    return LabelUpdate(before.project, before.tags)
+
+
+def _allowed(job: Job, state: State) -> Job:
+    """The job where this service allows it; on a machine of one's own in its own folder."""
+    allowed = confined(replace(job, on=public_place(job.on, state.settings)), state.settings)
+    if allowed.on != job.on:  # a file of nodes, or a recording of another name: not what the run was on
+        place = job.on.partition(":")[0]
+        raise UserError(f"on '{place}': the run was at a place that only a command can name; begin it in a terminal")
+    return replace(allowed, folder=job.folder) if state.settings.mode == "ui" else allowed
