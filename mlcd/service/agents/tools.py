@@ -324,9 +324,5 @@ def _is_short(question: Question) -> bool:
 
 def _can_ask(client: AgentClient, ctx: Context[Any, Any]) -> bool:
     """Whether the assistant's program can ask its user, and is trusted to."""
-    capabilities = ctx.client_capabilities
-    return (
-        client.permissions.ask is ApprovalChannel.CLIENT
-        and capabilities is not None
-        and capabilities.elicitation is not None
-    )
+    capabilities, trusted = ctx.client_capabilities, client.permissions.ask is ApprovalChannel.CLIENT
+    return trusted and capabilities is not None and capabilities.elicitation is not None

@@ -23,7 +23,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job, only_computed
 from mlcd.core.ledger import Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.runs.run import at_hand, start
+from mlcd.core.runs.run import start, with_local_files
 from mlcd.service.team.budget import Per
 from mlcd.service.web.places import confined, internal_place, public_place
 from mlcd.service.web.state import PLACES, Settings
@@ -244,7 +244,7 @@ def test_in_a_service_a_job_lives_in_an_empty_folder_of_its_driver_and_for_one_p
     job = Job("j", 1.0, folder="/etc", task={"workdir": "/", "file_mounts": {"/x": "s3://b"}})
     settings = replace(SERVICE, home=tmp_path)
     with closing(open_database(None)) as database:
-        folder = Path(at_hand(confined(job, settings), database).folder)
+        folder = Path(with_local_files(confined(job, settings), database).folder)
     assert folder.is_relative_to(home)
     assert list(folder.iterdir()) == []
     assert confined(job, replace(settings, mode="ui")).folder == str(Path.cwd())
