@@ -76,8 +76,8 @@ async def connected(*arguments: str, **options: Any) -> AsyncIterator[Any]:
     """A client of what `mlcd mcp` serves with these arguments, in this process: to start one of its own takes long."""
     terms = command.make_context("mcp", list(arguments)).params
     del terms["http"]
-    with opened_agent_client(**terms) as client:
-        async with mcp.Client(mcp_server(client), **options) as client:
+    with opened_agent_client(**terms) as agent_client:
+        async with mcp.Client(mcp_server(agent_client), **options) as client:
             yield client
 
 
