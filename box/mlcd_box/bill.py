@@ -1,16 +1,15 @@
-"""The cloud's bill, from its events, by the rules of EC2, Lambda and S3.
+"""Computes the cloud's bill from its events, by the rules of EC2, Lambda and S3.
 
-- A machine is billed by the second while it is `running`, 60 s at the least each time it is started. It is not billed
-  while it boots (`pending`) or is stopped.
-- A volume is billed by the second from its creation to its deletion, also while its machine is stopped.
-- A public address is billed by the second while its machine is running.
-- Bytes are billed that leave a region for another one, or for the Internet.
-- A function is billed by the call, and by the millisecond times its memory, the loading of its code included.
-- Requests to S3 are billed: to write and to list, and less to read; to delete is free.
+- A machine: by the second while it is `running`, at least 60 s for each start; not while it boots (`pending`) or is
+  stopped.
+- A volume: by the second from its creation to its deletion, also while its machine is stopped.
+- A public address: by the second while its machine is running.
+- Traffic: bytes that leave a region for another one or for the Internet.
+- A function: for each call, and for its memory by the millisecond, including the time to load its code.
+- S3 requests: writing and listing cost most, reading less, deleting nothing.
 
-The free tiers of an account are not taken off.
-
-AWS waives the first hour of a spot machine that it takes back itself; the box does not, so its bill is the higher one.
+Free tiers are not deducted. AWS waives the first hour of a spot machine that it takes back itself; the box does not, so
+its bill is higher.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ VOLUME_USD_PER_GB_HOUR = 0.08 / 730
 ADDRESS_USD_PER_HOUR = 0.005
 """Public IPv4 address, AWS list price since 2024-02."""
 S3 = "s3"
-"""The id of items for its requests."""
+"""Id of the bill's items for S3 requests."""
 EGRESS_USD_PER_GB = {"region": 0.02, "internet": 0.09}
-"""To another region, and out of the cloud; AWS list prices of 2024-06 in us-east-1."""
+"""Traffic to another region and out of the cloud, AWS list prices of 2024-06 in us-east-1."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """A line of the bill. `tags`: of the machine, so that it can be told whose it is."""
+    """A line of the bill. `tags`: those of the machine, which show whose it is. `is_over`: no longer billed."""
 
     what: str
     id: str
@@ -47,7 +46,7 @@ class Item:
 
 
 def bill(events: Iterable[Event], now_s: float) -> list[Item]:
-    """Every item until now; what still runs is billed until then."""
+    """All items until `now_s`; what still runs is billed until then."""
     return list(_Bill(now_s).of(events))
 
 
@@ -75,9 +74,9 @@ class _Bill:
             usd_per_gb = EGRESS_USD_PER_GB["internet" if to == "internet" else "region"]
             usd = sum(event["bytes"] for event in sent) / 1e9 * usd_per_gb
             self._items.append(Item(f"traffic to {to}", region, sent[0]["t"], 0.0, usd, True, {}))
-        for kind, asked in self._requests.items():
-            usd = len(asked) * function_prices()[f"s3 {kind}"]
-            self._items.append(Item(f"{len(asked)} s3 requests: {kind}", S3, asked[0]["t"], 0.0, usd, True, {}))
+        for kind, requests in self._requests.items():
+            usd = len(requests) * function_prices()[f"s3 {kind}"]
+            self._items.append(Item(f"{len(requests)} s3 requests: {kind}", S3, requests[0]["t"], 0.0, usd, True, {}))
         return sorted(self._items, key=lambda item: (item.began_s, item.what))
 
     def _add(self, event: Event) -> None:

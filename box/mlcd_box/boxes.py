@@ -1,11 +1,11 @@
-"""A box on this host: its folder, the processes in it, and what is asked of its cloud.
+"""A box on this host: starts and ends it, runs commands in it, sends requests to its cloud.
 
-FOLDER/home           SkyPilot's and MLCD's home in it
-FOLDER/events.jsonl   what has happened in its cloud (`events.py`)
-FOLDER/faults.json    what is to go wrong in it (`cloud/faults.py`)
+FOLDER/home           the home folder of SkyPilot and MLCD in the box
+FOLDER/events.jsonl   the cloud's event log (`events.py`)
+FOLDER/faults.json    injected faults (`cloud/faults.py`)
 FOLDER/market.json    the trace that its spot market follows (`cloud/market.py`)
-FOLDER/machines/      a folder of each machine
-FOLDER/*.log          the cloud's and SkyPilot's own words
+FOLDER/machines/      a folder for each machine
+FOLDER/*.log          the logs of the cloud and of SkyPilot's server
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ import click
 from mlcd_box.bill import Item, bill
 from mlcd_box.cloud.__main__ import ENDPOINT
 from mlcd_box.cloud.faults import Faults
-from mlcd_box.cloud.functions.limits import remove_all
+from mlcd_box.cloud.functions.control_groups import remove_all
 from mlcd_box.cloud.functions.runtime import runtime
 from mlcd_box.cloud.market import Market
 from mlcd_box.events import read_events
 from mlcd_box.image import cache, image
-from mlcd_box.skypilot_home import furnish
+from mlcd_box.skypilot_home import write_home
 
 SERVER = "http://127.0.0.1:46580"
-"""SkyPilot's own API server, in the box."""
+"""SkyPilot's API server in the box."""
 WITHIN_S = 300.0
 PROGRAMS = ("unshare", "nsenter", "ip", "sshd", "rsync", "curl", "openssl")
 
 
 @dataclass(frozen=True)
 class Box:
-    """A cloud of its own; any number of them run side by side."""
+    """A cloud in a box. Any number of boxes can run side by side."""
 
     name: str
 
     @property
     def folder(self) -> Path:
-        """Its own; it is emptied when the box is started again."""
+        """Its folder; emptied when the box is started again."""
         return cache().parent / "boxes" / self.name
 
     @property
     def home(self) -> Path:
-        """The home of whoever works in the box."""
+        """The home folder of commands in the box."""
         return self.folder / "home"
 
     @property
     def faults(self) -> Faults:
-        """What is to go wrong in its cloud."""
+        """The injected faults of its cloud."""
         return Faults(self.folder / "faults.json")
 
     @property
@@ -67,7 +67,7 @@ class Box:
         return Market(self.folder / "market.json")
 
     def up(self) -> None:
-        """Start it: the cloud, and SkyPilot's API server."""
+        """Start the cloud and SkyPilot's API server."""
         check_host()
         if self.is_up():
             raise click.ClickException(f"box '{self.name}' is up already; end it with: box down")
@@ -75,9 +75,9 @@ class Box:
         runtime()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        furnish(self.home)
+        write_home(self.home)
         with (self.folder / "cloud.log").open("wb") as log:
-            # The first process of the namespace has to reap what others leave behind: bash does.
+            # The first process of a namespace has to reap orphaned processes; bash does.
             cloud = [sys.executable, "-m", "mlcd_box.cloud", str(self.folder), str(built)]
             reaper = ["bash", "-c", '"$@" & while :; do sleep 3600 & wait $!; done', "box", *cloud]
             outer = subprocess.Popen(
@@ -103,7 +103,7 @@ class Box:
         self.start_server()
 
     def start_server(self) -> None:
-        """SkyPilot's API server; the one that `sky` starts by itself dies with the command that started it."""
+        """Start SkyPilot's API server. The one that `sky` starts by itself would end with the `sky` command."""
         with (self.folder / "server.log").open("ab") as log:
             subprocess.Popen(
                 self.command([sys.executable, "-m", "sky.server.server", "--host", "127.0.0.1"]),
@@ -115,9 +115,9 @@ class Box:
         _until(self.server_answers, f"SkyPilot's server did not start; see {self.folder}/server.log")
 
     def server_answers(self) -> bool:
-        """Whether SkyPilot's API server is there."""
-        asked = ["curl", "-s", "-m", "2", "-o", "/dev/null", f"{SERVER}/api/health"]
-        return subprocess.run(self.command(asked), check=False).returncode == 0
+        """Whether SkyPilot's API server answers."""
+        health = ["curl", "-s", "-m", "2", "-o", "/dev/null", f"{SERVER}/api/health"]
+        return subprocess.run(self.command(health), check=False).returncode == 0
 
     def kill_server(self) -> None:
         """Kill SkyPilot's API server with all of its processes, as a crash of its machine would."""
@@ -125,12 +125,12 @@ class Box:
         subprocess.run(self.command(["pkill", "-KILL", "-f", f"sky.server|SkyPilot:|{children}"]), check=False)
 
     def lose_database(self) -> None:
-        """Delete what SkyPilot knows of its clusters; its server has to be dead."""
+        """Delete SkyPilot's database of clusters. Its server must not run."""
         for path in (self.home / ".sky").glob("*.db*"):
             path.unlink()
 
     def down(self) -> None:
-        """End it, and everything in it: its processes share a namespace with the first of them."""
+        """End the box and everything in it. Killing the first process of its namespace ends all others."""
         pid = self._pid()
         if pid is None:
             raise click.ClickException(f"box '{self.name}' is not up")
@@ -143,7 +143,7 @@ class Box:
         return self._pid() is not None
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """A command, to be run inside."""
+        """The command line that runs this command in the box."""
         first = self._first_process()
         bin = str(Path(sys.executable).parent)
         environment = {
@@ -161,9 +161,9 @@ class Box:
         return [*inside, "env", "-i", *(f"{name}={value}" for name, value in environment.items()), *command]
 
     def ask(self, path: str, method: str = "GET") -> dict[str, Any]:
-        """The cloud's own answer: `control.py`."""
-        asked = self.command(["curl", "-sf", "-X", method, f"{ENDPOINT}/box/{path}"])
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        """Send a request to the cloud's test API (`cloud/box_api.py`), and return its answer."""
+        request = self.command(["curl", "-sf", "-X", method, f"{ENDPOINT}/box/{path}"])
+        done = subprocess.run(request, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise click.ClickException(f"the cloud of box '{self.name}' does not answer")
         return dict(json.loads(done.stdout))
@@ -173,7 +173,7 @@ class Box:
         return bill(read_events(self.folder / "events.jsonl"), time.time() if now_s is None else now_s)
 
     def _pid(self) -> int | None:
-        """The process that holds the box, where it runs."""
+        """The process of the box; None if the box does not run."""
         try:
             pid = int((self.folder / "pid").read_text())
             ours = b"mlcd_box.cloud" in Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -189,7 +189,7 @@ class Box:
 
 
 def check_host() -> None:
-    """Root, and the programs of the host."""
+    """Raise an error unless this process is root and the host has the programs that a box needs."""
     if os.geteuid() != 0:
         raise click.ClickException("a box needs root: it makes namespaces and mounts")
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -200,9 +200,9 @@ def check_host() -> None:
         )
 
 
-def _until(happened: Callable[[], bool], otherwise: str) -> None:
+def _until(condition: Callable[[], bool], error: str) -> None:
     until_s = time.monotonic() + WITHIN_S
-    while not happened():
+    while not condition():
         if time.monotonic() > until_s:
-            raise click.ClickException(otherwise)
+            raise click.ClickException(error)
         time.sleep(0.2)

@@ -1,10 +1,10 @@
-"""A job on functions, for scenarios: its file, a model and data of its own, and the bucket that functions meet at."""
+"""A job on functions, for scenarios: job file, model and data, and the bucket for exchanging parameters."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from mlcd_box.stage import Stage
+from mlcd_box.harness import Harness
 
 MEETING = "functions-meet-here"
 JOB = """
@@ -28,7 +28,7 @@ mlcd:
 """
 NET = """
 import numpy as np
-from scale import SCALE  # a module beside it goes with it
+from scale import SCALE  # modules in the same folder are shipped, too
 
 
 class Rows:
@@ -55,16 +55,16 @@ class Net:
         wrong = 1 / (1 + np.exp(-(features @ parameters))) - labels
         return self.loss(parameters, features, labels), (features.T @ wrong / len(labels)).astype(np.float32)
 """
-"""A job's own model and data."""
+"""The code of a job with its own model and data."""
 
 
-def functions_job(stage: Stage, *, own: bool = False) -> Path:
-    """Write it. `own`: its model and data are classes beside it."""
-    stage.folder.mkdir(parents=True, exist_ok=True)
+def functions_job(harness: Harness, *, own: bool = False) -> Path:
+    """Write the job, return its file. `own`: with its own model and data; otherwise with built-in ones."""
+    harness.folder.mkdir(parents=True, exist_ok=True)
     for file, text in {"net.py": NET, "scale.py": "SCALE = 2.0\n"}.items():
-        (stage.folder / file).write_text(text)
+        (harness.folder / file).write_text(text)
     model, data = ("net:Net", "net:Rows") if own else ("lr", "higgs")
-    path = stage.folder / "play.yaml"
+    path = harness.folder / "play.yaml"
     path.write_text(JOB.format(name="play", model=model, data=data, epochs=3, bucket=MEETING))
-    stage.aws("s3api", "create-bucket", "--bucket", MEETING)
+    harness.aws("s3api", "create-bucket", "--bucket", MEETING)
     return path

@@ -1,7 +1,7 @@
-"""What is built once for a version of SkyPilot, from the ordinary package sources: the image of the machines.
+"""Builds the image of the machines, once for each version of SkyPilot, from the ordinary package sources.
 
-It is laid over this host's /usr, /etc and /var. Its folder is named by a hash of the host's Python and of what it is
-built from, so that it is built anew when one of them has changed, and two working trees never share a wrong one.
+It is an overlay over this host's /usr, /etc and /var. Its folder's name contains a hash of everything that it is built
+from, so it is rebuilt after a change, and two working trees never share a wrong image.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from mlcd.clouds.serving.ship import requirements
 
 SHELL = Path(__file__).parent / "shell"
 CACHE = "MLCD_BOX_CACHE"
-"""Variable: the folder in which images are kept."""
+"""Environment variable with the folder for images."""
 BUILT = "built"
-"""File in an image that is complete."""
+"""This file in an image shows that it is complete."""
 
 
 def cache() -> Path:
-    """Where the images are, for this version of SkyPilot."""
+    """The folder with the images for this version of SkyPilot."""
     folder = os.environ.get(CACHE) or Path.home() / ".cache" / "mlcd-box"
     return Path(folder).expanduser() / f"skypilot-{version('skypilot')}"
 
 
 def image() -> Path:
-    """The image; built, if it is not there, which takes minutes."""
-    folder = cache() / f"image-{_made_of()}"
+    """The folder of the image. It is built first if necessary, which takes minutes."""
+    folder = cache() / f"image-{_content_hash()}"
     if (folder / BUILT).exists():
         return folder
     click.echo(f"Building the machines' image in {folder}, once; it takes some minutes ...", err=True)
@@ -52,7 +52,7 @@ def image() -> Path:
 
 
 def wheels() -> Path:
-    """A home in which SkyPilot has built its wheel: without a network it cannot."""
+    """A home folder in which SkyPilot has built its wheel, which it cannot do in a box, without a network."""
     return cache() / "home"
 
 
@@ -67,15 +67,15 @@ def _wheel() -> tuple[str, str]:
         text=True,
         check=False,
     )
-    found = next((line.split() for line in done.stdout.splitlines() if line.startswith("WHEEL ")), None)
-    if found is None:
+    words = next((line.split() for line in done.stdout.splitlines() if line.startswith("WHEEL ")), None)
+    if words is None:
         raise click.ClickException(f"SkyPilot's wheel could not be built: {done.stderr.strip()[-300:]}")
-    path, hash = Path(found[1]), found[2]
+    path, hash = Path(words[1]), words[2]
     return str(path if path.suffix == ".whl" else next(path.glob("*.whl"))), hash
 
 
-def _made_of() -> str:
-    """A hash of all that decides what is in the image, besides SkyPilot."""
+def _content_hash() -> str:
+    """A hash of everything that the image is built from, besides SkyPilot."""
     host = subprocess.run(["/usr/bin/python3", "--version"], capture_output=True, check=True).stdout
     scripts = [path.read_bytes() for path in sorted(SHELL.rglob("*")) if path.is_file() and path.name != "boot.sh"]
     return hashlib.sha256(b"\0".join([host, *scripts, "\n".join(requirements()).encode()])).hexdigest()[:12]

@@ -1,7 +1,7 @@
-"""What the cloud sells: the types of MLCD's catalog that a small box can play, and its prices.
+"""The offers of the cloud: small machine types of MLCD's catalog, and prices.
 
-Prices in us-east-1 are the catalog's. The second region is made up: it is a little dearer, so that a wrong region is
-seen in the bill.
+Prices in us-east-1 are the catalog's. Those of the second region are made up: slightly higher, so that a wrong region
+shows up in the bill.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ REGIONS = {"us-east-1": 1.0, "us-west-2": 1.15}
 """Factor on the prices of us-east-1."""
 ZONES = "abc"
 SPOT = 0.4
-"""Of the on-demand price, where the catalog has no spot price."""
+"""Spot price as a share of the on-demand price, if the catalog has no spot price."""
 
 
 @dataclass(frozen=True)
 class Price:
-    """Dollars per hour of one machine."""
+    """Prices of a machine, in dollars per hour."""
 
     on_demand: float
     spot: float
@@ -30,7 +30,7 @@ class Price:
 
 @cache
 def prices() -> dict[tuple[str, str], Price]:
-    """By type and region."""
+    """Prices by type and region."""
     rows = {row.instance_type: row for row in load_rows("aws") if row.instance_type in TYPES}
     return {
         (name, region): Price(row.usd_per_hour * factor, (row.spot_usd_per_hour or SPOT * row.usd_per_hour) * factor)
@@ -47,7 +47,7 @@ def usd_per_hour(instance_type: str, zone: str, market: str) -> float:
 
 @cache
 def function_prices() -> dict[str, float]:
-    """Dollars, by unit: of functions (gb-second, call), and of requests to S3 (s3 put, s3 get)."""
+    """Dollars per unit of functions (gb-second, call) and of S3 requests (s3 put, s3 get)."""
     rows = csv.DictReader(packaged_text("serverless.csv").splitlines())
     units = {(row["service"], row["unit"]): float(row["usd"]) for row in rows if row["cloud"] == "aws"}
     named = {"gb-second": ("function", "gb-second"), "call": ("function", "call")}

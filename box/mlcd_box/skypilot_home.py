@@ -1,4 +1,4 @@
-"""SkyPilot's and Lithops' home in a box: credentials, configuration, and a catalog of what the box sells."""
+"""Writes the home folder in a box: credentials, configuration and catalog of SkyPilot and Lithops."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ lithops: {backend: aws_lambda, storage: aws_s3}
 aws: {region: us-east-1}
 aws_lambda: {execution_role: 'arn:aws:iam::123456789012:role/lithops'}
 """
-"""Lithops' configuration, as a user of AWS has it; where AWS is, it learns from boto3's settings."""
+"""Lithops' configuration, as for the real AWS; boto3's settings contain the box's address."""
 
 
-def furnish(home: Path) -> None:
-    """Write it, fresh but for SkyPilot's wheel, which it cannot build without a network.
+def write_home(home: Path) -> None:
+    """Write a new home folder. Only SkyPilot's wheel is copied: it cannot be built without a network.
 
-    Fresh, because SkyPilot's table of requests names processes by their ids, which are others in a new box.
+    It has to be new because SkyPilot's table of requests contains process ids, which are different in a new box.
     """
     shutil.rmtree(home, ignore_errors=True)
     (home / ".aws").mkdir(parents=True)
@@ -41,8 +41,8 @@ def furnish(home: Path) -> None:
     (home / ".lithops/config").write_text(LITHOPS)
     shutil.copytree(wheels() / ".sky" / "wheels", home / ".sky" / "wheels")
     (home / ".sky/config.yaml").write_text("allowed_clouds: [aws]\n")
-    # SkyPilot keeps its ssh connections in /tmp by user and address. Boxes share /tmp, and their machines have the same
-    # addresses: a user of its own keeps one box from talking to the machines of another.
+    # SkyPilot keeps ssh connections in /tmp, by user and address. Boxes share /tmp, and their machines have the same
+    # addresses. With a different user id, a box cannot connect to the machines of another box.
     (home / ".sky/user_hash").write_text(hashlib.sha256(str(home).encode()).hexdigest()[:8])
     machines, images = [], []
     for region in REGIONS:
@@ -71,7 +71,7 @@ def furnish(home: Path) -> None:
 
 
 def _zone_ids(region: str) -> list[str]:
-    """SkyPilot's catalog has ids in place of names, which mean another zone in each account."""
+    """The ids of a region's zones, which SkyPilot's catalog uses: names mean different zones in each account."""
     from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
     names = [f"{region}{letter}" for letter in ZONES]

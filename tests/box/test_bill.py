@@ -1,4 +1,4 @@
-"""The cloud's bill: EC2's rules, on made-up events."""
+"""The cloud's bill follows EC2's rules."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def machine_usd(items: list[Item]) -> float:
     return sum(item.usd for item in items if item.what.startswith("m5.large"))
 
 
-def test_seconds_are_billed_from_running_to_the_end_and_not_while_it_boots() -> None:
+def test_a_machine_is_billed_while_it_runs_and_not_while_it_boots() -> None:
     items = bill([*started(0), event(30, "running"), event(130, "terminated"), event(131, "volume_gone", "vol-1")], 1e6)
     assert machine_usd(items) == pytest.approx(0.1)
     assert all(item.is_over for item in items)
     assert {item.tags["mlcd"] for item in items} == {"a-1"}
 
 
-def test_a_minute_is_billed_at_the_least_each_time_it_is_started() -> None:
+def test_each_start_is_billed_for_at_least_a_minute() -> None:
     events = [*started(0), event(1, "running"), event(2, "stopped"), event(100, "running"), event(110, "terminated")]
     assert machine_usd(bill(events, 1e6)) == pytest.approx(0.12)
 
@@ -45,7 +45,7 @@ def test_a_machine_that_never_ran_costs_nothing_but_its_volume() -> None:
     assert [item.what for item in items] == ["volume 730 GB"]
 
 
-def test_a_volume_is_billed_while_its_machine_is_stopped_and_goes_on() -> None:
+def test_a_volume_is_billed_while_its_machine_is_stopped() -> None:
     items = bill([*started(0), event(10, "running"), event(100, "stopped")], 3_600)
     (volume,) = (item for item in items if item.what.startswith("volume"))
     assert volume.usd == pytest.approx(730 * VOLUME_USD_PER_GB_HOUR)
@@ -53,7 +53,7 @@ def test_a_volume_is_billed_while_its_machine_is_stopped_and_goes_on() -> None:
     assert machine_usd(items) == pytest.approx(0.09)
 
 
-def test_an_address_is_billed_with_the_machine_and_bytes_by_where_they_go() -> None:
+def test_addresses_are_billed_by_time_and_traffic_by_destination() -> None:
     sent = [{"t": 5, "kind": "sent", "region": "us-east-1", "to": to, "bytes": 1e9} for to in ("us-west-2", "internet")]
     items = bill([*started(0), event(0, "running"), event(3_600, "terminated"), *sent], 3_600)
     usd = {item.what: item.usd for item in items}
@@ -63,7 +63,7 @@ def test_an_address_is_billed_with_the_machine_and_bytes_by_where_they_go() -> N
 
 
 @given(st.floats(0, 1e5), st.floats(0, 1e5))
-def test_what_goes_on_costs_what_it_would_cost_if_it_ended_now(runs_s: float, now_s: float) -> None:
+def test_a_running_machine_costs_the_same_as_one_that_ends_now(runs_s: float, now_s: float) -> None:
     until_s = max(runs_s, now_s)
     going_on = bill([*started(0), event(runs_s, "running")], until_s)
     ended = bill([*started(0), event(runs_s, "running"), event(until_s, "terminated")], until_s)

@@ -1,4 +1,4 @@
-"""What is to go wrong in a box, and what a machine does at its first boot."""
+"""Injected faults, and the parsing of user data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def faults(tmp_path: Path) -> Faults:
     return Faults(tmp_path / "faults.json")
 
 
-def test_where_nothing_is_said_nothing_goes_wrong(faults: Faults) -> None:
+def test_without_rules_there_are_no_faults(faults: Faults) -> None:
     assert faults.refusal("m5.large", "us-east-1a", "spot") is None
     assert faults.ssh_after_s("m5.large", "us-east-1a", "spot") == 0
 
@@ -62,12 +62,12 @@ def test_a_slow_machine_answers_late_and_a_broken_one_never(faults: Faults) -> N
     assert faults.ssh_after_s("c5.large", "us-east-1a", "spot") == NEVER_S
 
 
-def test_user_data_says_who_logs_in_and_what_is_run_first() -> None:
+def test_user_data_has_the_user_keys_files_and_commands() -> None:
     first = read_user_data(USER_DATA)
     assert (first.user, first.keys) == ("ubuntu", ("ssh-rsa AAAA key",))
     assert first.files == {"/etc/apt/x": 'Off "0";\n'}
     assert first.script == "systemctl stop it\nshutdown -h '+5 m'\n"
 
 
-def test_a_machine_without_user_data_has_a_user() -> None:
+def test_without_user_data_the_user_is_ubuntu() -> None:
     assert read_user_data("").user == "ubuntu"

@@ -1,4 +1,4 @@
-"""Lambda's REST routes in a box, as boto3 asks them."""
+"""Lambda's REST routes in a box, used by boto3."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from mlcd_box.cloud.functions.api import api, is_for_lambda
-from mlcd_box.cloud.functions.pool import Answer, Pool
+from mlcd_box.cloud.functions.pool import CallResult, Pool
 from mlcd_box.cloud.functions.runtime import NAME
 from mlcd_box.cloud.functions.service import Service
 from mlcd_box.events import EventLog
@@ -25,19 +25,19 @@ ROLE = "arn:aws:iam::123456789012:role/own"
 
 
 class Echo:
-    """An environment that answers with what it was told."""
+    """An environment that returns its payload."""
 
     id, init_s = "e", 0.1
 
-    def call(self, payload: bytes, request_id: str, timeout_s: float) -> Answer:
-        return Answer(b'{"errorType": "Oops"}', "Unhandled") if b"fail" in payload else Answer(payload)
+    def call(self, payload: bytes, request_id: str, timeout_s: float) -> CallResult:
+        return CallResult(b'{"errorType": "Oops"}', "Unhandled") if b"fail" in payload else CallResult(payload)
 
     def end(self) -> None:
-        """Nothing is there."""
+        """Nothing to do."""
 
 
 class Body(io.BytesIO):
-    """As botocore reads an answer."""
+    """A response body with the interface that botocore needs."""
 
     def stream(self, **_: Any) -> Iterator[bytes]:
         yield self.read()
@@ -45,7 +45,7 @@ class Body(io.BytesIO):
 
 @pytest.fixture
 def client(tmp_path: Path) -> Any:
-    """boto3's own client; its requests go straight to the application."""
+    """A real boto3 client whose requests go directly to the application, without a network."""
     clock = iter(range(1_000, 1_000_000, 10))
     service = Service(
         "us-east-1",
@@ -109,7 +109,7 @@ def test_a_call_waits_for_its_answer_or_is_queued(client: Any) -> None:
     assert client.invoke(FunctionName="f", InvocationType="Event", Payload="1")["StatusCode"] == 202
 
 
-def test_errors_are_those_that_boto3_knows(client: Any) -> None:
+def test_errors_are_exceptions_that_boto3_knows(client: Any) -> None:
     create(client)
     with pytest.raises(client.exceptions.ResourceConflictException):
         create(client)

@@ -17,24 +17,24 @@ def trace(tmp_path: Path) -> Trace:
     return read_trace(path, tick_s=30.0, notice_s=10.0)
 
 
-def test_a_zone_has_the_machines_of_its_tick_and_the_last_ones_stay(trace: Trace) -> None:
-    assert [trace.has("us-east-1b", at_s) for at_s in (0.0, 29.9, 30.0, 1_000.0)] == [0, 0, 2, 2]
+def test_a_zone_has_the_machines_of_its_tick_and_the_last_tick_repeats(trace: Trace) -> None:
+    assert [trace.machines("us-east-1b", at_s) for at_s in (0.0, 29.9, 30.0, 1_000.0)] == [0, 0, 2, 2]
 
 
-def test_where_a_round_did_not_run_what_was_seen_before_goes_on(trace: Trace) -> None:
-    assert trace.has("us-east-1a", 45.0) == 16
+def test_an_empty_cell_repeats_the_one_before(trace: Trace) -> None:
+    assert trace.machines("us-east-1a", 45.0) == 16
 
 
-def test_no_machine_is_given_that_would_get_its_notice_at_once(trace: Trace) -> None:
-    assert [trace.gives("us-east-1a", at_s) for at_s in (45.0, 51.0)] == [16, 0]
-    assert trace.gives("us-east-1b", 21.0) == 0  # they are there from the next tick on
+def test_no_machine_is_rented_that_would_get_its_notice_at_once(trace: Trace) -> None:
+    assert [trace.rentable("us-east-1a", at_s) for at_s in (45.0, 51.0)] == [16, 0]
+    assert trace.rentable("us-east-1b", 21.0) == 0  # they are there from the next tick on
 
 
 def test_a_zone_that_is_not_in_the_trace_always_has_machines(trace: Trace) -> None:
-    assert trace.gives("us-west-2a", 0.0) > 1_000
+    assert trace.rentable("us-west-2a", 0.0) > 1_000
 
 
-def test_a_trace_begins_when_it_is_replayed_at_its_first_tick_with_other_names(tmp_path: Path) -> None:
+def test_a_replay_starts_now_at_its_first_tick_with_other_zone_names(tmp_path: Path) -> None:
     path, market = tmp_path / "market.csv", Market(tmp_path / "market.json")
     path.write_text(TRACE)
     assert market.trace() is None
@@ -42,4 +42,4 @@ def test_a_trace_begins_when_it_is_replayed_at_its_first_tick_with_other_names(t
     replayed = market.trace()
     assert replayed is not None
     assert dict(replayed.zones) == {"us-west-2a": [16, 0]}
-    assert [replayed.has("us-west-2a", at_s) for at_s in (529.0, 531.0)] == [16, 0]
+    assert [replayed.machines("us-west-2a", at_s) for at_s in (529.0, 531.0)] == [16, 0]

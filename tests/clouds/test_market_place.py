@@ -256,7 +256,7 @@ def test_a_mistake_in_a_folder_is_one_line_with_its_file(tmp_path, file, text, c
 
 @pytest.mark.parametrize(
     ("on", "complaint"),
-    [("market:", "backend"), ("market:nowhere", "nowhere"), ("market:x@soon", "when in the trace the run begins")],
+    [("market:", "backend"), ("market:nowhere", "nowhere"), ("market:x@soon", "where in the trace the run begins")],
 )
 def test_a_place_that_is_misspelt_is_one_line(on, complaint):
     with pytest.raises(UserError, match=complaint):

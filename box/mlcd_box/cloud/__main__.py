@@ -12,22 +12,23 @@ from pathlib import Path
 from typing import Any
 
 GATEWAY, PORT = "172.31.255.254", 5000
-"""In moto's default VPC, outside of its subnets."""
+"""An address in moto's default VPC, outside of its subnets."""
 ENDPOINT = f"http://{GATEWAY}:{PORT}"
 FUNCTIONS = {"us-east-1": "172.31.255.1", "us-west-2": "172.31.255.2"}
-"""Where a region's functions find AWS: by this address S3 knows that they ask from within."""
+"""The address of AWS for a region's functions. By it, S3 recognises requests from within the region."""
 AMI = "ami-0b0c5e7a"
 KEYS = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
 
 
 def main(box: Path, image: Path) -> None:
-    """Serve until killed. moto reads its settings when it is imported."""
+    """Serve until killed."""
+    # Before the imports below: moto reads its settings when it is imported.
     (box / "amis.json").write_text(json.dumps([_ami()]))
     os.environ.update(MOTO_AMIS_PATH=str(box / "amis.json"), MOTO_IAM_LOAD_MANAGED_POLICIES="true", MOTO_PORT=str(PORT))
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
     from werkzeug.serving import run_simple
 
-    from mlcd_box.cloud.control import control
+    from mlcd_box.cloud.box_api import box_api
     from mlcd_box.cloud.ec2 import Ec2
     from mlcd_box.cloud.faults import Faults
     from mlcd_box.cloud.functions.api import api, is_for_lambda
@@ -35,7 +36,7 @@ def main(box: Path, image: Path) -> None:
     from mlcd_box.cloud.functions.services import services
     from mlcd_box.cloud.market import Market
     from mlcd_box.cloud.metadata import ADDRESS, serve_metadata
-    from mlcd_box.cloud.traffic import on_the_way
+    from mlcd_box.cloud.traffic import with_faults_and_metering
     from mlcd_box.events import EventLog
 
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
@@ -53,23 +54,23 @@ def main(box: Path, image: Path) -> None:
     ec2.install()
     threading.Thread(target=ec2.keep_market, daemon=True).start()
     threading.Thread(target=serve_metadata(ec2).serve_forever, daemon=True).start()
-    moto = on_the_way(DomainDispatcherApplication(create_backend_app), ec2.faults, ec2.events)
-    of_region = services(box, ec2.events, ec2.faults)
-    ours, functions = control(ec2, of_region), api(of_region, box / "functions")
+    moto = with_faults_and_metering(DomainDispatcherApplication(create_backend_app), ec2.faults, ec2.events)
+    by_region = services(box, ec2.events, ec2.faults)
+    test_api, functions = box_api(ec2, by_region), api(by_region, box / "functions")
 
     def application(environ: dict[str, Any], respond: Any) -> Any:
-        is_ours = environ["PATH_INFO"].startswith("/box/")
-        return (ours if is_ours else functions if is_for_lambda(environ) else moto)(environ, respond)
+        is_test_api = environ["PATH_INFO"].startswith("/box/")
+        return (test_api if is_test_api else functions if is_for_lambda(environ) else moto)(environ, respond)
 
     serve_by_name(box, GATEWAY, application)
-    threading.Timer(0.5, _furnish, args=(box,)).start()
+    threading.Timer(0.5, _set_up_account, args=(box,)).start()
     run_simple("0.0.0.0", PORT, application, threaded=True, request_handler=MotoRequestHandler)
 
 
-def _furnish(box: Path) -> None:
-    """An account as a real one is: a default VPC with a way out, and SkyPilot's role.
+def _set_up_account(box: Path) -> None:
+    """Set up the account like a real one: a default VPC with an Internet gateway, and SkyPilot's role.
 
-    Without the role SkyPilot would make it at the first launch, and wait for half a minute.
+    Without the role, SkyPilot would create it at the first launch and wait for half a minute.
     """
     import boto3
 

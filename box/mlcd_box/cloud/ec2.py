@@ -1,7 +1,7 @@
-"""moto's EC2, with machines behind its instances, and states that take their time.
+"""Extends moto's EC2 by real machines behind its instances, states that take time, refusals, preemptions and events.
 
-What moto lacks is put into its classes here: SkyPilot needs addresses that lead somewhere, and a cloud that refuses,
-takes back and counts. States, as EC2 has them: pending -> running -> stopping -> stopped, shutting-down -> terminated.
+This is done by replacing methods of moto's classes. The states are EC2's: pending -> running -> stopping -> stopped, or
+running -> shutting-down -> terminated.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from mlcd_box.offers import REGIONS, TYPES, usd_per_hour
 
 PENDING_S = STOPPING_S = SHUTTING_DOWN_S = 2.0
 NOTICE_S = 120.0
-"""Between the notice to a spot machine and its end."""
+"""Time between the notice to a spot machine and its end."""
 MARKET_S = 1.0
-"""How often a replayed market is looked at."""
+"""Polling interval of a replayed market."""
 CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 TAKEN_BACK = StateReason("Server.SpotInstanceTermination: Spot instance termination", "Server.SpotInstanceTermination")
 
 
 def market_of(instance: Instance) -> str:
-    """Spot or on-demand."""
+    """The market of an instance: `spot` or `on-demand`."""
     return "spot" if instance.lifecycle == "spot" else "on-demand"
 
 
 def all_instances() -> list[Instance]:
-    """Of all regions, those that are gone included."""
+    """The instances of all regions, including terminated ones."""
     backends = [backend for account in ec2_backends.values() for backend in account.values()]
     return [each for backend in backends for kept in backend.reservations.values() for each in kept.instances]
 
@@ -58,14 +58,14 @@ def _on_spot(zone: str) -> list[Instance]:
 
 
 def all_volumes() -> list[Any]:
-    """The volumes that exist, of all regions."""
+    """The existing volumes of all regions."""
     backends = [backend for account in ec2_backends.values() for backend in account.values()]
     return [volume for backend in backends for volume in backend.volumes.values()]
 
 
 @dataclass
 class Ec2:
-    """The machines of a box, behind moto's instances."""
+    """The machines of a box, behind moto's EC2 instances."""
 
     folder: Path
     image: Path
@@ -75,12 +75,12 @@ class Ec2:
     market: Market
     machines: dict[str, Machine] = field(default_factory=dict)
     notices: dict[str, float] = field(default_factory=dict)
-    """When a spot machine will be taken back, by its id."""
+    """When spot machines will be preempted, by their ids."""
     _volumes: set[str] = field(default_factory=set)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def install(self) -> None:
-        """Put it behind moto's classes."""
+        """Replace methods of moto's classes."""
         RegionsAndZonesBackend.regions = [each for each in RegionsAndZonesBackend.regions if each.name in REGIONS]
         Subnet.get_available_subnet_ip = _next_address(itertools.count(10))
         NetworkInterface.check_auto_public_ip = _public_is_private
@@ -107,7 +107,7 @@ class Ec2:
             return volume
 
         def device_added(instance: Instance, size: int, device_path: str, *arguments: Any, **options: Any) -> None:
-            """The root device goes with its machine, unless somebody says otherwise; moto would keep it."""
+            """By default, EC2 deletes the root device with its machine; moto would keep it."""
             add_device(instance, size, device_path, *arguments, **options)
             instance.block_device_mapping[device_path].delete_on_termination = True
 
@@ -124,7 +124,7 @@ class Ec2:
         Instance.add_block_device = device_added
 
     def interrupt(self, instance: Instance, notice_s: float = NOTICE_S) -> None:
-        """Take a spot machine back, after its notice."""
+        """Give notice to a spot machine, and preempt it at the end of the notice."""
         self.notices[instance.id] = time.time() + notice_s
         at = datetime.fromtimestamp(self.notices[instance.id], UTC)
         self.events.write("notice", id=instance.id, at=at.isoformat())
@@ -137,27 +137,27 @@ class Ec2:
         _later(notice_s, take)
 
     def keep_market(self) -> None:
-        """Give notice to the spot machines that the trace will take back, as long as the box is up."""
+        """Runs forever: give notice to the spot machines that the trace will preempt."""
         while True:
             if (trace := self.market.trace()) is not None:
-                for instance in self._too_many(trace, time.time()):
+                for instance in self._surplus(trace, time.time()):
                     self.interrupt(instance, trace.notice_s)
             time.sleep(MARKET_S)
 
-    def _too_many(self, trace: Trace, now_s: float) -> list[Instance]:
-        """The spot machines without a notice that will be too many in their zones; the newest go first."""
-        found: list[Instance] = []
+    def _surplus(self, trace: Trace, now_s: float) -> list[Instance]:
+        """The spot machines, still without a notice, for which their zones will have no capacity; the newest ones."""
+        surplus: list[Instance] = []
         for zone in trace.zones:
             held = [each for each in _on_spot(zone) if each.id not in self.notices]
-            found += held[int(min(len(held), trace.has(zone, now_s + trace.notice_s))) :]
-        return found
+            surplus += held[int(min(len(held), trace.machines(zone, now_s + trace.notice_s))) :]
+        return surplus
 
     def lose(self, instance: Instance) -> None:
-        """A machine breaks: it is off, as if somebody had pulled its plug."""
+        """Let a machine fail: it is off at once, without a shutdown."""
         self.machines[instance.id].kill()
 
     def _check(self, backend: Any, count: int, options: dict[str, Any]) -> None:
-        """Refuse what cannot be had."""
+        """Refuse an order for which there is no capacity, quota or such type."""
         nics = [nic["SubnetId"] for nic in options.get("nics", []) if "SubnetId" in nic]
         subnet = options.get("subnet_id") or (nics[0] if nics else None)
         zone = backend.get_subnet(subnet).availability_zone if subnet else options.get("placement")
@@ -166,7 +166,7 @@ class Ec2:
         type = options["instance_type"]
         refusal = self.faults.refusal(type, zone, market)
         trace = self.market.trace() if market == "spot" else None
-        if trace is not None and trace.gives(zone, time.time()) < len(_on_spot(zone)) + count:
+        if trace is not None and trace.rentable(zone, time.time()) < len(_on_spot(zone)) + count:
             refusal = no_capacity(type, zone)
         if type not in TYPES:
             refusal = "Unsupported", f"Your requested instance type ({type}) is not supported in {zone}."
@@ -208,14 +208,14 @@ class Ec2:
         _later(PENDING_S, runs)
 
     def _watch(self, instance: Instance, machine: Machine) -> None:
-        """A machine that is shut down from within is stopped, or terminated where it was ordered so, and on spot."""
+        """Wait for a shutdown from within the machine: it stops it, or terminates it if it is spot or set to do so."""
         machine.wait()
         if self.machines.get(instance.id) is machine and instance.state in ("pending", "running"):
             ends = market_of(instance) == "spot" or instance.instance_initiated_shutdown_behavior == "terminate"
             self._end(instance, "terminated" if ends else "stopped", "from within")
 
     def _end(self, instance: Instance, state: str, why: str) -> Any:
-        """Switch it off. EC2 bills until it begins to stop or to shut down."""
+        """Switch a machine off. EC2 bills it until it begins to stop or to shut down."""
         before = InstanceState(instance.state, instance.state_code)
         if before.name in ("terminated", "shutting-down") or before.name == state:
             return before
@@ -243,7 +243,7 @@ def _later(seconds: float, do: Any) -> None:
 
 
 def _next_address(numbers: Any) -> Any:
-    """moto's regions share one range of addresses; here no two machines share one."""
+    """A replacement for moto's method that gives no two machines the same address, even in different regions."""
 
     def next_address(subnet: Subnet, instance: Instance) -> str:
         address = str(ipaddress.ip_network(subnet.cidr_block).network_address + next(numbers))
@@ -254,11 +254,11 @@ def _next_address(numbers: Any) -> Any:
 
 
 def _public_is_private(interface: NetworkInterface) -> None:
-    """SkyPilot logs in at the public address."""
+    """Make the private address the public one, too: SkyPilot logs in at the public address."""
     if str(interface.public_ip_auto_assign).lower() == "true":
         interface.public_ip = interface.private_ip_address
 
 
 def _size(instance: Instance, device: Any) -> int:
-    """Of a volume, in GB."""
+    """The size of a volume, in GB."""
     return int(instance.ec2_backend.volumes[device.volume_id].size)

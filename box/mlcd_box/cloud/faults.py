@@ -1,14 +1,14 @@
-"""What is to go wrong: rules in a file, which is read at every request, so that they can change at any time.
+"""Injected faults: rules in a file that is read at every request, so that they can change at any time.
 
-A rule names what it is about by patterns (`type`, `zone`, `market`; left out: any) and an effect:
+A rule has an effect, and patterns for the machines that it concerns (`type`, `zone`, `market`; default: any):
 no-capacity    RunInstances is refused: InsufficientInstanceCapacity
 quota          RunInstances is refused: VcpuLimitExceeded (on-demand) or MaxSpotInstanceCountExceeded
 slow-boot      the machine answers ssh only after `seconds`
-no-ssh         the machine runs, and never answers ssh
-throttle       requests to EC2 are refused, a `share` of them: RequestLimitExceeded
-api-down       every request to AWS is answered with an error 503
-throttle-calls requests to call a function are refused, a `share` of them: TooManyRequestsException, 429
-few-calls      no more than `most` calls of functions run at once; queued ones wait
+no-ssh         the machine runs, but never answers ssh
+throttle       a `share` of the requests to EC2 is refused: RequestLimitExceeded
+api-down       every request to AWS fails with status 503
+throttle-calls a `share` of the requests to call a function is refused: TooManyRequestsException, 429
+few-calls      at most `most` function calls run at once; queued ones wait
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEVER_S = 1e9
 
 @dataclass(frozen=True)
 class Rule:
-    """Something that goes wrong. `seconds`: of a slow boot; `share`: of requests that are throttled; `most`: calls."""
+    """A fault. `seconds`: delay of a slow boot; `share`: of requests that are throttled; `most`: calls at once."""
 
     effect: str
     type: str = "*"
@@ -38,56 +38,56 @@ class Rule:
     share: float = 0.5
     most: int = 10
 
-    def is_about(self, type: str, zone: str, market: str) -> bool:
-        """Whether it is about such a machine."""
+    def concerns(self, type: str, zone: str, market: str) -> bool:
+        """Whether the rule concerns such a machine."""
         return fnmatch(type, self.type) and fnmatch(zone, self.zone) and fnmatch(market, self.market)
 
 
 @dataclass(frozen=True)
 class Faults:
-    """The rules of a box."""
+    """The faults of a box."""
 
     path: Path
 
     def rules(self, *effects: str) -> list[Rule]:
-        """Those with one of these effects; all where none is named."""
+        """The rules with one of these effects; without effects, all rules."""
         try:
-            written = json.loads(self.path.read_text(encoding="utf-8"))
+            stored = json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return []
-        return [rule for rule in (Rule(**each) for each in written) if not effects or rule.effect in effects]
+        return [rule for rule in (Rule(**each) for each in stored) if not effects or rule.effect in effects]
 
     def write(self, rules: list[Rule]) -> None:
-        """Replace them all, at once: the cloud may read at any moment."""
-        beside = self.path.with_suffix(".new")
-        beside.write_text(json.dumps([asdict(rule) for rule in rules]), encoding="utf-8")
-        beside.replace(self.path)
+        """Replace all rules, atomically: the cloud may read the file at any moment."""
+        new = self.path.with_suffix(".new")
+        new.write_text(json.dumps([asdict(rule) for rule in rules]), encoding="utf-8")
+        new.replace(self.path)
 
     def refusal(self, type: str, zone: str, market: str) -> tuple[str, str] | None:
-        """EC2's code and message, if such a machine cannot be had."""
+        """EC2's error code and message if such a machine is refused; None if it is not."""
         for rule in self.rules("no-capacity", "quota"):
-            if rule.is_about(type, zone, market):
+            if rule.concerns(type, zone, market):
                 return no_capacity(type, zone) if rule.effect == "no-capacity" else _over_quota(market)
         return None
 
     def is_throttled(self) -> bool:
-        """Whether this request to call a function is refused."""
+        """Whether to refuse this request to call a function; random, by the rules' shares."""
         return any(random.random() < rule.share for rule in self.rules("throttle-calls"))
 
     def calls_at_once(self) -> int:
-        """Calls of functions that may run at once."""
+        """The limit of function calls at once."""
         return min([CONCURRENT, *(rule.most for rule in self.rules("few-calls"))])
 
     def ssh_after_s(self, type: str, zone: str, market: str) -> float:
-        """How long such a machine does not answer ssh."""
+        """How long such a machine does not answer ssh after its boot."""
         after: Mapping[str, float] = {
-            rule.effect: rule.seconds for rule in self.rules("slow-boot", "no-ssh") if rule.is_about(type, zone, market)
+            rule.effect: rule.seconds for rule in self.rules("slow-boot", "no-ssh") if rule.concerns(type, zone, market)
         }
         return NEVER_S if "no-ssh" in after else after.get("slow-boot", 0.0)
 
 
 def no_capacity(type: str, zone: str) -> tuple[str, str]:
-    """EC2's code and message where a zone has no such machine."""
+    """EC2's error code and message if a zone has no capacity."""
     return "InsufficientInstanceCapacity", (
         f"We currently do not have sufficient {type} capacity in the Availability Zone you requested ({zone}). "
         "Our system will be working on provisioning additional capacity."

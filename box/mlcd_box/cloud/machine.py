@@ -1,4 +1,4 @@
-"""A machine: network, mount, process and host-name namespaces, a Debian root of overlays, an sshd."""
+"""A machine of the cloud: network, mount, process and host-name namespaces, a Debian root of overlays, an sshd."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BRIDGE = "br0"
 
 @dataclass
 class Machine:
-    """`folder`: its own, with what it writes; gone with it."""
+    """A machine. `folder`: contains its disk, and is deleted with it."""
 
     id: str
     folder: Path
@@ -25,7 +25,7 @@ class Machine:
     _process: subprocess.Popen[bytes] = field(init=False)
 
     def boot(self, image: Path, first_boot: FirstBoot, ssh_after_s: float, endpoint: str) -> None:
-        """Start it. What it wrote before it was stopped is still there."""
+        """Start it. After a stop, its disk still has what it wrote before."""
         self._write(first_boot, ssh_after_s)
         namespaces = ["unshare", "-n", "-m", "-p", "-u", "--fork", "--kill-child=KILL", "--propagation", "private"]
         boot = ["bash", str(SHELL / "boot.sh"), str(image), str(self.folder), self.address, endpoint]
@@ -39,16 +39,16 @@ class Machine:
         self._connect()
 
     def wait(self) -> None:
-        """Until it is off, by whoever's hand."""
+        """Wait until it is off, for any reason."""
         self._process.wait()
 
     def kill(self) -> None:
-        """Switch it off: the namespace of its processes goes with the first of them."""
+        """Switch it off: killing the first process of its namespace ends all others."""
         self._process.kill()
         self._process.wait()
 
     def remove(self) -> None:
-        """Remove its disk. Its mounts went with its namespace."""
+        """Delete its disk. Its mounts have disappeared with its namespace."""
         shutil.rmtree(self.folder / "layer", ignore_errors=True)
 
     def _write(self, first_boot: FirstBoot, ssh_after_s: float) -> None:
@@ -65,7 +65,7 @@ class Machine:
             target.write_text(text, encoding="utf-8")
 
     def _connect(self) -> None:
-        """Plug it into the bridge; it waits for a line on its standard input."""
+        """Connect it to the bridge, then write a line to its standard input, for which its boot waits."""
         ours, pid = os.readlink("/proc/self/ns/net"), self._process.pid
         while os.readlink(f"/proc/{pid}/ns/net") == ours:
             time.sleep(0.01)

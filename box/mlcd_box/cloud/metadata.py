@@ -1,6 +1,6 @@
-"""169.254.169.254, an address of the bridge: who asks is known by its address.
+"""The instance metadata service, 169.254.169.254: a machine is recognised by its address.
 
-SkyPilot's skylet ends its own cluster as the instance's role, whatever credentials were copied to the machine.
+SkyPilot's skylet needs it: it ends its own cluster with the instance's role, not with copied credentials.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROLE = "skypilot-v1"
 
 
 def serve_metadata(ec2: Ec2) -> ThreadingHTTPServer:
-    """Version 2 of the service; tokens are given to everybody."""
+    """A server for version 2 of the service. Any client gets a token."""
 
     class Metadata(BaseHTTPRequestHandler):
         def do_PUT(self) -> None:
@@ -28,10 +28,10 @@ def serve_metadata(ec2: Ec2) -> ThreadingHTTPServer:
 
         def do_GET(self) -> None:
             address = self.client_address[0]
-            here = (each for each in all_instances() if each.state in ("pending", "running"))
-            instance = next((each for each in here if each.private_ip == address), None)
-            known = {} if instance is None else _about(instance, ec2.notices.get(instance.id))
-            text = known.get(self.path.removeprefix("/latest/").rstrip("/"))
+            up = (each for each in all_instances() if each.state in ("pending", "running"))
+            instance = next((each for each in up if each.private_ip == address), None)
+            metadata = {} if instance is None else _metadata(instance, ec2.notices.get(instance.id))
+            text = metadata.get(self.path.removeprefix("/latest/").rstrip("/"))
             if text is None:
                 self.send_error(404)
             else:
@@ -44,14 +44,14 @@ def serve_metadata(ec2: Ec2) -> ThreadingHTTPServer:
             self.wfile.write(text.encode())
 
         def log_message(self, *_: Any) -> None:
-            """Nothing: each machine asks many times a minute."""
+            """Log nothing: each machine sends many requests a minute."""
 
     return ThreadingHTTPServer((ADDRESS, 80), Metadata)
 
 
-def _about(instance: Instance, taken_back_at: float | None) -> dict[str, str]:
+def _metadata(instance: Instance, preempted_at: float | None) -> dict[str, str]:
     zone = str(instance.placement.zone)
-    known = {
+    metadata = {
         "meta-data/instance-id": instance.id,
         "meta-data/instance-type": instance.instance_type,
         "meta-data/instance-life-cycle": instance.lifecycle or "on-demand",
@@ -62,11 +62,11 @@ def _about(instance: Instance, taken_back_at: float | None) -> dict[str, str]:
         f"meta-data/iam/security-credentials/{ROLE}": json.dumps(_credentials()),
         "dynamic/instance-identity/document": json.dumps({"region": zone[:-1], "instanceId": instance.id}),
     }
-    if taken_back_at is not None:
-        at = datetime.fromtimestamp(taken_back_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        known["meta-data/spot/instance-action"] = json.dumps({"action": "terminate", "time": at})
-        known["meta-data/spot/termination-time"] = at
-    return known
+    if preempted_at is not None:
+        at = datetime.fromtimestamp(preempted_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata["meta-data/spot/instance-action"] = json.dumps({"action": "terminate", "time": at})
+        metadata["meta-data/spot/termination-time"] = at
+    return metadata
 
 
 def _credentials() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Requests on their way to moto: throttled or refused by rule. Counted: those to S3, and bytes that leave a region."""
+"""Intercepts requests to moto: refuses them by the fault rules; records S3 requests and bytes that leave a region."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SLOW_DOWN = (
 DOWN = SLOW_DOWN.replace(b"RequestLimitExceeded", b"ServiceUnavailable").replace(b"Request limit exceeded", b"Down")
 
 
-def on_the_way(moto: Application, faults: Faults, events: EventLog) -> Application:
-    """moto, behind what may go wrong on the way."""
+def with_faults_and_metering(moto: Application, faults: Faults, events: EventLog) -> Application:
+    """Wrap moto: some requests are refused by the fault rules, and S3 requests and traffic are recorded."""
 
     def answer(environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
         signed = _SERVICE.search(environ.get("HTTP_AUTHORIZATION", ""))
@@ -33,16 +33,16 @@ def on_the_way(moto: Application, faults: Faults, events: EventLog) -> Applicati
             return _refused(respond, DOWN)
         if service == "ec2" and any(random.random() < rule.share for rule in faults.rules("throttle")):
             return _refused(respond, SLOW_DOWN)
-        answered = moto(environ, respond)
+        response = moto(environ, respond)
         if service == "s3" and (what := _billed_as(environ)):
             events.write("asked", what=what)
-        return _counted(answered, environ, events) if service == "s3" else answered
+        return _metered(response, environ, events) if service == "s3" else response
 
     return answer
 
 
 def _billed_as(environ: dict[str, Any]) -> str:
-    """The price class of a request to S3: to list costs as much as to put, to delete nothing."""
+    """The price class of an S3 request: listing costs as much as `put`; deleting is free ('')."""
     method = environ["REQUEST_METHOD"]
     names_key = "/" in environ["PATH_INFO"].strip("/")
     if method == "DELETE" or (method == "POST" and "delete" in environ["QUERY_STRING"]):
@@ -55,9 +55,9 @@ def _refused(respond: Callable[..., Any], body: bytes) -> Iterable[bytes]:
     return [body]
 
 
-def _counted(answered: Iterable[bytes], environ: dict[str, Any], events: EventLog) -> Iterable[bytes]:
-    """The same answer; where it leaves its region, its bytes are noted."""
-    whole = b"".join(answered)
+def _metered(response: Iterable[bytes], environ: dict[str, Any], events: EventLog) -> Iterable[bytes]:
+    """The same response; its bytes are recorded if it leaves its region."""
+    whole = b"".join(response)
     bucket = environ["PATH_INFO"].lstrip("/").split("/")[0]
     home, reader = _region_of_bucket(bucket), _region_of_address(environ.get("REMOTE_ADDR", ""))
     if whole and home is not None and reader != home:
@@ -74,9 +74,9 @@ def _region_of_bucket(name: str) -> str | None:
 
 
 def _region_of_address(address: str) -> str | None:
-    """Of the machine or function that asks; None: somebody outside of the cloud."""
-    for region, of_functions in FUNCTIONS.items():
-        if address == of_functions:
+    """The region of the machine or function with this address; None if it is outside of the cloud."""
+    for region, functions_address in FUNCTIONS.items():
+        if address == functions_address:
             return region
-    found = next((each for each in all_instances() if each.private_ip == address), None)
-    return None if found is None else str(found.placement.zone)[:-1]
+    instance = next((each for each in all_instances() if each.private_ip == address), None)
+    return None if instance is None else str(instance.placement.zone)[:-1]

@@ -1,12 +1,12 @@
-"""What may happen between MLCD and a cloud, by family.
+"""The scenarios of `box test`: what can happen between MLCD and a cloud.
 
-A scenario brings something about and checks what only it can know; `play` then holds the ledger against the cloud's
-bill and waits until nothing is left.
+A scenario makes something happen and checks what is particular to it. After that, `run_scenario` waits until nothing is
+left in the cloud, and compares the ledger with the cloud's bill.
 """
 
 from importlib import import_module
 
-from mlcd_box.scenarios.scenario import SCENARIOS
+from mlcd_box.scenarios.registry import SCENARIOS
 
 for family in ("search", "spot", "failures", "serve_and_scale", "functions"):  # in the order of the table
     import_module(f"{__name__}.{family}")

@@ -1,4 +1,4 @@
-"""Lambda's REST routes: the requests of boto3, and of Lithops, which sends some by itself."""
+"""Lambda's REST routes, for the requests of boto3 and for those that Lithops sends itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from moto.s3.models import s3_backends
 
 from mlcd_box.cloud.functions.archives import unpack
 from mlcd_box.cloud.functions.records import ACCOUNT, Archive, Function, Layer
-from mlcd_box.cloud.functions.rules import CONCURRENT, Refused
+from mlcd_box.cloud.functions.rules import CONCURRENT, ApiError
 from mlcd_box.cloud.functions.runtime import NAME
 from mlcd_box.cloud.functions.service import Service
 
@@ -28,13 +28,13 @@ _REGION = re.compile(r"Credential=[^/]+/\d+/([^/]+)/lambda/")
 
 
 def is_for_lambda(environ: Json) -> bool:
-    """Whether a request is one of Lambda's."""
+    """Whether a request is for Lambda."""
     return PATH.match(environ["PATH_INFO"]) is not None and "/lambda/" in environ.get("HTTP_AUTHORIZATION", "")
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request: the parts of its path that a route leaves open are passed beside it."""
+    """A request. The variable parts of its path are passed separately."""
 
     service: Service
     body: bytes
@@ -42,19 +42,19 @@ class Request:
     archives: Path
 
     @property
-    def said(self) -> Json:
-        """Its JSON."""
+    def document(self) -> Json:
+        """Its JSON body."""
         return dict(json.loads(self.body)) if self.body else {}
 
     def archive(self, code: Json) -> Archive:
-        """The zip file that it brings, or names in a bucket."""
+        """The zip file that the request contains, or whose bucket and key it contains."""
         if "ZipFile" in code:
             return unpack(base64.b64decode(code["ZipFile"]), self.archives)
         bucket, key = code.get("S3Bucket", ""), code.get("S3Key", "")
         stored = s3_backends[ACCOUNT]["aws"].get_object(bucket, key) if bucket else None
         if stored is None:
             words = f"Error occurred while GetObject. S3 Error Code: NoSuchKey. {bucket}/{key}"
-            raise Refused("InvalidParameterValueException", words)
+            raise ApiError("InvalidParameterValueException", words)
         return unpack(stored.value, self.archives)
 
 
@@ -67,7 +67,7 @@ def api(services: dict[str, Service], archives: Path) -> Callable[[Json, Callabl
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         try:
             reply = _route(environ)(Request(service, body, environ, archives))
-        except Refused as refused:
+        except ApiError as refused:
             error = {"Type": "User", "message": str(refused), "Message": str(refused)}
             reply = refused.status, error, {"x-amzn-ErrorType": refused.code}
         return _send(reply, respond)
@@ -84,27 +84,27 @@ def _send(reply: Reply, respond: Callable[..., Any]) -> Iterable[bytes]:
 
 
 def _route(environ: Json) -> Callable[[Request], Reply]:
-    """By method and path. What AWS has and the box has not is refused by name."""
+    """The handler for a method and path. Parts of Lambda's API that the box does not have are refused."""
     method, path = environ["REQUEST_METHOD"], unquote(environ["PATH_INFO"]).rstrip("/").split("/", 2)[2]
     for verb, pattern, do in ROUTES:
         if verb == method and (match := re.fullmatch(pattern, path)):
             parts = match.groups()
             return lambda request: do(request, *parts)
-    raise Refused("InvalidParameterValueException", f"the box has no {method} {path}")
+    raise ApiError("InvalidParameterValueException", f"the box has no {method} {path}")
 
 
 def _create(request: Request) -> Reply:
-    said, service = request.said, request.service
-    if said.get("Runtime") != NAME:
-        raise Refused("InvalidParameterValueException", f"the box has no runtime but {NAME}, from a zip file")
+    document, service = request.document, request.service
+    if document.get("Runtime") != NAME:
+        raise ApiError("InvalidParameterValueException", f"the box has no runtime but {NAME}, from a zip file")
     function = Function(
-        name=said["FunctionName"],
+        name=document["FunctionName"],
         region=service.region,
-        runtime=said["Runtime"],
-        handler=said["Handler"],
-        role=said["Role"],
-        code=request.archive(said["Code"]),
-        tags=said.get("Tags", {}),
+        runtime=document["Runtime"],
+        handler=document["Handler"],
+        role=document["Role"],
+        code=request.archive(document["Code"]),
+        tags=document.get("Tags", {}),
         created_at=service.now_s(),
         **{"memory_mb": 128, "timeout_s": 3, "layers": (), "variables": {}, "description": "", **_changes(request)},
     )
@@ -112,21 +112,21 @@ def _create(request: Request) -> Reply:
 
 
 def _changes(request: Request) -> Json:
-    """The fields of a function that its configuration may change."""
-    said, changes = request.said, {}
-    for theirs, ours in {
+    """The fields of a function that a request sets."""
+    document, changes = request.document, {}
+    for key, field in {
         "MemorySize": "memory_mb",
         "Timeout": "timeout_s",
         "Handler": "handler",
         "Role": "role",
         "Description": "description",
     }.items():
-        if theirs in said and (ours not in ("handler", "role") or "Code" not in said):
-            changes[ours] = said[theirs]
-    if "Layers" in said:
-        changes["layers"] = tuple(request.service.layer(arn) for arn in said["Layers"])
-    if "Environment" in said:
-        changes["variables"] = said["Environment"].get("Variables") or {}
+        if key in document and (field not in ("handler", "role") or "Code" not in document):
+            changes[field] = document[key]
+    if "Layers" in document:
+        changes["layers"] = tuple(request.service.layer(arn) for arn in document["Layers"])
+    if "Environment" in document:
+        changes["variables"] = document["Environment"].get("Variables") or {}
     return changes
 
 
@@ -135,8 +135,8 @@ def _configure(request: Request, name: str) -> Reply:
     return 200, changed.described(request.service.now_s()), {}
 
 
-def _recode(request: Request, name: str) -> Reply:
-    changed = request.service.update(name, code=request.archive(request.said))
+def _update_code(request: Request, name: str) -> Reply:
+    changed = request.service.update(name, code=request.archive(request.document))
     return 200, changed.described(request.service.now_s()), {}
 
 
@@ -173,12 +173,12 @@ def _invoke(request: Request, name: str) -> Reply:
 
 
 def _reserve(request: Request, name: str) -> Reply:
-    wanted = int(request.said["ReservedConcurrentExecutions"])
+    wanted = int(request.document["ReservedConcurrentExecutions"])
     request.service.reserve(name, wanted)
     return 200, {"ReservedConcurrentExecutions": wanted}, {}
 
 
-def _reserved(request: Request, name: str) -> Reply:
+def _get_reserved(request: Request, name: str) -> Reply:
     reserved = request.service.find(name).reserved
     return 200, {} if reserved is None else {"ReservedConcurrentExecutions": reserved}, {}
 
@@ -189,9 +189,9 @@ def _release(request: Request, name: str) -> Reply:
 
 
 def _set_retries(request: Request, name: str) -> Reply:
-    retries = int(request.said.get("MaximumRetryAttempts", 2))
+    retries = int(request.document.get("MaximumRetryAttempts", 2))
     if not 0 <= retries <= 2:
-        raise Refused("InvalidParameterValueException", "MaximumRetryAttempts is between 0 and 2")
+        raise ApiError("InvalidParameterValueException", "MaximumRetryAttempts is between 0 and 2")
     function = request.service.set_retries(name, retries)
     return 200, {"FunctionArn": function.arn, "MaximumRetryAttempts": retries}, {}
 
@@ -201,9 +201,11 @@ def _tags(request: Request, arn: str) -> Reply:
 
 
 def _publish(request: Request, name: str) -> Reply:
-    said = request.said
-    archive = request.archive(said["Content"])
-    layer = request.service.publish(name, archive, said.get("Description", ""), said.get("CompatibleRuntimes", ()))
+    document = request.document
+    archive = request.archive(document["Content"])
+    layer = request.service.publish(
+        name, archive, document.get("Description", ""), document.get("CompatibleRuntimes", ())
+    )
     content = {"CodeSha256": archive.sha256, "CodeSize": archive.packed}
     return 201, {"LayerArn": layer.arn, "Content": content, **layer.described()}, {}
 
@@ -240,10 +242,10 @@ ROUTES: tuple[tuple[str, str, Callable[..., Reply]], ...] = (
     ("DELETE", "functions/([^/]+)", _delete),
     ("GET", "functions/([^/]+)/configuration", _get_configuration),
     ("PUT", "functions/([^/]+)/configuration", _configure),
-    ("PUT", "functions/([^/]+)/code", _recode),
+    ("PUT", "functions/([^/]+)/code", _update_code),
     ("POST", "functions/([^/]+)/invocations", _invoke),
     ("PUT", "functions/([^/]+)/concurrency", _reserve),
-    ("GET", "functions/([^/]+)/concurrency", _reserved),
+    ("GET", "functions/([^/]+)/concurrency", _get_reserved),
     ("DELETE", "functions/([^/]+)/concurrency", _release),
     ("PUT", "functions/([^/]+)/event-invoke-config", _set_retries),
     ("GET", "tags/(.+)", _tags),

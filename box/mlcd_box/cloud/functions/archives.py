@@ -1,4 +1,4 @@
-"""Zip files of code and layers: unpacked once, in a folder named after what is in them."""
+"""Unpacks zip files of code and layers, each once, in a folder that is named after its checksum."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import zipfile
 from pathlib import Path
 
 from mlcd_box.cloud.functions.records import Archive
-from mlcd_box.cloud.functions.rules import LARGEST_CODE, Refused
+from mlcd_box.cloud.functions.rules import MAX_CODE, ApiError
 
 
 def unpack(packed: bytes, into: Path) -> Archive:
-    """Unpack it below `into`, unless it is there already."""
+    """Unpack a zip file into a subfolder of `into`, unless that exists already."""
     digest = hashlib.sha256(packed)
     folder = into / digest.hexdigest()[:24]
     try:
@@ -23,33 +23,33 @@ def unpack(packed: bytes, into: Path) -> Archive:
             unpacked = sum(each.file_size for each in archive.infolist())
             check_unpacked(unpacked)
             if not folder.exists():
-                beside = folder.with_suffix(f".{os.urandom(4).hex()}")
-                archive.extractall(beside)
-                _readable(beside)
-                _put(beside, folder)
+                temporary = folder.with_suffix(f".{os.urandom(4).hex()}")
+                archive.extractall(temporary)
+                _make_readable(temporary)
+                _move(temporary, folder)
     except zipfile.BadZipFile:
         words = "Could not unzip uploaded file. Please check your file, then try to upload again."
-        raise Refused("InvalidParameterValueException", words) from None
+        raise ApiError("InvalidParameterValueException", words) from None
     return Archive(folder, base64.b64encode(digest.digest()).decode(), len(packed), unpacked)
 
 
 def check_unpacked(total: int) -> None:
     """Refuse code that is too large together with its layers."""
-    if total > LARGEST_CODE:
-        words = f"Unzipped size must be smaller than {LARGEST_CODE} bytes"
-        raise Refused("InvalidParameterValueException", words)
+    if total > MAX_CODE:
+        words = f"Unzipped size must be smaller than {MAX_CODE} bytes"
+        raise ApiError("InvalidParameterValueException", words)
 
 
-def _readable(folder: Path) -> None:
-    """For everybody: functions do not run as root."""
+def _make_readable(folder: Path) -> None:
+    """Make a folder readable for all users: functions do not run as root."""
     folder.chmod(0o755)
     for each in folder.rglob("*"):
         each.chmod(0o755 if each.is_dir() else each.stat().st_mode | 0o444)
 
 
-def _put(beside: Path, folder: Path) -> None:
-    """In one step; somebody else may have been faster."""
+def _move(temporary: Path, folder: Path) -> None:
+    """Move a folder atomically; delete it if another thread was faster."""
     try:
-        beside.rename(folder)
+        temporary.rename(folder)
     except OSError:
-        shutil.rmtree(beside)
+        shutil.rmtree(temporary)

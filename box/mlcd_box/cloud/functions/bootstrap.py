@@ -1,7 +1,7 @@
-"""python bootstrap.py REQUESTS ANSWERS: what runs in an environment and calls the handler.
+"""python bootstrap.py REQUESTS ANSWERS: the program in an environment; it loads the code and calls the handler.
 
-Of the standard library alone: it runs with the functions' Python. Both arguments are file descriptors; a line of JSON
-is read for each call, and one is written when the code is loaded and for each answer.
+It uses only the standard library, because it runs with the functions' Python. Both arguments are file descriptors. It
+reads a line of JSON for each call, and writes one when the code is loaded and for each answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 class Context:
-    """What Lambda tells a handler about its call."""
+    """The context object that Lambda passes to a handler."""
 
     def __init__(self, call: dict[str, Any]) -> None:
         self.aws_request_id: str = call["id"]
@@ -31,27 +31,27 @@ class Context:
         self._until_s: float = call["until_s"]
 
     def get_remaining_time_in_millis(self) -> int:
-        """Until the call is ended."""
+        """The time until the call is ended."""
         return max(0, int(1_000 * (self._until_s - time.time())))
 
 
 def main() -> None:
-    """Load the handler, then answer calls until nobody asks any more."""
+    """Load the handler, then answer calls until the pipe of requests is closed."""
     with os.fdopen(int(sys.argv[1]), encoding="utf-8") as requests, os.fdopen(int(sys.argv[2]), "w") as answers:
         handler, error = load(os.environ["_HANDLER"])
-        tell(answers, {"error": error})
+        send(answers, {"error": error})
         if handler is None:
             return
         for line in requests:
             call = json.loads(line)
             try:
-                tell(answers, {"result": json.dumps(handler(json.loads(call["event"]), Context(call))), "error": None})
-            except Exception as raised:  # whatever the handler raises is its answer
-                tell(answers, {"result": None, "error": described(raised)})
+                send(answers, {"result": json.dumps(handler(json.loads(call["event"]), Context(call))), "error": None})
+            except Exception as raised:  # any error of the handler is the answer
+                send(answers, {"result": None, "error": described(raised)})
 
 
 def load(name: str) -> tuple[Callable[..., Any] | None, dict[str, Any] | None]:
-    """The handler, `module.function`; or the error that loading it raised."""
+    """Load the handler, `module.function`; return it, or the error that loading it raised."""
     module, _, function = name.rpartition(".")
     try:
         return getattr(import_module(module.replace("/", ".")), function), None
@@ -60,16 +60,16 @@ def load(name: str) -> tuple[Callable[..., Any] | None, dict[str, Any] | None]:
 
 
 def described(raised: Exception) -> dict[str, Any]:
-    """An error as Lambda answers it."""
+    """An error as Lambda returns it."""
     traceback.print_exception(raised)
     frames = traceback.format_tb(raised.__traceback__)
     return {"errorMessage": str(raised), "errorType": type(raised).__name__, "stackTrace": frames}
 
 
-def tell(answers: Any, said: dict[str, Any]) -> None:
-    """Write one line."""
+def send(answers: Any, answer: dict[str, Any]) -> None:
+    """Write an answer, in one line."""
     sys.stdout.flush()
-    answers.write(json.dumps(said) + "\n")
+    answers.write(json.dumps(answer) + "\n")
     answers.flush()
 
 

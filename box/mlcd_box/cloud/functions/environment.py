@@ -1,8 +1,8 @@
-"""An execution environment: a process with a file system of its own, under control groups.
+"""An execution environment of a function: a process with its own file system, limited by control groups.
 
-It sees the code in /var/task, the layers in /opt, a Python, and a folder /tmp that is kept from call to call; nothing
-of whoever calls it. It has the CPUs of its memory, and a whole one while its code is loaded. Unlike AWS, the box does
-not freeze it between calls, and lets code load for longer than ten seconds.
+It sees only the code in /var/task, the layers in /opt, a Python, and a /tmp that is kept between calls. Its vCPUs
+follow from its memory; it has at least one while its code is loaded. Unlike AWS, the box does not freeze it between
+calls, and code may take longer than ten seconds to load.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any
 from uuid import uuid4
 
 from mlcd_box.cloud.functions import bootstrap
-from mlcd_box.cloud.functions.limits import Limits
-from mlcd_box.cloud.functions.pool import Answer
+from mlcd_box.cloud.functions.control_groups import ControlGroups
+from mlcd_box.cloud.functions.pool import CallResult
 from mlcd_box.cloud.functions.records import Function
-from mlcd_box.cloud.functions.rules import LONGEST_S, vcpus, vcpus_at_init
+from mlcd_box.cloud.functions.rules import MAX_TIMEOUT_S, vcpus, vcpus_at_init
 from mlcd_box.cloud.functions.runtime import Runtime
 from mlcd_box.cloud.functions.service import InitFailed
 from mlcd_box.image import SHELL
@@ -35,7 +35,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "ASIABOXBOXBOXBOXBOX2", "AWS_SECRET_ACCESS_KEY": "b
 
 @dataclass
 class Sandbox:
-    """Where environments are made: a folder of theirs, the functions' Python, and AWS as they reach it."""
+    """Creates environments. `folder`: for their files; `endpoint`: the address of AWS for them."""
 
     box: str
     folder: Path
@@ -43,13 +43,13 @@ class Sandbox:
     endpoint: str
 
     def start(self, function: Function) -> ProcessEnvironment:
-        """Start an environment and load the function's code; `InitFailed` where that does not succeed."""
+        """Start an environment and load the function's code; `InitFailed` if that fails."""
         id = uuid4().hex
         folder = self.folder / id
         for name in ("root", "tmp"):
             (folder / name).mkdir(parents=True)
         os.chown(folder / "tmp", NOBODY, NOBODY)
-        limits = Limits(self.box, id)
+        limits = ControlGroups(self.box, id)
         groups = limits.make(function.memory_mb, vcpus_at_init(function.memory_mb))
         process, requests, answers = self._process(function, id, folder, groups)
         environment = ProcessEnvironment(id, function, folder, limits, process, requests, answers)
@@ -59,7 +59,7 @@ class Sandbox:
     def _process(
         self, function: Function, id: str, folder: Path, groups: list[Path]
     ) -> tuple[subprocess.Popen[bytes], int, int]:
-        """The process, and the ends of its pipes: for calls, and for answers."""
+        """Start the process; return it with the ends of its pipes for calls and for answers."""
         (read_calls, calls), (answers, write_answers) = os.pipe(), os.pipe()
         settings = {
             "TASK": str(function.code.folder),
@@ -86,7 +86,7 @@ class Sandbox:
         return process, calls, answers
 
     def _variables(self, function: Function, id: str) -> dict[str, str]:
-        """Of the function, and those that Lambda sets."""
+        """The environment variables of the function, and those that Lambda sets."""
         site = f"/opt/python/lib/{function.runtime}/site-packages"
         return {
             "AWS_DEFAULT_REGION": function.region,
@@ -111,12 +111,12 @@ class Sandbox:
 
 @dataclass
 class ProcessEnvironment:
-    """An environment that is there; `init_s` is known once its code is loaded."""
+    """An environment that is a process. `init_s` is known once its code is loaded."""
 
     id: str
     function: Function
     folder: Path
-    limits: Limits
+    limits: ControlGroups
     process: subprocess.Popen[bytes]
     calls: int
     answers: int
@@ -124,40 +124,40 @@ class ProcessEnvironment:
     _read: bytes = field(default=b"", repr=False)
 
     def load(self) -> None:
-        """Wait until its code is loaded. Making the file system is not billed: the clock starts with its Python."""
+        """Wait until its code is loaded. The billed time starts with its Python, after its file system was created."""
         try:
-            said = self._line(time.time() + LONGEST_S)
+            message = self._line(time.time() + MAX_TIMEOUT_S)
         except TimeoutError:
-            said = None
+            message = None
         self.init_s = max(0.0, time.time() - self._python_began_at())
-        if said is None or said["error"] is not None:
-            error = said["error"] if said is not None else _exited("init")
+        if message is None or message["error"] is not None:
+            error = message["error"] if message is not None else _exited("init")
             self.end()
-            raise InitFailed(Answer(json.dumps(error).encode(), "Unhandled", is_alive=False), self.init_s)
+            raise InitFailed(CallResult(json.dumps(error).encode(), "Unhandled", is_alive=False), self.init_s)
         self.limits.set_vcpus(vcpus(self.function.memory_mb))
 
-    def call(self, payload: bytes, request_id: str, timeout_s: float) -> Answer:
+    def call(self, payload: bytes, request_id: str, timeout_s: float) -> CallResult:
         """Run one call to its end."""
         until_s = time.time() + timeout_s
         event = payload.decode() or "{}"
         call = {"id": request_id, "arn": self.function.arn, "event": event, "until_s": until_s}
         try:
             _write(self.calls, json.dumps(call).encode() + b"\n")
-            said = self._line(until_s)
+            message = self._line(until_s)
         except BrokenPipeError:
-            said = None
+            message = None
         except TimeoutError:
             words = f"{request_id} Task timed out after {timeout_s:.2f} seconds"
             error = {"errorType": "Sandbox.Timedout", "errorMessage": f"RequestId: {words}"}
-            return Answer(json.dumps(error).encode(), "Unhandled", is_alive=False)
-        if said is None:
-            return Answer(json.dumps(_exited(request_id)).encode(), "Unhandled", is_alive=False)
-        if said["error"] is not None:
-            return Answer(json.dumps(said["error"]).encode(), "Unhandled")
-        return Answer(said["result"].encode())
+            return CallResult(json.dumps(error).encode(), "Unhandled", is_alive=False)
+        if message is None:
+            return CallResult(json.dumps(_exited(request_id)).encode(), "Unhandled", is_alive=False)
+        if message["error"] is not None:
+            return CallResult(json.dumps(message["error"]).encode(), "Unhandled")
+        return CallResult(message["result"].encode())
 
     def end(self) -> None:
-        """End it, and remove what it wrote; its log is kept."""
+        """End it and delete its files, but for its log."""
         self._kill()
         os.close(self.calls)
         os.close(self.answers)
@@ -166,15 +166,15 @@ class ProcessEnvironment:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def _kill(self) -> None:
-        """Kill the first process of its namespace: it runs as nobody, and so does not end with its parent."""
-        with suppress(OSError):  # it may have ended by itself
+        """Kill the first process of its namespace, which runs as another user and so does not end with its parent."""
+        with suppress(OSError):  # it may have ended already
             for child in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
                 os.kill(int(child), signal.SIGKILL)
         self.process.kill()
         self.process.wait()
 
     def _line(self, until_s: float) -> dict[str, Any] | None:
-        """What it says next; None where it has ended."""
+        """The next message of the process; None if the process has ended."""
         while b"\n" not in self._read:
             ready, _, _ = select.select([self.answers], [], [], max(0.0, until_s - time.time()))
             if not ready:
@@ -187,7 +187,7 @@ class ProcessEnvironment:
         return dict(json.loads(line))
 
     def _python_began_at(self) -> float:
-        """function.sh touches this file before it starts Python."""
+        """When its Python started: `function.sh` touches a file just before."""
         began = self.folder / "began"
         return began.stat().st_mtime if began.exists() else time.time()
 

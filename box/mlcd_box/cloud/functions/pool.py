@@ -1,4 +1,4 @@
-"""How many calls run at once, and the environments that are warm."""
+"""The warm environments of a region, and its limit of calls at once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mlcd_box.cloud.functions.records import Function
-from mlcd_box.cloud.functions.rules import KEPT_WARM_S, Refused
+from mlcd_box.cloud.functions.rules import KEPT_WARM_S, ApiError
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a call gave: its JSON, the error's type or nothing, and whether its environment is still there."""
+class CallResult:
+    """The result of a call: JSON; the type of an error, if there was one; whether the environment still exists."""
 
     payload: bytes
     error: str = ""
@@ -23,21 +23,21 @@ class Answer:
 
 
 class Environment(Protocol):
-    """An execution environment. `init_s`: how long its code took to load."""
+    """An execution environment. `init_s`: how long it took to load its code."""
 
     id: str
     init_s: float
 
-    def call(self, payload: bytes, request_id: str, timeout_s: float) -> Answer:
+    def call(self, payload: bytes, request_id: str, timeout_s: float) -> CallResult:
         """Run one call to its end."""
 
     def end(self) -> None:
-        """End it."""
+        """End the environment."""
 
 
 @dataclass
 class Pool:
-    """Of a region. `most`: calls at once, asked at every call, since a rule may change it."""
+    """The environments of a region. `most`: returns the limit of calls at once; a fault rule may change it any time."""
 
     most: Callable[[], int]
     now_s: Callable[[], float]
@@ -47,12 +47,12 @@ class Pool:
 
     @property
     def running(self) -> int:
-        """Calls that run now."""
+        """The number of calls that run now."""
         return self._running.total()
 
     @contextmanager
     def slot(self, function: Function, reserved: Mapping[str, int]) -> Iterator[None]:
-        """A place for one call. `reserved`: how many calls each function keeps for itself."""
+        """Reserve a slot for one call; `ApiError` if there is none. `reserved`: reserved concurrency by function."""
         with self._lock:
             if function.name in reserved:
                 is_full = self._running[function.name] >= reserved[function.name]
@@ -60,7 +60,7 @@ class Pool:
                 shared = sum(running for name, running in self._running.items() if name not in reserved)
                 is_full = shared >= self.most() - sum(reserved.values())
             if is_full:
-                raise Refused("TooManyRequestsException", "Rate Exceeded. (ConcurrentInvocationLimitExceeded)")
+                raise ApiError("TooManyRequestsException", "Rate Exceeded. (ConcurrentInvocationLimitExceeded)")
             self._running[function.name] += 1
         try:
             yield
@@ -69,18 +69,18 @@ class Pool:
                 self._running[function.name] -= 1
 
     def take(self, function: Function) -> Environment | None:
-        """The environment that was used last, if one is warm."""
+        """Take the warm environment that was used last; None if there is none."""
         with self._lock:
             warm = self._warm[function.revision]
             return warm.pop()[1] if warm else None
 
     def give_back(self, function: Function, environment: Environment) -> None:
-        """Keep it warm."""
+        """Keep an environment warm for the next call."""
         with self._lock:
             self._warm[function.revision].append((self.now_s(), environment))
 
     def end_idle(self, revisions: set[str]) -> None:
-        """End environments of functions that are no more, and those that nobody has called for long."""
+        """End the environments of deleted or changed functions, and those that were not used for long."""
         with self._lock:
             ended: list[Environment] = []
             for revision, kept in self._warm.items():

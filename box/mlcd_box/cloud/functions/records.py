@@ -1,4 +1,4 @@
-"""Functions and layers, and how AWS describes them."""
+"""Functions and layers, and their JSON descriptions as AWS returns them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from uuid import uuid4
 
 ACCOUNT = "123456789012"
 PENDING_S = 1.0
-"""So long after its creation a function cannot be called yet."""
+"""How long a new function cannot be called yet."""
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A zip file, unpacked in `folder`; its bytes before and after."""
+    """A zip file that is unpacked in `folder`. `packed`, `unpacked`: its size in bytes."""
 
     folder: Path
     sha256: str
@@ -38,11 +38,11 @@ class Layer:
 
     @property
     def arn(self) -> str:
-        """Of the layer."""
+        """The ARN of the layer."""
         return f"arn:aws:lambda:{self.region}:{ACCOUNT}:layer:{self.name}"
 
     def described(self) -> dict[str, Any]:
-        """As in a list of versions."""
+        """Its description, as in a list of versions."""
         return {
             "LayerVersionArn": f"{self.arn}:{self.version}",
             "Version": self.version,
@@ -54,7 +54,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Function:
-    """A function. What is changed makes another one of the same name, with another `revision`."""
+    """A function. A change makes a new object with the same name and another `revision`."""
 
     name: str
     region: str
@@ -70,14 +70,14 @@ class Function:
     tags: Mapping[str, str]
     created_at: float
     reserved: int | None = None
-    """Calls at once that it may have, and that others may not."""
+    """Reserved concurrency: calls at once that only this function may use."""
     retries: int = 2
-    """How often a queued call that failed is tried again."""
+    """How often a queued call is retried after it failed."""
     revision: str = field(default_factory=lambda: str(uuid4()))
 
     @property
     def arn(self) -> str:
-        """Its name in the whole of AWS."""
+        """The ARN of the function."""
         return f"arn:aws:lambda:{self.region}:{ACCOUNT}:function:{self.name}"
 
     def is_pending(self, now_s: float) -> bool:
@@ -85,7 +85,7 @@ class Function:
         return now_s < self.created_at + PENDING_S
 
     def described(self, now_s: float) -> dict[str, Any]:
-        """Its configuration, as AWS spells it."""
+        """Its configuration, as AWS returns it."""
         return {
             "FunctionName": self.name,
             "FunctionArn": self.arn,

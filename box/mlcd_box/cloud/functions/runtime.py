@@ -1,7 +1,7 @@
-"""The Python of the functions: what AWS has in its runtime, and wheels of what Lithops installs into its layer.
+"""The Python of the functions: the packages of AWS's runtime, and wheels of those that Lithops installs in its layer.
 
-Functions in a box reach no package index; pip finds what Lithops asks for in a folder. Built once for a version of
-Lithops, from the ordinary package sources.
+Functions in a box cannot reach a package index, so pip finds the wheels in a folder. It is built once for each version
+of Lithops, from the ordinary package sources.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import click
 from mlcd_box.image import cache
 
 NAME = f"python{sys.version_info.major}.{sys.version_info.minor}"
-"""As Lambda names it: Lithops asks for the version that it runs with."""
+"""Lambda's name of the runtime. Lithops requires the version that it runs with itself."""
 BUILT = "built"
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """In a folder of its own."""
+    """The functions' Python, in its own folder."""
 
     folder: Path
 
@@ -35,18 +35,18 @@ class Runtime:
 
     @property
     def prefixes(self) -> list[Path]:
-        """What a function has to see of this host, beside /usr."""
+        """The folders of this host that a function has to see, besides /usr."""
         base = Path(sys.base_prefix).resolve()
         return [self.folder, *([] if base.is_relative_to("/usr") else [base])]
 
     @property
     def variables(self) -> dict[str, str]:
-        """How pip finds the wheels."""
+        """Environment variables by which pip finds the wheels."""
         return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.folder / "wheels"), "PIP_NO_CACHE_DIR": "1"}
 
 
 def runtime() -> Runtime:
-    """The functions' Python; built, if it is not there."""
+    """The functions' Python. It is built first if necessary."""
     folder = cache().parent / f"lambda-{NAME}-lithops-{version('lithops')}"
     mark, host = folder / BUILT, str(Path(sys.base_prefix).resolve())
     if mark.exists() and mark.read_text() == host:
@@ -68,7 +68,7 @@ def runtime() -> Runtime:
 
 
 def _layer() -> list[str]:
-    """What Lithops installs into the layer of its functions."""
+    """The packages that Lithops installs in the layer of its functions."""
     from lithops.serverless.backends.aws_lambda.config import DEFAULT_REQUIREMENTS
 
     return list(DEFAULT_REQUIREMENTS)

@@ -15,7 +15,7 @@ from mlcd_box.events import EventLog
 
 
 def services(box: Path, events: EventLog, faults: Faults) -> dict[str, Service]:
-    """By region."""
+    """Lambda by region."""
     python = runtime()
     return {
         region: Service(

@@ -1,4 +1,4 @@
-"""How long a launch takes from its order to the first progress of its job, and whose time that is."""
+"""Measures how long launches take from the order to the job's first progress, and how that time divides up."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mlcd_box.events import Event
 
 
 @dataclass(frozen=True)
-class Startup:
-    """The parts, in seconds.
+class StartupTime:
+    """The startup time of a launch, in three parts, in seconds.
 
-    `ordering`: SkyPilot takes the order and asks the cloud.
-    `booting`: the cloud, until the last machine runs.
-    `preparing`: SkyPilot logs in, installs its runtime and copies files; the job's setup and its first step.
+    `ordering`: SkyPilot takes the order and sends it to the cloud.
+    `booting`: the cloud boots the machines, until the last one runs.
+    `preparing`: SkyPilot logs in, installs its runtime and copies files; the job does its setup and first step.
     """
 
     ordering: float
@@ -30,8 +30,8 @@ class Startup:
         return self.ordering + self.booting + self.preparing
 
 
-def startups(launches: Path, events: Sequence[Event]) -> Iterator[Startup]:
-    """Of every launch in MLCD's folder whose job has reported."""
+def startup_times(launches: Path, events: Sequence[Event]) -> Iterator[StartupTime]:
+    """The startup times of all launches in this folder whose jobs have reported progress."""
     running = {event["id"]: float(event["t"]) for event in events if event["kind"] == "running"}
     for first_report in launches.glob("*/first_report"):
         order = json.loads((first_report.parent / "order.json").read_text(encoding="utf-8"))
@@ -39,12 +39,12 @@ def startups(launches: Path, events: Sequence[Event]) -> Iterator[Startup]:
         up = [running[event["id"]] for event in mine if event["id"] in running]
         if not up:
             continue
-        asked, booted = min(float(event["t"]) for event in mine), max(up)
-        yield Startup(asked - order["started_at"], booted - asked, first_report.stat().st_mtime - booted)
+        requested, booted = min(float(event["t"]) for event in mine), max(up)
+        yield StartupTime(requested - order["started_at"], booted - requested, first_report.stat().st_mtime - booted)
 
 
-def summary(measured: Sequence[Startup]) -> str:
-    """Medians, in a sentence."""
+def summary(measured: Sequence[StartupTime]) -> str:
+    """A summary with medians, in one sentence."""
     if not measured:
         return ""
     ordering, booting, preparing = (

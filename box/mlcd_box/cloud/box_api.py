@@ -1,4 +1,4 @@
-"""/box/...: what tests ask of the cloud, and order from it; nothing of AWS."""
+"""/box/...: the test API of the cloud, which AWS does not have: its state, preempting machines, failing machines."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from mlcd_box.cloud.ec2 import NOTICE_S, Ec2, all_instances, all_volumes, market
 from mlcd_box.cloud.functions.service import Service
 
 
-def control(ec2: Ec2, functions: dict[str, Service]) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
+def box_api(ec2: Ec2, functions: dict[str, Service]) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
     """GET /box/state; POST /box/interrupt and /box/lose with ?machine=ID or NAME, and &notice_s=."""
 
     def answer(environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
         query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
-        found = [each for each in all_instances() if _is_meant(each, query.get("machine", ""))]
+        instances = [each for each in all_instances() if _matches(each, query.get("machine", ""))]
         if environ["PATH_INFO"] == "/box/interrupt":
-            for each in found:
+            for each in instances:
                 ec2.interrupt(each, float(query.get("notice_s", NOTICE_S)))
         elif environ["PATH_INFO"] == "/box/lose":
-            for each in found:
+            for each in instances:
                 ec2.lose(each)
         body = json.dumps(
             {
@@ -39,8 +39,8 @@ def control(ec2: Ec2, functions: dict[str, Service]) -> Callable[[dict[str, Any]
     return answer
 
 
-def _is_meant(instance: Instance, machine: str) -> bool:
-    """By its id, or the beginning of its name: SkyPilot appends its own to the cluster's."""
+def _matches(instance: Instance, machine: str) -> bool:
+    """Whether a running instance has this id, or a name that begins so: SkyPilot appends a suffix to the cluster's."""
     return (
         instance.state == "running"
         and bool(machine)

@@ -1,11 +1,11 @@
-"""From the order to the first progress: whose time it was."""
+"""Startup times of launches, and their parts."""
 
 from __future__ import annotations
 
 import json
 import os
 
-from mlcd_box.startup import Startup, startups, summary
+from mlcd_box.startup_times import StartupTime, startup_times, summary
 
 TAGS = {"mlcd": "mlcd-ab12-play-1-1"}
 EVENTS = [
@@ -27,15 +27,15 @@ def launched(folder, first_report_at: float | None):
 
 def test_the_last_machine_that_runs_ends_the_boot(tmp_path):
     launched(tmp_path / "play-1-1", 1_060.0)
-    assert list(startups(tmp_path, EVENTS)) == [Startup(10.0, 10.0, 40.0)]
+    assert list(startup_times(tmp_path, EVENTS)) == [StartupTime(10.0, 10.0, 40.0)]
 
 
 def test_a_launch_that_never_reported_is_left_out(tmp_path):
     launched(tmp_path / "play-1-1", None)
-    assert list(startups(tmp_path, EVENTS)) == []
+    assert list(startup_times(tmp_path, EVENTS)) == []
 
 
-def test_medians_are_told():
-    told = summary([Startup(1, 2, 3), Startup(3, 2, 1), Startup(10, 20, 30)])
+def test_the_summary_has_medians():
+    told = summary([StartupTime(1, 2, 3), StartupTime(3, 2, 1), StartupTime(10, 20, 30)])
     assert "3 launches: 6 to 60 s, median 6 s; of it SkyPilot's order 3 s, the machines' boot 2 s" in told
     assert summary([]) == ""

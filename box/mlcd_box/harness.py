@@ -1,4 +1,4 @@
-"""Where a scenario plays: a box of its own, MLCD in it, and what is held against each other at the end."""
+"""The test harness of a scenario: its own box, MLCD in it, and the comparison of ledger and cloud bill at the end."""
 
 from __future__ import annotations
 
@@ -57,19 +57,21 @@ while done < total:
         time.sleep(0.5)
         mlcd_tracker.step(0.0)
 """
-"""100 samples a second on a node, without using its CPU. One that hangs says so on and on, after half of its work."""
+"""A job of 100 samples a second and node that uses no CPU. With HANGS it stops after half of its work, but goes on
+reporting that it makes no progress.
+"""
 GONE_WITHIN_S = 15 * 60.0
 
 
 @dataclass
-class Stage:
-    """A scenario's box and folder. `notes`: what the scenario wants to be told in its row."""
+class Harness:
+    """A scenario's box and folder. `notes`: texts that the scenario adds to its row."""
 
     box: Box
     folder: Path
     notes: list[str] = field(default_factory=list)
-    besides: set[str] = field(default_factory=set)
-    """Functions that the scenario has called itself: they are none of MLCD's."""
+    own_functions: set[str] = field(default_factory=set)
+    """Functions that the scenario itself has called, which are not in MLCD's ledger."""
     _processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def job(
@@ -88,7 +90,7 @@ class Stage:
         method: str = "net-value",
         scale: str = "",
     ) -> Path:
-        """A job of two parts: its file, and a program that sleeps and reports."""
+        """Write a job file, and a program that sleeps and reports; return the path of the job file."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "job.py").write_text(PROGRAM)
         path, where = self.folder / f"{name}.yaml", f", zones: {zones}" if zones else ""
@@ -108,20 +110,20 @@ class Stage:
         return path
 
     def model(self) -> Path:
-        """A small model to serve: the smallest of MLCD's own."""
+        """The smallest of MLCD's own models, to serve it."""
         zoo = self.folder / "zoo"
-        assert self.mlcd("learn", "--zoo", zoo) == 0, self.said()
+        assert self.mlcd("learn", "--zoo", zoo) == 0, self.output()
         return min(zoo.glob("*.onnx"), key=lambda path: path.stat().st_size)
 
     def aws(self, *arguments: object) -> Any:
-        """What the `aws` command answers."""
+        """The output of an `aws` command, parsed from JSON."""
         command = self.box.command(["aws", *map(str, arguments), "--output", "json"])
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout or "null")
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
-        """Start `mlcd` in the box; its words go to a file."""
+        """Start `mlcd` in the box; its output goes to a file."""
         number = len(self._processes) + 1
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / f"mlcd-{number}.log").open("w") as log:
@@ -138,54 +140,54 @@ class Stage:
         return process
 
     def mlcd(self, *arguments: object) -> int:
-        """Run `mlcd` in the box to its end; its exit code."""
+        """Run `mlcd` in the box and return its exit code."""
         return self.start(*arguments).wait()
 
-    def said(self) -> str:
-        """What the newest `mlcd` has said."""
+    def output(self) -> str:
+        """The output of the `mlcd` that was started last."""
         return (self.folder / f"mlcd-{len(self._processes)}.log").read_text()
 
     def signal(self, process: subprocess.Popen[str], number: signal.Signals) -> None:
-        """Send a signal to `mlcd` itself: the process that entered the box is but its parent."""
+        """Send a signal to `mlcd` itself, which is a child of the process that entered the box."""
         for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
             os.kill(int(child), number)
 
     def document(self, *arguments: object) -> Any:
-        """What `mlcd ... -o json` prints."""
+        """The output of `mlcd ... -o json`, parsed."""
         command = self.box.command(["mlcd", *map(str, arguments), "-o", "json"])
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=True)
         return json.loads(done.stdout)
 
     def events(self, *kinds: str) -> list[Event]:
-        """What has happened in the cloud so far."""
+        """The cloud's events of these kinds so far."""
         return [event for event in read_events(self.box.folder / "events.jsonl") if event["kind"] in kinds]
 
     def until(
         self,
-        happened: Callable[[], object],
+        condition: Callable[[], object],
         within_s: float = 1_800.0,
         during: subprocess.Popen[str] | None = None,
     ) -> None:
-        """Wait for it. `during`: it cannot happen any more once this process has ended."""
+        """Wait for a condition. Fails if this process (`during`) ends before it is true."""
         until_s = time.monotonic() + within_s
-        while not happened():
-            assert during is None or during.poll() is None or happened(), self.said()
+        while not condition():
+            assert during is None or during.poll() is None or condition(), self.output()
             if time.monotonic() > until_s:
-                raise TimeoutError(f"it did not happen in {within_s:.0f} s")
+                raise TimeoutError(f"the condition was not true within {within_s:.0f} s")
             time.sleep(0.5)
 
     def running(self) -> list[Event]:
-        """The machines that run now, the newest last."""
+        """The events of the machines that run now, the newest last."""
         ended = {event["id"] for event in self.events("stopped", "terminated")}
         return [event for event in self.events("running") if event["id"] not in ended]
 
     def running_on(self, market: str) -> list[Event]:
-        """The machines that run now on the spot market, or on demand."""
+        """The machines that run now in this market: `spot` or `on-demand`."""
         of_market = {event["id"] for event in self.events("started") if event["market"] == market}
         return [event for event in self.running() if event["id"] in of_market]
 
     def most_clusters_at_once(self) -> int:
-        """How many clusters had machines at the same time."""
+        """The maximum number of clusters that had machines at the same time."""
         cluster = {event["id"]: event["tags"]["mlcd"] for event in self.events("started")}
         up: set[str] = set()
         most = 0
@@ -195,58 +197,58 @@ class Stage:
             most = max(most, len(up))
         return most
 
-    def take_back(self, machine: str) -> None:
-        """Take a spot machine back; the notice is short, so that the scenario is, too."""
+    def interrupt_spot(self, machine: str) -> None:
+        """Preempt a spot machine, with a short notice to keep the scenario short."""
         self.box.ask(f"interrupt?machine={machine}&notice_s=10", "POST")
 
     def lose_worker(self) -> None:
-        """Pull the plug of the machine that came last: SkyPilot's head is the first."""
+        """Let the newest machine fail. SkyPilot's head node is the first one, so this is a worker."""
         self.box.ask(f"lose?machine={self.running()[-1]['id']}", "POST")
 
     def reports(self) -> int:
-        """Progress that any job has reported so far, by the logs that MLCD keeps."""
+        """The number of progress reports of all jobs so far, from MLCD's logs."""
         logs = (self.box.home / ".mlcd" / "launches").glob("*/0.log")
         return sum(log.read_text(errors="replace").count("@mlcd t=") for log in logs)
 
     def saved_in(self, bucket: str) -> bool:
-        """Whether the job has saved something there."""
+        """Whether the job has saved something in this bucket."""
         return self.work_saved_in(bucket) > 0
 
     def work_saved_in(self, bucket: str) -> float:
-        """The samples that the job's checkpoint holds, as the bucket has it."""
+        """The samples in the job's checkpoint in this bucket."""
         listed = self.aws("s3api", "list-objects-v2", "--bucket", bucket) or {}
         keys = [each["Key"] for each in listed.get("Contents", []) if each["Key"].endswith("/done")]
         read = [self.box.command(["aws", "s3", "cp", f"s3://{bucket}/{key}", "-"]) for key in keys]
         return max((float(subprocess.check_output(each, text=True) or 0.0) for each in read), default=0.0)
 
     def entries(self, run: str, kind: str) -> list[Any]:
-        """What the ledger has of a run."""
+        """The ledger entries of this kind of a run."""
         return [entry for entry in self.document("ledger", run)["entries"] if entry["kind"] == kind]
 
     def has_begun(self, run: str) -> bool:
-        """Whether the ledger knows this run."""
+        """Whether this run is in the ledger."""
         return subprocess.run(self.box.command(["mlcd", "show", run]), capture_output=True, check=False).returncode == 0
 
     def finish(self, run: str) -> None:
-        """Resume a run, if it has begun, until it says how it ended."""
+        """Resume a run, if it has begun, until it ends."""
         if self.has_begun(run):
             for _ in range(3):
                 if self.mlcd("resume", run, "-y") == 0:
                     return
-            raise AssertionError(self.said())
+            raise AssertionError(self.output())
 
     def runs(self) -> list[str]:
         """The runs in the ledger."""
         return [run["run"] for run in self.document("runs")["runs"]]
 
     def left(self) -> int:
-        """Machines and volumes that are still there, and calls of functions that run or wait."""
+        """The number of machines and volumes that still exist, and of function calls that run or wait."""
         state = self.box.ask("state")
         machines = [each for each in state["machines"] if each["state"] != "terminated"]
         return len(machines) + len(state["volumes"]) + int(state["calls"])
 
     def wait_until_nothing_is_left(self) -> float:
-        """How long it took, from now."""
+        """Wait until the cloud is empty; return how long that took."""
         began_s = time.monotonic()
         self.until(lambda: self.left() == 0, GONE_WITHIN_S)
         return time.monotonic() - began_s
@@ -254,16 +256,16 @@ class Stage:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is held against each other: MLCD's books and the cloud's."""
+    """MLCD's ledger compared with the cloud's bill."""
 
     launches: int
     ledger_usd: float
     cloud_usd: float
     minutes_usd: float
-    """A minute of each machine that ran."""
+    """The price of a minute of each machine that ran."""
 
     def verdict(self) -> str:
-        """Empty where the books hold the bill, and not much more."""
+        """What is wrong; empty if the ledger covers the bill and is not far above it."""
         if self.ledger_usd < self.cloud_usd - 1e-9:
             return "the ledger is below the bill"
         most_usd = max(1.05 * self.cloud_usd, self.cloud_usd + self.minutes_usd)
@@ -272,17 +274,17 @@ class Outcome:
         return ""
 
 
-def outcome(stage: Stage) -> Outcome:
-    """Of all runs that the box has seen."""
-    entries = [entry for run in stage.runs() for entry in stage.document("ledger", run)["entries"]]
+def outcome(harness: Harness) -> Outcome:
+    """The comparison over all runs in the box."""
+    entries = [entry for run in harness.runs() for entry in harness.document("ledger", run)["entries"]]
     paid = [entry["measurement"]["usd"] for entry in entries if entry["kind"] == "settled"]
-    items: list[Item] = stage.box.bill()
-    # On machines the ledger does not have requests to S3: those are SkyPilot's own, and of what the job mounts.
-    besides = stage.besides if stage.events("called") else {*stage.besides, S3}
-    machines = stage.events("started")
+    items: list[Item] = harness.box.bill()
+    # For jobs on machines, the ledger does not contain S3 requests: SkyPilot and mounted buckets make them.
+    left_out = harness.own_functions if harness.events("called") else {*harness.own_functions, S3}
+    machines = harness.events("started")
     return Outcome(
         launches=len([entry for entry in entries if entry["kind"] == "reserved"]),
         ledger_usd=sum(paid),
-        cloud_usd=sum(item.usd for item in items if item.id not in besides),
+        cloud_usd=sum(item.usd for item in items if item.id not in left_out),
         minutes_usd=sum(machine["usd_per_hour"] for machine in machines) / 60,
     )
