@@ -1,1 +1,1 @@
-"""Mathematics: pure functions of arrays, each file with a glossary of its symbols."""
+"""Mathematical models: pure functions of arrays, each file with a glossary of its symbols."""

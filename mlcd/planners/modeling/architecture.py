@@ -1,11 +1,11 @@
-"""The sizes of a language model from its `config.json`, as Hugging Face writes it, with its parameters counted.
+"""The sizes of a language model and its number of parameters, from its Hugging Face `config.json`.
 
     parameters = embeddings + layers x (attention + feed-forward)
     attention:     grouped queries; latent (DeepSeek's MLA); linear with a constant state in some of the layers
-    feed-forward:  dense, or experts of which a token passes through a few
+    feed-forward:  dense, or experts, a few of which process each token
 
-Norms are counted where they are large enough to be seen; biases where a family has them. What one family calls
-`n_embd` another calls `hidden_size`: `NAMES`.
+Only norms of the width of a layer are counted, and biases only of families that have them. `NAMES` maps the keys of
+each family, such as `n_embd` and `hidden_size`, to ours.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAMES = {
     "shared_hidden": ("shared_expert_intermediate_size",),
     "dense_layers": ("first_k_dense_replace", "moe_layer_start_index"),
 }  # fmt: skip
-"""What a size is called in a config, by family."""
+"""The keys of each size in configs of different families."""
 ENCODERS = ("bert", "roberta", "distilbert", "vit", "deit", "dinov2", "clip_vision_model", "siglip_vision_model")
 TWO_MATRICES = (
     *("gpt2", "gpt_neox", "gptj", "phi", "falcon", "opt", "bloom", "starcoder2", "mpt", "gpt_bigcode"),
@@ -47,23 +47,23 @@ POSITIONS = ("gpt2", "opt", "gpt_bigcode")
 TIED = ("gpt2", "gemma", "gemma2", "gemma3", "gemma3_text", "gpt_bigcode", "bloom", "falcon")
 """Families whose output layer is their embedding unless the config says otherwise."""
 FOUR_BIT_EXPERTS = ("gpt_oss",)
-"""Families that are published with experts in MXFP4."""
+"""Families published with experts in MXFP4."""
 MXFP4_BITS = 4.25
 AT_LEAST_ONE = ("hidden", "layers", "heads", "kv_heads", "head_dim")
 LARGEST, LARGEST_SIZE = {"layers": 10_000}, 1e9
-UNLIKE = ("block_configs", "hybrid_override_pattern", "layers_block_type")
-"""Keys of models whose layers differ in ways that are not counted here."""
+UNSUPPORTED = ("block_configs", "hybrid_override_pattern", "layers_block_type")
+"""Keys of models whose layers differ in ways that are not supported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The sizes of a language model, as its `config.json` tells them.
+    """The sizes of a language model.
 
-    `params_b`, `active_b`: billions of parameters, and of those that one token passes through. `dense_hidden`: width
-    of a feed-forward layer that is not made of experts; `expert_hidden`: of one expert. `full_layers` keep keys and
-    values of all tokens, the others of the last `window` (0: a constant state, or none). `latent`: numbers that a token
-    and layer keep where attention is latent (DeepSeek's MLA), instead of keys and values. `context`: the most tokens.
-    `expert_bits`: of an expert's weight, where the model is published so whatever the precision (gpt-oss); else 0.
+    `params_b`, `active_b`: billions of parameters, and of those that process one token. `dense_hidden`: width of a
+    feed-forward layer without experts; `expert_hidden`: of one expert. `full_layers`: layers that cache keys and values
+    of all tokens; the others cache the last `window` tokens (0: a constant state, or none). `latent`: cached numbers a
+    token and layer of latent attention (DeepSeek's MLA), instead of keys and values. `context`: most tokens.
+    `expert_bits`: bits of an expert's weight, if published in a fixed precision (gpt-oss); else 0.
     """
 
     params_b: float
@@ -88,12 +88,12 @@ class Architecture:
 
 
 def read_architecture(path: Path) -> Architecture:
-    """From a config.json, or from the folder that holds it."""
+    """Read a config.json, or that of a folder."""
     return architecture_of(*read_config(path))
 
 
 def read_config(path: Path) -> tuple[dict[str, Any], str]:
-    """What is in a config.json, or in that of a folder; and the file, for messages."""
+    """The content of a config.json, or of that in a folder; and the file's name for messages."""
     file = path / FILE if path.is_dir() else path
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
@@ -109,12 +109,12 @@ def read_config(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def architecture_of(config: Mapping[str, Any], where: str = FILE) -> Architecture:
-    """From a config that was read; `where` names it in messages."""
+    """The architecture of a config. `where`: its name for messages."""
     nested = next((config[key] for key in ("text_config", "llm_config", "language_config") if config.get(key)), None)
     sizes = Sizes({**config, **nested} if isinstance(nested, Mapping) else config, where)
-    for key in UNLIKE:
+    for key in UNSUPPORTED:
         if sizes.config.get(key):
-            raise UserError(f"{where}: {key}: models whose layers differ so are not known; leave the config out")
+            raise UserError(f"{where}: {key}: models whose layers differ are not supported; leave the config out")
     experts, moe_layers = sizes.number("experts", 0), sizes.moe_layers
     attention = sum(sizes.attention_parameters(kind) for kind in sizes.kinds)
     dense = (sizes.layers - moe_layers) * sizes.mlp_parameters(sizes.number("ffn", 4 * sizes.hidden))
@@ -147,21 +147,21 @@ def architecture_of(config: Mapping[str, Any], where: str = FILE) -> Architectur
 
 FULL, WINDOW, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 KINDS = {WINDOW: WINDOW, "local": WINDOW, LINEAR: LINEAR}
-"""Words for a kind of layer; all others see every token."""
+"""Names of kinds of attention; all others attend to every token."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """A config with its sizes by our names."""
+    """A config with its sizes under our names."""
 
     config: Mapping[str, Any]
     where: str
 
     def number(self, name: str, otherwise: int | None = None) -> int:
-        """A size; one that must be there and is not is the user's error."""
+        """A size, or `otherwise` if the config has none; without `otherwise` a missing size is an error."""
         for key in NAMES[name]:
             value = self.config.get(key)
-            if isinstance(value, list) and value:  # one for each layer, of a model whose layers differ
+            if isinstance(value, list) and value:  # one value for each layer
                 value = max(value)
             if isinstance(value, int | float) and not isinstance(value, bool):
                 if not abs(value) <= LARGEST.get(name, LARGEST_SIZE) or (value < 1 and name in AT_LEAST_ONE):
@@ -170,7 +170,7 @@ class Sizes:
             if isinstance(value, str) and otherwise is None:
                 raise UserError(f"{self.where}: {key} '{value}': expected a number")
         if otherwise is None:
-            raise UserError(f"{self.where}: no {' or '.join(NAMES[name][:2])}: the sizes of the model cannot be told")
+            raise UserError(f"{self.where}: no {' or '.join(NAMES[name][:2])}: the sizes of the model are incomplete")
         return otherwise
 
     @property
@@ -185,17 +185,17 @@ class Sizes:
 
     @property
     def layers(self) -> int:
-        """How many there are."""
+        """Number of layers."""
         return self.number("layers")
 
     @property
     def heads(self) -> int:
-        """Of queries."""
+        """Number of query heads."""
         return self.number("heads")
 
     @property
     def kv_heads(self) -> int:
-        """Of keys and values."""
+        """Number of key-value heads."""
         count = 1 if self.config.get("multi_query") is True else self.number("kv_heads", self.heads)
         if self.heads % count and not self.latent:
             key = next(key for key in NAMES["kv_heads"] if key in self.config)
@@ -214,7 +214,7 @@ class Sizes:
 
     @property
     def shared(self) -> float:
-        """How many experts every token passes through."""
+        """Number of experts that process every token."""
         if not self.number("experts", 0):
             return 0
         shared_hidden, usual = self.number("shared_hidden", 0), int(self.family.startswith("llama4"))
@@ -222,30 +222,30 @@ class Sizes:
 
     @property
     def moe_layers(self) -> int:
-        """How many layers are made of experts."""
+        """Number of layers with experts."""
         if not self.number("experts", 0):
             return 0
         keys = ("decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step")
         step = next((self.config[key] for key in keys if self.config.get(key)), 1)
-        if isinstance(step, list):  # of each layer, whether it has experts
+        if isinstance(step, list):  # one flag for each layer
             return sum(map(bool, step))
         dense = {*(self.config.get("mlp_only_layers") or ()), *range(self.number("dense_layers", 0))}
         return sum(i not in dense and (i + 1) % int(step) == 0 for i in range(self.layers))
 
     @property
     def latent(self) -> int:
-        """Numbers that a token and layer keep where attention is latent."""
+        """Cached numbers of a token and layer of latent attention; else 0."""
         rank = self.config.get("kv_lora_rank")
         return int(rank) + int(self.config.get("qk_rope_head_dim") or 0) if rank else 0
 
     @property
     def window(self) -> int:
-        """Tokens that a layer looks back, where it does not see all."""
+        """Tokens of sliding-window attention."""
         return int(self.config.get("sliding_window") or 0)
 
     @property
     def kinds(self) -> list[str]:
-        """The kind of attention of each layer: in full, in a window, or linear."""
+        """The kind of attention of each layer: full, sliding window, or linear."""
         listed = self.config.get("layer_types")
         if isinstance(listed, list) and len(listed) == self.layers:
             return [KINDS.get(str(kind), FULL) for kind in listed]
@@ -261,25 +261,25 @@ class Sizes:
 
     @property
     def embeddings(self) -> int:
-        """Parameters of the first layer and of the last."""
+        """Parameters of the input and output embeddings, and of positions."""
         tied = self.config.get("tie_word_embeddings", self.family in TIED)
         positions = self.number("context", 0) * self.hidden if self.family in POSITIONS else 0
         return self.number("vocab") * self.hidden * (1 if tied else 2) + positions
 
     @property
     def norms(self) -> int:
-        """Parameters of the norms before attention and feed-forward, of all layers, and of the last one."""
+        """Parameters of the norms before attention and feed-forward of each layer, and of the final norm."""
         return (2 * self.layers + 1) * self.hidden
 
     def mlp_parameters(self, width: int) -> int:
-        """Of a feed-forward layer, or of an expert."""
+        """Parameters of a feed-forward layer, or of an expert."""
         if self.family in TWO_MATRICES:
             return 2 * self.hidden * width + width + self.hidden
         biases = 2 * width + self.hidden if self.family in FOUR_BIT_EXPERTS else 0
         return 3 * self.hidden * width + biases
 
     def attention_parameters(self, kind: str) -> int:
-        """Of one layer."""
+        """Parameters of the attention of one layer."""
         if kind == LINEAR:
             return self._linear_parameters()
         if self.latent:
@@ -308,7 +308,7 @@ class Sizes:
         )
 
     def _linear_parameters(self) -> int:
-        """Of a gated delta rule (Qwen), or of one whose keys are as wide as its values (Kimi)."""
+        """Parameters of a gated delta rule (Qwen), or of one whose keys are as wide as its values (Kimi)."""
         kimi = self.config.get("linear_attn_config") or {}
         heads = int(kimi.get("num_heads") or self.config.get("linear_num_value_heads") or self.heads)
         value = heads * int(kimi.get("head_dim") or self.config.get("linear_value_head_dim") or self.head_dim)

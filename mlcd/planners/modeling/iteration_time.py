@@ -1,18 +1,18 @@
-"""Seconds of one training step over nodes and local batch, from a handful of measured ones, with an error for each.
+"""Step time by nodes and local batch, fitted to a few measurements, with a standard error for each prediction.
 
-A law gives the shape: Tyagi and Sharma, 'Scavenger', CCGrid 2023, equations (8) to (10), or the overlap law that real
-runs ask for (docs/methods/scavenger.md). What a law misses is a Gaussian process in the log, so that a point close to a
-measured one follows it, and one far from all is known no better than the law. Law and process are fitted together
-('universal kriging': Rasmussen and Williams 2006, section 2.7, with the law linearised at its best parameters).
+The mean is a law: that of Tyagi and Sharma, 'Scavenger', CCGrid 2023, equations (8) to (10), or an overlap law that
+fits real runs better (docs/methods/scavenger.md). The residual is a Gaussian process in the log: near a measurement the
+prediction follows it, and far from all it has the error of the law. Both are fitted together ('universal kriging':
+Rasmussen and Williams 2006, section 2.7, with the law linearised at its best parameters).
 
 Symbols   K       nodes                             b      samples of one device in one step
-          tau     seconds of one step               g      1..10: how far C and S overlap; 1 adds, 10 takes the max
-          C       computing, c0 + c1 b              S      synchronising: s_in on one node, else s0 + s1 (K - 2)
+          tau     seconds of one step               g      1..10: overlap of C and S; 1 adds them, 10 is nearly max
+          C       computation, c0 + c1 b            S      synchronization: s_in on one node, else s0 + s1 (K - 2)
           y       log of measured seconds           f, J   a law's log seconds and their derivatives by theta
-          theta   parameters in logs, prior N(m, P) V      covariance of what the law misses, and of a probe
+          theta   parameters in logs, prior N(m, P) V      covariance of residual and measurement error
           q       misfit: (y-f)' V^-1 (y-f) + (theta-m)' P^-1 (theta-m)
-          scale   (nu + q) / (nu + n - 2): all variances times it, the posterior mean of an inverse gamma;
-                  nu = 4 pseudo-observations keep it sober
+          scale   (nu + q) / (nu + n - 2): a factor on all variances, the posterior mean of an inverse gamma;
+                  nu = 4 pseudo-observations keep it near 1 for few points
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from mlcd.core.configuration import Floats
 
 MOST_OVERLAP = 10.0
 MISSED = 0.12
-"""What a law misses: real step times scatter 3 to 11 % about it within one node count, more between."""
+"""Standard deviation of the residual: real step times scatter 3 to 11 % about a law within one node count, more
+between."""
 PROBE_ERROR = 0.02
 NODES_REACH = 1.0
 BATCH_REACH = 3.0
-"""How far, in doublings, one measured point speaks for others."""
+"""Correlation lengths of the residual, in doublings."""
 PSEUDO_OBSERVATIONS = 4.0
 ENOUGH = 6
-"""Fewer points do not decide between laws."""
+"""Fewest points to choose between laws."""
 
 
 @dataclass(frozen=True)
 class StepLaw:
-    """A law: log tau and its derivatives, and where its parameters lie before anything is measured.
+    """A law: log tau and its derivatives, and the prior of its parameters.
 
-    `centre` and `width` are in logs and relative: of the typical measured step, and, for what multiplies the local
-    batch, of the typical measured local batch.
+    `centre` and `width` are in logs, relative to the typical measured step; the coefficient of the local batch also
+    relative to the typical measured local batch.
     """
 
     name: str
@@ -52,15 +53,15 @@ class StepLaw:
     """(theta, K, b) -> (log tau, d log tau / d theta)."""
 
     def prior(self, typical_s: float, typical_batch: float) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of theta, in units of what was measured."""
+        """Prior mean and standard deviation of theta, in the units of the measurements."""
         mean = np.array(self.centre)
-        mean[:5] += np.log(typical_s)  # all are times but the sixth, which says g
+        mean[:5] += np.log(typical_s)  # all are times except the sixth, which determines g
         mean[1] -= np.log(typical_batch)  # c1 multiplies the local batch
         return mean, np.array(self.width)
 
 
 def _linear(theta: Floats, nodes: Floats, batch: Floats) -> tuple[Floats, Floats]:
-    """Scavenger: tau = c0 + c1 b + s K, nothing negative."""
+    """Scavenger: tau = c0 + c1 b + s K, with positive coefficients."""
     parts = np.exp(theta) * np.column_stack([np.ones_like(batch), batch, nodes])
     tau = parts.sum(axis=1)
     return np.log(tau), parts / tau[:, None]
@@ -94,14 +95,14 @@ def _overlap(theta: Floats, nodes: Floats, batch: Floats) -> tuple[Floats, Float
 
 LINEAR = StepLaw("linear", tuple(np.log([0.3, 0.5, 0.05])), (1.0, 1.0, 1.5), _linear)
 OVERLAP = StepLaw("overlap", (*np.log([0.3, 0.5, 0.2, 0.7, 0.02]), -0.5), (1.0, 1.0, 1.5, 1.0, 1.0, 1.0), _overlap)
-"""Priors: constant 0.3, batch 0.5, inside a node 0.2, two nodes 0.7, each further 0.02 of a typical step, all within
-a factor of e; overlap g = 4.4."""
+"""Prior means, as shares of a typical step: constant 0.3, batch 0.5, inside a node 0.2, two nodes 0.7, each further
+node 0.02, all within a factor of e; overlap g = 4.4."""
 LAWS = {law.name: law for law in (LINEAR, OVERLAP)}
 
 
 @dataclass(frozen=True)
 class IterationTime:
-    """A fitted law and the points it was fitted to; `predict` is a pure function of these."""
+    """A fitted law and the points it was fitted to. `predict` is a pure function of these."""
 
     law: str
     theta: tuple[float, ...]
@@ -132,7 +133,7 @@ class IterationTime:
 def fit_iteration_time(
     nodes: Floats, local_batch: Floats, seconds: Floats, laws: Sequence[StepLaw] | None = None
 ) -> IterationTime:
-    """The law that the points speak for, fitted to them; with too few to tell, the overlap law."""
+    """The law with the highest evidence, fitted to these points; with too few points, the overlap law."""
     choice = list(laws) if laws is not None else list(LAWS.values())
     if laws is None and len(seconds) < ENOUGH:
         choice = [OVERLAP]
@@ -143,7 +144,7 @@ def fit_iteration_time(
 
 
 def _fit(law: StepLaw, points: Floats, y: Floats) -> tuple[float, StepLaw, Floats, float]:
-    """Log evidence (but for a constant), the law, its best parameters, the scale of its errors."""
+    """Log evidence (up to a constant), the law, its best parameters, the scale of its variances."""
     from scipy.optimize import least_squares  # slow to import
 
     mean, width = law.prior(float(np.exp(y.mean())), float(np.exp(np.log(points[1]).mean())))
@@ -169,6 +170,6 @@ def _points(nodes: Floats | Sequence[float], local_batch: Floats | Sequence[floa
 
 
 def _covariance(a: Floats, b: Floats) -> Floats:
-    """Of what a law misses at points a and at points b: it fades with doublings of nodes and of local batch."""
+    """Covariance of the residual between points a and b: it decays with doublings of nodes and of local batch."""
     apart = np.abs(np.log2(a[:, :, None] / b[:, None, :]))
     return np.asarray(MISSED**2 * np.exp(-apart[0] / NODES_REACH - apart[1] / BATCH_REACH))

@@ -1,19 +1,19 @@
-"""When a loss will reach its target, from the epochs seen so far.
+"""Forecast of the epoch at which a loss reaches its target, from the epochs so far.
 
-Every shape of `Shapes` is fitted by robust least squares (Huber, reweighted) and counts by its likelihood:
-a Bayesian average over a fixed grid, so nothing has to converge, and a refit after each epoch takes milliseconds. How
-much more the later epochs weigh is averaged over as well: p is large where a shape fits the end of the curve, not its
-beginning. Residuals that hang together count as fewer (n_eff). What is not known is drawn: the shape, its a and b, the
-noise that may carry an epoch below the target early, and what no shape foresees. The draws are the same for each target
-and each call, so the same losses give the same answer, and a lower target never comes earlier.
+Every shape in `Shapes` is fitted by robust least squares (Huber, reweighted), and weighted by its likelihood: Bayesian
+model averaging over a fixed grid. Nothing has to converge, and a refit after each epoch takes milliseconds. The average
+also covers p, the weight of later epochs, since a shape may fit the end of a curve but not its beginning. Correlated
+residuals count as fewer (n_eff). The uncertainty is sampled: the shape, its a and b, the noise that may bring an epoch
+below the target early, and an error for what no shape predicts. The random numbers are fixed, so the same losses give
+the same answer, and a lower target is never reached earlier.
 
-Optimus (Peng et al., EuroSys 2018) and SLAQ (Zhang et al., SoCC 2017) fit single shapes; the average is Domhan et al.'s
-(IJCAI 2015), without their sampler. A learning rate that is cut makes a cliff that no smooth curve foresees; how far
-off that is, and on which curves: benchmarks/loss_curves.py.
+Optimus (Peng et al., EuroSys 2018) and SLAQ (Zhang et al., SoCC 2017) fit single shapes; the average is that of Domhan
+et al. (IJCAI 2015), without their sampler. A cut of the learning rate makes a cliff that no smooth curve predicts; the
+resulting errors, and on which curves: benchmarks/loss_curves.py.
 
 Symbols   y_i = a + b g(i) + noise / sqrt(w_i)     loss after epoch i of n        w_i = (i / n)^p
           rho  autocorrelation of the residuals    n_eff = n (1 - rho) / (1 + rho)
-          a  what the loss tends to                b > 0  how far it falls      c  in which time     d  how bent
+          a  limit of the loss      b > 0  how far it falls      c  time scale in epochs      d  exponent
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from mlcd.core.configuration import Floats, Mask
 Places = NDArray[np.intp]
 
 SCALES = 2.0 ** np.arange(-2.0, 14.0, 0.5)
-"""c: from a quarter of an epoch to some ten thousand."""
+"""c: from a quarter of an epoch to about ten thousand."""
 LONGEST = 4.0
-"""A curve that bends in more than so many times what was seen cannot be told from a straight line."""
+"""Largest c over the number of epochs so far: a slower curve still looks like a straight line."""
 EXPONENTS = {
     "power": (0.125, 0.25, 0.5, 0.75, 1.0, 1.5),
     "logarithm": (1.0,),
     "weibull": (0.25, 0.4, 0.55, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0),
     "mmf": (0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0),
 }
-"""d, by shape. Above 1 a curve falls slowly first, as networks do that have to find a feature before they learn it."""
+"""d, by shape. Above 1, a curve falls slowly at first, like that of a network that must find a feature first."""
 NAMES = tuple(EXPONENTS)
 _VALUES: Mapping[str, Callable[[Floats, Floats], Floats]] = {
     "power": lambda time, d: (1 + time) ** -d,
@@ -49,45 +49,45 @@ _VALUES: Mapping[str, Callable[[Floats, Floats], Floats]] = {
     "mmf": lambda time, d: 1 / (1 + time**d),
 }
 FEWEST = 4
-"""Losses: a, b and the shape are three unknowns already."""
+"""Fewest losses for a forecast: a, b and the shape are already three unknowns."""
 LATER = (0.0, 2.0, 4.0, 8.0)
-"""p."""
+"""Values of p."""
 HUBER = 1.345
-"""Standard deviations from which on a residual counts by its size, not by its square."""
+"""Standard deviations beyond which a residual counts linearly, not squared."""
 REWEIGHTED = 4
 QUIETEST = 3e-4
-"""Of the whole fall: noise is never taken to be less, or a curve without any would be trusted blindly."""
+"""Least noise, as a share of the whole fall; otherwise a curve without noise would be trusted blindly."""
 MOST_RELATED, LEAST_EFFECTIVE = 0.9, 3.0
 """The largest rho and the smallest n_eff."""
 MOST_POINTS = 64
 """Longer curves are cut into so many pieces, of which the medians are fitted."""
 FINER, REFINED = 0.25, 12
-"""The grid is made finer, up to so many octaves, around so many of the likeliest shapes."""
+"""The grid is refined by up to FINER octaves around the REFINED likeliest shapes."""
 DRAWS = 400
 COVERED = 0.8
-"""Of an interval: how often the target is to be reached within it."""
+"""Coverage of the interval."""
 MIDDLE = 0.45
-"""The quantile that is expected. Below one half: whoever sets a target has reason to think that it can be reached."""
+"""Quantile of the point forecast. Below one half, because a user sets a target with reason to think it reachable."""
 UNFORESEEN = 0.2
-"""The rest of the way is longer or shorter by so much (standard deviation of its log) than any of the shapes says."""
+"""Standard deviation of the log of the remaining epochs, for what no shape predicts."""
 FURTHEST, LOOKS = 50.0, 96
-"""A target is looked for up to so many times the epochs seen, at so many places."""
+"""A target is searched for up to FURTHEST times the epochs so far, at LOOKS points."""
 _ROWS = np.arange(DRAWS)
 _QUANTILES = (_ROWS + 0.5) / DRAWS
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """The shapes that a loss may fall in, each as a + b g(e), on a fixed grid of what bends g.
+    """Shapes of loss curves, each a + b g(e), on a fixed grid of the parameters c and d of g.
 
         power      (1 + e/c)^-d           inverse power; d = 1 is the 1/(b e + c) + a of Optimus and SLAQ
         logarithm  -log(1 + e/c)          the power's limit for small d; it has no floor
         weibull    exp(-(e/c)^d)          d = 1 is the exponential
         mmf        1 / (1 + (e/c)^d)      Morgan-Mercer-Flodin
 
-    Of the eleven that Domhan et al. put together, these are the ones that only fall and are linear in a and b: whatever
-    c and d are, a and b are then a matter of least squares, and no fit can fail to converge. Here many g at once: for
-    each the place of its name in `NAMES`, its c and d, and how much it counts beforehand.
+    Of the eleven shapes of Domhan et al., these only fall and are linear in a and b: for given c and d, a and b follow
+    from least squares, so no fit can fail to converge. An instance holds many g: for each the index of its name in
+    `NAMES`, c, d and the prior weight.
     """
 
     kind: Places
@@ -99,19 +99,19 @@ class Shapes:
         return len(self.kind)
 
     def at(self, epochs: Floats) -> Floats:
-        """g of each shape (rows) after so many epochs (columns)."""
+        """g of each shape (rows) after these epochs (columns)."""
         values = np.empty((len(self), len(epochs)))
         for i, name in enumerate(NAMES):
             rows = self.kind == i
             values[rows] = _VALUES[name](epochs / self.scale[rows, None], self.exponent[rows, None])
         return values
 
-    def finer(self, rows: Places, step: float) -> Shapes:
-        """With each of these replaced by some around it, whose c and d are up to so many octaves apart."""
+    def refined_around(self, rows: Places, step: float) -> Shapes:
+        """With each of these replaced by neighbours, whose c and d differ by up to `step` octaves."""
         octaves = step * np.array([(c, d) for c in (-1.0, -0.5, 0.0, 0.5, 1.0) for d in (-0.5, 0.0, 0.5)])
-        around = self.taken(np.repeat(rows, len(octaves)))
+        around = self.subset(np.repeat(rows, len(octaves)))
         scale, exponent = 2 ** np.tile(octaves, (len(rows), 1)).T
-        others = self.taken(np.setdiff1d(np.arange(len(self)), rows))
+        others = self.subset(np.setdiff1d(np.arange(len(self)), rows))
         return Shapes(
             np.concatenate([others.kind, around.kind]),
             np.concatenate([others.scale, around.scale * scale]),
@@ -120,17 +120,17 @@ class Shapes:
         )
 
     @property
-    def bottomless(self) -> Mask:
-        """Which of them fall for ever."""
+    def is_unbounded(self) -> Mask:
+        """Which of them fall without limit."""
         return np.asarray(self.kind == NAMES.index("logarithm"))
 
-    def taken(self, rows: Places) -> Shapes:
-        """These of them."""
+    def subset(self, rows: Places) -> Shapes:
+        """The shapes in these rows."""
         return Shapes(self.kind[rows], self.scale[rows], self.exponent[rows], self.prior[rows])
 
 
 def shapes(epochs_seen: float) -> Shapes:
-    """All that can be told apart after so many epochs. Every name counts as much, however many there are of it."""
+    """All shapes that can be distinguished after so many epochs. Every name has the same total prior weight."""
     scales = SCALES[LONGEST * epochs_seen >= SCALES]
     grid = [(i, c, d) for i, name in enumerate(NAMES) for d in EXPONENTS[name] for c in scales]
     numbers, scale, exponent = np.array(grid).T
@@ -140,7 +140,7 @@ def shapes(epochs_seen: float) -> Shapes:
 
 @dataclass(frozen=True, slots=True)
 class EpochsTo:
-    """Epochs from the beginning to a target: what is expected, and the ends of its interval; inf where never."""
+    """Epochs from the start to a target: point forecast and interval; inf for never."""
 
     expected: float
     low: float
@@ -149,9 +149,10 @@ class EpochsTo:
 
 @dataclass(frozen=True)
 class LossCurve:
-    """Curves that the loss may follow: for each draw its shape, its a and b, and its noise.
+    """Samples of the curve that the loss may follow: shape, a, b and noise of each.
 
-    `luck`: how unlikely an epoch below the target may be until it happens. `stretch`: of the rest of the way.
+    `luck`: uniform random number that decides when noise brings an epoch below the target. `stretch`: factor on the
+    remaining epochs.
     """
 
     losses: tuple[float, ...]
@@ -164,12 +165,12 @@ class LossCurve:
 
     @property
     def floor(self) -> float:
-        """The loss that it tends to; -inf where it is taken to fall for ever."""
-        bottom = np.where(self.drawn.bottomless & (self.b > 0), -math.inf, self.a)
+        """The limit of the loss; -inf if it is expected to fall without limit."""
+        bottom = np.where(self.drawn.is_unbounded & (self.b > 0), -math.inf, self.a)
         return float(np.median(bottom))
 
     def epochs_to(self, target: float) -> EpochsTo:
-        """When the loss of an epoch is first at or below the target; of a target behind us, when it was."""
+        """When an epoch's loss is first at or below the target; of a target already reached, when it was."""
         reached = next((i + 1.0 for i, loss in enumerate(self.losses) if loss <= target), None)
         if reached is not None:
             return EpochsTo(reached, reached, reached)
@@ -178,18 +179,18 @@ class LossCurve:
         return EpochsTo(*(float(epochs[place]) for place in places))
 
     def draws_to(self, target: float) -> Floats:
-        """The same for each draw, rising; inf where it never gets there. The target is still ahead.
+        """The same for each sample, in ascending order; inf for never. The target must not have been reached yet.
 
-        That is when a draw's noise has carried it below the target as likely as its luck says.
+        It is reached when the probability that no epoch was below it has fallen to the sample's `luck`.
         """
         seen = len(self.losses)
         ahead = np.concatenate([[0.0], np.geomspace(1.0, FURTHEST * seen, LOOKS)])
         above = self.a[:, None] + self.b[:, None] * self.drawn.at(seen + ahead[1:]) - target
-        # Each look stands for the epochs since the last: the log of the chance that none of them was below.
+        # Log probability that none of the epochs since the last point was below the target.
         each = np.diff(ahead) * np.maximum(log_ndtr(above / self.noise[:, None]), -50.0)
         missed = np.concatenate([np.zeros((DRAWS, 1)), np.cumsum(each, axis=1)], axis=1)
         wanted = np.log(self.luck)
-        last = np.minimum((missed > wanted[:, None]).sum(axis=1), LOOKS)  # the look at which it has happened
+        last = np.minimum((missed > wanted[:, None]).sum(axis=1), LOOKS)  # the first point after it was reached
         low, high = missed[_ROWS, last - 1], missed[_ROWS, last]
         share = (low - wanted) / np.maximum(low - high, 1e-300)
         epochs = np.where(high <= wanted, ahead[last - 1] + share * (ahead[last] - ahead[last - 1]), math.inf)
@@ -197,21 +198,21 @@ class LossCurve:
 
 
 def fit(losses: Sequence[float]) -> LossCurve | None:
-    """The curves that these losses of all epochs may follow; None for fewer than four, or if one is no number."""
+    """The curves that these losses of all epochs may follow; None for fewer than four, or if one is not finite."""
     if len(losses) < FEWEST or not np.isfinite(losses).all():
         return None
     epochs, y = _thinned(np.asarray(losses, float))
     grid = shapes(float(epochs[-1]))
     fitted = _fit_all(grid, epochs, y)
-    finer = grid.finer(fitted.likeliest, FINER)
-    return _draw(tuple(map(float, losses)), finer, _fit_all(finer, epochs, y))
+    refined = grid.refined_around(fitted.likeliest, FINER)
+    return _draw(tuple(map(float, losses)), refined, _fit_all(refined, epochs, y))
 
 
 @dataclass(frozen=True)
 class _Fits:
-    """Every shape at each p, one p after the other: its a and b, the weights of each epoch, the noise, how it counts.
+    """Fits of every shape for each p in turn: a and b, weights of the epochs, noise, and posterior weight (`counts`).
 
-    `wider`: residuals that hang together tell less than their number says, so a and b are less sure.
+    `wider`: factor on the errors of a and b for correlated residuals.
     """
 
     g: Floats
@@ -224,7 +225,7 @@ class _Fits:
 
     @property
     def likeliest(self) -> Places:
-        """The shapes that count most, whatever their p."""
+        """The shapes with the largest posterior weight, summed over p."""
         shares = self.counts.reshape(len(LATER), -1).sum(axis=0)
         return np.argsort(-shares, kind="stable")[:REFINED]
 
@@ -236,7 +237,7 @@ def _fit_all(grid: Shapes, epochs: Floats, y: Floats) -> _Fits:
     each = [_fit(g, y, (epochs / epochs[-1]) ** p, quiet) for p in LATER]
     a, b, weights, noise, likelihood = (np.concatenate(part) for part in list(zip(*each, strict=True))[:5])
     likelihood += np.tile(prior, len(LATER))
-    if (b > 0).any():  # a shape that would have to rise says nothing
+    if (b > 0).any():  # exclude shapes that would have to rise
         likelihood[b == 0] = -math.inf
     related = each[int(np.argmax(likelihood)) // len(grid)][5]
     effective = max(n * (1 - related) / (1 + related), LEAST_EFFECTIVE)
@@ -245,12 +246,12 @@ def _fit_all(grid: Shapes, epochs: Floats, y: Floats) -> _Fits:
 
 
 def _fit(g: Floats, y: Floats, w: Floats, quiet: float) -> tuple[Floats, Floats, Floats, Floats, Floats, float]:
-    """Of each shape its a, b, weights, noise and log likelihood; and how the best one's residuals hang together."""
+    """a, b, weights, noise and log likelihood of each shape; and the autocorrelation of the best one's residuals."""
     robust, n = np.ones_like(g), len(y)
     for _ in range(REWEIGHTED):
         a, b = _least_squares(g, y, w * robust)
         residuals = np.sqrt(w) * (y - a[:, None] - b[:, None] * g)
-        # Half of the residuals lie within 0.67 standard deviations; two are spent on a and b.
+        # Half of the residuals lie within 0.67 standard deviations; two degrees of freedom go to a and b.
         scale = np.maximum(1.4826 * math.sqrt(n / (n - 2)) * np.median(np.abs(residuals), axis=1), quiet)
         robust = HUBER / np.maximum(np.abs(residuals) / scale[:, None], HUBER)
     best = int(np.argmin(scale))
@@ -272,7 +273,7 @@ def _least_squares(g: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats]:
 
 
 def _draw(losses: tuple[float, ...], grid: Shapes, fitted: _Fits) -> LossCurve:
-    """Shapes as often as they count, with a and b from what least squares leave open."""
+    """Sample shapes by weight, with a and b from their least-squares distribution."""
     chosen = np.searchsorted(np.cumsum(fitted.counts), _QUANTILES).clip(max=len(fitted.counts) - 1)
     shape = chosen % len(grid)
     a, b, w, noise = (each[chosen] for each in (fitted.a, fitted.b, fitted.weights, fitted.noise))
@@ -284,7 +285,7 @@ def _draw(losses: tuple[float, ...], grid: Shapes, fitted: _Fits) -> LossCurve:
     off = fitted.wider * noise
     drawn_b = np.abs(b + off * slope / np.sqrt(np.maximum(spread, 1e-300))) * (b > 0)
     drawn_a = a + (b - drawn_b) * mean + off * level / np.sqrt(total)
-    return LossCurve(losses, grid.taken(shape), drawn_a, drawn_b, noise, shuffled[3], np.exp(UNFORESEEN * stretch))
+    return LossCurve(losses, grid.subset(shape), drawn_a, drawn_b, noise, shuffled[3], np.exp(UNFORESEEN * stretch))
 
 
 def _thinned(y: Floats) -> tuple[Floats, Floats]:

@@ -1,12 +1,12 @@
-"""How much memory a job needs on one device: what is believed before it ran, what running out of it rules out.
+"""Memory that a job needs on one device: the prior, and what running out of memory rules out.
 
 need(D) = state + batch share(D)                  D fits where need(D) <= m
 
       D      a configuration: n nodes with g devices each, m GB of memory on a device
       state  GB that every device holds, however many there are: weights, gradients, optimizer
-      batch  GB for the activations of one global batch; where state is sharded over the devices, it is in here
-      share  part of the global batch on one device: ceil(B / (n g)) / B, or 1 / (n g) where B is not known
-      K      draws of (state, batch)
+      batch  GB for the activations of one global batch; a state that is sharded over the devices is included here
+      share  part of the global batch on one device: ceil(B / (n g)) / B, or 1 / (n g) if B is not known
+      K      number of prior samples of (state, batch)
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from mlcd.planners.modeling.physics import ACTIVATION_BYTES_PER_FLOP, STATE_BYTE
 Rows = NDArray[np.intp]
 NO_HINTS = Hints()
 NO_WALL = 0.5
-"""Without hints: how likely a job is to fit everything."""
+"""Without hints: probability that a job fits everywhere."""
 REPLICATED = 0.3
-"""Without hints: of the jobs that do not fit everything, those of which each device holds a part of the same size."""
+"""Without hints: probability that a job which does not fit everywhere has a state replicated on each device."""
 HINTS_MISLEAD = 0.1
-"""With hints: how likely they say nothing of the memory that the job needs."""
+"""With hints: probability that they do not predict the job's memory."""
 TRANSFORMER_PARAMETERS = 3e8
-"""With hints: a model of so many parameters is as likely a transformer as a network of convolutions."""
+"""With hints: at this size a model is as likely a transformer as a convolutional network."""
 SHARDED, SHARDED_TRANSFORMER = 0.25, 0.5
-"""With hints: how likely the state is sharded over all devices."""
+"""With hints: probability that the state is sharded over all devices."""
 FROZEN = 0.15
-"""Of transformers: how likely the weights are frozen, and an adapter is trained."""
+"""Probability that a transformer's weights are frozen and an adapter is trained."""
 FROZEN_BYTES_PER_PARAMETER = 2
 STATE_SPREAD = 0.5
-"""Of the log of state: 8 to 20 bytes a parameter are usual, by precision and optimizer."""
+"""Standard deviation of log state: 8 to 20 bytes a parameter are usual, depending on precision and optimizer."""
 BATCH_SPREAD = 1.2
-"""Of the log of batch: by precision, kernels and checkpointing, one needs a tenth of another's or ten times it."""
+"""Standard deviation of log batch: precision, kernels and checkpointing change it by up to a factor of ten."""
 CHANCE_DRAWS = 400
-"""For the chance to fit."""
+"""Prior samples for the probability to fit."""
 
 
 @dataclass(frozen=True)
 class MemoryNeed:
-    """Draws of state and batch, (K, 1) each, and of each configuration its m and share, (N,) each."""
+    """Samples of state and batch, (K, 1) each; m and share of each configuration, (N,) each."""
 
     state: Floats
     batch: Floats
@@ -54,12 +54,12 @@ class MemoryNeed:
     share: Floats
 
     def too_small(self, draws: Rows, at: Rows) -> Mask:
-        """Whether the job would run out of memory: a row for each draw, a column for each configuration."""
+        """Whether the job would run out of memory, by sample (rows) and configuration (columns)."""
         return self.state[draws] + self.batch[draws] * self.share[at] > self.memory[at]
 
 
 def draw_memory_need(space: Space, hints: Hints, rng: np.random.Generator, draws: int) -> MemoryNeed:
-    """The prior: anything between the smallest and the largest configuration, or near what the hints say."""
+    """Samples of the prior: near the hints, or anything between the smallest and the largest configuration."""
     offers = space.offers
     memory = np.array([_device_gb(offer) for offer in offers])[space.offer_index]
     devices, batch = _devices(space), hints.global_batch
@@ -82,7 +82,7 @@ def draw_memory_need(space: Space, hints: Hints, rng: np.random.Generator, draws
 
 
 def _from_hints(hints: Hints, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats, Mask]:
-    """Draws of the state and of the activations of a global batch, in GB, and whether the state is sharded."""
+    """Samples of the state and of the activations of a global batch, in GB, and whether the state is sharded."""
     model = Model.of(hints)
     transformer = rng.random((draws, 1)) < model.parameters / (model.parameters + TRANSFORMER_PARAMETERS)
     frozen = transformer & (rng.random((draws, 1)) < FROZEN)
@@ -97,9 +97,9 @@ def _from_hints(hints: Hints, rng: np.random.Generator, draws: int) -> tuple[Flo
 
 
 def _transformer_bytes_per_flop(parameters: float) -> float:
-    """Of activations: a layer of width h keeps 34 h bytes of a token (Korthikanti et al., 2022) for 72 h^2 FLOP.
+    """Bytes of activations: a layer of width h stores 34 h bytes of a token (Korthikanti et al., 2022) for 72 h^2 FLOP.
 
-    Its 12 h^2 parameters, in h / 128 layers, as is usual, tell the width.
+    The width follows from the number of parameters, with 12 h^2 a layer and the usual h / 128 layers.
     """
     width: float = (128 / 12 * parameters) ** (1 / 3)
     return 34 / (72 * width)
@@ -107,10 +107,10 @@ def _transformer_bytes_per_flop(parameters: float) -> float:
 
 @lru_cache(maxsize=8)
 def chance_to_fit(space: Space, hints: Hints) -> Floats:
-    """How likely each configuration has the memory, before anything has run."""
+    """Prior probability of each configuration to have enough memory."""
     need, every = draw_memory_need(space, hints, np.random.default_rng(0), CHANCE_DRAWS), np.arange(len(space))
     short = np.zeros(len(space))
-    for draw in range(CHANCE_DRAWS):  # one by one: a matrix of all takes half a gigabyte in a large space
+    for draw in range(CHANCE_DRAWS):  # one at a time: all at once take half a gigabyte in a large space
         short += need.too_small(np.array([draw]), every)[0]
     return 1 - short / CHANCE_DRAWS
 
@@ -119,10 +119,10 @@ def cannot_fit(space: Space, ran: Rows, out_of_memory: Rows) -> Mask:
     """The configurations that out-of-memory failures rule out.
 
     A configuration that ran out of memory rules out every other with no more devices and no more memory on each. That
-    holds wherever need(D) does not grow with the number of devices: the global batch is fixed and is divided among the
-    devices. It is measured by GB of memory on a device only where that is published for both types, and within
-    accelerators or within CPUs; types of which it is not known rule out sizes of their own type alone.
-    A failure that rules out something that ran has another cause, and rules out nothing.
+    is right if need(D) does not grow with the number of devices, as with a fixed global batch that is divided among
+    them. Memory is compared only between accelerators or between CPUs, and only if it is published for both types;
+    otherwise a failure rules out sizes of its own type alone. A failure that would rule out something that ran had
+    another cause, and rules out nothing.
     """
     name = np.array([offer.instance_type for offer in space.offers])
     accelerated = np.array([offer.accelerators > 0 for offer in space.offers])
@@ -140,10 +140,10 @@ def cannot_fit(space: Space, ran: Rows, out_of_memory: Rows) -> Mask:
 
 
 def _devices(space: Space) -> Floats:
-    """Of each configuration, on all of its nodes."""
+    """Devices of each configuration, on all of its nodes."""
     return np.asarray(space.nodes * np.array([float(offer.workers) for offer in space.offers])[space.offer_index])
 
 
 def _device_gb(offer: Offer) -> float:
-    """Memory of a device; where it is not published, its part of the node's memory stands for it."""
+    """Memory of a device; if unpublished, its part of the node's memory."""
     return device_gb(offer) or max(offer.memory_gb, 0.1) / offer.workers

@@ -1,7 +1,7 @@
-"""What can be said before a cent is spent: the space, the first probes, and whether the limits look possible.
+"""The outlook of a job before any money is spent: its space, its first probes, and whether the limits look possible.
 
-Times and costs here are modelled from published facts and the job's hints, at a typical efficiency.
-They are never more than an outlook; `modeling/physics.py` says what they rest on.
+Times and costs are modelled from datasheets and the job's hints, at a typical efficiency (`modeling/physics.py`). They
+are never used for a certificate.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from mlcd.planners.modeling.memory_need import chance_to_fit
 from mlcd.planners.modeling.physics import Model, fits, on_tensor_cores, rates
 
 TYPICAL_EFFICIENCY = 0.35
-"""Share of the published rate that training keeps on most hardware."""
+"""Share of the published rate that training reaches on most hardware."""
 LIKELY_TO_FIT, CONCEIVABLE = 0.5, 0.15
-"""Chances to have the memory: of what counts as likely, and below which a configuration is not thought of."""
+"""Probability to fit the memory from which a configuration counts as likely, and below which it is ignored."""
 SHARE = 0.15
-"""Of the budget, or of the cheapest expected finish. docs/reference/guarantee.md has what this was chosen by."""
+"""Default limit of one probe, as a share of the budget or of the cheapest expected finish. How it was chosen:
+docs/reference/guarantee.md."""
 LEAST_USD = 20.0
-"""Without a budget: what a model expects of a job that nobody has measured must not shut out ordinary machines."""
+"""Least default limit without a budget, so that a wrong model of an unmeasured job never excludes ordinary machines."""
 
 
 class Chance(StrEnum):
@@ -39,11 +40,11 @@ class Chance(StrEnum):
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a search would face.
+    """The outlook of a search.
 
-    `smallest`: of every type its smallest size. `smallest_usd`, `smallest_s`: the most that probing all of them takes,
-    which HeterBO pays before it learns anything, unless its limits stop it. `modelled` are the modelled seconds and
-    dollars of finishing on `best`, on demand; None where the job gives no hint to model from.
+    `smallest`: the smallest size of every type. `smallest_usd`, `smallest_s`: the worst-case cost and time of probing
+    all of them, as HeterBO does first unless its limits stop it. `modelled`: seconds and dollars of finishing on
+    `best`, on demand; None if the job gives no hints to model from.
     """
 
     configurations: int
@@ -58,7 +59,7 @@ class Outlook:
 
 
 def outlook(job: Job, space: Space, chance_to_run: Floats | None = None) -> Outlook:
-    """What a search for this job would face in this space. `chance_to_run`: what is known of it by now."""
+    """The outlook of this job in this space. `chance_to_run`: current probability to fit, by configuration."""
     smallest = [Configuration(choice.offer, min(choice.nodes)) for choice in space.choices]
     by_price = tuple(sorted(smallest, key=lambda configuration: configuration.offer.usd_per_hour))
     worst = [space.worst_probe(configuration) for configuration in by_price]
@@ -70,7 +71,7 @@ def outlook(job: Job, space: Space, chance_to_run: Floats | None = None) -> Outl
     has_memory = chance_to_fit(space, job.hints) if chance_to_run is None else chance_to_run
     pick = _best(job.goal, job, space, has_memory)
     if pick is None:
-        because = "by its hints the job fits the memory of nothing in the space"
+        because = "by its hints the job fits the memory of no configuration in the space"
         return replace(bare, chance=Chance.UNLIKELY, because=because)
     chance, because = _chance(job, space, has_memory)
     typical_s = _finish_s(job, space, TYPICAL_EFFICIENCY)
@@ -79,21 +80,22 @@ def outlook(job: Job, space: Space, chance_to_run: Floats | None = None) -> Outl
 
 
 def cheapest_expected_usd(job: Job, space: Space) -> float | None:
-    """What finishing is modelled to cost at the least, within the limits if possible; None if nothing fits."""
+    """The lowest modelled cost of finishing, within the limits if possible; None if the job fits nowhere."""
     pick = _best(replace(job.goal, objective=Objective.CHEAPEST), job, space, chance_to_fit(space, job.hints))
     return float(space.usd(_finish_s(job, space, TYPICAL_EFFICIENCY))[pick]) if pick is not None else None
 
 
 def _finish_s(job: Job, space: Space, efficiency: float) -> Floats:
-    """Modelled seconds to finish on each configuration, if it has the memory."""
+    """Modelled seconds to finish on each configuration, whatever its memory."""
     finish: Floats = job.work_samples / rates(Model.of(job.hints), job.communication, space, efficiency)
     return finish
 
 
 def _best(goal: Goal, job: Job, space: Space, chance: Floats) -> int | None:
-    """The best that keeps the limits, or the best of all where nothing does; None if nothing has the memory.
+    """The best configuration within the limits, or the best of all if none is; None if the job fits nowhere.
 
-    First comes what is likely to have it and has what a network of convolutions needs, which keeps most for each FLOP.
+    Preferred are those that are likely to fit and would also fit a convolutional network, which stores most activations
+    for each FLOP.
     """
     seconds = _finish_s(job, space, TYPICAL_EFFICIENCY)
     usd = space.usd(seconds)
@@ -128,10 +130,10 @@ def _chance(job: Job, space: Space, chance: Floats) -> tuple[Chance, str]:
 
 
 def usual_probe_limit(job: Job, space: Space) -> float:
-    """What one probe may cost where nobody says: a share of the budget, or of the cheapest finish that is expected.
+    """The default limit for the cost of one probe: a share of the budget, or of the cheapest expected finish.
 
-    Never so small that not even the cheapest probe is allowed. It is set when a run starts and kept in its ledger, so
-    that a run that goes on keeps the same.
+    It always allows the cheapest probe. It is set when a run starts and stored in its ledger, so a resumed run keeps
+    it.
     """
     if job.goal.budget_usd is not None:
         share_usd = SHARE * job.goal.budget_usd

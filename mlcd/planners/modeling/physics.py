@@ -1,12 +1,12 @@
-"""The time and the memory of one synchronous data-parallel training step, from published facts alone.
+"""Time and memory of one synchronous data-parallel training step, computed from datasheets.
 
-Used by the simulated cloud and by `mlcd plan`; whatever it says is labelled 'simulated' or 'modelled'.
-The shape is Paleo's (Qi et al., ICLR 2017): computing + communicating, with parts that overlap.
+Used by the simulated cloud and by `mlcd plan`; its results are labelled 'simulated' or 'modelled'.
+The form is Paleo's (Qi et al., ICLR 2017): computation + communication, with overlap.
 
 Symbols   n      nodes                          g     devices in a node (1 for a CPU type)
           B      global batch, samples          F     FLOP for one sample, forward and backward
           M      model size, bytes of gradient  R     published rate of one node, FLOP/s
-          e      efficiency, share of R kept    W     network of one node, bytes/s
+          e      efficiency, reached share of R W     network of one node, bytes/s
           V      bandwidth inside a node, bytes/s
 """
 
@@ -23,31 +23,31 @@ from mlcd.core.configuration import Floats, Mask, Offer, Space
 from mlcd.core.job import Communication, Hints
 
 STEP_OVERHEAD_S = 0.004
-"""Kernel launches and input of a step that no device makes faster."""
+"""Kernel launches and input of a step, the same on every device."""
 HOP_LATENCY_S = 0.0005
-"""Of one hop round the ring, over the ten or so gradient buckets of a step."""
+"""Latency of one hop of the ring, over about ten gradient buckets of a step."""
 OVERLAP = 0.5
-"""Share of computing under which communication can hide: most of the backward pass."""
+"""Share of computation that can hide communication: most of the backward pass."""
 STRAGGLER = 0.03
-"""Relative scatter of a node's step; all wait for the slowest of n."""
+"""Relative standard deviation of a node's step time; all wait for the slowest of n."""
 INCAST = 0.02
 """Slow-down of a sharded parameter server for each further node that pushes at the same time."""
 SLOWEST_GBPS = 0.01
-"""What a network is taken for that nobody states."""
+"""Assumed bandwidth of a network without a published one."""
 BYTES_PER_PARAMETER = 4
 STATE_BYTES_PER_PARAMETER = 16
 """Weights, gradients and the two moments of Adam, in fp32."""
 WITHOUT_TENSOR_CORES = ("K80", "M60", "P4", "P100")
 """GPUs older than Volta. `catalog/gpus.csv` does not have them."""
 FLOPS_PER_PARAMETER = 500
-"""Where a job gives no flops_per_sample: about what a ResNet-50 has at 224 pixels."""
+"""Used if a job gives no flops_per_sample: about that of a ResNet-50 at 224 pixels."""
 ACTIVATION_BYTES_PER_FLOP = 0.008
-"""Likewise about that of a ResNet-50: 100 MB for 12 GFLOP."""
+"""About that of a ResNet-50: 100 MB for 12 GFLOP."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What physics needs to know of a job."""
+    """The sizes of a job that the formulas need."""
 
     parameters: float
     flops_per_sample: float
@@ -55,7 +55,7 @@ class Model:
 
     @staticmethod
     def of(hints: Hints) -> Model:
-        """From the user's hints, with a ResNet-50 where they say nothing."""
+        """From the user's hints; missing ones are those of a ResNet-50."""
         parameters = hints.parameters or 25e6
         flops = hints.flops_per_sample or FLOPS_PER_PARAMETER * parameters
         return Model(parameters, flops, hints.global_batch or 256)
@@ -80,7 +80,7 @@ def step_s(model: Model, communication: Communication, offer: Offer, nodes: Floa
 
 
 def samples_per_s(model: Model, communication: Communication, offer: Offer, nodes: Floats, efficiency: float) -> Floats:
-    """s(m, n): the rate that goes with `step_s`."""
+    """s(m, n): samples a second by `step_s`."""
     return model.global_batch / step_s(model, communication, offer, nodes, efficiency)
 
 
@@ -98,7 +98,7 @@ def device_gb(offer: Offer) -> float:
 
 @lru_cache(maxsize=8)
 def rates(model: Model, communication: Communication, space: Space, efficiency: float) -> Floats:
-    """s(m, n) of every configuration, whatever memory it has."""
+    """s(m, n) of every configuration, whatever its memory."""
     found = np.empty(len(space))
     for i, offer in enumerate(space.offers):
         rows = space.offer_index == i
@@ -107,7 +107,7 @@ def rates(model: Model, communication: Communication, space: Space, efficiency: 
 
 
 def fits(model: Model, space: Space) -> Mask:
-    """Whether each configuration has the memory. Memory that nobody states is enough."""
+    """Whether each configuration has enough memory. Unpublished memory counts as enough."""
     found = np.empty(len(space), dtype=bool)
     for i, offer in enumerate(space.offers):
         rows = space.offer_index == i
@@ -122,10 +122,10 @@ def rates_that_fit(model: Model, communication: Communication, space: Space, eff
 
 @lru_cache(maxsize=8)
 def on_tensor_cores(space: Space) -> Space:
-    """The same machines at their rate in bf16; CPUs, and GPUs without tensor cores, at that in fp32.
+    """The same machines at their bf16 rate; CPUs and GPUs without tensor cores at their fp32 rate.
 
-    What an offer says of its rate in fp32 holds, such as that of a part of a GPU: the catalog says how many times that
-    a GPU has in bf16. One that it does not know is taken to gain as much as the known ones do, in the mean.
+    The fp32 rate is that of the offer, which may be a slice of a GPU; the catalog gives the ratio of bf16 to fp32. A
+    GPU that it does not know gets the geometric mean of the known ratios.
     """
     gains = {offer.accelerator: _tensor_gain(offer.accelerator) for offer in space.offers}
     stated = [gain for gain in gains.values() if gain is not None and gain > 1]
@@ -140,7 +140,7 @@ def on_tensor_cores(space: Space) -> Space:
 
 @lru_cache(maxsize=256)
 def _tensor_gain(accelerator: str) -> float | None:
-    """How many times its published rate in fp32 it has in bf16, dense; None where the catalog does not say."""
+    """Ratio of dense bf16 to fp32 rate; None if the catalog does not know it."""
     if accelerator in ("", *WITHOUT_TENSOR_CORES):
         return 1.0
     gpu = known_gpu(accelerator)
@@ -149,6 +149,6 @@ def _tensor_gain(accelerator: str) -> float | None:
 
 
 def _inside_bytes_per_s(offer: Offer) -> float:
-    """NVLink where the accelerators have it, PCIe elsewhere."""
+    """Bandwidth of NVLink if the accelerators have it, else of PCIe."""
     gpu = known_gpu(offer.accelerator) if offer.accelerators > 1 else None
     return 100e9 if gpu is not None and gpu.nvlink_gb_s else 10e9

@@ -1,13 +1,15 @@
-"""Shared effects and effects of groups' own, by the variances that make what was seen most likely.
+"""A mixed-effects model with Student t errors: effects shared by all rows, and effects of blocks of rows.
 
     y = S b + sum_k sqrt(v_k) own_k + e        b_j ~ N(0, v of its kind), e ~ t4(0, noise)
 
-Symbols   y    residuals, in blocks: rows of different blocks share nothing but b      S   columns of the shared effects
-          C_k  covariance, inside a block, of its own effects of kind k, of variance 1  B   sum_k v_k C_k + errors
-          V    variances of b      P   precision of b after all rows: S' B^-1 S + V^-1
+Symbols   y    observed residuals, in blocks of rows; different blocks share only b      S   columns of shared effects
+          C_k  covariance within a block of its own effects of kind k, at variance 1     B   sum_k v_k C_k + errors
+          V    variances of b      P   posterior precision of b: S' B^-1 S + V^-1
+          trust   weight of a row: its error variance is noise / trust
 
-Rows' covariance is B + S V S', its inverse B^-1 - B^-1 S P^-1 S' B^-1 (Woodbury), so that no matrix is larger than
-a block or than S has columns. Student's tails: each row has a trust, found by turns (Lange, Little and Taylor 1989).
+Variances maximize the marginal likelihood times their prior. The covariance of the rows is B + S V S', its inverse
+B^-1 - B^-1 S P^-1 S' B^-1 (Woodbury), so no matrix is larger than a block or the number of shared effects. Student t
+errors are fitted by iteratively reweighting the rows (Lange, Little and Taylor 1989).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from scipy.optimize import minimize
 from mlcd.core.configuration import Floats
 
 DEGREES = 4.0
-"""Of freedom of Student's tails."""
+"""Degrees of freedom of the Student t errors."""
 NOISE = "noise"
 TINY = 1e-7
 MOST_VARIANCE, LEAST_VARIANCE = 2.0, 1e-6
@@ -32,7 +34,7 @@ MOST_VARIANCE, LEAST_VARIANCE = 2.0, 1e-6
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that have effects of their own together: which rows, and C_k by kind."""
+    """Rows with common effects of their own: the rows, and C_k by kind."""
 
     rows: NDArray[np.int_]
     own: Mapping[str, Floats]
@@ -40,10 +42,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Effects:
-    """What was seen, in blocks. `kinds`: of each column of `shared`; `fixed`: variances that are not learned.
+    """Observations and the structure of their effects.
 
-    `believed`: what each of the others is taken for, and `sure`: how far in the log it may be from that. `doubt`: an
-    error's variance that a row has besides, where it is less to be relied on.
+    `kinds`: of each column of `shared`. `fixed`: variances that are not learned. `believed`: prior median of each other
+    variance; `sure`: prior standard deviation of its log. `doubt`: additional error variance of less reliable rows.
     """
 
     residuals: Floats
@@ -57,17 +59,17 @@ class Effects:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Kinds whose variance is learned."""
+        """The kinds whose variance is learned."""
         every = dict.fromkeys((*self.kinds, *(name for block in self.blocks for name in block.own), NOISE))
         return tuple(name for name in every if name not in self.fixed)
 
     def learn(self, first: Mapping[str, float], trust: Floats, steps: Sequence[int]) -> tuple[dict[str, float], Floats]:
-        """The most likely variances, and the trust in each row, by turns of so many steps."""
+        """The most likely variances and the trust in each row. `steps`: optimizer steps before each reweighting."""
         at = np.log([(first or self.believed)[name] for name in self.names])
         bounds = [(np.log(LEAST_VARIANCE), np.log(MOST_VARIANCE))] * len(at)
         for count in steps:
             at = minimize(
-                self._unlikely,
+                self._negative_log_posterior,
                 at,
                 args=(trust,),
                 jac=True,
@@ -79,7 +81,7 @@ class Effects:
         return self._by_name(at), trust
 
     def posterior(self, variances: Mapping[str, float], trust: Floats) -> Posterior:
-        """Of the shared effects, each block's own integrated out."""
+        """Posterior of the shared effects, with each block's own effects integrated out."""
         inverses = [np.asarray(np.linalg.inv(self._block(block, variances, trust))) for block in self.blocks]
         return Posterior(self, np.array([variances[kind] for kind in self.kinds]), inverses)
 
@@ -93,8 +95,8 @@ class Effects:
             whole += variances[name] * part
         return whole
 
-    def _unlikely(self, logs: Floats, trust: Floats) -> tuple[float, Floats]:
-        """Minus the log of the likelihood and of what is believed of the variances, and its slope."""
+    def _negative_log_posterior(self, logs: Floats, trust: Floats) -> tuple[float, Floats]:
+        """Minus the log of marginal likelihood times prior of the variances, and its gradient by their logs."""
         variances = self._by_name(logs)
         at = self.posterior(variances, trust)
         value = 0.5 * float(self.residuals @ at.solved) - 0.5 * at.log_precisions
@@ -115,20 +117,20 @@ class Effects:
         return value, np.array([slopes[name] for name in self.names]) + away / self.sure
 
     def _trust(self, variances: Mapping[str, float], trust: Floats) -> Floats:
-        """How far each row is to be trusted: less, the larger its own error must be."""
+        """Student t weight of each row: the larger its expected error, the smaller."""
         at, noise = self.posterior(variances, trust), variances[NOISE]
         errors = noise / trust
         left = np.empty(len(errors))
         for i, block in enumerate(self.blocks):
             left[block.rows] = np.diag(at.inverse_of(i))
-        # of a row that is doubted anyway, only the part of its error that is noise
+        # of the error of a less reliable row, only the part that is noise counts
         squared = (errors * at.solved) ** 2 + np.maximum(errors - errors**2 * left, 0.0)
         return np.asarray((DEGREES + 1) / (DEGREES + squared / noise))
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Of the shared effects. `variances`: V by column; `inverses`: B^-1 of each block."""
+    """Posterior of the shared effects. `variances`: V by column; `inverses`: B^-1 of each block."""
 
     of: Effects
     variances: Floats
@@ -141,7 +143,7 @@ class Posterior:
 
     @cached_property
     def factor(self) -> tuple[Floats, bool]:
-        """Of P."""
+        """Cholesky factor of P."""
         return cho_factor(self.of.shared.T @ self.weighed + np.diag(1 / self.variances), lower=True)  # type: ignore[no-any-return]
 
     @cached_property
@@ -151,26 +153,26 @@ class Posterior:
 
     @cached_property
     def mean(self) -> Floats:
-        """Of b."""
+        """Posterior mean of b."""
         return np.asarray(cho_solve(self.factor, self.weighed.T @ self.of.residuals))
 
     @cached_property
     def solved(self) -> Floats:
-        """The inverse of the rows' covariance times y."""
+        """Inverse covariance of the rows times y."""
         return self._by_block(self.of.residuals) - self.weighed @ self.mean
 
     @cached_property
     def log_precisions(self) -> float:
-        """Of the determinants of B^-1."""
+        """Log determinant of B^-1."""
         return float(sum(np.linalg.slogdet(inverse)[1] for inverse in self.inverses))
 
     def inverse_of(self, block: int) -> Floats:
-        """The block of the inverse of the rows' covariance."""
+        """The diagonal block of the inverse covariance of the rows."""
         weighed = self.weighed[self.of.blocks[block].rows]
         return np.asarray(self.inverses[block] - weighed @ self.covariance @ weighed.T)
 
     def without(self, blocks: Sequence[int]) -> tuple[Floats, Floats]:
-        """Mean and covariance of b as if these blocks had not been seen."""
+        """Posterior mean and covariance of b without these blocks (leave-out)."""
         precision, pull = np.linalg.inv(self.covariance), self.weighed.T @ self.of.residuals
         for i in blocks:
             rows = self.of.blocks[i].rows
@@ -187,9 +189,9 @@ class Posterior:
 
 
 def trust_in(residuals: Floats, covariance: Floats, noise: float, rounds: int = 8) -> Floats:
-    """How far each of a few rows is to be trusted, by turns. `covariance`: of what they are without their errors.
+    """Student t weights of a few rows, by iterative reweighting. `covariance`: of the rows without their errors.
 
-    It starts from what the other rows tell of it, so that an odd one is doubted from the first.
+    The first weights come from leave-one-out residuals, so an outlier has a small weight from the start.
     """
     inverse = np.linalg.inv(covariance + noise * np.eye(len(residuals)))
     trust = np.minimum(1.0, (DEGREES + 1) / (DEGREES + (inverse @ residuals) ** 2 / np.diag(inverse)))

@@ -1,23 +1,23 @@
-"""A grey-box belief about speed: a physical law with unknown parameters, and what the law misses.
+"""A grey-box model of training speed: a physical law with unknown parameters plus a Gaussian process residual.
 
     log s(m, n) = c - log tau(m, n) - wall(m, n) + residual(m, n)
 
-    tau = (1/(n g) + beta) / p^alpha                         computing, and the part that does not shrink
+    tau = (1/(n g) + beta) / p^alpha                         computation, and a part that does not scale
         + gamma [ (n-1)/(n w) + (g-1)/(g w kappa) ]          ring all-reduce between nodes, and inside a node
         + eps (n-1)/w + delta log2(n g) + d                  parameter server, stragglers, constant
 
 Symbols   m, n    instance type, nodes                g       devices in a node
-          p       published rate of a device, in fp32 or of its tensor cores: a draw says which
-          w       network of a node; p and w over their geometric means
-          k       a draw of all law parameters        K       their number
-          wall    job slows by a factor below M1 GB in all; what runs out of memory is said by `physics.py`
-          residual  a Gaussian process: a level for accelerators, types alike by specification and family, a common
-                  and a type's own curve over log n, and what belongs to one configuration alone; its scale is drawn
-          X       what was measured (rows of the space), y its log rate, e the standard error
+          p       published rate of a device, in fp32 or on tensor cores: each sample of the law uses one of them
+          w       network of a node; p and w are divided by their geometric means
+          K       number of prior samples of the law's parameters
+          wall    slow-down below M1 GB of total memory (running out of memory: `memory_need.py`)
+          residual  a Gaussian process: a level for accelerators; type levels correlated by specification and family;
+                  a common curve and one for each type over log n; and independent noise. Each sample draws its scale
+          X       measured rows of the space, y their log rates, e their standard errors
 
-The law's draws are weighted by how well they explain the measurements with the residual integrated out;
-failures count as evidence on memory. A posterior surface is a law drawn by weight plus a residual conditioned on
-the measurements (Matheron's rule). See docs/methods/net-value.md.
+Samples of the law are weighted by the likelihood of the measurements with the residual integrated out; failures are
+evidence about memory. A posterior sample of speed is a law drawn by weight, plus a residual conditioned on the
+measurements (Matheron's rule). See docs/methods/net-value.md.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from mlcd.planners.modeling.physics import on_tensor_cores
 DRAWS = 2_000
 SURFACES = 256
 MOST_VALUES = 250_000
-"""Of surfaces x configurations: a large space gets fewer surfaces, which is what keeps a choice fast."""
+"""Most values, surfaces x configurations: large spaces get fewer surfaces, so that a choice stays fast."""
 FEWEST_SURFACES = 80
 SCALES = (0.5, 1.0, 2.0)
-"""How far the truth may be from the law, relative to the spreads below: learnt from the measurements."""
+"""Possible scales of the residual, as factors on the spreads below; their weights are learned from the measurements."""
 LEVEL_SPREAD = 1.5
-"""Of the overall level, before anything is measured: a factor of four or five either way."""
+"""Prior standard deviation of the overall level: a factor of four or five either way."""
 ACCELERATOR_SPREAD = 0.8
 TYPE_SPREAD = 0.35
 COMMON_CURVE_SPREAD = 0.15
 OWN_CURVE_SPREAD = 0.15
 ALONE_SPREAD = 0.08
 CURVE_LENGTH = 1.0
-"""Of the curves over the natural log of nodes."""
+"""Length scale of the curves over the natural log of nodes."""
 RIGHT_ABOUT_MEMORY = (0.99, 0.95, 0.8)
-"""How sure an outcome is to follow the right draw of the memory need: learnt, too. Jobs fail for other reasons."""
+"""Possible probabilities that memory explains an outcome (learned, too): jobs also fail for other reasons."""
 TENSOR = 0.5
-"""How likely tensor cores do the computing: by fp32 alone an L40S would be faster than an H100."""
+"""Probability that the job computes on tensor cores: by fp32 alone an L40S would be faster than an H100."""
 SURE_OUT_OF_MEMORY = 0.99
-"""How sure a job that said 'out of memory' needs more memory than there was."""
+"""Probability that a job which reported 'out of memory' really needs more than there was."""
 
 
 @dataclass(frozen=True)
 class Laws:
-    """The law's draws, (K, 1) each, and the facts of a space that they speak of, (N,) each."""
+    """Samples of the law's parameters, (K, 1) each, and the specifications of a space, (N,) each."""
 
     alpha: Floats
     beta: Floats
@@ -73,18 +73,18 @@ class Laws:
     slow: Floats
     """log M1."""
     depth: Floats
-    """Of the slow-down below M1, in logs."""
+    """Depth of the slow-down below M1, in logs."""
     right: Floats
-    """How sure an outcome is to follow the memory need: (K,)."""
+    """Probability that memory explains an outcome: (K,)."""
     scale: NDArray[np.intp]
     memory: MemoryNeed
     tensor: Mask
-    """Whether tensor cores do the computing."""
-    facts: tuple[Floats, Floats, Floats, Floats, Floats, Floats]
+    """Whether the job computes on tensor cores."""
+    specifications: tuple[Floats, Floats, Floats, Floats, Floats, Floats]
 
     def log_speed(self, draws: Rows, at: Rows) -> Floats:
-        """log s(m, n) up to its level: a row for each draw, a column for each configuration."""
-        n, g, log_p, log_p_tensor, w, memory = (fact[at] for fact in self.facts)
+        """log s(m, n) up to its level, by sample (rows) and configuration (columns)."""
+        n, g, log_p, log_p_tensor, w, memory = (column[at] for column in self.specifications)
         rate = np.where(self.tensor[draws], log_p_tensor, log_p)
         tau = (
             (1 / (n * g) + self.beta[draws]) * np.exp(-self.alpha[draws] * rate)
@@ -93,22 +93,22 @@ class Laws:
             + self.delta[draws] * np.log2(n * g)
             + self.d[draws]
         )
-        # A wall is a slope in life: half of the depth at its place, nearly all of it at half the memory.
+        # A real wall is a slope: half of the depth at M1, nearly all of it at half of M1.
         wall = self.depth[draws] / (1 + np.exp(4 * (np.log(n * memory) - self.slow[draws])))
         return np.asarray(-np.log(tau) - wall)
 
 
 @lru_cache(maxsize=8)
 def draw_laws(space: Space, seed: int, hints: Hints = NO_HINTS, draws: int = DRAWS) -> Laws:
-    """The prior: draws of the law's parameters."""
+    """Prior samples of the law's parameters."""
     rng = np.random.default_rng([seed, draws])
 
     def maybe(none: float, low: float, high: float) -> Floats:
         """Log-uniform between powers of ten, with a spike at zero."""
         return np.where(rng.random((draws, 1)) < none, 0.0, 10 ** rng.uniform(low, high, (draws, 1)))
 
-    facts = _specifications(space)
-    total = np.log(facts[0] * facts[-1])
+    specifications = _specifications(space)
+    total = np.log(specifications[0] * specifications[-1])
     low, high = total.min() - np.log(2), total.max()
     memory = draw_memory_need(space, hints, rng, draws)
     above, alone = rng.uniform(0.0, 1.5, (draws, 1)), rng.uniform(low, high, (draws, 1))
@@ -127,13 +127,13 @@ def draw_laws(space: Space, seed: int, hints: Hints = NO_HINTS, draws: int = DRA
         right=rng.choice(RIGHT_ABOUT_MEMORY, draws),
         memory=memory,
         tensor=rng.random((draws, 1)) < TENSOR,
-        facts=facts,
+        specifications=specifications,
     )
 
 
 @dataclass(frozen=True)
 class Belief:
-    """Equally likely surfaces of log speed, (SURFACES, N); where the job fits; what is sure to lack memory, (N,)."""
+    """Posterior samples: log speed, (SURFACES, N); where the job fits, (SURFACES, N); sure to lack memory, (N,)."""
 
     log_speed: Floats
     fits: Mask
@@ -142,7 +142,7 @@ class Belief:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was seen: log rates y with their errors at rows `ran`, rows that ran out of memory, and rows that failed."""
+    """Observations: log rates y with errors at rows `ran`; rows that ran out of memory; rows that failed otherwise."""
 
     ran: NDArray[np.intp]
     y: Floats
@@ -155,7 +155,7 @@ class Evidence:
 
 
 def believe(space: Space, laws: Laws, level: Floats, seen: Evidence, seed: int, surfaces: int | None = None) -> Belief:
-    """The posterior given what was seen. `level`: the prior mean of c for each draw, (K,)."""
+    """The posterior given the observations. `level`: prior mean of c for each sample of the law, (K,)."""
     residuals = _residuals(space)
     if surfaces is None:
         surfaces = min(SURFACES, max(FEWEST_SURFACES, MOST_VALUES // len(space)))
@@ -173,10 +173,10 @@ def believe(space: Space, laws: Laws, level: Floats, seen: Evidence, seed: int, 
 
 
 def _fits(laws: Laws, picked: Rows, seen: Evidence, seed: int) -> Mask:
-    """Whether the job runs: as its memory need says, but for some of what nobody has tried.
+    """Whether the job runs, by sample and configuration: if its memory need fits, with random exceptions.
 
-    Once jobs have run out of memory, and none has failed without saying why, what has not the memory is sure to fail.
-    What has it may fail all the same.
+    If launches have run out of memory and none failed for an unknown reason, a configuration with too little memory
+    always fails. One with enough may still fail for another reason.
     """
     every = np.arange(len(laws.memory.share))
     rng = np.random.default_rng([seed, len(seen.ran), len(seen) - len(seen.ran), 1])
@@ -189,7 +189,7 @@ def _fits(laws: Laws, picked: Rows, seen: Evidence, seed: int) -> Mask:
 
 
 def weigh(space: Space, laws: Laws, level: Floats, seen: Evidence) -> Floats:
-    """How likely each draw is by what was seen, the residual integrated out; up to a factor."""
+    """Weight of each sample of the law: likelihood of the observations with the residual integrated out."""
     residuals, every = _residuals(space), np.arange(len(level))
     weights = np.zeros(len(level))
     residual = seen.y - laws.log_speed(every, seen.ran) - level[:, None]
@@ -206,10 +206,10 @@ def weigh(space: Space, laws: Laws, level: Floats, seen: Evidence) -> Floats:
 
 @dataclass(frozen=True)
 class _Residuals:
-    """The Gaussian process of what the law misses, in parts that are cheap to sample over a grid.
+    """The Gaussian process of the residual, in parts that are cheap to sample over a grid.
 
-    Roots of covariances. `types`: of the types' levels, (types, types). `curve`: over the distinct node counts, of the
-    few waves that matter, (counts, waves).
+    `types`, `curve`: square roots of the covariances of the types' levels, (types, types), and of the curves over the
+    distinct node counts, (counts, waves), reduced to the eigenvectors that matter.
     """
 
     types: Floats
@@ -220,7 +220,7 @@ class _Residuals:
     count_of: NDArray[np.intp]
 
     def covariance(self, a: NDArray[np.intp], b: NDArray[np.intp], scale: float) -> Floats:
-        """Between configurations a and b, without what belongs to one alone."""
+        """Covariance between configurations a and b, without the independent noise."""
         types = self.types_covariance[np.ix_(self.type_of[a], self.type_of[b])]
         curve = self.curve_covariance[np.ix_(self.count_of[a], self.count_of[b])]
         same = self.type_of[a][:, None] == self.type_of[b][None, :]
@@ -232,7 +232,7 @@ class _Residuals:
         return np.asarray(np.linalg.cholesky(self.covariance(at, at, scale) + np.diag(noise)), dtype=np.float64)
 
     def log_likelihood(self, seen: Evidence, residual: Floats, scale: float) -> Floats:
-        """Of each row of residuals, the process integrated out."""
+        """Log likelihood of each row of residuals under the process."""
         if not seen.ran.size:
             return np.zeros(len(residual))
         factor = self._factor(seen.ran, seen.error, scale)
@@ -240,7 +240,7 @@ class _Residuals:
         return np.asarray(-0.5 * (white**2).sum(axis=0) - np.log(np.diag(factor)).sum())
 
     def surfaces(self, rng: np.random.Generator, seen: Evidence, laws: Floats, scale: float) -> Floats:
-        """Laws with a residual each, conditioned on y: a prior sample, moved to where the measurements are."""
+        """Laws plus a residual each, conditioned on y: prior samples moved to agree with the measurements."""
         rows, types, waves = len(laws), len(self.types), self.curve.shape[1]
         level = LEVEL_SPREAD * rng.standard_normal((rows, 1))
         per_type = rng.standard_normal((rows, types)) @ self.types.T
@@ -269,10 +269,10 @@ def _residuals(space: Space) -> _Residuals:
     published = [
         (o.tflops / o.workers, max(o.network_gbps, 0.01), max(o.memory_gb / max(o.vcpus, 1), 0.01)) for o in offers
     ]
-    facts = np.log(published)
-    apart = ((facts[:, None, :] - facts[None, :, :]) ** 2).sum(axis=2)
+    specification = np.log(published)
+    apart = ((specification[:, None, :] - specification[None, :, :]) ** 2).sum(axis=2)
     alike = np.exp(-0.5 * apart) * (flag[:, None] == flag[None, :])
-    # What a type shares with its siblings: the chip, with whatever memory, or the first part of its name.
+    # The family of a type: the chip, with whatever memory, or the first part of its name.
     family = np.array([_chip(offer.accelerator) or offer.instance_type.partition(".")[0] for offer in offers])
     same_family = family[:, None] == family[None, :]
     types = TYPE_SPREAD**2 * (0.4 * alike + 0.3 * same_family + 0.3 * np.eye(len(offers)))
@@ -281,13 +281,13 @@ def _residuals(space: Space) -> _Residuals:
 
 
 def _chip(accelerator: str) -> str:
-    """The same for GPUs that differ in memory alone: their published rate in bf16, if the catalog knows them."""
+    """A name that GPUs share if they differ only in memory: the published bf16 rate, if the catalog knows it."""
     gpu = known_gpu(accelerator)
     return accelerator if gpu is None else f"{gpu.tflops_bf16:g} TFLOP/s"
 
 
 def _root(covariance: Floats, negligible: float = 1e-9) -> Floats:
-    """A square root, without the directions in which next to nothing happens."""
+    """A square root of a covariance, without directions of negligible variance."""
     values, vectors = np.linalg.eigh(covariance)
     kept = values > negligible * values.max()
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]), dtype=np.float64)
@@ -314,6 +314,6 @@ def _specifications(space: Space) -> tuple[Floats, Floats, Floats, Floats, Float
 
 
 def _resample(weights: Floats, size: int) -> NDArray[np.intp]:
-    """Systematic resampling: each draw as often as its weight says, to within one."""
+    """Systematic resampling: each sample occurs in proportion to its weight, to within one."""
     edges = np.cumsum(weights) / weights.sum()
     return np.searchsorted(edges, (np.arange(size) + 0.5) / size).clip(max=len(weights) - 1)

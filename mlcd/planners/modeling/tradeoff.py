@@ -1,6 +1,6 @@
-"""Time against cost: the Pareto boundary, its knee, the choice within limits, and where to measure before choosing.
+"""Time against cost: the Pareto front, its knee, the best choice within limits, and where to measure first.
 
-The knee: Satopaa et al., 'Finding a Kneedle in a Haystack', 2011, by the `kneed` package, as Scavenger does.
+The knee: Satopaa et al., 'Finding a Kneedle in a Haystack', 2011, from the `kneed` package, as in Scavenger.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mlcd.core.job import Objective
 
 
 def pareto_mask(seconds: Floats, usd: Floats) -> NDArray[np.bool_]:
-    """Which points no other beats: none is as fast and as cheap, and better in one of them."""
+    """Which points are Pareto-optimal: no other is as fast and as cheap, and better in one of the two."""
     mask = np.zeros(len(seconds), dtype=bool)
     best = (np.inf, np.nan)
     for i in np.lexsort((usd, seconds)):
@@ -26,10 +26,10 @@ def pareto_mask(seconds: Floats, usd: Floats) -> NDArray[np.bool_]:
 
 
 def knee(seconds: Floats, usd: Floats) -> int:
-    """The index of the knee of the Pareto boundary.
+    """The index of the knee of the Pareto front.
 
-    Two points have none: the one with the smaller product of time and cost is taken. Where Kneedle finds none, the
-    boundary bends nowhere: the point nearest to the ideal corner, both axes scaled to the boundary, is taken.
+    Of one or two points, the one with the smallest product of time and cost. If Kneedle finds no knee, the point with
+    the smallest sum of both axes, each scaled to the range of the front.
     """
     seconds, usd = np.asarray(seconds, float), np.asarray(usd, float)
     boundary = np.flatnonzero(pareto_mask(seconds, usd))
@@ -48,7 +48,7 @@ def _kneedle(x: Floats, y: Floats) -> float | None:
     from kneed import KneeLocator  # type: ignore[import-untyped]
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns where it finds none, and returns None
+        warnings.simplefilter("ignore")  # if it finds no knee, it warns and returns None
         at: float | None = KneeLocator(x, y, curve="convex", direction="decreasing").knee
     return at
 
@@ -56,7 +56,7 @@ def _kneedle(x: Floats, y: Floats) -> float | None:
 def choose(
     seconds: Floats, usd: Floats, objective: Objective, deadline_s: float = np.inf, budget_usd: float = np.inf
 ) -> int | None:
-    """The index of the best point for an objective among those within both limits; None if none is."""
+    """The index of the best point within both limits, by the objective; None if no point is."""
     seconds, usd = np.asarray(seconds, float), np.asarray(usd, float)
     within = np.flatnonzero((seconds <= deadline_s) & (usd <= budget_usd))
     if not len(within):
@@ -68,11 +68,12 @@ def choose(
 
 
 def first_probes(nodes: Floats, local_batch: Floats) -> list[int]:
-    """Where to measure step times when only a few may be: three levels of nodes, in local batch.
+    """The first four points at which to measure step times, by nodes and local batch.
 
-    Fewest nodes at both ends of the batch (computing), middle nodes at the smallest (synchronising), most in between.
-    Scavenger measures the corners of the rectangle of nodes and global batch. On real clusters most of it does not fit
-    memory, and the step from one node to two is a jump, so corners mislead (docs/methods/scavenger.md).
+    Fewest nodes with the smallest and the largest batch (computation), a middle number with the smallest batch
+    (synchronization), most nodes with a middle batch. Scavenger measures the corners of the rectangle of nodes and
+    global batch instead. On real clusters most of that rectangle does not fit the memory, and the step from one node to
+    two is a jump, so the corners mislead (docs/methods/scavenger.md).
     """
     levels = np.unique(nodes)
     few, between, many = (by_batch(nodes, local_batch, k) for k in (levels[0], levels[len(levels) // 2], levels[-1]))
@@ -80,7 +81,7 @@ def first_probes(nodes: Floats, local_batch: Floats) -> list[int]:
 
 
 def verified_choice(seconds: Floats, usd: Floats, objective: Objective, probed: Sequence[int]) -> int:
-    """The choice, if it was measured; else the measured one that comes nearest to it."""
+    """The best point if it was measured; else the measured point nearest to it."""
     best = choose(seconds, usd, objective)
     assert best is not None, "without limits there is always a choice"
     if best in probed:
@@ -93,6 +94,6 @@ def verified_choice(seconds: Floats, usd: Floats, objective: Objective, probed: 
 
 
 def by_batch(nodes: Floats, batch: Floats, level: float) -> list[int]:
-    """The points with so many nodes, the smallest batch first."""
+    """The points with this number of nodes, smallest batch first."""
     at = np.flatnonzero(nodes == level)
     return [int(i) for i in at[np.argsort(batch[at], kind="stable")]]

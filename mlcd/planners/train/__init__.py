@@ -1,1 +1,1 @@
-"""Training: instance type x node count. `net_value` is the method."""
+"""`mlcd train`: choose the instance type, the number of nodes and, for language models, the training plan."""

@@ -1,6 +1,6 @@
-"""What a job file says to `mlcd train` besides what all jobs say: the model, its global batch, and the plan.
+"""The keys of a job file for `mlcd train`: the model, its global batch, and the training plan.
 
-These keys stand in `mlcd:` itself: a file that names no planner is for this one.
+They stand in `mlcd:` itself, because a file that names no planner is for this one.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from mlcd.planners.train.plans.run_spec import flops_of_sequence
 from mlcd.planners.train.plans.space import possible_plans, why_not
 
 MOST_TRIED = 1_024
-"""The largest count that is proposed in place of one that does not divide."""
+"""The largest count that an error message proposes in place of one that does not divide."""
 SIMPLE = re.compile(r"[^|;&<>()#\n\\]+|(?:[^|;&<>()#\n\\]|\\\n)+", re.DOTALL)
-"""One command, on one line or on several that end in a backslash: arguments can be written behind it."""
+"""One command, on one line or on several that end in a backslash: arguments can be appended to it."""
 
 
 class TrainBlock(Block):
-    """The `mlcd:` block, with what is particular to training by a plan."""
+    """The `mlcd:` block with the keys of training plans."""
 
     model: ModelKeys | None = None
-    """The model that is trained: hints follow from it."""
+    """The model that is trained; its parameters and FLOPs are computed from it."""
     global_batch: Size = None
     """With `plan`: sequences of one step, on all GPUs together."""
     plan: PlanKeys | None = None
-    """What of a training plan the script accepts: then it is chosen together with the machines."""
+    """The settings of a training plan that the script accepts; MLCD chooses them together with the machines."""
 
     @model_validator(mode="before")
     @classmethod
@@ -70,7 +70,7 @@ class TrainBlock(Block):
         return self
 
     def _check_values(self) -> None:
-        """Each knob has a value that goes with the model, and some plan has them all."""
+        """Check that each knob has a value that suits the model, and that some combination of values does."""
         asked = self.asked
         if asked is None or self.plan is None:
             return
@@ -78,34 +78,34 @@ class TrainBlock(Block):
         for field, block in self.plan.blocks.items():
             reasons = [why_not(alone.having(**{field: value}), asked) for value in block.values]
             if None not in reasons:
-                most = min(max(map(int, block.values)), MOST_TRIED)  # a word goes with every model: these are counts
+                most = min(max(map(int, block.values)), MOST_TRIED)  # only counts can fail, never words
                 if "does not divide" not in str(reasons[0]):
                     raise mistake_at(("plan", field), str(reasons[0]))
                 smaller = range(most, 0, -1)
                 fits = next(n for n in smaller if why_not(alone.having(**{field: n}), asked) is None)
                 raise mistake_at(("plan", field), f"{reasons[0]}; one that does: {fits}")
         if not possible_plans(asked):
-            raise mistake_at(("plan",), "plan: no combination of these values goes with the model and its batch")
+            raise mistake_at(("plan",), "plan: no combination of these values suits the model and its batch")
 
     @property
     def asked(self) -> PlannedTraining | None:
-        """What is asked of the planner; None without a plan: then nobody knows how a step is laid out."""
+        """The training task for the planner; None without a plan."""
         plan, model = self.plan, self.model
         if plan is None or model is None or self.sequence is None or self.global_batch is None:
             return None
-        told = tuple(knob for knob in plan.knobs if len(knob.values) > 1 or knob.env or knob.argument)
+        knobs = tuple(knob for knob in plan.knobs if len(knob.values) > 1 or knob.env or knob.argument)
         return PlannedTraining(
             model.architecture,
             self.sequence,
             self.global_batch,
-            told,
+            knobs,
             replace(plan.fixed, global_batch=self.global_batch),
             (plan.adapter.rank if plan.adapter else None) or PlannedTraining.lora_rank,
             plan.tensor.across_nodes if plan.tensor else False,
         )
 
     def job(self, name: str, task: Mapping[str, Any], folder: Path) -> Job:
-        """The job, with what follows from its model where the file does not say it."""
+        """The job; hints that the file leaves out are computed from its model."""
         job = super().job(name, task, folder)
         job = replace(job, hints=self._hints(job.hints))
         asked = self.asked
@@ -115,23 +115,23 @@ class TrainBlock(Block):
             job = replace(job, task={**task, "run": _with_arguments(task)})
         return replace(job, ask=job.ask or asked, blocks={**job.blocks, asked.planner: asked})
 
-    def _hints(self, said: Hints) -> Hints:
-        batch = said.global_batch or self.global_batch
+    def _hints(self, written: Hints) -> Hints:
+        batch = written.global_batch or self.global_batch
         if self.model is None:
-            return replace(said, global_batch=batch)
+            return replace(written, global_batch=batch)
         model = self.model.architecture
         adapter = self.plan.adapter.values[0] if self.plan and self.plan.adapter else Adapter.FULL
         flops = flops_of_sequence(model, self.sequence, Adapter(adapter)) if self.sequence else None
         return replace(
-            said,
-            parameters=said.parameters or model.params_b * 1e9,
-            flops_per_sample=said.flops_per_sample or flops,
+            written,
+            parameters=written.parameters or model.params_b * 1e9,
+            flops_per_sample=written.flops_per_sample or flops,
             global_batch=batch,
         )
 
 
 def _with_arguments(task: Mapping[str, Any]) -> str | None:
-    """The command with a place for the arguments; None where nobody can tell where that is."""
+    """The command with a place for the arguments; None if that place is not clear."""
     run = str(task.get("run") or "")
     if ARGUMENTS in run:
         return run

@@ -1,19 +1,22 @@
-"""Steering a training job that has been decided: run it to its end, and plan again when things change.
+"""Run a decided training job to its end, and replan when something changes.
 
-A run that slows down beyond the interval of its measured rate is ended early if, from its last checkpoint and at
-the slow end of what was measured, another configuration does better even than this one would at its best. A run that
-is lost to bad luck is launched again; one that ran out of memory goes on elsewhere. A run that is not sure to end
-within its limits is left for a configuration that is, before it is too late: at the last moment at which another one is
-certain, as it is for a run that began on trial (`core/forecasts.py`); or if waiting is not as sure as the certificate
-is, and another launch now has a better chance.
-All only while the limits allow it; otherwise the run goes on to the limit and stops there, with what it has saved.
+- Lost to bad luck: launch again.
+- Out of memory: go on elsewhere.
+- Slower than the interval of the measured rate: move if another configuration, from the last checkpoint and at the
+  slow end of its rate, does better than this one at its best.
+- Not sure to end within the limits: move before it is too late. That is the last moment at which another configuration
+  is certain (so every start on trial has its fallback, `core/forecasts.py`), or earlier, if waiting is less sure than
+  the certificate and a launch elsewhere has a better chance.
 
-    here        log( what the limits allow x rate of the run / work left )            over the error of that rate
-    elsewhere   log( what the limits allow x measured rate x exp(c) / work )          over its error and the spread
+All this only while the limits allow it; otherwise the run goes on to the limit and stops there with its checkpoint.
 
-Symbols   c      what the minutes of a probe showed too fast everywhere (boost clocks, burst credits, caches)
+    chance to end in time = Phi(z)
+    z of the current run    log( allowed seconds x rate of the run / work left )        / error of that rate
+    z of another launch     log( allowed seconds x measured rate x exp(c) / work left ) / its error and launch spread
+
+Symbols   c      log of how much slower long runs are than probes of minutes (boost clocks, burst credits, caches)
           s      log of the run's rate over its probe's:  c = s v / (v + u), at most 0
-          v, u   variance of c before the run, and of what else sets a run apart from its probe
+          v, u   variance of c before the run, and of everything else in which a run differs from its probe
 """
 
 from __future__ import annotations
@@ -46,33 +49,33 @@ from mlcd.planners.job_checks import finish_of_run
 
 MOST_SETBACKS = 5
 MOST_SLOWDOWNS = 1
-"""Launches of one configuration that may slow down before any other that has a chance goes first."""
+"""Slowed launches of one configuration after which every other one with a chance goes first."""
 BREAKDOWN = 0.3
-"""In the log: a run that is so much slower than its probes has met more than another day's machines."""
+"""In the log: a run slower than its probes by more than this is broken, not just another launch."""
 SHARED_SPREAD = 0.1
 """Standard deviation of c before a run has shown anything."""
 DRIFT = 0.01
-"""How far the rate of the hours to come may be from that of the last ones, in the log."""
+"""How much the rate of the coming hours may differ from that of the last ones, in the log."""
 HOPELESS = 0.2
-"""A chance below which it is no use to wait."""
+"""A chance below which waiting is useless."""
 LATER_S, LATER = 900.0, 0.25
-"""How much later the same is asked again: so many seconds, or this share of the run's time so far."""
+"""The next decision is after so many seconds, or this share of the run's time so far, whichever is longer."""
 SEEN_LATER = 0.5
-"""How likely it is that one knows by then whether the run ends in time."""
+"""Probability that it is known by the next decision whether the run ends in time."""
 
 
 @dataclass(frozen=True)
 class RunToCompletion:
-    """Run on the chosen configuration; go on elsewhere when it slows down, and again after bad luck.
+    """Run on the chosen configuration; move when it slows down, and launch again after bad luck.
 
-    `search`: finds another configuration where the job ran out of memory and nothing else was measured.
+    `search`: finds another configuration if the job runs out of memory and no other was measured.
     """
 
     configuration: Configuration
     search: Strategy | None = None
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """Start, start again, or say how it ended. `job` is what is left of it."""
+        """Start, start again, or finish. `job` is the part of the job that is left."""
         if not history.current_runs:
             return self._first(job, space, history, history.without_what_ran_out())
         last = history.current_runs[-1]
@@ -85,32 +88,32 @@ class RunToCompletion:
         if history.setbacks >= MOST_SETBACKS:
             launches = f"{len(history.current_runs)} launches did not end the job"
             return Finish(f"{launches}, the last one: {last.ending}{_saved(history)}")
-        step = _again(job, space, history.without_what_ran_out(), last)
+        step = _relaunch(job, space, history.without_what_ran_out(), last)
         if isinstance(step, Finish) and last.outcome is Outcome.OUT_OF_MEMORY and self.search is not None:
             probe = self.search.next_step(job, space, history.as_if_probed())
             return probe if isinstance(probe, Probe | Round) else step
         return step
 
     def _first(self, job: Job, space: Space, history: History, fitting: History) -> Step:
-        """As decided; if that is not certified any more, or the job ran out of memory there, the best that still is."""
+        """The decided configuration; if it is no longer certified or ran out of memory, the best certified one."""
         certified, measured = certifiable_forecasts(job, space, fitting), {m.configuration for m in history.good}
         if not certified or self.configuration in certified or self.configuration not in measured:
             return _apply(job, space, fitting, self.configuration, "the decided configuration")
-        close = _may_run_out_too(job, fitting)
+        close = _may_also_run_out(job, fitting)
         roomy = {each: certified[each] for each in certified if each not in close} or certified
         best = min(roomy, key=lambda each: objective(job.goal, roomy[each]))
-        why = "which is not certified any more: time has gone since it was decided"
+        why = "which is not certified any more: time has passed since it was decided"
         if self.configuration in history.ran_out:
             why = "which ran out of memory"
         return _apply(job, space, fitting, best, f"on instead of {self.configuration}, {why}")
 
 
-def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
-    """Go on where it is best now: with certainty if that is possible, or where it is expected to end in time."""
+def _relaunch(job: Job, space: Space, history: History, last: Measurement) -> Step:
+    """Go on where it is best now: on a sure configuration if there is one, else on one that may end in time."""
     if job.goal.limited:
         best = _surest(job, space, history)
     else:
-        now, close = _as_it_is(history), _may_run_out_too(job, history)
+        now, close = _with_slowed_rates(history), _may_also_run_out(job, history)
         fitting = [m for m in now.good if m.configuration not in close] or now.good
         best = best_measured(job, space, now, fitting).configuration if fitting else None
     if best is not None:
@@ -126,18 +129,18 @@ def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
 
 
 def _surest(job: Job, space: Space, history: History) -> Configuration | None:
-    """Of what ends in time with the wanted confidence the best; if nothing does, the likeliest; None: hopeless.
+    """The best configuration that ends in time with the wanted confidence, else the likeliest; None if hopeless.
 
-    What has broken down, slowed down again after another launch, or may be as short of memory as what ran out of it, is
-    left alone while anything else has a chance.
+    While others have a chance, it avoids configurations that broke down, slowed down more than once, or may run out of
+    memory as another did.
     """
     slowed = Counter(m.configuration for m in history.current_runs if m.outcome is Outcome.SLOWED)
     avoided = _broken_down(history) | {each for each in slowed if slowed[each] > MOST_SLOWDOWNS}
-    avoided |= _may_run_out_too(job, history)
-    in_time = chances(job, space, history)
+    avoided |= _may_also_run_out(job, history)
+    in_time = chances_if_launched(job, space, history)
     others = {each: in_time[each] for each in in_time if each not in avoided and in_time[each] > HOPELESS}
     in_time = others or in_time
-    is_unlucky = not slowed and not history.ran_out  # a trial that was lost to bad luck goes on
+    is_unlucky = not slowed and not history.ran_out  # a run on trial that was lost to bad luck may go on
     trials = certifiable_forecasts(job, space, history) if is_unlucky else {}
     on_trial = {each for each, ahead in trials.items() if ahead.fallback is not None}
 
@@ -150,17 +153,17 @@ def _surest(job: Job, space: Space, history: History) -> Configuration | None:
     return likeliest if likeliest is not None and in_time[likeliest] > HOPELESS else None
 
 
-def _may_run_out_too(job: Job, history: History) -> set[Configuration]:
-    """Once the job has run out of memory, where else it may."""
+def _may_also_run_out(job: Job, history: History) -> set[Configuration]:
+    """Other configurations where the job may run out of memory, once it has run out on one."""
     if not history.ran_out:
         return set()
-    from mlcd.planners.train.out_of_memory import may_run_out_too  # hardly any run needs it
+    from mlcd.planners.train.out_of_memory import may_also_run_out  # imported late: few runs need it
 
-    return may_run_out_too(job, history)
+    return may_also_run_out(job, history)
 
 
 def _broken_down(history: History) -> set[Configuration]:
-    """Configurations on which the job slowed down far more than launches of one configuration differ."""
+    """Configurations on which the job was slower than its probe by far more than launches usually differ."""
     probed = {m.configuration: m.rate for m in history.good}
     slowed = [m for m in history.current_runs if m.outcome is Outcome.SLOWED and m.configuration in probed]
     return {m.configuration for m in slowed if m.ok and log(probed[m.configuration] / m.rate) > BREAKDOWN}
@@ -171,15 +174,13 @@ def _apply(job: Job, space: Space, history: History, where: Configuration, becau
 
 
 def _watch(job: Job, space: Space, history: History, where: Configuration) -> Watch | None:
-    """Whether the run has slowed down so far that going on elsewhere is better."""
-    expected = next((m for m in _as_it_is(history).good if m.configuration == where), None)
+    """A check, during the run, whether it is so slow that another configuration is better."""
+    expected = next((m for m in _with_slowed_rates(history).good if m.configuration == where), None)
     if expected is None:
         return None
     whole, fast = job.work_samples + history.saved_samples, job.goal.objective is Objective.FASTEST
-    counted_on, stays = (
-        certified_rates(job.goal.confidence, history)(expected),
-        min(LAST_MOMENT_CONFIDENCE, job.goal.confidence),
-    )
+    certified_rate = certified_rates(job.goal.confidence, history)(expected)
+    stays = min(LAST_MOMENT_CONFIDENCE, job.goal.confidence)
 
     def watch(so_far: Measurement) -> Outcome | None:
         if not so_far.ok:
@@ -188,11 +189,11 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
         left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
         if is_worth_leaving(job, left, space, then, so_far):
             return Outcome.SLOWED
-        if chance_here(job, then, so_far) < stays and is_last_moment(left, space, history, so_far):
+        if chance_of_run(job, then, so_far) < stays and is_last_moment(left, space, history, so_far):
             return Outcome.SLOWED
-        if so_far.fast_samples_per_s >= counted_on:
+        if so_far.fast_samples_per_s >= certified_rate:
             return None
-        now = _as_it_is(then)
+        now = _with_slowed_rates(then)
         others = [m for m in certifiable(left, space, now) if m.configuration != where]
         worst = [forecast(left, space, now, m) for m in others]
         elsewhere = min((each.worst_seconds if fast else each.worst_usd for each in worst), default=inf)
@@ -202,7 +203,7 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
 
 
 def _at_best(job: Job, then: History, so_far: Measurement) -> float:
-    """The objective of going on as it is, at the fast end of the rate; infinite if even that passes a limit."""
+    """The objective of staying, at the fast end of the rate; infinite if even that exceeds a limit."""
     seconds = max(0.0, job.work_samples - so_far.samples_done) / so_far.fast_samples_per_s
     usd = seconds * so_far.configuration.usd_per_hour / 3_600
     if not job.goal.allows(then.spent_usd + usd, then.elapsed_s + seconds):
@@ -210,8 +211,8 @@ def _at_best(job: Job, then: History, so_far: Measurement) -> float:
     return seconds if job.goal.objective is Objective.FASTEST else usd
 
 
-def _as_it_is(history: History) -> History:
-    """With the rates that runs have slowed down to in place of all that was known of them before."""
+def _with_slowed_rates(history: History) -> History:
+    """The history with the rates of slowed runs in place of their earlier measurements."""
     slowed = {m.configuration: m for m in history.current_runs if m.outcome is Outcome.SLOWED and m.ok}
     others = tuple(m for m in history.good if m.configuration not in slowed)
     return replace(history, measurements=(*others, *slowed.values()), ended_runs=0, ended_probes=0)
@@ -221,23 +222,23 @@ def _saved(history: History) -> str:
     return f"; {format_count(history.saved_samples)} samples are saved" if history.saved_samples else ""
 
 
-def allowed_s(goal: Goal, gone: History, configuration: Configuration) -> float:
-    """How long this configuration, once it is launched and that is paid for, may be up from now on."""
+def time_allowed_s(goal: Goal, gone: History, configuration: Configuration) -> float:
+    """How many more seconds the limits allow on this configuration, once it is launched and the launch is paid."""
     by_budget = (goal.most_usd - gone.spent_usd) / configuration.usd_per_hour * 3_600
     return min(by_budget, goal.most_s - gone.elapsed_s)
 
 
-def chance_here(job: Job, then: History, so_far: Measurement) -> float:
-    """That the run itself ends in time. `then`: the history with the run so far; `job`: what it had to do.
+def chance_of_run(job: Job, then: History, so_far: Measurement) -> float:
+    """Probability that the current run ends in time. `then`: history with the run so far; `job`: its whole work.
 
-    What probes of its configuration showed counts as long as the run has shown little itself.
+    Probes of the same configuration count as a prior, which matters while the run has shown little.
     """
-    left_s, work = allowed_s(job.goal, then, so_far.configuration), job.work_samples - so_far.samples_done
+    left_s, work = time_allowed_s(job.goal, then, so_far.configuration), job.work_samples - so_far.samples_done
     probe = next((m for m in then.good if m.configuration == so_far.configuration), None)
     if probe is None:
-        return float(ndtr(_room(left_s, work, so_far.rate) / hypot(so_far.rel_error, DRIFT)))
+        return float(ndtr(_log_slack(left_s, work, so_far.rate) / hypot(so_far.rel_error, DRIFT)))
     launches = sum(m.configuration == so_far.configuration for m in then.measurements if m.ok)
-    room, slower = _room(left_s, work, probe.rate), log(probe.rate / so_far.rate)
+    room, slower = _log_slack(left_s, work, probe.rate), log(probe.rate / so_far.rate)
     likely, in_time = 0.0, 0.0
     for weight, tau in zip(then.spread.weights, TAUS, strict=True):
         before = probe.rel_error**2 + tau**2 * (1 + 1 / max(1, launches)) + MINUTES_SPREAD**2
@@ -246,30 +247,33 @@ def chance_here(job: Job, then: History, so_far: Measurement) -> float:
         variance = before * so_far.rel_error**2 / both
         likely += weight
         in_time += weight * float(ndtr((room - slower * before / both) / sqrt(variance + DRIFT**2)))
-    return in_time / likely if likely > 0 else float(ndtr(_room(left_s, work, so_far.rate) / so_far.rel_error))
+    return in_time / likely if likely > 0 else float(ndtr(_log_slack(left_s, work, so_far.rate) / so_far.rel_error))
 
 
-def chances(left: Job, space: Space, then: History, later_s: float = 0.0) -> dict[Configuration, float]:
-    """Of every measured configuration, if it is launched now or so much later; `left`: the job as it is saved."""
+def chances_if_launched(left: Job, space: Space, then: History, later_s: float = 0.0) -> dict[Configuration, float]:
+    """Probability to end in time for each measured configuration, if launched `later_s` from now.
+
+    `left`: the work that the checkpoint leaves.
+    """
     spread, launches = then.spread, by_configuration((*then.measurements, *then.runs))
-    shift, error = shared_shift(then)
+    shift, error = long_run_shift(then)
     hourly_usd = then.current_runs[-1].configuration.usd_per_hour if then.current_runs else 0.0
     spent_usd = then.spent_usd + hourly_usd / 3_600 * later_s
     gone = replace(then, elapsed_s=then.elapsed_s + later_s, spent_usd=spent_usd)
     in_time = {}
-    # The launches of the job itself are known of, too.
+    # The job's own launches count as measurements too.
     for m in replace(then, measurements=(*then.measurements, *then.current_runs)).good:
         c = m.configuration
         launched = replace(gone, spent_usd=gone.spent_usd + c.offer.usd_per_launch)
-        seconds = allowed_s(left.goal, launched, c) - max(space.startup_limit_s, m.startup_s)
-        # A run is known far better than a probe, and is still one launch of several: how far these differ counts.
-        room = _room(seconds, left.work_samples, mean_rate(launches[c], spread.variance) * exp(shift))
+        seconds = time_allowed_s(left.goal, launched, c) - max(space.startup_limit_s, m.startup_s)
+        # A run's rate is known far better than a probe's, but it is one launch: the spread between launches remains.
+        room = _log_slack(seconds, left.work_samples, mean_rate(launches[c], spread.variance) * exp(shift))
         in_time[c] = spread.probability(room, m.rel_error, len(launches[c]), error)
     return in_time
 
 
-def shared_shift(then: History) -> tuple[float, float]:
-    """c and its standard deviation, from how the last run compares with the probes of its configuration."""
+def long_run_shift(then: History) -> tuple[float, float]:
+    """c and its standard deviation, from the last run's rate over that of its configuration's probes."""
     run = next((m for m in reversed(then.current_runs) if m.ok), None)
     probe = next((m for m in then.good if run is not None and m.configuration == run.configuration), None)
     if run is None or probe is None:
@@ -279,21 +283,21 @@ def shared_shift(then: History) -> tuple[float, float]:
 
 
 def is_worth_leaving(job: Job, left: Job, space: Space, then: History, so_far: Measurement) -> bool:
-    """Whether to leave the run now: neither it nor waiting is sure enough, and another launch is surer."""
-    stay = chance_here(job, then, so_far)
+    """Whether to leave the run now: neither staying nor waiting is sure enough, and another launch is surer."""
+    stay = chance_of_run(job, then, so_far)
     if not job.goal.limited or stay >= job.goal.confidence:
         return False
     later_s = max(LATER_S, LATER * so_far.seconds)
-    now, later = (max(chances(left, space, then, s).values(), default=0.0) for s in (0.0, later_s))
+    now, later = (max(chances_if_launched(left, space, then, s).values(), default=0.0) for s in (0.0, later_s))
     seen_by_then = stay + (1 - stay) * later
     waiting = SEEN_LATER * seen_by_then + (1 - SEEN_LATER) * max(stay, later)
     return waiting < job.goal.confidence and now > max(HOPELESS, waiting)
 
 
 def is_last_moment(left: Job, space: Space, before: History, so_far: Measurement) -> bool:
-    """Whether another configuration is certain to end in time if the run is left now, and none at the next look.
+    """Whether another configuration is certain to end in time now, and none would be at the next decision.
 
-    By what was known before the run: so the fallback was reserved (`core/forecasts.py`).
+    Judged by the history before the run, by which the fallback was reserved (`core/forecasts.py`).
     """
 
     def certain_elsewhere(times: float) -> bool:
@@ -303,8 +307,8 @@ def is_last_moment(left: Job, space: Space, before: History, so_far: Measurement
     return may_start_on_trial(left) and certain_elsewhere(1) and not certain_elsewhere(1 + RECHECK_SHARE)
 
 
-def _room(seconds: float, work: float, rate: float) -> float:
-    """How much slower than this rate it may go, in the log."""
+def _log_slack(seconds: float, work: float, rate: float) -> float:
+    """Log of how many times slower than this rate the work may go and still end in time."""
     if seconds <= 0:
         return -inf
     return inf if work <= 0 else log(seconds * rate / work)

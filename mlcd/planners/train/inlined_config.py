@@ -1,4 +1,4 @@
-"""A job file for a service, which reads no other file: the config of its model goes along."""
+"""Inline the model's config.json into a job file, for a service that cannot read the user's other files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mlcd.planners.modeling.architecture import FILE
 
 
 def with_inlined_config(text: str, folder: Path) -> str:
-    """The text of a job file with what is in the config of its model, in place of the path.
+    """The text of a job file with the content of its model's config in place of the path.
 
-    On the same line, so that mistakes are told with the lines of the file.
+    It stays on one line, so that error messages still name the right lines of the user's file.
     """
     job = yaml.safe_load(text)
     block = job.get("mlcd") if isinstance(job, dict) else None

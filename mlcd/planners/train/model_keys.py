@@ -1,4 +1,4 @@
-"""What a job file says under `model:`: a Hugging Face config, or the sizes themselves."""
+"""The keys under `model:` of a job file: a Hugging Face config, or the sizes of the model."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ NAMES = {
     "kv_heads": "num_key_value_heads", "head_dim": "head_dim", "vocab": "vocab_size", "ffn": "intermediate_size",
     "experts": "num_experts", "experts_per_token": "num_experts_per_tok", "expert_hidden": "moe_intermediate_size",
 }  # fmt: skip
-"""Our keys, as a Hugging Face config has them."""
+"""Our keys and their names in a Hugging Face config."""
 ALIKE = 1.5
-"""How far the stated parameters may be from those that the sizes make: norms, biases and heads are not all known."""
+"""The stated number of parameters may differ from the counted one by this factor: norms, biases and heads are not all
+known."""
 
 
 def _config(written: Any, info: ValidationInfo) -> Architecture:
-    """From a file beside the job file, or a folder with one, or what is in such a file."""
+    """Read a config: a path relative to the job file, a folder with a config.json, or its content as a mapping."""
     folder: Path | None = (info.context or {}).get("folder")
     try:
         if isinstance(written, dict):
@@ -46,7 +47,7 @@ def _config(written: Any, info: ValidationInfo) -> Architecture:
 
 
 def any_architecture(config: dict[str, Any], where: str) -> Architecture:
-    """Of what reads text, or of what sees images alone, which has no vocabulary."""
+    """The architecture of a text model, or of an image-only one, which has no vocabulary."""
     return architecture_of(config if "image_size" not in config else {"vocab_size": 0, **config}, where)
 
 
@@ -56,9 +57,9 @@ class ModelKeys(Keys):
     config: Annotated[Architecture | None, BeforeValidator(_config), WithJsonSchema({"type": ["string", "object"]})] = (
         None
     )
-    """A Hugging Face config.json, the folder with one, or what is in it; then no other key."""
+    """A Hugging Face config.json, the folder with one, or its content; then no other key."""
     params: Count = None
-    """All parameters, where that is known better than from the sizes, such as 8.03B."""
+    """Number of parameters, such as 8.03B, if you know it better than the sizes tell."""
     layers: Size = None
     """Layers."""
     hidden: Size = None
@@ -88,7 +89,7 @@ class ModelKeys(Keys):
     def _the_sizes_are_told_once(self) -> ModelKeys:
         if self.config is not None:
             if more := sorted(self.model_fields_set - {"config"}):
-                raise ValueError(f"model: `config` tells all sizes; leave out `{more[0]}`")
+                raise ValueError(f"model: `config` has all sizes; leave out `{more[0]}`")
             return self
         missing = [name for name in (*NEEDED, *(() if self.encoder else ("vocab",))) if getattr(self, name) is None]
         if missing:
@@ -106,7 +107,7 @@ class ModelKeys(Keys):
 
     @property
     def architecture(self) -> Architecture:
-        """The sizes, with the parameters as they were stated or else counted."""
+        """The sizes, with the stated number of parameters, else the counted one."""
         if self.config is not None:
             return self.config
         counted = self._counted

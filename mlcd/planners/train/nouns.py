@@ -1,4 +1,4 @@
-"""Training a language model by a plan: what the job says of the model, and what may vary beside its machines."""
+"""Types of training a language model by a plan: the plan, its knobs, and the task with its model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlcd.planners.modeling.architecture import Architecture
 
 
 class Sharding(StrEnum):
-    """What the data-parallel ranks keep a part of: nothing; gradients and optimizer; the weights, too (FSDP)."""
+    """What is sharded over data-parallel ranks: nothing; gradients and optimizer; or the weights, too (FSDP)."""
 
     NONE = "none"
     ZERO2 = "zero2"
@@ -22,7 +22,7 @@ class Sharding(StrEnum):
 
 
 class Checkpointing(StrEnum):
-    """Which activations are computed again in the backward pass."""
+    """Which activations are recomputed in the backward pass."""
 
     NONE = "none"
     SELECTIVE = "selective"
@@ -30,7 +30,7 @@ class Checkpointing(StrEnum):
 
 
 class Adapter(StrEnum):
-    """What is trained: all weights, or a small adapter beside them, which may be stored in four bits."""
+    """What is trained: all weights, or a small adapter beside frozen weights, which may be stored in four bits."""
 
     FULL = "full"
     LORA = "lora"
@@ -39,7 +39,7 @@ class Adapter(StrEnum):
 
 
 class Precision(StrEnum):
-    """What is multiplied, and what weights, gradients and Adam are kept in: fp32 unless it says pure."""
+    """Precision of matrix products. Weights, gradients and Adam's moments are kept in fp32 unless it says pure."""
 
     FP32 = "fp32"
     BF16 = "bf16"
@@ -55,7 +55,7 @@ WORDS: Mapping[str, type[StrEnum]] = {
     "adapter": Adapter,
     "precision": Precision,
 }
-"""Fields of a plan that are words."""
+"""Fields of a plan whose values are words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class TrainingPlan(Setting):
     """How one training step is laid out over the GPUs. Data parallelism and accumulation follow from the machines.
 
     `micro_batch`: sequences that a data-parallel rank takes at once. `context`, `expert`: GPUs that share a sequence,
-    and the experts. `attention`, `kernels`: by which code, where the script says so. `global_batch`: sequences of a
-    step on all ranks, which they have to share equally; 0 where nobody says. `least_ranks`: fewest that share the
-    weights, data-parallel or with parts of a sequence: 2 for a plan that shards, where another does without.
+    and the experts. `attention`, `kernels`: which implementation, if the script says so. `global_batch`: sequences of a
+    step on all ranks, which they share equally; 0 if not given. `least_ranks`: fewest data-parallel x context ranks;
+    2 for a sharded plan if the same plan without sharding is in the space, because on one rank both are the same.
     """
 
     kind: ClassVar[str] = "train.plan"
@@ -84,12 +84,12 @@ class TrainingPlan(Setting):
     least_ranks: int = 1
 
     def having(self, **values: str | int) -> TrainingPlan:
-        """The plan with other values of some fields; words may be plain."""
+        """The plan with other values of some fields; words may be plain strings."""
         changes = {name: WORDS.get(name, type(value))(value) for name, value in values.items()}
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def words(self, machines: str, nodes: int) -> str:
-        """'2 x p4d.24xlarge, tp 4, pp 2, micro-batch 8, zero3': what is not usual, and the micro-batch."""
+        """'2 x p4d.24xlarge, tp 4, pp 2, micro-batch 8, zero3': the micro-batch, and every field not at its default."""
         counts = {"tp": self.tensor, "pp": self.pipeline, "cp": self.context, "ep": self.expert}
         parts = [f"{name} {count}" for name, count in counts.items() if count > 1]
         parts.append(f"micro-batch {self.micro_batch}")
@@ -103,20 +103,20 @@ class TrainingPlan(Setting):
         return ", ".join((machines, *parts))
 
     def suits(self, nodes: int, offer: Offer) -> bool:
-        """Whether these GPUs can be laid out so, with the global batch shared equally."""
+        """Whether the plan fits these nodes, with the global batch shared equally."""
         ranks = data_parallel(self, nodes, offer)
         if ranks == 0 or ranks * self.context < self.least_ranks or (ranks * self.context) % self.expert:
             return False
         if offer.workers % self.tensor and self.tensor % offer.workers:
-            return False  # some groups would be within a node and some across two
+            return False  # some tensor groups would lie within a node and others across two
         return self.global_batch % (ranks * self.micro_batch) == 0
 
 
 @dataclass(frozen=True, slots=True)
 class PlanKnob:
-    """One field of a plan that the script accepts, its values, and how it is told: a variable or an argument.
+    """One field of a plan that the script accepts, its values, and the variable or argument that passes it.
 
-    `told`: what each value is called there; nothing where it is called as here.
+    `told`: the script's own word for each value; empty if it uses ours.
     """
 
     field: str
@@ -126,17 +126,17 @@ class PlanKnob:
     told: tuple[str, ...] = ()
 
     def word(self, value: str | int) -> str:
-        """What the script is told of a value."""
+        """The script's word for a value."""
         return self.told[self.values.index(value)] if self.told else str(value)
 
 
 @dataclass(frozen=True)
 class PlannedTraining(Ask):
-    """A language model to be trained by a plan.
+    """Train a language model by a plan that MLCD chooses.
 
-    `sequence`: tokens of one; a sample of the job's work is one sequence. `global_batch`: sequences of one step, which
-    stays as it is on any machines. `knobs`: what of the plan may vary; the rest is `fixed`. `lora_rank`: of adapters.
-    `across_nodes`: tensor parallelism may reach beyond a node.
+    `sequence`: tokens of a sequence; a sample of the job's work is one sequence. `global_batch`: sequences of one step,
+    the same on any machines. `knobs`: fields of the plan that may vary; the others are as in `fixed`. `lora_rank`: of
+    adapters. `across_nodes`: tensor parallelism may span nodes.
     """
 
     kind: ClassVar[str] = "train.planned"
@@ -149,27 +149,27 @@ class PlannedTraining(Ask):
     across_nodes: bool = False
 
     def same_work(self, other: Ask) -> bool:
-        """Of one model, with the same sequences and adapters; which plans are allowed does not matter."""
+        """Whether model, sequence length and adapter rank are the same, whatever plans are allowed."""
         mine = self.architecture, self.sequence, self.lora_rank
         return isinstance(other, PlannedTraining) and mine == (other.architecture, other.sequence, other.lora_rank)
 
 
 @runtime_checkable
 class TrainsByPlan(Protocol):
-    """What is asked of another planner, of a job that trains by a plan."""
+    """The ask of another planner (`mlcd scale`) whose job trains by a plan."""
 
     planned: PlannedTraining | None
 
 
 def planned_training(job: Job) -> PlannedTraining | None:
-    """What the job says of its language model; None if it says nothing."""
+    """The job's training task by plan; None if it has no plan."""
     if isinstance(job.ask, TrainsByPlan):
         return job.ask.planned
     return job.ask if isinstance(job.ask, PlannedTraining) else None
 
 
 def plan_of(configuration: Configuration) -> TrainingPlan | None:
-    """The plan of a configuration, where its job has plans."""
+    """The plan of a configuration; None if its job has no plans."""
     return configuration.setting if isinstance(configuration.setting, TrainingPlan) else None
 
 
@@ -180,6 +180,6 @@ def data_parallel(plan: TrainingPlan, nodes: int, offer: Offer) -> int:
 
 
 def accumulation(plan: TrainingPlan, nodes: int, offer: Offer) -> int:
-    """How many micro-batches a rank takes one after the other in each step, so that the global batch stays."""
+    """How many micro-batches a rank accumulates in each step, so that the global batch stays the same."""
     ranks = data_parallel(plan, nodes, offer)
     return plan.global_batch // (ranks * plan.micro_batch) if ranks else 0

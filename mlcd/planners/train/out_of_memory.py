@@ -1,4 +1,4 @@
-"""Where a job may run out of memory that has run out of it once, although its probe had not."""
+"""Where else a job may run out of memory, once it has run out on a configuration whose probe had fitted."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mlcd.core.job import Job
 from mlcd.planners.train.nouns import planned_training
 
 
-def may_run_out_too(job: Job, history: History) -> set[Configuration]:
-    """Of all that has a rate: what came as close to the wall in its probe, and plans that need at least as much."""
+def may_also_run_out(job: Job, history: History) -> set[Configuration]:
+    """Measured configurations that used nearly all memory in their probe, or whose plan needs at least as much."""
     gone = history.ran_out
     others = [m.configuration for m in history.good if m.configuration not in gone]
     close = {each for each in others if is_memory_nearly_full(history.used_memory(each))}
     if (asked := planned_training(job)) is not None:
-        from mlcd.planners.train.plans.dominance import too_large  # a job without plans imports nothing of them
+        from mlcd.planners.train.plans.dominance import too_large  # imported late: only jobs with plans need it
         from mlcd.planners.train.plans.memory_levels import sizes_of
         from mlcd.planners.train.plans.run_spec import run_spec_of
 

@@ -1,4 +1,4 @@
-"""What a job file says under `plan:`: what of a training plan the script accepts, and how it is told."""
+"""The keys under `plan:` of a job file: the settings a script accepts, their values, and how they reach the script."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlcd.planners.train.plans.plan_variables import OWN
 
 DEFAULT = TrainingPlan()
 MOST_PLANS = 5_000
-"""Each is tried on every type and number of nodes where it can be."""
+"""Most combinations of values: each is combined with every instance type and number of nodes that suit it."""
 
 
 def _name(written: Any) -> str:
@@ -33,7 +33,7 @@ def _argument(written: Any) -> str:
 
 
 def _word(written: Any) -> str:
-    """What the script is told: one plain word, also one that YAML takes for something else."""
+    """The script's word for a value; a YAML boolean counts as the word that was written."""
     text = str(written).lower() if isinstance(written, bool) else str(written)
     if not re.fullmatch(r"[\w.+/:@%,-]+", text):
         raise ValueError(f"'{written}': expected one word for the script, without blanks or quotes")
@@ -52,7 +52,7 @@ def _words(kind: type[StrEnum]) -> Callable[[Any], tuple[str, ...]]:
 def _one_word(written: Any, kind: type[StrEnum]) -> str:
     if isinstance(written, bool):
         read = "no, off and false" if not written else "yes, on and true"
-        raise ValueError(f"YAML takes {read} for no word; say one of {', '.join(kind)}")
+        raise ValueError(f"YAML reads {read} as a boolean, not a word; say one of {', '.join(kind)}")
     return parse_one_of(written, kind)
 
 
@@ -65,15 +65,15 @@ Counts = Annotated[
 
 
 class KnobKeys(Keys):
-    """One field of a plan: its values, and the variable or the argument by which the script is told."""
+    """One field of a plan: its values, and the environment variable or argument that passes it to the script."""
 
     model_config = ConfigDict(json_schema_extra=or_alone(lambda block: dict(block["properties"]["values"])))
 
     default: ClassVar[int | str] = 1
     env: Annotated[str | None, read(_name)] = None
-    """The variable by which the script is told."""
+    """The environment variable that passes it to the script."""
     argument: Annotated[str | None, read(_argument)] = None
-    """The argument by which the script is told, such as --micro-batch."""
+    """The argument that passes it to the script, such as --micro-batch."""
     told: tuple[Annotated[str, BeforeValidator(_word)], ...] = ()
     """The script's own word for each of the values."""
     values: tuple[int | str, ...]
@@ -82,7 +82,7 @@ class KnobKeys(Keys):
     @model_validator(mode="before")
     @classmethod
     def _values_alone(cls, written: Any) -> Any:
-        """Values without a block; and values by name, each with the script's own word for it."""
+        """Accept values without a block, and a mapping of values to the script's own words."""
         block = dict(written) if isinstance(written, dict) else {"values": written}
         if isinstance(values := block.get("values"), dict):
             block |= {"values": list(values), "told": list(values.values())}
@@ -93,13 +93,13 @@ class KnobKeys(Keys):
         if not self.values:
             raise ValueError("values: name at least one")
         if self.env and self.argument:
-            raise ValueError("tell the script by a variable (`env`) or by an argument (`argument`), not by both")
+            raise ValueError("pass it to the script by a variable (`env`) or by an argument (`argument`), not by both")
         if self.told and len(self.told) != len(self.values):
             raise ValueError(f"told: {len(self.told)} words for {len(self.values)} values; name one for each")
         return self
 
     def knob(self, field: str) -> PlanKnob:
-        """As the rest of MLCD knows it."""
+        """The same as a `PlanKnob`."""
         values = tuple(value if isinstance(value, int) else str(value) for value in self.values)
         return PlanKnob(field, values, self.env or "", self.argument or "", self.told)
 
@@ -112,40 +112,40 @@ class CountKnob(KnobKeys):
 
 
 class TensorKnob(CountKnob):
-    """GPUs that share a layer; within a node, unless it says otherwise."""
+    """GPUs that share a layer; within a node unless `across_nodes` is true."""
 
     across_nodes: Annotated[bool, BeforeValidator(parse_flag)] = False
-    """Beyond a node, too."""
+    """Whether it may span nodes."""
 
 
 class ShardingKnob(KnobKeys):
-    """What data-parallel ranks keep a part of."""
+    """What is sharded over the data-parallel ranks."""
 
     values: Annotated[tuple[Sharding, ...], BeforeValidator(_words(Sharding))]
     """What may be chosen: one, a list, or each with the script's own word for it."""
 
 
 class CheckpointingKnob(KnobKeys):
-    """What is computed again."""
+    """Which activations are recomputed in the backward pass."""
 
     values: Annotated[tuple[Checkpointing, ...], BeforeValidator(_words(Checkpointing))]
     """What may be chosen: one, a list, or each with the script's own word for it."""
 
 
 class PrecisionKnob(KnobKeys):
-    """What is multiplied."""
+    """The precision of matrix products."""
 
     values: Annotated[tuple[Precision, ...], BeforeValidator(_words(Precision))]
     """What may be chosen: one, a list, or each with the script's own word for it."""
 
 
 class AdapterKnob(KnobKeys):
-    """What is trained. `rank`: of the adapter."""
+    """All weights, or an adapter of this `rank`."""
 
     values: Annotated[tuple[Adapter, ...], BeforeValidator(_words(Adapter))]
     """What may be chosen: one, a list, or each with the script's own word for it."""
     rank: Size = None
-    """Of the adapter; 16 if nobody says."""
+    """Rank of the adapter; 16 by default."""
 
     @model_validator(mode="after")
     def _they_train_the_same(self) -> AdapterKnob:
@@ -157,7 +157,7 @@ class AdapterKnob(KnobKeys):
 
 
 class PlanKeys(Keys):
-    """What the script accepts. The rest is as usual: no parallelism but data, no sharding, all weights, bf16."""
+    """The settings that the script accepts. Defaults: data parallelism only, no sharding, all weights, bf16."""
 
     micro_batch: CountKnob
     """Sequences that a data-parallel rank takes at once."""
@@ -170,13 +170,13 @@ class PlanKeys(Keys):
     expert: CountKnob | None = None
     """GPUs that share the experts."""
     sharding: ShardingKnob | None = None
-    """Of what the data-parallel ranks keep a part: gradients and optimizer (zero2), the weights, too (zero3)."""
+    """What is sharded over data-parallel ranks: gradients and optimizer (zero2), or the weights, too (zero3)."""
     checkpointing: CheckpointingKnob | None = None
-    """Which activations are computed again."""
+    """Which activations are recomputed in the backward pass."""
     adapter: AdapterKnob | None = None
     """What is trained: all weights (full), or an adapter."""
     precision: PrecisionKnob | None = None
-    """What is multiplied; weights and optimizer are in fp32 unless it says pure."""
+    """Precision of matrix products; weights and optimizer are in fp32 unless it says pure."""
 
     @property
     def knobs(self) -> tuple[PlanKnob, ...]:
@@ -185,12 +185,12 @@ class PlanKeys(Keys):
 
     @property
     def blocks(self) -> dict[str, KnobKeys]:
-        """What the file has, by field."""
+        """The blocks that the file has, by field."""
         written = {field: getattr(self, field) for field in TrainingPlan.__dataclass_fields__ if field in OWN}
         return {field: block for field, block in written.items() if block is not None}
 
     def check_task(self, task: Mapping[str, Any]) -> None:
-        """What does not go together with the variables and the command of the task."""
+        """Refuse what conflicts with the variables and the command of the task."""
         if (count := prod(len(block.values) for block in self.blocks.values())) > MOST_PLANS:
             raise mistake_at(
                 ("plan",), f"plan: {count:,} combinations of values; name fewer, {MOST_PLANS:,} at the most"
@@ -198,22 +198,22 @@ class PlanKeys(Keys):
         used: dict[str, str] = {}
         envs = task.get("envs") if isinstance(task.get("envs"), dict) else {}
         for field, block in self.blocks.items():
-            at, told = ("plan", field), block.env or block.argument
-            if len(block.values) > 1 and not told:
+            at, channel = ("plan", field), block.env or block.argument
+            if len(block.values) > 1 and not channel:
                 way = f"`{field}: {{env: {OWN[field]}, values: [{', '.join(map(str, block.values))}]}}`"
-                raise mistake_at(at, f"{field}: how is the script told which one? Such as {way}")
-            if told in used:
-                raise mistake_at((*at, "env"), f"{field}: '{told}' tells {used[told]} already; name another")
-            if told:
-                used[told] = field
+                raise mistake_at(at, f"{field}: how does the script learn which value to use? Say, for example, {way}")
+            if channel in used:
+                raise mistake_at((*at, "env"), f"{field}: '{channel}' already passes {used[channel]}; name another")
+            if channel:
+                used[channel] = field
             if block.env and block.env in (envs or {}):
-                raise mistake_at((*at, "env"), f"{field}: {block.env} stands in `envs:`, too; take it out there")
+                raise mistake_at((*at, "env"), f"{field}: {block.env} is set in `envs:`, too; remove it there")
             if block.env and block.env.startswith("MLCD_") and block.env != OWN[field]:
                 raise mistake_at(
-                    (*at, "env"), f"{field}: MLCD tells this by {OWN[field]}; name that, or one of your own"
+                    (*at, "env"), f"{field}: MLCD passes this by {OWN[field]}; name that, or a variable of your own"
                 )
 
     @property
     def fixed(self) -> TrainingPlan:
-        """The first value of each."""
+        """The plan with the first value of each field."""
         return DEFAULT.having(**{field: block.values[0] for field, block in self.blocks.items()})

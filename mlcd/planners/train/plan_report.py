@@ -1,4 +1,4 @@
-"""What a run that trains by a plan shows of its decision: how a step is shared, its speed, what the script is told."""
+"""The report of a decided training plan: how a step is split, its speed, and the variables passed to the script."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ DERIVED = {
     "MLCD_SEQUENCE": "tokens of a sequence",
     "MLCD_LORA_RANK": "rank of the adapter",
 }
-"""Variables that follow from the machines and the job."""
+"""Variables that follow from the machines and the job, and what they mean."""
 
 
 def plan_report(account: Account, beside: Additions | None = None) -> Additions | None:
-    """The plan, and what else the planner shows; only that before a decision, and where no plan was decided."""
+    """The plan of the decided configuration, before `beside`; only `beside` if no plan was decided."""
     asked, decision = planned_training(account.job), account.decision
     if asked is None or decision is None or decision.configuration is None:
         return beside
@@ -30,11 +30,12 @@ def plan_report(account: Account, beside: Additions | None = None) -> Additions 
     if plan is None:
         return beside
     facts = [_step(configuration), *_speed(account, configuration, asked, plan), *more.facts]
-    return Additions(facts=facts, tables=[_told(account, configuration, asked), *more.tables], figures=more.figures)
+    table = _variables(account, configuration, asked)
+    return Additions(facts=facts, tables=[table, *more.tables], figures=more.figures)
 
 
 def _step(configuration: Configuration) -> Fact:
-    """How its sequences are shared."""
+    """How the sequences of a step are split."""
     settings = plan_settings(configuration)
     ranks, micro_batch, times = (int(settings[name]) for name in ("data_parallel", "micro_batch", "accumulation"))
     shared = f"{counted(ranks, 'data-parallel rank')} x micro-batch {micro_batch} x {times} accumulated"
@@ -42,7 +43,7 @@ def _step(configuration: Configuration) -> Fact:
 
 
 def _speed(account: Account, where: Configuration, asked: PlannedTraining, plan: TrainingPlan) -> list[Fact]:
-    """In tokens, and as a share of what the GPUs could multiply, without what is computed again."""
+    """Tokens a second, and model FLOPs utilization: without recomputation, as a share of the GPUs' bf16 peak."""
     measured = [m for m in (*account.history.good, *account.history.runs) if m.ok and m.configuration == where]
     if not measured:
         return []
@@ -55,8 +56,8 @@ def _speed(account: Account, where: Configuration, asked: PlannedTraining, plan:
     return [Fact(label="Speed", value=f"{format_count(each)} {unit}/s", hint=", ".join(words))]
 
 
-def _told(account: Account, configuration: Configuration, asked: PlannedTraining) -> Table:
-    """What the job names, and what follows from the machines."""
+def _variables(account: Account, configuration: Configuration, asked: PlannedTraining) -> Table:
+    """The variables and arguments that the job names, and those that follow from the machines."""
     variables, settings = plan_variables(account.job, configuration), plan_settings(configuration)
     rows: list[list[Cell]] = []
     for knob in asked.knobs:

@@ -1,4 +1,4 @@
-"""`mlcd train`: which machines, and how many of them."""
+"""The planner of `mlcd train`: which machines, and how many of them."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 
 def _net_value(search: Search) -> Strategy:
-    from mlcd.planners.train.net_value import NetValue  # to show a run takes no SciPy, which is slow to import
+    from mlcd.planners.train.net_value import NetValue  # imports SciPy, which is slow: showing a run does not need it
 
     return NetValue(search.seed, search.early_look, search.parallel)
 
 
 OF_MACHINES = ("recorded", "market")
-"""Places whose rates are those of machines alone."""
+"""Places with recorded rates, which depend on the machines only: they cannot measure training plans."""
 METHODS: Plugins[Callable[[Search], Strategy]] = Plugins("mlcd.methods", "train", {"net-value": _net_value})
-"""How to make each method from what the job says of the search."""
+"""Each method by name: a function that makes its strategy from the job's search settings."""
 
 
 def method(search: Search) -> Strategy:
@@ -58,7 +58,10 @@ def method(search: Search) -> Strategy:
 
 
 def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: ModelStore) -> tuple[Measurement, ...]:
-    """What is known, and what the model of an earlier `mlcd scale` adds: where to look, and no certificate."""
+    """The known measurements, and predictions by the model that an earlier `mlcd scale` learned of this job.
+
+    They tell the search where to look. They never certify a configuration.
+    """
     batch, (nearest, _) = job.hints.global_batch, nearest_models(job, space, shelf)
     if planned_training(job) or batch is None or nearest is None or nearest.kinship is not Similarity.SAME:
         return tuple(known)
@@ -76,12 +79,12 @@ def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: 
 
 @dataclass(frozen=True)
 class _Elsewhere:
-    """A search that does not believe a probe where the job itself ran out of memory: its user has raised the limits."""
+    """A search that ignores that the job itself ran out of memory somewhere: its probe there had enough memory."""
 
     search: Strategy
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The next probe, or what was found."""
+        """The next probe, or the end of the search."""
         return self.search.next_step(job, space, history.as_if_probed())
 
 
@@ -93,11 +96,11 @@ class Train(Planner):
     keys = TrainBlock
 
     def with_options(self, job: Job, chosen: Mapping[str, Any]) -> Job:
-        """The job of a file, whatever it says to other planners: it is done once all its work is."""
+        """The job as `mlcd train` reads it: without a target, since training ends when all its work is done."""
         return replace(new_job(job, chosen), target=None).asking(job.blocks.get(self.name) or planned_training(job))
 
     def prepare(self, job: Job, database: Database) -> Job:
-        """With a method and a goal that training has, at a place that can be found again."""
+        """Check the method, the goal and the place."""
         self.search_strategy(job)
         check_goal(job)
         if planned_training(job) is not None and job.on.partition(":")[0] in OF_MACHINES:
@@ -105,7 +108,7 @@ class Train(Planner):
         return with_absolute_path(job)
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
-        """A cloud, with the plans that its machines may train by."""
+        """The job's cloud; for a language model, each configuration combined with each training plan that it allows."""
         place, asked = super().place(job, elapsed_s, started_at), planned_training(job)
         return place if asked is None else replace(place, space=plan_space(place.space, asked))
 
@@ -118,13 +121,13 @@ class Train(Planner):
         return usual_probe_limit(job, space)
 
     def search_strategy(self, job: Job) -> Strategy:
-        """The method that the job names."""
+        """The search method that the job names."""
         return _Elsewhere(method(job.search))
 
     def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
-        """The best that can be certified; where nothing ran, what the forecast says or what would help.
+        """The best configuration that can be certified; if nothing ran, a forecast or a remedy.
 
-        Where the job itself has run out of memory only if there is nothing else: its user may have made room.
+        A configuration where the job itself ran out of memory is the last resort: other limits may have made room.
         """
         decision = super().decide(job, space, history.as_if_probed(), finish)
         if history.ran_out and not decision.certified:
@@ -132,7 +135,7 @@ class Train(Planner):
         return self._with_way_out(decision, job, space, history)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
-        """The best that can be certified."""
+        """The best configuration that the stored probes certify, under the limits of `job`."""
         check_goal(job)
         decision = guarantee.decide(job, space, history, "decided again from the stored probes")
         return self._with_way_out(decision, job, space, history)
@@ -145,13 +148,13 @@ class Train(Planner):
         return with_remedy(decision, job, space, history)
 
     def advice(self, account: Account) -> str:
-        """More memory, where nothing that can be had has enough."""
+        """Advise more memory if no available configuration has enough."""
         from mlcd.planners.train.remedy import what_helps  # SciPy is slow to import
 
         return what_helps(account.job, account.space, account.history)
 
     def run_strategy(self, job: Job, decision: Decision, searched: History) -> Strategy:
-        """Run it to its end, and elsewhere if need be."""
+        """A strategy that runs the job to its end, and moves it to another configuration if it must."""
         assert decision.configuration is not None, "nothing was decided that could be run"
         if spot_of(job) is None:
             from mlcd.planners.train.market.cost_to_go import CostToGo
@@ -163,7 +166,7 @@ class Train(Planner):
         return RunToCompletion(decision.configuration, method(job.search))
 
     def additions(self, account: Account) -> Additions | None:
-        """Where the job was rented, if that was decided as it ran, what its certificate counts on; and its plan."""
+        """For a run on spot markets, where it was rented and what its certificate assumes; and its training plan."""
         rented = None
         if account.history.rentals or account.history.rentals_before:
             from mlcd.planners.train.rental_report import rental_report
@@ -176,14 +179,14 @@ class Train(Planner):
         return rented
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
-        """Where to look, how far launches differ at this place, and where its machines could be had."""
+        """Add what earlier runs teach: rates, how much launches differ at this place, which zones had machines."""
         job = begun.job
         if not job.search.earlier:
             return begun
         shelf = learned_models(ledger.database)
         known = known_by_model(job, begun.space, earlier_measurements(ledger, job, begun.space), shelf)
         begun = replace(begun, known=known, seen_before=earlier_launch_spread(ledger, job, owner))
-        if spot_of(job) is not None or begun.provenance is not Provenance.LIVE:  # a simulated market begins anew
+        if spot_of(job) is not None or begun.provenance is not Provenance.LIVE:  # each simulated market is a new one
             return begun
         types = {offer.instance_type for offer in begun.space.offers}
         return replace(begun, rentals_before=rentals_before(ledger, job, types, datetime.now(UTC), owner))

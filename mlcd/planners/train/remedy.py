@@ -1,8 +1,8 @@
-"""What an answer 'cannot be certified' adds where nothing has run: what a plan's forecast says, or what would help.
+"""What 'cannot be certified' adds if nothing has run: a forecast for training plans, or advice on memory.
 
-A budget that is far too small, or GPUs that are: no probe tells how much is missing, the law of a step and the memory
-model do. It is no promise, so it stands in the reason and not among what would have been enough. Where all that was
-probed ran out of memory and nothing has more, no limit helps.
+If the budget or the GPUs are far too small, no probe tells how much is missing; the models of step time and memory do.
+A forecast is no promise, so it goes into the reason and not into the limits that would have been enough. If all probes
+ran out of memory and no configuration has more, no other limit helps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MORE_MEMORY = (
 
 
 def with_remedy(decision: Decision, job: Job, space: Space, history: History) -> Decision:
-    """The same answer, with what the forecast says, or what would help, where nothing measured says anything."""
+    """The same decision with a forecast or advice in its reason, if nothing that ran gives one."""
     if decision.configuration is not None or decision.done or history.good:
         return decision
     if planned_training(job) is not None:
@@ -47,7 +47,7 @@ def with_remedy(decision: Decision, job: Job, space: Space, history: History) ->
 
 
 def what_helps(job: Job, space: Space, history: History) -> str:
-    """Where no other limits would help, since nothing there is has enough memory: what would; '' where a limit may."""
+    """Advice if no configuration has enough memory, so that no other limit would help; '' if one may."""
     if history.good:
         return ""
     if planned_training(job) is not None:
@@ -65,7 +65,7 @@ def _with_forecast(decision: Decision, job: Job, space: Space, history: History)
 
 
 def _finish_s(job: Job, space: Space, history: History) -> Floats:
-    """Seconds of what is left, the middle of what is believed; infinite where it is not likely to fit the memory."""
+    """Median seconds for the remaining work; infinite where the job is not likely to fit the memory."""
     belief = belief_of(job, space, history, job.search.seed)
     seconds = job.work_samples / np.exp(np.median(belief.log_speed, axis=0))
     fits = (belief.fits.mean(axis=0) >= CALLED_FITTING) & ~belief.ruled_out
@@ -73,7 +73,7 @@ def _finish_s(job: Job, space: Space, history: History) -> Floats:
 
 
 def _may_help(way: Relaxation, job: Job, space: Space, history: History, finish_s: Floats) -> bool:
-    """Whether a dearer probe is of something that is likely to fit, and then to keep the limits."""
+    """Whether the more expensive probe that this suggests is likely to fit the memory and then keep the limits."""
     if way.max_probe_usd is None or way.configuration is None:
         return True
     place = space.index.get(way.configuration)
@@ -84,7 +84,7 @@ def _may_help(way: Relaxation, job: Job, space: Space, history: History, finish_
 
 
 def _words(job: Job, space: Space, finish_s: Floats) -> str:
-    """The least that the limit is forecast to have to be."""
+    """The forecast of the least limit that would do."""
     if not np.isfinite(finish_s).any():
         gpus = dict.fromkeys(gpu_of(offer).name for offer in space.offers)
         return f"no plan is likely to fit the memory of {', '.join(gpus)}: {LESS_MEMORY}"

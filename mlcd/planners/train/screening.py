@@ -1,4 +1,4 @@
-"""Which configurations of a large space are worth a thought, by what finishing on each is expected to take."""
+"""Screening of a large space: keep the configurations with the best expected finishing times and costs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mlcd.core.job import Goal, Objective
 def screened(
     goal: Goal, space: Space, history: History, finish_s: Floats, most: int, *, is_rough: bool = False
 ) -> set[int]:
-    """The best by the objective, at most so many.
+    """The places of the best configurations, at most `most`.
 
-    Under a budget the fastest may all be too dear, and within a deadline the cheapest all too slow: half is what needs
-    least of the limits then, and half the best of what keeps them, as far as anything does. `is_rough`: what finishing
-    takes may be a factor off, so half are the cheapest, whatever the deadline.
+    Under a budget the fastest may all be too expensive, and under a deadline the cheapest all too slow. So half are the
+    best within the limits (or nearest to them), and half those that use least of the limits. `is_rough`: `finish_s` may
+    be off by a factor, so half are the cheapest, whatever the deadline.
     """
     value = finish_s + space.probe_s
     if goal.objective is not Objective.FASTEST:
@@ -36,15 +36,15 @@ def screened(
     return {*best[: most // 2].tolist(), *least_needy[: most // 2].tolist()}
 
 
-def only(space: Space, places: Iterable[int]) -> Space:
-    """The part of a space that these configurations are, in its order."""
+def subspace(space: Space, places: Iterable[int]) -> Space:
+    """The subspace of these configurations, in the order of the space."""
     kept: dict[int, list[Configuration]] = {}
     for i in sorted(places):
         kept.setdefault(int(space.offer_index[i]), []).append(space.configurations[i])
-    return replace(space, choices=tuple(_only(space.choices[at], given) for at, given in kept.items()))
+    return replace(space, choices=tuple(_subchoice(space.choices[at], given) for at, given in kept.items()))
 
 
-def _only(choice: Choice, given: list[Configuration]) -> Choice:
+def _subchoice(choice: Choice, given: list[Configuration]) -> Choice:
     nodes = tuple(dict.fromkeys(each.nodes for each in given))
-    is_product = not choice.settings and not choice.given  # then the node counts say it all
+    is_product = not choice.settings and not choice.given  # then node counts alone define the configurations
     return replace(choice, nodes=nodes) if is_product else replace(choice, nodes=nodes, given=tuple(given))

@@ -1,6 +1,6 @@
-"""What finishing is expected to take on every configuration, what a probe takes, and what could then be certified.
+"""The state of a search: expected finishing time everywhere, price of each probe, what a probe could certify.
 
-Symbols are those of `net_value.py`, which chooses by them.
+`net_value.py` chooses the next probe by it, and defines the symbols.
 """
 
 from __future__ import annotations
@@ -37,27 +37,28 @@ from mlcd.planners.train.speed_belief import belief_of, ruled_out_by
 Counts = NDArray[np.intp]
 
 UNSAFE_PENALTY = 10.0
-"""While nothing is certified, V0 is this many times the best that is to be expected."""
+"""While nothing is certified, V0 is this many times the best expected objective."""
 NOT_RUN_PENALTY = 3.0
 """The same without a limit, where whatever runs is certified."""
 HOPELESS = 0.02
-"""The chance to fit below which a probe is asked for what else it rules out."""
+"""If no configuration has a higher chance to fit, the probe is chosen by how many others its failure would rule out."""
 MOST_LAUNCHES = 12
-"""Times that a configuration is measured to certify it, one after the other or on several clusters at once."""
+"""Most measurements of one configuration, one after the other or on several clusters at once."""
 FURTHER_LAUNCHES = (1, 3, 7, 11)
-"""How many more are thought of when it is asked whether a configuration could be certified."""
+"""Numbers of further launches that are tried out when computing whether a configuration could be certified."""
 TYPICAL_ERROR = 0.03
-"""Relative error of a probe, before one was made."""
+"""Relative error of a probe, before any was made."""
 ALMOST_ALL = 1 - 1e-9
-"""Of the work, that a probe may be credited with: no share of a finish that never comes would be no number."""
+"""Upper bound of the share of the work that a probe is credited with: it keeps 0 x infinity from becoming nan."""
 
 
 @dataclass(frozen=True)
 class SearchState:
-    """What is expected and what is certified.
+    """What a search expects and what it has certified.
 
-    `finish_s`: seconds to finish for every surface (rows) and configuration (columns), infinite where the job does not
-    fit. `ruled_out`: what is sure to run out of memory. `error`: of a whole probe. `share`: what a look takes of one.
+    `safe`: certified measurements. `finish_s`: seconds to finish by posterior sample (rows) and configuration
+    (columns), infinite where the job does not fit. `ruled_out`: sure to run out of memory. `error`: relative error of
+    a whole probe. `share`: the part of a probe that is run before it may be stopped early; 1 for whole probes.
     """
 
     job: Job
@@ -71,7 +72,7 @@ class SearchState:
 
     @classmethod
     def of(cls, job: Job, space: Space, history: History, seed: int, look: float | None) -> Self:
-        """As it stands after what was seen."""
+        """The state after the measurements in `history`."""
         belief = belief_of(job, space, history, seed)
         finish_s = space.startup_limit_s + job.work_samples * np.exp(-belief.log_speed)
         finish_s = np.where(belief.fits, finish_s, np.inf)
@@ -85,9 +86,9 @@ class SearchState:
 
     @cached_property
     def s_per_usd(self) -> float:
-        """The worth of a dollar in seconds: what the fastest finish is expected to take, over what it costs.
+        """Value of a dollar in seconds: expected seconds of the fastest finish over its dollars.
 
-        Before anything has run, nobody knows what the job costs where it is fastest: over the cheapest finish.
+        Before anything has run, over the dollars of the cheapest finish: the price of the fastest is unknown then.
         """
         usd = self.space.usd(self.finish_s)
         fastest, row = self.finish_s.argmin(axis=1), np.arange(len(usd))
@@ -96,20 +97,20 @@ class SearchState:
         return float(np.median(shortest_s[runs]) / np.median(costs_usd[runs])) if runs.any() else 0.0
 
     def value(self, finish_s: Floats) -> Floats:
-        """J: what finishing takes of the objective."""
+        """J: the objective of finishing in `finish_s`."""
         if self.fast:
             return finish_s
         worst_s = finish_s * np.exp(self._margins_of_one(1.0, 0, likely=False))
         return self.space.expected_usd(finish_s, worst_s, self.job.goal.deadline_s)
 
     def price(self, usd: Floats | float, seconds: Floats | float) -> Floats | float:
-        """q: what probes take of the objective. Where time is the objective, money that no budget limits counts too."""
+        """q: the cost of probes in the objective. For 'fastest' without a budget, dollars are converted to seconds."""
         if not self.fast:
             return usd
         return seconds if self.job.goal.budget_usd is not None else seconds + self.s_per_usd * usd
 
     def credit(self) -> Floats:
-        """c(D) on each surface. Of a round, only the best checkpoint can be kept."""
+        """c(D) in each sample: the share of the work that a probe does itself, saved by its checkpoint."""
         if not self.job.checkpoints:
             return np.zeros((1, len(self.space)))
         startup_s = self.space.startup_limit_s
@@ -119,11 +120,11 @@ class SearchState:
 
     @cached_property
     def v0(self) -> float:
-        """V0: the best that is certified; while nothing is, more than the best that is to be expected."""
+        """V0: the best certified objective; while nothing is certified, a multiple of the best expected one."""
         if self.safe:
-            return min(map(self._made_small, certifiable_forecasts(self.job, self.space, self.history).values()))
+            return min(map(self._objective_of, certifiable_forecasts(self.job, self.space, self.history).values()))
         certified = self.certifiable(self.space.probe_usd, self.space.probe_s)
-        if self._has_plans and not self.job.goal.limited:  # what no probe may try is not to be had
+        if self._has_plans and not self.job.goal.limited:  # a configuration that may not be probed cannot be chosen
             certified &= allowed_probes(self.job, self.space, self.history)
         value = self.value(self.finish_s)
         best = np.where(certified, value, np.inf).min(axis=1)
@@ -132,31 +133,31 @@ class SearchState:
         times = UNSAFE_PENALTY if self.job.goal.limited else NOT_RUN_PENALTY
         return times * float(np.median(finite)) if finite.size else 0.0
 
-    def is_hopeless(self, open_: Mask) -> bool:
-        """Whether a job without a limit has run nowhere, and is believed to fit nothing that may be probed."""
-        if self.job.goal.limited or self.history.good or not open_.any():
+    def is_hopeless(self, eligible: Mask) -> bool:
+        """Whether a job without a limit has run nowhere, and probably fits no configuration that may be probed."""
+        if self.job.goal.limited or self.history.good or not eligible.any():
             return False
-        return bool(np.isfinite(self.finish_s[:, open_]).mean(axis=0).max() <= HOPELESS)
+        return bool(np.isfinite(self.finish_s[:, eligible]).mean(axis=0).max() <= HOPELESS)
 
     @property
     def _has_plans(self) -> bool:
         return planned_training(self.job) is not None
 
     def would_rule_out(self, place: int) -> Mask:
-        """What else is sure to run out of memory if this does."""
+        """Which others are sure to run out of memory if this one does."""
         return ruled_out_by(self.job, self.space, self.history, place)
 
-    def rules_out_most(self, open_: Mask) -> int | None:
-        """What tells most by running out of memory."""
-        places = np.flatnonzero(open_).tolist()
-        return max(places, key=lambda place: int((self.would_rule_out(place) & open_).sum()), default=None)
+    def rules_out_most(self, eligible: Mask) -> int | None:
+        """The configuration whose running out of memory would rule out most others."""
+        places = np.flatnonzero(eligible).tolist()
+        return max(places, key=lambda place: int((self.would_rule_out(place) & eligible).sum()), default=None)
 
-    def _made_small(self, ahead: Forecast) -> float:
+    def _objective_of(self, ahead: Forecast) -> float:
         """J of a forecast."""
         return ahead.seconds if self.fast else ahead.usd
 
     def fallback(self, usd: Floats, seconds: Floats) -> Floats:
-        """V0'(D), of all configurations or of some measured ones: the best that is certified once so much is gone."""
+        """V0'(D) of all configurations, or of some measured ones: the best still certified after this much more use."""
         if not self.safe:
             return np.full(usd.shape, self.v0)
         measured = self._fallback_after(usd, seconds, self.ahead)
@@ -168,39 +169,38 @@ class SearchState:
         fallback = np.full(usd.shape, np.inf)
         for m in self.safe:
             worst = ahead[m.configuration]
-            kept = self.kept(usd + worst.worst_usd, seconds + worst.worst_seconds)
-            fallback = np.where(kept, np.minimum(fallback, self._made_small(self.ahead[m.configuration])), fallback)
+            is_within = self.within_limits(usd + worst.worst_usd, seconds + worst.worst_seconds)
+            better = np.minimum(fallback, self._objective_of(self.ahead[m.configuration]))
+            fallback = np.where(is_within, better, fallback)
         for trial in self._trials:
             likely, started = trial.likely, self._still_certain(usd + trial.usd, seconds + trial.seconds)
-            started = started & self.kept(usd + likely.worst_usd, seconds + likely.worst_seconds)
-            fallback = np.where(started, np.minimum(fallback, self._made_small(likely)), fallback)
+            started = started & self.within_limits(usd + likely.worst_usd, seconds + likely.worst_seconds)
+            fallback = np.where(started, np.minimum(fallback, self._objective_of(likely)), fallback)
         return fallback
 
     @cached_property
     def _trials(self) -> list[Trial]:
-        """What was measured, and the job may be started on while something else is certain."""
+        """Measured configurations on which the job may start on trial, because another one is certain to finish."""
         return trials(self.job, self.space, self.history) if self.safe and may_start_on_trial(self.job) else []
 
     def _still_certain(self, usd: Floats, seconds: Floats) -> Mask:
-        """Whether something measured is sure enough to be a fallback once so much more is gone."""
+        """Whether some measured configuration is still sure enough to be the fallback after this much more use."""
         certain: Mask = np.zeros(np.shape(usd), dtype=bool)
         for worst in self._fallbacks:
-            certain = certain | self.kept(usd + worst.worst_usd, seconds + worst.worst_seconds)
+            certain = certain | self.within_limits(usd + worst.worst_usd, seconds + worst.worst_seconds)
         return certain
 
     @cached_property
     def _fallbacks(self) -> list[Forecast]:
-        """What finishing takes on each that is certain, once another configuration is measured."""
-        return [
-            ahead
-            for _, ahead in forecasts(with_fallback_confidence(self.job), self.space, self.history, self.safe, more=1)
-        ]
+        """Forecasts of finishing on each configuration that is certain, once one more is measured."""
+        job = with_fallback_confidence(self.job)
+        return [ahead for _, ahead in forecasts(job, self.space, self.history, self.safe, more=1)]
 
     def certifiable(self, usd: Floats, seconds: Floats, clusters: Counts | None = None) -> Mask:
-        """Whether D, probed for so much, would then be certified on each surface: by a look, or by the whole probe.
+        """Whether D, in each sample, would be certified after using `usd` and `seconds` on a probe of it.
 
-        Or by launching it again afterwards, the further launches at once.
-        `clusters`: how many of each configuration are probed at once; one if not given.
+        Either by the first part of the probe, or by the whole, or by further launches afterwards, all at once.
+        `clusters`: on how many clusters each configuration is probed at once; one if not given.
         """
         longest_s = self._longest_s(usd, seconds) * np.exp(-self._margins(1.0, clusters))
         for again in FURTHER_LAUNCHES:
@@ -212,17 +212,17 @@ class SearchState:
             longest_s = np.maximum(longest_s, by_look_s * np.exp(-self._margins(self.share, clusters)))
         if self._trials:
             on_trial_s = self._longest_s(usd, seconds) * np.exp(-self._margins(1.0, clusters, likely=True))
-            longest_s = np.where(self.may_be_tried(usd, seconds), np.maximum(longest_s, on_trial_s), longest_s)
+            longest_s = np.where(self.can_start_trial(usd, seconds), np.maximum(longest_s, on_trial_s), longest_s)
         certified: Mask = self.finish_s <= longest_s
         return certified
 
-    def may_be_tried(self, usd: Floats, seconds: Floats) -> Mask:
-        """Whether the job could be started on each configuration once so much is gone, with something certain left."""
+    def can_start_trial(self, usd: Floats, seconds: Floats) -> Mask:
+        """Whether the job may start on trial on each configuration, with a certain fallback, after this much use."""
         trial = trial_duration_s(self.space.startup_limit_s)
         return self._still_certain(usd + self.space.usd(trial), seconds + trial)
 
     def _margins(self, share: float, clusters: Counts | None, again: int = 0, *, likely: bool = False) -> Floats:
-        """The margin of each configuration, probed for this share and `again` so often; `likely`: of a trial."""
+        """The log margin of each configuration after a probe of this share and `again` more; `likely`: for a trial."""
         margins = self._margins_of_one(share, again, likely=likely)
         several = np.flatnonzero(clusters > 1).tolist() if clusters is not None else []
         if clusters is None or not several:
@@ -233,28 +233,28 @@ class SearchState:
         return margins
 
     def _margins_of_one(self, share: float, again: int, *, likely: bool) -> Floats:
-        """The same where each is probed on one cluster. It is asked for again and again."""
+        """The same where each is probed on one cluster. Cached, because it is needed many times."""
         key = (share, again, likely)
-        if key not in self._margins_seen:
+        if key not in self._margin_cache:
             margin = self.likely_margin if likely else self.margin
             margins = np.full(len(self.space), margin(self.error / sqrt(share * (1 + again)), 1 + again))
-            for place in self.known:
+            for place in self.rate_precision:
                 margins[place] = self._margin_at(place, share, again + 1, likely)
-            self._margins_seen[key] = margins
-        return self._margins_seen[key]
+            self._margin_cache[key] = margins
+        return self._margin_cache[key]
 
     @cached_property
-    def _margins_seen(self) -> dict[tuple[float, int, bool], Floats]:
+    def _margin_cache(self) -> dict[tuple[float, int, bool], Floats]:
         return {}
 
     def _margin_at(self, place: int, share: float, times: int, likely: bool) -> float:
-        known, launches = self.known.get(place, (0.0, 0))
+        known, launches = self.rate_precision.get(place, (0.0, 0))
         error = max(1 / sqrt(known + times * share / self.error**2), SUREST)
         return (self.likely_margin if likely else self.margin)(error, launches + times)
 
     @cached_property
-    def known(self) -> dict[int, tuple[float, int]]:
-        """Of what ran: how well its rate is known, one over the squared error, and from how many launches."""
+    def rate_precision(self) -> dict[int, tuple[float, int]]:
+        """By place of what ran: precision of its log rate (one over the squared error), and number of launches."""
         launches = Counter(m.configuration for m in self.history.measurements if m.ok)
         return {
             self.space.index[m.configuration]: (1 / max(m.rel_error, 1e-9) ** 2, launches[m.configuration])
@@ -262,45 +262,45 @@ class SearchState:
         }
 
     def margin(self, error: float, launches: int) -> float:
-        """By how much a certificate counts on less than the measured rate, in the log."""
-        sure = needed_confidence(self.job.goal.confidence, launches, max(1, len(self.known)))
+        """How far below the measured rate a certificate stays, as a difference of logs."""
+        sure = needed_confidence(self.job.goal.confidence, launches, max(1, len(self.rate_precision)))
         return self.history.spread.margin(round(error, 4), launches, sure)
 
     def likely_margin(self, error: float, launches: int) -> float:
-        """The same of a trial."""
+        """The same for a start on trial."""
         return likely_margin(self.history.spread, round(error, 4), launches)
 
     def _longest_s(self, usd: Floats, seconds: Floats) -> Floats:
-        """How long finishing may take where so much more is gone before it; finite, so that what fails never fits."""
+        """How long finishing may take after this much more use; finite, so that an infinite time never fits."""
         goal, history = self.job.goal, self.history
         by_budget = (goal.most_usd - history.spent_usd - usd - self.space.usd_per_launch) / self.space.usd_per_s
         longest: Floats = np.minimum(by_budget, goal.most_s - history.elapsed_s - seconds)
         return np.minimum(longest, np.finfo(float).max)
 
-    def kept(self, more_usd: Floats | float, more_s: Floats | float) -> Mask:
-        """Whether the limits hold if so much more is used."""
+    def within_limits(self, more_usd: Floats | float, more_s: Floats | float) -> Mask:
+        """Whether the limits hold after this much more use."""
         usd, seconds = np.asarray(self.history.spent_usd + more_usd), np.asarray(self.history.elapsed_s + more_s)
         return limits_allow(self.job.goal, usd, seconds)
 
     @cached_property
     def ahead(self) -> dict[Configuration, Forecast]:
-        """What finishing takes on everything that has a rate."""
+        """Forecasts of finishing on every measured configuration."""
         return {m.configuration: ahead for m, ahead in forecasts(self.job, self.space, self.history)}
 
     @cached_property
     def _ahead_of_one_more(self) -> dict[Configuration, Forecast]:
-        """The same once another configuration is measured: the best of more is less sure."""
+        """The same once one more configuration is measured: a best of more candidates needs a larger margin."""
         return {m.configuration: ahead for m, ahead in forecasts(self.job, self.space, self.history, more=1)}
 
     @cached_property
     def _is_measured(self) -> Mask:
         measured = np.zeros(len(self.space), dtype=bool)
-        measured[list(self.known)] = True
+        measured[list(self.rate_precision)] = True
         return measured
 
 
 def _error(space: Space, history: History) -> float:
-    """The relative error of a whole probe, as far as probes have shown it."""
+    """Relative error of a whole probe: the median over the probes so far."""
     whole = [
         m.rel_error * sqrt(min(1.0, m.seconds / space.probe_time.seconds(m.configuration.nodes)))
         for m in history.measurements

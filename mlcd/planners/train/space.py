@@ -1,4 +1,4 @@
-"""What may vary in training: the instance type and the number of nodes."""
+"""The search space of training: instance types x numbers of nodes, narrowed to what the job asks for."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 
 ASKED = ("instance_type", "accelerators", "cpus", "memory", "infra", "cloud")
-"""Of `resources`, what a type has to have."""
+"""Keys of `resources` that restrict the instance type."""
 
 MOST_NAMES = 3
-"""Types that a message lists."""
+"""Most types that a message lists."""
 ANY = "any"
-"""Of `use_spot`: on demand or on the spot market, decided anew as the job runs."""
+"""Value of `use_spot`: on-demand or spot machines, decided again and again while the job runs."""
 
 
 def narrow(space: Space, job: Job) -> Space:
-    """The part of a cloud's space that the job asks for: patterns, node range, resources, memory."""
+    """The part of a cloud's space that matches the job: instance patterns, node range, resources, memory."""
     patterns = [pattern.lower() for pattern in job.search.instances]
     named = [c for c in space.choices if any(fnmatchcase(c.offer.instance_type.lower(), each) for each in patterns)]
     if not named:
         raise UserError(_no_match(space, job.search.instances))
     suited = [c for c in named if _suits(c.offer, job)]
     if not suited:
-        raise UserError(f"no type here has {_asked(job)}; relax that, or see what there is: mlcd offers")
+        raise UserError(f"no type here has {_requirements(job)}; relax that, or list the types: mlcd offers")
     low, high = job.search.nodes
     sized = [replace(choice, nodes=tuple(n for n in choice.nodes if low <= n <= high)) for choice in suited]
     choices = tuple(choice for choice in sized if choice.nodes)
@@ -47,7 +47,7 @@ def grid(offers: tuple[Offer, ...], nodes: tuple[int, int], **terms: Any) -> Spa
 
 
 def spot_of(job: Job) -> bool | None:
-    """What `use_spot` of the job's `resources` asks for: spot machines, on-demand ones, or None: whichever is best."""
+    """`use_spot` of the job's `resources`: True for spot machines, False for on-demand ones, None for 'any'."""
     written = (job.task.get("resources") or {}).get("use_spot")
     if written == ANY:
         return None
@@ -68,7 +68,7 @@ def _no_match(space: Space, patterns: tuple[str, ...]) -> str:
 
 
 def is_of_gpu(accelerator: str, name: str) -> bool:
-    """Whether a GPU goes by this name, as A100-80GB does by a100: the dash keeps L4 from covering L40S."""
+    """Whether a GPU matches this name, as A100-80GB matches a100: the dash keeps L4 from matching L40S."""
     own, name = accelerator.upper(), name.upper()
     return bool(name) and (own == name or own.startswith(f"{name}-"))
 
@@ -98,8 +98,8 @@ def _enough(wanted: Any, has: float) -> bool:
     return has >= float(text[:-1]) if text.endswith("+") else has == float(text)
 
 
-def _asked(job: Job) -> str:
-    """What the job asks of a machine, as it is written."""
+def _requirements(job: Job) -> str:
+    """The job's requirements for a machine, as its file has them."""
     resources: Mapping[str, Any] = job.task.get("resources") or {}
     asked = [f"{key} {_written(resources[key])}" for key in ASKED if resources.get(key)]
     if job.hints.memory_gb is not None:
@@ -114,7 +114,7 @@ def _written(wanted: Any) -> str:
 
 
 def accelerators_of(job: Job) -> list[str]:
-    """The accelerators that the job's `resources` name, each of which would do, without their counts."""
+    """The names of the accelerators in the job's `resources`, any of which would do, without counts."""
     wanted = (job.task.get("resources") or {}).get("accelerators") or []
     options = wanted if isinstance(wanted, list | dict | set) else [wanted]
     return [str(option).partition(":")[0] for option in options]

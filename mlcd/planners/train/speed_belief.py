@@ -1,4 +1,4 @@
-"""What net value believes of a job's speed on every configuration: `modeling/speed_surface.py`, fed from a history."""
+"""Net value's belief about a job's speed on every configuration: `modeling/speed_surface.py`, fed from a history."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from mlcd.core.measurement import Outcome
 from mlcd.planners.modeling.memory_need import cannot_fit
 from mlcd.planners.modeling.speed_surface import Belief, Evidence, believe, draw_laws
 from mlcd.planners.train.nouns import planned_training
-from mlcd.planners.train.screening import only, screened
+from mlcd.planners.train.screening import screened, subspace
 
 FAILURES = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
-"""Outcomes that say something of the configuration, and not of that one launch."""
+"""Outcomes that are evidence about the configuration, not about that one launch."""
 UNLIMITED_JOB = 30.0
-"""Where there is no limit: how many of its shortest probes a job is expected to take."""
+"""Without a limit: a job is expected to take this many of its shortest probes."""
 LIMIT_SLACK = 0.7
-"""Where there is one: the share of it that the best configuration is expected to need."""
+"""With a limit: the best configuration is expected to need this share of it."""
 EARLIER_ERROR = 0.1
-"""How far a rate may be from what an earlier run measured: code, data and machines change."""
+"""Relative error of a rate from an earlier run: code, data and machines change."""
 LARGE, PROMISING = 5_000, 2_000
-"""Configurations above which only so many promising ones are looked at."""
+"""In a space larger than LARGE, only PROMISING configurations are considered."""
 LIKELY = 8
-"""Laws that say what is promising."""
+"""How many of the likeliest laws select the promising configurations."""
 LEVEL_SAMPLE = 200
-"""Configurations that say how fast a job may be."""
+"""How many configurations are used to guess the prior level of speed."""
 
 
 def belief_of(job: Job, space: Space, history: History, seed: int) -> Belief:
-    """Surfaces of speed that agree with what was seen."""
+    """Posterior samples of speed over all configurations."""
     if (asked := planned_training(job)) is not None:
-        from mlcd.planners.train.plans.surfaces import plan_surfaces  # a job without plans imports nothing of them
+        from mlcd.planners.train.plans.surfaces import plan_surfaces  # imported late: only jobs with plans need it
 
         return plan_surfaces(asked, space, _evidence(space, history), seed)
-    level = _level(space, seed, job.hints, job.goal, _whole_work(job, history))
+    level = _prior_level(space, seed, job.hints, job.goal, _whole_work(job, history))
     return believe(space, draw_laws(space, seed, job.hints), level, _evidence(space, history), seed)
 
 
 def ruled_out_by(job: Job, space: Space, history: History, place: int) -> Mask:
-    """What is sure to run out of memory if this configuration does."""
+    """Which configurations are sure to run out of memory if this one does."""
     if (asked := planned_training(job)) is not None:
         from mlcd.planners.train.plans.surfaces import plans_ruled_out
 
@@ -54,7 +54,7 @@ def ruled_out_by(job: Job, space: Space, history: History, place: int) -> Mask:
 
 
 def all_too_small(space: Space, history: History) -> bool:
-    """Of a job without plans: whether everything is sure to run out of memory, by what has."""
+    """For a job without plans: whether every configuration is sure to run out of memory, given those that have."""
     seen = _evidence(space, history)
     return bool(cannot_fit(space, seen.ran, seen.out_of_memory).all())
 
@@ -62,7 +62,7 @@ def all_too_small(space: Space, history: History) -> bool:
 def _evidence(space: Space, history: History) -> Evidence:
     failures = {m.configuration: m.outcome for m in history.measurements if m.outcome in FAILURES}
     rates = {m.configuration: (m.rate, m.rel_error) for m in history.good}
-    for m in history.known:  # of what this run has seen itself, no other run knows more
+    for m in history.known:  # earlier runs; this run's own measurements take precedence
         if m.configuration in space.index and m.configuration not in {**rates, **failures}:
             if m.ok:
                 rates[m.configuration] = (m.rate, hypot(m.rel_error, EARLIER_ERROR))
@@ -82,19 +82,19 @@ def _evidence(space: Space, history: History) -> Evidence:
 
 
 def _whole_work(job: Job, history: History) -> float:
-    """The limits were given for the whole job, not for what is left of it."""
+    """The work of the whole job, not of what is left: the limits were given for the whole."""
     return job.work_samples + history.saved_samples
 
 
 @lru_cache(maxsize=8)
-def _level(space: Space, seed: int, hints: Hints, goal: Goal, work_samples: float) -> Floats:
-    """The prior mean of log speed for each law: people give limits that they hope are possible."""
+def _prior_level(space: Space, seed: int, hints: Hints, goal: Goal, work_samples: float) -> Floats:
+    """Prior mean of log speed under each law, from the limits: people set limits that they hope are possible."""
     laws = draw_laws(space, seed, hints)
     at = _sample(space)
     every = np.arange(len(laws.scale))
     seconds = work_samples * np.exp(-laws.log_speed(every, at))
     small = laws.memory.too_small(every, at)
-    # A draw by which the job fits nothing is as good a law of speed as any: its level is that of enough memory.
+    # A law by which the job fits nowhere may still be right about speed: its level ignores memory.
     seconds = np.where(small & ~small.all(axis=1, keepdims=True), np.inf, seconds)
     if goal.limited:
         needs = share_of_limits(goal, seconds * space.usd_per_s[at], seconds) / LIMIT_SLACK
@@ -105,9 +105,9 @@ def _level(space: Space, seed: int, hints: Hints, goal: Goal, work_samples: floa
 
 
 def _sample(space: Space) -> NDArray[np.intp]:
-    """A spread-out sample: its best is near enough to the best of all for a guess that is a factor wide.
+    """A sample spread over the space: its best is close enough to the overall best for so rough a guess.
 
-    The largest size of each type is in it: a job that needs much memory may fit nothing else.
+    It includes the largest size of each type: a job that needs much memory may fit nothing else.
     """
     largest = np.flatnonzero(np.diff(space.offer_index, append=-1))
     spread = np.linspace(0, len(space) - 1, LEVEL_SAMPLE).astype(np.intp)
@@ -115,7 +115,7 @@ def _sample(space: Space) -> NDArray[np.intp]:
 
 
 def promising(job: Job, space: Space, history: History, seed: int, also: Configuration | None = None) -> Space:
-    """Of a large space, what the likeliest laws find good, what was measured, and `also`: the rest is not looked at."""
+    """The part of a large space that is considered: promising by the likeliest laws, measured, and `also`."""
     if (asked := planned_training(job)) is not None:
         from mlcd.planners.train.plans.surfaces import promising_plans
 
@@ -123,7 +123,7 @@ def promising(job: Job, space: Space, history: History, seed: int, also: Configu
     if len(space) <= LARGE:
         return space
     laws = draw_laws(space, seed, job.hints)
-    level = _level(space, seed, job.hints, job.goal, _whole_work(job, history))
+    level = _prior_level(space, seed, job.hints, job.goal, _whole_work(job, history))
     seen = _evidence(space, history)
     off = seen.y - laws.log_speed(np.arange(len(level)), seen.ran) - level[:, None]
     likely = np.argsort(off.var(axis=1) if len(seen.ran) else level)[:LIKELY]
@@ -132,4 +132,4 @@ def promising(job: Job, space: Space, history: History, seed: int, also: Configu
     finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + shift[:, None]).max(axis=0))
     kept = screened(job.goal, space, history, finish_s, PROMISING, is_rough=True)
     measured = [m.configuration for m in history.measurements]
-    return only(space, kept | {space.index[each] for each in (*measured, *([also] if also else []))})
+    return subspace(space, kept | {space.index[each] for each in (*measured, *([also] if also else []))})

@@ -94,7 +94,7 @@ def test_what_is_minimised_is_minus_the_log_of_the_likelihood_and_its_slope_is_r
         return float(-seen_at - 6 * np.log(2 * np.pi) + 0.5 * (away**2).sum())
 
     logs = np.log(np.random.default_rng(seed + 1).uniform(0.02, 0.5, len(effects.names)))
-    value, slope = effects._unlikely(logs, trust)
+    value, slope = effects._negative_log_posterior(logs, trust)
     assert value == pytest.approx(unlikely(logs), abs=1e-5)
     np.testing.assert_allclose(slope, approx_fprime(logs, unlikely, 1e-6), rtol=1e-3, atol=1e-3)
 

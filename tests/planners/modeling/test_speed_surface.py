@@ -100,7 +100,7 @@ def test_the_posterior_of_the_residual_is_the_textbook_one():
         np.array([1]),
         replace(draw_laws(SPACE, 0).memory, state=nothing, batch=nothing),
         nothing > 0,
-        draw_laws(SPACE, 0).facts,
+        draw_laws(SPACE, 0).specifications,
     )
     flat = replace(flat, kappa=nothing + 1, beta=nothing, alpha=nothing)
     at, y, error = np.array([0, 20]), np.array([0.4, -0.3]), np.array([0.05, 0.05])

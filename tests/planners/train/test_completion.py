@@ -30,10 +30,10 @@ from mlcd.planners.train.completion import (
     MOST_SETBACKS,
     MOST_SLOWDOWNS,
     RunToCompletion,
-    chance_here,
-    chances,
+    chance_of_run,
+    chances_if_launched,
     is_worth_leaving,
-    shared_shift,
+    long_run_shift,
 )
 from mlcd.planners.train.net_value import NetValue
 from mlcd.testing.clouds import small_recording
@@ -293,7 +293,7 @@ def test_without_a_limit_no_run_is_left_for_being_late():
     then = History((measured(FIRST, 100.0), measured(SECOND, 95.0)), (measured(FIRST, 80.0),))
     free, limited = (Job("j", 3.6e6, goal) for goal in (Goal(), Goal(deadline_s=1.0)))
     assert not is_worth_leaving(free, free, RECORDING.space, then, then.runs[0])
-    assert chance_here(limited, then, then.runs[0]) < 0.01
+    assert chance_of_run(limited, then, then.runs[0]) < 0.01
 
 
 def test_a_run_that_has_shown_little_is_as_sure_as_another_launch_of_the_same():
@@ -301,7 +301,7 @@ def test_a_run_that_has_shown_little_is_as_sure_as_another_launch_of_the_same():
     job = Job("j", 3.6e6, Goal(deadline_s=12.5 * 3_600.0))
     so_far = replace(measured(FIRST, 98.0), rel_error=0.15, seconds=1_000.0, samples_done=98_000.0)
     then = History((measured(FIRST, 100.0), measured(FIRST, 101.0)), (so_far,), elapsed_s=2_200.0)
-    assert chance_here(job, then, so_far) > 0.97
+    assert chance_of_run(job, then, so_far) > 0.97
     assert not is_worth_leaving(job, job, RECORDING.space, then, so_far)
 
 
@@ -311,8 +311,8 @@ def test_a_run_is_not_left_while_another_one_is_as_sure_later():
     so_far = replace(measured(FIRST, 98.0), rel_error=0.05, seconds=1_200.0, samples_done=117_600.0)
     probes = (replace(measured(FIRST, 100.0), rel_error=0.04), measured(SECOND, 150.0), measured(SECOND, 151.0))
     then = History(probes, (so_far,), elapsed_s=3_000.0)
-    now, later = (chances(job, RECORDING.space, then, later_s) for later_s in (0.0, 900.0))
-    assert chance_here(job, then, so_far) < CONFIDENCE
+    now, later = (chances_if_launched(job, RECORDING.space, then, later_s) for later_s in (0.0, 900.0))
+    assert chance_of_run(job, then, so_far) < CONFIDENCE
     assert max(now.values()) > max(later.values()) > CONFIDENCE
     assert not is_worth_leaving(job, job, RECORDING.space, then, so_far)
 
@@ -323,7 +323,7 @@ def test_one_slow_launch_is_not_all_that_is_known_of_its_configuration():
     slow = replace(measured(FIRST, 80.0), rel_error=0.005, seconds=3_600.0, samples_done=80.0 * 3_600)
     then = History(probes, (slow,), elapsed_s=6_000.0)
     job = Job("j", 3.6e6, Goal(deadline_s=6_000.0 + 3.6e6 / 88))
-    (again,) = chances(job, RECORDING.space, then).values()
+    (again,) = chances_if_launched(job, RECORDING.space, then).values()
     assert again > 0.3
     assert is_worth_leaving(job, job, RECORDING.space, then, slow)
 
@@ -332,7 +332,7 @@ def test_one_slow_launch_is_not_all_that_is_known_of_its_configuration():
 def test_the_faster_a_run_the_likelier_it_ends_in_time(one, other):
     job = Job("j", 3.6e6, Goal(deadline_s=12 * 3_600.0))
     runs = [replace(measured(FIRST, rate), rel_error=0.03, samples_done=1e5) for rate in sorted((one, other))]
-    slow, fast = (chance_here(job, History((measured(FIRST, 90.0),), (run,), elapsed_s=1_800.0), run) for run in runs)
+    slow, fast = (chance_of_run(job, History((measured(FIRST, 90.0),), (run,), elapsed_s=1_800.0), run) for run in runs)
     assert 0.0 <= slow <= fast + 1e-9
     assert fast <= 1.0 + 1e-9
 
@@ -344,10 +344,10 @@ def measured(where: Configuration, rate: float) -> Measurement:
 @given(st.floats(0.7, 1.0))
 def test_a_run_that_is_slower_than_its_probe_makes_every_other_probe_look_faster_than_it_is(factor):
     probes = (measured(FIRST, 100.0), measured(SECOND, 95.0))
-    shift, error = shared_shift(History(probes, (measured(FIRST, 100.0 * factor),)))
+    shift, error = long_run_shift(History(probes, (measured(FIRST, 100.0 * factor),)))
     assert log(factor) <= shift <= 0
     assert error > 0
-    assert shared_shift(History(probes, (measured(FIRST, 110.0),)))[0] == 0, "a fast run promises nothing of others"
+    assert long_run_shift(History(probes, (measured(FIRST, 110.0),)))[0] == 0, "a fast run promises nothing of others"
 
 
 @dataclass(frozen=True)

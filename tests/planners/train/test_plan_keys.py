@@ -181,8 +181,8 @@ MODEL = f"model: {SIZES}"
         (PLAN, "plan: {micro_batch: {env: MB}}", "7:10: `values` is missing from the `micro_batch:` block"),
         (PLAN, "plan: {tensor: 2}", "7:3: `micro_batch` is missing from the `plan:` block"),
         (PLAN, "plan: 7", "7:3: plan '7': expected keys below it"),
-        (PLAN, "plan: {micro_batch: [1, 2]}", "7:10: micro_batch: how is the script told which one? Such as "
-         "`micro_batch: {env: MLCD_MICRO_BATCH, values: [1, 2]}`"),
+        (PLAN, "plan: {micro_batch: [1, 2]}", "7:10: micro_batch: how does the script learn which value "
+         "to use? Say, for example, `micro_batch: {env: MLCD_MICRO_BATCH, values: [1, 2]}`"),
         (PLAN, "plan: {micro_batch: lots}", "7:10: micro_batch 'lots': expected a batch, a range such as 64..1024, "
          "or a list such as 96,192"),
         (PLAN, "plan: {micro_batch: 4, sharding: zro2}", "7:26: sharding 'zro2': did you mean 'zero2'?"),
@@ -191,8 +191,8 @@ MODEL = f"model: {SIZES}"
         (PLAN, "plan: {micro_batch: 4, pipeline: 5}", "7:26: pipeline 5 does not divide the 32 layers; "
          "one that does: 4"),
         (PLAN, "plan: {micro_batch: 4, expert: 2}", "7:26: expert 2: the model has no experts; leave it out"),
-        (PLAN, "plan: {micro_batch: 4, sharding: {env: Z, values: [no, zero3]}}", "7:45: YAML takes no, off and false "
-         "for no word; say one of none, zero2, zero3"),
+        (PLAN, "plan: {micro_batch: 4, sharding: {env: Z, values: [no, zero3]}}", "7:45: YAML reads no, off and false "
+         "as a boolean, not a word; say one of none, zero2, zero3"),
         (MODEL, f"model: {SIZES.replace('kv_heads: 8', 'kv_heads: 7')}", "4:3: model: kv_heads 7 does not "
          "divide heads 32; correct one"),
         (PLAN, "plan: {micro_batch: 3}", "7:10: micro_batch 3 does not divide the global batch of 256; "
@@ -201,7 +201,7 @@ MODEL = f"model: {SIZES}"
          "train different models; name one of them"),
         (PLAN, "plan: {micro_batch: 4, adapter: {values: full, rank: 8}}", "7:26: rank: full trains all weights and "
          "has no adapter; leave it out, or name lora"),
-        (PLAN, "plan: {micro_batch: {env: MB, argument: --mb, values: 2}}", "7:10: tell the script by a variable "
+        (PLAN, "plan: {micro_batch: {env: MB, argument: --mb, values: 2}}", "7:10: pass it to the script by a variable "
          "(`env`) or by an argument (`argument`), not by both"),
         (PLAN, "plan: {micro_batch: {env: A-B, values: 2}}", "7:24: env 'A-B': expected the name of a variable, "
          "such as TP"),
@@ -209,12 +209,12 @@ MODEL = f"model: {SIZES}"
          " such as --micro-batch or train.micro_batch="),
         (PLAN, "plan: {micro_batch: 4, sharding: {env: Z, values: {none: 0, zero3: '3; ls'}}}", "7:26: sharding "
          "'3; ls': expected one word for the script, without blanks or quotes"),
-        (PLAN, "plan: {micro_batch: {env: A, values: 2}, tensor: {env: A, values: 2}}", "7:24: micro_batch: 'A' tells "
-         "tensor already; name another"),
-        (PLAN, "plan: {micro_batch: {env: LR, values: 2}}", "7:24: micro_batch: LR stands in `envs:`, too; "
-         "take it out there"),
-        (PLAN, "plan: {micro_batch: {env: MLCD_RANK, values: 2}}", "7:24: micro_batch: MLCD tells this by "
-         "MLCD_MICRO_BATCH; name that, or one of your own"),
+        (PLAN, "plan: {micro_batch: {env: A, values: 2}, tensor: {env: A, values: 2}}", "7:24: micro_batch: 'A' "
+         "already passes tensor; name another"),
+        (PLAN, "plan: {micro_batch: {env: LR, values: 2}}", "7:24: micro_batch: LR is set in `envs:`, too; "
+         "remove it there"),
+        (PLAN, "plan: {micro_batch: {env: MLCD_RANK, values: 2}}", "7:24: micro_batch: MLCD passes this by "
+         "MLCD_MICRO_BATCH; name that, or a variable of your own"),
         (f"|{MODEL}", "", "6:3: plan: `model` is missing beside it; say `model: {config: config.json}`"),
         ("|global_batch: 256", "", "6:3: plan: `global_batch` is missing beside it; say `global_batch: 256`"),
         (f"|sequence: 4096|{PLAN}", "", "3:10: work: of how many tokens is a sample? Say `sequence: 4096`"),
@@ -235,7 +235,7 @@ MODEL = f"model: {SIZES}"
          "sizes make 9.64B; correct them, or leave `params` out"),
         (SIZES, "{layers: 32, hidden: 4096, heads: 30, vocab: 128k}", "4:3: model: heads 30 does not divide hidden "
          "4096; correct one"),
-        (SIZES, f"{{config: {json.dumps(CONFIG)}, layers: 3}}", "4:3: model: `config` tells all sizes; leave out "
+        (SIZES, f"{{config: {json.dumps(CONFIG)}, layers: 3}}", "4:3: model: `config` has all sizes; leave out "
          "`layers`"),
     ],
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""What a plan of training a language model takes: the time of a step, the memory, and what is learned of both."""
+"""Step time and memory of training plans of language models: analytical models, what is learned, what is believed."""

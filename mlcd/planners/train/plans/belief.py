@@ -1,8 +1,9 @@
-"""What each plan may take, by the law of a step, by what other models teach, and by the probes so far.
+"""Posterior of step time and memory fit of every candidate plan.
 
-A sample is the time of an optimizer step for every candidate. Samples are drawn before any probe and then moved to
-agree with the probes (Matheron's rule; Wilson et al. 2020), so that no matrix grows with the candidates. Whether a
-candidate fits the memory is a sample of the memory model beside it.
+It combines the step-time law, effects learned from other models, and the probes so far. A posterior sample is a step
+time for every candidate. Samples are drawn from the prior and then moved to agree with the probes (Matheron's rule;
+Wilson et al. 2020), so no matrix grows with the square of the number of candidates. Each sample also says which
+candidates fit, by the memory model.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class ProbeResults:
-    """What probes have shown, by row of the candidates. `error`: one standard error of the log of `step_s`.
+    """Results of the probes, by row of the candidates. `error`: one standard error of the log of `step_s`.
 
-    `allocated_gb`: of those that `ran`, nan where it is not known.
+    `allocated_gb`: peak of the tensors of those that `ran`; nan if unknown.
     """
 
     ran: Indices
@@ -49,10 +50,10 @@ class ProbeResults:
 
 @dataclass(frozen=True)
 class PlanBelief:
-    """What is believed of each of N candidates.
+    """Posterior of N candidates.
 
-    `log_step_s`: (draws, N) equally likely surfaces of the log of the seconds of a step; `fits`: (draws, N) whether it
-    fits the memory; `ruled_out`: (N,) sure to run out of it; `chance`: (N,) to fit.
+    `log_step_s`: (draws, N) samples of the log of seconds of a step; `fits`: (draws, N) whether the candidate fits the
+    memory; `ruled_out`: (N,) sure to run out of memory; `chance`: (N,) probability to fit.
     """
 
     log_step_s: Floats
@@ -61,7 +62,7 @@ class PlanBelief:
     chance: Floats
 
     def interval(self, share: float = 0.9) -> tuple[Floats, Floats, Floats]:
-        """Seconds of a step: of so many of the surfaces the lowest and the highest, and the middle."""
+        """Seconds of a step: low end of the interval that holds `share` of the samples, median, high end."""
         ordered = np.sort(self.log_step_s.T, axis=1)
         last = ordered.shape[1] - 1
         low, middle, high = (ordered[:, round(last * at)] for at in ((1 - share) / 2, 0.5, (1 + share) / 2))
@@ -71,7 +72,7 @@ class PlanBelief:
 def believe_plans(
     candidates: Sequence[RunSpec], tried: ProbeResults, seed: int = 0, draws: int = DRAWS, prior: Prior | None = None
 ) -> PlanBelief:
-    """Times and memory of the candidates. What probes do not change is kept, by the identity of `candidates`."""
+    """Times and memory of the candidates. Whatever probes do not change is cached by the identity of `candidates`."""
     prior = prior or shipped_prior()
     memory = believe_memory(candidates, tried.ran, tried.out_of_memory, tried.allocated_gb, prior.memory)
     fits = memory.drawn(draws, np.random.default_rng((seed, 1)))
@@ -82,12 +83,12 @@ def believe_plans(
 def believe_times(
     candidates: Sequence[RunSpec], tried: ProbeResults, seed: int, draws: int, prior: TimePrior
 ) -> Floats:
-    """(draws, N) surfaces of the log of the seconds of a step."""
+    """(draws, N) posterior samples of the log of seconds of a step."""
     return _conditioned(_drawn(IdentityKey(candidates), IdentityKey(prior), seed, draws), tried, seed)
 
 
 def expected_steps(candidates: Sequence[RunSpec], prior: Prior | None = None) -> Floats:
-    """(N,) seconds of a step before any probe, the middle of what is believed: by the law, with no luck of a draw."""
+    """(N,) prior median of the seconds of a step, computed without sampling."""
     return np.asarray(
         np.exp(_drawn(IdentityKey(candidates), IdentityKey((prior or shipped_prior()).time), 0, DRAWS).middle)
     )
@@ -95,7 +96,7 @@ def expected_steps(candidates: Sequence[RunSpec], prior: Prior | None = None) ->
 
 @dataclass(frozen=True)
 class _Drawn:
-    """Before any probe: the expected log, what its covariance is made of, and samples without and with their noise."""
+    """The prior: expected log, factors of its covariance, and samples with their noise kept apart."""
 
     prior: TimePrior
     rows: Rows
@@ -105,7 +106,7 @@ class _Drawn:
     noise: Floats
 
     def covariance(self, a: Indices, b: Indices) -> Floats:
-        """Between candidates a and b, without noise."""
+        """Prior covariance between candidates a and b, without noise."""
         return self.spread[a] @ self.spread[b].T + self.rows.own_covariance(self.prior.variances, a, b)
 
 
@@ -121,9 +122,9 @@ def _drawn(candidates: IdentityKey[Sequence[RunSpec]], of: IdentityKey[TimePrior
 
 
 def expected_of(runs: Sequence[RunSpec], prior: TimePrior) -> tuple[Rows, Floats, Floats]:
-    """By the law and the shared effects: the log of a step, and a matrix whose square is its covariance between runs.
+    """Expected log of a step by the law and the shared effects, and a factor S with covariance S S^T between runs.
 
-    An effect that nobody has been seen with, such as of another GPU, has the variance of its kind.
+    An effect that was never observed, such as that of a new GPU, has mean 0 and the variance of its kind.
     """
     terms, coefficients = terms_of(runs), coefficients_of(runs, prior.coefficients, prior.effects)
     owners: list[Hashable] = [""] * len(runs)
@@ -144,7 +145,7 @@ def expected_of(runs: Sequence[RunSpec], prior: TimePrior) -> tuple[Rows, Floats
 
 
 def _conditioned(drawn: _Drawn, tried: ProbeResults, seed: int) -> Floats:
-    """Samples that agree with the probes."""
+    """Samples that agree with the probes: posterior samples by Matheron's rule."""
     samples = drawn.samples + drawn.noise
     at, shown = tried.ran, np.log(tried.step_s)
     if not len(at):

@@ -1,4 +1,4 @@
-"""How long GPUs exchange data in a run: over NVLink inside a machine, over the network between machines."""
+"""How long GPUs exchange data: over NVLink inside a machine, over the network between machines."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from mlcd.planners.train.plans.run_spec import RunSpec
 
 
 def link_gb_s(spec: RunSpec, gpus: float) -> float:
-    """GB/s one way of a GPU to the others of a group whose members are neighbours."""
+    """One-way GB/s from a GPU to the others of a group of neighbouring GPUs."""
     return spec.gpu.link_gb_s(gpus) if gpus <= spec.gpus_per_node else spec.gpu.network_gb_s
 
 
 def near_and_far(spec: RunSpec, data: float, ranks: int, stride: int) -> tuple[float, float]:
-    """Seconds for so many bytes inside machines and between them, in a ring of ranks that are `stride` GPUs apart.
+    """Seconds inside machines and between them for `data` bytes, in a ring of ranks that are `stride` GPUs apart.
 
-    Rings of all members that a machine has use its adapters together.
+    All ranks of a machine share its network adapters.
     """
     if ranks <= 1 or data <= 0:
         return 0.0, 0.0

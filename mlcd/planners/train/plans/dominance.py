@@ -1,11 +1,11 @@
-"""What ran out of memory rules out every plan that needs at least as much of each part on a GPU with no more memory.
+"""A failure out of memory rules out every plan that needs at least as much of every part on a GPU with no more memory.
 
-Of the same model, trained in the same way (adapter, precision, attention, kernels), parts of `needed_gb` tell, one by
-one, and no level is asked. So it holds whatever an implementation makes of each part, as long as it makes no less of
-more: larger micro-batches and sequences, less sharding, less checkpointing, fewer GPUs to share the state.
+Plans are compared only if model, adapter, precision, attention and kernels are the same. The parts of `needed_gb` are
+compared one by one, without learned factors. So the rule holds for any implementation in which larger inputs never
+take less memory: larger micro-batches and sequences, less sharding, less checkpointing, fewer GPUs to share the state.
 
-A run with pipeline stages ran out of memory on one of them, nobody knows which: each of its stages must be matched by
-one that needs as much. A failure that would rule out a plan that ran had another cause, and rules out nothing.
+If a plan has pipeline stages, it is unknown which one ran out: each of its stages must be matched by one that needs as
+much. A failure that would rule out a plan that ran must have had another cause, and rules out nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mlcd.core.configuration import Floats, Mask
 from mlcd.planners.train.plans.memory_levels import AT, Rows, Sizes
 
 SAME_GB, SAME_SHARE = 0.05, 0.003
-"""Less is no difference: gradients of an adapter, say. On what has less memory than usual GPUs, this share of it."""
+"""Smaller differences are ignored, such as gradients of an adapter: in GB, or this share of a very small memory."""
 COMPARED = ("weights", "gradients", "optimizer", "plain", "logits", "layer", "layer_plain", "head", "framework")
 
 
@@ -34,7 +34,8 @@ def too_large(sizes: Sizes, ran: Rows, out_of_memory: Rows) -> Mask:
 
 
 def _compared(parts: Floats) -> Floats:
-    """Each by itself; what waits with checkpoints or without is one; gradients again, if they are there meanwhile."""
+    """The compared parts: each by itself; stored activations, with checkpoints or without, as one; and gradients once
+    more if they coexist with the peak of activations."""
     alone = parts[..., [AT[name] for name in COMPARED]]
     waits = parts[..., AT["stream"]] + parts[..., AT["saved"]]
     beside = parts[..., AT["held"]] * parts[..., AT["gradients"]]

@@ -1,4 +1,4 @@
-"""Things as keys of a cache by what they are, not by what they equal: comparing thousands of candidates takes long."""
+"""Cache keys compared by object identity, because comparing thousands of candidates by value is slow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class IdentityKey(Generic[T]):
-    """Equal if it is of the same object, which is kept alive so that no other takes its place."""
+    """Equal if it holds the same object. It keeps the object alive, so that no other can get its id."""
 
     def __init__(self, value: T) -> None:
         self.value = value

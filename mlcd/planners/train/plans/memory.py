@@ -1,13 +1,13 @@
-"""Which plans fit the memory of their GPUs: before any was tried, and after some ran or ran out of memory.
+"""Posterior of which plans fit the memory of their GPUs, given the plans that ran or ran out of memory.
 
-    need = exp(levels) x parts of `needed_gb`           fits where log need + slack x busy + e <= log room
+    need = exp(levels) x parts of `needed_gb`           fits if log need + slack x busy + e <= log room
 
-Levels are a job's own (`memory_prior.py`): normal, with the prior's middle and variance. Each measured peak corrects
-them (Gauss-Newton, then the normal distribution about the mode). Plans that merely ran, and those that ran out of
-memory, weigh draws of the levels (importance sampling), whose moments stand for them. busy is the share of need that
-comes and goes; e is what levels cannot say: normal, and the wider the larger that share.
+Levels are log factors of a job (`memory_prior.py`), with a normal prior. Measured peaks update them by Gauss-Newton (a
+Laplace approximation). Plans that only ran, and plans that ran out of memory, reweight samples of the levels
+(importance sampling), which a normal distribution then approximates. busy is the temporary share of need (activations,
+copies); e is a normal error that grows with it.
 
-What ran out of memory also rules out plans by size alone, whatever the levels: `dominance.py`.
+A failure also rules out larger plans whatever the levels: `dominance.py`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from mlcd.planners.train.plans.run_spec import RunSpec
 __all__ = ["CALLED_FITTING", "MemoryBelief", "Needed", "believe_memory", "needed_gb"]
 
 CALLED_FITTING = 0.75
-"""A plan with less chance is not said to fit: running out of memory costs more than leaving a plan out."""
+"""Least probability to call a plan fitting: running out of memory costs more than leaving a plan out."""
 DRAWS = 64
-"""Of the levels, that a chance is the mean over. Powers of two, for Sobol points."""
+"""Samples of the levels over which a probability is the mean. A power of two, for Sobol points."""
 PROPOSED = 1024
-"""Draws that are weighed by what ran and what did not."""
+"""Samples of the importance sampling."""
 WIDE = 2.5
-"""How much wider half of those are: for what the prior thought unlikely."""
+"""Half of those are this much wider, to cover what the prior thought unlikely."""
 STEPS = 8
 STEP = 1e-4
 SLACK = LEVELS.index("slack")
@@ -45,7 +45,7 @@ SLACK = LEVELS.index("slack")
 
 @dataclass(frozen=True)
 class MemoryBelief:
-    """Of N candidates. `spare`: log of room over need, in standard errors of e, for each draw of levels (K, N).
+    """Posterior of N candidates. `spare`: (K, N) log of room over need in standard errors of e, by sample of levels.
 
     `known`: 1 for those that ran, 0 for those that did not fit, nan for the others.
     """
@@ -56,12 +56,12 @@ class MemoryBelief:
 
     @property
     def chance(self) -> Floats:
-        """Of each, to fit."""
+        """Probability of each to fit."""
         believed = ndtr(self.spare).mean(axis=0)
         return np.asarray(np.where(np.isnan(self.known), believed, self.known))
 
     def drawn(self, count: int, rng: np.random.Generator) -> Mask:
-        """Equally likely answers to which of them fit, (count, N)."""
+        """(count, N) joint samples of which candidates fit."""
         levels = rng.integers(len(self.spare), size=count)
         fits = self.spare[levels] > rng.standard_normal((count, self.spare.shape[1]))
         return np.asarray(np.where(np.isnan(self.known), fits, self.known > 0.5))
@@ -74,10 +74,9 @@ def believe_memory(
     allocated_gb: Floats,
     prior: MemoryPrior | None = None,
 ) -> MemoryBelief:
-    """After the rows `ran` and `out_of_memory` of the candidates were tried; `allocated_gb`: of what ran, the peak
-    of its tensors, or nan.
+    """The posterior after the candidates in rows `ran` and `out_of_memory` were tried.
 
-    The candidates of two calls are taken for the same if they are the same object.
+    `allocated_gb`: peak of the tensors of those that ran, or nan. Results are cached by the identity of `candidates`.
     """
     prior = prior or shipped_memory()
     ran, failed = np.asarray(ran, dtype=np.intp), np.asarray(out_of_memory, dtype=np.intp)
@@ -94,54 +93,54 @@ def believe_memory(
 
 
 def hopeless(sizes: Sizes) -> Mask:
-    """Whose weights alone are larger than a GPU."""
+    """Plans whose weights alone are larger than a GPU."""
     return np.asarray(sizes.parts[:, :, AT["weights"]].max(axis=0) > sizes.room)
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """One job's candidates. Its own levels come on top of those of a candidate's kernels."""
+    """The inference problem of one job. The job's own levels are added to those of a candidate's kernels."""
 
     sizes: Sizes
     prior: MemoryPrior
 
     @cached_property
     def named(self) -> tuple[Floats, Floats]:
-        """Middle and variance of the levels of each kind of kernels."""
+        """Prior mean and variance of the levels, by name of kernels."""
         found = [self.prior.of(name) for name in self.sizes.names]
         return np.stack([middle for middle, _ in found]), np.stack([variance for _, variance in found])
 
     def kernels(self, rows: Rows) -> Floats:
-        """Levels of the kernels of some candidates: (rows, levels), or (1, levels) where all have the same."""
+        """Mean levels of the candidates' kernels: (rows, levels), or (1, levels) if all have the same."""
         levels = self.named[0]
         return np.asarray(levels if len(levels) == 1 else levels[self.sizes.kernels[rows]])
 
     @property
     def covariance(self) -> Floats:
-        """Of the job's own levels, and of those of its kernels, which are taken to be off by the same."""
+        """Prior covariance of the job's own levels, including the error of its kernels' levels."""
         return np.diag(self.named[1].mean(axis=0))
 
     def log_need(self, own: Floats, rows: Rows) -> Floats:
-        """The log of what tensors take, of some candidates, at own levels (..., levels)."""
+        """Log GB of the tensors of some candidates, at own levels (..., levels)."""
         levels = self.kernels(rows) + own[..., None, :]
         return np.log(tensors_gb(levels, self.sizes.of(rows)))
 
     def busy(self, own: Floats, rows: Rows) -> Floats:
-        """Of what tensors take, the share that comes and goes."""
+        """Share of the tensors' memory that is temporary."""
         return busy_share(self.kernels(rows) + own, self.sizes.of(rows))
 
     def error(self, busy: Floats) -> Floats:
-        """The spread of e."""
+        """Standard deviation of e."""
         return np.asarray(np.hypot(self.prior.measured, self.prior.busy * busy))
 
     def slopes(self, own: Floats, rows: Rows) -> tuple[Floats, Floats]:
-        """log_need at own levels, and how it changes with each of them (rows, levels)."""
+        """log_need at own levels, and its numerical derivative by each of them (rows, levels)."""
         here = self.log_need(own, rows)
         changed = [(self.log_need(own + STEP * one, rows) - here) / STEP for one in np.eye(len(LEVELS))]
         return here, np.stack(changed, axis=1)
 
     def corrected(self, rows: Rows, log_gb: Floats) -> tuple[Floats, Floats]:
-        """Middle and covariance of the job's own levels after these peaks."""
+        """Posterior mean and covariance of the job's own levels after these peaks."""
         covariance = self.covariance
         information, at = np.linalg.inv(covariance), np.zeros(len(LEVELS))
         for _ in range(STEPS if len(rows) else 0):
@@ -152,19 +151,19 @@ class _Problem:
         return at, covariance
 
     def spare(self, own: Floats, rows: Rows) -> Floats:
-        """Room over need, in standard errors: (draws of own levels, rows)."""
+        """Log of room over need in standard errors: (samples of own levels, rows)."""
         busy = self.busy(own.mean(axis=0), rows)
         slack = (self.kernels(rows)[:, SLACK] + own[:, SLACK, None]) * busy
         return np.asarray((np.log(self.sizes.tensors_room[rows]) - self.log_need(own, rows) - slack) / self.error(busy))
 
     def weighed(self, mode: Floats, covariance: Floats, ran: Rows, failed: Rows) -> tuple[Floats, Floats]:
-        """Middle and covariance of the job's own levels, also after what merely ran and what did not."""
+        """The same updated by plans that only ran and plans that ran out of memory."""
         if not len(ran) + len(failed):
             return mode, covariance
         normal = _normal(PROPOSED, len(mode))
         normal[::2] *= WIDE
         length = (normal**2).sum(axis=1) / 2
-        # target over proposal: half of the proposals are as the target, half are wider
+        # log of target over proposal density: half of the samples come from the target, half are wider
         weight = -np.logaddexp(0.0, length * (1 - WIDE**-2) - len(mode) * np.log(WIDE))
         levels = mode + normal @ np.linalg.cholesky(covariance).T
         weight = weight + log_ndtr(self.spare(levels, ran)).sum(axis=1)
@@ -176,12 +175,12 @@ class _Problem:
         return middle, (share[:, None] * about).T @ about + (share**2).sum() * covariance
 
     def draws(self, middle: Floats, covariance: Floats) -> Floats:
-        """Of the job's own levels: equally likely ones."""
+        """Equally likely samples of the job's own levels."""
         return np.asarray(middle + _normal(DRAWS, len(middle)) @ np.linalg.cholesky(covariance).T)
 
 
 def _normal(count: int, levels: int) -> Floats:
-    """Sobol points, each in the middle of its part of the cube, as standard normal draws."""
+    """Standard normal samples from Sobol points, each moved to the center of its cell."""
     return np.asarray(ndtri(qmc.Sobol(levels, scramble=False).random(count) + 0.5 / count))
 
 

@@ -1,13 +1,13 @@
-"""Learns what is known of memory beforehand from runs that somebody measured: peaks, successes, failures.
+"""Learn the memory prior from measured runs: peaks, successes and failures.
 
     log peak = log need(level of all + level of kernels + level of the job) + e      levels: `memory_prior.py`
 
-A job is a model, an adapter, a precision and who measured it. Levels are normal, those of kernels and jobs about zero;
-their spreads are estimated with them (a Laplace approximation at the mode; spreads by expectation-maximization). A run
-of which no peak is known tells only that it fitted; one that ran out of memory, that it did not: each is a residual
-sqrt(-2 log P) of the least squares. What was reserved stands for a peak that nobody took, with a larger error.
+A job is a model, an adapter, a precision and a source. Levels are normal, those of kernels and jobs with mean zero.
+Their standard deviations are estimated by expectation-maximization, with a Laplace approximation at the mode. A run
+without a known peak only shows that it fitted; one that ran out of memory, that it did not. Each of these is a residual
+sqrt(-2 log P) of the least squares. If only the reserved memory is known, it stands for the peak with a larger error.
 
-Mixtures of experts teach nothing: what is published of their memory is of padded dialogues of unknown length.
+Mixtures of experts are left out: published memory of these is of padded dialogues of unknown length.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from mlcd.planners.train.plans.run_spec import MeasuredRun
 
 N, SLACK = len(LEVELS), LEVELS.index("slack")
 MIDDLE = np.array([0.0, 0.0, 0.0, 0.0, 0.2, 0.0, 0.35, 0.35, 0.06])
-"""Of the levels, before anything was measured: about half of the frameworks keep masters, and copy what they update."""
+"""Prior mean of the levels: about half of the frameworks keep fp32 masters and copy what they update."""
 SPREAD = np.array([0.005, 1.0, 0.03, 0.3, 0.2, 0.4, 0.4, 0.05, 0.03])
 KERNELS = np.array([0.01, 2.0, 0.1, 0.3, 0.4, 0.4, 0.2, 0.05, 0.02])
 OWN = np.array([0.02, 0.5, 0.05, 0.15, 0.4, 0.2, 0.2, 0.35, 0.02])
-"""Their spreads to begin with: of all, of kernels, of jobs."""
+"""Initial standard deviations of the levels: of all, of kernels, of jobs."""
 LEAST = {
     "kernels": np.array([0.003, 1.0, 0.05, 0.3, 0.4, 0.4, 0.2, 0.05, 0.01]),
     "job": np.array([0.01, 0.5, 0.03, 0.1, 0.3, 0.25, 0.2, 0.35, 0.01]),
 }
-"""No spread is estimated as less: few jobs say little of how jobs differ."""
+"""Lower bounds of the estimated standard deviations: few jobs show little of how jobs differ."""
 MEASURED, BUSY = 0.02, 0.08
 MARGIN = 0.1
-"""The log of what plans leave free of which it is only known that they ran: nobody publishes what just about runs."""
+"""Log of the free memory assumed of plans of which it is only known that they ran: published plans are seldom tight."""
 RESERVED_OVER, RESERVED_ERROR = 0.12, 0.1
-"""The log of reserved over allocated, and its spread."""
+"""Log of reserved over allocated memory: mean and standard deviation."""
 ROUNDS, STEPS, ENOUGH = 3, 15, 1e-4
 STEP = 1e-4
 FAR = 2.5
-"""A residual of more standard errors counts as one of so many (Huber)."""
+"""Larger residuals, in standard errors, are weighted down (Huber)."""
 
 
 def learn_memory(rows: Sequence[MeasuredRun], source: str = "") -> MemoryPrior:
-    """From runs of any models. `source`: says so in the prior's file."""
+    """Learn from runs of any models. `source`: text for the prior's file."""
     data = _Data.of([row for row in rows if not row.spec.architecture.experts])
     spreads = {"all": SPREAD, "kernels": KERNELS.copy(), "job": OWN.copy()}
     levels = np.concatenate([MIDDLE, np.zeros(N * (len(data.kernels) + len(data.jobs)))])
@@ -73,7 +73,7 @@ def learn_memory(rows: Sequence[MeasuredRun], source: str = "") -> MemoryPrior:
 
 @dataclass(frozen=True)
 class _Data:
-    """Runs as arrays. `design`: of each run, the blocks of levels that its own is the sum of, (runs, blocks)."""
+    """Runs as arrays. `design`: (runs, blocks) 1 for each block of levels that adds to the run's level."""
 
     sizes: Sizes
     peak: Floats
@@ -106,7 +106,7 @@ class _Data:
 
     @property
     def places(self) -> tuple[slice, slice]:
-        """Where the blocks of kernels and of jobs are."""
+        """The slices of the blocks of kernels and of jobs."""
         return slice(1, 1 + len(self.kernels)), slice(1 + len(self.kernels), None)
 
 
@@ -120,7 +120,7 @@ def _peak_and_error(row: MeasuredRun) -> tuple[float, float]:
 
 
 def _mode(data: _Data, start: Floats, spreads: dict[str, Floats]) -> tuple[Floats, Floats]:
-    """The likeliest levels, and their covariance about it: Gauss-Newton with shrinking steps."""
+    """The likeliest levels and their covariance there, by Gauss-Newton with damping (Levenberg-Marquardt)."""
     spread = np.concatenate([spreads["all"], np.tile(spreads["kernels"], len(data.kernels)),
                              np.tile(spreads["job"], len(data.jobs))])  # fmt: skip
     middle = np.concatenate([MIDDLE, np.zeros(len(start) - N)])
@@ -145,7 +145,7 @@ def _mode(data: _Data, start: Floats, spreads: dict[str, Floats]) -> tuple[Float
 
 
 def _residuals(data: _Data, at: Floats) -> tuple[Floats, Floats]:
-    """Of each run, in standard errors, and how they change with each level of each block."""
+    """Residual of each run in standard errors, and its derivatives by each level of each block."""
     levels = data.design @ at.reshape(-1, N)
     here = _residual(data, levels)
     by_level = np.stack([(_residual(data, levels + STEP * one) - here) / STEP for one in np.eye(N)], axis=1)

@@ -1,4 +1,4 @@
-"""The parts of many plans as arrays, and the memory that they take at given levels."""
+"""The memory parts of many plans as arrays, and their total at given levels."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ AT = {name: place for place, name in enumerate(PARTS)}
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of N plans. `parts`: (2, N, parts), of the first stage and of the last; `room`: GB of a GPU, each (N,).
+    """Memory parts of N plans. `parts`: (2, N, parts) of the first and the last stage; `room`: (N,) GB of a GPU.
 
-    `masters`: where some frameworks keep fp32 although all was asked to be in 16 bits. `kernels`: by which code, as a
-    place in `names`. `way`: the same number where model, adapter, precision, attention and kernels are the same.
+    `masters`: whether some frameworks would keep fp32 masters although 16 bits were requested. `kernels`: index into
+    `names`. `way`: equal for plans with the same model, adapter, precision, attention and kernels.
     """
 
     parts: Floats
@@ -38,18 +38,18 @@ class Sizes:
     names: tuple[str, ...]
 
     def of(self, rows: Rows) -> Sizes:
-        """Some of them."""
+        """The same of some rows."""
         parts, room, masters = self.parts[:, rows], self.room[rows], self.masters[rows]
         return Sizes(parts, room, masters, self.kernels[rows], self.way[rows], self.names)
 
     @property
     def tensors_room(self) -> Floats:
-        """GB that are left for tensors."""
+        """GB left for tensors."""
         return np.asarray(np.maximum(self.room - self.parts[0, :, AT["framework"]], 1e-3))
 
 
 def sizes_of(runs: Sequence[RunSpec]) -> Sizes:
-    """The parts of some runs that could be."""
+    """The memory parts of these runs."""
     stages = [stages_gb(spec) for spec in runs]
     parts = np.array([[VALUES(of[0]) for of in stages], [VALUES(of[-1]) for of in stages]], dtype=float)
     names: dict[str, int] = {}
@@ -75,7 +75,7 @@ def _may_keep_masters(spec: RunSpec) -> bool:
 
 
 def tensors_gb(levels: Floats, sizes: Sizes) -> Floats:
-    """GB of tensors at most. `levels`: (..., levels), in the order of LEVELS, of each plan or broadcast to them."""
+    """Peak GB of tensors. `levels`: (..., levels) in the order of LEVELS, for each plan or broadcast to all."""
     factors = _factors(levels)
     first = _of_stage(factors, sizes.parts[0], sizes.masters)
     if np.array_equal(sizes.parts[0], sizes.parts[1]):
@@ -84,7 +84,7 @@ def tensors_gb(levels: Floats, sizes: Sizes) -> Floats:
 
 
 def _factors(levels: Floats) -> Floats:
-    """What parts are multiplied by: (levels, ...). An optimizer copies no more than everything."""
+    """Factors of the parts: (levels, ...). `update` is a share, because an optimizer copies at most everything."""
     factors = np.moveaxis(np.exp(levels), -1, 0)
     factors[UPDATE] = factors[UPDATE] / (1 + factors[UPDATE])
     return factors
@@ -103,7 +103,7 @@ def _of_stage(factors: Floats, parts: Floats, masters: Mask) -> Floats:
 
 
 def busy_share(levels: Floats, sizes: Sizes) -> Floats:
-    """Of that memory, the share that is not state: the part that is known less well."""
+    """Share of that peak which is not state but temporary, and less predictable."""
     factors = _factors(levels)
     state = np.where(sizes.masters, factors[0] * factors[MASTERS], factors[0])
     stays = sizes.parts[:, :, [AT[name] for name in ("weights", "gradients", "optimizer")]].sum(axis=2).max(axis=0)

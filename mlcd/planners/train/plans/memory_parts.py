@@ -1,24 +1,24 @@
-"""What one GPU holds while a language model is trained by a plan: the tensors, by what they are for.
+"""GPU memory of training a language model by a plan: the tensors on one GPU, by purpose.
 
-Symbols   P    parameters of the fullest pipeline stage   T    those of them that are trained     b   bytes of a number
-          t    tokens that a rank takes at once           h, f, V   widths: layer, feed-forward, vocabulary
-          L    layers of a stage                          m    micro-batches that it holds at once (1F1B: at most pp)
+Symbols   P    parameters of the fullest pipeline stage   T    trained ones of these     b   bytes of a number
+          t    tokens of a micro-batch on a rank          h, f, V   widths: layer, feed-forward, vocabulary
+          L    layers of a stage                          m    micro-batches in flight (1F1B: at most pp)
 
-    weights      b P; four bits where quantized; a copy in the precision of the arithmetic under autocast; over the
-                 data-parallel ranks with zero3, less the layers that are gathered just then
-    gradients    b T, sharded by zero2 and zero3. They are freed between steps: without accumulation they are not there
-                 yet when activations are the most
+    weights      b P; four bits if quantized; under autocast also a copy in the precision of the arithmetic; sharded
+                 over the data-parallel ranks with zero3, except the layers that are gathered at that time
+    gradients    b T, sharded by zero2 and zero3. They are freed between steps, so without accumulation they do not
+                 exist yet when activations are at their peak
     optimizer    2 b T: the moments of Adam, sharded likewise
-    update       b T: temporary copies of an optimizer that goes over all tensors at once
-    saved        activations that wait for the backward pass: m L t (norms + attention + feed-forward) numbers
-    stream       with checkpoints, what waits instead: m L t h
-    logits       12 bytes t V: in 16 bits, in fp32, the logarithm of their softmax; the gradient takes their place
-    layer        what is computed again or differentiated just then: one layer; and the gradient of the output layer
+    update       b T: temporary copies of an optimizer that processes all tensors at once
+    saved        activations stored for the backward pass: m L t (norms + attention + feed-forward) numbers
+    stream       with checkpointing, stored instead: m L t h
+    logits       12 bytes t V: in 16 bits, in fp32, and the log of their softmax; the gradient takes their place
+    layer        the one layer being recomputed or differentiated, and the gradient of the output layer
 
-Tensor parallelism with sequence parallelism divides all of it. Of experts that ranks divide among them, only those
-ranks shard that have the same: data-parallel ranks over expert parallelism. Korthikanti et al., 'Reducing Activation
-Recomputation in Large Transformer Models' (2022) counts activations so; the numbers here are of Hugging Face models,
-from profiles.
+Tensor parallelism with sequence parallelism divides all of it. Experts under expert parallelism are sharded only over
+the ranks that hold the same ones: data-parallel ranks / expert parallelism. Activations are counted as in Korthikanti
+et al., 'Reducing Activation Recomputation in Large Transformer Models' (2022); the numbers here are from profiles of
+Hugging Face models.
 """
 
 from __future__ import annotations
@@ -31,35 +31,36 @@ from mlcd.planners.train.nouns import Adapter, Checkpointing, Precision, Shardin
 from mlcd.planners.train.plans.run_spec import CPU, RunSpec
 
 PURE = {Precision.PURE_BF16: 2.0, Precision.PURE_FP16: 2.0, Precision.FP32: 4.0}
-"""Bytes of a weight where all is kept as it is multiplied."""
+"""Bytes of a weight if everything is stored in the precision in which it is used."""
 QUANTIZED = (Adapter.QLORA, Adapter.GPTQ_LORA)
 QUANTIZED_BYTES = 0.5625
-"""Of a weight in four bits, with a scale for every 64."""
+"""Bytes of a weight in four bits, with a scale for every 64 weights."""
 LOGIT_BYTES = 12.0
 KEPT = {Checkpointing.NONE: 1.0, Checkpointing.SELECTIVE: 0.35, Checkpointing.FULL: 0.0}
-"""Of the activations of a layer; with full checkpointing, its input alone."""
+"""Stored share of a layer's activations; with full checkpointing, only its input is stored."""
 AUTOCAST = 1.2
-"""Autocast keeps norms, the residual stream and what it cast beside each other."""
+"""Factor on activations under autocast, which keeps both the originals and the cast copies."""
 PROCESS_GB = 0.6
-"""Of a CUDA context with its libraries; a Python process with PyTorch takes as much on a CPU."""
+"""A CUDA context with its libraries; a Python process with PyTorch takes as much on a CPU."""
 CONNECTED_GB = 0.8
-"""Of the buffers that GPUs exchange through (NCCL)."""
+"""Communication buffers of NCCL."""
 GIB = 1.073741824
-"""GB in a GiB, which GPU memory is counted in."""
+"""GB in a GiB, the unit of GPU memory."""
 GATHERED_LAYERS = 2
-"""That zero3 holds in full: the one in use, the next one."""
+"""Layers that zero3 holds in full: the current one and the next."""
 FUSED = ("flash", "sdpa", "xformers", "memory_efficient")
-"""Words of attention that never writes down a score for each pair of tokens."""
+"""Names of attention that never stores a score for each pair of tokens."""
 SCORE_BYTES = 5.0
-"""For each score, where they are written down: 16 bits before and after the softmax, and a mask."""
+"""Bytes of a stored score: 16 bits before and after the softmax, and a mask."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """GB (10^9 bytes) on a GPU of one pipeline stage. `plain`: of `saved`, feed-forward layers without a gate.
+    """GB (10^9 bytes) on a GPU of one pipeline stage.
 
-    `layer`, `layer_plain`, `head`: what is in work, of one layer and of the output layer. `framework`: what is taken
-    beside tensors. `held`: whether gradients are there while activations are the most.
+    `plain`: stored activations of feed-forward layers without a gate, in addition to `saved`. `layer`, `layer_plain`,
+    `head`: temporary memory of the current layer and of the output layer. `framework`: memory besides tensors.
+    `held`: whether gradients exist at the peak of activations.
     """
 
     weights: float
@@ -78,18 +79,18 @@ class Needed:
 
     @property
     def activations(self) -> float:
-        """The most that the forward and backward pass hold at once."""
+        """Peak of activations in the forward and backward pass."""
         return self.stream + self.saved + self.plain + max(self.logits, self.layer + self.layer_plain + self.head)
 
     @property
     def allocated(self) -> float:
-        """The most that tensors take at any time, as far as sizes alone tell."""
+        """Peak of all tensors, computed from sizes alone."""
         beside = self.gradients if self.held else 0.0
         return self.weights + self.optimizer + max(self.gradients + self.update, beside + self.activations)
 
     @property
     def total(self) -> float:
-        """With what is taken beside tensors."""
+        """Peak of tensors plus the memory of the framework."""
         return self.allocated + self.framework
 
     def __str__(self) -> str:
@@ -98,18 +99,18 @@ class Needed:
 
 
 def needed_gb(spec: RunSpec) -> Needed:
-    """Of a training run that could be, on its fullest GPU."""
+    """Memory on the fullest GPU of a training run."""
     return max(stages_gb(spec), key=lambda stage: stage.total)
 
 
 def stages_gb(spec: RunSpec) -> tuple[Needed, ...]:
-    """Of its first pipeline stage, which holds most micro-batches, and of its last, which has the logits."""
+    """Memory of the first pipeline stage, which holds most micro-batches, and of the last, which has the logits."""
     last = _stage(spec, last=True)
     return (last,) if spec.plan.pipeline == 1 else (_stage(spec, last=False), last)
 
 
 def room_gb(spec: RunSpec) -> float:
-    """Of a GPU, or of a machine without one, whose own system takes the rest: 10^9 bytes."""
+    """Memory of a GPU in 10^9 bytes. A machine without GPUs has 10^9 bytes a GB: its system takes the difference."""
     return spec.gpu.memory_gb * (1.0 if spec.gpu.name == CPU else GIB)
 
 
@@ -145,24 +146,23 @@ def _stage(spec: RunSpec, last: bool) -> Needed:
 
 
 def _number(plan: TrainingPlan) -> float:
-    """Bytes in which what is trained is kept."""
+    """Bytes of a stored trained weight."""
     return PURE.get(plan.precision, 4.0)
 
 
 def _stream_bytes(plan: TrainingPlan) -> float:
-    """Of a number that goes from one layer to the next."""
+    """Bytes of a number of the residual stream."""
     return 4.0 if plan.precision is Precision.FP32 or _autocast(plan) else 2.0
 
 
 def _autocast(plan: TrainingPlan) -> bool:
-    """Whether each operation is cast by itself. Who shards casts whole layers beforehand."""
+    """Whether each operation casts its inputs. Sharded training casts whole layers beforehand."""
     return plan.precision not in PURE and plan.sharding is Sharding.NONE
 
 
 @dataclass(frozen=True, slots=True)
 class _Parameters:
-    """Of a stage, on one GPU before sharding. Of `experts` only so many ranks have the same as expert parallelism
-    leaves."""
+    """Parameters of a stage on one GPU before sharding. Only ranks with the same `experts` can shard them."""
 
     common: float
     experts: float
@@ -185,13 +185,13 @@ def _parameters(spec: RunSpec) -> _Parameters:
 
 
 def _over_ranks(size: _Parameters, spec: RunSpec) -> float:
-    """What a rank keeps where all ranks that have the same keep a part of it each."""
+    """What a rank stores if all ranks with the same parameters store an equal part."""
     ranks = spec.data_parallel * spec.plan.context
     return size.common / ranks + size.experts / max(1.0, ranks / spec.plan.expert)
 
 
 def _weights(spec: RunSpec, parameters: _Parameters, trained: _Parameters) -> float:
-    """Bytes of weights on a rank at most: what stays there, copies for the arithmetic, layers that were gathered."""
+    """Peak bytes of weights on a rank: stored weights, copies for the arithmetic, and gathered layers."""
     plan, sizes, ranks = spec.plan, spec.architecture, spec.data_parallel * spec.plan.context
     ends = min(parameters.common, 2.0 * sizes.vocab * sizes.hidden / plan.tensor)
     used = min(2.0, _number(plan)) if plan.precision is not Precision.FP32 else 4.0
@@ -211,7 +211,7 @@ def _weights(spec: RunSpec, parameters: _Parameters, trained: _Parameters) -> fl
 
 
 def _layer(spec: RunSpec) -> tuple[float, float]:
-    """Bytes of activations for a token in one layer: of all but a feed-forward layer without a gate; of that."""
+    """Bytes of activations of a token in one layer: without and of a feed-forward layer that has no gate."""
     plan, sizes = spec.plan, spec.architecture
     queries, keys = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
     numbers = (8.0 if gated(sizes) else 4.0) * sizes.hidden + 2.0 * queries + 2.0 * keys  # RMSNorm, LayerNorm
@@ -226,14 +226,14 @@ def _layer(spec: RunSpec) -> tuple[float, float]:
 
 
 def feed_forward_width(sizes: Architecture) -> float:
-    """Numbers between the two halves of a feed-forward layer, for a token: over the layers on average."""
+    """Inner width of a feed-forward layer for a token, on average over the layers."""
     dense = sizes.dense_layers / sizes.layers if sizes.experts else 1.0
     experts = (sizes.experts_per_token + sizes.shared_experts) * sizes.expert_hidden
     return dense * (sizes.dense_hidden or 4 * sizes.hidden) + (1 - dense) * experts
 
 
 def gated(sizes: Architecture) -> bool:
-    """Whether feed-forward layers have a gate: which the count of parameters tells, as nothing else does."""
+    """Whether feed-forward layers have a gate, inferred from the number of parameters."""
     return _form(sizes)[0]
 
 
@@ -244,7 +244,7 @@ def tied(sizes: Architecture) -> bool:
 
 @cache
 def _form(sizes: Architecture) -> tuple[bool, bool]:
-    """With a gate, and tied: of the four, what comes nearest to the count of parameters."""
+    """(gated, tied): the combination whose count is nearest to the model's number of parameters."""
     if sizes.experts:
         return True, False
     attention = 2.0 * sizes.hidden * sizes.head_dim * (sizes.heads + sizes.kv_heads)
@@ -259,5 +259,5 @@ def _form(sizes: Architecture) -> tuple[bool, bool]:
 
 
 def _expert_parameters(sizes: Architecture) -> float:
-    """Of all experts that tokens are sent to."""
+    """Parameters of all routed experts."""
     return 3.0 * sizes.hidden * sizes.expert_hidden * sizes.experts * (sizes.layers - sizes.dense_layers)

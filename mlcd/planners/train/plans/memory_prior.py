@@ -1,16 +1,16 @@
-"""What is known of memory before anything was tried: levels, and how sure they are.
+"""The prior of memory: mean and variance of each level.
 
-A level is the logarithm of a factor that one part of `needed_gb` is multiplied by; of `update`, which is between none
-and all, the logarithm of the odds. Levels are sums:
+A level is the log of a factor on one part of `needed_gb`; for `update`, a share between 0 and 1, it is the log odds.
+Levels are sums:
 
-    level of a job = level of all + level of the kernels that its plans name + what is the job's own
+    level of a job = level of all + level of the kernels that its plans name + the job's own
 
-    state     weights, gradients, optimizer      update   copies that the optimizer makes
-    stream    inputs of checkpointed layers      saved    activations that wait
-    plain     feed-forward layers without a gate, beside saved
-    logits    and what their loss makes of them  layer    what is in work
-    masters   weights kept in fp32 although all was asked to be in 16 bits: some frameworks do with zero3
-    slack     what is reserved and cannot be used when memory runs out, in proportion to what comes and goes
+    state     weights, gradients, optimizer      update   copies made by the optimizer
+    stream    inputs of checkpointed layers      saved    activations stored for the backward pass
+    plain     feed-forward layers without a gate, in addition to saved
+    logits    logits and their loss              layer    the layer being computed
+    masters   weights kept in fp32 although 16 bits were requested, as some frameworks do with zero3
+    slack     memory that is reserved but unusable (fragmented) when memory runs out, relative to the temporary share
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ FILE = "memory_prior.json"
 
 @dataclass(frozen=True)
 class MemoryPrior:
-    """Learned by `learn_memory`. Of each level, in the order of LEVELS.
+    """Learned by `learn_memory`. Each tuple is in the order of LEVELS.
 
-    `middle`, `error`: of all jobs; `kernels`, `kernels_error`: of those with kernels of that name, in place of them;
-    `unlike`: how much kernels differ; `own`: how much jobs do. `measured`: 1 s.e. of what is left, of the log;
-    `busy`: likewise, for the share of need that comes and goes. `source`: what it was learned from.
+    `middle`, `error`: mean and standard error for all jobs; `kernels`, `kernels_error`: the same by name of kernels,
+    used instead. `unlike`: standard deviation between kernels; `own`: between jobs. `measured`: standard deviation of
+    the residual log; `busy`: the same per unit of temporary share. `source`: what it was learned from.
     """
 
     middle: tuple[float, ...]
@@ -50,20 +50,20 @@ class MemoryPrior:
     source: str = ""
 
     def of(self, kernels: str) -> tuple[Floats, Floats]:
-        """Middle and variance of the levels of a new job whose plans name these kernels, each (levels,)."""
+        """Mean and variance of the levels of a new job whose plans name these kernels, each (levels,)."""
         own = np.array(self.own) ** 2
         if kernels in self.kernels:
             return np.array(self.kernels[kernels]), own + np.array(self.kernels_error[kernels]) ** 2
         return np.array(self.middle), own + np.array(self.error) ** 2 + np.array(self.unlike) ** 2
 
     def text(self) -> str:
-        """As it is kept in a file."""
+        """The text of its file."""
         written = json.dumps(asdict(self), indent=1)
         return re.sub(r"\[[^]]*\]", lambda row: " ".join(row[0].split()), written) + "\n"  # a row of levels a line
 
     @staticmethod
     def read(text: str) -> MemoryPrior:
-        """From the text of a file."""
+        """Read the text of a file."""
         found = json.loads(text)
         lists = {key: tuple(value) for key, value in found.items() if isinstance(value, list)}
         named = {key: {each: tuple(of) for each, of in found[key].items()} for key in ("kernels", "kernels_error")}
@@ -72,5 +72,5 @@ class MemoryPrior:
 
 @cache
 def shipped_memory() -> MemoryPrior:
-    """The one that MLCD brings."""
+    """The prior that ships with MLCD."""
     return MemoryPrior.read((resources.files(__package__) / FILE).read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""What can be said of training by a plan before anything is paid: which GPUs could do it, how, how fast, for how much.
+"""The forecast of training by a plan before any probe: for each GPU type, the best plan, its time, cost and fit.
 
-Times and costs are of the training alone, by the law of a step and what other models teach (`belief.py`): nothing here
-was measured. Loading, checkpoints and evaluation come on top.
+Times and costs are predictions of the prior (`belief.py`), of the training steps alone. Loading, checkpoints and
+evaluation come on top.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from mlcd.planners.train.plans.memory import CALLED_FITTING
 from mlcd.planners.train.plans.plan_variables import plan_settings
 from mlcd.planners.train.plans.run_spec import RunSpec, gpu_of
 from mlcd.planners.train.plans.surfaces import promising_plans, run_specs_in
-from mlcd.planners.train.screening import only
+from mlcd.planners.train.screening import subspace
 
 SHARE = 0.9
-"""Of the cases, that an interval is to hold."""
+"""Coverage of the intervals."""
 LIKELY, DOUBTFUL = 0.8, 0.2
-"""Chances that a plan keeps the limits, above which that is likely, or at least not unlikely."""
+"""Probability to keep the limits from which they look likely, or at least doubtful, to be kept."""
 FAILURE = 0.05
-"""By so much dearer counts a plan that is sure to fail: of plans that cost about the same, the surer one is best."""
+"""A plan that is sure not to fit counts as this much more expensive: of nearly equal plans the surer one wins."""
 
 LARGE = 40_000
-"""Configurations above which not all are looked at: each takes several kB and a tenth of a millisecond."""
+"""Larger spaces are screened first: each configuration takes several kB and a tenth of a millisecond."""
 
 
 @dataclass(frozen=True)
 class GpuOutlook:
-    """The best plan of a GPU type: the low end, the middle and the high end of its time and cost; chance to fit."""
+    """The best plan of a GPU type: time and cost (low end, median, high end), and the probability to fit."""
 
     gpu: str
     configuration: Configuration
@@ -50,13 +50,13 @@ class GpuOutlook:
 
     @property
     def knobs(self) -> dict[str, str | int]:
-        """The plan by the names of its fields, as documents of runs have it."""
+        """The fields of the plan by name, as in run documents."""
         return plan_settings(self.configuration)
 
 
 @dataclass(frozen=True)
 class PlanOutlook:
-    """What is believed of a job's space before its first probe. `most`: configurations that are all looked at."""
+    """The forecast of a job's space before its first probe. `most`: size above which the space is screened."""
 
     job: Job
     space: Space
@@ -64,27 +64,27 @@ class PlanOutlook:
 
     @cached_property
     def asked(self) -> PlannedTraining:
-        """What the job says of its model and of plans."""
+        """The job's training task."""
         asked = planned_training(self.job)
         if asked is None:
-            raise UserError(f"{self.job.name} has no `plan:`, so nothing is known of its plans")
+            raise UserError(f"{self.job.name} has no `plan:`, so its plans cannot be forecast")
         return asked
 
     @cached_property
     def looked_at(self) -> Space:
-        """All of a space of usual size; of a larger one, for each GPU what a search would look at."""
+        """The whole space; if it is large, the configurations of each GPU type that a search would consider."""
         if len(self.space) <= self.most:
             return self.space
         names, found = self._gpus_of(self.space), set[int]()
         for name in np.unique(names):
-            own = only(self.space, np.flatnonzero(names == name))
+            own = subspace(self.space, np.flatnonzero(names == name))
             kept = promising_plans(self.asked, self.job.goal, own, History(), self.job.work_samples)
             found |= {self.space.index[each] for each in kept.configurations}
-        return only(self.space, found)
+        return subspace(self.space, found)
 
     @cached_property
     def belief(self) -> PlanBelief:
-        """Of every configuration that is looked at."""
+        """The prior over the configurations in `looked_at`."""
         return believe_plans(self._run_specs, ProbeResults.nothing())
 
     @property
@@ -93,9 +93,9 @@ class PlanOutlook:
 
     @cached_property
     def finish_s(self) -> tuple[Floats, Floats, Floats]:
-        """Seconds of the whole job on each configuration: low, middle, high. Draws tell the ends alone.
+        """Seconds of the whole job on each configuration: low end, median, high end.
 
-        The best of thousands by the middle of its draws would be the luckiest.
+        The median is computed exactly, not from samples: the best sampled median of thousands would be the luckiest.
         """
         steps = self.job.work_samples / self.asked.global_batch
         low, _, high = self.belief.interval(SHARE)
@@ -103,12 +103,12 @@ class PlanOutlook:
 
     @cached_property
     def fitting_s(self) -> Floats:
-        """The middle, infinite where the plan is not likely to fit the memory."""
+        """Median seconds; infinite where the plan is not likely to fit the memory."""
         return np.where(self.belief.chance >= CALLED_FITTING, self.finish_s[1], np.inf)
 
     @property
     def probe_limit_usd(self) -> float:
-        """What one probe may cost where nobody says, as for other jobs, by the cheapest finish that is believed."""
+        """The default limit for the price of one probe: as for other jobs, by the budget or the cheapest finish."""
         if self.job.goal.budget_usd is not None:
             return usual_probe_limit(self.job, self.space)
         pick = best_of(replace(self.job.goal, objective=Objective.CHEAPEST), self.looked_at, self.fitting_s)
@@ -117,18 +117,18 @@ class PlanOutlook:
 
     @cached_property
     def by_gpu(self) -> tuple[GpuOutlook, ...]:
-        """Of each GPU type its best plan for the job's goal, within the limits if possible; the best type first."""
+        """The best plan of each GPU type for the job's goal, within the limits if possible; the best type first."""
         return tuple(self._at(name, pick) for name, pick in self._best_of_each)
 
     @property
     def too_small(self) -> tuple[str, ...]:
-        """The GPU types that no plan is likely to fit."""
+        """GPU types on which no plan is likely to fit."""
         names = dict.fromkeys(gpu_of(offer).name for offer in self.space.offers)
         return tuple(name for name in names if name not in {each.gpu for each in self.by_gpu})
 
     @property
     def of_space(self) -> Outlook:
-        """The same as of every job: the space, the best of it, and whether the limits look possible."""
+        """The `Outlook` that every job has: its space, the best configuration, and whether the limits look possible."""
         bare = outlook(replace(self.job, hints=Hints()), self.space)
         if not self._best_of_each:
             because = "no plan is likely to fit the memory of any of these GPUs"
@@ -152,7 +152,7 @@ class PlanOutlook:
 
     @cached_property
     def _best_of_each(self) -> list[tuple[str, int]]:
-        """Name and place; the best first."""
+        """GPU type and place of its best plan; the best type first."""
         names, dearer = self._gpus_of(self.looked_at), dearer_by_failing(self.belief.chance)
         left, ordered = dict[int, str](), []
         for name in dict.fromkeys(names):
@@ -179,15 +179,12 @@ class PlanOutlook:
 
 
 def dearer_by_failing(chance: Floats) -> Floats:
-    """How many times its cost a plan counts as, by its chance to fit: another has to be found if it does not."""
+    """Factor on a plan's cost, by its probability to fit: if it does not fit, finding another plan costs something."""
     return 1 + FAILURE * (1 - chance)
 
 
 def best_of(goal: Goal, space: Space, finish_s: Floats, dearer: Floats | float = 1.0) -> int | None:
-    """The best configuration within the limits, or the best of all where none is within them.
-
-    `dearer`: how many times what it takes each counts as.
-    """
+    """The best configuration within the limits, or the best of all if none is. `dearer`: a factor on each value."""
     if not np.isfinite(finish_s).any():
         return None
     usd = space.usd(finish_s)

@@ -1,15 +1,15 @@
-"""Which plan to probe next, and which to take: expected gain over joint draws of what is believed.
+"""Which plan to probe next, and which to choose: expected improvement over joint posterior samples.
 
     gain(i) = E[fits(i) x max(0, b - c(i))] - price x P(i does not fit)          once a probe has run
     loss(i) = E[c(i) - least c of the plans that fit, or `UNFIT` where i does not fit]         before
 
-Symbols   c(i)   log of what a sequence costs by plan i, in seconds or dollars, one value a draw
-          b      log of what it costs by the best plan that was probed
-          price  of a probe that runs out of memory and shows no time
+Symbols   c(i)   log of the cost of a sequence by plan i, in seconds or dollars, one value a sample
+          b      log of that cost by the best plan probed so far
+          price  of a probe that runs out of memory and so gives no time
 
-The draws are joint: a surface of times and a set of plans that fit are believed together, so that a plan which is good
-wherever the present best is good promises little. Jones et al., 'Efficient Global Optimization', 1998 (expected gain).
-What it finds, beside other methods: docs/methods/training-plans.md.
+The samples are joint over times and memory, so a plan that is good only where the current best is good, too, promises
+little. Jones et al., 'Efficient Global Optimization', 1998 (expected improvement). Results beside other methods:
+docs/methods/training-plans.md.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from mlcd.core.configuration import Floats
 from mlcd.planners.train.plans.belief import PlanBelief
 
 PRICE = 0.01
-"""Of a probe out of memory, as the log cost that it must promise to save. Small: it fails in its first steps."""
+"""Price of a probe that runs out of memory, as log cost. Small, because it fails in its first steps."""
 UNFIT = 1.0
-"""Log regret of a plan that was to be taken and does not fit."""
+"""Log regret of choosing a plan that does not fit."""
 
 
 def next_plan(belief: PlanBelief, factor: Floats, costs: Floats, failed: Sequence[int]) -> int | None:
-    """The plan whose probe promises most; None where each was probed or is sure not to fit.
+    """The plan whose probe promises most; None if every plan was probed or is sure not to fit.
 
-    `factor`: log of what a sequence costs less log of a step's seconds, by plan. `costs`: log cost of the plans that
-    were probed and ran, nan for the others. `failed`: those that ran out of memory.
+    `factor`: by plan, log cost of a sequence minus log seconds of a step. `costs`: log cost of the plans that were
+    probed and ran, nan for the others. `failed`: those that ran out of memory.
     """
     open_ = np.isnan(costs) & ~belief.ruled_out
     open_[list(failed)] = False
@@ -46,7 +46,7 @@ def next_plan(belief: PlanBelief, factor: Floats, costs: Floats, failed: Sequenc
 
 
 def best_plan(belief: PlanBelief, factor: Floats, costs: Floats) -> int | None:
-    """The best that was probed. Before any probe the best forecast, with what its running out of memory would cost."""
+    """The best probed plan; before any probe, the plan with the least expected regret."""
     if not np.isnan(costs).all():
         return int(np.nanargmin(costs))
     if belief.ruled_out.all():
@@ -56,7 +56,7 @@ def best_plan(belief: PlanBelief, factor: Floats, costs: Floats) -> int | None:
 
 
 def _regret(belief: PlanBelief, cost: Floats) -> Floats:
-    """Expected log of how much more each plan costs than the best that fits; `UNFIT` where it does not fit itself."""
+    """Expected log regret of each plan against the best that fits; `UNFIT` where it does not fit itself."""
     least = np.where(belief.fits, cost, np.inf).min(axis=1, keepdims=True)
     behind = np.where(np.isfinite(least), cost - least, 0.0)
     expected: Floats = np.where(belief.fits, behind, UNFIT).mean(axis=0)
@@ -64,6 +64,6 @@ def _regret(belief: PlanBelief, cost: Floats) -> Floats:
 
 
 def _first(score: Floats, middle: Floats, open_: np.typing.NDArray[np.bool_]) -> int:
-    """The largest score of those open; of equals the one that is expected to cost least."""
+    """The open plan with the largest score; ties go to the lowest expected cost."""
     places = np.flatnonzero(open_)
     return int(places[np.lexsort((middle[places], -np.round(score[places], 9)))[0]])

@@ -1,6 +1,6 @@
-"""What a launch is told of its plan: variables of MLCD's own, and those and the arguments that the job names.
+"""Environment variables and arguments that pass the training plan to a launch: MLCD's own, and those the job names.
 
-`run` has the arguments where it says $MLCD_ARGUMENTS.
+The arguments take the place of $MLCD_ARGUMENTS in the job's `run` command.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ OWN = {
     "context": "MLCD_CONTEXT",
     "expert": "MLCD_EXPERT",
 }
-"""The variable that always tells a field of a plan."""
+"""MLCD's own variable for each field of a plan. It is always set."""
 ARGUMENTS = "MLCD_ARGUMENTS"
 
 
 def plan_settings(configuration: Configuration) -> dict[str, str | int]:
-    """The plan by the names of its fields, for documents; empty where there is none."""
+    """The fields of the plan by name, for run documents; empty without a plan."""
     plan = plan_of(configuration)
     if plan is None:
         return {}
@@ -40,7 +40,7 @@ def plan_settings(configuration: Configuration) -> dict[str, str | int]:
 
 
 def plan_variables(job: Job, configuration: Configuration) -> dict[str, str]:
-    """The variables of a launch by a plan, whose data parallelism and accumulation keep the global batch."""
+    """The environment variables of a launch. Data parallelism and accumulation keep the global batch constant."""
     plan, asked = plan_of(configuration), planned_training(job)
     if plan is None or asked is None:
         return {}

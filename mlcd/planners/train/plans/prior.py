@@ -1,6 +1,6 @@
-"""What is known of a run before a model's first probe: of its time, the law's coefficients and the shared effects.
+"""The prior before a model's first probe: the law's coefficients and shared effects for time, levels for memory.
 
-It ships as `time_prior.json` and `memory_prior.json`, with their sources. No measured time can be read from them.
+It ships as `time_prior.json` and `memory_prior.json`, which name their sources. They contain no measured times.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from mlcd.planners.train.plans.memory_prior import MemoryPrior, shipped_memory
 
 FILE = "time_prior.json"
 UNIT = 1e-4
-"""Of the numbers that the spread of the effects is written in."""
+"""Unit of the integers in which the file stores the spread of the effects."""
 
 
 @dataclass(frozen=True)
 class TimePrior:
-    """Of the log of a step. `effects`: mean of each shared effect that was learned, by name.
+    """Prior of the log of a step. `effects`: mean of each learned shared effect, by name.
 
-    `spread`: a lower triangular matrix whose square is their covariance. `variances`: of each kind of effect, shared or
-    a model's own. `noise`: the squared scale of what is left.
+    `spread`: Cholesky factor of their covariance. `variances`: by kind of effect, shared or a model's own.
+    `noise`: squared scale of the residual.
     """
 
     coefficients: Floats
@@ -39,7 +39,7 @@ class TimePrior:
 
 @dataclass(frozen=True)
 class Prior:
-    """Of the time of a step and of memory."""
+    """The priors of step time and of memory."""
 
     time: TimePrior
     memory: MemoryPrior
@@ -47,13 +47,13 @@ class Prior:
 
 @cache
 def shipped_prior() -> Prior:
-    """The one that comes with MLCD."""
+    """The prior that ships with MLCD."""
     text = (resources.files(__package__) / FILE).read_text(encoding="utf-8")
     return Prior(read_time_prior(json.loads(text)), shipped_memory())
 
 
 def read_time_prior(written: Mapping[str, Any]) -> TimePrior:
-    """From what `written_time_prior` wrote."""
+    """Read what `written_time_prior` wrote."""
     names = list(written["effects"])
     spread = np.zeros((len(names), len(names)))
     spread[np.tril_indices(len(names))] = written["spread"]
@@ -67,7 +67,7 @@ def read_time_prior(written: Mapping[str, Any]) -> TimePrior:
 
 
 def written_time_prior(prior: TimePrior, names: Mapping[str, float], sources: str) -> dict[str, Any]:
-    """As JSON. `names`: of the coefficients."""
+    """The prior as JSON. `names`: of the coefficients."""
     lower = np.rint(prior.spread[np.tril_indices(len(prior.effects))] / UNIT).astype(int)
     return {
         "sources": sources,

@@ -1,4 +1,4 @@
-"""One training run that could be, by published spec alone: the model, the GPUs, the plan."""
+"""The specification of a training run, from published sizes and datasheets: the model, the GPUs, the plan."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.train.nouns import Adapter, PlannedTraining, TrainingPlan, plan_of
 
 CPU = "cpu"
-"""The name of a node without GPUs, which counts as one."""
+"""The name of a node without GPUs, which counts as one GPU."""
 CPU_BANDWIDTH_GB_S = 10.0
-"""Of one vCPU, roughly: probes tell the level."""
+"""Memory bandwidth of one vCPU, roughly: probes correct the level."""
 BANDWIDTH_GB_S_PER_TFLOPS = 40.0
-"""Of a GPU that is not in the catalog's table, by its fp32 rate: about that of a T4 or a V100."""
+"""Memory bandwidth of a GPU that is not in the catalog, per fp32 TFLOPS: about that of a T4 or a V100."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What the law of a step and the memory model are computed from.
+    """The input of the models of step time and memory.
 
-    `global_batch`: sequences of one optimizer step, all ranks together. `trainable`: parameters that are trained.
+    `global_batch`: sequences of one optimizer step, all ranks together. `trainable`: number of trained parameters.
     """
 
     architecture: Architecture
@@ -36,26 +36,27 @@ class RunSpec:
 
     @property
     def nodes(self) -> int:
-        """Machines, the last of which may be used in part."""
+        """Number of machines; the last may be used in part."""
         return -(-self.gpus // self.gpus_per_node)
 
     @property
     def data_parallel(self) -> int:
-        """Ranks that take different sequences."""
+        """Number of ranks that take different sequences."""
         return max(1, self.gpus // (self.plan.tensor * self.plan.pipeline * self.plan.context))
 
     @property
     def accumulation(self) -> float:
-        """Micro-batches that a rank takes one after the other in each step."""
+        """Micro-batches that a rank accumulates in each step."""
         return max(1.0, self.global_batch / (self.data_parallel * self.plan.micro_batch))
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """A training run that somebody made, which priors are learned from.
+    """A measured training run, from which priors are learned.
 
-    `source`: who measured it: the same plan takes other times by other code. `step_s`: of an optimizer step; None where
-    it ran out of memory. Memory in 10^9 bytes, None where nobody says: of the tensors, and what was reserved for them.
+    `source`: who measured it, since the same plan takes other times in other code. `step_s`: seconds of an optimizer
+    step; None if it ran out of memory. `allocated_gb`, `reserved_gb`: peak memory of the tensors, and reserved for
+    them, in 10^9 bytes; None if unknown.
     """
 
     model: str
@@ -68,7 +69,7 @@ class MeasuredRun:
 
 
 def run_spec_of(configuration: Configuration, asked: PlannedTraining) -> RunSpec:
-    """The training run that a configuration would be."""
+    """The training run of a configuration."""
     plan = plan_of(configuration) or replace(asked.fixed, global_batch=asked.global_batch)
     return RunSpec(
         asked.architecture,
@@ -84,7 +85,7 @@ def run_spec_of(configuration: Configuration, asked: PlannedTraining) -> RunSpec
 
 @lru_cache(maxsize=1_024)
 def gpu_of(offer: Offer) -> Gpu:
-    """The GPU of an offer, with the offer's own network; a node without GPUs counts as one named 'cpu'."""
+    """The GPU of an offer, with the offer's network; a node without GPUs counts as one GPU named 'cpu'."""
     network_gb_s = offer.network_gbps / 8 / offer.workers
     if not offer.accelerators:
         bandwidth, rate = CPU_BANDWIDTH_GB_S * offer.vcpus, offer.tflops
@@ -92,8 +93,8 @@ def gpu_of(offer: Offer) -> Gpu:
         return Gpu(CPU, offer.memory_gb, bandwidth, rate, tflops_fp32=rate, **links)
     known, rate = known_gpu(offer.accelerator), offer.tflops_per_accelerator
     if known is not None:
-        memory_gb = min(known.memory_gb, offer.accelerator_memory_gb or known.memory_gb)  # less of it is a part of one
-        fp32 = 0.0 if known.has("bf16") else rate  # TF32 came with bf16
+        memory_gb = min(known.memory_gb, offer.accelerator_memory_gb or known.memory_gb)  # less: a slice of a GPU
+        fp32 = 0.0 if known.has("bf16") else rate  # GPUs with bf16 also have TF32
         return replace(known, memory_gb=memory_gb, network_gb_s=network_gb_s or known.network_gb_s, tflops_fp32=fp32)
     rate = rate or 1.0
     bandwidth = BANDWIDTH_GB_S_PER_TFLOPS * rate
@@ -104,7 +105,7 @@ def gpu_of(offer: Offer) -> Gpu:
 
 
 def trainable_parameters(model: Architecture, adapter: Adapter, rank: int) -> float:
-    """All of them; or those of an adapter on every linear layer of the blocks but the experts'.
+    """Number of trained parameters: all, or those of an adapter on every linear layer except the experts'.
 
     An adapter of rank r beside a layer from n to m numbers has r (n + m) parameters: Hu et al., LoRA, 2021.
     """
@@ -117,7 +118,7 @@ def trainable_parameters(model: Architecture, adapter: Adapter, rank: int) -> fl
 
 
 def flops_of_sequence(model: Architecture, sequence: int, adapter: Adapter) -> float:
-    """Forward and backward: 6 for each parameter and token, and attention; frozen weights have no gradient, so 4."""
+    """FLOPs forward and backward: 6 a parameter and token, plus attention; with frozen weights 4 (no gradients)."""
     attention = 6.0 * model.full_layers * model.heads * model.head_dim * sequence
     whole = 6.0 * model.active_b * 1e9 + attention
     return sequence * (whole if adapter is Adapter.FULL else whole * 2 / 3)

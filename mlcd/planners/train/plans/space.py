@@ -1,8 +1,8 @@
-"""Every plan that a job's script accepts, on every machine where it can be: types x node counts x plans.
+"""The search space of training plans: instance types x node counts x plans that the job's script accepts.
 
-What cannot be is not in the space: heads that tensor parallelism does not divide, layers that no pipeline divides, a
-precision that the GPU does not have, tensor parallelism beyond a node unless the job says so, a global batch that the
-ranks cannot share equally, and a sharded plan on one rank where another plan does the same without sharding.
+It leaves out the impossible: tensor parallelism that does not divide the heads, pipelines that do not divide the
+layers, a precision that the GPU lacks, tensor parallelism across nodes unless the job allows it, and a global batch
+that the ranks cannot share equally. It also leaves out a sharded plan on one rank, if the unsharded one is there.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from mlcd.planners.train.plans.run_spec import gpu_of
 
 
 def plan_space(space: Space, asked: PlannedTraining) -> Space:
-    """A cloud's machines with the plans that suit them. Nodes without GPUs are left out where there are others."""
+    """A cloud's machines with the plans that suit them. Nodes without GPUs are used only if there are no others."""
     offers = [choice for choice in space.choices if choice.offer.accelerators] or space.choices
     plans = possible_plans(asked)
     suited: dict[tuple[int, tuple[int, ...]], tuple[tuple[int, ...], tuple[TrainingPlan, ...]]] = {}
     choices = []
     for choice in offers:
         same = choice.offer.workers, choice.nodes
-        if same not in suited:  # what suits depends on nothing else of an offer, but for its precisions
+        if same not in suited:  # of an offer, only GPUs a node and node counts matter here; precision is checked below
             suited[same] = _that_suit(choice, plans, asked)
         nodes, settings = suited[same]
         gpu = gpu_of(choice.offer)
@@ -40,7 +40,7 @@ def plan_space(space: Space, asked: PlannedTraining) -> Space:
 
 
 def possible_plans(asked: PlannedTraining) -> tuple[TrainingPlan, ...]:
-    """Every combination of the knobs' values that the model allows, on whatever machines."""
+    """Every combination of the knobs' values that the model allows, on any machines."""
     return tuple(plan for plan in _all_plans(asked) if why_not(plan, asked) is None)
 
 
@@ -55,7 +55,7 @@ def _all_plans(asked: PlannedTraining) -> Iterator[TrainingPlan]:
 
 
 def why_not(plan: TrainingPlan, asked: PlannedTraining) -> str | None:
-    """What of the model does not go with a plan, in words; None if all does."""
+    """Why a plan does not suit the model; None if it does."""
     model = asked.architecture
     by_heads = model.heads % plan.tensor or (model.kv_heads > 1 and model.kv_heads % plan.tensor)
     reasons = {
@@ -78,7 +78,7 @@ def _heads(model: Architecture) -> str:
 def _that_suit(
     choice: Choice, plans: Iterable[TrainingPlan], asked: PlannedTraining
 ) -> tuple[tuple[int, ...], tuple[TrainingPlan, ...]]:
-    """The node counts and the plans of which each goes with some of the others."""
+    """The node counts that suit some plan, and the plans that suit some node count."""
     within = [plan for plan in plans if plan.tensor <= choice.offer.workers or asked.across_nodes]
     nodes = tuple(n for n in choice.nodes if any(plan.suits(n, choice.offer) for plan in within))
     return nodes, tuple(plan for plan in within if any(plan.suits(n, choice.offer) for n in nodes))
@@ -99,7 +99,7 @@ def _why_none(choices: Sequence[Choice], plans: tuple[TrainingPlan, ...], asked:
     counts = sorted({n * choice.offer.workers for choice in choices for n in choice.nodes})
     groups = sorted({plan.tensor * plan.pipeline * plan.context for plan in plans})
     if not any(count % group == 0 for count in counts for group in groups):
-        least_of = f"tensor x pipeline x context is {groups[0]} at the least"
+        least_of = f"tensor x pipeline x context is at least {groups[0]}"
         no_multiple = f"none of {_ends(counts)} is a" if len(counts) > 1 else f"{_ends(counts)} are no"
         return f"plan: {least_of}, and {no_multiple} multiple; name more nodes"
     shared = f"a global batch of {asked.global_batch} in micro-batches of {min(plan.micro_batch for plan in plans)}"
@@ -112,7 +112,7 @@ def _ends(counts: list[int]) -> str:
 
 
 def _other_precision(offers: Iterable[Offer]) -> str:
-    """What a GPU has in place of one that none has, where the script accepts it."""
+    """Advice to use a precision that some GPU has."""
     gpus = [gpu_of(offer) for offer in offers]
     other = next((each for each in ("bf16", "fp16") if any(gpu.has(each) for gpu in gpus)), None)
     return f"say `precision: {other}` if the script accepts it, or " if other else ""

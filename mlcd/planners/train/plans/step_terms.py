@@ -19,17 +19,17 @@ from mlcd.planners.train.plans.run_spec import RunSpec
 
 USUAL_TFLOPS = 312.0
 LESS_USED = {"matmul": 0.15, "attention": 0.4, "exponentials": 0.6}
-"""The faster a GPU multiplies, the less of that is reached: by this power of its rate, from an A100's."""
+"""Faster GPUs reach a smaller share of their peak: the share falls by this power of the peak, relative to an A100."""
 BYTES = {Precision.FP32: 4.0}
-"""Of a number that is multiplied; two where nothing else is said."""
+"""Bytes of a number in matrix products; two for other precisions."""
 MIXED = (Precision.BF16, Precision.FP16, Precision.FP8)
-"""Precisions that keep weights in fp32 and multiply in another."""
+"""Mixed precision: weights in fp32, matrix products in another precision."""
 EAGER_ATTENTION = ("softmax", "eager", "math")
-"""Words for an attention that writes the scores of all pairs of tokens to memory."""
+"""Names of attention that writes the scores of all pairs of tokens to memory."""
 GROUPED_EXPERTS = ("scattermoe", "megablocks", "grouped", "megatron", "compile")
-"""Words for kernels that compute all experts at once."""
+"""Words in names of kernels that compute all experts at once."""
 SELECTIVE = 0.35
-"""Of a forward pass, where only a part of the activations is computed again."""
+"""Share of a forward pass that selective checkpointing recomputes."""
 
 
 @dataclass(frozen=True)
@@ -40,33 +40,33 @@ class StepTerms:
 
     @cached_property
     def tokens(self) -> float:
-        """T."""
+        """Tokens of a micro-batch on a GPU."""
         return self.spec.plan.micro_batch * self.spec.sequence / self.spec.plan.context
 
     @cached_property
     def again(self) -> float:
-        """Forward passes that the backward pass repeats."""
+        """Forward passes that the backward pass recomputes."""
         kept = {Checkpointing.NONE: 0.0, Checkpointing.SELECTIVE: SELECTIVE, Checkpointing.FULL: 1.0}
         return kept[self.spec.plan.checkpointing]
 
     @cached_property
     def trained(self) -> float:
-        """The share of the parameters that is trained."""
+        """Share of the parameters that are trained."""
         return min(1.0, self.spec.trainable / (1e9 * self.spec.architecture.params_b))
 
     @cached_property
     def passes(self) -> float:
-        """Over the layers, forward and backward, by operations."""
+        """Passes over the layers in a forward and backward pass, weighted by operations."""
         return 2.0 + self.again + self.trained
 
     @cached_property
     def number_bytes(self) -> float:
-        """Of a number that is multiplied."""
+        """Bytes of a number in matrix products."""
         return BYTES.get(self.spec.plan.precision, 2.0)
 
     @cached_property
     def experts(self) -> float:
-        """Parameters of the experts of a GPU."""
+        """Parameters of the experts on a GPU."""
         sizes, plan = self.spec.architecture, self.spec.plan
         idle = sizes.experts - sizes.experts_per_token
         every = 1e9 * (sizes.params_b - sizes.active_b) * sizes.experts / idle if idle > 0 else 0.0
@@ -74,14 +74,14 @@ class StepTerms:
 
     @cached_property
     def common(self) -> float:
-        """Parameters of the layers of a GPU that are not of experts."""
+        """Parameters of the layers on a GPU, without experts."""
         sizes, plan = self.spec.architecture, self.spec.plan
         layers = (1e9 * sizes.params_b - embeddings(sizes)) / plan.tensor / plan.pipeline
         return max(0.0, layers - self.experts * plan.expert)
 
     @cached_property
     def weights(self) -> float:
-        """Parameters of the layers of a GPU."""
+        """Parameters of the layers on a GPU."""
         return self.common + self.experts
 
     @cached_property
@@ -116,21 +116,21 @@ class StepTerms:
 
     @property
     def _casts(self) -> bool:
-        """Whether each operation is cast by itself, as autocast does. Who shards casts whole layers beforehand.
+        """Whether each operation casts its inputs, as autocast does. Sharded training casts a whole layer beforehand.
 
-        That takes the GPU next to nothing, and the host no less: a layer at a time has kernels to be started, too.
-        Frozen weights are stored as they are multiplied.
+        Casting whole layers costs the GPU almost nothing, but the host as much, since it launches kernels for it, too.
+        Frozen weights are stored in the precision in which they are used.
         """
         return self._mixed and self.spec.plan.sharding is Sharding.NONE
 
     @property
     def _mixed(self) -> bool:
-        """Whether the weights that are trained are cast in each pass."""
+        """Whether trained weights are cast in each pass."""
         return self.spec.plan.precision in MIXED and "megatron" not in self.spec.plan.kernels
 
     @cached_property
     def host(self) -> dict[str, float]:
-        """Seconds that it takes to start the kernels of a micro-batch."""
+        """Seconds to launch the kernels of a micro-batch."""
         sizes, plan = self.spec.architecture, self.spec.plan
         layers = 3e-6 * sizes.layers / plan.pipeline
         again = self.again * layers / 3
@@ -147,7 +147,7 @@ class StepTerms:
 
     @cached_property
     def links(self) -> dict[str, float]:
-        """Seconds that GPUs exchange in a micro-batch what the next operation waits for."""
+        """Seconds of communication in a micro-batch for which the next operation waits."""
         spec, sizes, plan = self.spec, self.spec.architecture, self.spec.plan
         width, layers = plan.tensor, sizes.layers / plan.pipeline
         activations = self.tokens * sizes.hidden * self.number_bytes
@@ -171,12 +171,12 @@ class StepTerms:
 
     @property
     def _ranks(self) -> int:
-        """That have the same weights: each can keep a part of them."""
+        """Ranks with the same weights, over which these can be sharded."""
         return self.spec.data_parallel * self.spec.plan.context
 
     @property
     def _gathered(self) -> float:
-        """Bytes of weights that a GPU gathers for both passes, and of gradients that it gives away."""
+        """Bytes of weights that a GPU gathers for both passes, and of gradients that it scatters."""
         plan = self.spec.plan
         if plan.sharding is not Sharding.ZERO3 or self._ranks == 1:
             return 0.0
@@ -204,26 +204,26 @@ class StepTerms:
         }
 
     def _reduced(self, trained: float, ranks: int, stride: int) -> tuple[float, float]:
-        """Seconds, inside machines and between them, of gradients that so many ranks sum up."""
+        """Seconds inside machines and between them of an all-reduce of gradients over so many ranks."""
         whole = self.spec.plan.sharding is not Sharding.ZERO3 and ranks > 1
         return near_and_far(self.spec, 2 * trained * self.number_bytes * whole, ranks, stride)
 
 
 @cache
 def embeddings(sizes: Architecture) -> float:
-    """Parameters of the active ones that no layer has: of the first layer, of the last, and of positions."""
+    """Active parameters outside the transformer layers: input and output embeddings, and positions."""
     attention = 2.0 * sizes.hidden * sizes.head_dim * (sizes.heads + sizes.kv_heads)
     layers = sizes.layers * (attention + matrices(sizes) * sizes.hidden * feed_forward_width(sizes))
     return float(np.clip(1e9 * sizes.active_b - layers, sizes.vocab * sizes.hidden, 0.9e9 * sizes.active_b))
 
 
 def matrices(sizes: Architecture) -> int:
-    """Of a feed-forward layer: two, or three where it has a gate."""
+    """Matrices of a feed-forward layer: two, or three if it has a gate."""
     return 3 if gated(sizes) else 2
 
 
 def attended(spec: RunSpec) -> float:
-    """Tokens that each token looks at, on average over the layers."""
+    """Tokens that each token attends to, on average over the layers."""
     sizes = spec.architecture
     near = min(spec.sequence, sizes.window) if sizes.window else 0
     full = sizes.full_layers or (0 if sizes.window else sizes.layers)
@@ -231,12 +231,12 @@ def attended(spec: RunSpec) -> float:
 
 
 def quantised(spec: RunSpec) -> bool:
-    """Whether the weights that are not trained are stored in four bits."""
+    """Whether frozen weights are stored in four bits."""
     return spec.plan.adapter in (Adapter.QLORA, Adapter.GPTQ_LORA)
 
 
 def _reached(what: str, tflops: float) -> float:
-    """Operations a second of what a GPU does at so many TFLOPS by its datasheet, in terms of an A100's part of them."""
+    """Operations a second of a GPU with this peak, with the share of the peak relative to that of an A100."""
     return float(1e12 * tflops * (USUAL_TFLOPS / tflops) ** LESS_USED[what])
 
 

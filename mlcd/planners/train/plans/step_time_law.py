@@ -1,14 +1,14 @@
-"""A law for one optimizer step of training a transformer: a sum of terms, each a time that a datasheet would tell.
+"""The step-time law: an analytical model of one optimizer step of a transformer, as a sum of datasheet times.
 
     step  = a (1 + bubble (p - 1) / a) micro + once
-    micro = (gpu^k + host^k)^(1/k) + links          the host starts kernels while the GPU works: the slower one counts
+    micro = (gpu^k + host^k)^(1/k) + links          the host launches kernels while the GPU works: the slower one counts
 
-Symbols   a   micro-batches that a rank takes one after the other      p   stages of its pipeline      k   `sharpness`
+Symbols   a   micro-batches that a rank accumulates     p   stages of the pipeline     k   `sharpness`
 
-Every part is sum_j c_j x_j with x_j >= 0 from the spec alone and c_j > 0: how far programs are from the textbook.
-A forward pass is one pass over the layers, a backward pass two (of the inputs and of the weights: the latter is spared
-where an adapter is trained), and activations that were not kept are computed by one more. What it reaches:
-docs/methods/training-plans.md.
+Each of gpu, host, links and once is a sum of c_j x_j. The term x_j >= 0 is a time computed from the run spec; the
+coefficient c_j > 0 is the ratio of measured to theoretical time, and is learned. A forward pass is one pass over the
+layers; a backward pass is two (gradients of the inputs and of the weights; the latter is not needed for frozen
+weights); recomputing activations is one more. Accuracy: docs/methods/training-plans.md.
 
 Narayanan et al., 'Efficient large-scale language model training on GPU clusters using Megatron-LM', SC 2021;
 Rajbhandari et al., 'ZeRO', SC 2020; Williams et al., 'Roofline', CACM 2009.
@@ -30,26 +30,26 @@ GPU = {
     "matmul": 1.3, "attention": 2.0, "exponentials": 0.5, "elementwise": 2.5, "replicated": 1.5, "logits": 1.0,
     "softmax": 1.0, "weights": 1.0, "casts": 1.0, "cast_activations": 1.0, "dequantise": 2.0,
 }  # fmt: skip
-"""What the GPU computes and moves in its memory for a micro-batch, and what a coefficient is taken for beforehand."""
+"""Terms of a micro-batch on the GPU, compute and memory traffic, each with the prior guess of its coefficient."""
 HOST = {
     "layers": 500.0, "gated_layers": 200.0, "again_layers": 2000.0, "cast_layers": 200.0, "adapter_layers": 100.0,
     "expert_layers": 600.0, "expert_kernels": 100.0,
 }  # fmt: skip
-"""What the host takes to start it all: microseconds a layer and pass; `expert_kernels`: of each expert."""
+"""Terms of launching kernels on the host: microseconds a layer and pass; `expert_kernels`: also for each expert."""
 LINKS = {
     "tensor": 1.0, "tensor_network": 0.6, "tensor_calls": 20.0, "pipeline": 0.8, "gathers": 1.5, "gathers_network": 0.4,
     "dispatch": 4.0, "context": 1.0,
 }  # fmt: skip
-"""What GPUs exchange for a micro-batch. `tensor_calls`: microseconds for each exchange."""
+"""Terms of communication for a micro-batch. `tensor_calls`: microseconds for each exchange."""
 ONCE = {"gradients": 1.0, "gradients_network": 0.8, "optimizer": 1.3, "start": 5.0}
-"""What each step takes once. `start`: milliseconds."""
+"""Terms that occur once in a step. `start`: milliseconds."""
 SHAPE = {"bubble": 1.0, "sharpness": 4.0}
-"""Of the law itself; `sharpness`: of the change from waiting for the GPU to waiting for the host."""
+"""Coefficients of the formula itself; `sharpness`: of the transition from GPU-bound to host-bound."""
 ATTENTION = ("attention", "exponentials")
 TERMS = {**GPU, **HOST, **LINKS, **ONCE, **SHAPE}
 SURE = {"matmul": 0.15, "attention": 0.3, "bubble": 0.2, "sharpness": 0.4}
 UNSURE = 0.6
-"""How far, in the log, a coefficient may be from what it is taken for."""
+"""Prior standard deviation of the log of a coefficient; `SURE` has smaller ones."""
 PARTS = {
     "compute": ("matmul",),
     "attention": ATTENTION,
@@ -59,7 +59,7 @@ PARTS = {
     "bubble": ("bubble",),
     "overlap": ("sharpness",),
 }
-"""Terms that err together."""
+"""Groups of terms with a common error."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ class Terms:
     stages: Floats
 
     def log_step(self, coefficients: Floats) -> Floats:
-        """By the law."""
+        """Log seconds of a step."""
         return np.asarray(np.log(self._times(coefficients).step))
 
     def shares(self, coefficients: Floats) -> Floats:
-        """By how much of itself the log of the step moves with the log of each coefficient."""
+        """Elasticities: derivative of the log of the step with respect to the log of each coefficient."""
         at, bubble, sharpness = self._times(coefficients), coefficients[..., -2], coefficients[..., -1]
         repeated = self.accumulation * at.waiting
         weight = np.ones_like(self.values)
@@ -84,8 +84,8 @@ class Terms:
         weight[:, : _AT["ONCE"].start] *= repeated[:, None]
         shares = self.values * coefficients * weight
         shares[:, -2] = at.micro * bubble * (self.stages - 1)
-        doubt = -(xlogy(at.of_gpu, at.of_gpu) + xlogy(1 - at.of_gpu, 1 - at.of_gpu))
-        shares[:, -1] = -repeated * at.both * doubt / sharpness
+        entropy = -(xlogy(at.of_gpu, at.of_gpu) + xlogy(1 - at.of_gpu, 1 - at.of_gpu))
+        shares[:, -1] = -repeated * at.both * entropy / sharpness
         return np.asarray(shares / at.step[:, None])
 
     def _times(self, coefficients: Floats) -> _Times:
@@ -101,9 +101,10 @@ class Terms:
 
 @dataclass(frozen=True)
 class _Times:
-    """Seconds of a step and of a micro-batch: without and with its links, and of these by the GPU and by the host.
+    """Seconds of a step and of its parts.
 
-    `waiting`: by how much a pipeline that fills and empties makes it longer. `of_gpu`: what of it waits for the GPU.
+    `micro`: a micro-batch; `both`: the same without communication, from `gpu` and `host`. `waiting`: factor by which
+    the pipeline bubble makes a step longer. `of_gpu`: weight of the GPU in `both`.
     """
 
     step: Floats

@@ -1,8 +1,8 @@
-"""What net value believes of a job whose plans vary: how fast each plan trains on each machine, and whether it fits.
+"""Net value's belief for jobs with training plans: speed and fit of every plan on every machine.
 
-Equally likely surfaces over machines x plans, by the law of a step, the memory model, what both have learned of other
-models, and the probes so far (`belief.py`, `memory.py`). A large space is screened first, by the middle of the same
-law: of every instance type some plans are kept, since one level of a GPU may be wrong, and the best of all.
+Posterior samples over machines x plans come from `belief.py` and `memory.py`. A large space is screened first by the
+expected step time: the best of all are kept, and some plans of every instance type, since the level of one GPU may be
+wrong.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from mlcd.planners.train.plans.memory import believe_memory
 from mlcd.planners.train.plans.memory_levels import Sizes, sizes_of
 from mlcd.planners.train.plans.prior import shipped_prior
 from mlcd.planners.train.plans.run_spec import RunSpec, flops_of_sequence, run_spec_of
-from mlcd.planners.train.screening import only, screened
+from mlcd.planners.train.screening import screened, subspace
 
 LARGE, PROMISING = 3_000, 2_400
-"""Configurations above which only so many promising ones are looked at, and some of each type."""
+"""In a space larger than LARGE, only PROMISING configurations are considered, and OF_EACH_TYPE of each type."""
 OF_EACH_TYPE = 8
 BY_LAW = 8_000
-"""Configurations that the law is asked for. Of more, half are on machines that would be best if all were equally
-efficient, and half are the best of each instance type."""
+"""Most configurations to which the step-time law is applied. Of a larger space, half are on machines that would be best
+at equal efficiency, and half are the best of each instance type."""
 FEW = 200
-"""Of a space where nothing is likely to fit."""
+"""How many configurations are kept if nothing is likely to fit."""
 USUAL_EFFICIENCY = 0.4
-"""Share of a GPU's rate in bf16 that training keeps."""
+"""Assumed share of a GPU's bf16 peak."""
 LEAST_BYTES = {Adapter.FULL: 6.0}
-"""A parameter's, on all GPUs together, however it is trained: pure 16 bits with a small optimizer."""
+"""Least bytes of a trained parameter on all GPUs together: pure 16 bits with a small optimizer."""
 LEAST_BYTES_FROZEN = 0.5
 TOO_UNLIKELY = 0.05
-"""A chance to fit the memory below which a plan is not kept."""
+"""Plans with a lower probability to fit are dropped."""
 
 
 def plan_surfaces(asked: PlannedTraining, space: Space, seen: Evidence, seed: int) -> Belief:
-    """Surfaces of the log of sequences a second that agree with what was seen."""
+    """Posterior samples of the log of sequences a second."""
     runs, unknown = _run_specs_in(IdentityKey(space), asked), np.full(len(seen.ran), np.nan)
     tried = ProbeResults(seen.ran, asked.global_batch * np.exp(-seen.y), seen.error, seen.out_of_memory, unknown)
     surfaces = min(DRAWS, max(FEWEST_SURFACES, MOST_VALUES // len(space)))
@@ -55,14 +55,14 @@ def plan_surfaces(asked: PlannedTraining, space: Space, seen: Evidence, seed: in
 
 
 def plans_ruled_out(asked: PlannedTraining, space: Space, ran: np.ndarray, place: int) -> Mask:
-    """What is sure to run out of memory if this configuration does."""
+    """Which configurations are sure to run out of memory if this one does."""
     return too_large(_sizes_in(IdentityKey(space), asked), ran, np.array([place]))
 
 
 def promising_plans(asked: PlannedTraining, goal: Goal, space: Space, history: History, work_samples: float) -> Space:
-    """Of a large space, what the law finds good, some of each type, and what was measured.
+    """The part of a large space that is considered: the best by the law, some of each type, and everything measured.
 
-    The same object as before, as long as nothing more has run out of memory: what was computed of it is kept.
+    It stays the same object until something else runs out of memory, so cached results remain valid.
     """
     if len(space) <= LARGE:
         return space
@@ -76,14 +76,14 @@ def promising_plans(asked: PlannedTraining, goal: Goal, space: Space, history: H
 
 @lru_cache(maxsize=8)
 def _part(whole: IdentityKey[Space], places: frozenset[int]) -> Space:
-    return only(whole.value, places)
+    return subspace(whole.value, places)
 
 
 @lru_cache(maxsize=8)
 def _of_memory(
     whole: IdentityKey[Space], asked: PlannedTraining, ran_out: frozenset[int], ran: frozenset[int]
 ) -> frozenset[int]:
-    """Of the failures those that rule out nothing which ran: the others had another cause."""
+    """The failures that were out of memory: one that would rule out a configuration that ran had another cause."""
     if not ran_out or not ran:
         return ran_out
     order = [*ran_out, *ran]
@@ -96,7 +96,7 @@ def _of_memory(
 def _screened(
     whole: IdentityKey[Space], asked: PlannedTraining, goal: Goal, work_samples: float, ran_out: frozenset[int]
 ) -> frozenset[int]:
-    """Places in the space."""
+    """Places in the space of the configurations that pass the screening."""
     machines = IdentityKey(_on_suitable_machines(whole, asked, goal, work_samples))
     part = machines.value
     sample_s, chance = expected_in(part, asked)
@@ -105,7 +105,7 @@ def _screened(
     if failed:
         sizes, none = sizes_of([*_run_specs_in(machines, asked), *failed]), np.zeros(0, dtype=np.intp)
         hopeless |= too_large(sizes, none, np.arange(len(part), len(part) + len(failed)))[: len(part)]
-    if hopeless.all() and not failed:  # what may still fit is looked at, for the answer to be about it
+    if hopeless.all() and not failed:  # keep the likeliest to fit, so that the answer can name them
         return frozenset(whole.value.index[part.configurations[i]] for i in np.argsort(-chance)[:FEW])
     finish_s = np.where(hopeless, np.inf, work_samples * sample_s)
     found = screened(goal, part, History(), finish_s, PROMISING)
@@ -115,7 +115,7 @@ def _screened(
 
 @lru_cache(maxsize=4)
 def _on_suitable_machines(same: IdentityKey[Space], asked: PlannedTraining, goal: Goal, work_samples: float) -> Space:
-    """Without the law: by the rate of a machine's GPUs in bf16, on those whose memory holds the model at all."""
+    """A first screening without the law, by the bf16 peak of the GPUs, on machines that can hold the model at all."""
     space = same.value
     if len(space) <= BY_LAW:
         return space
@@ -126,22 +126,22 @@ def _on_suitable_machines(same: IdentityKey[Space], asked: PlannedTraining, goal
     least = np.array([LEAST_BYTES.get(spec.plan.adapter, LEAST_BYTES_FROZEN) for spec in runs])
     lacks = least * asked.architecture.params_b > memory
     if lacks.all():
-        return only(space, np.argsort(-memory)[:FEW].tolist())
+        return subspace(space, np.argsort(-memory)[:FEW].tolist())
     finish_s = np.where(lacks, np.inf, finish_s)
     found = screened(goal, space, History(), finish_s, BY_LAW // 2)
     value = finish_s if goal.objective is Objective.FASTEST else space.usd(finish_s)
     found |= _best_of_each_type(space, value, BY_LAW // 2 // len(space.choices))
-    return only(space, [i for i in found if np.isfinite(finish_s[i])])
+    return subspace(space, [i for i in found if np.isfinite(finish_s[i])])
 
 
 def _best_of_each_type(space: Space, value: Floats, most: int) -> set[int]:
-    """Since one level of a GPU may be wrong."""
+    """The places of the `most` best configurations of each instance type."""
     rows = (np.flatnonzero(space.offer_index == i) for i in range(len(space.choices)))
     return {int(place) for own in rows for place in own[np.argsort(value[own], kind="stable")[:most]]}
 
 
 def expected_in(space: Space, asked: PlannedTraining) -> tuple[Floats, Floats]:
-    """Seconds of a sequence on each configuration, the middle of what is believed before any probe; chance to fit."""
+    """Prior median seconds of a sequence on each configuration, and its probability to fit."""
     return _expected(IdentityKey(space), asked)
 
 
@@ -153,7 +153,7 @@ def _expected(same: IdentityKey[Space], asked: PlannedTraining) -> tuple[Floats,
 
 
 def run_specs_in(space: Space, asked: PlannedTraining) -> list[RunSpec]:
-    """Of every configuration. The same object for the same space: what is computed of it is kept."""
+    """The run spec of every configuration. Cached: the same object for the same space, so others can cache by it."""
     return _run_specs_in(IdentityKey(space), asked)
 
 

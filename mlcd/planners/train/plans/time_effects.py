@@ -1,11 +1,11 @@
-"""By how much a run differs from the law of a step: random effects in the log of its time.
+"""Random effects in the log of step time: how a run differs from the step-time law.
 
     log y = log law + shared effects + effects of this model + e        each effect ~ N(0, v), e ~ t4(0, noise)
 
-An effect is a level, or a part of the law (compute, memory, host, links, bubble) that is slower or faster than it says,
-or a slope over a feature of the run. Shared ones are of the law's coefficients, of a word for the kernels, of a GPU, of
-a precision and of a kind of adapter: other models tell them. A new model has its own of each, and a smooth function of
-its plan besides, since machines do what no law says.
+An effect is a level; or a factor on one part of the law (compute, memory, host, links, bubble); or a slope over a
+feature of the run. Shared effects are learned from other models: those of the law's coefficients, of each word in the
+name of the kernels, of a GPU, a precision, and a kind of adapter. A new model has its own effects of each kind, and a
+smooth function of its plan (a Gaussian process) for what the law misses.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ FEATURES = {
     "tokens": (9.0, 1.5), "sequence": (8.0, 1.5), "width": (8.0, 1.0), "tensor": (0.0, 1.0), "pipeline": (0.0, 1.5),
     "ranks": (1.0, 2.0), "again": (0.5, 0.5),
 }  # fmt: skip
-"""Features of a run (logs, but for the last): their middle and their unit. `width`: of a layer's part on one GPU."""
+"""Features of a run (logs, except the last): center and unit. `width`: of a layer's part on one GPU."""
 SMOOTH = {"bend": 1.5, "kink": 0.5}
-"""How far apart, in units of the features, two plans of a model still differ alike from the law."""
+"""Length scales of the smooth functions of the plan, in units of the features."""
 LEVELS = ("model", "kernels", "gpu", "precision", "adapter")
-"""What a model has levels of its own for."""
+"""A model has its own levels by these."""
 UNSTEADY = ("host", "links", "bubble")
-"""Parts of the law that differ from run to run: by what else a machine or a network happens to do."""
+"""Parts of the law that also vary from run to run, with the load of the machine or the network."""
 PLAIN = "eager"
-"""Where no kernels are named."""
-SAY_NOTHING = frozenset({"", "fast", "kernels", "accelerated", "peft", "granite", "free"})
-"""Words in names of kernels that come with another word."""
+"""The kernel word if no kernels are named."""
+UNINFORMATIVE = frozenset({"", "fast", "kernels", "accelerated", "peft", "granite", "free"})
+"""Words in names of kernels that only occur beside another, informative one."""
 
 FUSED = frozenset({"triton", "megatron", "compile"})
-"""Words for kernels that do many small operations in one."""
+"""Words for kernels that fuse many small operations."""
 _TERMS_OF = {part: [list(TERMS).index(name) for name in terms] for part, terms in PARTS.items()}
 
 
 def kernel_words(spec: RunSpec) -> tuple[str, ...]:
-    """The words of a run's kernels: each has effects of its own, so that their combinations need not be seen."""
+    """The words in the name of a run's kernels. Each has its own effects, so a new combination can be predicted."""
     words = dict.fromkeys(re.split(r"[-+ _]", re.sub(r"\bep\d+\b", "", spec.plan.kernels.lower())))
-    return tuple(word for word in words if word not in SAY_NOTHING) or (PLAIN,)
+    return tuple(word for word in words if word not in UNINFORMATIVE) or (PLAIN,)
 
 
 def form_of(spec: RunSpec) -> str:
-    """How a layer's code was written, as far as sizes and kernels tell: libraries differ most in older models.
+    """How the code of a layer is written, inferred from sizes and kernels: libraries differ most in older models.
 
-    Those that share the first layer with the last compute activations by formula, in many kernels, unless fused.
+    Models with tied embeddings ('old') compute activation functions in many small kernels unless these are fused.
     """
     sizes = spec.architecture
     if any(word in FUSED for word in kernel_words(spec)):
@@ -67,7 +67,7 @@ def form_of(spec: RunSpec) -> str:
 
 @dataclass(frozen=True)
 class Rows:
-    """Runs by what their effects depend on. `models`: whose own effects each has, where several were seen."""
+    """Runs with what their effects depend on. `models`: the model of each run, whose own effects apply."""
 
     runs: Sequence[RunSpec]
     models: Sequence[Hashable]
@@ -75,7 +75,7 @@ class Rows:
 
     @cached_property
     def parts(self) -> dict[str, Floats]:
-        """By how much the log of a step moves with each part of the law."""
+        """Elasticity of the step with respect to each part of the law."""
         return {part: self.shares[:, terms].sum(axis=1) for part, terms in _TERMS_OF.items()}
 
     @cached_property
@@ -87,7 +87,7 @@ class Rows:
 
     @cached_property
     def ids(self) -> Mapping[str, NDArray[np.int_]]:
-        """Which rows share a level of a model."""
+        """For each kind of level, an id by row: rows with the same id share the level."""
         return {
             "model": _ids(self.models),
             "kernels": _ids(self.models, [each.plan.kernels for each in self.runs]),
@@ -98,7 +98,7 @@ class Rows:
 
     @cached_property
     def own(self) -> dict[str, tuple[NDArray[np.int_], Floats]]:
-        """A model's own effects but for the smooth ones: which rows share one, and the feature that it is times."""
+        """A model's own effects except the smooth ones: ids of rows that share one, and the column it multiplies."""
         ones, ids = np.ones(len(self.runs)), self.ids
         found = {f"own {name}": (ids[name], ones) for name in LEVELS}
         found |= {f"own {name}": (ids["model"], share) for name, share in self.parts.items()}
@@ -108,7 +108,7 @@ class Rows:
         return found
 
     def own_parts(self, a: NDArray[np.int_], b: NDArray[np.int_]) -> dict[str, Floats]:
-        """Covariances, between rows a and b, of what a model has of its own, each of variance 1."""
+        """Covariances between rows a and b of each of a model's own effects, at variance 1."""
         found = {
             name: (ids[a][:, None] == ids[b][None, :]) * (column[a][:, None] * column[b][None, :])
             for name, (ids, column) in self.own.items()
@@ -122,11 +122,11 @@ class Rows:
         return found
 
     def own_covariance(self, variances: Mapping[str, float], a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
-        """Of all that a model has of its own, between rows a and b."""
+        """Covariance between rows a and b of all of a model's own effects."""
         return np.asarray(sum(variances[name] * part for name, part in self.own_parts(a, b).items()))
 
     def own_drawn(self, variances: Mapping[str, float], count: int, rng: np.random.Generator) -> Floats:
-        """Samples of all that a model has of its own, before any probe."""
+        """Prior samples of the sum of a model's own effects."""
         total = np.zeros((count, len(self.runs)))
         for name, (ids, column) in self.own.items():
             effects = np.sqrt(variances[name]) * rng.standard_normal((count, int(ids.max(initial=-1)) + 1))
@@ -136,7 +136,8 @@ class Rows:
         return total
 
     def _smooth_drawn(self, length: float, count: int, rng: np.random.Generator, waves: int = 128) -> Floats:
-        """Smooth functions as sums of cosines (Rahimi and Recht 2007); each model and kernels another."""
+        """Samples of smooth functions by random Fourier features (Rahimi and Recht 2007), independent by model and
+        kernels."""
         found = np.zeros((count, len(self.runs)))
         for each in np.unique(self.ids["kernels"]):
             at = np.flatnonzero(self.ids["kernels"] == each)
@@ -147,7 +148,7 @@ class Rows:
 
 
 def shared_columns(rows: Rows) -> tuple[dict[str, Floats], dict[str, str]]:
-    """The column of each shared effect, by its name, and the kind of each, which has a variance."""
+    """The column of each shared effect by name, and its kind; effects of a kind share one variance."""
     columns: dict[str, Floats] = {}
     kinds: dict[str, str] = {}
     for name, share in zip(TERMS, rows.shares.T, strict=True):
@@ -162,15 +163,15 @@ def shared_columns(rows: Rows) -> tuple[dict[str, Floats], dict[str, str]]:
 
 
 def of_coefficients(kind: str) -> bool:
-    """Whether an effect of this kind is on coefficients of the law, and not beside it."""
+    """Whether an effect of this kind changes coefficients of the law, rather than adding to its log."""
     return kind == "terms" or kind.split()[-1] in PARTS
 
 
 def coefficients_of(runs: Sequence[RunSpec], coefficients: Floats, effects: Mapping[str, float]) -> Floats:
-    """The law's coefficients for each run: those of all runs, by its shared effects on parts of the law.
+    """The law's coefficients for each run: the common ones times its shared effects on parts of the law.
 
-    So the law is made linear about what is expected of a run: where one GPU's memory counts half as much again, a run
-    on it waits less for the host.
+    The law is linearized about these. If a GPU's memory term counts half as much again, for example, a run on it waits
+    less for the host.
     """
     logs = np.tile(np.log(coefficients), (len(runs), 1))
     for _, name, member in _memberships(runs):
@@ -180,7 +181,7 @@ def coefficients_of(runs: Sequence[RunSpec], coefficients: Floats, effects: Mapp
 
 
 def _memberships(runs: Sequence[RunSpec]) -> list[tuple[str, str, Floats]]:
-    """Kind, name and column of what a run is one of: its kernels' words, its GPU, precision and adapter."""
+    """Kind, name and indicator column of each group of runs: kernel word, GPU, precision, adapter, form of the code."""
     found: dict[tuple[str, str], Floats] = {}
     for i, spec in enumerate(runs):
         of = [("kernels", word) for word in kernel_words(spec)]

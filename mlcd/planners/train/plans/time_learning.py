@@ -1,10 +1,10 @@
-"""Learn the law's coefficients and the effects that models share, from the steps of models that were seen.
+"""Learn the law's coefficients and the shared effects from measured steps of known models.
 
-The coefficients of the law are shared effects, too: the law is linear in their logs nearby. By turns
+The logs of the coefficients are shared effects, too, since the law is locally linear in them. Repeat:
 
-1. the law is made linear about the coefficients of each run: those of all, by the shared effects on parts of the law;
-2. variances of all effects: the largest marginal likelihood, each with a wide prior, and Student's tails;
-3. the posterior of the shared effects, each model's own integrated out; the coefficients move by it.
+1. linearize the law about the coefficients of each run (`coefficients_of`);
+2. estimate the variances of all effects by maximum marginal likelihood, with wide priors and Student t noise;
+3. compute the posterior of the shared effects with each model's own effects integrated out, and move the coefficients.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ USUAL = {
     "own kernels": 0.025, "own gpu": 0.025, "own precision": 0.025, "own adapter": 0.025,
     "own links of each": 0.5, "own bubble of each": 0.8,
 }  # fmt: skip
-"""The standard deviation that an effect is taken for, by the last word of its kind."""
+"""Prior standard deviation of an effect, by its kind or the last word of its kind."""
 USUAL_LEVEL, SURE_OF_VARIANCES = 0.05, 0.7
-"""Of others; and how far in the log a variance may be from that."""
+"""The same for other kinds; and the prior standard deviation of the log of a variance."""
 LEAST_NOISE = 0.03
-"""Of a new model: what was seen was repeated by the same people, on the same machines, within days."""
+"""Least noise of a new model: learned runs were repeated by one team, on the same machines, within days."""
 FURTHEST = 2.5
-"""How far, in the log, one may be moved."""
+"""Most that a coefficient may move, in the log."""
 TURNS = ((12, 8), (12, 8), (12, 8))
-"""Steps of the search for variances: after each number of them the trust in the runs is found anew."""
+"""Optimizer steps for the variances in each turn; after each number, the Student t weights are updated."""
 COMPOSED = frozenset({"vtrain_composed"})
-"""Sources that have put their times together from parts."""
+"""Sources whose step times were composed from measured parts."""
 FEW_COMPOSED, COMPOSED_ERROR = 10, 0.15
-"""One of so many of these is looked at, and by so much its log may be wrong."""
+"""Of those, every tenth is used, with this additional standard error of its log."""
 
 
 def learn_time(seen: Sequence[MeasuredRun]) -> TimePrior:
-    """From the steps of seen models. Of what was composed of measured parts, a few: they tell the law's shape alone."""
+    """Learn the prior from measured steps. Only a few composed ones are used: they inform the law's shape alone."""
     ran = [each for each in seen if each.step_s]
     composed = [each for each in ran if each.source in COMPOSED]
     return fitted([each for each in ran if each.source not in COMPOSED] + composed[::FEW_COMPOSED]).prior
@@ -52,7 +52,7 @@ def learn_time(seen: Sequence[MeasuredRun]) -> TimePrior:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What was learned, and from what."""
+    """The learned prior, and the statistical model behind it."""
 
     prior: TimePrior
     effects: Effects
@@ -61,7 +61,7 @@ class Fitted:
 
 
 def fitted(seen: Sequence[MeasuredRun]) -> Fitted:
-    """From seen models, all of which ran."""
+    """Fit measured runs, none of which ran out of memory."""
     runs, models = [each.spec for each in seen], [(each.model, each.source) for each in seen]
     terms, logs = terms_of(runs), np.log([each.step_s or np.nan for each in seen])
     first = np.log(list(TERMS.values()))
@@ -88,7 +88,7 @@ def fitted(seen: Sequence[MeasuredRun]) -> Fitted:
 
 
 def _moved(rows: Rows, effects: Mapping[str, float]) -> Floats:
-    """By how much effects on the law's coefficients move the log of a step, as far as it is linear."""
+    """Linearized change of the log of a step by the effects on the law's coefficients."""
     columns, kinds = shared_columns(rows)
     found = np.zeros(len(rows.runs))
     for name, column in columns.items():

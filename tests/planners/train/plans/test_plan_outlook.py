@@ -38,8 +38,8 @@ def test_the_middle_is_that_of_the_law_and_not_of_the_luckiest_draws():
 def test_of_plans_that_cost_about_the_same_the_one_surer_to_fit_is_best():
     space = machines(nodes_of("H100", 8), nodes=(1, 2, 3))
     goal, finish_s = Goal(), np.array([100.0, 100.9, 110.0])
-    for chances, best in (([0.75, 1.0, 1.0], 1), ([0.97, 1.0, 1.0], 0), ([0.75, 0.75, 1.0], 0)):
-        assert best_of(goal, space, finish_s, dearer_by_failing(np.array(chances))) == best
+    for chances_if_launched, best in (([0.75, 1.0, 1.0], 1), ([0.97, 1.0, 1.0], 0), ([0.75, 0.75, 1.0], 0)):
+        assert best_of(goal, space, finish_s, dearer_by_failing(np.array(chances_if_launched))) == best
 
 
 def test_the_first_row_is_the_best_of_the_space_and_rows_are_in_order():

@@ -197,7 +197,7 @@ def test_only_gpus_that_have_the_precision_count_where_a_batch_cannot_be_shared(
 
 def test_stages_that_no_number_of_gpus_here_can_be_shared_by_are_told_as_such() -> None:
     task = asked(knobs=(PlanKnob("pipeline", (16, 32)), PlanKnob("tensor", (4,)), PlanKnob("micro_batch", (1,))))
-    with pytest.raises(UserError, match="is 64 at the least, and none of 8 to 32 GPUs is a multiple"):
+    with pytest.raises(UserError, match="is at least 64, and none of 8 to 32 GPUs is a multiple"):
         plan_space(machines(nodes_of("H100", 8)), task)
 
 
@@ -205,7 +205,7 @@ def test_a_single_number_of_gpus_is_no_range() -> None:
     one = machines(nodes_of("H100", 8), nodes=(1,))
     with pytest.raises(UserError, match="cannot be shared equally by 8 GPUs; change"):
         plan_space(one, asked(knobs=(PlanKnob("micro_batch", (1,)),), global_batch=7))
-    with pytest.raises(UserError, match="is 16 at the least, and 8 GPUs are no multiple; name more nodes"):
+    with pytest.raises(UserError, match="is at least 16, and 8 GPUs are no multiple; name more nodes"):
         plan_space(one, asked(knobs=(PlanKnob("pipeline", (16,)), PlanKnob("micro_batch", (1,)))))
 
 
