@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.serve.known_models import Same as SameObjects
+from mlcd.planners.serve.known_models import ByIdentity as SameObjects
 from mlcd.planners.serve.known_models import SeenModel
 from mlcd.planners.serve.llm import prior as shipped
 from mlcd.planners.serve.llm.belief import Table, drawn_times, table_of, tests_of

@@ -33,8 +33,8 @@ from mlcd_fixtures.openai_server import Timing, in_process
 
 from mlcd.clouds.load.generate import Arrivals, Closed, Open, generate
 from mlcd.clouds.load.openai import OpenAi, StreamTarget
-from mlcd.clouds.load.pieces import Pieces
 from mlcd.clouds.load.prompts import WORDS
+from mlcd.clouds.load.stream_chunks import StreamChunks
 from mlcd.planners.serve.llm.nouns import Prompts, Stream
 
 INPUT_TOKENS, OUTPUT_TOKENS, CLIENTS, WARM_UP = 64, 24, 16, 32
@@ -168,7 +168,7 @@ def beside(tools: dict[str, Path], requests: int, repeats: int) -> bool:
 
 
 @dataclass
-class StampedPieces(Pieces):
+class StampedPieces(StreamChunks):
     """Also keeps how long after the server sent a piece it was read."""
 
     delays_s: list[float] = field(default_factory=list)
@@ -186,7 +186,7 @@ class StampedTarget(StreamTarget):
     delays_s: list[float] = field(default_factory=list)
     ttfts_s: list[float] = field(default_factory=list)
 
-    def pieces(self) -> Pieces:
+    def pieces(self) -> StreamChunks:
         return StampedPieces(delays_s=self.delays_s)
 
     async def send(self) -> Stream:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from mlcd.clouds.serving.ship import requirements
+from mlcd.clouds.serving.remote_setup import requirements
 
 SHELL = Path(__file__).parent / "shell"
 CACHE = "MLCD_BOX_CACHE"

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mlcd.clouds.engines.default_knobs import default_knob_table
 from mlcd.clouds.engines.start import installed_version, kind_of
-from mlcd.clouds.engines.usual import usual_table
 from mlcd.clouds.load.openai import OpenAi
 from mlcd.clouds.local.gpus import usable_gpus
 from mlcd.core.errors import BackendError, UserError
@@ -35,7 +35,7 @@ def language_job(model: str, file: KnobsFile | None, chosen: Mapping[str, Any]) 
     else:
         if not model:
             raise UserError("which model? Name its folder, or as its engine knows it")
-        table = file or KnobsFile(usual_table(engine.name, usable_gpus(), price))
+        table = file or KnobsFile(default_knob_table(engine.name, usable_gpus(), price))
         kind = kind_of(engine)
         version = engine.version or (installed_version(kind, engine.command) if kind is not None else "")
         engine = replace(engine, version=version)

@@ -118,7 +118,7 @@ def _caps_ms(problem: ServeProblem) -> dict[str, float | None]:
 
 def _trial(problem: ServeProblem, m: Measurement) -> dict[str, Any]:
     """What a trial showed; of a sweep, at its best level, with the rows of all of them."""
-    level, cell = promise.shown(problem.job, m), problem.recorded.composed(problem.model, m.configuration)
+    level, cell = promise.best_level(problem.job, m), problem.recorded.composed(problem.model, m.configuration)
     told = {
         "row": _row(problem, m),
         "ttft_ms": _ms(level.figures.get(Figure.TTFT_P50)),
@@ -138,7 +138,7 @@ def _row(problem: ServeProblem, m: Measurement) -> int:
     """The row that a trial stands for; of a sweep, that of its best level."""
     cell = problem.recorded.composed(problem.model, m.configuration)
     assert cell is not None, "a recording has only what was measured"
-    return cell.levels[promise.shown(problem.job, m).concurrency].row if cell.levels else cell.row
+    return cell.levels[promise.best_level(problem.job, m).concurrency].row if cell.levels else cell.row
 
 
 def _optimum(problem: ServeProblem) -> Cell:

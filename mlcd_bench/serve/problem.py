@@ -14,7 +14,7 @@ from mlcd.core.configuration import Configuration, Space
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.known_models import Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Cap, Figure, ServingTask, service_of
-from mlcd.planners.serve.promise import worth
+from mlcd.planners.serve.promise import objective_value
 from mlcd.planners.serve.recordings import Recording
 
 
@@ -62,7 +62,7 @@ class ServeProblem:
     def _value(self, configuration: Configuration) -> float:
         done = self.recorded.composed(self.model, configuration)
         kept = done.within(service_of(self.job).caps) if done is not None else None
-        return worth(self.job, configuration.usd_per_hour, kept.rate) if kept is not None else 0.0
+        return objective_value(self.job, configuration.usd_per_hour, kept.rate) if kept is not None else 0.0
 
 
 def serve_problems(

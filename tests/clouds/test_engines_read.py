@@ -9,9 +9,9 @@ import pytest
 
 from mlcd.clouds.engines import ENGINES
 from mlcd.clouds.engines.crash import crashed
+from mlcd.clouds.engines.default_knobs import default_knob_table
 from mlcd.clouds.engines.metrics import read_metrics
 from mlcd.clouds.engines.start import installed_version, start_of
-from mlcd.clouds.engines.usual import usual_table
 from mlcd.clouds.local.gpus import Gpu, UsableGpus
 from mlcd.clouds.places.serve.engines import engine_space
 from mlcd.clouds.serving.trial import Timing
@@ -119,16 +119,16 @@ def test_the_version_is_that_of_the_package_beside_the_program(tmp_path, monkeyp
 
 def test_on_gpus_the_usual_knobs_are_powers_of_two_of_them_at_a_price_that_is_asked_for():
     gpus = tuple(Gpu(f"GPU-{i}", "NVIDIA H100 80GB HBM3", 81_559, 0, 0.0) for i in range(3))
-    table = usual_table("vllm", UsableGpus(gpus), 2.5)
+    table = default_knob_table("vllm", UsableGpus(gpus), 2.5)
     assert table.knobs["gpus"] == table.knobs["tp"] == (1, 2)
     assert table.knobs["precision"] == ("bf16", "fp8")
     assert table.usd_per_hour == {"gpus": 2.5}
     with pytest.raises(UserError, match="say what a GPU costs"):
-        usual_table("vllm", UsableGpus(gpus), None)
+        default_knob_table("vllm", UsableGpus(gpus), None)
 
 
 def test_without_gpus_cores_and_memory_vary():
-    table = usual_table("vllm", UsableGpus((), "none"), None)
+    table = default_knob_table("vllm", UsableGpus((), "none"), None)
     assert set(table.knobs) == {"threads", "precision", "batched_tokens", "sequences", "kv_cache_gb", "eager"}
     assert max(map(float, table.knobs["threads"])) == os.cpu_count()
 

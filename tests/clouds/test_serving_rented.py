@@ -14,10 +14,10 @@ from mlcd_fixtures.skypilot import Fate, InMemory
 from serving_contract import saved_model
 
 from mlcd.clouds.places.serve.skypilot import rented_cloud
-from mlcd.clouds.serving.on_machine import MODEL, TRIAL
+from mlcd.clouds.serving.event_lines import PIECE, TrialReader, lines_of
+from mlcd.clouds.serving.remote_setup import requirements, trial_files, trial_task
+from mlcd.clouds.serving.remote_trial import MODEL, TRIAL
 from mlcd.clouds.serving.rented import RentedServers
-from mlcd.clouds.serving.ship import requirements, trial_files, trial_task
-from mlcd.clouds.serving.wire import PIECE, TrialReader, lines_of
 from mlcd.clouds.skypilot.tagged_machines import TaggedMachines
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
@@ -241,7 +241,7 @@ def test_the_program_on_the_machine_serves_the_model_and_says_what_it_sees(job, 
     (home / ".mlcd_model").mkdir(parents=True)
     (home / ".mlcd_model" / model.name).write_bytes(model.read_bytes())
     done = subprocess.run(
-        [sys.executable, "-m", "mlcd.clouds.serving.on_machine", str(shipped / TRIAL)],
+        [sys.executable, "-m", "mlcd.clouds.serving.remote_trial", str(shipped / TRIAL)],
         env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(shipped)},
         cwd=home,
         capture_output=True,

@@ -100,7 +100,7 @@ Oip = OverHttp | OverGrpc
 """One model of a server."""
 
 
-def speak(url: str, model: str, timeout_s: float = 5.0) -> Oip:
+def client_for(url: str, model: str, timeout_s: float = 5.0) -> Oip:
     """A client of the model of that name at an address."""
     parts = urlsplit(url)
     try:

@@ -15,21 +15,21 @@ from urllib.parse import urlsplit
 
 from mlcd.clouds.load.generate import MakeTarget, RequestFailed
 from mlcd.clouds.load.http import Answer, Request, ask_once
-from mlcd.clouds.load.pieces import Pieces, error_text
 from mlcd.clouds.load.prompts import (
     FEWEST_TOKENS,
-    Ask,
     CountedWords,
     Lengths,
+    PromptRequest,
+    PromptWriter,
     TokenIds,
     Words,
-    Write,
-    asks,
     from_file,
     lengths_of,
     local_tokenizer,
+    random_requests,
 )
 from mlcd.clouds.load.sse import EventConnection
+from mlcd.clouds.load.stream_chunks import StreamChunks, error_text
 from mlcd.core.errors import BackendError, UserError
 from mlcd.planners.serve.llm.nouns import Prompts, Stream
 
@@ -99,16 +99,16 @@ class OpenAi:
             requests = from_file(prompts)
         else:
             write = self._write(talk, tokens_of, vocab)
-            requests = asks(write, trace or lengths_of(prompts, seed), prompts.shared_prefix, seed)
+            requests = random_requests(write, trace or lengths_of(prompts, seed), prompts.shared_prefix, seed)
         return lambda: StreamTarget(talk, requests)
 
-    def _first_words(self) -> Talk:
+    def _first_words(self) -> RequestTemplate:
         """How to ask for a whole answer: fields that a server refuses are left out."""
         model = self.model or self._only_model()
         for options in (FULL_LENGTH, {}):
-            talk = Talk(self, model, options)
+            talk = RequestTemplate(self, model, options)
             try:
-                self._one(talk, Ask("Hello", 1))
+                self._one(talk, PromptRequest("Hello", 1))
             except _Refused as error:
                 if error.status not in REFUSED_FIELDS or not options:
                     raise BackendError(f"{self.url}: {error}{self._models_if_unknown(error, model)}") from None
@@ -116,25 +116,27 @@ class OpenAi:
                 break
         return talk
 
-    def _write(self, talk: Talk, tokens_of: Callable[[str], int] | None, vocab: int) -> Write:
+    def _write(self, talk: RequestTemplate, tokens_of: Callable[[str], int] | None, vocab: int) -> PromptWriter:
         """Writes prompts of so many tokens: as token ids where the server takes them, otherwise as words."""
         if not self.chat:
             ids = TokenIds(vocab or FEWEST_TOKENS)
             try:
-                self._one(talk, Ask(ids(4, 0, 0), 1))
+                self._one(talk, PromptRequest(ids(4, 0, 0), 1))
             except _Refused as error:
                 if error.status not in REFUSED_FIELDS:
                     raise BackendError(f"{self.url}: {error}") from None
             else:
                 return ids
-        counted = [self._one(talk, Ask(Words().text(words, 0, words), 1)).input_tokens for words in CALIBRATION]
+        counted = [
+            self._one(talk, PromptRequest(Words().text(words, 0, words), 1)).input_tokens for words in CALIBRATION
+        ]
         try:
             words = Words().calibrated(CALIBRATION, counted)
         except ValueError as error:
             raise BackendError(f"{self.url}: {error}") from None
         return words if tokens_of is None else CountedWords(words, tokens_of)
 
-    def _one(self, talk: Talk, ask: Ask) -> Stream:
+    def _one(self, talk: RequestTemplate, ask: PromptRequest) -> Stream:
         """The answer to one request. BackendError on one line, or _Refused if it was refused."""
 
         async def main() -> Stream:
@@ -196,7 +198,7 @@ class _Refused(RequestFailed):
 
 
 @dataclass
-class Talk:
+class RequestTemplate:
     """What all connections to a server share. `options`: fields of a request that it takes."""
 
     server: OpenAi
@@ -210,7 +212,7 @@ class Talk:
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream", **self.server._headers}
         self.request = Request(self.server.url + path, b"{}", headers)
 
-    def wire(self, ask: Ask) -> bytes:
+    def wire(self, ask: PromptRequest) -> bytes:
         """The bytes of a request."""
         body = {
             "model": self.model,
@@ -230,8 +232,8 @@ class Talk:
 class StreamTarget:
     """A connection that sends one request after the other and reads the streams of their answers."""
 
-    talk: Talk
-    requests: Iterator[Ask]
+    talk: RequestTemplate
+    requests: Iterator[PromptRequest]
     connection: EventConnection = field(init=False)
 
     def __post_init__(self) -> None:
@@ -253,9 +255,9 @@ class StreamTarget:
             self.talk.in_flight -= 1
         return pieces.stream(sent_s, ask.output_tokens)
 
-    def pieces(self) -> Pieces:
+    def pieces(self) -> StreamChunks:
         """What collects the pieces of the next answer."""
-        return Pieces()
+        return StreamChunks()
 
     async def close(self) -> None:
         """Close the connection."""

@@ -41,12 +41,12 @@ FIRST_TOKEN, FEWEST_TOKENS = 16, 512
 
 Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
 """A text, token ids, or the messages of a chat."""
-Write = Callable[[int, int, int], Prompt]
+PromptWriter = Callable[[int, int, int], Prompt]
 """Writes a prompt of so many tokens, of which so many at its beginning are the same for all; the rest is of a seed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PromptRequest:
     """One request, and how many tokens its answer may have."""
 
     prompt: Prompt
@@ -63,10 +63,12 @@ class Ask:
         return {"prompt": prompt}
 
 
-def asks(write: Write, lengths: Lengths, shared_prefix: int = 0, seed: int = 0) -> Iterator[Ask]:
+def random_requests(
+    write: PromptWriter, lengths: Lengths, shared_prefix: int = 0, seed: int = 0
+) -> Iterator[PromptRequest]:
     """Requests of these lengths, none of which is like another."""
     for (input_tokens, output_tokens), number in zip(lengths, count(seed << 32), strict=False):
-        yield Ask(write(input_tokens, min(shared_prefix, input_tokens), number), output_tokens)
+        yield PromptRequest(write(input_tokens, min(shared_prefix, input_tokens), number), output_tokens)
 
 
 def lengths_of(prompts: Prompts, seed: int = 0) -> Lengths:
@@ -175,7 +177,7 @@ def local_tokenizer(path: str) -> Callable[[str], int]:
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-def from_file(prompts: Prompts) -> Iterator[Ask]:
+def from_file(prompts: Prompts) -> Iterator[PromptRequest]:
     """The user's own prompts, over and over. UserError, on one line, if the file cannot be used."""
     path = Path(prompts.file)
     try:
@@ -204,7 +206,7 @@ def _documents(text: str, path: Path) -> Iterator[tuple[Any, str]]:
                 raise UserError(f"{path}:{number}: not JSON: expected one object a line") from None
 
 
-def _ask(document: Any, where: str, output_tokens: int) -> Ask:
+def _ask(document: Any, where: str, output_tokens: int) -> PromptRequest:
     """A request of the file: its prompt, its messages, or the first turn of a ShareGPT conversation."""
     fields = document if isinstance(document, dict) else {}
     prompt = fields.get("prompt") or fields.get("messages")
@@ -215,7 +217,7 @@ def _ask(document: Any, where: str, output_tokens: int) -> Ask:
     tokens = fields.get("output_tokens", output_tokens)
     if not isinstance(tokens, int) or tokens < 1:
         raise UserError(f"{where}: output_tokens: expected a whole number of at least 1, not {tokens!r}")
-    return Ask(prompt, tokens)
+    return PromptRequest(prompt, tokens)
 
 
 def _is_list_of(value: object, kind: type) -> bool:

@@ -2,7 +2,7 @@
 
 It is in the ledger like every launch: its worst case is reserved before it starts, it ends when the budget is used up
 (but for what measuring it once more may cost), and what it cost is settled whichever way it ends. While it runs, its
-caps are watched (`hold`). When they are not held for good, the ledger says so. If no more requests came than it takes,
+caps are watchable_caps (`watch_caps`). When they are not held for good, the ledger says so. If no more requests came than it takes,
 the engine is slower than it was: it is ended, measured again, and what is then decided is deployed.
 """
 
@@ -22,8 +22,8 @@ from mlcd.clouds.local.gpus import HeldGpus
 from mlcd.clouds.local.workspace import Workspace
 from mlcd.clouds.servers.settings import server_cores
 from mlcd.clouds.serving.histograms import Histograms, ask_histograms
-from mlcd.clouds.serving.hold import EVERY_S, NotHeld, hold, watched
 from mlcd.clouds.serving.trial import Timing, Trials
+from mlcd.clouds.serving.watch_caps import EVERY_S, CapsBroken, watch_caps, watchable_caps
 from mlcd.core import drive
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Space
@@ -98,7 +98,7 @@ class OnceMore:
         refused = [refusal.because for refusal in history.refusals if refusal.configuration == self.configuration]
         if len(history.measurements) > self.before or refused:
             return Finish(refused[-1] if refused else "measured again, since the caps were not held")
-        return Probe(self.configuration, because="its deployment does not hold the caps")
+        return Probe(self.configuration, because="its deployment does not watch_caps the caps")
 
 
 def _launched(
@@ -162,16 +162,18 @@ def _knobs(job: Job, m: Measurement) -> dict[str, Knob]:
     return admitting(engine, dict(knobs_of(m.configuration)), admitted(job, m))
 
 
-def _watched(job: Job, started: Running, book: Book, until_s: float, every_s: float, tell: Tell) -> Iterator[NotHeld]:
+def _watched(
+    job: Job, started: Running, book: Book, until_s: float, every_s: float, tell: Tell
+) -> Iterator[CapsBroken]:
     caps = service_of(job).caps
-    seen = watched(caps, started.read())
+    seen = watchable_caps(caps, started.read())
     for cap in caps:
         if cap not in seen:
             tell(f"{cap}: the engine counts nothing that tells of it; nobody watches it")
-    return hold(seen, started.read, started.alive, book.clock, until_s, every_s)
+    return watch_caps(seen, started.read, started.alive, book.clock, until_s, every_s)
 
 
-def _warn(run: Run, m: Measurement, said: NotHeld, tell: Tell, measure_again: bool) -> bool:
+def _warn(run: Run, m: Measurement, said: CapsBroken, tell: Tell, measure_again: bool) -> bool:
     """Write down that caps are not held; whether to measure again."""
     service, most = service_of(run.job), admitted(run.job, m)
     prompts = service.language.prompts if service.language is not None else None

@@ -15,7 +15,7 @@ from math import inf
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from mlcd.planners.serve.llm.held import Counts
+from mlcd.planners.serve.llm.cap_monitor import Counts
 from mlcd.planners.serve.nouns import Cap
 
 BUCKET = re.compile(r'^([a-zA-Z_:][\w:]*)_bucket\{[^}]*?\ble="([^"]+)"[^}]*\}\s+(\S+)', re.MULTILINE)

@@ -15,7 +15,7 @@ from pathlib import Path
 from mlcd.clouds import servers
 from mlcd.clouds.launches import before_ordering
 from mlcd.clouds.load.generate import Target
-from mlcd.clouds.load.oip import Oip, from_file, from_server, speak, targets
+from mlcd.clouds.load.oip import Oip, client_for, from_file, from_server, targets
 from mlcd.clouds.local.workspace import AnyWorkspace, Workspace, workspace_of
 from mlcd.clouds.servers.settings import Settings, other_cores
 from mlcd.clouds.serving.trial import Server, Trial, Trials, arrivals_of
@@ -42,7 +42,7 @@ class Embedded(Trials):
             if (ended := trial.wait_until_ready(server, lambda: _url(server) is not None)) is not None:
                 yield ended
                 return
-            requests = targets(speak(_url(server) or "", NAME), samples, binary=True)
+            requests = targets(client_for(_url(server) or "", NAME), samples, binary=True)
             yield from trial.load(pinned_to(cores, requests), arrivals)
 
     def _started(self, trial: Trial, job: Job, model: Path, settings: Settings) -> Server:
@@ -139,7 +139,7 @@ class OpenInference(Trials):
             raise UserError(f"{self.endpoint.url}: '{self.endpoint.model}' is not ready: look into the server's log")
 
     def _client(self, timeout_s: float) -> Oip:
-        return speak(self.endpoint.url, self.endpoint.model, timeout_s)
+        return client_for(self.endpoint.url, self.endpoint.model, timeout_s)
 
     def _filled_in(self, knobs: Mapping[str, Knob]) -> str:
         """The command with these knobs filled in."""

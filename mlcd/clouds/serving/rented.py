@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from mlcd.clouds.launches import before_ordering
-from mlcd.clouds.serving.ship import trial_files, trial_task
-from mlcd.clouds.serving.wire import TrialReader
+from mlcd.clouds.serving.event_lines import TrialReader
+from mlcd.clouds.serving.remote_setup import trial_files, trial_task
 from mlcd.clouds.skypilot.backend import SkyPilot
 from mlcd.core.backend import Events, Launch
 from mlcd.core.job import Job

@@ -71,9 +71,9 @@ def _with_recorded_sizes(service: ServingTask) -> ServingTask:
 
 def without_int8(table: KnobTable | None, agreement: Agreement) -> KnobTable:
     """The knobs without int8; one line where nothing else is among them."""
-    from mlcd.planners.serve.space import usual_knobs
+    from mlcd.planners.serve.space import default_knobs
 
-    table = table or usual_knobs()
+    table = table or default_knobs()
     left = tuple(each for each in table.knobs.get("precision", ()) if each != "int8")
     if not left:
         raise UserError(f"knobs: precision: int8 alone, but {agreement}, less than --min-agreement asks for")

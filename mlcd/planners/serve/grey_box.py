@@ -32,9 +32,9 @@ from mlcd.planners.serve.beliefs import device, instances, language
 from mlcd.planners.serve.beliefs.draws import Belief, Draws
 from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.planners.serve.llm import belief as engines
-from mlcd.planners.serve.llm.ladder import as_swept
+from mlcd.planners.serve.llm.next_concurrency import without_steps_between
 from mlcd.planners.serve.nouns import service_of
-from mlcd.planners.serve.promise import best, certifies, keeps, value, worth
+from mlcd.planners.serve.promise import best, certifies, keeps, objective_value, value
 
 BELIEFS: Mapping[Kind, Belief] = {
     Kind.DEVICE: device.draw, Kind.LANGUAGE: language.draw, Kind.INSTANCES: instances.draw, Kind.ENGINES: engines.draw
@@ -73,7 +73,7 @@ class GreyBox:
             return _first_that_keeps(job, space, draws, worths, open_, trials)
         top = max(value(job, m) for m in history.good if keeps(job, m))
         # At the steps of a sweep, for which others are believed.
-        swept = max(value(job, as_swept(job, m)) for m in history.good) or top
+        swept = max(value(job, without_steps_between(job, m)) for m in history.good) or top
         gains = expected_gains(worths, swept, misled(job, draws, history))
         gains[~open_] = 0.0
         at = int(np.argmax(gains - 1e-9 * _price(space)))
@@ -90,7 +90,7 @@ def worths_of(job: Job, space: Space, draws: Draws) -> Floats:
         kept &= draws.figures[cap.figure] <= cap.at_most_s
     if service.min_rate is not None:
         kept &= draws.rate >= service.min_rate
-    return np.where(kept, worth(job, _price(space), draws.rate), 0.0)
+    return np.where(kept, objective_value(job, _price(space), draws.rate), 0.0)
 
 
 def expected_gains(worths: Floats, top: float, wrong: Floats | None = None) -> Floats:

@@ -38,14 +38,14 @@ KEPT = 64
 """Tables that are remembered: enough for leave-one-out over a few dozen models."""
 
 
-class Same:
+class ByIdentity:
     """Stands for things as they are, not for what they equal: comparing a space of thousands takes long."""
 
     def __init__(self, *things: Any) -> None:
         self.things = things
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and all(a is b for a, b in zip(self.things, other.things, strict=True))
+        return isinstance(other, ByIdentity) and all(a is b for a, b in zip(self.things, other.things, strict=True))
 
     def __hash__(self) -> int:
         return hash(tuple(id(thing) for thing in self.things))

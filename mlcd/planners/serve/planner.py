@@ -22,12 +22,12 @@ from mlcd.core.strategy import Finish, Strategy
 from mlcd.planners.job_checks import one_at_a_time, with_absolute_path
 from mlcd.planners.serve import promise
 from mlcd.planners.serve.caps import check_figures
-from mlcd.planners.serve.foresight import expected_trials
+from mlcd.planners.serve.expected_trials import expected_trials
 from mlcd.planners.serve.grey_box import GreyBox
 from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge, knowledge_bases
 from mlcd.planners.serve.nouns import QUANTILES, Figure, KnobTable, figures_shown, service_of
 from mlcd.planners.serve.recordings import read_folder
-from mlcd.planners.serve.space import usual_knobs
+from mlcd.planners.serve.space import default_knobs
 
 SERVE_METHODS: Plugins[Callable[[Knowledge, int], Strategy]] = Plugins("mlcd.methods", "serve", {"grey-box": GreyBox})
 """How to make each method that looks for a serving configuration, from models seen before and a seed."""
@@ -46,7 +46,7 @@ def knowledge_for(job: Job) -> Knowledge:
     kind, _, rest = job.on.partition(":")
     if kind == "recorded":
         return read_folder(Path(rest)).knowledge.without(service.model.name)
-    table = service.table or usual_knobs()
+    table = service.table or default_knobs()
     if service.language is not None:
         return Knowledge(Kind.ENGINES, Anatomy(tuple(table.knobs)), ())  # no recording: what ships with MLCD
     if service.endpoint is not None and not service.knowledge:  # nothing is known of how another server behaves

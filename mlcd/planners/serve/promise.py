@@ -25,7 +25,7 @@ from mlcd.planners.serve.nouns import Cap, EasedTask, Figure, Level, ServingTask
 Number = TypeVar("Number", float, Floats)
 
 
-def worth(job: Job, usd_per_hour: Number, rate: Number) -> Number:
+def objective_value(job: Job, usd_per_hour: Number, rate: Number) -> Number:
     """What the goal makes large, at a price and a rate (or at many) that keep everything else."""
     match job.goal.objective:
         case Objective.FASTEST:
@@ -36,7 +36,7 @@ def worth(job: Job, usd_per_hour: Number, rate: Number) -> Number:
             return rate / usd_per_hour
 
 
-def shown(job: Job, measurement: Measurement) -> Level:
+def best_level(job: Job, measurement: Measurement) -> Level:
     """What a trial showed. Of a sweep, the level that is worth most: certified before measured, kept before missed."""
     served = served_by(measurement)
     alone = Level(0, measurement.rate, measurement.rel_error, served.figures, served.high)
@@ -44,18 +44,22 @@ def shown(job: Job, measurement: Measurement) -> Level:
 
     def rank(level: Level) -> tuple[bool, bool, float]:
         kept = _keeps(service, level.figures, level.rate)
-        worth_ = worth(job, measurement.configuration.usd_per_hour, level.rate) if kept else -_excess(service, level)
+        worth_ = (
+            objective_value(job, measurement.configuration.usd_per_hour, level.rate)
+            if kept
+            else -_excess(service, level)
+        )
         return _keeps(service, level.high, level.slow_rate), kept, worth_
 
     return max(served.levels, key=rank, default=alone)
 
 
-def as_shown(job: Job, measurement: Measurement) -> Measurement:
+def at_best_level(job: Job, measurement: Measurement) -> Measurement:
     """A trial as what it showed: of a sweep, with the rate and the figures of the level that is worth most here."""
     served = served_by(measurement)
     if not measurement.ok or not served.levels:
         return measurement
-    level = shown(job, measurement)
+    level = best_level(job, measurement)
     evidence = replace(served, figures=level.figures, high=level.high)
     return replace(measurement, samples_per_s=level.rate, rel_error=level.rel_error, evidence=evidence)
 
@@ -64,14 +68,14 @@ def value(job: Job, measurement: Measurement) -> float:
     """What a trial is worth: nothing where it failed, or broke what the service has to keep."""
     if not keeps(job, measurement):
         return 0.0
-    return worth(job, measurement.configuration.usd_per_hour, shown(job, measurement).rate)
+    return objective_value(job, measurement.configuration.usd_per_hour, best_level(job, measurement).rate)
 
 
 def keeps(job: Job, measurement: Measurement) -> bool:
     """Whether a trial showed all that is asked, as measured."""
     if not measurement.ok:
         return False
-    level = shown(job, measurement)
+    level = best_level(job, measurement)
     return _keeps(service_of(job), level.figures, level.rate)
 
 
@@ -79,7 +83,7 @@ def certifies(job: Job, measurement: Measurement) -> bool:
     """Whether a trial showed all that is asked, even at the unlucky end of what was measured."""
     if not keeps(job, measurement):
         return False
-    level = shown(job, measurement)
+    level = best_level(job, measurement)
     return _keeps(service_of(job), level.high, level.slow_rate)
 
 
@@ -136,8 +140,8 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
         reasons = {m.mistake or m.detail for m in history.measurements}
         why = f": {reasons.pop()}" if len(reasons) == 1 and "" not in reasons else ""
         return Decision(None, because, binding=f"{none} could serve the model{why}" if tried else nothing)
-    nearest = min(ran, key=lambda m: _excess(service, shown(job, m)))
-    level = shown(job, nearest)
+    nearest = min(ran, key=lambda m: _excess(service, best_level(job, m)))
+    level = best_level(job, nearest)
     broken = [cap for cap in service.caps if _over(level, cap) > 1]
     short = service.min_rate is not None and level.rate < service.min_rate
     missed = [*map(str, broken), *([f"{service.min_rate:g} {service.counted} a second"] if short else [])]

@@ -27,7 +27,7 @@ USD_PER_CORE_HOUR, USD_PER_GB_HOUR = 0.04048, 0.004445
 """AWS Fargate's list prices in us-east-1: what a core and a GB cost by default."""
 
 
-def usual_knobs() -> KnobTable:
+def default_knobs() -> KnobTable:
     """What may vary on this machine where no file says it."""
     most = os.cpu_count() or 1
     threads = tuple(sorted({min(2**i, most) for i in range(7)}))

@@ -11,7 +11,7 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import format_confidence, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask
-from mlcd.planners.serve.promise import as_shown
+from mlcd.planners.serve.promise import at_best_level
 from mlcd.reports import answer as trained
 from mlcd.reports.comparison.document import (
     ComparedCell,
@@ -194,7 +194,7 @@ def _result(story: Story, m: Measurement, chosen: bool) -> ComparedCell:
     if not m.ok:
         return ComparedCell(words=outcome_words(m.outcome), note=note)
     ask = story.job.ask
-    rate = as_shown(story.job, m).rate if isinstance(ask, ServingTask) else m.rate
+    rate = at_best_level(story.job, m).rate if isinstance(ask, ServingTask) else m.rate
     unit = UNITS[ask.counted] if isinstance(ask, ServingTask) else "samples/s"
     return ComparedCell(words=f"{format_rate(rate)} {unit}", note=note)
 

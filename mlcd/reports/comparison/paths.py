@@ -10,7 +10,7 @@ from mlcd.core.job import Objective
 from mlcd.core.ledger import Settled
 from mlcd.planners.functions.nouns import FunctionsTask, evidence_of
 from mlcd.planners.serve.nouns import ServingTask
-from mlcd.planners.serve.promise import as_shown, keeps
+from mlcd.planners.serve.promise import at_best_level, keeps
 from mlcd.reports.comparison.document import ComparedPaths, PathPoint
 from mlcd.reports.serve.words import UNITS
 from mlcd.reports.story import Story, Tried
@@ -65,7 +65,7 @@ def _value(story: Story, probe: Tried, by: ComparedPaths) -> float | None:
     if not probe.measurement.ok:
         return None
     if by.unit == "rate":
-        shown = as_shown(story.job, probe.measurement)
+        shown = at_best_level(story.job, probe.measurement)
         if not keeps(story.job, probe.measurement):
             return None
         whole = story.goal.objective is Objective.FASTEST

@@ -8,7 +8,7 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
 from mlcd.core.part import taken
 from mlcd.planners.serve.nouns import Cap, Served, ServingTask, knobs_of, service_of
-from mlcd.planners.serve.promise import as_shown, certifies, keeps, value
+from mlcd.planners.serve.service_level import at_best_level, certifies, keeps, value
 from mlcd.reports.run_document.core import RunCap
 from mlcd.reports.run_document.serve import LoadTest, OperatorShare, RunAgreement, RunTrial, ServedModel
 from mlcd.reports.serve.words import UNITS, broken_words, usd_per_million
@@ -43,7 +43,7 @@ def trials_of(story: Story) -> list[RunTrial]:
     for trial in story.probes:
         m = trial.measurement
         judged = story.run_concurrently(trial) if m.ok else m
-        m, judged = as_shown(job, m), as_shown(job, judged)
+        m, judged = at_best_level(job, m), at_best_level(job, judged)
         fields = taken(RunTrial, trial, label=str(m.configuration), chosen=trial is story.chosen)
         documents.append(RunTrial(**fields, **_tested(job, m, judged), breaks=broken_words(judged, service_of(job))))
     return documents
@@ -51,7 +51,7 @@ def trials_of(story: Story) -> list[RunTrial]:
 
 def load_test(job: Job, m: Measurement) -> LoadTest:
     """What a configuration showed."""
-    return LoadTest(**_tested(job, as_shown(job, m), as_shown(job, m)))
+    return LoadTest(**_tested(job, at_best_level(job, m), at_best_level(job, m)))
 
 
 def _tested(job: Job, m: Measurement, judged: Measurement) -> dict[str, Any]:

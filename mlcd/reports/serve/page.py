@@ -9,7 +9,7 @@ from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import format_duration, format_rate, format_usd
 from mlcd.planners.serve.llm.nouns import EngineLoad
 from mlcd.planners.serve.nouns import Figure, Level, ServingTask, served_by, service_of
-from mlcd.planners.serve.promise import as_shown, best, keeps
+from mlcd.planners.serve.promise import at_best_level, best, keeps
 from mlcd.reports.answer import Card, left_words, undecided
 from mlcd.reports.serve import words
 from mlcd.reports.serve.words import SHORT, UNITS, format_price, format_s
@@ -25,7 +25,7 @@ def found_trial(story: Story) -> Measurement | None:
         found = best(story.job, good)
     else:
         found = next((m for m in good if m.configuration == story.decision.configuration), None)
-    return as_shown(story.job, found) if found is not None else None
+    return at_best_level(story.job, found) if found is not None else None
 
 
 def sentences(story: Story) -> tuple[str, str]:
@@ -139,7 +139,7 @@ def trials(story: Story) -> list[Table]:
     """Every trial: what keeps all that is asked first, the best for the goal first among those, failures last."""
     if not story.probes:
         return []
-    measured = [as_shown(story.job, trial.measurement) for trial in story.probes]
+    measured = [at_best_level(story.job, trial.measurement) for trial in story.probes]
     place = {id(m): i for i, m in enumerate(words.ranked(story.job, measured))}
     of = {trial.number: id(m) for trial, m in zip(story.probes, measured, strict=True)}
     order = sorted(story.probes, key=lambda trial: (place.get(of[trial.number], len(place)), trial.number))
@@ -163,7 +163,7 @@ def _columns(story: Story, knobs: list[str], figures: list[Figure]) -> list[tupl
 
 
 def _row(story: Story, trial: Tried, knobs: list[str], figures: list[Figure]) -> list[str]:
-    m = as_shown(story.job, trial.measurement)
+    m = at_best_level(story.job, trial.measurement)
     if not m.ok:
         verdict, numbers = outcome_words(m.outcome), ["–"] * (5 + len(figures))
     else:

@@ -14,7 +14,7 @@ from mlcd.core.ledger import Account, Started
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_usd
 from mlcd.planners.serve.nouns import Figure, service_of
-from mlcd.planners.serve.promise import as_shown
+from mlcd.planners.serve.promise import at_best_level
 from mlcd.reports.serve import words
 from mlcd.reports.terminal import rich_table, say_decision
 
@@ -48,7 +48,7 @@ def show_service(console: Console, account: Account, decision: Decision, goal: G
 
 
 def _trials(job: Job, measurements: tuple[Measurement, ...], chosen: Configuration | None) -> Table:
-    measurements = tuple(as_shown(job, m) for m in measurements)
+    measurements = tuple(at_best_level(job, m) for m in measurements)
     service, order = service_of(job), words.ranked(job, measurements)
     shown = order[:MOST_ROWS] + [m for m in order[MOST_ROWS:] if m.configuration == chosen]
     knobs = words.knob_names(m.configuration for m in measurements)

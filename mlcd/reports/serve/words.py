@@ -13,7 +13,7 @@ from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
 from mlcd.planners.serve.nouns import Counted, Figure, ServingTask, eased, knobs_of, served_by, service_of
-from mlcd.planners.serve.promise import as_shown, certifies, figure_of
+from mlcd.planners.serve.promise import at_best_level, certifies, figure_of
 
 UNITS = {Counted.REQUESTS: "requests/s", Counted.TOKENS: "tokens/s"}
 SHORT = {Counted.REQUESTS: "req/s", Counted.TOKENS: "tok/s"}
@@ -87,7 +87,7 @@ def decision_sentence(decision: Decision, job: Job, history: History) -> str:
     place = decision.configuration
     if place is None:
         return _none_keeps(decision, job, history)
-    m = next((as_shown(job, m) for m in history.good if m.configuration == place), None)
+    m = next((at_best_level(job, m) for m in history.good if m.configuration == place), None)
     if m is None:
         return f"{place}: never tried; nothing is claimed of it"
     return f"{place}: {promise_words(m, service_of(job))}; {certificate_words(m, job, decision.certified)}"

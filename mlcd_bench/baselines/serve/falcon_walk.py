@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from mlcd.core.configuration import Floats, Space
-from mlcd.planners.serve.known_models import KEPT, Same
+from mlcd.planners.serve.known_models import KEPT, ByIdentity
 from mlcd_bench.baselines.serve.candidates import Mask
 from mlcd_bench.baselines.serve.falcon_trees import HEIGHT, Region, Tree, fitting, split
 from mlcd_bench.baselines.serve.features import points
@@ -54,7 +54,7 @@ class Forest:
     @staticmethod
     def of(trees: tuple[Tree, ...], space: Space, rows: list[int], v: Floats) -> Forest:
         """With a view of the space by each tree."""
-        return Forest(trees, tuple(_view(Same(tree, space)) for tree in trees), space, rows, v)
+        return Forest(trees, tuple(_view(ByIdentity(tree, space)) for tree in trees), space, rows, v)
 
     def scale(self, tree: int) -> float:
         """s, by least squares; 1 while nothing is worth anything."""
@@ -63,7 +63,7 @@ class Forest:
 
     def inside(self, place: Place) -> Mask:
         """The configurations of a region."""
-        return _inside(Same(self.trees[place.tree], self.views[place.tree]), place.path)
+        return _inside(ByIdentity(self.trees[place.tree], self.views[place.tree]), place.path)
 
     def after(self, trials: int) -> Forest:
         """As it stood after the first trials: what came later is no reason for a turn that was taken before."""
@@ -137,7 +137,7 @@ def _elsewhere(forest: Forest, place: Place) -> list[Place]:
 
 
 @lru_cache(4 * KEPT)
-def _view(same: Same) -> View:
+def _view(same: ByIdentity) -> View:
     tree, space = same.things
     told = points(space)
     allowed = np.zeros(len(space), dtype=bool)
@@ -147,7 +147,7 @@ def _view(same: Same) -> View:
 
 
 @lru_cache(4_096)
-def _inside(same: Same, path: str) -> Mask:
+def _inside(same: ByIdentity, path: str) -> Mask:
     tree, view = same.things
     mask: Mask = view.allowed.copy()
     for boundary, good in tree.boundaries(path):

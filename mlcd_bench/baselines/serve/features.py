@@ -15,7 +15,7 @@ import numpy as np
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
-from mlcd.planners.serve.known_models import KEPT, Knowledge, Same, SeenModel
+from mlcd.planners.serve.known_models import KEPT, ByIdentity, Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Cap, Knob, Knobs, knobs_of, service_of
 from mlcd.planners.serve.promise import value
 
@@ -82,11 +82,11 @@ class Points:
 
 def points(space: Space) -> Points:
     """Every configuration as a point, by the knobs that vary."""
-    return _points(Same(space))
+    return _points(ByIdentity(space))
 
 
 @lru_cache(KEPT)
-def _points(same: Same) -> Points:
+def _points(same: ByIdentity) -> Points:
     (space,) = same.things
     names = [name for name, _ in knobs_of(space.configurations[0])]
     settings = _columns(space, names)
@@ -128,11 +128,11 @@ class SeenValues:
 def seen_values(knowledge: Knowledge, job: Job, space: Space) -> SeenValues:
     """What each seen model would come to on each configuration, under the job's goal and caps."""
     service = service_of(job)
-    return _seen_values(Same(knowledge, space), service.caps, service.min_rate, job.goal.objective)
+    return _seen_values(ByIdentity(knowledge, space), service.caps, service.min_rate, job.goal.objective)
 
 
 @lru_cache(KEPT)
-def _seen_values(same: Same, caps: tuple[Cap, ...], min_rate: float | None, objective: Objective) -> SeenValues:
+def _seen_values(same: ByIdentity, caps: tuple[Cap, ...], min_rate: float | None, objective: Objective) -> SeenValues:
     knowledge, space = same.things
     usd = space.usd_per_s * 3_600
     rows = [_rates(knowledge, model, space, caps) for model in knowledge.models]
@@ -144,7 +144,7 @@ def _seen_values(same: Same, caps: tuple[Cap, ...], min_rate: float | None, obje
 
 def _rates(knowledge: Knowledge, model: SeenModel, space: Space, caps: tuple[Cap, ...]) -> Floats:
     """`Knowledge.composed` for a whole space at once; 0 where the model does not run, or breaks a cap."""
-    cells, place, allowed, cores = _anatomy(Same(knowledge, space))
+    cells, place, allowed, cores = _anatomy(ByIdentity(knowledge, space))
     told = [model.cells.get(cell) for cell in cells]
     kept = [cell.within(caps) if cell is not None else None for cell in told]
     rate = np.array([0.0 if cell is None else cell.rate for cell in kept])[place]
@@ -156,7 +156,7 @@ def _rates(knowledge: Knowledge, model: SeenModel, space: Space, caps: tuple[Cap
 
 
 @lru_cache(KEPT)
-def _anatomy(same: Same) -> tuple[list[Knobs], list[int], Floats, list[float]]:
+def _anatomy(same: ByIdentity) -> tuple[list[Knobs], list[int], Floats, list[float]]:
     """The cells of a space, which one each configuration has, the memory it allows and its cores; NaN where unknown."""
     knowledge, space = same.things
     number: dict[Knobs, int] = {}

@@ -28,7 +28,7 @@ from mlcd.planners.serve.llm.deployment import Deployment, deployment_of
 from mlcd.planners.serve.llm.nouns import LanguageModel
 from mlcd.planners.serve.llm.weights import kv_bytes, weight_bytes_read
 from mlcd.planners.serve.nouns import QUANTILES, Figure, service_of
-from mlcd.planners.serve.promise import worth
+from mlcd.planners.serve.promise import objective_value
 from mlcd_bench.baselines.serve.candidates import over, untried
 from mlcd_bench.baselines.serve.popular import best_then_cheapest
 
@@ -57,7 +57,7 @@ def scores(job: Job, space: Space, cells: Sequence[Cell]) -> Floats:
     for cell, usd_per_hour in zip(cells, space.usd_per_hour, strict=True):
         kept = cell.within(caps)
         if kept is not None:
-            found.append(worth(job, float(usd_per_hour), kept.rate))
+            found.append(objective_value(job, float(usd_per_hour), kept.rate))
             continue
         levels = cell.levels.values() or (cell,)
         found.append(-min(max(level.figures[cap.figure] / cap.at_most_s for cap in caps) for level in levels))

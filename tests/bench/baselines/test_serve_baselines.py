@@ -18,7 +18,7 @@ from mlcd.core.strategy import Probe
 from mlcd.planners.serve.known_models import Cell, Kind, SeenModel
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Figure, KnobTable, Served, knobs_of, service_of
-from mlcd.planners.serve.promise import value, worth
+from mlcd.planners.serve.promise import objective_value, value
 from mlcd.planners.serve.space import serving_space
 from mlcd.testing.services import random_world
 from mlcd.testing.serving import serve
@@ -49,7 +49,9 @@ def test_values_at_once_are_those_of_one_configuration_after_the_other(kind, obj
             cell = world.seen.composed(model, configuration)
             keeps = cell is not None and cell.rate >= 30.0
             keeps = keeps and all(cell.figures[cap.figure] <= cap.at_most_s for cap in service.caps)
-            assert found[m, i] == pytest.approx(worth(job, configuration.usd_per_hour, cell.rate) if keeps else 0.0)
+            assert found[m, i] == pytest.approx(
+                objective_value(job, configuration.usd_per_hour, cell.rate) if keeps else 0.0
+            )
 
 
 def test_values_are_computed_once():

@@ -1,4 +1,4 @@
-"""Servers that speak the Open Inference Protocol are asked well, and what is wrong with one is told on one line."""
+"""Servers that client_for the Open Inference Protocol are asked well, and what is wrong with one is told on one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mlcd.clouds.load.generate import Closed, generate
-from mlcd.clouds.load.oip import example_inputs, speak, targets
+from mlcd.clouds.load.oip import client_for, example_inputs, targets
 from mlcd.clouds.load.oip_grpc import SERVICE, message
 from mlcd.clouds.tensors import JSON_LENGTH, Port, pack, unpack
 from mlcd.core.errors import BackendError, UserError
@@ -114,7 +114,7 @@ READY = ("ServerReady", "ModelReady")
 
 def loaded(url: str, timeout_s: float = 10.0):
     """The first reports of a load; on a busy machine, until a request was answered or failed."""
-    server = speak(url, "m")
+    server = client_for(url, "m")
     asked = [example_inputs(server.inputs(), SHAPES, seed) for seed in range(3)]
     with closing(
         generate(targets(server, asked, server.takes_bytes()), Closed(2), every_s=0.1, timeout_s=timeout_s)
@@ -140,7 +140,7 @@ def endpoint(kind: str) -> Iterator[str]:
 @pytest.mark.parametrize("kind", ["binary_tensor_data", "json", "grpc"])
 def test_a_server_is_asked_in_the_way_that_it_takes(kind):
     with endpoint(kind) as url:
-        server = speak(url, "m")
+        server = client_for(url, "m")
         assert server.is_ready()
         assert server.inputs() == INPUTS
         last = loaded(url)[-1]
@@ -191,7 +191,7 @@ def silence(scheme: str) -> Iterator[str]:
 )
 def test_what_is_wrong_with_a_server_is_told_on_one_line(at, told):
     with at as url:
-        server = speak(url, "m", timeout_s=0.2)
+        server = client_for(url, "m", timeout_s=0.2)
         with pytest.raises(BackendError) as error:
             server.inputs()
     assert str(error.value).startswith(url)
@@ -203,7 +203,7 @@ def test_what_is_wrong_with_a_server_is_told_on_one_line(at, told):
 def test_what_is_wrong_over_grpc_is_told_on_one_line(at):
     pytest.importorskip("grpc", reason="pip install 'mlcd[serve]'")
     with at("grpc") as url:
-        server = speak(url, "m", timeout_s=0.2)
+        server = client_for(url, "m", timeout_s=0.2)
         with pytest.raises(BackendError) as error:
             server.inputs()
         assert not server.is_ready()
@@ -213,20 +213,20 @@ def test_what_is_wrong_over_grpc_is_told_on_one_line(at):
 
 def test_a_model_that_is_not_there_is_told():
     with http_server() as url, pytest.raises(BackendError, match=r"HTTP 404 .*no such"):
-        speak(url, "other").inputs()
+        client_for(url, "other").inputs()
     with grpc_server() as url, pytest.raises(BackendError, match="gRPC NOT_FOUND: no model other"):
-        speak(url, "other").inputs()
+        client_for(url, "other").inputs()
 
 
 def test_a_server_that_says_so_is_not_ready():
     with http_server(ready=503) as url:
-        assert not speak(url, "m").is_ready()
+        assert not client_for(url, "m").is_ready()
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "ftp://host", "http://", "http://host:many", "grpc://host"])
 def test_what_is_no_address_is_told(url):
     with pytest.raises(UserError, match="expected the address of a server"):
-        speak(url, "m")
+        client_for(url, "m")
 
 
 def test_examples_are_one_sample_each_and_the_same_for_a_seed():

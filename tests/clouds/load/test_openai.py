@@ -14,9 +14,9 @@ from virtual_loop import MemoryLoop
 from virtual_loop import loaded as virtually_loaded
 
 from mlcd.clouds.load.generate import Arrivals, Closed, Open, Replay, Report, RequestFailed, generate
-from mlcd.clouds.load.openai import KEY_VARIABLE, OpenAi, StreamTarget, Talk
-from mlcd.clouds.load.pieces import Pieces
-from mlcd.clouds.load.prompts import Ask, TokenIds, Words, asks, lengths_of
+from mlcd.clouds.load.openai import KEY_VARIABLE, OpenAi, RequestTemplate, StreamTarget
+from mlcd.clouds.load.prompts import PromptRequest, TokenIds, Words, lengths_of, random_requests
+from mlcd.clouds.load.stream_chunks import StreamChunks
 from mlcd.core.errors import BackendError, UserError
 from mlcd.planners.serve.llm.levels import level_of
 from mlcd.planners.serve.llm.nouns import Prompts, Stream
@@ -29,9 +29,9 @@ SHORT = Prompts(input_tokens=20, output_tokens=8)
 def virtual(timing: Timing, arrivals: Arrivals, prompts: Prompts, seconds: float) -> list[Report]:
     """The reports of a load on a server in memory, in virtual time."""
     engine = Engine(timing)
-    talk = Talk(OpenAi("http://fake", "fake", prompts.chat), "fake", {})
+    talk = RequestTemplate(OpenAi("http://fake", "fake", prompts.chat), "fake", {})
     write = Words(added=TEMPLATE_TOKENS) if prompts.chat else TokenIds()
-    requests = asks(write, lengths_of(prompts))
+    requests = random_requests(write, lengths_of(prompts))
     loop = partial(MemoryLoop, lambda: Connection(engine))
     return virtually_loaded(lambda: StreamTarget(talk, requests), arrivals, seconds, timeout_s=60.0, loop=loop)
 
@@ -232,11 +232,11 @@ def test_requests_that_fail_in_a_load_are_counted_and_others_go_on() -> None:
 @pytest.mark.parametrize("piece", [b"[]", b"{}", b'"a"', b'{"choices": 1}', b'{"choices": [null]}', b"[" * 100_000])
 def test_pieces_that_are_none_of_a_completion_are_one_line(piece: bytes) -> None:
     with pytest.raises(RequestFailed, match="the stream has a piece that is no"):
-        Pieces().on_event(piece, 0.0)
+        StreamChunks().on_event(piece, 0.0)
 
 
 def test_reasoning_counts_as_content_and_the_role_alone_does_not() -> None:
-    pieces = Pieces()
+    pieces = StreamChunks()
     pieces.on_event(b'{"choices": [{"delta": {"role": "assistant", "content": ""}}]}', 1.0)
     pieces.on_event(b'{"choices": [{"delta": {"reasoning_content": "hm"}}]}', 2.0)
     pieces.on_event(b'{"choices": [{"delta": {"content": "yes"}, "finish_reason": "stop"}]}', 4.0)
@@ -245,8 +245,8 @@ def test_reasoning_counts_as_content_and_the_role_alone_does_not() -> None:
 
 
 def test_a_request_says_what_kind_of_prompt_it_has() -> None:
-    assert Ask("a b", 1).as_chat_or_text(chat=True) == {"messages": [{"role": "user", "content": "a b"}]}
-    assert Ask([5, 6], 1).as_chat_or_text(chat=False) == {"prompt": [5, 6]}
+    assert PromptRequest("a b", 1).as_chat_or_text(chat=True) == {"messages": [{"role": "user", "content": "a b"}]}
+    assert PromptRequest([5, 6], 1).as_chat_or_text(chat=False) == {"prompt": [5, 6]}
     said = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
-    assert Ask(said, 1).as_chat_or_text(chat=True) == {"messages": said}
-    assert Ask(said, 1).as_chat_or_text(chat=False) == {"prompt": "be brief\nhi"}
+    assert PromptRequest(said, 1).as_chat_or_text(chat=True) == {"messages": said}
+    assert PromptRequest(said, 1).as_chat_or_text(chat=False) == {"prompt": "be brief\nhi"}

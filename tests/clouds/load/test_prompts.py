@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.clouds.load.prompts import (
-    Ask,
     CountedWords,
+    PromptRequest,
     TokenIds,
     Words,
-    asks,
     from_file,
     lengths_of,
     local_tokenizer,
+    random_requests,
 )
 from mlcd.core.errors import UserError
 from mlcd.planners.serve.llm.nouns import Prompts
@@ -49,7 +49,7 @@ def test_lengths_are_fixed_or_spread_around_their_mean() -> None:
 
 
 def test_requests_of_another_seed_are_others() -> None:
-    first, second = (next(asks(Words(), iter([(30, 5)]), seed=seed)) for seed in (1, 2))
+    first, second = (next(random_requests(Words(), iter([(30, 5)]), seed=seed)) for seed in (1, 2))
     assert first != second
     assert first.output_tokens == 5
 
@@ -91,7 +91,13 @@ def test_a_users_own_prompts_are_sent_over_and_over(tmp_path: Path) -> None:
     lines = [{"prompt": "a", "output_tokens": 3}, {"messages": messages}, {"conversations": turns}, {"prompt": [5, 6]}]
     path = tmp_path / "prompts.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
-    expected = [Ask("a", 3), Ask(messages, 9), Ask("hello", 9), Ask([5, 6], 9), Ask("a", 3)]
+    expected = [
+        PromptRequest("a", 3),
+        PromptRequest(messages, 9),
+        PromptRequest("hello", 9),
+        PromptRequest([5, 6], 9),
+        PromptRequest("a", 3),
+    ]
     assert list(islice(from_file(Prompts(output_tokens=9, file=str(path))), 5)) == expected
     path.write_text(json.dumps(lines))
     assert list(islice(from_file(Prompts(output_tokens=9, file=str(path))), 5)) == expected

@@ -15,11 +15,11 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Probe, Strategy
 from mlcd.planners.serve.beliefs import device
 from mlcd.planners.serve.beliefs.draws import Draws
-from mlcd.planners.serve.foresight import expected_trials
+from mlcd.planners.serve.expected_trials import expected_trials
 from mlcd.planners.serve.grey_box import BELIEFS, GreyBox, expected_gains, misled, worths_of
 from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, knobs_of
-from mlcd.planners.serve.promise import worth
+from mlcd.planners.serve.promise import objective_value
 from mlcd.testing.services import World, random_world
 from mlcd.testing.serving import ServingStrategyContract, serve
 
@@ -37,7 +37,7 @@ def values(world: World, objective: Objective, cap_s: float = np.inf) -> np.ndar
     for configuration in world.space.configurations:
         cell = world.recorded.composed(world.unseen, configuration)
         kept = cell is not None and cell.figures[Figure.P95] <= cap_s
-        found.append(worth(job, configuration.usd_per_hour, cell.rate) if kept else 0.0)
+        found.append(objective_value(job, configuration.usd_per_hour, cell.rate) if kept else 0.0)
     return np.array(found)
 
 
@@ -118,7 +118,9 @@ def test_worth_at_once_is_that_of_one_configuration_after_the_other(objective):
     for s in range(3):
         for i, configuration in enumerate(world.space.configurations):
             kept = rate[s, i] >= 20 and latency[s, i] <= 0.5
-            assert found[s, i] == pytest.approx(worth(job, configuration.usd_per_hour, rate[s, i]) if kept else 0.0)
+            assert found[s, i] == pytest.approx(
+                objective_value(job, configuration.usd_per_hour, rate[s, i]) if kept else 0.0
+            )
 
 
 @given(seed=st.integers(0, 10_000), top=st.floats(0.01, 10))

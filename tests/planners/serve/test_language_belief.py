@@ -11,7 +11,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs import language
-from mlcd.planners.serve.beliefs.language_fit import Machine, Tried, counted, learn, machines, prior
+from mlcd.planners.serve.beliefs.language_feasibility import Machine, Tried, counted, learn, machines, prior
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Cap, Figure, KnobTable, Served, ServingTask, knobs_of

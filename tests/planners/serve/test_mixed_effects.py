@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown, Weights, learn
+from mlcd.planners.serve.beliefs.mixed_effects import Group, ObservedRows, Weights, learn
 
 GROUPS = (Group("level", 1.0, 1.0), Group("slope", 1.0, 1.0))
 OF = np.array([0, 1])
@@ -14,7 +14,7 @@ def rows(count, rng):
 
 def shown(features, values, error=0.0, at=None):
     nowhere = np.full(len(values), -1)
-    return Shown(features, values, np.full(len(values), error), nowhere if at is None else at)
+    return ObservedRows(features, values, np.full(len(values), error), nowhere if at is None else at)
 
 
 def test_it_finds_what_models_share_and_how_far_each_deviates():

@@ -16,7 +16,7 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs import device
 from mlcd.planners.serve.beliefs.cells import as_numbers, axes_of, profiled
 from mlcd.planners.serve.beliefs.evidence import Ratio, cell_trials, host_limits, patterns, seen_ratio, shown_ratio
-from mlcd.planners.serve.beliefs.past import likeness, log_calls, log_largest_gb
+from mlcd.planners.serve.beliefs.seen_fields import log_calls, log_largest_gb, similarity
 from mlcd.planners.serve.beliefs.surfaces import (
     BATCH_TIME,
     DEVICE_TIME,
@@ -25,8 +25,8 @@ from mlcd.planners.serve.beliefs.surfaces import (
     TIME,
     WORK,
     Law,
-    Seen,
-    bent,
+    Observations,
+    conditioned,
     prior,
     surface,
 )
@@ -45,9 +45,9 @@ AXES = axes_of(CELLS, ("precision", "sm_share", "batch"))
 GRID = as_numbers(CELLS, AXES)
 
 
-def points(at, values, sd=0.01, bound=0, alone=False) -> Seen:
+def points(at, values, sd=0.01, bound=0, alone=False) -> Observations:
     count = len(at)
-    return Seen(
+    return Observations(
         np.array(at, dtype=np.intp),
         np.array(values, dtype=float),
         np.full(count, sd),
@@ -62,7 +62,7 @@ def fields_of(fields, count, rng):
 
 def samples(fields, law, work, seen, count=400, seed=0):
     rng = np.random.default_rng(seed)
-    return surface(bent(fields_of(fields, count, rng), law, work, seen, rng), law, work, len(GRID))
+    return surface(conditioned(fields_of(fields, count, rng), law, work, seen, rng), law, work, len(GRID))
 
 
 # Cells
@@ -109,7 +109,7 @@ def test_where_the_law_is_linear_samples_are_those_of_the_exact_posterior():
     at, values, sd = np.array([3, 17]), np.array([-8.0, -9.5]), 0.2
     linear = Law(lambda z, work: z[0], lambda z, work, value: np.ones((len(value), 1, value.shape[1])))
     rng, everything = np.random.default_rng(1), np.arange(len(GRID))
-    got = bent([field.sample(20_000, rng)], linear, GRID.work, points(at, values, sd), rng)[0].at(everything)
+    got = conditioned([field.sample(20_000, rng)], linear, GRID.work, points(at, values, sd), rng)[0].at(everything)
     whole, noise = field.covariance(everything), sd**2 * np.eye(2)
     gain = whole[:, at] @ np.linalg.inv(whole[np.ix_(at, at)] + noise)
     mean = field.mean + gain @ (values - field.mean[at])
@@ -135,7 +135,7 @@ def test_a_bound_is_kept_and_pulls_no_further_than_it_must():
 def test_a_profile_tells_of_the_device_and_leaves_the_host_as_it_was():
     rng, everything = np.random.default_rng(0), np.arange(len(GRID))
     start = fields_of(TIME, 200, rng)
-    after = bent(start, BATCH_TIME, GRID.work, points([3], [-5.0], alone=True), rng)
+    after = conditioned(start, BATCH_TIME, GRID.work, points([3], [-5.0], alone=True), rng)
     assert (after[0].at(everything) == start[0].at(everything)).all()
     assert surface(after, DEVICE_TIME, GRID.work, len(GRID))[:, 3].mean() == pytest.approx(-5.0, abs=0.1)
 
@@ -151,17 +151,17 @@ def facts(name: str, calls: int = 10, memory_mb: float = 8.0, **shares: float) -
 def test_a_twin_gets_nearly_all_the_weight_and_a_stranger_none():
     seen = [facts("cnn", conv=0.9, relu=0.1), facts("lstm", lstm=1.0)]
     apart = np.array([[1.0, 2.0], [-1.0, -2.0]])
-    weights, novelty = likeness(facts("new", conv=0.9, relu=0.1), seen).krige(apart)
+    weights, novelty = similarity(facts("new", conv=0.9, relu=0.1), seen).krige(apart)
     assert weights[0] > 0.8
     assert novelty < 0.35
     assert abs(weights[1]) < 0.05
-    assert likeness(facts("odd", sort=1.0), seen).krige(apart)[1] > 0.95
-    assert likeness(ModelFacts("unknown"), seen).krige(apart)[1] == 1.0
+    assert similarity(facts("odd", sort=1.0), seen).krige(apart)[1] > 0.95
+    assert similarity(ModelFacts("unknown"), seen).krige(apart)[1] == 1.0
 
 
 def test_likeness_counts_for_less_where_twins_behave_differently():
     seen = [facts(f"{kind}{i}", **{kind: 1.0}) for kind in ("conv", "matmul", "lstm", "sort") for i in range(2)]
-    new, rng = likeness(facts("new", conv=1.0), seen), np.random.default_rng(0)
+    new, rng = similarity(facts("new", conv=1.0), seen), np.random.default_rng(0)
     alike = np.repeat(rng.standard_normal((4, 6)), 2, axis=0)
     assert new.krige(alike)[1] < 0.2
     assert new.krige(rng.standard_normal((8, 6)))[1] > 0.4

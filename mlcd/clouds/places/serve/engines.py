@@ -8,9 +8,9 @@ from functools import partial
 from math import prod
 from pathlib import Path
 
+from mlcd.clouds.engines.default_knobs import memory_gb
 from mlcd.clouds.engines.start import installed_version, kind_of
 from mlcd.clouds.engines.trial import Engines, language_of
-from mlcd.clouds.engines.usual import memory_gb
 from mlcd.clouds.load.prompts import from_file
 from mlcd.clouds.serving.trial import Timing
 from mlcd.core.clock import WallClock

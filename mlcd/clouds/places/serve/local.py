@@ -18,7 +18,7 @@ from mlcd.core.place import Cloud, unknown_place
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.nouns import INSTANCE, KnobTable, ServingTask, knobs_of, service_of
 from mlcd.planners.serve.operators import open_model
-from mlcd.planners.serve.space import serving_space, usual_knobs
+from mlcd.planners.serve.space import default_knobs, serving_space
 
 LIVE_NOISE = 0.02
 """Relative error that is assumed of a real trial at the least: seconds cannot see what hours bring."""
@@ -41,7 +41,7 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     if endpoint is not None:
         live = OpenInference(home(), wall, endpoint=endpoint)
     trial = ProbeTime(service.trial_s, 0.0)
-    space = serving_space(service.table or usual_knobs(), trial, startup_limit_s=STARTUP_LIMIT_S)
+    space = serving_space(service.table or default_knobs(), trial, startup_limit_s=STARTUP_LIMIT_S)
     profiler = ServingProfiler(live, noise_floor=LIVE_NOISE, tight=LIVE_TIGHT)
     return Cloud(space, live, profiler, wall, check=check)
 
@@ -55,7 +55,7 @@ def check(job: Job) -> None:
         return
     if service.target:
         check_target(service, job.folder)
-    table, cores = service.table or usual_knobs(), os.cpu_count() or 1
+    table, cores = service.table or default_knobs(), os.cpu_count() or 1
     if INSTANCE in table.knobs:
         raise UserError(f"knobs: {INSTANCE}: machines are rented with --on skypilot:CLOUD, not on this one")
     for configuration in serving_space(table).configurations:

@@ -34,10 +34,19 @@ from mlcd.planners.serve.beliefs.evidence import (
     seen_ratio,
     shown_ratio,
 )
-from mlcd.planners.serve.beliefs.mixed_effects import sound, student
-from mlcd.planners.serve.beliefs.past import Likeness, Past, likeness, past_of, profile_times
-from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, MEMORY_HELD, Law, Prior, Samples, Seen, bent, surface
-from mlcd.planners.serve.known_models import KEPT, Knowledge, Same
+from mlcd.planners.serve.beliefs.mixed_effects import chance_records_are_sound, student
+from mlcd.planners.serve.beliefs.seen_fields import SeenFields, Similarity, profile_times, seen_fields, similarity
+from mlcd.planners.serve.beliefs.surfaces import (
+    BATCH_TIME,
+    MEMORY_HELD,
+    Law,
+    Observations,
+    Prior,
+    Samples,
+    conditioned,
+    surface,
+)
+from mlcd.planners.serve.known_models import KEPT, ByIdentity, Knowledge
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Figure, served_by, service_of
 
@@ -54,11 +63,11 @@ GROUNDS = 8
 Trials = Sequence[tuple[int, CellTrial]]
 """Each with the cell that it is of."""
 Point = tuple[int, float, float, int]
-"""A cell, a log value there, its standard deviation, and whether it is a bound (as in `surfaces.Seen`)."""
+"""A cell, a log value there, its standard deviation, and whether it is a bound (as in `surfaces.Observations`)."""
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Hypothesis:
     """A belief before the first trial, and its chance.
 
     `profiles`: what was seen of the device alone. `previews`: samples of the fields of time and of memory.
@@ -78,19 +87,19 @@ class Outlook:
         sizes = [(at, each.memory, REPEATS) for at, each in first if each.memory is not None and each.memory_bound == 0]
         return (
             math.log(self.chance)
-            + _foretold(times, self.previews[0], BATCH_TIME, cells.work)
-            + _foretold(sizes, self.previews[1], MEMORY_HELD, cells.log_batch)
+            + _log_predictive(times, self.previews[0], BATCH_TIME, cells.work)
+            + _log_predictive(sizes, self.previews[1], MEMORY_HELD, cells.log_batch)
             + self.patterns.log_chance(*_ran_and_failed(first))
         )
 
 
 @dataclass(frozen=True)
-class Ground:
+class DevicePrior:
     """A space and a model as they stand before the first trial.
 
     All cells in a row: those of the space first, `own` in number, then measured ones that the space has not, then
     profiled ones. Of each configuration: `of` is its cell, `allowed_gb` its memory, `cores` those that prepare
-    requests. `outlooks`: beliefs that trust the seen models more or less.
+    requests. `hypotheses`: beliefs that trust the seen models more or less.
     """
 
     cells: Cells
@@ -98,13 +107,13 @@ class Ground:
     own: int
     allowed_gb: Floats
     cores: Floats
-    outlooks: tuple[Outlook, ...]
+    hypotheses: tuple[Hypothesis, ...]
 
 
 def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
     """So many samples of what each configuration does."""
     service = service_of(job)
-    ground, usual = _ground(Same(knowledge, space, service.model)), _ratio(Same(knowledge), TYPICAL)
+    ground, usual = _device_prior(ByIdentity(knowledge, space, service.model)), _ratio(ByIdentity(knowledge), TYPICAL)
     trials = [
         (int(ground.of[space.index[each.measurement.configuration]]), each)
         for each in cell_trials(knowledge, service, history, usual)
@@ -120,7 +129,7 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
 
 def _figure(knowledge: Knowledge, figure: Figure, time: Floats, trials: Trials, rng: np.random.Generator) -> Floats:
     """Seconds of a latency figure, sample x cell; as measured where a trial was exact."""
-    ratio = shown_ratio(_ratio(Same(knowledge), figure), [each for _, each in trials], figure)
+    ratio = shown_ratio(_ratio(ByIdentity(knowledge), figure), [each for _, each in trials], figure)
     log = time + ratio.mean
     if ratio.sd > EXACT:
         log = log + ratio.sd * rng.standard_normal((len(time), 1))
@@ -133,17 +142,17 @@ def _figure(knowledge: Knowledge, figure: Figure, time: Floats, trials: Trials, 
 
 
 @lru_cache(KEPT)
-def _ratio(knowledge: Same, figure: Figure) -> Ratio:
+def _ratio(knowledge: ByIdentity, figure: Figure) -> Ratio:
     return seen_ratio(knowledge.things[0], figure)
 
 
 @lru_cache(GROUNDS)
-def _ground(known: Same) -> Ground:
+def _device_prior(known: ByIdentity) -> DevicePrior:
     """Of a knowledge, a space and a model's facts, worked out once."""
-    return ground_of(*known.things)
+    return device_prior_of(*known.things)
 
 
-def ground_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> Ground:
+def device_prior_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> DevicePrior:
     """All that is known of a model on a space before its first trial."""
     cell_of = [knowledge.cell_of(configuration) for configuration in space.configurations]
     rows = list(dict.fromkeys([*cell_of, *(cell for model in knowledge.models for cell in model.cells)]))
@@ -153,51 +162,57 @@ def ground_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> Ground:
     looks = sorted((category, batch) for category, batch in passes if category is not None)
     cells = as_numbers(rows, axes).and_then(profiled(looks, axes))
     look_at = {look: len(rows) + i for i, look in enumerate(looks)}
-    past = past_of(knowledge.models, where, cells, look_at)
+    past = seen_fields(knowledge.models, where, cells, look_at)
     profiled_as = {axes.category_of(each) for model in knowledge.models for each in model.facts.profiles}
     customary = frozenset(category for category in profiled_as if category is not None)
     own_looks = profile_times(facts, axes, look_at)
     allowed = [knowledge.memory_gb(configuration) for configuration in space.configurations]
-    return Ground(
+    return DevicePrior(
         cells,
         np.array([where[cell] for cell in cell_of], dtype=np.intp),
         len(set(cell_of)),
         np.array([np.inf if gb is None else gb for gb in allowed]),
         np.array([cores_of(knowledge, configuration) for configuration in space.configurations]),
         tuple(
-            _outlook(chance, view, like, wide, facts, customary, cells, own_looks)
+            _hypothesis(chance, view, like, wide, facts, customary, cells, own_looks)
             for chance, view, like, wide in _views(past, facts)
         ),
     )
 
 
-def _views(past: Past, facts: ModelFacts) -> list[tuple[float, Past, Likeness, bool]]:
+def _views(past: SeenFields, facts: ModelFacts) -> list[tuple[float, SeenFields, Similarity, bool]]:
     """How the new model may stand to the seen ones: like some of them, like none of them, or unlike anything seen."""
-    nobody, like, chance = past.forgotten(), likeness(facts, past.facts), sound(max(past.misfit, EXACT), USUAL_MISFIT)
+    nobody, like, chance = (
+        past.forgotten(),
+        similarity(facts, past.facts),
+        chance_records_are_sound(max(past.misfit, EXACT), USUAL_MISFIT),
+    )
     views = [(chance * LIKE_SEEN, past, like, False), (chance * LIKE_NONE, past, like.ignored(), True)]
     views = views if past.facts else []
-    return [*views, (1.0 - sum(chance for chance, *_ in views), nobody, likeness(facts, ()), False)]
+    return [*views, (1.0 - sum(chance for chance, *_ in views), nobody, similarity(facts, ()), False)]
 
 
-def _outlook(
+def _hypothesis(
     chance: float,
-    past: Past,
-    like: Likeness,
+    past: SeenFields,
+    like: Similarity,
     wide: bool,
     facts: ModelFacts,
     customary: frozenset[int],
     cells: Cells,
     looks: Sequence[tuple[int, float]],
-) -> Outlook:
+) -> Hypothesis:
     time, memory = past.priors(facts, like, cells, wide)
     running = patterns(past.runs, like.near, facts, customary, cells)
     profiles = [(at, seconds - past.profile_bias, past.profile_sd, 0) for at, seconds in looks]
     rng, seen = np.random.default_rng(0), _seen([], profiles)
-    times = bent([each.sample(PREVIEWS, rng) for each in time], BATCH_TIME, cells.work, seen, rng)
-    return Outlook(chance, time, memory, running, profiles, (times, [each.sample(PREVIEWS, rng) for each in memory]))
+    times = conditioned([each.sample(PREVIEWS, rng) for each in time], BATCH_TIME, cells.work, seen, rng)
+    return Hypothesis(chance, time, memory, running, profiles, (times, [each.sample(PREVIEWS, rng) for each in memory]))
 
 
-def _foretold(points: Sequence[tuple[int, float, float]], fields: Sequence[Samples], law: Law, work: Floats) -> float:
+def _log_predictive(
+    points: Sequence[tuple[int, float, float]], fields: Sequence[Samples], law: Law, work: Floats
+) -> float:
     """Log density of measurements, (cell, log value, standard deviation) each, by samples of the fields."""
     if not points:
         return 0.0
@@ -208,35 +223,37 @@ def _foretold(points: Sequence[tuple[int, float, float]], fields: Sequence[Sampl
 
 
 def _drawn_by_trust(
-    ground: Ground, trials: Trials, count: int, rng: np.random.Generator
+    ground: DevicePrior, trials: Trials, count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Runs]:
-    """Log seconds, log GB and where it runs, sample x cell; every outlook gives its share of the samples."""
-    logs = [each.log_chance(trials, ground.cells) for each in ground.outlooks]
-    by_share = zip(ground.outlooks, shares(logs, count, rng), strict=True)
-    parts = [_drawn(ground, outlook, trials, share, rng) for outlook, share in by_share if share]
+    """Log seconds, log GB and where it runs, sample x cell; every hypothesis gives its share of the samples."""
+    logs = [each.log_chance(trials, ground.cells) for each in ground.hypotheses]
+    by_share = zip(ground.hypotheses, shares(logs, count, rng), strict=True)
+    parts = [_drawn(ground, hypothesis, trials, share, rng) for hypothesis, share in by_share if share]
     times, sizes, runs = zip(*parts, strict=True)
     return np.vstack(times), np.vstack(sizes), np.vstack(runs)
 
 
 def _drawn(
-    ground: Ground, outlook: Outlook, trials: Trials, count: int, rng: np.random.Generator
+    ground: DevicePrior, hypothesis: Hypothesis, trials: Trials, count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Runs]:
-    """The same of one outlook."""
+    """The same of one hypothesis."""
     times = [(at, each.time, each.sd, each.time_bound) for at, each in trials if each.time is not None]
     peaks = [(at, each.memory, REPEATS, each.memory_bound) for at, each in trials if each.memory is not None]
 
-    def over(priors: Sequence[Prior], law: Law, work: Floats, seen: Seen) -> Floats:
-        return surface(bent([each.sample(count, rng) for each in priors], law, work, seen, rng), law, work, ground.own)
+    def over(priors: Sequence[Prior], law: Law, work: Floats, seen: Observations) -> Floats:
+        return surface(
+            conditioned([each.sample(count, rng) for each in priors], law, work, seen, rng), law, work, ground.own
+        )
 
-    time = over(outlook.time, BATCH_TIME, ground.cells.work, _seen(times, outlook.profiles))
-    held = over(outlook.memory, MEMORY_HELD, ground.cells.log_batch, _seen(peaks, []))
-    return time, held, outlook.patterns.sample(count, *_ran_and_failed(trials), rng)[:, : ground.own]
+    time = over(hypothesis.time, BATCH_TIME, ground.cells.work, _seen(times, hypothesis.profiles))
+    held = over(hypothesis.memory, MEMORY_HELD, ground.cells.log_batch, _seen(peaks, []))
+    return time, held, hypothesis.patterns.sample(count, *_ran_and_failed(trials), rng)[:, : ground.own]
 
 
-def _seen(points: Sequence[Point], alone: Sequence[Point]) -> Seen:
+def _seen(points: Sequence[Point], alone: Sequence[Point]) -> Observations:
     every = [*points, *alone]
     at, values, sd, bound = np.array(every, dtype=float).reshape(-1, 4).T
-    return Seen(at.astype(np.intp), values, sd, bound.astype(int), np.arange(len(every)) >= len(points))
+    return Observations(at.astype(np.intp), values, sd, bound.astype(int), np.arange(len(every)) >= len(points))
 
 
 def _ran_and_failed(trials: Trials) -> tuple[list[int], list[int]]:

@@ -8,7 +8,7 @@ the rate tells: the quantiles of one batch's time hardly differ.
     log(rate / batch)            =  F w + e
     log(figure x rate / batch)   =  F w' + e'
 
-Symbols   F    features (`Lore.features`)          w    weights: shared by models, plus a model's own
+Symbols   F    features (`TransferModel.features`)          w    weights: shared by models, plus a model's own
 
 vCPUs are stated, or read from the type's name as clouds write it, or guessed from the price.
 """
@@ -29,7 +29,7 @@ from mlcd.core.job import Job
 from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.beliefs.load_points import (
     LoadPoints,
-    Places,
+    MachineLoads,
     machine_and_load,
     machines_and_resources,
     pairs,
@@ -38,8 +38,16 @@ from mlcd.planners.serve.beliefs.load_points import (
     seen_points,
     tried_points,
 )
-from mlcd.planners.serve.beliefs.mixed_effects import STRANGE, SURE, WIDER, Group, Shown, Trusted, trusted
-from mlcd.planners.serve.known_models import KEPT, Anatomy, Knowledge, Same
+from mlcd.planners.serve.beliefs.mixed_effects import (
+    STRANGE,
+    SURE,
+    WIDER,
+    BeliefMixture,
+    Group,
+    ObservedRows,
+    belief_mixture,
+)
+from mlcd.planners.serve.known_models import KEPT, Anatomy, ByIdentity, Knowledge
 from mlcd.planners.serve.nouns import Figure, knobs_of, service_of
 
 USD_PER_VCPU_HOUR = 0.05
@@ -105,14 +113,14 @@ AT_NO_LOAD = 0.5
 
 
 @dataclass(frozen=True)
-class Lore:
+class TransferModel:
     """What the seen models tell of a new one, on some types of machines."""
 
     knowledge: Knowledge
     types: tuple[InstanceType, ...]
-    _regressions: dict[Figure | None, Trusted] = field(default_factory=dict, repr=False, compare=False)
+    _regressions: dict[Figure | None, BeliefMixture] = field(default_factory=dict, repr=False, compare=False)
 
-    def regression(self, figure: Figure | None) -> Trusted:
+    def regression(self, figure: Figure | None) -> BeliefMixture:
         """Of a figure, or of the rate."""
         if figure not in self._regressions:
             anatomy, models = self.knowledge.anatomy, self.knowledge.models
@@ -120,16 +128,18 @@ class Lore:
             scale = 1.0 if figure is None else STEADY
             groups = [Group(each.name, scale * each.shared, scale * each.own) for each in GROUPS]
             chances, guess = ((WIDER, STRANGE), self._guess) if figure is None else (SURE, None)
-            self._regressions[figure] = trusted(pairs(shown), groups, self._groups, scale * NOISE, chances, guess)
+            self._regressions[figure] = belief_mixture(
+                pairs(shown), groups, self._groups, scale * NOISE, chances, guess
+            )
         return self._regressions[figure]
 
-    def shown(self, points: LoadPoints, figure: Figure | None) -> Shown:
+    def shown(self, points: LoadPoints, figure: Figure | None) -> ObservedRows:
         """Load tests as rows of a regression."""
         per_batch = points.log_rate - np.log(points.places.loads)
         values = per_batch if figure is None else points.log_figures[figure] + per_batch
         return rows(points, self.features(points.places), values)
 
-    def features(self, where: Places) -> Floats:
+    def features(self, where: MachineLoads) -> Floats:
         """F: `GROUPS` in order, a row for each load test. Of `family` and of `which` type, one in each row is 1."""
         at = where.among({each.name: place for place, each in enumerate(self.types)})
         vcpus = np.array([each.vcpus for each in self.types])[at]
@@ -167,7 +177,7 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
     """Samples of requests a second, and of every figure that has a cap."""
     anatomy = knowledge.anatomy
     types = instance_types(*machines_and_resources(knowledge, space))
-    lore = _lore(Same(knowledge), types)
+    lore = _transfer_model(ByIdentity(knowledge), types)
     where = places(anatomy, (knobs_of(each) for each in space.configurations))
     features, points = lore.features(where), tried_points(anatomy, space, history)
 
@@ -184,7 +194,9 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
     )
 
 
-def _runs(anatomy: Anatomy, where: Places, history: History, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _runs(
+    anatomy: Anatomy, where: MachineLoads, history: History, count: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
     """Where it runs: not at the load that it failed at, nor above, on the same type; below, perhaps."""
     runs = np.ones((count, len(where.loads)), dtype=bool)
     ran = {machine_and_load(anatomy, knobs_of(m.configuration)) for m in history.good}
@@ -200,6 +212,6 @@ def _runs(anatomy: Anatomy, where: Places, history: History, count: int, rng: np
 
 
 @lru_cache(KEPT)
-def _lore(knowledge: Same, types: tuple[InstanceType, ...]) -> Lore:
+def _transfer_model(knowledge: ByIdentity, types: tuple[InstanceType, ...]) -> TransferModel:
     """Kept for the types of a space: learning takes longer than drawing."""
-    return Lore(knowledge.things[0], types)
+    return TransferModel(knowledge.things[0], types)

@@ -10,7 +10,7 @@ over the seen models (`mixed_effects`); where a model runs at all is a matter of
 On machines that nobody ran on, and with more users than anybody had, an engine may also bear k times the users before
 they wait for each other: u of them wait as long as u / k of the seen ones did.
 
-Symbols   x    tokens a second, by physics alone      F    features (`Lore.features`)
+Symbols   x    tokens a second, by physics alone      F    features (`TransferModel.features`)
           w    weights: shared by models, plus a model's own
           k    how many users crowd as much as one of the seen (`CROWDS`)
 """
@@ -28,11 +28,18 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.planners.serve.beliefs.draws import Draws, shares
-from mlcd.planners.serve.beliefs.language_fit import Fit, Machine, Tried, machines, tried_by_seen, tried_in
-from mlcd.planners.serve.beliefs.language_fit import learn as learn_fit
+from mlcd.planners.serve.beliefs.language_feasibility import (
+    Feasibility,
+    Machine,
+    Tried,
+    machines,
+    tried_by_seen,
+    tried_in,
+)
+from mlcd.planners.serve.beliefs.language_feasibility import learn as learn_fit
 from mlcd.planners.serve.beliefs.load_points import (
     LoadPoints,
-    Places,
+    MachineLoads,
     machine_and_load,
     machines_and_resources,
     pairs,
@@ -42,8 +49,8 @@ from mlcd.planners.serve.beliefs.load_points import (
     seen_points,
     tried_points,
 )
-from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown, Trusted, trusted
-from mlcd.planners.serve.known_models import KEPT, Knowledge, Same
+from mlcd.planners.serve.beliefs.mixed_effects import BeliefMixture, Group, ObservedRows, belief_mixture
+from mlcd.planners.serve.known_models import KEPT, ByIdentity, Knowledge
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Figure, knobs_of, service_of
 
@@ -81,21 +88,21 @@ in 8 bits, is twenty times faster than its size tells."""
 
 
 @dataclass(frozen=True)
-class Lore:
+class TransferModel:
     """What the seen models tell of a new one, on a fleet of machines."""
 
     knowledge: Knowledge
     fleet: tuple[Machine, ...]
-    _regressions: dict[Figure | None, Trusted] = field(default_factory=dict, repr=False, compare=False)
+    _regressions: dict[Figure | None, BeliefMixture] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
-    def fit(self) -> Fit:
+    def fit(self) -> Feasibility:
         """Of where a model runs."""
         anatomy = self.knowledge.anatomy
         sizes = [self.size_gb(model.facts) for model in self.knowledge.models]
         return learn_fit(list(zip(sizes, tried_by_seen(anatomy, self.knowledge.models, self.by_name), strict=True)))
 
-    def regression(self, figure: Figure | None) -> Trusted:
+    def regression(self, figure: Figure | None) -> BeliefMixture:
         """Of a figure, or of the rate."""
         if figure not in self._regressions:
             anatomy, models = self.knowledge.anatomy, self.knowledge.models
@@ -103,23 +110,23 @@ class Lore:
             sizes = [1, 4, len(BENDS), len(SQUEEZES), len(self.fleet), len(self.fleet)]
             of = np.repeat(np.arange(len(GROUPS)), sizes)
             level = np.where(of == 0, ELSEWHERE**2, 0.0)
-            self._regressions[figure] = trusted(pairs(shown), GROUPS, of, NOISE, elsewhere=level)
+            self._regressions[figure] = belief_mixture(pairs(shown), GROUPS, of, NOISE, elsewhere=level)
         return self._regressions[figure]
 
-    def shown(self, points: LoadPoints, figure: Figure | None, weights_gb: float) -> Shown:
+    def shown(self, points: LoadPoints, figure: Figure | None, weights_gb: float) -> ObservedRows:
         """Load tests as rows of a regression: how far they are off the physics, features beside."""
         measured = points.log_rate if figure is None else points.log_figures[figure]
         off = measured - self.physics(points.places, figure, weights_gb)
         return rows(points, self.features(points.places, weights_gb), off)
 
-    def physics(self, where: Places, figure: Figure | None, weights_gb: float) -> Floats:
+    def physics(self, where: MachineLoads, figure: Figure | None, weights_gb: float) -> Floats:
         """x, or log users - x."""
         passes = np.log(self._numbers[where.among(self.place), 0] / weights_gb)
         users = np.log(where.loads)
         x: Floats = passes + SHARING * users
         return x if figure is None else users - x
 
-    def features(self, where: Places, weights_gb: float) -> Floats:
+    def features(self, where: MachineLoads, weights_gb: float) -> Floats:
         """F: `GROUPS` in order, a row for each load test."""
         machine, users = where.among(self.place), where.loads
         bandwidth, memory, count = self._numbers[machine].T
@@ -147,7 +154,7 @@ class Lore:
         """The same, or what is typical."""
         return self.weights_gb(facts) or self.typical_gb
 
-    def supposed_gb(self, facts: ModelFacts) -> tuple[tuple[float, float], ...]:
+    def possible_sizes_gb(self, facts: ModelFacts) -> tuple[tuple[float, float], ...]:
         """The sizes that a model's weights may have, and the chance of each."""
         known_gb = self.weights_gb(facts)
         if known_gb is None:
@@ -186,10 +193,10 @@ class Lore:
 
 
 @dataclass(frozen=True)
-class Supposition:
+class Hypothesis:
     """A model, supposed to be of one size and to bear k times the users (`crowd`), after its trials."""
 
-    lore: Lore
+    lore: TransferModel
     weights_gb: float
     crowd: float
     chance: float
@@ -203,7 +210,7 @@ class Supposition:
         shown = [self.lore.regression(each).log_chance(self._shown(each)) for each in (None, *self.figures)]
         return float(np.log(self.chance)) + self._fit[1] + sum(shown)
 
-    def runs(self, where: Places, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    def runs(self, where: MachineLoads, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Whether it serves so many users there."""
         fleet = self.lore.fleet
         limits = self._fit[0].draw(fleet, self.weights_gb, self.tried, np.unique(where.loads), count, rng)
@@ -211,7 +218,7 @@ class Supposition:
         served[:, self.points.at[self.points.at >= 0]] = True
         return served
 
-    def draw(self, figure: Figure | None, where: Places, count: int, rng: np.random.Generator) -> Floats:
+    def draw(self, figure: Figure | None, where: MachineLoads, count: int, rng: np.random.Generator) -> Floats:
         """A figure, or the rate, wherever it runs."""
         shown, seen_as = self._shown(figure), self._seen_as(where, figure)
         belief = self.lore.regression(figure).given(shown)
@@ -219,14 +226,14 @@ class Supposition:
         return np.exp(off + self.lore.physics(seen_as, figure, self.weights_gb))
 
     @cached_property
-    def _fit(self) -> tuple[Fit, float]:
+    def _fit(self) -> tuple[Feasibility, float]:
         return self.lore.fit.given(self.tried, self.weights_gb)
 
-    def _shown(self, figure: Figure | None) -> Shown:
+    def _shown(self, figure: Figure | None) -> ObservedRows:
         points = replace(self.points, places=self._seen_as(self.points.places, figure))
         return self.lore.shown(points, figure, self.weights_gb)
 
-    def _seen_as(self, where: Places, figure: Figure | None) -> Places:
+    def _seen_as(self, where: MachineLoads, figure: Figure | None) -> MachineLoads:
         """Where the seen models' users waited as long; their rate is compared as it stands."""
         return where if figure is None else replace(where, loads=where.loads / self.crowd)
 
@@ -235,13 +242,13 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
     """Samples of tokens a second, and of every figure that has a cap."""
     service, anatomy = service_of(job), knowledge.anatomy
     fleet = tuple(machines(*machines_and_resources(knowledge, space)).values())
-    lore = _lore(Same(knowledge), fleet)
+    lore = _transfer_model(ByIdentity(knowledge), fleet)
     points, tried = tried_points(anatomy, space, history), tried_in(anatomy, history, lore.by_name)
     where = places(anatomy, (knobs_of(each) for each in space.configurations))
     outside, figures = _outside(knowledge, where), tuple(dict.fromkeys(cap.figure for cap in service.caps))
     supposed = [
-        Supposition(lore, gb, crowd, chance * share, figures, points, tried)
-        for gb, chance in lore.supposed_gb(service.model)
+        Hypothesis(lore, gb, crowd, chance * share, figures, points, tried)
+        for gb, chance in lore.possible_sizes_gb(service.model)
         for crowd, share in (_crowds(outside) if figures else _crowds(0.0))
     ]
     parts = []
@@ -253,18 +260,18 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
     return Draws(rates, {f: np.vstack([drawn[i] for _, drawn in parts]) for i, f in enumerate(figures)}, outside)
 
 
-def _outside(knowledge: Knowledge, where: Places) -> float:
+def _outside(knowledge: Knowledge, where: MachineLoads) -> float:
     """The share of these on machines that no seen model ran on, or with more users than any of them had."""
-    known, anatomy = seen_on(Same(knowledge)), knowledge.anatomy
+    known, anatomy = seen_on(ByIdentity(knowledge)), knowledge.anatomy
     users = [machine_and_load(anatomy, at)[1] for model in knowledge.models for at in model.cells]
     new = np.array([name not in known for name in where.machines])
     return float(np.mean(new | (where.loads > max(users, default=0.0))))
 
 
 @lru_cache(KEPT)
-def _lore(knowledge: Same, fleet: tuple[Machine, ...]) -> Lore:
+def _transfer_model(knowledge: ByIdentity, fleet: tuple[Machine, ...]) -> TransferModel:
     """Kept for a fleet: learning takes longer than drawing."""
-    return Lore(knowledge.things[0], fleet)
+    return TransferModel(knowledge.things[0], fleet)
 
 
 def _crowds(outside: float) -> list[tuple[float, float]]:

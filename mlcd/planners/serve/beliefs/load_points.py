@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
-from mlcd.planners.serve.beliefs.mixed_effects import Shown
-from mlcd.planners.serve.known_models import KEPT, Anatomy, Cell, Knowledge, Same, SeenModel
+from mlcd.planners.serve.beliefs.mixed_effects import ObservedRows
+from mlcd.planners.serve.known_models import KEPT, Anatomy, ByIdentity, Cell, Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Figure, Knobs, knobs_of, served_by
 
 LOADS = 12
@@ -25,7 +25,7 @@ LEAST = 1e-6
 
 
 @dataclass(frozen=True)
-class Places:
+class MachineLoads:
     """Where load tests stand: the machine and the load of each."""
 
     machines: tuple[str, ...]
@@ -43,7 +43,7 @@ class LoadPoints:
     `at`: where each stands in a space; -1 where it does not.
     """
 
-    places: Places
+    places: MachineLoads
     log_rate: Floats
     log_figures: Mapping[Figure, Floats]
     error: Floats
@@ -56,10 +56,10 @@ def machine_and_load(anatomy: Anatomy, knobs: Knobs) -> tuple[str, float]:
     return str(values[machine]), float(values[load])
 
 
-def places(anatomy: Anatomy, every: Iterable[Knobs]) -> Places:
+def places(anatomy: Anatomy, every: Iterable[Knobs]) -> MachineLoads:
     """Where each of these stands."""
     both = [machine_and_load(anatomy, knobs) for knobs in every]
-    return Places(tuple(machine for machine, _ in both), np.array([load for _, load in both], dtype=float))
+    return MachineLoads(tuple(machine for machine, _ in both), np.array([load for _, load in both], dtype=float))
 
 
 def seen_points(anatomy: Anatomy, model: SeenModel) -> LoadPoints:
@@ -80,7 +80,7 @@ def tried_points(anatomy: Anatomy, space: Space, history: History) -> LoadPoints
     return _points(places(anatomy, [knobs_of(m.configuration) for m in good]), cells, errors, at)
 
 
-def _points(where: Places, cells: Sequence[Cell], error: Floats, at: NDArray[np.intp]) -> LoadPoints:
+def _points(where: MachineLoads, cells: Sequence[Cell], error: Floats, at: NDArray[np.intp]) -> LoadPoints:
     figures = {each: _logs([cell.figures.get(each, np.nan) for cell in cells]) for each in Figure}
     return LoadPoints(where, _logs([cell.rate for cell in cells]), figures, error, at)
 
@@ -90,19 +90,19 @@ def _logs(numbers: Sequence[float]) -> Floats:
     return np.asarray(np.log(np.maximum(np.array(numbers, dtype=float), LEAST)))
 
 
-def rows(points: LoadPoints, features: Floats, values: Floats) -> Shown:
+def rows(points: LoadPoints, features: Floats, values: Floats) -> ObservedRows:
     """Load tests as rows of a regression, those left out that do not tell the value."""
     known = np.isfinite(values)
-    return Shown(features[known], values[known], points.error[known], points.at[known])
+    return ObservedRows(features[known], values[known], points.error[known], points.at[known])
 
 
-def pairs(shown: Iterable[Shown]) -> list[tuple[Floats, Floats]]:
+def pairs(shown: Iterable[ObservedRows]) -> list[tuple[Floats, Floats]]:
     """Features and values of each model, those left out that show nothing."""
     return [(each.features, each.values) for each in shown if len(each.values)]
 
 
 @lru_cache(KEPT)
-def seen_on(knowledge: Same) -> frozenset[str]:
+def seen_on(knowledge: ByIdentity) -> frozenset[str]:
     """The machines that any seen model ran on."""
     known: Knowledge = knowledge.things[0]
     return frozenset(machine_and_load(known.anatomy, knobs)[0] for model in known.models for knobs in model.cells)
@@ -114,5 +114,5 @@ def machines_and_resources(
     """Dollars an hour of each machine (the median for one that only seen models ran on), and what is known of them."""
     usd = {machine_and_load(knowledge.anatomy, knobs_of(c))[0]: c.usd_per_hour for c in space.configurations}
     usual = float(np.median(list(usd.values())))
-    usd |= {name: usual for name in sorted(seen_on(Same(knowledge))) if name not in usd}
+    usd |= {name: usual for name in sorted(seen_on(ByIdentity(knowledge))) if name not in usd}
     return usd, knowledge.resources.get(knowledge.anatomy.cell[0], {})

@@ -1,4 +1,4 @@
-"""Linear regression for many models at once: what they share, how each deviates, and how far that is trusted.
+"""Linear regression for many models at once: what they share, how each deviates, and how far that is belief_mixture.
 
     y_m = F_m (w + v_m) + e        w_j ~ N(0, s_j)        v_mj ~ N(0, o_j)        e ~ t(0, n)
 
@@ -58,7 +58,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ObservedRows:
     """What a model has shown: features and value of each row, and how unsure each value is, as a variance.
 
     `at`: where each row stands among those that are to be drawn; -1 where it does not.
@@ -78,7 +78,7 @@ class Weights:
     covariance: Floats
     noise: float
 
-    def given(self, shown: Shown) -> Weights:
+    def given(self, shown: ObservedRows) -> Weights:
         """After what the model has shown.
 
         Trust starts from what was believed before: from full trust, one broken test would be explained away by
@@ -97,12 +97,12 @@ class Weights:
             spread = _squares(features, covariance)
         return replace(self, mean=mean, covariance=(covariance + covariance.T) / 2)
 
-    def log_chance(self, shown: Shown) -> float:
+    def log_chance(self, shown: ObservedRows) -> float:
         """Log density of what was shown, up to a constant."""
         total = shown.features @ self.covariance @ shown.features.T + np.diag(self.noise + shown.error)
         return student(shown.values - shown.features @ self.mean, total)
 
-    def draw(self, features: Floats, shown: Shown, count: int, rng: np.random.Generator) -> Floats:
+    def draw(self, features: Floats, shown: ObservedRows, count: int, rng: np.random.Generator) -> Floats:
         """Values that the model may show at each row of features; count x rows.
 
         Where it was shown already, only the error of showing it is left to chance.
@@ -221,32 +221,32 @@ themselves from one load to the next."""
 
 
 @dataclass(frozen=True)
-class Trusted:
+class BeliefMixture:
     """Beliefs about one model's weights, and the log chance of each."""
 
     beliefs: tuple[Weights, ...]
     log_chances: Floats
 
-    def given(self, shown: Shown) -> Trusted:
+    def given(self, shown: ObservedRows) -> BeliefMixture:
         """After what the model has shown."""
         if not len(shown.values):
             return self
         logs = self.log_chances + np.array([each.log_chance(shown) for each in self.beliefs])
-        return Trusted(tuple(each.given(shown) for each in self.beliefs), logs - logs.max())
+        return BeliefMixture(tuple(each.given(shown) for each in self.beliefs), logs - logs.max())
 
-    def log_chance(self, shown: Shown) -> float:
+    def log_chance(self, shown: ObservedRows) -> float:
         """Log density of what was shown, up to a constant."""
         logs = self.log_chances + np.array([each.log_chance(shown) for each in self.beliefs])
         return float(np.logaddexp.reduce(logs) - np.logaddexp.reduce(self.log_chances))
 
-    def draw(self, features: Floats, shown: Shown, count: int, rng: np.random.Generator) -> Floats:
+    def draw(self, features: Floats, shown: ObservedRows, count: int, rng: np.random.Generator) -> Floats:
         """Values that the model may show at each row of features; count x rows, a belief's share of the rows each."""
         by_share = zip(self.beliefs, shares(self.log_chances, count, rng), strict=True)
         drawn = [each.draw(features, shown, share, rng) for each, share in by_share if share]
         return np.vstack(drawn) if drawn else np.empty((0, len(features)))
 
 
-def trusted(
+def belief_mixture(
     seen: SeenRows,
     groups: Sequence[Group],
     of: NDArray[np.intp],
@@ -254,7 +254,7 @@ def trusted(
     chances: tuple[Chances, Chances] = (WIDER, STRANGE),
     guess: Floats | None = None,
     elsewhere: Floats | None = None,
-) -> Trusted:
+) -> BeliefMixture:
     """A new model's weights after the features and values of the seen ones; `groups`, `of` and `noise` as for `learn`.
 
     `guess`: the middle of the weights as if nobody had been seen; zero if it is not given. `elsewhere`: the variances,
@@ -265,15 +265,15 @@ def trusted(
         learnt, nothing = _where_untold(learnt, seen, guess), replace(nothing, mean=guess)
     own = np.array([group.own for group in groups])[of] ** 2
     wider, strange = chances
-    kept = sound(np.sqrt(learnt.noise), noise)
+    kept = chance_records_are_sound(np.sqrt(learnt.noise), noise)
     parts = [(_wider(learnt, k * own), chance * kept) for k, chance in wider] if seen else []
     if seen and elsewhere is not None:
         parts.append((_wider(learnt, elsewhere), ELSEWHERE * kept))
     parts += [(_wider(nothing, k * own), chance) for k, chance in strange]
-    return Trusted(tuple(belief for belief, _ in parts), np.log([chance for _, chance in parts]))
+    return BeliefMixture(tuple(belief for belief, _ in parts), np.log([chance for _, chance in parts]))
 
 
-def sound(rest: float, usual: float) -> float:
+def chance_records_are_sound(rest: float, usual: float) -> float:
     """The chance of records of which so much is left unexplained, as a standard deviation of the log."""
     excess = max(0.0, float(np.log(rest / usual))) / NOISE_SPREAD
     return float(np.exp(-0.5 * excess**2))

@@ -217,7 +217,7 @@ BATCH_TIME = Law(_batch_value, _batch_slopes)
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observations:
     """Measurements of a surface, in the log.
 
     `at`: the cells. `values`, `sd`: S x n, or n for all samples alike. `bound`: -1 where the truth is at most the
@@ -234,11 +234,11 @@ class Seen:
         return len(self.at)
 
 
-def bent(
+def conditioned(
     fields: Sequence[Samples],
     law: Law,
     work: Floats,
-    seen: Seen,
+    seen: Observations,
     rng: np.random.Generator | None = None,
     steps: int = STEPS,
 ) -> list[Samples]:
@@ -262,7 +262,7 @@ def surface(fields: Sequence[Samples], law: Law, work: Floats, cells: int) -> Fl
 
 
 def _nearest(
-    covariances: Sequence[Floats], start: Floats, law: Law, work: Floats, values: Floats, seen: Seen, steps: int
+    covariances: Sequence[Floats], start: Floats, law: Law, work: Floats, values: Floats, seen: Observations, steps: int
 ) -> Floats:
     """What to push the fields by at the measured cells, S x f x n: the covariance times it is how far they move."""
     z, push = start, np.zeros_like(start)
@@ -285,7 +285,7 @@ def _nearest(
     return push
 
 
-def _predicted(z: Floats, law: Law, work: Floats, seen: Seen) -> tuple[Floats, Floats]:
+def _predicted(z: Floats, law: Law, work: Floats, seen: Observations) -> tuple[Floats, Floats]:
     """What the fields say of each measurement, and the slopes of that."""
     fields = list(np.moveaxis(z, 1, 0))
     predicted = law.value(fields, work)

@@ -24,12 +24,10 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.beliefs.draws import Draws
-from mlcd.planners.serve.known_models import Knowledge, Same
+from mlcd.planners.serve.known_models import ByIdentity, Knowledge
 from mlcd.planners.serve.llm.deployment import Deployment, deployment, deployment_of
 from mlcd.planners.serve.llm.effects import Rows
-from mlcd.planners.serve.llm.law import LoadPoint, Terms, terms_of
 from mlcd.planners.serve.llm.learning import LoadTest, learn
-from mlcd.planners.serve.llm.left import JITTER
 from mlcd.planners.serve.llm.memory import chances_to_fit
 from mlcd.planners.serve.llm.nouns import LanguageModel
 from mlcd.planners.serve.llm.prior import (
@@ -41,6 +39,8 @@ from mlcd.planners.serve.llm.prior import (
     unlearned_prior,
 )
 from mlcd.planners.serve.llm.recording import load_tests
+from mlcd.planners.serve.llm.residuals import JITTER
+from mlcd.planners.serve.llm.roofline import LoadPoint, Terms, terms_of
 from mlcd.planners.serve.nouns import Cap, Figure, Level, served_by, service_of
 
 LONGEST_LOG_S = 5.0
@@ -103,7 +103,7 @@ class Table:
 
 def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
     """Samples of the best level of each configuration under the caps, by what was seen and all that was measured."""
-    table = table_of(Same(knowledge, space), language_of(job))
+    table = table_of(ByIdentity(knowledge, space), language_of(job))
     loads, levels = _measured(table, space, history)
     shown = [level.figures for level in levels]
     tpot = drawn_times(table, table.tpot, loads, [each[Figure.TPOT_P50] for each in shown], count, rng)
@@ -126,7 +126,7 @@ def language_of(job: Job) -> LanguageModel:
 
 
 @lru_cache(maxsize=16)
-def table_of(of: Same, language: LanguageModel) -> Table:
+def table_of(of: ByIdentity, language: LanguageModel) -> Table:
     """The load points of a space, with what is believed of each before any trial."""
     knowledge, space = of.things
     prior = prior_of(knowledge)
@@ -153,12 +153,12 @@ def table_of(of: Same, language: LanguageModel) -> Table:
 def prior_of(knowledge: Knowledge) -> Prior:
     """What its models teach; nothing, of a recording in which none was seen; without a recording, all that ships."""
     if knowledge.models:
-        return learned_prior(Same(knowledge))
+        return learned_prior(ByIdentity(knowledge))
     return unlearned_prior() if knowledge.source else shipped_prior()
 
 
 @lru_cache(maxsize=16)
-def learned_prior(of: Same) -> Prior:
+def learned_prior(of: ByIdentity) -> Prior:
     """What the models of a recording teach."""
     (knowledge,) = of.things
     return learn(tests_of(knowledge))

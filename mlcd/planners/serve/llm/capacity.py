@@ -52,7 +52,7 @@ class Replica:
 
     rate: float
     closed_rate: float
-    line: Line
+    line: Queue
 
     @property
     def places(self) -> int:
@@ -78,7 +78,7 @@ def replica(levels: Sequence[Level], caps: Sequence[Cap], output_tokens: float) 
 
 
 def _with_places(levels: Sequence[Level], top: Level, caps: Sequence[Cap], output_tokens: float) -> Replica:
-    line = Line.of([level for level in levels if level.concurrency <= top.concurrency], caps, output_tokens)
+    line = Queue.of([level for level in levels if level.concurrency <= top.concurrency], caps, output_tokens)
     least, most = 0.0, float(line.answers[-1])
     for _ in range(50):
         middle = (least + most) / 2
@@ -87,7 +87,7 @@ def _with_places(levels: Sequence[Level], top: Level, caps: Sequence[Cap], outpu
 
 
 @dataclass(frozen=True)
-class Line:
+class Queue:
     """A replica with as many places as `answers` has: `answers[k - 1]`: requests a second with k in flight.
 
     `highs[i][k - 1]`: the upper end of the figure of the i-th cap with k in flight.
@@ -98,7 +98,7 @@ class Line:
     highs: Sequence[Floats]
 
     @classmethod
-    def of(cls, levels: Sequence[Level], caps: Sequence[Cap], output_tokens: float) -> Line:
+    def of(cls, levels: Sequence[Level], caps: Sequence[Cap], output_tokens: float) -> Queue:
         """Between and below the levels that were measured, on the safe side."""
         at = np.array([level.concurrency for level in levels])
         every = np.arange(1, at[-1] + 1)

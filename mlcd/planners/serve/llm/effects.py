@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.serve.llm.deployment import Deployment
-from mlcd.planners.serve.llm.law import GROUPS, TPOT_TERMS, LoadPoint
-from mlcd.planners.serve.llm.left import Left
+from mlcd.planners.serve.llm.residuals import Residuals
+from mlcd.planners.serve.llm.roofline import GROUPS, TPOT_TERMS, LoadPoint
 
 MIDDLE_LOG_REQUESTS, MIDDLE_LOG_GPUS = 3.0, 1.0
 """Slopes turn about 20 requests at once in a worker, and about 3 of its GPUs."""
@@ -104,9 +104,9 @@ class Rows:
         return self._ids(self.deployments.tolist(), workload)
 
     @cached_property
-    def left(self) -> Left:
+    def left(self) -> Residuals:
         """What all effects leave."""
-        return Left(self.curves, self.log_requests)
+        return Residuals(self.curves, self.log_requests)
 
     @cached_property
     def knobs(self) -> tuple[Group, ...]:

@@ -18,9 +18,9 @@ from scipy.optimize import least_squares, minimize
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.serve.llm.effects import CURVES, OWN, SHARED, Rows
-from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, LoadPoint, terms_of
-from mlcd.planners.serve.llm.left import DEGREES
 from mlcd.planners.serve.llm.prior import Prior, TimePrior, shared_columns
+from mlcd.planners.serve.llm.residuals import DEGREES
+from mlcd.planners.serve.llm.roofline import TPOT_TERMS, TTFT_TERMS, LoadPoint, terms_of
 
 COEFFICIENT_SD = 0.7
 """How far, in the log, a coefficient may be from what it is taken for."""

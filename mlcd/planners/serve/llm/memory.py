@@ -43,7 +43,7 @@ HOPELESS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class MemoryFit:
     """Memory of the fullest GPU of a deployment, in GB. `most_tokens`: of keys and values, in a worker."""
 
     weights_gb: float
@@ -79,7 +79,7 @@ def fits(
     context: int,
     sequences: float = 1.0,
     utilisation: float = UTILISATION,
-) -> Fit:
+) -> MemoryFit:
     """How full a GPU is with so many requests of so many tokens at once in a worker.
 
     An engine starts if one request fits; more of them wait. The fuller worker of a prefill/decode split counts.
@@ -93,7 +93,7 @@ def fits(
 
 def _fit(
     architecture: Architecture, deployment: Deployment, gpu: Gpu, context: int, sequences: float, utilisation: float
-) -> Fit:
+) -> MemoryFit:
     shards = deployment.tp * deployment.pp
     experts = min(1.0, expert_parameters(architecture) / (1e9 * architecture.params_b))
     # Experts have their own precision: what the others take is what is left of the whole.
@@ -110,7 +110,7 @@ def _fit(
     allowed = utilisation * gpu.memory_gb * GIB
     left = max(0.0, allowed - weights / 1e9 - overhead) * 1e9
     most = int(left / request * context * deployment.dp) if request > 0 else 0
-    return Fit(weights / 1e9, cache / 1e9, overhead, allowed, most)
+    return MemoryFit(weights / 1e9, cache / 1e9, overhead, allowed, most)
 
 
 def _without_experts(architecture: Architecture, share: float) -> Architecture:
@@ -122,7 +122,7 @@ def fit_of(
     configuration: Configuration,
     context: int,
     own: Mapping[str, Mapping[str, float]] | None,
-) -> Fit | None:
+) -> MemoryFit | None:
     """Of a configuration; None on a CPU. `own`: numbers of GPUs that are not in `gpus.csv`."""
     deployment = deployment_of(configuration)
     if not deployment.gpu:

@@ -16,7 +16,7 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.serve.llm.effects import OWN, SHARED, Rows, shared_names, term_shares
-from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, Terms
+from mlcd.planners.serve.llm.roofline import TPOT_TERMS, TTFT_TERMS, Terms
 
 FILE = "prior.json"
 UNSEEN_SD = 1.0

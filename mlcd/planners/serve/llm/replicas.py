@@ -133,7 +133,7 @@ def levels_of(m: Measurement) -> tuple[Level, ...]:
 def admitted(job: Job, m: Measurement) -> int | None:
     """Requests at once of the level that is worth most to the job; None if nobody counted them."""
     stated = next((int(value) for name, value in knobs_of(m.configuration) if name in LOAD_KNOBS), None)
-    return promise.shown(job, m).concurrency or stated
+    return promise.best_level(job, m).concurrency or stated
 
 
 def chosen_trial(run: str, account: Account) -> Measurement:

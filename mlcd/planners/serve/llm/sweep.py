@@ -2,7 +2,7 @@
 
 A step ends once its rate and the figures that caps are about are known well enough. The sweep ends where more requests
 at once cannot be better: a cap is clearly broken, or the rate no longer grows (`ladder`, which also says what is tried
-between two steps). What was measured is the level that is worth most under the caps (`promise.shown`); all levels are
+between two steps). What was measured is the level that is worth most under the caps (`promise.best_level`); all levels are
 kept, so that other caps can be decided from them.
 """
 
@@ -18,12 +18,12 @@ from mlcd.core.backend import Backend, Launch, Progress
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
 from mlcd.core.strategy import Look, Watch
-from mlcd.planners.serve.llm.ladder import between, clearly_broken, going_up, is_over
 from mlcd.planners.serve.llm.levels import level_of
+from mlcd.planners.serve.llm.next_concurrency import between, clearly_broken, going_up, is_over
 from mlcd.planners.serve.llm.nouns import EngineLoad
 from mlcd.planners.serve.measure import MOST_FAILING
 from mlcd.planners.serve.nouns import Cap, Level, Served, ServingTask, Window, service_of
-from mlcd.planners.serve.promise import shown
+from mlcd.planners.serve.promise import best_level
 
 NOISE, TIGHT = 0.02, 0.10
 """Smallest relative error of a live step; and the interval of its rate, as a share of it, with which it may end."""
@@ -166,7 +166,7 @@ class SweepProfiler:
         )
         if levels:  # what was measured before an engine crashed counts
             so_far = replace(so_far, outcome=Outcome.OK, samples_per_s=levels[0].rate, log="")
-            best = shown(job, so_far)
+            best = best_level(job, so_far)
             evidence = replace(served, figures=best.figures, high=best.high)
             return replace(so_far, samples_per_s=best.rate, rel_error=best.rel_error, evidence=evidence)
         if ended.outcome is not Outcome.OK:

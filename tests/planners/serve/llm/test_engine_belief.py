@@ -16,14 +16,14 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.grey_box import GreyBox, worths_of
-from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge, Same
+from mlcd.planners.serve.known_models import Anatomy, ByIdentity, Kind, Knowledge
 from mlcd.planners.serve.llm.belief import USUAL, draw, drawn_times, table_of
 from mlcd.planners.serve.llm.deployment import Deployment
 from mlcd.planners.serve.llm.effects import Rows
-from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, LoadPoint, terms_of
 from mlcd.planners.serve.llm.learning import LoadTest, learn
 from mlcd.planners.serve.llm.nouns import Engine, LanguageModel, Prompts
 from mlcd.planners.serve.llm.prior import Prior, read_prior, shared_effects, shipped_prior, written_prior
+from mlcd.planners.serve.llm.roofline import TPOT_TERMS, TTFT_TERMS, LoadPoint, terms_of
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, Level, Served, ServerSettings, ServingTask
 
@@ -123,7 +123,7 @@ def test_a_prior_is_the_same_after_it_was_written():
 
 def test_the_shipped_prior_expects_what_is_usual_of_a_known_model():
     """Llama 8B in bf16 reads 15 GB a token: at least 4.5 ms on an H100; engines take 6 to 10 ms."""
-    table = table_of(Same(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
+    table = table_of(ByIdentity(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
     samples = drawn_times(table, table.tpot, np.array([], int), [], 400, np.random.default_rng(0))
     one_gpu_one_request = np.median(samples[:, table.at[0, 1]])
     assert 0.0045 < one_gpu_one_request < 0.012
@@ -131,7 +131,7 @@ def test_the_shipped_prior_expects_what_is_usual_of_a_known_model():
 
 
 def test_draws_agree_with_trials_where_they_were_made_and_come_nearer_elsewhere():
-    table = table_of(Same(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
+    table = table_of(ByIdentity(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
     rows = np.array([table.at[0, 1], table.at[0, 16]])
     seconds = [0.02, 0.05]
     before = np.log(drawn_times(table, table.tpot, np.array([], int), [], 400, np.random.default_rng(0)))
@@ -143,7 +143,7 @@ def test_draws_agree_with_trials_where_they_were_made_and_come_nearer_elsewhere(
 
 
 def test_what_a_trial_leaves_stays_with_its_deployment_at_twice_the_requests():
-    table = table_of(Same(NOTHING_SEEN, TENSOR), job(sweep=(4, 8)).ask.language)  # type: ignore[union-attr]
+    table = table_of(ByIdentity(NOTHING_SEEN, TENSOR), job(sweep=(4, 8)).ask.language)  # type: ignore[union-attr]
     times, at = table.ttft, table.at[0, 4]
     middle = times.law + times.shared.middle
     shown = float(np.exp(middle[at] + 1.0))
@@ -155,7 +155,7 @@ def test_what_a_trial_leaves_stays_with_its_deployment_at_twice_the_requests():
 
 def test_moved_samples_have_the_mean_of_the_closed_form():
     """Matheron's rule against the Gaussian formula, without Student's tails on the trial itself."""
-    table = table_of(Same(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
+    table = table_of(ByIdentity(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
     times, rows = table.ttft, np.array([table.at[2, 4]])
     middle, spread = times.law + times.shared.middle, times.shared.spread
     every = np.arange(len(middle))
@@ -204,7 +204,7 @@ def test_a_processor_that_nobody_was_seen_on_is_outside_and_wide():
 
 def test_a_knob_that_the_law_does_not_know_is_learned_from_trials():
     made = space(*({"gpu": "H100", "threads_per_worker": n, "graph": g} for n in (1, 2, 4) for g in ("on", "off")))
-    table = table_of(Same(NOTHING_SEEN, made), job().ask.language)  # type: ignore[union-attr]
+    table = table_of(ByIdentity(NOTHING_SEEN, made), job().ask.language)  # type: ignore[union-attr]
     rows = np.array([table.at[i, 16] for i in (0, 1, 2, 3)])
     seconds = [0.010, 0.020, 0.010, 0.020]  # graphs off take twice as long
     after = drawn_times(table, table.tpot, rows, seconds, 400, np.random.default_rng(0))
@@ -214,7 +214,7 @@ def test_a_knob_that_the_law_does_not_know_is_learned_from_trials():
 
 def test_a_trial_with_two_threads_tells_of_others_with_two():
     cores = space(*({"threads": n, "sequences": m} for n in (1, 2) for m in (4, 32)))
-    table = table_of(Same(NOTHING_SEEN, cores), job(sweep=(4,)).ask.language)  # type: ignore[union-attr]
+    table = table_of(ByIdentity(NOTHING_SEEN, cores), job(sweep=(4,)).ask.language)  # type: ignore[union-attr]
     middle = table.tpot.law + table.tpot.shared.middle
     one, two = table.at[0, 4], table.at[2, 4]
     slow = np.exp(middle[[one, two]] + [0.0, 1.5]).tolist()  # two threads take far longer than the law says
@@ -228,7 +228,7 @@ def test_on_a_processor_nobody_was_seen_on_a_fast_start_does_not_shorten_the_wai
     knobs = [{"threads": 1, "sequences": 4, "graph": graph} for graph in ("on", "off")]
     tiny = replace(SMALL, params_b=0.01, active_b=0.01, layers=2, hidden=128, heads=4, kv_heads=2, vocab=1_024)
     language = job(sweep=(1, 32), sizes=tiny).ask.language  # type: ignore[union-attr]
-    table = table_of(Same(NOTHING_SEEN, space(*knobs)), language)
+    table = table_of(ByIdentity(NOTHING_SEEN, space(*knobs)), language)
     first, alone, waiting = [table.at[0, 1], table.at[0, 32]], table.at[1, 1], table.at[1, 32]
     law = np.exp(table.ttft.law)
     loads, shown = np.array(first), [law[first[0]] / 5, law[first[1]]]
@@ -253,7 +253,7 @@ def test_a_knob_whose_work_the_law_knows_makes_little_difference_beside_it(knob:
     def apart(name: str) -> float:
         """How far two settings of a knob may differ, where it binds nothing."""
         two = space(*({"threads": 1, name: value} for value in (64, 128)))
-        table = table_of(Same(NOTHING_SEEN, two), job(sweep=(4,)).ask.language)  # type: ignore[union-attr]
+        table = table_of(ByIdentity(NOTHING_SEEN, two), job(sweep=(4,)).ask.language)  # type: ignore[union-attr]
         samples = np.log(drawn_times(table, table.tpot, np.array([], int), [], 2_000, np.random.default_rng(0)))
         return float((samples[:, 0] - samples[:, 1]).std())
 

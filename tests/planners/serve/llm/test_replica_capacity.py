@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlcd.planners.serve.llm.capacity import Line, replica
+from mlcd.planners.serve.llm.capacity import Queue, replica
 from mlcd.planners.serve.nouns import Cap, Figure, Level
 
 TOKENS = 200.0
@@ -33,7 +33,7 @@ def engine(
 
 
 def simulated(
-    line: Line, rate: float, requests: int, seed: int, tokens: Callable[[np.random.Generator], float], draw: Draw
+    line: Queue, rate: float, requests: int, seed: int, tokens: Callable[[np.random.Generator], float], draw: Draw
 ) -> Mapping[Figure, np.ndarray[tuple[int], np.dtype[np.float64]]]:
     """TTFT and TPOT of requests that arrive at random at an engine which shares itself among those in flight."""
     rng = np.random.default_rng(seed)
@@ -91,7 +91,7 @@ def test_caps_hold_at_the_rate_that_a_replica_takes(
     levels, caps = engine(), (Cap(TTFT, ttft_s), Cap(TPOT, tpot_s))
     takes = replica(levels, caps, TOKENS)
     assert takes is not None
-    line = Line.of([level for level in levels if level.concurrency <= takes.places], caps, TOKENS)
+    line = Queue.of([level for level in levels if level.concurrency <= takes.places], caps, TOKENS)
     shown = simulated(line, takes.rate, 20_000, 1, lengths, times(np.random.default_rng(2)))
     for cap in caps:
         assert np.mean(shown[cap.figure] > cap.at_most_s) <= 0.05 + 0.005  # 0.005: three standard errors
@@ -101,13 +101,13 @@ def test_the_rate_of_a_closed_loop_would_break_the_caps() -> None:
     caps = (Cap(TTFT, 1.0), Cap(TPOT, 0.03))
     takes = replica(engine(), caps, TOKENS)
     assert takes is not None
-    line = Line.of([level for level in engine() if level.concurrency <= takes.places], caps, TOKENS)
+    line = Queue.of([level for level in engine() if level.concurrency <= takes.places], caps, TOKENS)
     shown = simulated(line, 0.97 * takes.closed_rate, 20_000, 1, LENGTHS[1], narrow(np.random.default_rng(2)))
     assert np.mean(shown[TTFT] > 1.0) > 0.10
 
 
 def test_in_flight_is_what_a_simulation_sees() -> None:
-    line = Line.of(engine(to=8), (Cap(TTFT, 9.0),), TOKENS)
+    line = Queue.of(engine(to=8), (Cap(TTFT, 9.0),), TOKENS)
     rate = 0.8 * float(line.answers[-1])
     law, mean_s = line.in_flight(rate), TOKENS * 0.014
     shown = simulated(line, rate, 40_000, 3, lambda rng: float(rng.exponential()), lambda p95: 0.0)

@@ -13,7 +13,7 @@ from mlcd_fixtures.serving_runs import LANGUAGE
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.errors import UserError
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.serve.llm.capacity import Line, Replica
+from mlcd.planners.serve.llm.capacity import Queue, Replica
 from mlcd.planners.serve.llm.replicas import (
     MONTH_H,
     ApiPrice,
@@ -54,7 +54,7 @@ def option(usd: float, rate: float, trial: int = 1, startup_s: float = 0.0) -> O
         place(usd),
         (),
         startup_s,
-        Replica(rate, 1.2 * rate, Line(np.linspace(0.3 * rate, 1.2 * rate, 8), (), ())),
+        Replica(rate, 1.2 * rate, Queue(np.linspace(0.3 * rate, 1.2 * rate, 8), (), ())),
     )
 
 

@@ -13,12 +13,12 @@ from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
-from mlcd.planners.serve.llm.ladder import as_swept, between, is_over
+from mlcd.planners.serve.llm.next_concurrency import between, is_over, without_steps_between
 from mlcd.planners.serve.llm.nouns import Engine, EngineLoad, LanguageModel, Prompts, Stream
 from mlcd.planners.serve.llm.sweep import Steps, SweepProfiler
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, Level, Served, ServingTask, Window, service_of
-from mlcd.planners.serve.promise import as_shown, certifies, decide, keeps, value
+from mlcd.planners.serve.promise import at_best_level, certifies, decide, keeps, value
 
 OUT, STARTUP_S = 10, 30.0
 LAUNCH = Launch("run-1", Configuration(Offer("here", 3.6, 1, 1), 1), Purpose.PROBE, 1.0, 600.0, 1)
@@ -93,7 +93,7 @@ def test_the_level_that_keeps_the_caps_counts_and_the_others_are_kept():
     assert done.rate == pytest.approx(4 * OUT / (14 * 0.013))
     assert keeps(job_of(cap), done)
     looser = Cap(Figure.TPOT_P95, 0.020)
-    assert as_shown(job_of(looser), done).rate == pytest.approx(8 * OUT / (14 * 0.017))
+    assert at_best_level(job_of(looser), done).rate == pytest.approx(8 * OUT / (14 * 0.017))
 
 
 def test_the_sweep_ends_where_the_rate_no_longer_grows():
@@ -218,7 +218,7 @@ def test_a_search_compares_what_was_measured_between_with_nobodys_promise():
     job = job_of(Cap(Figure.TPOT_P95, 0.0195))
     caps = service_of(job).caps
     done, swept = measured(Sweeps((1, 4, 16, 10)), *caps), measured(Sweeps((1, 4, 16)), *caps)
-    assert value(job, as_swept(job, done)) == pytest.approx(value(job, swept))
+    assert value(job, without_steps_between(job, done)) == pytest.approx(value(job, swept))
     assert value(job, done) > 1.5 * value(job, swept)
 
 

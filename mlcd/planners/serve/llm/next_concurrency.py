@@ -65,7 +65,7 @@ def between(service: ServingTask, levels: Sequence[Level]) -> int | None:
     return at if is_apart and broke.rate > GROWS * kept.rate else None
 
 
-def as_swept(job: Job, measurement: Measurement) -> Measurement:
+def without_steps_between(job: Job, measurement: Measurement) -> Measurement:
     """A trial without the levels between the steps of its sweep: nobody believes anything of these beforehand."""
     served, language = served_by(measurement), service_of(job).language
     if language is None or not served.levels:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.planners.serve.llm.left import Left
+from mlcd.planners.serve.llm.residuals import Residuals
 
-THREE = Left(np.array([0, 0, 0, 1, 1, 2]), np.log([1.0, 2, 64, 1, 64, 8]))
+THREE = Residuals(np.array([0, 0, 0, 1, 1, 2]), np.log([1.0, 2, 64, 1, 64, 8]))
 ROWS = np.arange(6)
 
 

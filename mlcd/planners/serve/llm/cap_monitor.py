@@ -40,14 +40,14 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Held:
+class CapMonitor:
     """What has been seen so far. `row`: the windows in a row that broke each figure's cap, the newest last."""
 
     caps: tuple[Cap, ...]
     begun: Mapping[Figure, Counts] = field(default_factory=dict)
     row: Mapping[Figure, tuple[Counts, ...]] = field(default_factory=dict)
 
-    def after(self, seen: Mapping[Figure, Counts]) -> Held:
+    def after(self, seen: Mapping[Figure, Counts]) -> CapMonitor:
         """With what was counted since the last look, by the figure of each cap."""
         begun, row = dict(self.begun), dict(self.row)
         for cap in self.caps:

@@ -6,7 +6,7 @@ in common, delta what each has for itself, and K and k the kappas among the seen
 
     w = (K + delta I)^-1 k          novelty v = 1 - k'w / (1 + delta), 1 for a model like no other
 
-delta is chosen for each field by how well the seen models foretell each other: large where likeness tells nothing.
+delta is chosen for each field by how well the seen models foretell each other: large where similarity tells nothing.
 
 Each seen model's time and memory are split into fields (see `surfaces`), as nobody has seen it, by all its cells at
 once and by its profiles, which are of the device alone. With D_j the fields of model j less what its facts say of its
@@ -34,9 +34,9 @@ from mlcd.planners.serve.beliefs.surfaces import (
     TIME,
     Field,
     Law,
+    Observations,
     Prior,
-    Seen,
-    bent,
+    conditioned,
     prior,
 )
 from mlcd.planners.serve.known_models import SeenModel
@@ -51,14 +51,14 @@ CHOICES = OWN * 2.0 ** np.arange(-2, 8)
 
 
 @dataclass(frozen=True)
-class Likeness:
+class Similarity:
     """Of a model to the seen ones (`common`, k) and of those `between` themselves (K); `near`: k, of sum 1."""
 
     common: Floats
     between: Floats
     near: Floats
 
-    def ignored(self) -> Likeness:
+    def ignored(self) -> Similarity:
         """As if the model were like none of them."""
         count = len(self.common)
         return replace(self, common=np.zeros(count), near=np.full(count, 1 / max(count, 1)))
@@ -70,14 +70,14 @@ class Likeness:
         return weights, float(1 - self.common @ weights / (1 + own))
 
 
-def likeness(facts: ModelFacts, seen: Sequence[ModelFacts]) -> Likeness:
+def similarity(facts: ModelFacts, seen: Sequence[ModelFacts]) -> Similarity:
     """Of a model to each that was seen. Without a profile of it, nothing is near and everything equally far."""
     mine, theirs = time_shares(facts), [time_shares(each) for each in seen]
     common = np.array([_kappa(mine, each) for each in theirs])
     between = np.array([[_kappa(a, b) for b in theirs] for a in theirs]).reshape(len(seen), len(seen))
     np.fill_diagonal(between, 1.0)
     near = common / common.sum() if common.sum() > 0 else np.full(len(seen), 1 / max(len(seen), 1))
-    return Likeness(common, between, near)
+    return Similarity(common, between, near)
 
 
 def _evidence(own: float, between: Floats, deviations: Floats) -> float:
@@ -128,13 +128,13 @@ PROFILE_SD = 0.05
 MISSING = 1e4
 """The standard deviation, in the log, of what was not measured."""
 MOST_CELLS = 160
-"""Seen models are split by so many of their cells at the most."""
+"""Observations models are split by so many of their cells at the most."""
 
 Size = Callable[[ModelFacts], float | None]
 
 
 @dataclass(frozen=True)
-class Past:
+class SeenFields:
     """The fields of each seen model over all cells (model x field x cell), where it ran, and the error of profiles.
 
     `misfit`: how far a seen model's times are off its fields, in the middle of the models: a standard deviation, in the
@@ -150,12 +150,12 @@ class Past:
     least_gb: float
     misfit: float
 
-    def forgotten(self) -> Past:
+    def forgotten(self) -> SeenFields:
         """Without any seen model."""
-        return Past((), self.time[:0], self.memory[:0], self.runs[:0], 0.0, PROFILE_SD, 0.0, 0.0)
+        return SeenFields((), self.time[:0], self.memory[:0], self.runs[:0], 0.0, PROFILE_SD, 0.0, 0.0)
 
     def priors(
-        self, facts: ModelFacts, like: Likeness, cells: Cells, wide: bool = False
+        self, facts: ModelFacts, like: Similarity, cells: Cells, wide: bool = False
     ) -> tuple[list[Prior], list[Prior]]:
         """Of a new model's time and memory. `wide`: it also varies as the prior does."""
 
@@ -171,7 +171,7 @@ class Past:
         return of(TIME, time_sizes, self.time), of(MEMORY, (log_weights_gb, log_largest_gb), self.memory)
 
     def _prior(
-        self, field: Field, past: Floats, size: Size, facts: ModelFacts, like: Likeness, cells: Cells, wide: bool
+        self, field: Field, past: Floats, size: Size, facts: ModelFacts, like: Similarity, cells: Cells, wide: bool
     ) -> Prior:
         count, mine, sizes = len(past), size(facts), [size(each) for each in self.facts]
         if not count:
@@ -193,9 +193,9 @@ class Past:
         return replace(widened, mean=own + usual + weights @ deviations)
 
 
-def past_of(
+def seen_fields(
     models: Sequence[SeenModel], where: dict[Knobs, int], cells: Cells, profile_at: dict[tuple[int, int], int]
-) -> Past:
+) -> SeenFields:
     """Split what every model showed. `where`, `profile_at`: the places of measured and of profiled cells among all."""
     batch = np.exp(cells.log_batch)
     times, peaks, profiles = (np.full((len(models), len(cells)), np.nan) for _ in range(3))
@@ -220,7 +220,7 @@ def past_of(
     off = times - BATCH_TIME.value(list(np.moveaxis(time, 1, 0)), cells.work)
     ran = [each[np.isfinite(each)] for each in off if np.isfinite(each).any()]
     misfit = float(np.median([np.sqrt(np.mean(each**2)) for each in ran])) if ran else 0.0
-    return Past(tuple(model.facts for model in models), time, held, runs, bias, sd, least, misfit)
+    return SeenFields(tuple(model.facts for model in models), time, held, runs, bias, sd, least, misfit)
 
 
 def profile_times(facts: ModelFacts, axes: Axes, profile_at: dict[tuple[int, int], int]) -> list[tuple[int, float]]:
@@ -247,7 +247,7 @@ def _split(
     measured = np.hstack([values[:, at], profiles[:, profile_at]])
     missing, count = np.isnan(measured), measured.shape[1]
     sd = np.hstack([np.full(len(at), REPEATS), np.full(len(profile_at), PROFILE_SD)])
-    seen = Seen(
+    seen = Observations(
         np.concatenate([at, profile_at]),
         np.where(missing, 0.0, measured),
         np.where(missing, MISSING, sd),
@@ -255,7 +255,7 @@ def _split(
         np.arange(count) >= len(at),
     )
     samples = [prior(field, cells).sample(len(values), None) for field in fields]
-    explained = bent(samples, law, work, seen, steps=SPLIT_STEPS)
+    explained = conditioned(samples, law, work, seen, steps=SPLIT_STEPS)
     return np.stack([each.at(np.arange(len(cells))) for each in explained], axis=1)
 
 

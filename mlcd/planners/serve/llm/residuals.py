@@ -29,15 +29,15 @@ TURNS = 4
 
 
 @dataclass(frozen=True)
-class Left:
+class Residuals:
     """Of rows: which deployment each is of, and the log of its requests at once. Variances are 1 here."""
 
     curves: NDArray[np.int_]
     log_requests: Floats
 
-    def of(self, rows: NDArray[np.int_]) -> Left:
+    def of(self, rows: NDArray[np.int_]) -> Residuals:
         """Of some of the rows."""
-        return Left(self.curves[rows], self.log_requests[rows])
+        return Residuals(self.curves[rows], self.log_requests[rows])
 
     def covariance(self, a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
         """Between rows a and b."""

@@ -20,7 +20,7 @@ BATCHED_TOKENS, SEQUENCES = (2_048, 8_192, 16_384), (64, 256, 1_024)
 CPU_BATCHED_TOKENS, CPU_SEQUENCES = (512, 2_048), (16, 64)
 
 
-def usual_table(engine: str, found: UsableGpus, usd_per_gpu_hour: float | None) -> KnobTable:
+def default_knob_table(engine: str, found: UsableGpus, usd_per_gpu_hour: float | None) -> KnobTable:
     """The knobs of this machine."""
     return _on_gpus(found, usd_per_gpu_hour) if found.gpus else _on_cpu(engine)
 

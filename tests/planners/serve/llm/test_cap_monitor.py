@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mlcd.planners.serve.llm.held import BY_CHANCE, FEWEST, Counts, Held
+from mlcd.planners.serve.llm.cap_monitor import BY_CHANCE, FEWEST, CapMonitor, Counts
 from mlcd.planners.serve.nouns import Cap, Figure
 
 TTFT, MEDIAN = Cap(Figure.TTFT_P95, 0.5), Cap(Figure.TPOT_P50, 0.03)
@@ -32,7 +32,7 @@ def test_a_window_at_the_allowed_share_breaks_a_cap_once_in_a_hundred_at_the_mos
 def test_twice_the_allowed_share_is_seen_within_an_hour() -> None:
     rng, late = np.random.default_rng(0), []
     for _ in range(200):
-        held, minutes = Held((TTFT,)), 0
+        held, minutes = CapMonitor((TTFT,)), 0
         while not held.broken and minutes < 60:
             held = held.after(seen(TTFT, int(rng.binomial(300, 0.10)), 300))
             minutes += 1
@@ -42,21 +42,21 @@ def test_twice_the_allowed_share_is_seen_within_an_hour() -> None:
 
 def test_the_allowed_share_is_not_held_against_anybody_for_a_month() -> None:
     rng = np.random.default_rng(1)
-    held = Held((TTFT,))
+    held = CapMonitor((TTFT,))
     for _ in range(30 * 24 * 60):
         held = held.after(seen(TTFT, int(rng.binomial(100, 0.05)), 100))
         assert not held.broken
 
 
 def test_one_burst_is_not_for_good() -> None:
-    held = Held((TTFT,)).after(seen(TTFT, 300, 300)).after(seen(TTFT, 200, 300))
+    held = CapMonitor((TTFT,)).after(seen(TTFT, 300, 300)).after(seen(TTFT, 200, 300))
     assert not held.broken
     held = held.after(seen(TTFT, 3, 300)).after(seen(TTFT, 300, 300))
     assert not held.broken
 
 
 def test_three_in_a_row_are_and_it_says_how_many() -> None:
-    held = Held((TTFT, MEDIAN))
+    held = CapMonitor((TTFT, MEDIAN))
     for _ in range(3):
         held = held.after({TTFT.figure: Counts(60, 300), MEDIAN.figure: Counts(150, 300)})
     assert held.broken == (TTFT,)
@@ -64,7 +64,7 @@ def test_three_in_a_row_are_and_it_says_how_many() -> None:
 
 
 def test_few_requests_wait_for_more() -> None:
-    held = Held((TTFT,))
+    held = CapMonitor((TTFT,))
     for _ in range(29):
         held = held.after(seen(TTFT, 1, 1))
     assert not held.row
@@ -73,7 +73,7 @@ def test_few_requests_wait_for_more() -> None:
 
 @given(WINDOWS)
 def test_no_request_is_counted_twice_or_lost(windows: list[tuple[int, float]]) -> None:
-    held, counted = Held((TTFT,)), Counts()
+    held, counted = CapMonitor((TTFT,)), Counts()
     for total, share in windows:
         counts = Counts(int(share * total), total)
         counted += counts
@@ -85,7 +85,7 @@ def test_no_request_is_counted_twice_or_lost(windows: list[tuple[int, float]]) -
 
 @given(WINDOWS)
 def test_nothing_is_broken_where_nothing_is_above(windows: list[tuple[int, float]]) -> None:
-    held = Held((TTFT,))
+    held = CapMonitor((TTFT,))
     for total, _ in windows:
         held = held.after(seen(TTFT, 0, total))
     assert not held.broken

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mlcd.clouds import servers
-from mlcd.clouds.serving.on_machine import MODEL, TRIAL, dumped
+from mlcd.clouds.serving.remote_trial import MODEL, TRIAL, dumped
 from mlcd.clouds.skypilot.task import SHIPPED
 from mlcd.core.backend import Launch
 from mlcd.core.job import Job
@@ -27,7 +27,7 @@ SETUP = f"""\
 ~/.local/bin/uv pip install -q --python {ENVIRONMENT}/bin/python -r {SHIPPED}/requirements.txt
 """
 """With the uv that SkyPilot has installed for itself: MLCD needs a newer Python than many images have."""
-RUN = f"PYTHONPATH={SHIPPED} exec {ENVIRONMENT}/bin/python -m mlcd.clouds.serving.on_machine {SHIPPED}/{TRIAL}"
+RUN = f"PYTHONPATH={SHIPPED} exec {ENVIRONMENT}/bin/python -m mlcd.clouds.serving.remote_trial {SHIPPED}/{TRIAL}"
 
 
 def requirements() -> list[str]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from mlcd.clouds.serving.histograms import Histograms, histogram_of, read_histograms
-from mlcd.clouds.serving.hold import hold, watched
+from mlcd.clouds.serving.watch_caps import watch_caps, watchable_caps
 from mlcd.core.clock import VirtualClock
-from mlcd.planners.serve.llm.held import Counts
+from mlcd.planners.serve.llm.cap_monitor import Counts
 from mlcd.planners.serve.nouns import Cap, Figure
 
 TTFT, TPOT = Cap(Figure.TTFT_P95, 0.5), Cap(Figure.TPOT_P95, 0.03)
@@ -61,7 +61,7 @@ def test_an_engines_text_is_read_and_counted_beyond_the_bucket_of_a_cap() -> Non
     assert ttft.counts(0.6) == Counts(3, 100)  # between 0.5 and 1.0 nobody knows
     assert ttft.counts(30.0) == Counts(0, 100)
     assert tpot.counts(0.03) == Counts(0, 7)
-    assert watched((TTFT, Cap(Figure.P95, 2.0)), found) == (TTFT,)
+    assert watchable_caps((TTFT, Cap(Figure.P95, 2.0)), found) == (TTFT,)
 
 
 def test_engines_behind_one_address_are_added_and_a_restart_counts_from_zero() -> None:
@@ -78,14 +78,14 @@ def test_engines_behind_one_address_are_added_and_a_restart_counts_from_zero() -
 def test_it_says_nothing_while_the_caps_hold_and_ends_with_its_time() -> None:
     clock = VirtualClock()
     engine = Engine(clock, late=lambda now: 0.03)
-    assert list(hold((TTFT, TPOT), engine.read, engine.alive, clock, until_s=7_200)) == []
+    assert list(watch_caps((TTFT, TPOT), engine.read, engine.alive, clock, until_s=7_200)) == []
     assert clock.elapsed_s() == pytest.approx(7_200, abs=1)
 
 
 def test_it_says_so_minutes_after_the_caps_are_broken_and_how_many_came() -> None:
     clock = VirtualClock()
     engine = Engine(clock, late=lambda now: 0.03 if now < 3_600 else 0.2)
-    said = next(hold((TTFT, TPOT), engine.read, engine.alive, clock, until_s=7_200))
+    said = next(watch_caps((TTFT, TPOT), engine.read, engine.alive, clock, until_s=7_200))
     assert 3_600 < clock.elapsed_s() <= 3_600 + 4 * 60 + 5
     assert said.words == "ttft_p95 <= 500 ms: 360 of 1,800 requests were above it, 5 % may be"
     assert said.rate == pytest.approx(10.0, rel=0.05)
@@ -94,19 +94,19 @@ def test_it_says_so_minutes_after_the_caps_are_broken_and_how_many_came() -> Non
 def test_a_burst_is_no_reason() -> None:
     clock = VirtualClock()
     engine = Engine(clock, late=lambda now: 0.9 if 3_600 < now < 3_700 else 0.0)
-    assert list(hold((TTFT,), engine.read, engine.alive, clock, until_s=7_200)) == []
+    assert list(watch_caps((TTFT,), engine.read, engine.alive, clock, until_s=7_200)) == []
 
 
 def test_it_says_so_again_after_three_more_windows() -> None:
     clock = VirtualClock()
     engine = Engine(clock, late=lambda now: 0.2)
-    assert len(list(hold((TTFT,), engine.read, engine.alive, clock, until_s=60 * 7))) == 2
+    assert len(list(watch_caps((TTFT,), engine.read, engine.alive, clock, until_s=60 * 7))) == 2
 
 
 def test_it_ends_with_the_engine() -> None:
     clock = VirtualClock()
     engine = Engine(clock, late=lambda now: 0.0, ends_s=100)
-    assert list(hold((TTFT,), engine.read, engine.alive, clock, until_s=7_200)) == []
+    assert list(watch_caps((TTFT,), engine.read, engine.alive, clock, until_s=7_200)) == []
     assert clock.elapsed_s() < 105
 
 
@@ -117,5 +117,5 @@ def test_an_engine_that_does_not_answer_for_a_moment_loses_nothing() -> None:
     def read() -> Histograms | None:
         return None if 60 < clock.elapsed_s() < 200 else engine.read()
 
-    (said, *_) = hold((TTFT,), read, engine.alive, clock, until_s=600)
+    (said, *_) = watch_caps((TTFT,), read, engine.alive, clock, until_s=600)
     assert "of 2," in said.words or "of 3," in said.words

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mlcd.clouds.serving.histograms import Histogram, Histograms, histogram_of
 from mlcd.core.clock import Clock
-from mlcd.planners.serve.llm.held import Counts, Held
+from mlcd.planners.serve.llm.cap_monitor import CapMonitor, Counts
 from mlcd.planners.serve.nouns import Cap, Figure
 
 EVERY_S = 60.0
@@ -17,26 +17,26 @@ ASKED_EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
-class NotHeld:
+class CapsBroken:
     """Caps are not held for good. `rate`: requests a second that came meanwhile; None if nobody counts them."""
 
     words: str
     rate: float | None
 
 
-def hold(
+def watch_caps(
     caps: Sequence[Cap],
     read: Callable[[], Histograms | None],
     alive: Callable[[], bool],
     clock: Clock,
     until_s: float,
     every_s: float = EVERY_S,
-) -> Iterator[NotHeld]:
+) -> Iterator[CapsBroken]:
     """Look every now and then until the engine is gone or its time is over; each time that caps are not held, say so.
 
     Whoever goes on after that starts to count anew.
     """
-    held, before, since_s = Held(tuple(caps)), read(), clock.elapsed_s()
+    held, before, since_s = CapMonitor(tuple(caps)), read(), clock.elapsed_s()
     row_s, row_requests = since_s, 0
     while alive() and clock.elapsed_s() < until_s:
         clock.wait(min(ASKED_EVERY_S, max(0.0, until_s - clock.elapsed_s())))
@@ -49,11 +49,11 @@ def hold(
             row_s, row_requests = since_s, 0
         if held.broken:
             rate = row_requests / (since_s - row_s) if since_s > row_s else None
-            yield NotHeld(held.words(), rate)
-            held, row_s, row_requests = Held(tuple(caps)), since_s, 0
+            yield CapsBroken(held.words(), rate)
+            held, row_s, row_requests = CapMonitor(tuple(caps)), since_s, 0
 
 
-def watched(caps: Sequence[Cap], found: Histograms | None) -> tuple[Cap, ...]:
+def watchable_caps(caps: Sequence[Cap], found: Histograms | None) -> tuple[Cap, ...]:
     """The caps that the engine's counts tell of."""
     return tuple(cap for cap in caps if found is not None and histogram_of(cap, found) is not None)
 

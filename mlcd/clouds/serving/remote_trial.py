@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter
 
-from mlcd.clouds.serving.wire import lines_of
+from mlcd.clouds.serving.event_lines import lines_of
 from mlcd.core.backend import Launch
 from mlcd.core.clock import WallClock
 from mlcd.core.job import Job

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mlcd.catalog.gpus import gpu_named
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.llm.deployment import Deployment
-from mlcd.planners.serve.llm.law import TPOT_TERMS, TTFT_TERMS, LoadPoint, prompt_operations, terms_of
 from mlcd.planners.serve.llm.nouns import Prompts
+from mlcd.planners.serve.llm.roofline import TPOT_TERMS, TTFT_TERMS, LoadPoint, prompt_operations, terms_of
 
 LLAMA_8B = Architecture(8.03, 8.03, 32, 4096, 32, 8, 128, 128256, 131072, 14336, 32, full_layers=32)
 EXPERTS = Architecture(

@@ -92,7 +92,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Feasibility:
     """Beliefs about where a model runs. `chances`: of each t (rows) without and with splitting (columns)."""
 
     chances: Floats
@@ -100,7 +100,7 @@ class Fit:
     odd_elsewhere: float = ODD
     ceiling: float = CEILING
 
-    def given(self, tried: Sequence[Tried], weights_gb: float) -> tuple[Fit, float]:
+    def given(self, tried: Sequence[Tried], weights_gb: float) -> tuple[Feasibility, float]:
         """After what a model did on some machines; and the log chance of that."""
         logs = sum((np.log(self._likelihood(each, weights_gb)) for each in tried), np.zeros_like(self.chances))
         joint = self.chances * np.exp(logs - logs.max())
@@ -161,13 +161,13 @@ class Fit:
         return np.clip(chance, 1e-6, 1.0)  # nothing is impossible: the facts of a model may be wrong
 
 
-def prior() -> Fit:
+def prior() -> Feasibility:
     """Before any model was seen."""
     need = np.exp(-0.5 * ((NEEDS - TYPICAL) / SPREAD) ** 2)
-    return Fit(np.outer(need / need.sum(), [1 - SPLITS, SPLITS]), {})
+    return Feasibility(np.outer(need / need.sum(), [1 - SPLITS, SPLITS]), {})
 
 
-def learn(seen: Sequence[tuple[float, Sequence[Tried]]]) -> Fit:
+def learn(seen: Sequence[tuple[float, Sequence[Tried]]]) -> Feasibility:
     """From each seen model's weights in GB and what it did on every machine."""
     first = prior()
     kinds = sorted({each.machine.kind for _, tried in seen for each in tried})

@@ -22,7 +22,7 @@ CONTENT = ("content", "text", "reasoning_content", "reasoning", "tool_calls")
 
 
 @dataclass
-class Pieces:
+class StreamChunks:
     """The pieces of one answer, as they come. `times_s`: of those with content."""
 
     times_s: list[float] = field(default_factory=list)
