@@ -32,7 +32,7 @@ from mlcd.core.strategy import Look, Watch
 from mlcd.planners.serve.llm.sweep import Steps, SweepProfiler
 from mlcd.planners.serve.nouns import Cap, Figure, Knob, knobs_of, served_by
 from mlcd.planners.serve.planner import knowledge_for, serve_method
-from mlcd.planners.serve.promise import best, decide, keeps, refusal, value
+from mlcd.planners.serve.service_level import best, decide, keeps, refusal, value
 
 SEEDS = (0, 1, 2)
 STORED: TypeAdapter[tuple[Measurement]] = TypeAdapter(tuple[Measurement], config=ConfigDict(ser_json_inf_nan="strings"))

@@ -13,7 +13,7 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.launch_spread import Spread
 from mlcd.core.measurement import Measurement
 from mlcd.planners.serve.nouns import ServingTask
-from mlcd.planners.serve.promise import certifies, keeps, value
+from mlcd.planners.serve.service_level import certifies, keeps, value
 
 Key = tuple[float, ...]
 

@@ -23,7 +23,7 @@ from mlcd.planners.serve.grey_box import BELIEFS
 from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.nouns import Cap, Figure
-from mlcd.planners.serve.promise import best, decide, refusal
+from mlcd.planners.serve.service_level import best, decide, refusal
 from mlcd.testing.promises import check_books, check_repeatable
 from mlcd.testing.services import World, random_world
 

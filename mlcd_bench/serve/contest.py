@@ -23,7 +23,7 @@ from mlcd.core.history import History
 from mlcd.core.ledger import Ledger, Started
 from mlcd.core.measurement import Measurement
 from mlcd.core.version import VERSION
-from mlcd.planners.serve import promise
+from mlcd.planners.serve import service_level
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.nouns import knobs_of
 from mlcd.planners.serve.planner import serve_method
@@ -78,7 +78,7 @@ def trials_of(problem: ServeProblem, method: str, seed: int, noise: float) -> Se
     ledger = Ledger(None)
     book = ledger.begin(job.name, clock, Started(job, problem.space, "recorded", backend.provenance, VERSION))
     strategy = serve_method(job.search, problem.knowledge)
-    search(strategy, job, problem.space, profiler, book, guard=promise.refusal, decide=promise.decide)
+    search(strategy, job, problem.space, profiler, book, guard=service_level.refusal, decide=service_level.decide)
     tried = book.account.history.measurements
     ledger.close()
     return tried
@@ -93,7 +93,7 @@ def accuracy(problem: ServeProblem, tried: Sequence[Measurement], trials: int) -
         if i > len(tried):
             found.append(found[-1] if found else 0.0)
             continue
-        worths = {m.configuration: promise.value(problem.job, m) for m in History(tuple(tried[:i])).good}
+        worths = {m.configuration: service_level.value(problem.job, m) for m in History(tuple(tried[:i])).good}
         best = max(worths, key=lambda each: worths[each], default=None)
         found.append(problem.truth[best] / problem.optimum if best is not None and worths[best] > 0 else 0.0)
     return found
@@ -102,7 +102,7 @@ def accuracy(problem: ServeProblem, tried: Sequence[Measurement], trials: int) -
 def _trial(problem: ServeProblem, m: Measurement, noise: float) -> dict[str, Any]:
     told = {
         "knobs": dict(knobs_of(m.configuration)),
-        "rps_per_usd": promise.value(problem.job, m),
+        "rps_per_usd": service_level.value(problem.job, m),
         "outcome": str(m.outcome),
     }
     return {**told, "true_rps_per_usd": problem.truth[m.configuration]} if noise else told

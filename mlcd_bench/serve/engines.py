@@ -17,7 +17,7 @@ from mlcd.core.configuration import Configuration
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement
-from mlcd.planners.serve import promise
+from mlcd.planners.serve import service_level
 from mlcd.planners.serve.known_models import Cell
 from mlcd.planners.serve.llm.recording import EngineFolder, language_model
 from mlcd.planners.serve.nouns import Cap, Figure, ServingTask, service_of
@@ -107,8 +107,8 @@ def play_engines(problem: ServeProblem, method: str, seed: int, noise: float) ->
 def _chosen(problem: ServeProblem, tried: Sequence[Measurement]) -> Measurement | None:
     """Of these trials the one that is worth most; None where none keeps the caps."""
     good = History(tuple(tried)).good
-    best = max(good, key=lambda m: promise.value(problem.job, m), default=None)
-    return best if best is not None and promise.keeps(problem.job, best) else None
+    best = max(good, key=lambda m: service_level.value(problem.job, m), default=None)
+    return best if best is not None and service_level.keeps(problem.job, best) else None
 
 
 def _caps_ms(problem: ServeProblem) -> dict[str, float | None]:
@@ -118,13 +118,13 @@ def _caps_ms(problem: ServeProblem) -> dict[str, float | None]:
 
 def _trial(problem: ServeProblem, m: Measurement) -> dict[str, Any]:
     """What a trial showed; of a sweep, at its best level, with the rows of all of them."""
-    level, cell = promise.best_level(problem.job, m), problem.recorded.composed(problem.model, m.configuration)
+    level, cell = service_level.best_level(problem.job, m), problem.recorded.composed(problem.model, m.configuration)
     told = {
         "row": _row(problem, m),
         "ttft_ms": _ms(level.figures.get(Figure.TTFT_P50)),
         "tpot_ms": _ms(level.figures.get(Figure.TPOT_P50)),
         "tokens_per_usd": round(PER_HOUR * level.rate / m.configuration.usd_per_hour, 4),
-        "keeps_caps": promise.keeps(problem.job, m),
+        "keeps_caps": service_level.keeps(problem.job, m),
     }
     rows = [each.row for each in cell.levels.values()] if cell is not None else []
     return {**told, "rows": rows} if problem.sweeps else told
@@ -138,7 +138,7 @@ def _row(problem: ServeProblem, m: Measurement) -> int:
     """The row that a trial stands for; of a sweep, that of its best level."""
     cell = problem.recorded.composed(problem.model, m.configuration)
     assert cell is not None, "a recording has only what was measured"
-    return cell.levels[promise.best_level(problem.job, m).concurrency].row if cell.levels else cell.row
+    return cell.levels[service_level.best_level(problem.job, m).concurrency].row if cell.levels else cell.row
 
 
 def _optimum(problem: ServeProblem) -> Cell:

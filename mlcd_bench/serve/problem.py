@@ -14,8 +14,8 @@ from mlcd.core.configuration import Configuration, Space
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.known_models import Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Cap, Figure, ServingTask, service_of
-from mlcd.planners.serve.promise import objective_value
 from mlcd.planners.serve.recordings import Recording
+from mlcd.planners.serve.service_level import objective_value
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_an_endpoint_is_measured_as_it_is(mlcd: Mlcd) -> None:
     with in_thread(Timing(step_s=0.002)) as url:
         answer = mlcd("serve", "--endpoint", url, "--price", "2.5", *SHORT, "--tpot-p95", "50ms")
     assert answer.code == 0, answer.err
-    assert "nothing is expected" not in answer.err, "there is nothing to search"
+    assert "is expected to" not in answer.err, "there is nothing to search"
     assert "mlcd replicas fake-1 --rate 40" in answer.out
     assert "mlcd deploy" not in answer.out
     document = mlcd("show", "last", "-o", "json").document

@@ -14,7 +14,7 @@ from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Line, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Look, Probe, Step, Watch
-from mlcd.planners.serve import promise
+from mlcd.planners.serve import service_level
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, KnobTable, Served, ServingTask, knobs_of
 from mlcd.planners.serve.space import serving_space
@@ -120,13 +120,13 @@ def serving_run(
     places: Sequence[Configuration] | None = None,
     show: Show = show,
     provenance: Provenance = Provenance.LIVE,
-    guard: Guard = promise.refusal,
+    guard: Guard = service_level.refusal,
 ) -> str:
     """A run that tries these configurations and decides; returns its name."""
     clock = VirtualClock()
     book = ledger.begin(job.name, clock, Started(job, space, job.on, provenance, "0.1.0"))
     tried = some(space) if places is None else places
-    search(InOrder(tried), job, space, Shown(clock, show), book, guard=guard, decide=promise.decide)
+    search(InOrder(tried), job, space, Shown(clock, show), book, guard=guard, decide=service_level.decide)
     return book.run
 
 

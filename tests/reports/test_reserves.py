@@ -16,7 +16,7 @@ from mlcd.core.guarantee import certifiable
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.serve import promise
+from mlcd.planners.serve import service_level
 from mlcd.planners.serve.nouns import Figure, ServingTask
 from mlcd.reports.reserves import reserves
 
@@ -28,8 +28,8 @@ FAILED = Measurement(SPACE.configurations[0], Outcome.OUT_OF_MEMORY, 10.0, 0.1)
 def from_scratch(job: Job, space: Space, after: History) -> Forecast | None:
     """The plain way."""
     if isinstance(job.ask, ServingTask):
-        found = promise.best(job, after.good)
-        if found is None or promise.certifies(job, found):
+        found = service_level.best(job, after.good)
+        if found is None or service_level.certifies(job, found):
             return None
         seconds, usd = space.worst_probe(found.configuration)
         return Forecast(seconds, usd, seconds, usd)

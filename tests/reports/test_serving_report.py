@@ -31,7 +31,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger import Decided, Line, Refused, Reserved, Settled, Stopped
 from mlcd.core.measurement import Measurement, Outcome, Sample
-from mlcd.planners.serve import promise
+from mlcd.planners.serve import service_level
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, Served, ServingTask, knobs_of
 from mlcd.reports.document import run_document
 from mlcd.reports.headway import Gauge
@@ -243,7 +243,7 @@ def test_the_document_is_json_and_holds_every_trial(written: list[Line]) -> None
     assert [trial["knobs"] for trial in document["trials"]] == [dict(knobs_of(m.configuration)) for m in settled]
     assert [trial["rate"] for trial in document["trials"]] == [m.samples_per_s for m in settled]
     job = Story.of(written).job
-    assert [trial["value"] for trial in document["trials"]] == [promise.value(job, m) for m in settled]
+    assert [trial["value"] for trial in document["trials"]] == [service_level.value(job, m) for m in settled]
     assert isinstance(job.ask, ServingTask)
     assert document["model"]["name"] == job.ask.model.name
     assert len(document["caps"]) == len(job.ask.caps)
@@ -329,7 +329,7 @@ def test_the_band_is_what_confirms_a_choice_that_is_not_certain() -> None:
     certain, loose = Story.of(serving_lines()), Story.of(serving_lines(show=half_known))
     assert certain.reserves == [None] * len(certain.probes)
     for trial, kept in zip(loose.probes, loose.reserves, strict=True):
-        found = promise.best(loose.job, trial.after.good)
+        found = service_level.best(loose.job, trial.after.good)
         assert kept is not None
         assert found is not None
         assert kept.worst_usd == SPACE.worst_probe(found.configuration)[1]

@@ -1,9 +1,9 @@
-"""A decision of `mlcd serve` that is kept running on this machine, as a launch of its run.
+"""`mlcd deploy`: keep the decided engine running on this machine, as a launch of the run.
 
 It is in the ledger like every launch: its worst case is reserved before it starts, it ends when the budget is used up
-(but for what measuring it once more may cost), and what it cost is settled whichever way it ends. While it runs, its
-caps are watchable_caps (`watch_caps`). When they are not held for good, the ledger says so. If no more requests came than it takes,
-the engine is slower than it was: it is ended, measured again, and what is then decided is deployed.
+(less what measuring it once more may cost), and its actual cost is settled however it ends. While it runs, its caps are
+watched (`watch_caps`); when they are broken for good, a warning is written. If it had no more requests than it can
+take, the engine has become slower: it is stopped and measured again, and the new decision is deployed.
 """
 
 from __future__ import annotations

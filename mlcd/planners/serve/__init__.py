@@ -1,1 +1,1 @@
-"""Serve a model that was never measured: what may vary, and how to search it."""
+"""`mlcd serve`: find the machine and the server settings that serve a model best, with few load tests."""

@@ -1,4 +1,4 @@
-"""How far the answers of an int8 model agree with the model's own, on samples of the user's."""
+"""How well the outputs of the int8 model agree with those of the original, on the user's samples."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """`share`: 1 where every answer agrees. `samples`: how many were compared.
+    """The result of comparing int8 with the original model on `samples` inputs.
 
-    `measure`: 'top class' (the share of samples with the same), 'cosine' (the mean) or 'relative error' (one minus it).
-    `least`: below this int8 is not tried.
+    `measure`: how `share` is defined: 'top class' (share of inputs with the same top class), 'cosine' (mean cosine
+    similarity), or 'relative error' (1 - relative error). 1 is full agreement. `least`: below this, int8 is not tried.
     """
 
     share: float

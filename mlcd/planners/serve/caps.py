@@ -1,4 +1,4 @@
-"""The options of `mlcd serve`: caps on figures, and what is usual."""
+"""The options of `mlcd serve` that cap a latency figure, and the defaults of the others."""
 
 from collections.abc import Iterable
 
@@ -15,26 +15,26 @@ CAPS = {
     "itl_p50": ("itl_p50", "half of the next tokens come"),
     "itl_p95": ("itl_p95", "19 of 20 next tokens come"),
 }
-"""Options that cap a figure, the figure of each, and what it means."""
+"""Each option that caps a figure: the figure, and its meaning in words."""
 
 
 def check_figures(model: str, asked: Iterable[str], measured: Iterable[str]) -> None:
-    """One line for a cap on a figure that no trial of the model measures."""
+    """Refuse a cap on a figure that trials of this model do not measure."""
     options = {figure: f"--{name.replace('_', '-')}" for name, (figure, _) in CAPS.items()}
     can = set(measured)
     for figure in asked:
         if figure not in can:
             *first, last = [option for each, option in options.items() if each in can] or ["no cap"]
-            known = f"{', '.join(first)} and {last}" if first else last
-            raise UserError(f"{options[figure]}: {model} can be held to {known} only")
+            known = f"{', '.join(first)} or {last}" if first else last
+            raise UserError(f"{options[figure]}: trials of {model} do not measure this; use {known}")
 
 
 SERVICE_NAMES = (*CAPS, "min_rps")
 SERVERS = ("mlserver", "triton", "kserve", "compose")
-"""Where an answer may be exported to, and tried on: see `targets`."""
+"""Export targets whose server can also run the trials: see `targets`."""
 MIN_AGREEMENT = 0.99
-"""Of int8 with the model itself: MLPerf Inference asks quantised models for 99 % of the reference's accuracy."""
+"""Least agreement of int8 with fp32: MLPerf Inference asks quantised models for 99 % of the reference's accuracy."""
 METHOD, TRIALS, WHERE = "grey-box", 10, "local"
-"""Defaults."""
+"""Defaults of --method, --trials and --on."""
 LANGUAGE = ("engine", "endpoint", "input_tokens", "output_tokens", "prompts", "shared_prefix", "sweep", "price")
-"""Options that only a language model has."""
+"""Options that apply to language models only."""

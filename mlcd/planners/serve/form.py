@@ -1,4 +1,4 @@
-"""A model to be served, as it was asked for: caps on figures, a rate, and how to search."""
+"""Make a serving job from the options of `mlcd serve`: caps, minimum rate, knobs, and the search."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def serving_job(
     agreement: Agreement | None = None,
     language: LanguageModel | None = None,
 ) -> Job:
-    """The job of serving this model. `path`: its file, where it is served for real. `knobs`: what may vary.
+    """The job of serving this model. `chosen`: the options by name. `path`: the model's file, unless recorded.
 
-    `agreement`: of int8 with the model itself; where that is too little, int8 is not among the knobs. `language`: of a
-    language model. Its load is a sweep of requests at once, and its rate counts tokens.
+    `agreement`: of int8 with fp32; if it is too low, int8 is removed from the knobs. `language`: for a language model,
+    whose load test is a sweep over concurrency and whose rate counts tokens.
     """
     rate = chosen.get("min_rps")
     if rate is not None and language is not None:
@@ -63,25 +63,27 @@ def serving_job(
 
 
 def _with_recorded_sizes(service: ServingTask) -> ServingTask:
-    """With the sizes and the requests of a language model that a recording knows."""
+    """Add what a recording knows of a language model: its architecture and the lengths of its requests."""
     from mlcd.planners.serve.llm.recording import language_model
 
     return service if service.language is not None else replace(service, language=language_model(service.model))
 
 
 def without_int8(table: KnobTable | None, agreement: Agreement) -> KnobTable:
-    """The knobs without int8; one line where nothing else is among them."""
+    """The knobs without int8. UserError if int8 is the only precision."""
     from mlcd.planners.serve.space import default_knobs
 
     table = table or default_knobs()
-    left = tuple(each for each in table.knobs.get("precision", ()) if each != "int8")
-    if not left:
-        raise UserError(f"knobs: precision: int8 alone, but {agreement}, less than --min-agreement asks for")
-    return replace(table, knobs={**table.knobs, "precision": left})
+    others = tuple(each for each in table.knobs.get("precision", ()) if each != "int8")
+    if not others:
+        raise UserError(
+            f"knobs: precision is int8 alone, but {agreement}: below --min-agreement; add another precision"
+        )
+    return replace(table, knobs={**table.knobs, "precision": others})
 
 
 def recorded_model(model: str, folder: Path) -> tuple[ModelFacts, Counted]:
-    """What a recording knows of a model before any trial, and what its rate counts."""
+    """The facts of a recorded model, and the unit of its rates."""
     from mlcd.planners.serve.recordings import read_folder
 
     recording = read_folder(folder)
@@ -89,13 +91,13 @@ def recorded_model(model: str, folder: Path) -> tuple[ModelFacts, Counted]:
 
 
 def caps_of(chosen: Mapping[str, Any]) -> tuple[Cap, ...]:
-    """The caps that were asked for."""
+    """The caps among the options."""
     limits = {figure: chosen.get(name) for name, (figure, _) in CAPS.items()}
     return tuple(Cap(Figure(figure), at) for figure, at in limits.items() if at is not None and at != NO_LIMIT)
 
 
 def asked_again(service: ServingTask, chosen: Mapping[str, Any]) -> ServingTask:
-    """A service with the caps and the rate that are asked for now in place of its own."""
+    """The serving task with the caps and the minimum rate of a what-if in place of its own."""
     rate = chosen.get("min_rps")
     if rate is not None and service.language is not None:
         rate *= service.language.prompts.output_tokens

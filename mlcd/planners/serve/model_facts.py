@@ -1,4 +1,4 @@
-"""What is known of a model before any trial: its sizes, and passes of it operator by operator."""
+"""Facts about a model before any trial: its size, its family, and profiles of its operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlcd.planners.serve.llm.nouns import Prompts
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """All calls of one kind of operator in one pass of a model: their time and memory on the device."""
+    """All calls of one kind of operator in one forward pass: their time and memory on the device."""
 
     name: str
     calls: int
@@ -22,7 +22,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Profile:
-    """One pass of a model at a batch, operator by operator."""
+    """One forward pass of a model at a batch size, operator by operator."""
 
     batch: int
     operators: tuple[Operator, ...]
@@ -30,32 +30,32 @@ class Profile:
 
     @cached_property
     def seconds(self) -> float:
-        """On the device, all operators together."""
+        """Device time of the pass."""
         return sum(operator.seconds for operator in self.operators)
 
     @cached_property
     def memory_mb(self) -> float:
-        """That the operators took, all together."""
+        """Memory of all operators together."""
         return sum(operator.memory_mb for operator in self.operators)
 
     @cached_property
     def calls(self) -> int:
-        """How many operators one pass starts."""
+        """Operator calls in one pass."""
         return sum(operator.calls for operator in self.operators)
 
     @cached_property
     def shares(self) -> Mapping[str, float]:
-        """Of the time, by operator."""
+        """Share of the pass's time, by operator."""
         return {each.name: each.seconds / (self.seconds or 1.0) for each in self.operators}
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What is known of a model before any trial.
+    """Facts about a model before any trial.
 
-    `inputs`: the kind of its input ('image224', 'tokens128'), by which a host's work is known. `parameters` are
-    billions, as people name language models. `profiles`: passes of it, at one or two batches; none if nobody looked.
-    `architecture`: the sizes of a language model. `prompts`: the requests of a recording, which may have several kinds.
+    `inputs`: the kind of its input ('image224', 'tokens128'), which determines the host's work. `parameters`: in
+    billions. `profiles`: forward passes at one or two batch sizes; empty if it was not profiled. `architecture`: the
+    sizes of a language model. `prompts`: the request lengths of a recording that has several.
     """
 
     name: str
@@ -69,10 +69,10 @@ class ModelFacts:
 
     @property
     def title(self) -> str:
-        """The name, with the lengths of its requests where a recording has several: 'Llama-3.1-8B@1024/128'."""
+        """The name; with request lengths if a recording has several: 'Llama-3.1-8B@1024/128'."""
         return self.name if self.prompts is None else workload_title(self.name, self.prompts)
 
 
 def workload_title(model: str, prompts: Prompts) -> str:
-    """A model and the tokens in and out of its requests."""
+    """The model's name with the input and output tokens of its requests."""
     return f"{model}@{prompts.input_tokens}/{prompts.output_tokens}"

@@ -1,4 +1,4 @@
-"""A model to be served: its knobs, what its owner asks of it, and what is known of it before the first trial."""
+"""The types of `mlcd serve`: knobs, caps, the job's serving task, server settings, and what a load test measured."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from mlcd.planners.serve.llm.nouns import EngineLoad, LanguageModel, Stream
 from mlcd.planners.serve.model_facts import ModelFacts
 
 Knob = str | int | float
-"""The value of something that may be set."""
+"""The value of a server setting that the search may vary."""
 Knobs = tuple[tuple[str, Knob], ...]
-"""Every knob of a server with its value, in a fixed order."""
+"""Every knob of a configuration with its value, in a fixed order."""
 
 
 @dataclass(frozen=True)
 class KnobTable:
-    """The knobs with their values, in order, and what they cost.
+    """The knobs with all values that may be tried, and their prices.
 
-    `usd_per_hour`: for each unit of a knob that is a number, or for each value of one that is a word. `base_usd`: of
-    the machine itself. `cores`, `memory`, `gpus`: the knobs that size a machine, for the offer's own words.
+    `usd_per_hour`: the price per unit of a numeric knob, or of each value of a text knob. `base_usd`: the price of the
+    machine itself. `cores`, `memory`, `gpus`: the names of the knobs that state the machine's size; empty if none does.
     """
 
     knobs: Mapping[str, tuple[Knob, ...]]
@@ -40,11 +40,11 @@ class KnobTable:
     gpus: str = ""
 
     def price(self, knobs: Knobs) -> float:
-        """Dollars an hour with the knobs set so."""
+        """Dollars an hour at these settings."""
         return sum((self.usd(name, value) for name, value in knobs), start=self.base_usd)
 
     def usd(self, name: str, value: Knob) -> float:
-        """Dollars an hour that a knob adds."""
+        """Dollars an hour that this value of a knob adds."""
         rate = self.usd_per_hour.get(name, 0.0)
         if isinstance(rate, Mapping):
             return float(rate[str(value)])
@@ -52,16 +52,16 @@ class KnobTable:
 
 
 INSTANCE = "instance"
-"""The knob that names the type of a machine to rent; the catalog has its price."""
+"""The knob that names the instance type to rent; its price is in the catalog."""
 UPLOAD = "upload:"
-"""Stands before the hash of a model that was sent to a service, where otherwise the path of its file stands."""
+"""Prefix of `ServingTask.path` for a model that was uploaded to a service; the hash of the file follows."""
 
 
 class Figure(StrEnum):
-    """What a load test tells besides its rate: quantiles, in seconds.
+    """Latency percentiles that a load test measures, in seconds.
 
-    `p50`, `p95`, `p99`: of the time from when a request was due to its whole answer. `ttft`: the time to the first
-    token of an answer; `tpot`: the mean time of each further token of an answer; `itl`: between two tokens.
+    `p50`, `p95`, `p99`: from when a request was due to the end of its answer. `ttft`: time to first token. `tpot`: mean
+    time per output token after the first. `itl`: inter-token latency.
     """
 
     P50 = "p50"
@@ -76,18 +76,18 @@ class Figure(StrEnum):
 
 
 QUANTILES = {Figure.P50: 0.50, Figure.P95: 0.95, Figure.P99: 0.99}
-"""The figures of whole answers, which every load test measures."""
+"""The percentiles of whole answers, which every load test measures."""
 
 
 class Counted(StrEnum):
-    """What a rate counts."""
+    """The unit of a rate."""
 
     REQUESTS = "requests"
     TOKENS = "tokens"
 
 
 class Arrivals(StrEnum):
-    """How a load test sends its requests: at random moments of a stated rate, or each once another is answered."""
+    """How a load test sends requests. Open loop: at random times at a stated rate. Closed loop: one per free client."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -95,20 +95,20 @@ class Arrivals(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A limit that the served model keeps: 'p95 <= 30 ms'."""
+    """An upper limit on a latency figure: 'p95 <= 30 ms'."""
 
     figure: Figure
     at_most_s: float
 
     def __str__(self) -> str:
-        if not isfinite(self.at_most_s):  # of what comes closest
+        if not isfinite(self.at_most_s):  # in a suggestion made from a trial that lacks the figure
             return f"{self.figure} was not measured"
         return f"{self.figure} <= {1_000 * self.at_most_s:g} ms"
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server that speaks the Open Inference Protocol: where it answers, and the command that starts it, if any."""
+    """A server that speaks the Open Inference Protocol. `command`: starts it; empty if it is already running."""
 
     url: str
     model: str
@@ -117,15 +117,14 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class ServingTask(Ask):
-    """What is to be served, and what its owner asks of it.
+    """The model to serve, the service level that it has to meet, and how trials are made.
 
     `min_rate`: requests (or tokens) a second that it has to answer. `arrivals`: how trials send their requests; open
-    ones at `min_rate` and a little more. `path`: the model's file, or `upload:HASH`. `shapes`: the size of each axis
-    that the model leaves open. `table`: what may vary; None where a recording says that. `trial_s`: how long a trial
-    may take. `endpoint`: another server than our own. `knowledge`: which models seen before a search may learn from,
-    by name or folder. `language`: of a language model, what is particular about that. `target`: where the answer will
-    be deployed, whose server its trials then run on; empty for our own. `agreement`: what a comparison of int8 with the
-    model itself showed; None where there was none.
+    ones at slightly more than `min_rate`. `path`: the model's file, or `upload:HASH`. `shapes`: the size of each free
+    axis of the model's inputs. `table`: the knobs; None if a recording defines them. `trial_s`: time limit of a trial.
+    `endpoint`: a server to use in place of our own. `knowledge`: the knowledge base to learn from, by name or folder.
+    `language`: set for language models only. `target`: the deployment target whose server runs the trials; empty for
+    our own server. `agreement`: the comparison of int8 with fp32; None if none was made.
     """
 
     kind: ClassVar[str] = "serve.task"
@@ -148,18 +147,18 @@ class ServingTask(Ask):
 
     @property
     def upload(self) -> str | None:
-        """The hash of the model, if it was sent."""
+        """The hash of the model, if it was uploaded."""
         return self.path.removeprefix(UPLOAD) if self.path.startswith(UPLOAD) else None
 
     @property
     def file(self) -> str:
-        """The model's file as its owner knows it."""
+        """The model's file by a name that its owner recognises."""
         return f"{self.model.name}.onnx" if self.upload is not None else self.path
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a server did with so many requests in flight at once; figures as in `Served`. `engine`: what it told."""
+    """What a load test measured at one concurrency. Figures are as in `Served`; `engine`: the engine's own metrics."""
 
     concurrency: int
     rate: float
@@ -170,11 +169,11 @@ class Level:
 
     @property
     def slow_rate(self) -> float:
-        """The slow end of its rate."""
+        """The lower bound of the rate."""
         return self.rate * exp(-Z * self.rel_error)
 
     def pooled(self, other: Level) -> Level:
-        """Two load tests with equally many requests at once as one."""
+        """Combine two load tests at the same concurrency, weighted by precision."""
         weights = [1 / max(each.rel_error, SUREST) ** 2 for each in (self, other)]
         rate = exp((weights[0] * log(self.rate) + weights[1] * log(other.rate)) / sum(weights))
         figures, high = _pooled_figures((self.figures, self.high), (other.figures, other.high))
@@ -186,13 +185,13 @@ Figures = Mapping[Figure, float]
 
 
 def _pooled_figures(*tests: tuple[Figures, Figures]) -> tuple[Figures, Figures]:
-    """Figures and their upper ends of two load tests as one, of those that both have."""
+    """Combine the figures that both load tests have, and their upper bounds, weighted by precision."""
     figures, high = {}, {}
     for figure in (figure for figure in tests[0][0] if figure in tests[1][0]):
         pairs = [(middle[figure], top.get(figure, inf)) for middle, top in tests]
         widths = [max(log(top / middle), 1e-9) for middle, top in pairs]
         total = sum(1 / width**2 for width in widths)
-        if total == 0:  # neither has an upper end
+        if total == 0:  # neither has an upper bound
             figures[figure], high[figure] = sqrt(pairs[0][0] * pairs[1][0]), inf
             continue
         weighted = zip(pairs, widths, strict=True)
@@ -203,12 +202,11 @@ def _pooled_figures(*tests: tuple[Figures, Figures]) -> tuple[Figures, Figures]:
 
 @dataclass(frozen=True, slots=True)
 class Served(Evidence):
-    """What a load test showed besides its rate.
+    """What a load test measured besides its rate.
 
-    `figures`: each as measured; `high`: the upper end of its interval, which certificates count on. `peak_gb`: the
-    most memory that the server held. `levels`: of a language model, each number of requests at once that was tried;
-    rate and figures of the whole are then those of the best level at the caps of that time. `server`: what answered,
-    with its version, where that is known and not our own.
+    `figures`: as measured; `high`: the upper bound of each, which certificates use. `peak_gb`: the server's peak
+    memory. `levels`: for a language model, the results at each concurrency; the trial's rate and figures are then those
+    of the best level under the caps of that time. `server`: name and version of the server; empty for our own.
     """
 
     kind: ClassVar[str] = "serve.served"
@@ -221,7 +219,7 @@ class Served(Evidence):
     server: str = ""
 
     def pooled(self, other: Served) -> Served:
-        """Two load tests of one configuration as one: logs averaged, the surer one counting more."""
+        """Combine two load tests of one configuration: means of the logs, weighted by precision."""
         figures, high = _pooled_figures((self.figures, self.high), (other.figures, other.high))
         peaks = [each.peak_gb for each in (self, other) if each.peak_gb is not None]
         levels = {level.concurrency: level for level in self.levels}
@@ -241,11 +239,11 @@ class Served(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class Window(Evidence):
-    """What a load test has seen since it last reported.
+    """What a load test has observed since its last report.
 
-    `latencies_s`: of each request that was answered well, from the moment it was due. `error`: why the first of the
-    failures failed. `stated`: figures of a recording that kept no single request. `streams`: of a language model, each
-    answer in place of its latency alone, with `concurrency` requests in flight. `engine`: what it told of itself.
+    `latencies_s`: of each successful request, from when it was due. `error`: the reason of the first failure. `stated`:
+    figures of a recording that has no single requests. `streams`: for a language model, the streamed answers in place
+    of `latencies_s`, with `concurrency` requests in flight. `engine`: the engine's own metrics.
     """
 
     kind: ClassVar[str] = "serve.window"
@@ -262,7 +260,7 @@ class Window(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings(Setting):
-    """How each knob of a server is set; those that the offer was cut to (cores, memory) are among them."""
+    """The value of each knob of a server, including those that size its machine (cores, memory)."""
 
     kind: ClassVar[str] = "serve.settings"
     knobs: Knobs
@@ -274,7 +272,7 @@ class ServerSettings(Setting):
 
 @dataclass(frozen=True, slots=True)
 class EasedTask(Easing):
-    """The caps, or the rate, that a configuration would have kept."""
+    """The caps, or the minimum rate, that a configuration would have met."""
 
     kind: ClassVar[str] = "serve.eased"
     caps: tuple[Cap, ...] = ()
@@ -282,33 +280,33 @@ class EasedTask(Easing):
 
 
 def service_of(job: Job) -> ServingTask:
-    """What is served; asking a job that serves nothing is a bug."""
+    """The serving task of a job. A job of another planner is a bug."""
     if not isinstance(job.ask, ServingTask):
         raise ValueError(f"job '{job.name}' is not a service")
     return job.ask
 
 
 def serving_task(job: Job) -> ServingTask | None:
-    """What is served; None of a job that serves nothing."""
+    """The serving task of a job; None for a job of another planner."""
     return job.ask if isinstance(job.ask, ServingTask) else None
 
 
 def knobs_of(configuration: Configuration) -> Knobs:
-    """How the server is set there; empty where there is none."""
+    """The knobs of a configuration; empty if it has no server settings."""
     return configuration.setting.knobs if isinstance(configuration.setting, ServerSettings) else ()
 
 
 def served_by(measurement: Measurement) -> Served:
-    """What a load test showed besides its rate; nothing where it was none, or failed."""
+    """What a load test measured besides its rate; empty if the measurement is no load test, or failed."""
     return measurement.evidence if isinstance(measurement.evidence, Served) else Served({}, {})
 
 
 def figures_shown(measurement: Measurement) -> set[Figure]:
-    """The figures that a trial has measured, at any number of requests at once."""
+    """The figures that a trial has measured, at any concurrency."""
     served = served_by(measurement)
     return {figure for figures in (served.figures, *(level.figures for level in served.levels)) for figure in figures}
 
 
 def eased(way: Relaxation) -> EasedTask:
-    """What would have to be asked less of; nothing where limits alone would have to be raised."""
+    """The caps or rate to relax; empty if only budget or deadline would have to be raised."""
     return way.easing if isinstance(way.easing, EasedTask) else EasedTask()

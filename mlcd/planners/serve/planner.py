@@ -1,4 +1,4 @@
-"""`mlcd serve`: which machine and settings serve a model."""
+"""The planner of `mlcd serve`: choose the machine and the server settings that serve a model best."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mlcd.core.planner import Planner
 from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Finish, Strategy
 from mlcd.planners.job_checks import one_at_a_time, with_absolute_path
-from mlcd.planners.serve import promise
+from mlcd.planners.serve import service_level
 from mlcd.planners.serve.caps import check_figures
 from mlcd.planners.serve.expected_trials import expected_trials
 from mlcd.planners.serve.grey_box import GreyBox
@@ -30,32 +30,32 @@ from mlcd.planners.serve.recordings import read_folder
 from mlcd.planners.serve.space import default_knobs
 
 SERVE_METHODS: Plugins[Callable[[Knowledge, int], Strategy]] = Plugins("mlcd.methods", "serve", {"grey-box": GreyBox})
-"""How to make each method that looks for a serving configuration, from models seen before and a seed."""
+"""Search methods by name; each is made from a knowledge base and a seed."""
 
 
 def serve_method(search: Search, knowledge: Knowledge) -> Strategy:
-    """The strategy that looks for a serving configuration, with what it may learn from."""
+    """The search strategy that the job names, given the models that it may learn from."""
     if search.method not in SERVE_METHODS:
         raise UnknownName("method", search.method, SERVE_METHODS)
     return SERVE_METHODS[search.method](knowledge, search.seed)
 
 
 def knowledge_for(job: Job) -> Knowledge:
-    """What a search may learn from: models of the same kind of machine, fitted to the knobs of this one."""
+    """The measured models that a search may learn from, reduced to the knobs of this job."""
     service = service_of(job)
     kind, _, rest = job.on.partition(":")
     if kind == "recorded":
         return read_folder(Path(rest)).knowledge.without(service.model.name)
     table = service.table or default_knobs()
     if service.language is not None:
-        return Knowledge(Kind.ENGINES, Anatomy(tuple(table.knobs)), ())  # no recording: what ships with MLCD
-    if service.endpoint is not None and not service.knowledge:  # nothing is known of how another server behaves
-        return _nothing_seen(table)
-    return _fitted(knowledge_bases(home() / "knowledge").named(service.knowledge or "cpu"), table)
+        return Knowledge(Kind.ENGINES, Anatomy(tuple(table.knobs)), ())  # its prior ships with MLCD
+    if service.endpoint is not None and not service.knowledge:  # no measurements of other servers are available
+        return _no_knowledge(table)
+    return _reduced_to(table, knowledge_bases(home() / "knowledge").named(service.knowledge or "cpu"))
 
 
 def figures_of(job: Job) -> set[Figure]:
-    """What a trial of this job measures besides its rate."""
+    """The latency figures that a trial of this job measures."""
     kind, _, rest = job.on.partition(":")
     if kind == "recorded":
         cells = read_folder(Path(rest)).model(service_of(job).model.title).cells
@@ -64,7 +64,7 @@ def figures_of(job: Job) -> set[Figure]:
 
 
 def _check_target(job: Job) -> None:
-    """One line for a target that trials cannot run on."""
+    """Refuse a `--target` that trials of this job cannot run on."""
     service, kind = service_of(job), job.on.partition(":")[0]
     if not service.target:
         return
@@ -76,23 +76,23 @@ def _check_target(job: Job) -> None:
         raise UserError(f"--target: trials of {kind} do not run on {service.target}; use --on local, or leave it out")
 
 
-def _nothing_seen(table: KnobTable) -> Knowledge:
+def _no_knowledge(table: KnobTable) -> Knowledge:
     cell = tuple(name for name in table.knobs if name != "memory_gb")
     memory = "memory_gb" if "memory_gb" in table.knobs else ""
     return Knowledge(Kind.DEVICE, Anatomy(cell, memory=memory), (), source="nothing was measured before")
 
 
-def _fitted(knowledge: Knowledge, table: KnobTable) -> Knowledge:
-    """The part of it that is about these knobs: those not to be set are as they usually are.
+def _reduced_to(table: KnobTable, knowledge: Knowledge) -> Knowledge:
+    """The measurements that apply to these knobs; a precision that is no knob is fixed at fp32.
 
-    Of a knob that nobody has turned before nothing is known, and so of no model what it does here.
+    No measurement applies if the job has a knob that was never varied, or lacks one that has no usual value.
     """
     anatomy = knowledge.anatomy
     if any(name not in (*anatomy.cell, anatomy.host, anatomy.memory) for name in table.knobs):
-        return _nothing_seen(table)
+        return _no_knowledge(table)
     fixed = {name: "fp32" if name == "precision" else None for name in anatomy.cell if name not in table.knobs}
     if None in fixed.values():
-        return _nothing_seen(table)
+        return _no_knowledge(table)
     cell = tuple(name for name in anatomy.cell if name in table.knobs)
     memory = anatomy.memory if anatomy.memory in table.knobs else ""
     host = anatomy.host if anatomy.host in table.knobs else ""
@@ -111,7 +111,7 @@ def _fitted(knowledge: Knowledge, table: KnobTable) -> Knowledge:
 
 
 class Serve(Planner):
-    """Settings of a server on a machine, for a model and the latency that is asked of it."""
+    """Chooses a machine and server settings for a model, under latency caps and a minimum rate."""
 
     name = "serve"
     launches = False
@@ -127,7 +127,7 @@ class Serve(Planner):
         return f"Deploy it: mlcd deploy {run}, or mlcd export {run} --to vllm|sglang|compose|kserve|skyserve|dynamo"
 
     def prepare(self, job: Job, database: Database) -> Job:
-        """With one trial after the other: two would slow each other down."""
+        """Check the job. Trials run one at a time, since two would slow each other down."""
         job = one_at_a_time(with_absolute_path(job))
         service = service_of(job)
         _check_target(job)
@@ -136,7 +136,7 @@ class Serve(Planner):
         return job
 
     def with_local_files(self, job: Job, database: Database) -> Job:
-        """With the file of a model that was sent."""
+        """The job with the local path of its model, if the model was uploaded."""
         task = service_of(job)
         if task.upload is None:
             return job
@@ -146,33 +146,33 @@ class Serve(Planner):
         return replace(job, ask=replace(task, path=str(path.absolute())))
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
-        """Servers on this machine, or recorded ones."""
+        """The place that the job names: this machine, rented machines, or a recording."""
         return cloud(job.on, job, elapsed_s, started_at, family=self.name)
 
     def expectation(self, job: Job, space: Space) -> str:
-        """How many trials the grey-box search expects to need; no other method says. One configuration needs none."""
+        """How many trials the grey-box search expects to need; empty for other methods or a single configuration."""
         if job.search.method != "grey-box" or len(space) == 1:
             return ""
         return str(expected_trials(knowledge_for(job), job, space, seed=job.search.seed))
 
     def search_strategy(self, job: Job) -> Strategy:
-        """The method that the job names, with what it may learn from."""
+        """The search method that the job names."""
         return serve_method(job.search, knowledge_for(job))
 
     def guard(self, job: Job) -> Guard:
-        """Trials stay within their own limits."""
-        return promise.refusal
+        """The check before each trial: the limits must leave enough to repeat the best trial."""
+        return service_level.refusal
 
     def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
-        """The best of what keeps the caps and the rate."""
-        return promise.decide(job, space, history, finish)
+        """The best trial that meets the caps and the minimum rate."""
+        return service_level.decide(job, space, history, finish)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
-        """The best of the stored trials. A cap is refused where none of them measured its figure."""
+        """Decide again from the stored trials. A cap on a figure that no trial measured is refused."""
         service, measured = service_of(job), {figure for m in history.good for figure in figures_shown(m)}
         if measured:
             check_figures(service.model.name, [cap.figure for cap in service.caps], measured)
-        return promise.decide(job, space, history, Finish("decided again from the stored trials"))
+        return service_level.decide(job, space, history, Finish("decided again from the stored trials"))
 
 
 PLANNER = Serve()

@@ -11,7 +11,7 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import format_confidence, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask
-from mlcd.planners.serve.promise import at_best_level
+from mlcd.planners.serve.service_level import at_best_level
 from mlcd.reports import answer as trained
 from mlcd.reports.comparison.document import (
     ComparedCell,

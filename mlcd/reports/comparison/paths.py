@@ -10,7 +10,7 @@ from mlcd.core.job import Objective
 from mlcd.core.ledger import Settled
 from mlcd.planners.functions.nouns import FunctionsTask, evidence_of
 from mlcd.planners.serve.nouns import ServingTask
-from mlcd.planners.serve.promise import at_best_level, keeps
+from mlcd.planners.serve.service_level import at_best_level, keeps
 from mlcd.reports.comparison.document import ComparedPaths, PathPoint
 from mlcd.reports.serve.words import UNITS
 from mlcd.reports.story import Story, Tried

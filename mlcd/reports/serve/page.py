@@ -9,7 +9,7 @@ from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import format_duration, format_rate, format_usd
 from mlcd.planners.serve.llm.nouns import EngineLoad
 from mlcd.planners.serve.nouns import Figure, Level, ServingTask, served_by, service_of
-from mlcd.planners.serve.promise import at_best_level, best, keeps
+from mlcd.planners.serve.service_level import at_best_level, best, keeps
 from mlcd.reports.answer import Card, left_words, undecided
 from mlcd.reports.serve import words
 from mlcd.reports.serve.words import SHORT, UNITS, format_price, format_s

@@ -14,7 +14,7 @@ from mlcd.core.ledger import Account, Started
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_usd
 from mlcd.planners.serve.nouns import Figure, service_of
-from mlcd.planners.serve.promise import at_best_level
+from mlcd.planners.serve.service_level import at_best_level
 from mlcd.reports.serve import words
 from mlcd.reports.terminal import rich_table, say_decision
 

@@ -13,7 +13,7 @@ from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
 from mlcd.planners.serve.nouns import Counted, Figure, ServingTask, eased, knobs_of, served_by, service_of
-from mlcd.planners.serve.promise import at_best_level, certifies, figure_of
+from mlcd.planners.serve.service_level import at_best_level, certifies, figure_of
 
 UNITS = {Counted.REQUESTS: "requests/s", Counted.TOKENS: "tokens/s"}
 SHORT = {Counted.REQUESTS: "req/s", Counted.TOKENS: "tok/s"}

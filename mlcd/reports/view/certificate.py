@@ -10,7 +10,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask, service_of
-from mlcd.planners.serve.promise import certifies
+from mlcd.planners.serve.service_level import certifies
 from mlcd.reports.answer import where_it_ends
 from mlcd.reports.serve import page as serve_page
 from mlcd.reports.serve.words import certificate_words, promise_words

@@ -13,7 +13,7 @@ from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import FunctionsTask, Planned
 from mlcd.planners.scale.nouns import batch_of
 from mlcd.planners.serve.nouns import ServingTask
-from mlcd.planners.serve.promise import certifies
+from mlcd.planners.serve.service_level import certifies
 from mlcd.reports import answer as trained
 from mlcd.reports.document import document_of, forecast_of
 from mlcd.reports.functions import page as functions_page

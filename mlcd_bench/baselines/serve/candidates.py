@@ -10,7 +10,7 @@ from mlcd.core.guarantee import within_price_limits
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Finish
-from mlcd.planners.serve.promise import best, certifies
+from mlcd.planners.serve.service_level import best, certifies
 
 Mask = NDArray[np.bool_]
 
@@ -45,7 +45,7 @@ def generator(seed: int, history: History) -> np.random.Generator:
 
 
 def _affordable(job: Job, space: Space, history: History) -> Mask:
-    """Whether the limits leave room for a trial, and for confirming the best one after it: see `promise.py`."""
+    """Whether the limits leave room for a trial, and for confirming the best one after it: see `service_level.py`."""
     found = best(job, history.good)
     again = found is not None and not certifies(job, found)
     again_s, again_usd = space.worst_probe(found.configuration) if found is not None and again else (0.0, 0.0)

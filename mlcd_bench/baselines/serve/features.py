@@ -17,7 +17,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.planners.serve.known_models import KEPT, ByIdentity, Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Cap, Knob, Knobs, knobs_of, service_of
-from mlcd.planners.serve.promise import value
+from mlcd.planners.serve.service_level import value
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from mlcd.planners.serve.llm.deployment import Deployment, deployment_of
 from mlcd.planners.serve.llm.nouns import LanguageModel
 from mlcd.planners.serve.llm.weights import kv_bytes, weight_bytes_read
 from mlcd.planners.serve.nouns import QUANTILES, Figure, service_of
-from mlcd.planners.serve.promise import objective_value
+from mlcd.planners.serve.service_level import objective_value
 from mlcd_bench.baselines.serve.candidates import over, untried
 from mlcd_bench.baselines.serve.popular import best_then_cheapest
 

@@ -18,7 +18,7 @@ from mlcd.core.strategy import Probe
 from mlcd.planners.serve.known_models import Cell, Kind, SeenModel
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Figure, KnobTable, Served, knobs_of, service_of
-from mlcd.planners.serve.promise import objective_value, value
+from mlcd.planners.serve.service_level import objective_value, value
 from mlcd.planners.serve.space import serving_space
 from mlcd.testing.services import random_world
 from mlcd.testing.serving import serve

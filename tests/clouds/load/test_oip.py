@@ -1,4 +1,4 @@
-"""Servers that client_for the Open Inference Protocol are asked well, and what is wrong with one is told on one line."""
+"""Clients of Open Inference Protocol servers ask correctly, and tell what is wrong with a server in one line."""
 
 from __future__ import annotations
 

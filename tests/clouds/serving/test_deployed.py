@@ -25,7 +25,7 @@ from mlcd.core.ledger import Account, Ledger, Reserved, Settled, Started
 from mlcd.core.measurement import Ended, Measurement, Outcome
 from mlcd.core.place import Cloud
 from mlcd.core.runs.run import Run
-from mlcd.planners.serve import promise
+from mlcd.planners.serve import service_level
 from mlcd.planners.serve.nouns import Figure, Knob, Served, served_by, service_of
 
 SPACE = chat_space()
@@ -78,7 +78,15 @@ def decided(budget_usd: float | None = 50.0, show: Callable[[Configuration], Mea
     job = replace(CHAT, goal=replace(CHAT.goal, budget_usd=budget_usd))
     book = ledger.begin(job.name, clock, Started(job, SPACE, job.on, Provenance.LIVE, "0.1.0"))
     profiler = Shown(clock, show)
-    search(InOrder(SPACE.configurations[:2]), job, SPACE, profiler, book, guard=promise.refusal, decide=promise.decide)
+    search(
+        InOrder(SPACE.configurations[:2]),
+        job,
+        SPACE,
+        profiler,
+        book,
+        guard=service_level.refusal,
+        decide=service_level.decide,
+    )
     return Run(ledger, book, job, Cloud(SPACE, None, profiler, clock))  # type: ignore[arg-type]
 
 

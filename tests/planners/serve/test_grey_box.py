@@ -16,10 +16,10 @@ from mlcd.core.strategy import Finish, Probe, Strategy
 from mlcd.planners.serve.beliefs import device
 from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.expected_trials import expected_trials
-from mlcd.planners.serve.grey_box import BELIEFS, GreyBox, expected_gains, misled, worths_of
+from mlcd.planners.serve.grey_box import BELIEFS, GreyBox, chance_to_mislead, expected_gains, sample_values
 from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, knobs_of
-from mlcd.planners.serve.promise import objective_value
+from mlcd.planners.serve.service_level import objective_value
 from mlcd.testing.services import World, random_world
 from mlcd.testing.serving import ServingStrategyContract, serve
 
@@ -105,7 +105,7 @@ def test_a_cell_that_has_just_broken_its_cap_is_not_tried_with_other_cores_or_me
     draws = device.draw(world.seen, job, world.space, History((trial,)), 64, np.random.default_rng(0))
     same = [world.seen.cell_of(each) == world.seen.cell_of(at) for each in world.space.configurations]
     assert sum(same) > 1
-    assert (worths_of(job, world.space, draws)[:, same] == 0.0).all()
+    assert (sample_values(job, world.space, draws)[:, same] == 0.0).all()
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -114,7 +114,7 @@ def test_worth_at_once_is_that_of_one_configuration_after_the_other(objective):
     rate, latency = rng.uniform(0, 100, (3, len(world.space))), rng.uniform(0, 1, (3, len(world.space)))
     rate[:, 0] = 0.0
     job = world.job(Goal(objective), (Cap(Figure.P95, 0.5),), min_rate=20.0)
-    found = worths_of(job, world.space, Draws(rate, {Figure.P95: latency}))
+    found = sample_values(job, world.space, Draws(rate, {Figure.P95: latency}))
     for s in range(3):
         for i, configuration in enumerate(world.space.configurations):
             kept = rate[s, i] >= 20 and latency[s, i] <= 0.5
@@ -138,8 +138,8 @@ def test_a_noisy_trial_that_may_only_seem_to_keep_its_cap_counts_for_less():
     latency = np.array([[0.5, 0.99, 1.02, 2.0]])
     drawn = Draws(np.ones((1, 4)), {Figure.P95: latency})
     trial = Measurement(world.space.configurations[0], Outcome.OK, 60.0, 0.0, 1.0)
-    assert misled(job, drawn, History((trial,))) is None
-    wrong = misled(job, drawn, History((replace(trial, rel_error=0.05),)))
+    assert chance_to_mislead(job, drawn, History((trial,))) is None
+    wrong = chance_to_mislead(job, drawn, History((replace(trial, rel_error=0.05),)))
     assert wrong[0, [0, 1]].tolist() == [0, 0]
     assert 0.3 < wrong[0, 2] < 0.5
     assert wrong[0, 3] < 1e-6
@@ -195,7 +195,7 @@ def test_a_hopeless_cap_ends_the_search_early_and_says_so():
     found = serve(GreyBox(world.seen), world, world.job(caps=(Cap(Figure.P95, 1e-6),), trials=40))
     assert found.decision.configuration is None
     assert len(found.tried) < 12
-    assert "nothing is expected to keep" in found.decision.because
+    assert "no configuration is expected to meet" in found.decision.because
 
 
 def test_a_choice_close_to_its_cap_is_tried_again_before_the_search_ends():
@@ -238,17 +238,17 @@ def test_it_expects_one_trial_where_a_twin_was_seen_and_more_where_nobody_was():
 def test_what_it_expects_is_the_same_each_time_and_in_order():
     world = random_world(Kind.DEVICE, 5)
     job = world.job(caps=(world.latency(0.5),))
-    first = expected_trials(world.seen, job, world.space, games=6)
-    assert first == expected_trials(world.seen, job, world.space, games=6)
+    first = expected_trials(world.seen, job, world.space, simulations=6)
+    assert first == expected_trials(world.seen, job, world.space, simulations=6)
     assert 1 <= first.median <= first.p90 <= 10
     assert "expected to come within" in str(first)
 
 
 def test_where_nothing_can_keep_the_cap_it_says_so_and_counts_nothing():
     world = random_world(Kind.DEVICE, 5)
-    found = expected_trials(world.seen, world.job(caps=(Cap(Figure.P95, 1e-9),)), world.space, games=4)
+    found = expected_trials(world.seen, world.job(caps=(Cap(Figure.P95, 1e-9),)), world.space, simulations=4)
     assert found.chance == 0
-    assert "nothing" in str(found)
+    assert str(found) == "no configuration is expected to meet what is asked"
 
 
 @pytest.mark.night
@@ -257,7 +257,7 @@ def test_most_searches_need_no_more_trials_than_was_said():
     for seed in range(10):
         world = random_world(Kind.DEVICE, seed)
         job = world.job(caps=(world.latency(0.4),))
-        said = expected_trials(world.seen, job, world.space, games=8)
+        said = expected_trials(world.seen, job, world.space, simulations=8)
         all_ = values(world, Objective.PER_DOLLAR, job.ask.caps[0].at_most_s)
         tried = serve(GreyBox(world.seen), world, job).tried
         good = [all_[world.space.index[each]] >= 0.95 * all_.max() for each in tried]

@@ -15,7 +15,7 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Cap, Figure, KnobTable, Served, ServerSettings, ServingTask, eased, knobs_of
-from mlcd.planners.serve.promise import best, certifies, decide, keeps, refusal, value
+from mlcd.planners.serve.service_level import best, certifies, decide, keeps, refusal, value
 from mlcd.planners.serve.space import serving_space
 
 TABLE = KnobTable({"batch": (1, 2, 4), "threads": (1, 2)}, {"threads": 1.0})

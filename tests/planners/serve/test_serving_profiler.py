@@ -19,7 +19,7 @@ from mlcd.core.strategy import Look
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, Window
-from mlcd.planners.serve.promise import certifies, keeps
+from mlcd.planners.serve.service_level import certifies, keeps
 
 PLACE = Configuration(Offer("x", 3_600.0, 1, 1), 1)  # a dollar a second
 EVERY_S = 0.5

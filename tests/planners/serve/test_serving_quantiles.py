@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mlcd.planners.serve.measure import WRONG, Interval, quantile
+from mlcd.planners.serve.measure import ALPHA, Interval, quantile
 
 latencies = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=200)
 
@@ -28,12 +28,12 @@ def test_a_quantile_is_between_its_ends_and_is_one_of_the_latencies(windows: lis
 def test_the_upper_end_is_the_first_order_statistic_that_is_sure_enough(q: float) -> None:
     n = 5_000
     found = quantile([np.arange(1.0, n + 1)], q)  # the k-th smallest is k
-    assert stats.binom.sf(found.high - 1, n, q) <= WRONG < stats.binom.sf(found.high - 2, n, q)
-    assert stats.binom.cdf(found.low - 1, n, q) <= WRONG < stats.binom.cdf(found.low, n, q)
+    assert stats.binom.sf(found.high - 1, n, q) <= ALPHA < stats.binom.sf(found.high - 2, n, q)
+    assert stats.binom.cdf(found.low - 1, n, q) <= ALPHA < stats.binom.cdf(found.low, n, q)
 
 
 def test_how_many_requests_a_99th_percentile_needs() -> None:
-    needed = math.ceil(math.log(WRONG) / math.log(0.99))  # all of them below it is that unlikely
+    needed = math.ceil(math.log(ALPHA) / math.log(0.99))  # all of them below it is that unlikely
     assert quantile([np.arange(needed, dtype=float)], 0.99).high == needed - 1
     assert quantile([np.arange(needed - 1, dtype=float)], 0.99).high == math.inf
 

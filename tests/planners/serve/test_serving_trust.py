@@ -1,4 +1,4 @@
-"""How far seen models are belief_mixture: not at all once trials contradict them, and fully while they agree."""
+"""Seen models lose all influence once trials contradict them, and keep it while trials agree."""
 
 import numpy as np
 import pytest

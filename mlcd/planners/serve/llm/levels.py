@@ -22,7 +22,7 @@ from scipy.special import stdtrit
 from mlcd.core.configuration import Floats
 from mlcd.core.measurement import Z
 from mlcd.planners.serve.llm.nouns import Stream
-from mlcd.planners.serve.measure import WRONG, Interval, quantile
+from mlcd.planners.serve.measure import ALPHA, Interval, quantile
 from mlcd.planners.serve.nouns import Cap, Figure, Level, Window
 
 TICK_S = 1e-6
@@ -125,4 +125,4 @@ def _ratio_error(tokens: Floats, busy_s: Floats) -> float:
         return math.inf
     off = tokens - busy_s * (tokens.sum() / busy_s.sum())
     scatter = math.sqrt(n / (n - 1) * float(off @ off)) / float(tokens.sum())
-    return scatter * -float(stdtrit(n - 1, WRONG)) / Z
+    return scatter * -float(stdtrit(n - 1, ALPHA)) / Z

@@ -17,7 +17,7 @@ from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement
-from mlcd.planners.serve import promise
+from mlcd.planners.serve import service_level
 from mlcd.planners.serve.llm.capacity import Replica, replica
 from mlcd.planners.serve.llm.traffic import Traffic
 from mlcd.planners.serve.nouns import Knobs, Level, knobs_of, served_by, service_of
@@ -133,7 +133,7 @@ def levels_of(m: Measurement) -> tuple[Level, ...]:
 def admitted(job: Job, m: Measurement) -> int | None:
     """Requests at once of the level that is worth most to the job; None if nobody counted them."""
     stated = next((int(value) for name, value in knobs_of(m.configuration) if name in LOAD_KNOBS), None)
-    return promise.best_level(job, m).concurrency or stated
+    return service_level.best_level(job, m).concurrency or stated
 
 
 def chosen_trial(run: str, account: Account) -> Measurement:

@@ -1,9 +1,9 @@
-"""Measure a language model under more and more requests at once, on one start of its engine.
+"""Measure a language model at increasing concurrency, on one start of its engine.
 
-A step ends once its rate and the figures that caps are about are known well enough. The sweep ends where more requests
-at once cannot be better: a cap is clearly broken, or the rate no longer grows (`ladder`, which also says what is tried
-between two steps). What was measured is the level that is worth most under the caps (`promise.best_level`); all levels are
-kept, so that other caps can be decided from them.
+A step ends once its rate and the capped figures are known well enough. The sweep ends when more concurrency cannot be
+better: a cap is clearly broken, or the rate no longer grows (`next_concurrency`, which also picks steps in between).
+The measurement reports the best level under the caps (`service_level.best_level`); all levels are stored, so that a
+what-if can decide under other caps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mlcd.planners.serve.llm.next_concurrency import between, clearly_broken, go
 from mlcd.planners.serve.llm.nouns import EngineLoad
 from mlcd.planners.serve.measure import MOST_FAILING
 from mlcd.planners.serve.nouns import Cap, Level, Served, ServingTask, Window, service_of
-from mlcd.planners.serve.promise import best_level
+from mlcd.planners.serve.service_level import best_level
 
 NOISE, TIGHT = 0.02, 0.10
 """Smallest relative error of a live step; and the interval of its rate, as a share of it, with which it may end."""

@@ -15,7 +15,7 @@ from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish
 from mlcd.planners.modeling.architecture import Architecture
-from mlcd.planners.serve.grey_box import GreyBox, worths_of
+from mlcd.planners.serve.grey_box import GreyBox, sample_values
 from mlcd.planners.serve.known_models import Anatomy, ByIdentity, Kind, Knowledge
 from mlcd.planners.serve.llm.belief import USUAL, draw, drawn_times, table_of
 from mlcd.planners.serve.llm.deployment import Deployment
@@ -284,7 +284,7 @@ def test_the_search_finds_a_good_deployment_of_a_made_world(seed: int):
     caps = (Cap(Figure.TPOT_P50, 0.03), Cap(Figure.TTFT_P50, 1.0))
     asked, history = job(*caps, sweep=(16,)), History()
     world = draw(NOTHING_SEEN, asked, TENSOR, history, 1, np.random.default_rng(seed))
-    worths = worths_of(asked, TENSOR, world)[0]
+    worths = sample_values(asked, TENSOR, world)[0]
     for _ in range(4):
         step = GreyBox(NOTHING_SEEN, seed).next_step(asked, TENSOR, history)
         if isinstance(step, Finish):

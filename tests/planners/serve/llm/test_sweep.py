@@ -18,7 +18,7 @@ from mlcd.planners.serve.llm.nouns import Engine, EngineLoad, LanguageModel, Pro
 from mlcd.planners.serve.llm.sweep import Steps, SweepProfiler
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, Level, Served, ServingTask, Window, service_of
-from mlcd.planners.serve.promise import at_best_level, certifies, decide, keeps, value
+from mlcd.planners.serve.service_level import at_best_level, certifies, decide, keeps, value
 
 OUT, STARTUP_S = 10, 30.0
 LAUNCH = Launch("run-1", Configuration(Offer("here", 3.6, 1, 1), 1), Purpose.PROBE, 1.0, 600.0, 1)

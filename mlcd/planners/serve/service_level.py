@@ -1,9 +1,10 @@
-"""What a service promises: caps on its latency, a rate, and a budget for the trials that find where both are kept.
+"""The service level that a job asks for (latency caps, a minimum rate): which trials meet it, and what they may cost.
 
-    spent + worst case of the next trial + worst case of trying the best one once more <= budget
+    spent + worst case of the next trial + worst case of repeating the best trial <= budget
 
-checked before every trial, for dollars and for hours: the answer can always be confirmed. A choice is certified where
-the upper end of each figure keeps its cap, and the slow end of the rate what was asked for.
+This is checked before every trial, for dollars and for hours, so that the best trial can always be repeated to confirm
+it. A choice is certified if the upper bound of each figure is within its cap and the lower bound of the rate reaches
+the minimum.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Number = TypeVar("Number", float, Floats)
 
 
 def objective_value(job: Job, usd_per_hour: Number, rate: Number) -> Number:
-    """What the goal makes large, at a price and a rate (or at many) that keep everything else."""
+    """The number that the job's goal maximises, at this price and rate (scalars or arrays)."""
     match job.goal.objective:
         case Objective.FASTEST:
             return rate
@@ -37,25 +38,25 @@ def objective_value(job: Job, usd_per_hour: Number, rate: Number) -> Number:
 
 
 def best_level(job: Job, measurement: Measurement) -> Level:
-    """What a trial showed. Of a sweep, the level that is worth most: certified before measured, kept before missed."""
+    """The best level of a trial's sweep; for a trial without a sweep, its only one.
+
+    Levels that certainly meet the caps come first, then those that meet them as measured, then the closest.
+    """
     served = served_by(measurement)
     alone = Level(0, measurement.rate, measurement.rel_error, served.figures, served.high)
     service = service_of(job)
 
     def rank(level: Level) -> tuple[bool, bool, float]:
         kept = _keeps(service, level.figures, level.rate)
-        worth_ = (
-            objective_value(job, measurement.configuration.usd_per_hour, level.rate)
-            if kept
-            else -_excess(service, level)
-        )
-        return _keeps(service, level.high, level.slow_rate), kept, worth_
+        usd_per_hour = measurement.configuration.usd_per_hour
+        score = objective_value(job, usd_per_hour, level.rate) if kept else -_excess(service, level)
+        return _keeps(service, level.high, level.slow_rate), kept, score
 
     return max(served.levels, key=rank, default=alone)
 
 
 def at_best_level(job: Job, measurement: Measurement) -> Measurement:
-    """A trial as what it showed: of a sweep, with the rate and the figures of the level that is worth most here."""
+    """The trial with the rate and the figures of its best level for this job; unchanged if it has no levels."""
     served = served_by(measurement)
     if not measurement.ok or not served.levels:
         return measurement
@@ -65,14 +66,14 @@ def at_best_level(job: Job, measurement: Measurement) -> Measurement:
 
 
 def value(job: Job, measurement: Measurement) -> float:
-    """What a trial is worth: nothing where it failed, or broke what the service has to keep."""
+    """The objective value of a trial; 0 if it failed or does not meet the service level."""
     if not keeps(job, measurement):
         return 0.0
     return objective_value(job, measurement.configuration.usd_per_hour, best_level(job, measurement).rate)
 
 
 def keeps(job: Job, measurement: Measurement) -> bool:
-    """Whether a trial showed all that is asked, as measured."""
+    """Whether a trial meets the caps and the minimum rate, as measured."""
     if not measurement.ok:
         return False
     level = best_level(job, measurement)
@@ -80,7 +81,7 @@ def keeps(job: Job, measurement: Measurement) -> bool:
 
 
 def certifies(job: Job, measurement: Measurement) -> bool:
-    """Whether a trial showed all that is asked, even at the unlucky end of what was measured."""
+    """Whether a trial meets the caps and the minimum rate even at the unfavourable end of every interval."""
     if not keeps(job, measurement):
         return False
     level = best_level(job, measurement)
@@ -99,7 +100,7 @@ def figure_of(measurement: Measurement, cap: Cap) -> float:
 
 
 def best(job: Job, measurements: Sequence[Measurement]) -> Measurement | None:
-    """Of these trials the one that is worth most: certified before measured; None if none keeps what is asked."""
+    """The best trial that meets the service level; certified ones come first. None if no trial meets it."""
     kept = [m for m in measurements if keeps(job, m)]
     return max(kept, key=lambda m: (certifies(job, m), value(job, m), -m.configuration.usd_per_hour), default=None)
 
@@ -107,7 +108,7 @@ def best(job: Job, measurements: Sequence[Measurement]) -> Measurement | None:
 def refusal(
     job: Job, space: Space, history: History, configurations: Sequence[Configuration], share: float = 1.0
 ) -> str | None:
-    """Why trying these configurations at once is not allowed, or None if it is. `share`: of the time of a trial."""
+    """Why these configurations may not be tried together; None if they may. `share`: how much of a trial's time."""
     worst = [space.worst_probe(configuration, share) for configuration in configurations]
     seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
     if (beyond := limit_violation(job.goal, history, seconds, usd, "trial")) is not None:
@@ -124,7 +125,7 @@ def refusal(
 
 
 def decide(job: Job, space: Space, history: History, finish: Finish) -> Decision:
-    """The decision from what was tried: the best of what keeps what is asked, whatever a strategy would name."""
+    """Decide for the best trial that meets the service level, whichever method proposed the trials."""
     best_trial = best(job, history.good)
     if best_trial is not None:
         return Decision(best_trial.configuration, finish.because, certified=certifies(job, best_trial))
@@ -151,7 +152,7 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
 
 
 def _excess(service: ServingTask, level: Level) -> float:
-    """By how much a level misses what is asked, every miss multiplied: 1 where it keeps all."""
+    """The product of the factors by which a level misses its caps and the minimum rate; 1 if it meets them all."""
     return prod(max(1.0, _over(level, cap)) for cap in service.caps) * max(1.0, (service.min_rate or 0.0) / level.rate)
 
 
