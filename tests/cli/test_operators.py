@@ -87,10 +87,10 @@ def test_wrong_files_are_one_line(mlcd: Mlcd, vision: Path, tmp_path: Path) -> N
     (tmp_path / "text.onnx").write_text("not a model\n")
     assert "text.onnx: is not an ONNX file" in mlcd("operators", "text.onnx").complaint
     (tmp_path / "cut.onnx").write_bytes(vision.read_bytes()[:5_000])
-    assert "cut.onnx: is cut short: 5,000 bytes" in mlcd("operators", "cut.onnx").complaint
+    assert "cut.onnx: is truncated: 5,000 bytes" in mlcd("operators", "cut.onnx").complaint
     with (tmp_path / "large.onnx").open("wb") as file:
         file.truncate(3 << 30)
-    assert "large.onnx: 3.2 GB in one file" in mlcd("operators", "large.onnx").complaint
+    assert "large.onnx: 3.2 GB, but one ONNX file holds at most 2.1 GB" in mlcd("operators", "large.onnx").complaint
     onnx.save(zoo.cnn(), "apart.onnx", save_as_external_data=True, location="apart.bin", size_threshold=0)
     (tmp_path / "apart.bin").unlink()
     assert "its weights are in 'apart.bin', which does not exist" in mlcd("operators", "apart.onnx").complaint

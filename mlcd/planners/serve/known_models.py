@@ -1,17 +1,16 @@
-"""Models that were measured before: what a search for a new one may learn from.
+"""Models that were measured before, from which a search for a new model learns, and how they are read from a folder.
 
-cell        the knobs that set what a model does on a device: its rate, its latency, its memory
-composed    what a whole configuration comes to: the slower of device and host, or out of memory
+cell        the knobs that determine what a model does on a device: its rate, latency and memory
+composed    the result of a whole configuration: the slower of device and host, or out of memory
 
-As a knowledge base they are a folder of files that anybody can read; docs/reference/knowledge.md describes them:
+A knowledge base is a folder of text files (docs/reference/knowledge.md):
 
-knowledge.json        what was measured, on what, when and how
-points.csv            a row for each model and cell: what it is, its rate, latencies and memory
+knowledge.json        what was measured, on which machine, when and how
+points.csv            a row for each model and cell: facts of the model, rate, latencies and memory
 operators.csv         a row for each operator of a model's profile
-host.csv              a row for each kind of input and number of cores: requests a second that they prepare
+host.csv              a row for each kind of input and number of cores: requests a second that the host prepares
 
-operator_curves.csv, of operators by themselves, is not read by any search. Tables are read exactly: a name may begin
-with a space or contain a line break.
+No search reads operator_curves.csv. Tables are read exactly: a name may begin with a space or contain a line break.
 """
 
 from __future__ import annotations
@@ -30,32 +29,32 @@ from typing import Any
 from mlcd.core.configuration import Configuration
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError
-from mlcd.memory.record_store import ABOUT, SHIPPED, KnowledgeBases
+from mlcd.memory.record_store import ABOUT, SHIPPED
 from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
 from mlcd.planners.serve.nouns import Cap, Figure, Knob, Knobs, knobs_of
 
 KEPT = 64
-"""Tables that are remembered: enough for leave-one-out over a few dozen models."""
+"""Size of the caches: enough for leave-one-out over a few dozen models."""
 
 
 class ByIdentity:
-    """Stands for things as they are, not for what they equal: comparing a space of thousands takes long."""
+    """A cache key that compares objects by identity, since comparing thousands of configurations by value is slow."""
 
-    def __init__(self, *things: Any) -> None:
-        self.things = things
+    def __init__(self, *objects: Any) -> None:
+        self.objects = objects
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ByIdentity) and all(a is b for a, b in zip(self.things, other.things, strict=True))
+        return isinstance(other, ByIdentity) and all(a is b for a, b in zip(self.objects, other.objects, strict=True))
 
     def __hash__(self) -> int:
-        return hash(tuple(id(thing) for thing in self.things))
+        return hash(tuple(id(each) for each in self.objects))
 
 
 class Kind(StrEnum):
-    """What the models were measured on.
+    """What was varied when the models were measured; each kind has a belief of its own.
 
-    Cuts of one device, whole machines of several types, GPUs by the number, or deployments of language models: engine,
-    GPUs, parallelism and precision.
+    DEVICE: partitions of one device. INSTANCES: instance types. LANGUAGE: number and type of GPUs, and users. ENGINES:
+    deployments of language models (engine, GPUs, parallelism, precision).
     """
 
     DEVICE = "device"
@@ -66,10 +65,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anatomy:
-    """Which knob does what, so that one trial tells of many configurations.
+    """The role of each knob, by which one trial informs about many configurations.
 
-    `cell`: the knobs that the device's work depends on. `host`: the one that says how many cores prepare requests;
-    `memory`: the one that says how many GB may be held. Empty where there is none.
+    `cell`: the knobs that the device's work depends on. `host`: the number of cores that prepare requests. `memory`:
+    the memory limit in GB. The latter two are empty if there is no such knob.
     """
 
     cell: tuple[str, ...]
@@ -79,11 +78,10 @@ class Anatomy:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a model does on a device: answers a second, latency figures in seconds, the memory it holds.
+    """What was measured in one cell: answers a second, latency figures in seconds, memory in GB.
 
-    `row`: of the table that it was read from, counted from 1 without its header; 0 where that does not matter.
-    `levels`: of a deployment whose concurrency was swept, what it does with so many requests at once; the cell itself
-    is then the level with the largest rate.
+    `row`: its row in the source table, from 1 without the header; 0 if not needed. `levels`: results by concurrency,
+    if that was swept; the cell itself is then the level with the largest rate.
     """
 
     rate: float
@@ -93,10 +91,7 @@ class Cell:
     levels: Mapping[int, Cell] = field(default_factory=dict)
 
     def within(self, caps: Iterable[Cap]) -> Cell | None:
-        """What it does under these caps: of several levels the one with the largest rate; None where none keeps them.
-
-        A figure that is not known breaks its cap.
-        """
+        """The level with the largest rate that meets these caps; None if none does. Unknown figures break their cap."""
         caps = tuple(caps)
         kept = [
             level
@@ -108,7 +103,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class SeenModel:
-    """A model with every cell that was measured; one that is missing did not run."""
+    """A measured model with all its cells. A missing cell did not run."""
 
     facts: ModelFacts
     cells: Mapping[Knobs, Cell]
@@ -116,11 +111,11 @@ class SeenModel:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The models of one kind of machine, and what is known of the machines themselves.
+    """Measured models of one kind, and data about the machines.
 
-    `host_rates`: requests a second that so many cores prepare, by kind of input. `resources`: numbers of a knob's
-    values, such as the bandwidth of a GPU type: knob -> value -> name -> number. `source`: where and when all of it was
-    measured.
+    `host_rates`: kind of input -> cores -> requests a second that they prepare. `resources`: numbers that describe the
+    values of a knob, such as the bandwidth of a GPU type: knob -> value -> name -> number. `source`: where and when it
+    was measured.
     """
 
     kind: Kind
@@ -131,7 +126,7 @@ class Knowledge:
     source: str = ""
 
     def without(self, *names: str) -> Knowledge:
-        """As if these models had never been seen."""
+        """Without these models."""
         return replace(self, models=tuple(model for model in self.models if model.facts.name not in names))
 
     def cell_of(self, configuration: Configuration) -> Knobs:
@@ -140,16 +135,16 @@ class Knowledge:
         return tuple((name, settings[name]) for name in self.anatomy.cell)
 
     def host_rate(self, inputs: str, configuration: Configuration) -> float | None:
-        """Requests a second that the configuration's cores prepare; None where that is no limit, or not known."""
+        """Requests a second that the configuration's cores prepare; None if unknown or no limit."""
         cores = number_of(configuration, self.anatomy.host)
         return self.host_rates.get(inputs, {}).get(cores) if cores is not None else None
 
     def memory_gb(self, configuration: Configuration) -> float | None:
-        """The GB that the configuration allows; None where that is no limit."""
+        """The memory limit of the configuration in GB; None if it has none."""
         return number_of(configuration, self.anatomy.memory)
 
     def composed(self, model: SeenModel, configuration: Configuration) -> Cell | None:
-        """What the model does there as a whole; None if it does not run."""
+        """The result of the model on a whole configuration; None if it does not run."""
         cell = model.cells.get(self.cell_of(configuration))
         if cell is None:
             return None
@@ -160,7 +155,7 @@ class Knowledge:
 
 
 def number_of(configuration: Configuration, knob: str) -> float | None:
-    """How a knob is set there; None if there is no such knob, or its value is a word."""
+    """The value of a numeric knob of a configuration; None if there is no such knob, or it is text."""
     value = dict(knobs_of(configuration)).get(knob)
     return float(value) if isinstance(value, int | float) else None
 
@@ -171,22 +166,22 @@ OPERATOR_COLUMNS = ("model", "precision", "batch", "operator", "calls", "seconds
 HOST_COLUMNS = ("input", "cores", "requests_per_s")
 
 
-def knowledge_bases(own: Path = SHIPPED) -> KnowledgeBases[Knowledge]:
-    """The knowledge bases that come with MLCD, and those of a folder."""
-    return KnowledgeBases(_base, own)
+def knowledge_bases(own: Path = SHIPPED) -> Bases[Knowledge]:
+    """The knowledge bases that ship with MLCD, and those in a folder of the user's."""
+    return Bases(_base, own)
 
 
 def _base(folder: Path) -> Knowledge:
-    """Shipped ones never change and are read once: what is worked out of one is cached by its identity."""
+    """Shipped ones never change and are read once, since results computed from one are cached by its identity."""
     return _read_once(folder) if folder.parent == SHIPPED else read_knowledge(folder)
 
 
 def read_knowledge(folder: Path) -> Knowledge:
-    """The knowledge of a folder; `RecordingError` says what is wrong, and where."""
+    """Read a knowledge base. RecordingError says what is wrong, and where."""
     kind, anatomy, resources, source = read_about(folder / ABOUT)
     models = _read_models(folder / POINTS, anatomy, _read_profiles(folder / OPERATORS))
     hosts: dict[str, dict[float, float]] = {}
-    for line in _lines_if_there(folder / HOST, HOST_COLUMNS):
+    for line in _lines_if_exists(folder / HOST, HOST_COLUMNS):
         rates = hosts.setdefault(line.text("input"), {})
         rates[line.number("cores")] = line.number("requests_per_s", above_zero=True)
     return Knowledge(kind, anatomy, models, hosts, resources, source)
@@ -196,7 +191,7 @@ _read_once = cache(read_knowledge)
 
 
 def read_about(path: Path) -> tuple[Kind, Anatomy, Mapping[str, Any], str]:
-    """What knowledge.json says: the kind, which knob does what, numbers of knobs, the source."""
+    """Read knowledge.json: the kind, the roles of the knobs, the resources, the source."""
     try:
         about = json.loads(_text(path))
     except json.JSONDecodeError as error:
@@ -220,9 +215,9 @@ def _read_models(path: Path, anatomy: Anatomy, profiles: Mapping[str, tuple[Prof
         model = ModelFacts(name, line.cells["family"], line.cells["inputs"], *sizes, profiles.get(name, ()))
         known, first = facts.setdefault(name, (model, line))
         if known != model:
-            raise line.error(f"{name} is not what it is in {first.where}: family, inputs and sizes must agree")
+            raise line.error(f"{name} differs from {first.where}: family, inputs and sizes must be the same")
         of_model = cells.setdefault(name, {})
-        if not line.cells["rate"]:  # a model that ran nowhere is known, too
+        if not line.cells["rate"]:  # a model that ran in no cell still has its facts
             continue
         knobs = tuple((each, as_knob(line.text(each))) for each in anatomy.cell)
         if knobs in of_model:
@@ -242,12 +237,12 @@ def _read_profiles(path: Path) -> dict[str, tuple[Profile, ...]]:
             (line.text("model"), line.cells["precision"], line.count("batch")),
             Operator(line.text("operator"), line.count("calls"), line.number("seconds"), line.number("memory_mb")),
         )
-        for line in _lines_if_there(path, OPERATOR_COLUMNS)
+        for line in _lines_if_exists(path, OPERATOR_COLUMNS)
     )
 
 
 def by_model(operators: Iterable[tuple[tuple[str, str, int], Operator]]) -> dict[str, tuple[Profile, ...]]:
-    """The profiles of each model from its operators, each with the (model, precision, batch) that it ran at."""
+    """Group operators, each with its (model, precision, batch), into the profiles of each model."""
     passes: dict[tuple[str, str, int], list[Operator]] = {}
     for key, operator in operators:
         passes.setdefault(key, []).append(operator)
@@ -257,7 +252,7 @@ def by_model(operators: Iterable[tuple[tuple[str, str, int], Operator]]) -> dict
     return profiles
 
 
-def _lines_if_there(path: Path, columns: Sequence[str]) -> list[Line]:
+def _lines_if_exists(path: Path, columns: Sequence[str]) -> list[Line]:
     return read_lines(path, columns) if path.exists() else []
 
 
@@ -297,7 +292,7 @@ def _lines(reader: Iterator[list[str]], path: Path, columns: Sequence[str]) -> I
 
 
 def as_knob(written: str) -> Knob:
-    """A knob's value in text: an integer, a number, or a word."""
+    """Parse a knob's value: an integer, a float, or text."""
     for kind in (int, float):
         try:
             value = kind(written)

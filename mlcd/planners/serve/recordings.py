@@ -1,10 +1,10 @@
 """Folders of recorded load tests: the knobs, their prices, and the results of every model.
 
-points.csv        one GPU, partitioned by multiprocessors: rate and memory by precision, share and batch; with host.csv
-latency.csv       whole machines: latency by instance type and batch; with price.csv
-load_tests.csv    language models: tokens a second and latencies by GPU type, count and users
+points.csv        one partitioned GPU: rate and memory by precision, share of multiprocessors and batch; with host.csv
+latency.csv       instance types: latency by type and batch; with price.csv
+load_tests.csv    language models: tokens a second and latencies by GPU type, number of GPUs and users
 
-A points.csv of deployments of language models is another kind: `llm/recording.py`.
+A points.csv of language-model deployments is another format: `llm/recording.py`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from mlcd.planners.serve.nouns import Counted, Figure, Knobs, KnobTable
 from mlcd.planners.serve.space import serving_space
 
 TRIAL = ProbeTime(120.0, 0.0)
-"""The duration of a recorded load test."""
+"""The duration of a recorded trial."""
 CORES, MEMORY_GB = (1, 2, 3, 4, 5), (0.5, 1, 2, 4, 8, 16)
 USD_PER_CORE, USD_PER_GPU, USD_PER_GB = 0.05, 4.00, 0.02
 IMAGES = {"inception": "image299", "efficientnet": "image380", "yolo": "image416"}
 IMAGE_TRANSFORMERS = ("vit", "swin", "deit", "beit")
-"""Parts of names, for models without a profile."""
+"""Parts of model names, used for models without a profile."""
 
 POINTS = ("model", "family", "precision", "sm_share", "batch", "rps", "peak_mb", "weights_mb")
 OPERATORS = ("model", "precision", "batch", "operator", "calls", "self_device_us", "device_mem_mb")
@@ -46,19 +46,19 @@ GPUS = ("gpu", "gpu_n_gpus", "gpu_memory_capacity_gb_total", "gpu_memory_bandwid
 
 
 class Recording(Protocol):
-    """What every kind of folder tells."""
+    """What every kind of recording provides."""
 
     @property
     def name(self) -> str:
-        """Of the folder."""
+        """The folder's name."""
 
     @property
     def knowledge(self) -> Knowledge:
-        """All that was measured."""
+        """All measurements."""
 
     @property
     def counted(self) -> Counted:
-        """What its rates count."""
+        """The unit of its rates."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -68,12 +68,12 @@ class Recording(Protocol):
         """The model of that name."""
 
     def space(self, name: str) -> Space:
-        """What may be chosen for it."""
+        """The configurations of that model."""
 
 
 @dataclass(frozen=True)
 class ServingFolder:
-    """A recording. `tables`: the knobs of each model; equal for all models unless their machines differ."""
+    """A recording. `tables`: the knobs by model; they differ only if the models ran on different machines."""
 
     name: str
     knowledge: Knowledge
@@ -92,12 +92,12 @@ class ServingFolder:
         return self.knowledge.models[self.models.index(name)]
 
     def space(self, name: str) -> Space:
-        """All configurations of this model, whether it was measured there or not."""
+        """All configurations of this model, measured or not."""
         return serving_space(self.tables[name], TRIAL)
 
 
 def read_folder(folder: Path) -> Recording:
-    """Read a folder of any kind."""
+    """Read a recording of any kind."""
     if (folder / "points.csv").is_file() and is_of_engines(folder):
         return read_engines(folder)
     kinds = {"points.csv": _read_device, "latency.csv": _read_instances, "load_tests.csv": _read_language}
@@ -173,10 +173,10 @@ def _read_device(folder: Path) -> ServingFolder:
 
 
 def inputs_of(name: str, family: str, profiles: Sequence[Profile] = ()) -> str:
-    """The kind of a model's input, if the recording has no column for it.
+    """Guess the kind of a model's input, if the recording has no column for it.
 
-    A transformer takes images if it runs a convolution, which cuts an image into patches; for text it needs none. The
-    name decides only without a profile. The size of an image follows the recording's own rule.
+    A transformer that runs a convolution takes images (it cuts them into patches). Without a profile, the name decides.
+    The image size follows the rule by which the recording was made.
     """
     operators = [operator.name for profile in profiles for operator in profile.operators]
     by_name = any(word in name for word in IMAGE_TRANSFORMERS)
@@ -187,7 +187,7 @@ def inputs_of(name: str, family: str, profiles: Sequence[Profile] = ()) -> str:
 
 
 def _device_cell(line: Line) -> tuple[Knobs, Cell]:
-    """A cell, in which every request takes the same time."""
+    """The knobs and results of a row. All requests of a batch take the same time, so the percentiles are equal."""
     share, batch = _positive_count(line, "sm_share"), _positive_count(line, "batch")
     rate = line.number("rps", above_zero=True)
     figures = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), batch / rate)
@@ -265,7 +265,7 @@ def _read_language(folder: Path) -> ServingFolder:
 
 
 def _gpu_numbers(line: Line) -> dict[str, float]:
-    """The numbers of a GPU. A rate that it does not have is written as -1."""
+    """The published numbers of a GPU. -1 stands for a rate that it lacks."""
     rates = [_signed(line, column) for column in line.cells if column.startswith("gpu_tflops")]
     if not rates:
         raise line.error("no column gpu_tflops...: expected at least one published rate")

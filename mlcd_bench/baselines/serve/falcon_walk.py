@@ -138,7 +138,7 @@ def _elsewhere(forest: Forest, place: Place) -> list[Place]:
 
 @lru_cache(4 * KEPT)
 def _view(same: ByIdentity) -> View:
-    tree, space = same.things
+    tree, space = same.objects
     told = points(space)
     allowed = np.zeros(len(space), dtype=bool)
     allowed[fitting(told, tree.fixed)] = True
@@ -148,7 +148,7 @@ def _view(same: ByIdentity) -> View:
 
 @lru_cache(4_096)
 def _inside(same: ByIdentity, path: str) -> Mask:
-    tree, view = same.things
+    tree, view = same.objects
     mask: Mask = view.allowed.copy()
     for boundary, good in tree.boundaries(path):
         mask &= boundary.is_good(view.x) == good

@@ -87,7 +87,7 @@ def points(space: Space) -> Points:
 
 @lru_cache(KEPT)
 def _points(same: ByIdentity) -> Points:
-    (space,) = same.things
+    (space,) = same.objects
     names = [name for name, _ in knobs_of(space.configurations[0])]
     settings = _columns(space, names)
     codes = tuple(code for name in names if (code := KnobCode.of(name, settings[name])).varies)
@@ -133,7 +133,7 @@ def seen_values(knowledge: Knowledge, job: Job, space: Space) -> SeenValues:
 
 @lru_cache(KEPT)
 def _seen_values(same: ByIdentity, caps: tuple[Cap, ...], min_rate: float | None, objective: Objective) -> SeenValues:
-    knowledge, space = same.things
+    knowledge, space = same.objects
     usd = space.usd_per_s * 3_600
     rows = [_rates(knowledge, model, space, caps) for model in knowledge.models]
     rates = np.array(rows).reshape(len(rows), len(space))
@@ -158,7 +158,7 @@ def _rates(knowledge: Knowledge, model: SeenModel, space: Space, caps: tuple[Cap
 @lru_cache(KEPT)
 def _anatomy(same: ByIdentity) -> tuple[list[Knobs], list[int], Floats, list[float]]:
     """The cells of a space, which one each configuration has, the memory it allows and its cores; NaN where unknown."""
-    knowledge, space = same.things
+    knowledge, space = same.objects
     number: dict[Knobs, int] = {}
     place, allowed, cores = [], [], []
     for configuration in space.configurations:

@@ -60,7 +60,7 @@ def test_types_of_machines_need_no_price_of_their_own() -> None:
         ("knobs: {batch: [1]}\nprice: {}", "k.yaml:2:1: `price:` is missing"),
         (
             "knobs: {batch: [1]}\nprice: {threads: 1}",
-            "k.yaml:2:9: a price for 'threads', which is no knob",
+            "k.yaml:2:9: price for 'threads', which is not a knob",
         ),
         ("knobs: {batch: [1, 1]}\nprice: {base: 1}", "k.yaml:1:9: batch: a value is written twice"),
         ("knobs: {batch: [1, many]}\nprice: {base: 1}", "numbers and words cannot be mixed"),
@@ -75,7 +75,10 @@ def test_types_of_machines_need_no_price_of_their_own() -> None:
         ("knobs: {batch: [1]}\nprice: {base: 1}\nserver: here", "server: expected `url:` and `model:`"),
         ("knobs: {batch: [1]}\nprice: {base: 1}\nserver: {url: 'ftp://x', model: m}", "needs `url: http://HOST:PORT`"),
         ("knobs: {batch: [1]}\nprice: {base: 1}\nserver: {urll: x}", "k.yaml:3:10: unknown key 'urll'"),
-        (f"knobs: {{a: {list(range(1, 400))}, b: {list(range(1, 400))}}}\nprice: {{base: 1}}", "159,201 settings"),
+        (
+            f"knobs: {{a: {list(range(1, 400))}, b: {list(range(1, 400))}}}\nprice: {{base: 1}}",
+            "159,201 configurations",
+        ),
         ("knobs: {batch: [1", "not YAML"),
         ("knobs: {instance: [1, 2]}", "instance: expected types of machines, such as [m5.large, c5.xlarge]"),
         ("knobs: {instance: [m5.large]}\nprice: {base: 1}", "k.yaml:2:1: `price:` is for a server on this machine"),

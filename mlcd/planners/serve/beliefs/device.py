@@ -143,13 +143,13 @@ def _figure(knowledge: Knowledge, figure: Figure, time: Floats, trials: Trials, 
 
 @lru_cache(KEPT)
 def _ratio(knowledge: ByIdentity, figure: Figure) -> Ratio:
-    return seen_ratio(knowledge.things[0], figure)
+    return seen_ratio(knowledge.objects[0], figure)
 
 
 @lru_cache(GROUNDS)
 def _device_prior(known: ByIdentity) -> DevicePrior:
     """Of a knowledge, a space and a model's facts, worked out once."""
-    return device_prior_of(*known.things)
+    return device_prior_of(*known.objects)
 
 
 def device_prior_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> DevicePrior:

@@ -214,4 +214,4 @@ def _runs(
 @lru_cache(KEPT)
 def _transfer_model(knowledge: ByIdentity, types: tuple[InstanceType, ...]) -> TransferModel:
     """Kept for the types of a space: learning takes longer than drawing."""
-    return TransferModel(knowledge.things[0], types)
+    return TransferModel(knowledge.objects[0], types)

@@ -271,7 +271,7 @@ def _outside(knowledge: Knowledge, where: MachineLoads) -> float:
 @lru_cache(KEPT)
 def _transfer_model(knowledge: ByIdentity, fleet: tuple[Machine, ...]) -> TransferModel:
     """Kept for a fleet: learning takes longer than drawing."""
-    return TransferModel(knowledge.things[0], fleet)
+    return TransferModel(knowledge.objects[0], fleet)
 
 
 def _crowds(outside: float) -> list[tuple[float, float]]:

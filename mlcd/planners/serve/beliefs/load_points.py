@@ -104,7 +104,7 @@ def pairs(shown: Iterable[ObservedRows]) -> list[tuple[Floats, Floats]]:
 @lru_cache(KEPT)
 def seen_on(knowledge: ByIdentity) -> frozenset[str]:
     """The machines that any seen model ran on."""
-    known: Knowledge = knowledge.things[0]
+    known: Knowledge = knowledge.objects[0]
     return frozenset(machine_and_load(known.anatomy, knobs)[0] for model in known.models for knobs in model.cells)
 
 

@@ -128,7 +128,7 @@ def language_of(job: Job) -> LanguageModel:
 @lru_cache(maxsize=16)
 def table_of(of: ByIdentity, language: LanguageModel) -> Table:
     """The load points of a space, with what is believed of each before any trial."""
-    knowledge, space = of.things
+    knowledge, space = of.objects
     prior = prior_of(knowledge)
     points, configuration = [], []
     for i, each in enumerate(space.configurations):
@@ -160,7 +160,7 @@ def prior_of(knowledge: Knowledge) -> Prior:
 @lru_cache(maxsize=16)
 def learned_prior(of: ByIdentity) -> Prior:
     """What the models of a recording teach."""
-    (knowledge,) = of.things
+    (knowledge,) = of.objects
     return learn(tests_of(knowledge))
 
 

@@ -1,4 +1,4 @@
-"""The operators of a model, their time and memory, and the key ones."""
+"""Read and profile ONNX models: their operators, the time and memory of each, and the key operators."""
 
 from mlcd.planners.serve.operators.onnx_file import open_model
 from mlcd.planners.serve.operators.onnx_profile import facts_of, key_operators, parts, profile_onnx

@@ -1,7 +1,7 @@
-"""Reads an ONNX file: its inputs and sizes, with one clear line for each possible mistake.
+"""Reads an ONNX file: its inputs and sizes, with a clear one-line error for each possible problem.
 
-It is a protobuf message: a chain of fields, each a tag and then a number, or a length and so many bytes. The lengths
-alone show, before anything is parsed, whether it is an ONNX file and complete. A parser would only report a failure.
+The file is a protobuf message: a chain of fields, each a tag followed by a number, or by a length and that many bytes.
+The lengths alone show, before parsing, whether it is a complete ONNX file; a parser would only report a failure.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _KINDS |= {14: _BYTES, 20: _BYTES, 25: _BYTES, 26: _BYTES}
 _IR_VERSION, _GRAPH = 1, 7
 
 
-class Wholeness(Enum):
-    """The result of the check."""
+class FileCheck(Enum):
+    """The result of `check_fields`."""
 
-    WHOLE = "whole"
-    CUT_SHORT = "cut short"
+    COMPLETE = "complete"
+    TRUNCATED = "truncated"
     NOT_ONNX = "not onnx"
 
 
-def wholeness(path: Path) -> Wholeness:
-    """Skip from field to field; the time does not depend on the file's size."""
+def check_fields(path: Path) -> FileCheck:
+    """Check the file by skipping from field to field, in a time that does not depend on its size."""
     size, fields = path.stat().st_size, set[int]()
     with path.open("rb") as file:
         while file.tell() < size:
@@ -47,9 +47,9 @@ def wholeness(path: Path) -> Wholeness:
                 break
         else:
             if _GRAPH in fields:
-                return Wholeness.WHOLE
+                return FileCheck.COMPLETE
     # every writer puts the version first: a file without it is not an ONNX file
-    return Wholeness.CUT_SHORT if _IR_VERSION in fields else Wholeness.NOT_ONNX
+    return FileCheck.TRUNCATED if _IR_VERSION in fields else FileCheck.NOT_ONNX
 
 
 def _skip(file: BinaryIO, kind: int, size: int) -> bool:
@@ -77,7 +77,7 @@ def _varint(file: BinaryIO) -> int | None:
 
 MB = 1 << 20
 LARGEST_FILE = (1 << 31) - 1
-"""protobuf's limit of a message."""
+"""protobuf's size limit of a message."""
 _PRECISIONS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "int8": "int8"}
 _PRECISIONS |= {"uint8": "int8", "int4": "int4", "uint4": "int4"}
 
@@ -86,8 +86,8 @@ _PRECISIONS |= {"uint8": "int8", "int4": "int4", "uint4": "int4"}
 class Tensor:
     """An input or an output of a model.
 
-    `dtype`: numpy's name. `shape`: a number for a fixed axis, a name for a free one. `rows`: the size of the table that
-    its values index, such as a vocabulary; None if they index none.
+    `dtype`: numpy's name. `shape`: a number for a fixed axis, a name for a free one. `rows`: rows of the table (such as
+    a vocabulary) that its values index; None if they index none.
     """
 
     name: str
@@ -100,8 +100,8 @@ class Tensor:
 class OnnxModel:
     """The content of an ONNX file.
 
-    `weights_mb`: in MiB. `operators`: the count of each kind in the graph, before any fusion. `precision`: the type of
-    most of the weights. `attends`: whether there is attention.
+    `weights_mb`: in MiB. `operators`: the number of each kind in the graph, before any fusion. `precision`: the type of
+    most of the weights. `attends`: whether the graph has attention.
     """
 
     path: Path
@@ -115,28 +115,28 @@ class OnnxModel:
 
     @cached_property
     def batch(self) -> int | None:
-        """The batch if it is fixed; None if it is free."""
+        """The batch size if it is fixed; None if it is free."""
         first = [each.shape[0] for each in self.inputs if each.shape]
         fixed = [axis for axis in first if isinstance(axis, int)]
         return fixed[0] if fixed and len(fixed) == len(first) else None
 
     @cached_property
     def free_axes(self) -> Mapping[str, str]:
-        """The free axes beside the batch: name -> the first input that has it."""
+        """The free axes other than the batch: name -> the first input that has it."""
         batches = {each.shape[0] for each in self.inputs if each.shape}
         axes = ((axis, each.name) for each in reversed(self.inputs) for axis in each.shape[1:])
         return {axis: name for axis, name in axes if isinstance(axis, str) and axis not in batches}
 
 
 def open_model(path: Path | str) -> OnnxModel:
-    """Read a model's file, without external weights."""
+    """Read a model's file, without loading external weights."""
     path = Path(path)
     _check_file(path)
     graph = _parsed(path).graph
     missing = onnx_graph.missing_data(graph, path.parent)
     if missing is not None:
         name, why = missing
-        raise UserError(f"{path}: its weights are in '{name}', which {why}; put the whole file beside the model")
+        raise UserError(f"{path}: its weights are in '{name}', which {why}; put the complete file next to the model")
     rows, given = onnx_graph.table_rows(graph), {tensor.name for tensor in graph.initializer}
     true_inputs = [each for each in graph.input if each.name not in given]  # old files also list weights as inputs
     inputs = tuple(_tensor(path, each, rows) for each in true_inputs)
@@ -160,34 +160,34 @@ def open_model(path: Path | str) -> OnnxModel:
 
 
 def files_of(path: Path) -> dict[str, Path]:
-    """The file of a model and those of its weights, each by its path beside the model."""
+    """The files of a model, including external weights, by their path relative to the model's folder."""
     _check_file(path)
     names = (path.name, *sorted(onnx_graph.external_files(_parsed(path).graph)))
     return {name: path.parent / name for name in names}
 
 
 def _check_file(path: Path) -> None:
-    """Checks before parsing; they read only a little of a large file."""
+    """Checks before parsing. They read only a small part of a large file."""
     if path.is_dir():
         raise UserError(f"{path}: is a folder; name the .onnx file in it")
     try:
         size = path.stat().st_size
         if size > LARGEST_FILE:
             raise UserError(
-                f"{path}: {size / 1e9:.1f} GB in one file, and ONNX files end at 2.1 GB (protobuf's limit); save it "
-                "with its weights beside it: onnx.save(model, path, save_as_external_data=True)"
+                f"{path}: {size / 1e9:.1f} GB, but one ONNX file holds at most 2.1 GB (protobuf's limit); save the "
+                "weights in a second file: onnx.save(model, path, save_as_external_data=True)"
             )
-        state = wholeness(path)
+        state = check_fields(path)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
     if size == 0:
         raise UserError(f"{path}: is empty; export or copy the model again")
-    if state is Wholeness.NOT_ONNX:
+    if state is FileCheck.NOT_ONNX:
         raise UserError(f"{path}: is not an ONNX file; export the model as ONNX, such as with torch.onnx.export")
-    if state is Wholeness.CUT_SHORT:
-        raise UserError(f"{path}: is cut short: {size:,} bytes are not the whole model; export or copy it again")
+    if state is FileCheck.TRUNCATED:
+        raise UserError(f"{path}: is truncated: {size:,} bytes are not the whole model; export or copy it again")
 
 
 def _parsed(path: Path) -> Any:
@@ -205,7 +205,7 @@ def _parsed(path: Path) -> Any:
 
 
 def _tensor(path: Path, value: Any, rows: Mapping[str, int]) -> Tensor:
-    """An input or output; free axes without a name are called 'INPUT.AXIS'."""
+    """An input or output. Free axes without a name are called 'INPUT.AXIS'."""
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
         raise UserError(f"{path}: '{value.name}' is a {str(kind).removesuffix('_type')}; only tensors can be served")

@@ -1,7 +1,7 @@
-"""Analyses the graph of an ONNX model without running it: weights, operators, the meaning of its inputs, and sizes.
+"""Analyses the graph of an ONNX model without running it: weights, attention, inputs that index tables, value sizes.
 
-A file of 170 bytes may create a constant of a billion numbers (ConstantOfShape, Expand, Tile, Range ...). ONNX's shape
-inference finds the shapes that do not depend on an input.
+Sizes are checked because a file of 170 bytes may create a constant of a billion numbers (ConstantOfShape, Expand, Tile,
+Range ...). ONNX's shape inference finds the shapes that do not depend on an input.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TABLES = {"Gather": ((1, 0),), "EmbedLayerNormalization": ((0, 2), (1, 4))}
 
 
 def weights(graph: Any) -> tuple[int, Counter[str]]:
-    """Parameters, and bytes by type of number, internal or external; sizes and indices only take memory."""
+    """The number of parameters, and the bytes by number type. Integers such as indices count as bytes only."""
     parameters, kinds = 0, Counter[str]()
     for tensor in tensors(graph):
         elements = prod(tensor.dims)
@@ -46,7 +46,7 @@ def tensors(graph: Any) -> Iterator[Any]:
 
 
 def _external(graph: Any) -> Iterator[tuple[Any, dict[str, str]]]:
-    """The tensors that are kept in other files, each with where it is kept."""
+    """The tensors stored in other files, each with its location."""
     for tensor in tensors(graph):
         if tensor.data_location == _EXTERNAL:
             yield tensor, {entry.key: entry.value for entry in tensor.external_data}
@@ -58,7 +58,7 @@ def external_files(graph: Any) -> set[str]:
 
 
 def missing_data(graph: Any, folder: Path) -> tuple[str, str] | None:
-    """The first external file of weights that is missing or too short, and what is wrong with it."""
+    """The first external weight file that is missing or too short, and which of these; None if all are complete."""
     for tensor, where in _external(graph):
         name = where.get("location", "")
         file = folder / name
@@ -67,12 +67,12 @@ def missing_data(graph: Any, folder: Path) -> tuple[str, str] | None:
         length = int(where.get("length", int(prod(tensor.dims) * item_bytes(tensor.data_type))))
         needed = int(where.get("offset", 0)) + length
         if file.stat().st_size < needed:
-            return name, f"is cut short: {file.stat().st_size:,} bytes, and at least {needed:,} are needed"
+            return name, f"is truncated: {file.stat().st_size:,} bytes, and at least {needed:,} are needed"
     return None
 
 
 def table_rows(graph: Any) -> Mapping[str, int]:
-    """For each input that indexes a table, such as a vocabulary: the number of rows."""
+    """The number of rows of each table (such as a vocabulary) that an input indexes, by the input's name."""
     makers, users = {name: node for node in graph.node for name in node.output}, _users(graph)
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     rows_of = {}
@@ -89,7 +89,7 @@ def table_rows(graph: Any) -> Mapping[str, int]:
 
 
 def attends(graph: Any) -> bool:
-    """Whether there is attention: a softmax whose result is multiplied with something."""
+    """Whether the graph has attention: a fused operator, or a softmax whose result goes into a matrix product."""
     fused = {"Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention"}
     if any(node.op_type in fused for node in graph.node):
         return True
@@ -104,7 +104,7 @@ def attends(graph: Any) -> bool:
 
 
 def _followed(first: str, users: Mapping[str, list[Any]], passes_on: Any) -> Iterable[str]:
-    """A value, and all values that it is passed on to."""
+    """A value and all values that carry it on, by name."""
     reached, todo = {first}, [first]
     while todo:
         name = todo.pop()
@@ -121,7 +121,7 @@ def _passes_on(node: Any, name: str) -> bool:
 
 
 def _rows(node: Any, name: str, makers: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> int | None:
-    """The number of rows of the table that this operator indexes by the value; None if it does not."""
+    """The number of rows of the table that this operator indexes with the value; None if it does not."""
     for picks, table in _TABLES.get(node.op_type, ()):
         if picks >= len(node.input) or table >= len(node.input) or node.input[picks] != name:
             continue
@@ -161,7 +161,7 @@ def item_bytes(data_type: int) -> float:
 
 
 def number_type(data_type: int) -> np.dtype[Any]:
-    """numpy's type for ONNX's number of one."""
+    """The numpy type of an ONNX type number."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
     kind: np.dtype[Any] = np.dtype(tensor_dtype_to_np_dtype(data_type))
@@ -175,7 +175,7 @@ _SMALL = 64 << 10
 
 
 def check_values(path: Path | str, model: Any) -> None:
-    """Refuse a model with a value larger than `LARGEST_VALUE`. It modifies the model, so do not use it afterwards."""
+    """Refuse a model with a value larger than `LARGEST_VALUE`. This modifies the model: do not use it afterwards."""
     for name, kind, shape in _values(_replace_weights(model)):
         size_bytes = prod(shape) * item_bytes(kind)
         if size_bytes > LARGEST_VALUE:
@@ -186,7 +186,7 @@ def check_values(path: Path | str, model: Any) -> None:
 
 
 def _replace_weights(model: Any) -> Any:
-    """Replace large weights by inputs of the same shape."""
+    """Replace large weights with inputs of the same shape, in place."""
     from onnx.helper import make_tensor_value_info
 
     graph = model.graph

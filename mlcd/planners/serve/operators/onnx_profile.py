@@ -1,10 +1,10 @@
-"""Facts about a model's file before the first trial: size, family, kind of input, and profiles of its operators.
+"""Facts about a model before the first trial: size, family, kind of input, and profiles of its operators.
 
-They are the operators that run, after fusion: a batch normalisation that was fused into a convolution does not appear.
-The memory of an operator is that of its results (activations); views take none.
+Profiled are the operators that run, after fusion: a batch normalisation fused into a convolution does not appear. The
+memory of an operator is that of its outputs (activations); views take none.
 
-Wu et al., 'Serving Unseen Deep Learning Models with Near-Optimal Configurations' (Falcon), SoCC 2022, section 3.1: an
-operator with at least 5 % of a model's computing time or of its memory is a key operator (KOP). Table 3 compares 1, 5
+Key operators (KOPs) are those with at least 5 % of a model's computing time or of its memory: Wu et al., 'Serving
+Unseen Deep Learning Models with Near-Optimal Configurations' (Falcon), SoCC 2022, section 3.1. Table 3 compares 1, 5
 and 10 %. Algorithm 1 visits them by the mean of both shares, largest first.
 """
 
@@ -30,7 +30,7 @@ KEY_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """An operator's part in a pass: its shares of time and memory, each of 1, and if that makes it a key operator."""
+    """An operator's shares of a pass's time and memory (0 to 1), and whether it is a key operator."""
 
     operator: Operator
     time_share: float
@@ -39,7 +39,7 @@ class Part:
 
 
 def parts(profile: Profile, threshold: float = KEY_SHARE) -> tuple[Part, ...]:
-    """All operators of a pass, as the profile orders them. One that frees more memory than it takes takes none."""
+    """All operators of a pass, in the profile's order. One that frees more memory than it takes counts as 0."""
     seconds = profile.seconds or 1.0
     held_mb = sum(max(each.memory_mb, 0.0) for each in profile.operators) or 1.0
     shares = [(each, each.seconds / seconds, max(each.memory_mb, 0.0) / held_mb) for each in profile.operators]
@@ -47,26 +47,26 @@ def parts(profile: Profile, threshold: float = KEY_SHARE) -> tuple[Part, ...]:
 
 
 def key_operators(profile: Profile, threshold: float = KEY_SHARE) -> tuple[str, ...]:
-    """The names of the key operators, that of the largest shares first."""
+    """The names of the key operators, largest shares first."""
     ranked = sorted(parts(profile, threshold), key=lambda part: -(part.time_share + part.memory_share))
     return tuple(part.operator.name for part in ranked if part.key)
 
 
 Pass = Mapping[str, Operator]
-"""One pass: its operators by name."""
+"""The operators of one forward pass, by name."""
 
 
 def added(one: Pass, operator: Operator) -> Pass:
-    """The pass with the calls of an operator added."""
+    """The pass with another call of an operator added."""
     known = one.get(operator.name, Operator(operator.name, 0, 0.0))
     calls, seconds = known.calls + operator.calls, known.seconds + operator.seconds
     return {**one, operator.name: Operator(operator.name, calls, seconds, known.memory_mb + operator.memory_mb)}
 
 
 def typical(batch: int, passes: Sequence[Pass], precision: str = "fp32") -> Profile:
-    """The typical pass, slowest operators first.
+    """The median of several passes, slowest operators first.
 
-    A median for each operator, not of whole passes: an interruption affects one operator, rarely the same one.
+    The median is taken for each operator, not over whole passes: an interruption affects one operator, rarely the same.
     """
     operators = []
     for name in {name for one in passes for name in one}:
@@ -77,9 +77,9 @@ def typical(batch: int, passes: Sequence[Pass], precision: str = "fp32") -> Prof
 
 
 VIEWS = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"}
-"""Operators whose result shares the memory of their input."""
+"""Operators whose output shares the memory of their input."""
 WARM_UP = 1
-"""Passes that are not counted: the first one allocates memory and fills caches."""
+"""Passes that are dropped: the first one allocates memory and fills caches."""
 
 Event = Mapping[str, Any]
 
@@ -93,9 +93,9 @@ def profile_onnx(
     limit_s: float = 5.0,
     clock: Clock | None = None,
 ) -> tuple[Profile, ...]:
-    """A profile at each batch: the median of some passes, on one thread.
+    """Profile the model at each batch size: the median of several passes on one thread.
 
-    No pass starts later than `limit_s` after the first one of its batch, but at least one is counted.
+    No pass starts later than `limit_s` after the first of its batch size, but at least one is counted.
     """
     clock = clock or WallClock(datetime.now(UTC))
     feeds = [example_feed(model, batch, shapes) for batch in batches]
@@ -110,7 +110,7 @@ def profile_onnx(
 
 
 def _run(session: Any, feed: Mapping[str, Any], passes: int, limit_s: float, clock: Clock) -> int:
-    """Run the passes of one batch; return their number."""
+    """Run the passes of one batch size; return how many."""
     start_s = clock.elapsed_s()
     for done in range(WARM_UP + passes):
         if done > WARM_UP and clock.elapsed_s() - start_s > limit_s:
@@ -155,7 +155,7 @@ def _operator(node: Event, own_us: float) -> Operator:
 
 
 BATCHES = (8, 64)
-"""The batches at which models of a knowledge base were profiled."""
+"""The batch sizes at which the models of the knowledge bases were profiled."""
 
 _RECURRENT = {"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"}
 _GROWING = {"ConvTranspose", "Resize", "Upsample", "DepthToSpace"}
@@ -163,7 +163,7 @@ _CONVOLUTIONS = {"Conv", "ConvInteger", "QLinearConv"}
 
 
 def facts_of(path: Path | str, shapes: Mapping[str, int] | None = None, batches: Sequence[int] = BATCHES) -> ModelFacts:
-    """Open a model, run a few passes at each batch, and return its facts."""
+    """The facts of a model: read its file, and profile it at each batch size."""
     model = open_model(path)
     if model.batch is not None:
         batches = (model.batch,)
@@ -178,7 +178,7 @@ def facts_of(path: Path | str, shapes: Mapping[str, int] | None = None, batches:
 
 
 def family(model: OnnxModel) -> str:
-    """A guess from the operators: 'rnn', 'transformer', 'gan', 'recsys', 'cnn'; '' if unknown."""
+    """Guess the family from the operators: 'rnn', 'transformer', 'gan', 'recsys', 'cnn'; '' if unknown."""
     kinds = set(model.operators)
     if kinds & _RECURRENT:
         return "rnn"
@@ -192,7 +192,7 @@ def family(model: OnnxModel) -> str:
 
 
 def kind_of_input(model: OnnxModel, shapes: Mapping[str, int]) -> str:
-    """A guess from the shapes: 'image224', 'tokens128'; '' if preparing a request is trivial or unknown."""
+    """Guess the kind of input from the shapes: 'image224', 'tokens128'; '' if its preparation is trivial or unknown."""
     size = _image_size(model, shapes)
     if size is not None:
         return f"image{size}" if size else ""

@@ -1,4 +1,4 @@
-"""ONNX Runtime: a session for a model, example inputs of the right types and sizes, and its errors in one line."""
+"""ONNX Runtime: open a session, make example inputs of the right types and sizes, shorten its errors to one line."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LONGEST = 300
-"""Most characters of a reason; the important part may be at its end."""
+"""Most characters of a reason. It is cut in the middle, since the important part may be at its end."""
 MOST_READ = 4_000
 """Most characters of a message that are parsed, from both ends: node names can be very long."""
 _FATAL_ONLY = 4
-"""ONNX Runtime's log level: its errors are raised as exceptions anyway."""
+"""ONNX Runtime's log level: errors are raised as exceptions anyway."""
 
 
 def open_session(
@@ -29,8 +29,8 @@ def open_session(
 ) -> Any:
     """An onnxruntime.InferenceSession on the CPU with all graph optimisations, as in a server.
 
-    `profile_to`: prefix of the file for a profile of every run until `end_profiling`; a date is appended.
-    `stop_spinning`: threads spin while they wait for each other, which is fast; between two passes they do not.
+    `profile_to`: prefix of the profile file, which covers all runs until `end_profiling`; a date is appended.
+    `stop_spinning`: threads do not spin between passes (they still do within a pass, which is fast).
     """
     try:
         import onnxruntime as runtime
@@ -49,7 +49,7 @@ def open_session(
 
 @contextmanager
 def runtime_errors(path: Path | str) -> Iterator[None]:
-    """Turn errors of ONNX Runtime into `UserError` with its reason."""
+    """Turn errors of ONNX Runtime into UserError with its reason."""
     try:
         yield
     except MemoryError:
@@ -76,13 +76,13 @@ def _cut(text: str, most: int) -> str:
 
 
 LARGEST_INPUT = 1 << 31
-"""Most bytes of one input: more is a mistake in a shape."""
+"""Most bytes of one input: more must be a mistake in a shape."""
 
 
 def example_feed(
     model: OnnxModel, batch: int = 1, shapes: Mapping[str, int] | None = None, seed: int = 0
 ) -> dict[str, NDArray[Any]]:
-    """An array for each input. `shapes`: sizes of the free axes beside the batch, which is the first axis of each."""
+    """Random example inputs by name. `shapes`: sizes of the free axes other than the batch, which is the first axis."""
     sizes = dict(shapes or {})
     _check(model, batch, sizes)
     random = np.random.default_rng(seed)
@@ -112,12 +112,12 @@ def _check(model: OnnxModel, batch: int, sizes: Mapping[str, int]) -> None:
 
 
 def _size(tensor: Tensor, batch: int, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """Sizes of the axes; a free axis without a size is the batch."""
+    """The sizes of all axes; a free axis without a given size is the batch."""
     return tuple(axis if isinstance(axis, int) else sizes.get(axis, batch) for axis in tensor.shape)
 
 
 def _values(model: OnnxModel, tensor: Tensor, size: tuple[int, ...], random: np.random.Generator) -> NDArray[Any]:
-    """Row numbers for inputs that index a table; ones for other integers (masks, lengths); else normal numbers."""
+    """Valid row numbers for inputs that index a table, ones for other integers (masks, lengths), normal floats else."""
     if tensor.dtype == "object":
         return np.full(size, "text", dtype=object)
     kind = np.dtype(tensor.dtype)

@@ -1,6 +1,6 @@
-"""Servers to deploy an ONNX model on, by the name of the export: trials run on the server that the export starts.
+"""Deployment targets for ONNX models (`--target`): trials run on the server that the export of that name starts.
 
-A trial and an export write the same files for the same settings, so that what was measured is what is deployed.
+Trials and exports write the same files for the same settings, so the measured configuration is the deployed one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from mlcd.planners.serve.targets import mlserver, triton
 class Target:
     """A server that is started with a folder of models.
 
-    `server`: its name as it says it at `GET /v2`. `program`: what starts it, and `install`: how to get that.
-    `files`: those of a model (its name, batch, wait in ms, threads), by their path in the folder. `model_at`: where its
-    own file goes. `arguments`: of the program, with the folder and the ports of HTTP, gRPC and metrics; `environment`
-    the same.
+    `server`: its name in the answer of `GET /v2`. `program`: the executable that starts it; `install`: how to get it.
+    `files`: the configuration files by path, from a model's name, batch, wait in ms and threads. `model_at`: the path
+    of the model's own file, from its name. `arguments`, `environment`: of the program, from the folder and the ports
+    of HTTP, gRPC and metrics.
     """
 
     server: str
@@ -48,4 +48,4 @@ TRITON = Target(
     triton.arguments,
 )
 TARGETS: Mapping[str, Target] = {"mlserver": MLSERVER, "triton": TRITON, "kserve": TRITON, "compose": TRITON}
-"""Which server runs where the answer is exported to."""
+"""The server of each export target."""

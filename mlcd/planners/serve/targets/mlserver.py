@@ -1,8 +1,9 @@
 """MLServer: a folder of models, each with its `model-settings.json` and, for ONNX, the code that runs it.
 
-max_batch_size        batch          the most requests of one pass
-max_batch_time        max_wait_ms    how long the first request of a batch waits for the others, in seconds
-parameters.extra      threads        of ONNX Runtime, which computes
+field of MLServer     knob           meaning
+max_batch_size        batch          most requests in one forward pass
+max_batch_time        max_wait_ms    how long the first request of a batch waits for others, in seconds
+parameters.extra      threads        threads of ONNX Runtime
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from pathlib import Path
 RUNTIME = "onnx_model"
 """The code that MLServer imports from the model's folder."""
 SETTINGS = {"debug": False, "parallel_workers": 0}
-"""Of the server: one process. The workers of MLServer 1.7 end at once with uvloop 0.23, which pip brings."""
+"""Server settings: a single process, since workers of MLServer 1.7 exit at once with uvloop 0.23 (pip's default)."""
 
 
 def files(name: str, batch: int | None, wait_ms: float | None, threads: int | None) -> Mapping[str, str]:
-    """The files of a model beside its own."""
+    """The configuration files of a model, by path."""
     settings: dict[str, object] = {"name": name, "implementation": f"{RUNTIME}.OnnxModel"}
     settings |= {"max_batch_size": batch} if batch is not None else {}
     settings |= {"max_batch_time": wait_ms / 1_000} if wait_ms is not None else {}
@@ -32,16 +33,16 @@ def files(name: str, batch: int | None, wait_ms: float | None, threads: int | No
 
 
 def model_at(name: str) -> str:
-    """Where the model's own file goes."""
+    """The path of the model's own file."""
     return f"{name}/model.onnx"
 
 
 def arguments(folder: str, ports: tuple[int, int, int]) -> list[str]:
-    """Of the program."""
+    """Arguments of `mlserver`."""
     return ["start", folder]
 
 
 def environment(ports: tuple[int, int, int]) -> Mapping[str, str]:
-    """Its addresses."""
+    """Environment variables that set its address and ports."""
     names = ("MLSERVER_HTTP_PORT", "MLSERVER_GRPC_PORT", "MLSERVER_METRICS_PORT")
     return {"MLSERVER_HOST": "127.0.0.1", **{name: str(port) for name, port in zip(names, ports, strict=True)}}

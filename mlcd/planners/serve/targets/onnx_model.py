@@ -17,10 +17,10 @@ DATATYPES |= {f"{sign}int{bits}": f"{sign.upper()}INT{bits}" for sign in ("", "u
 
 
 class OnnxModel(MLModel):
-    """Runs one pass at a time, in a thread of its own: meanwhile the next batch is read."""
+    """Runs one forward pass at a time in a thread, so that the next batch is read meanwhile."""
 
     async def load(self) -> bool:
-        """Open the model with the threads that its settings name."""
+        """Open the model with the number of threads from its settings."""
         parameters = self.settings.parameters
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(((parameters and parameters.extra) or {}).get("threads", 1))
@@ -34,7 +34,7 @@ class OnnxModel(MLModel):
         return True
 
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:
-        """One pass."""
+        """Run one forward pass."""
         feed = {each.name: NumpyCodec.decode_input(each) for each in payload.inputs}
         names = [each.name for each in self._session.get_outputs()]
         computed = await asyncio.get_running_loop().run_in_executor(self._pool, self._session.run, names, feed)

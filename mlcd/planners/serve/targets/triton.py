@@ -1,10 +1,11 @@
 """Triton Inference Server: a model repository with a `config.pbtxt` (ModelConfig of triton's model_config.proto).
 
-max_batch_size        batch          the most requests of one pass
-dynamic_batching      max_wait_ms    how long the first request of a batch waits for the others, in microseconds
+field of Triton       knob           meaning
+max_batch_size        batch          most requests in one forward pass
+dynamic_batching      max_wait_ms    how long the first request of a batch waits for others, in microseconds
 instance_group        instances      copies of the model, on the CPU or on each GPU
-intra_op_thread_count threads        of ONNX Runtime, which computes (a parameter of its backend)
-gpu_mem_limit         memory_gb      what it may hold of a GPU, in bytes, where one serves (the same)
+intra_op_thread_count threads        threads of ONNX Runtime (a parameter of the backend)
+gpu_mem_limit         memory_gb      limit on GPU memory in bytes, if a GPU serves (a parameter of the backend)
 
 Inputs and outputs are left out: Triton reads them from the ONNX file.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MODEL = "1/model.onnx"
-"""Where Triton looks for the first version of a model, in its folder."""
+"""The path of a model's first version in its folder."""
 
 
 def config(
@@ -26,7 +27,7 @@ def config(
     on_gpu: bool = False,
     gpu_gb: float | None = None,
 ) -> str:
-    """`config.pbtxt`."""
+    """The text of `config.pbtxt`."""
     lines = [f'name: "{name}"', 'backend: "onnxruntime"']
     lines += [f"max_batch_size: {batch}"] if batch is not None else []
     if batch is not None or wait_ms is not None:
@@ -44,17 +45,17 @@ def config(
 
 
 def files(name: str, batch: int, wait_ms: float, threads: int) -> Mapping[str, str]:
-    """The files of a model beside its own."""
+    """The configuration files of a model, by path."""
     return {f"{name}/config.pbtxt": config(name, batch, wait_ms, threads)}
 
 
 def model_at(name: str) -> str:
-    """Where the model's own file goes."""
+    """The path of the model's own file."""
     return f"{name}/{MODEL}"
 
 
 def arguments(folder: str, ports: tuple[int, int, int]) -> list[str]:
-    """Of the program."""
+    """Arguments of `tritonserver`."""
     http, grpc, metrics = ports
     addresses = [f"--http-port={http}", f"--grpc-port={grpc}", f"--metrics-port={metrics}"]
     return [f"--model-repository={folder}", "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", *addresses]

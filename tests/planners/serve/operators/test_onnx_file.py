@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.planners.serve.operators import example_feed, open_model, profile_onnx
-from mlcd.planners.serve.operators.onnx_file import Wholeness, wholeness
+from mlcd.planners.serve.operators.onnx_file import FileCheck, check_fields
 from mlcd.planners.serve.operators.onnx_session import open_session
 from mlcd_bench.learn import zoo
 
@@ -172,7 +172,7 @@ def test_a_file_that_ends_too_early_is_never_taken_for_a_model(
         open_session(open_model(path).path)
     assert "\n" not in str(refused.value)
     if 2 <= length < len(WHOLE) - 10:  # from the version to the end of the graph
-        assert "is cut short" in str(refused.value)
+        assert "is truncated" in str(refused.value)
 
 
 @given(content=st.binary(min_size=1, max_size=300))
@@ -204,15 +204,15 @@ def test_the_length_of_a_large_file_is_checked_without_reading_it(tmp_path: Path
     with path.open("wb") as file:
         file.write(b"\x08\x08\x3a" + length)
         file.truncate(3 + 5 + graph)
-    assert wholeness(path) is Wholeness.WHOLE
+    assert check_fields(path) is FileCheck.COMPLETE
     os.truncate(path, graph)
-    assert wholeness(path) is Wholeness.CUT_SHORT
+    assert check_fields(path) is FileCheck.TRUNCATED
 
 
 def test_missing_or_short_weights_are_named(write_model: Write, tmp_path: Path) -> None:
     path = write_model(zoo.cnn(), save_as_external_data=True, location="weights.bin", size_threshold=0)
     os.truncate(tmp_path / "weights.bin", 100)
-    assert "'weights.bin', which is cut short" in refusal(path)
+    assert "'weights.bin', which is truncated" in refusal(path)
     (tmp_path / "weights.bin").unlink()
     assert "'weights.bin', which does not exist" in refusal(path)
 
