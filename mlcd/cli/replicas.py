@@ -145,7 +145,7 @@ def _table(fleets: Sequence[Fleet], chosen: Fleet) -> Table:
         table.add_row(
             *(str(dict(option.knobs).get(name, "-")) for name in names),
             str(option.trial),
-            str(takes.places),
+            str(takes.admission_limit),
             format_rate(takes.rate),
             format_rate(takes.closed_rate),
             _span(each),
@@ -186,7 +186,8 @@ def _words(planned: Fleet, spare: int, price: ApiPrice | None, even: float | Non
 def _how_to_deploy(name: str, planned: Fleet) -> str:
     option, scaling = planned.option, autoscaling(planned)
     return (
-        f"Deploy it: mlcd export {name} --to skyserve --trial {option.trial} --concurrency {option.replica.places} "
+        f"Deploy it: mlcd export {name} --to skyserve --trial {option.trial} "
+        f"--concurrency {option.replica.admission_limit} "
         f"--replicas {scaling['min_replicas']}..{scaling['max_replicas']}"
     )
 
@@ -219,7 +220,7 @@ def autoscaling(planned: Fleet) -> dict[str, float]:
         "min_replicas": min(planned.counts),
         "max_replicas": most,
         "target_concurrency": max(1, floor(in_flight)),
-        "most_concurrency": planned.option.replica.places,
+        "most_concurrency": planned.option.replica.admission_limit,
         "target_qps_per_replica": float(f"{rate:.3g}"),
     }
 
@@ -246,7 +247,7 @@ def _fleet(planned: Fleet) -> dict[str, Any]:
     return {
         "trial": option.trial,
         "knobs": dict(option.knobs),
-        "concurrency": option.replica.places,
+        "concurrency": option.replica.admission_limit,
         "requests_per_s_per_replica": option.replica.rate,
         "closed_loop_requests_per_s": option.replica.closed_rate,
         "replicas": {"least": min(planned.counts), "most": max(planned.counts)},

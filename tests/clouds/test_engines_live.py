@@ -70,7 +70,7 @@ def test_the_sweep_ends_where_a_cap_is_clearly_broken(tmp_path):
     assert done.outcome is Outcome.OK
     assert isinstance(done.evidence, Served)
     assert [level.concurrency for level in done.evidence.levels] == [1]
-    assert "tpot_p50 <= 0.5 ms is clearly broken with 1 at once" in done.detail
+    assert "tpot_p50 <= 0.5 ms is clearly broken at concurrency 1" in done.detail
 
 
 def test_an_engine_that_crashes_at_its_start_says_why_in_its_own_words(tmp_path):

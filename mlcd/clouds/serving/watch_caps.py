@@ -45,7 +45,7 @@ def watch_caps(
         seen = _counted(caps, now, before)
         held, before, since_s = held.after(seen), now, clock.elapsed_s()
         row_requests += max((counts.total for counts in seen.values()), default=0)
-        if not any(held.row.values()):
+        if not any(held.breaking.values()):
             row_s, row_requests = since_s, 0
         if held.broken:
             rate = row_requests / (since_s - row_s) if since_s > row_s else None

@@ -166,9 +166,9 @@ OPERATOR_COLUMNS = ("model", "precision", "batch", "operator", "calls", "seconds
 HOST_COLUMNS = ("input", "cores", "requests_per_s")
 
 
-def knowledge_bases(own: Path = SHIPPED) -> Bases[Knowledge]:
+def knowledge_bases(own: Path = SHIPPED) -> KnowledgeBases[Knowledge]:
     """The knowledge bases that ship with MLCD, and those in a folder of the user's."""
-    return Bases(_base, own)
+    return KnowledgeBases(_base, own)
 
 
 def _base(folder: Path) -> Knowledge:

@@ -14,7 +14,7 @@ from mlcd.core.errors import UserError, WrongState
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement
 from mlcd.planners.serve.llm.capacity import Replica, replica
-from mlcd.planners.serve.llm.flags import PLACE, WITH_FLAGS, CommandLine, admitting, command_line
+from mlcd.planners.serve.llm.flags import NOT_IN_COMMAND, WITH_FLAGS, CommandLine, admitting, command_line
 from mlcd.planners.serve.llm.nouns import LanguageModel
 from mlcd.planners.serve.llm.replicas import LOAD_KNOBS, admitted, chosen_trial, levels_of
 from mlcd.planners.serve.nouns import Knob, knobs_of, service_of
@@ -102,7 +102,7 @@ class EngineDeployment:
         placed = []
         for name, value in self.knobs.items():
             where = fields.get(name) or made.where.get(name, "")
-            note = "" if where else made.notes.get(name, PLACE.get(name, "set it where it belongs"))
+            note = "" if where else made.notes.get(name, NOT_IN_COMMAND.get(name, "set it where it belongs"))
             if name == "sequences" and self.with_admission()[name] != value:
                 note = f"no more than the {self.admitted} requests at once that were measured"
             placed.append(PlacedKnob(name, value, where, note))

@@ -87,7 +87,7 @@ def test_it_says_so_minutes_after_the_caps_are_broken_and_how_many_came() -> Non
     engine = Engine(clock, late=lambda now: 0.03 if now < 3_600 else 0.2)
     said = next(watch_caps((TTFT, TPOT), engine.read, engine.alive, clock, until_s=7_200))
     assert 3_600 < clock.elapsed_s() <= 3_600 + 4 * 60 + 5
-    assert said.words == "ttft_p95 <= 500 ms: 360 of 1,800 requests were above it, 5 % may be"
+    assert said.words == "ttft_p95 <= 500 ms: 360 of 1,800 requests were above it (5 % allowed)"
     assert said.rate == pytest.approx(10.0, rel=0.05)
 
 

@@ -1,1 +1,1 @@
-"""Language models behind an OpenAI-compatible API: their sizes, what fits where, how fast, and how many replicas."""
+"""Serving of language models: memory and latency models, the belief of the search, replicas, engine command lines."""

@@ -1,10 +1,10 @@
-"""What each deployment of a language model may do, by the law, by what other models teach, and by its trials.
+"""The belief about deployments of a language model: roofline model, effects learned from other models, and its trials.
 
-A sample is a TPOT and a TTFT for each deployment at each number of requests at once. From these follow the rate
+A sample is a TPOT and a TTFT for each deployment at each concurrency. From these follow the rate
 
-    tokens/s = requests at once x tokens out / (TTFT + (tokens out - 1) TPOT)
+    tokens/s = concurrency x output tokens / (TTFT + (output tokens - 1) TPOT)
 
-and all figures. A deployment is worth its best level that keeps the caps. Samples are drawn before any trial and then
+and all figures. A deployment counts by its best level that meets the caps. Samples are drawn from the prior and then
 moved to agree with the trials (Matheron's rule; Wilson et al. 2020), so that no matrix grows with the space.
 """
 
@@ -44,7 +44,7 @@ from mlcd.planners.serve.llm.roofline import LoadPoint, Terms, terms_of
 from mlcd.planners.serve.nouns import Cap, Figure, Level, served_by, service_of
 
 LONGEST_LOG_S = 5.0
-"""Times above e^5 s are as bad as e^5 s."""
+"""Sampled times are limited to e^5 s."""
 RATIOS = {
     Figure.TTFT_P95: (Figure.TTFT_P50, np.log(1.6), 0.4),
     Figure.TPOT_P95: (Figure.TPOT_P50, np.log(1.15), 0.15),
@@ -53,35 +53,37 @@ RATIOS = {
     Figure.P95: (Figure.P50, np.log(1.2), 0.15),
     Figure.P99: (Figure.P50, np.log(1.4), 0.25),
 }
-"""Figures by the one that they follow: the log of the ratio that is expected, and by how much it may differ."""
+"""For each figure: the figure that it is modelled from, the expected log of their ratio, and its standard deviation."""
 RATIO_NOISE, RATIO_TRUST = 0.1, 4.0
-"""By how much the ratio differs between the loads of one search; and so many loads would have to say otherwise."""
+"""Prior standard deviation of a ratio between loads of one search, and the number of loads that it counts for."""
 CPU_BANDWIDTH_GB_S, CPU_TFLOPS, CPU_MEMORY_GB = 10.0, 0.1, 16.0
-"""Of one core, roughly: trials tell the level."""
+"""Rough numbers of one CPU core; trials correct the level."""
 
 
-USUAL = Architecture(
+TYPICAL_ARCHITECTURE = Architecture(
     params_b=8.0, active_b=8.0, layers=32, hidden=4_096, heads=32, kv_heads=8, head_dim=128, vocab=128_256,
     dense_hidden=14_336, dense_layers=32, full_layers=32,
 )  # fmt: skip
-"""The sizes of Llama 3.1 8B, for a model that is known by its name alone."""
+"""The sizes of Llama 3.1 8B, used for a model whose architecture is unknown."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """TPOT or TTFT at every load point, before any trial: its law, and the effects that models share.
+    """The prior of TPOT or TTFT at every load point: the log by the roofline model, and the shared effects.
 
-    The law of TTFT takes TPOT: of samples of TPOT it has a row each.
+    The roofline model of TTFT depends on TPOT: for samples of TPOT it has a row each.
     """
 
-    law: Floats
+    roofline: Floats
     shared: SharedEffects
     prior: TimePrior
 
 
 @dataclass(frozen=True)
 class Table:
-    """The load points of a space. `configuration`: which one each belongs to; `at`: where each load is."""
+    """The load points of a space. `configuration`: the index of each one's configuration. `at`: the row of each
+    (configuration, concurrency). `outside`: the share of load points on GPUs without measurements.
+    """
 
     rows: Rows
     terms: Terms
@@ -92,24 +94,24 @@ class Table:
     outside: float
 
     def ttft_with(self, tpot_s: Floats) -> Times:
-        """TTFT where TPOT is known to be this, in many samples of all load points."""
-        return replace(self.ttft, law=self.terms.log_ttft(self.ttft.prior.coefficients, tpot_s))
+        """The prior of TTFT given samples of TPOT."""
+        return replace(self.ttft, roofline=self.terms.log_ttft(self.ttft.prior.coefficients, tpot_s))
 
     @property
     def requests(self) -> Floats:
-        """Requests at once, of each load point."""
+        """The concurrency of each load point."""
         return np.array([point.concurrency for point in self.rows.points], dtype=float)
 
 
 def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
-    """Samples of the best level of each configuration under the caps, by what was seen and all that was measured."""
+    """Samples of the best level of each configuration under the caps, given the seen models and the trials."""
     table = table_of(ByIdentity(knowledge, space), language_of(job))
     loads, levels = _measured(table, space, history)
-    shown = [level.figures for level in levels]
-    tpot = drawn_times(table, table.tpot, loads, [each[Figure.TPOT_P50] for each in shown], count, rng)
-    ttft = drawn_times(table, table.ttft_with(tpot), loads, [each[Figure.TTFT_P50] for each in shown], count, rng)
-    ttft = np.maximum(ttft, table.terms.place_wait_s(tpot))
-    ttft[:, loads] = [each[Figure.TTFT_P50] for each in shown]
+    measured = [level.figures for level in levels]
+    tpot = drawn_times(table, table.tpot, loads, [each[Figure.TPOT_P50] for each in measured], count, rng)
+    ttft = drawn_times(table, table.ttft_with(tpot), loads, [each[Figure.TTFT_P50] for each in measured], count, rng)
+    ttft = np.maximum(ttft, table.terms.admission_wait_s(tpot))
+    ttft[:, loads] = [each[Figure.TTFT_P50] for each in measured]
     figures = _figures(table, tpot, ttft, levels, count, rng)
     rate = table.requests * table.terms.tokens_out / figures[Figure.P50]
     rate[:, loads] = [level.rate for level in levels]
@@ -118,17 +120,17 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
 
 
 def language_of(job: Job) -> LanguageModel:
-    """What is particular about a language model. One of unknown sizes is taken for a usual one: trials tell more."""
+    """The language model of a job; a typical architecture stands in for an unknown one."""
     language = service_of(job).language
     if language is None:
         raise UserError(f"{job.name} is no language model: engines serve nothing else")
-    return replace(language, architecture=language.architecture or USUAL)
+    return replace(language, architecture=language.architecture or TYPICAL_ARCHITECTURE)
 
 
 @lru_cache(maxsize=16)
-def table_of(of: ByIdentity, language: LanguageModel) -> Table:
-    """The load points of a space, with what is believed of each before any trial."""
-    knowledge, space = of.objects
+def table_of(key: ByIdentity, language: LanguageModel) -> Table:
+    """The load points of a space with their prior. `key`: the knowledge and the space."""
+    knowledge, space = key.objects
     prior = prior_of(knowledge)
     points, configuration = [], []
     for i, each in enumerate(space.configurations):
@@ -136,40 +138,40 @@ def table_of(of: ByIdentity, language: LanguageModel) -> Table:
             points.append(point)
             configuration.append(i)
     rows, terms = Rows(points, [""] * len(points)), terms_of(points)
-    tpot_law = terms.log_tpot(prior.tpot.coefficients)
-    ttft_law = terms.log_ttft(prior.ttft.coefficients, np.exp(tpot_law))
+    log_tpot = terms.log_tpot(prior.tpot.coefficients)
+    log_ttft = terms.log_ttft(prior.ttft.coefficients, np.exp(log_tpot))
     at = {(i, point.concurrency): row for row, (i, point) in enumerate(zip(configuration, points, strict=True))}
     return Table(
         rows,
         terms,
         np.array(configuration),
         at,
-        Times(tpot_law, shared_effects(prior.tpot, terms, rows, prior.systems), prior.tpot),
-        Times(ttft_law, shared_effects(prior.ttft, terms, rows, prior.systems, np.exp(tpot_law)), prior.ttft),
+        Times(log_tpot, shared_effects(prior.tpot, terms, rows, prior.systems), prior.tpot),
+        Times(log_ttft, shared_effects(prior.ttft, terms, rows, prior.systems, np.exp(log_tpot)), prior.ttft),
         float(np.mean([point.gpu.name not in prior.systems for point in points])),
     )
 
 
 def prior_of(knowledge: Knowledge) -> Prior:
-    """What its models teach; nothing, of a recording in which none was seen; without a recording, all that ships."""
+    """The prior learned from a recording's models; the shipped one without a recording."""
     if knowledge.models:
         return learned_prior(ByIdentity(knowledge))
     return unlearned_prior() if knowledge.source else shipped_prior()
 
 
 @lru_cache(maxsize=16)
-def learned_prior(of: ByIdentity) -> Prior:
-    """What the models of a recording teach."""
-    (knowledge,) = of.objects
+def learned_prior(key: ByIdentity) -> Prior:
+    """The prior learned from the models of a recording. `key`: its knowledge."""
+    (knowledge,) = key.objects
     return learn(tests_of(knowledge))
 
 
 def tests_of(knowledge: Knowledge) -> list[LoadTest]:
-    """Every load test of the seen models."""
+    """All load tests of the seen models."""
     tests = []
     for model in knowledge.models:
         facts = model.facts
-        assert facts.architecture is not None, "a recording of engines has the sizes of its models"
+        assert facts.architecture is not None, "a recording of engines has the architecture of its models"
         assert facts.prompts is not None, "and the lengths of their requests"
         for knobs, cell in load_tests(model):
             at = deployment(knobs)
@@ -179,16 +181,16 @@ def tests_of(knowledge: Knowledge) -> list[LoadTest]:
 
 
 def load_points(knowledge: Knowledge, configuration: Configuration, language: LanguageModel) -> list[LoadPoint]:
-    """A configuration at each number of requests at once that a trial of it shows."""
+    """A configuration at each concurrency that its trial measures."""
     at, sizes = deployment_of(configuration, language.engine.name), language.architecture
-    assert sizes is not None, "language_of() has seen to that"
+    assert sizes is not None, "language_of() fills it in"
     sweep = (at.concurrency,) if at.concurrency else at.sweep or language.sweep
     gpu = device_of(knowledge, at)
     return [LoadPoint(sizes, at, gpu, language.prompts, requests) for requests in sweep]
 
 
 def device_of(knowledge: Knowledge, at: Deployment) -> Gpu:
-    """The numbers of its GPU; of a CPU, by its cores."""
+    """The datasheet of a deployment's GPU; for a CPU, rough numbers by its cores."""
     if at.gpu:
         return gpu_named(at.gpu, knowledge.resources.get("gpu"))
     cores = max(1, at.threads)
@@ -196,7 +198,7 @@ def device_of(knowledge: Knowledge, at: Deployment) -> Gpu:
 
 
 def _measured(table: Table, space: Space, history: History) -> tuple[NDArray[np.int_], list[Level]]:
-    """The load points that trials have shown, and what they showed."""
+    """The load points that trials have measured, and their results."""
     loads, levels = [], []
     for measurement in history.good:
         i, served = space.index.get(measurement.configuration), served_by(measurement)
@@ -212,22 +214,23 @@ def _measured(table: Table, space: Space, history: History) -> tuple[NDArray[np.
 
 
 def drawn_times(
-    table: Table, times: Times, loads: NDArray[np.int_], shown: Sequence[float], count: int, rng: np.random.Generator
+    table: Table, times: Times, loads: NDArray[np.int_], measured: Sequence[float], count: int, rng: np.random.Generator
 ) -> Floats:
-    """Samples of a time at every load point, in seconds; what was measured is as it was measured."""
+    """Samples of a time at every load point, in seconds; measured points keep their measured value."""
     prior, spread, rows = times.prior, times.shared.spread, table.rows
-    logs, middle, every = np.log(shown), np.atleast_2d(times.law + times.shared.middle), np.arange(len(rows.points))
+    logs, middle = np.log(measured), np.atleast_2d(times.roofline + times.shared.middle)
+    every = np.arange(len(rows.points))
     samples = middle + rng.standard_normal((count, spread.shape[1])) @ spread.T
     samples += rows.own_drawn(prior.variances, count, rng)
-    left = prior.noise / rows.left.trust_drawn(count, rng)
+    residual_variance = prior.noise / rows.residuals.trust_drawn(count, rng)
     if not len(loads):
-        return _seconds(samples + np.sqrt(left) * rows.left.drawn(count, rng))
+        return _seconds(samples + np.sqrt(residual_variance) * rows.residuals.drawn(count, rng))
     across = spread @ spread[loads].T + rows.own_covariance(prior.variances, every, loads)
-    errors = prior.noise / rows.left.of(loads).trust(logs - middle[0, loads], across[loads], prior.noise)
+    errors = prior.noise / rows.residuals.of(loads).trust(logs - middle[0, loads], across[loads], prior.noise)
     for curve, error in zip(rows.curves[loads], errors, strict=True):
-        left[:, rows.curves == curve] = error
-    samples += np.sqrt(left) * rows.left.drawn(count, rng)
-    across += errors * rows.left.covariance(every, loads)
+        residual_variance[:, rows.curves == curve] = error
+    samples += np.sqrt(residual_variance) * rows.residuals.drawn(count, rng)
+    across += errors * rows.residuals.covariance(every, loads)
     samples += (logs - samples[:, loads]) @ np.linalg.solve(across[loads] + JITTER * np.eye(len(loads)), across.T)
     samples[:, loads] = logs
     return _seconds(samples)
@@ -240,7 +243,7 @@ def _seconds(logs: Floats) -> Floats:
 def _figures(
     table: Table, tpot: Floats, ttft: Floats, levels: Sequence[Level], count: int, rng: np.random.Generator
 ) -> dict[Figure, Floats]:
-    """Every figure of each sample, from TPOT and TTFT and from how quantiles have been to medians in the trials."""
+    """Every figure of each sample, from TPOT and TTFT and the ratios of quantiles to medians in the trials."""
     answer = ttft + (table.terms.tokens_out - 1) * tpot
     figures = {Figure.TTFT_P50: ttft, Figure.TPOT_P50: tpot, Figure.P50: answer}
     for figure, (of, expected, deviation) in RATIOS.items():
@@ -257,7 +260,7 @@ def _figures(
 
 
 def _ratio_noise(known: Sequence[float]) -> float:
-    """By how much a ratio differs between loads: as expected, until several trials show how much."""
+    """Standard deviation of a ratio between loads: the prior value, pooled with the variance in the trials."""
     around = float(np.var(known)) * len(known) if known else 0.0
     return float(np.sqrt((RATIO_TRUST * RATIO_NOISE**2 + around) / (RATIO_TRUST + len(known))))
 
@@ -265,7 +268,7 @@ def _ratio_noise(known: Sequence[float]) -> float:
 def _best_levels(
     table: Table, rate: Floats, figures: dict[Figure, Floats], caps: Sequence[Cap], runs: NDArray[np.bool_], size: int
 ) -> Draws:
-    """Of each configuration the level with the largest rate that keeps the caps; where none does, the smallest load."""
+    """For each configuration the level with the largest rate under the caps; the smallest load if none meets them."""
     kept = np.ones(rate.shape, bool)
     for cap in caps:
         kept &= figures[cap.figure] <= cap.at_most_s
@@ -287,7 +290,7 @@ def _best_levels(
 def _runs(
     knowledge: Knowledge, language: LanguageModel, space: Space, history: History, count: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Which configurations run in each sample: by the memory model, unless a recording has only what ran."""
+    """Which configurations run in each sample, by the memory model. Recordings contain only what ran."""
     runs = np.ones((count, len(space)), bool)
     if not knowledge.models and language.architecture is not None:
         prompts, own = language.prompts, knowledge.resources.get("gpu")

@@ -1,24 +1,24 @@
-"""How many requests a second one replica takes when they arrive at random, from levels measured in a closed loop.
+"""The Poisson arrival rate that one replica can take within its caps, from levels measured in a closed loop.
 
-A closed loop holds the number of requests in flight; users do not. With Poisson arrivals the number varies, and a
-deployment that keeps its caps at exactly c in flight breaks them whenever more than c are. So a replica is planned for
-less than the rate that was measured:
+A closed loop fixes the number of requests in flight; users do not. With Poisson arrivals the number varies, and a
+deployment that just meets its caps with c in flight breaks them whenever more are. So a replica is planned for less
+than the measured rate:
 
-- The engine shares itself among the requests in flight: with k of them it answers mu_k requests a second, as
-  measured. In such a queue the number in flight has p_k proportional to prod (rate / mu_j), j = 1 .. k, however long
-  the answers are (processor sharing is insensitive to them: Cohen 1979). Arrivals see p_k (PASTA).
-- At most c are let in at once; the others wait in line, in order of arrival, and are served at mu_c.
-- With k in flight a figure is above its cap with a share b_k: everything where the upper end h_k of the figure is
-  above the cap, else (1 - q)^(cap / h_k): an exponential tail through the measured q-quantile.
-- A request that waits has its wait in its time to first token: Erlang, k - c + 1 answers at mu_c each.
+- With k requests in flight the engine answers mu_k requests a second, as measured. In such a processor-sharing queue
+  the number in flight has p_k proportional to prod (rate / mu_j), j = 1 .. k, whatever the distribution of answer
+  lengths (insensitivity: Cohen 1979). Arrivals see p_k (PASTA).
+- At most c are admitted; the others wait in a queue, first come first served, at rate mu_c.
+- With k in flight the share of requests above a cap is b_k = 1 if the upper bound h_k of the figure is above the cap,
+  else (1 - q)^(cap / h_k): an exponential tail through the measured q-quantile.
+- The wait for admission adds to the time to first token. It is Erlang-distributed: k - c + 1 answers at rate mu_c.
 
-The rate of a replica is the largest at which each cap holds for its share of requests (95 % of a p95), and at most one
-request in twenty finds all c places taken, whatever the caps. Several replicas share arrivals at random (the worst way
-of balancing them), so each sees Poisson arrivals again, and n of them take n times as much.
+A replica's rate is the largest at which each cap holds for its share of requests (95 % for a p95), and at most 5 % of
+the requests have to wait for admission, whatever the caps. Several replicas share arrivals at random (the worst kind of
+load balancing), so each sees Poisson arrivals again, and n of them take n times as much.
 
-Between two levels mu is interpolated, and figures are those of the higher level: both on the safe side, since rates are
-concave and figures grow. Rates count at their slow end. Not covered: arrivals in bursts, and lengths that vary more
-than an exponential's while requests wait.
+Between two levels mu is interpolated and figures are those of the higher level; both are conservative, since rates are
+concave and figures grow. Rates count at their lower bound. Not covered: bursts, and answer lengths that vary more than
+an exponential distribution while requests wait.
 """
 
 from __future__ import annotations
@@ -34,63 +34,64 @@ from mlcd.core.configuration import Floats
 from mlcd.planners.serve.nouns import Cap, Figure, Level
 
 MOST_WAITING = 0.05
-"""Of the requests, that may find every place taken."""
+"""Largest share of requests that may have to wait for admission."""
 MOST_BUSY = 0.999
-"""Of its rate with every place taken, that a replica is ever planned for."""
+"""Largest utilisation that a replica is planned for."""
 TAIL = 1e-9
-"""Probability of longer lines than are looked at."""
+"""Probability of the queue lengths that are neglected."""
 SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 WITH_WAIT = frozenset({Figure.P50, Figure.P95, Figure.P99, Figure.TTFT_P50, Figure.TTFT_P95})
-"""Figures that a wait for admission is part of."""
+"""Figures that include the wait for admission."""
 
 
 @dataclass(frozen=True)
 class Replica:
-    """What one replica takes: `rate` requests a second of Poisson arrivals. `closed_rate`: what it answered in a
-    closed loop with as many in flight as it has places.
+    """One replica. `rate`: the Poisson arrivals a second that it can take. `closed_rate`: the requests a second that
+    it answered in a closed loop at its admission limit.
     """
 
     rate: float
     closed_rate: float
-    line: Queue
+    queue: Queue
 
     @property
-    def places(self) -> int:
-        """Requests that are let in at once."""
-        return len(self.line.answers)
+    def admission_limit(self) -> int:
+        """c: the most requests that are admitted at once."""
+        return len(self.queue.answers)
 
     def target(self, most: int = 1) -> tuple[float, float]:
-        """For a tool that scales to `most` replicas: requests a second of each, and as many in flight on average.
+        """For autoscaling up to `most` replicas: requests a second of each, and the average in flight at that rate.
 
-        A little less than it takes: at the busiest all of them run, and one may be lost.
+        Slightly less than `rate`, so that at the peak one of them may fail.
         """
         rate = self.rate * (most - 1) / most if most > 1 else self.rate
-        seen = self.line.in_flight(rate)
-        return rate, float(seen @ np.minimum(np.arange(len(seen)), self.places))
+        probabilities = self.queue.in_flight(rate)
+        return rate, float(probabilities @ np.minimum(np.arange(len(probabilities)), self.admission_limit))
 
 
 def replica(levels: Sequence[Level], caps: Sequence[Cap], output_tokens: float) -> Replica | None:
-    """The best that a deployment with these levels takes, over all numbers of places; None if none keeps the caps."""
+    """The replica with the largest rate, over all admission limits that were measured; None if none meets the caps."""
     levels = sorted(levels, key=lambda level: level.concurrency)
     fitting = [level for level in levels if all(level.high.get(cap.figure, inf) <= cap.at_most_s for cap in caps)]
-    made = [_with_places(levels, level, caps, output_tokens) for level in fitting]
-    return max((each for each in made if each.rate > 0), key=lambda each: each.rate, default=None)
+    candidates = [_with_admission_limit(levels, level, caps, output_tokens) for level in fitting]
+    return max((each for each in candidates if each.rate > 0), key=lambda each: each.rate, default=None)
 
 
-def _with_places(levels: Sequence[Level], top: Level, caps: Sequence[Cap], output_tokens: float) -> Replica:
-    line = Queue.of([level for level in levels if level.concurrency <= top.concurrency], caps, output_tokens)
-    least, most = 0.0, float(line.answers[-1])
+def _with_admission_limit(levels: Sequence[Level], top: Level, caps: Sequence[Cap], output_tokens: float) -> Replica:
+    queue = Queue.of([level for level in levels if level.concurrency <= top.concurrency], caps, output_tokens)
+    least, most = 0.0, float(queue.answers[-1])
     for _ in range(50):
         middle = (least + most) / 2
-        least, most = (middle, most) if line.holds(middle) else (least, middle)
-    return Replica(least, top.rate / output_tokens, line)
+        least, most = (middle, most) if queue.holds(middle) else (least, middle)
+    return Replica(least, top.rate / output_tokens, queue)
 
 
 @dataclass(frozen=True)
 class Queue:
-    """A replica with as many places as `answers` has: `answers[k - 1]`: requests a second with k in flight.
+    """The queueing model of a replica that admits at most len(answers) requests.
 
-    `highs[i][k - 1]`: the upper end of the figure of the i-th cap with k in flight.
+    `answers[k - 1]`: mu_k, requests answered a second with k in flight. `highs[i][k - 1]`: h_k, the upper bound of the
+    i-th cap's figure with k in flight.
     """
 
     answers: Floats
@@ -99,7 +100,7 @@ class Queue:
 
     @classmethod
     def of(cls, levels: Sequence[Level], caps: Sequence[Cap], output_tokens: float) -> Queue:
-        """Between and below the levels that were measured, on the safe side."""
+        """Interpolate conservatively between and below the measured levels."""
         at = np.array([level.concurrency for level in levels])
         every = np.arange(1, at[-1] + 1)
         rates = np.array([level.slow_rate for level in levels]) / output_tokens
@@ -111,52 +112,53 @@ class Queue:
         return cls(answers, caps, [high[above] for high in growing])
 
     def holds(self, rate: float) -> bool:
-        """Whether all caps are kept at this rate of arrivals, and few enough wait."""
+        """Whether all caps are met at this arrival rate, and few enough requests wait."""
         if rate <= 0:
             return True
-        if rate > MOST_BUSY * self.answers[-1]:  # the line would grow without end
+        if rate > MOST_BUSY * self.answers[-1]:  # the queue would grow without end
             return False
-        seen = self.in_flight(rate)
-        if seen[len(self.answers) :].sum() > MOST_WAITING:
+        probabilities = self.in_flight(rate)
+        if probabilities[len(self.answers) :].sum() > MOST_WAITING:
             return False
-        return all(self._broken(i, rate, seen) <= 1 - share_within(cap.figure) for i, cap in enumerate(self.caps))
+        shares = [self._share_above(i, rate, probabilities) for i in range(len(self.caps))]
+        return all(share <= 1 - share_within(cap.figure) for share, cap in zip(shares, self.caps, strict=True))
 
     def longest(self, rate: float) -> int:
-        """The most requests in flight or in line that are looked at."""
+        """The largest number of requests, in flight and waiting, that is modelled."""
         return len(self.answers) + int(np.ceil(np.log(TAIL) / np.log(rate / self.answers[-1]))) if rate > 0 else 0
 
     def in_flight(self, rate: float) -> Floats:
-        """The probability that 0, 1, 2 ... requests are there, those that wait among them."""
-        line = np.full(self.longest(rate) - len(self.answers), self.answers[-1]) if rate > 0 else np.array([])
-        steps = np.log(rate) - np.log([*self.answers, *line]) if rate > 0 else np.array([])
+        """The probabilities of 0, 1, 2 ... requests, in flight or waiting."""
+        waiting = np.full(self.longest(rate) - len(self.answers), self.answers[-1]) if rate > 0 else np.array([])
+        steps = np.log(rate) - np.log([*self.answers, *waiting]) if rate > 0 else np.array([])
         logs = np.concatenate([[0.0], np.cumsum(steps)])
         weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum())
 
-    def _broken(self, i: int, rate: float, seen: Floats) -> float:
-        """The share of requests above the i-th cap: as arrivals see the engine, or as answers do, what is worse."""
-        cap, places = self.caps[i], len(self.answers)
-        alone = _above(self.highs[i], cap)
-        arriving = float(seen[:places] @ alone)
-        waiting = seen[places:]
+    def _share_above(self, i: int, rate: float, probabilities: Floats) -> float:
+        """The share of requests above the i-th cap, as seen by arrivals or by requests in service: the larger one."""
+        cap, limit = self.caps[i], len(self.answers)
+        by_count = _above(self.highs[i], cap)
+        arriving = float(probabilities[:limit] @ by_count)
+        waiting = probabilities[limit:]
         if cap.figure in WITH_WAIT:
             spare_s = cap.at_most_s - self.highs[i][-1]
             late = gammaincc(np.arange(1, len(waiting) + 1), self.answers[-1] * spare_s)
-            arriving += float(waiting @ (late + (1 - late) * alone[-1]))
+            arriving += float(waiting @ (late + (1 - late) * by_count[-1]))
         else:
-            arriving += float(waiting.sum() * alone[-1])
-        count = np.minimum(np.arange(len(seen)), places)
-        each = np.concatenate([[0.0], alone, np.full(len(waiting) - 1, alone[-1])])
-        answering = float((seen * count) @ each / (seen @ count))
-        return max(arriving, answering)
+            arriving += float(waiting.sum() * by_count[-1])
+        count = np.minimum(np.arange(len(probabilities)), limit)
+        each = np.concatenate([[0.0], by_count, np.full(len(waiting) - 1, by_count[-1])])
+        in_service = float((probabilities * count) @ each / (probabilities @ count))
+        return max(arriving, in_service)
 
 
 def _above(highs: Floats, cap: Cap) -> Floats:
-    """The share of requests above the cap, by the number in flight."""
+    """b_k: the share of requests above the cap, by the number in flight."""
     tail = (1 - share_within(cap.figure)) ** (cap.at_most_s / highs)
     return np.where(highs > cap.at_most_s, 1.0, tail)
 
 
 def share_within(figure: Figure) -> float:
-    """Of the requests that keep a cap on this figure: 0.95 of a p95."""
+    """The share of requests that a cap on this figure covers: 0.95 for a p95."""
     return SHARES[figure.rpartition("_")[2]]

@@ -1,7 +1,7 @@
-"""How a language model is deployed: a configuration's knobs by name, with what is usual where one is not set.
+"""How a language model is deployed: the knobs of a configuration by name, with defaults for those that are not set.
 
-One worker is an engine on tp x pp x dp GPUs. Aggregated (`agg`), workers do both prefill and decode. Split (`disagg`),
-prefill workers read the prompts and decode workers, which tp, pp, dp and ep are about, write the answers.
+A worker is an engine on tp x pp x dp GPUs. In mode `agg`, workers do prefill and decode. In mode `disagg`, prefill
+workers process the prompts and decode workers generate the answers; tp, pp, dp and ep are those of decode workers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mlcd.planners.serve.nouns import Knob, Knobs, knobs_of
 
 AGG, DISAGG = "agg", "disagg"
 SWEEP = "sweep"
-"""The knob that lists the requests at once which a trial tries, as in '1 4 16', where deployments differ in that."""
+"""The knob that lists the concurrencies of a trial, as in '1 4 16', if deployments differ in that."""
 WORDS = {"gpu": "", "engine": "", "precision": "bf16", "mode": AGG, "kv_cache": "auto", "eager": ""}
 COUNTS = (
     "gpus", "tp", "pp", "dp", "ep", "decode_workers", "prefill_workers", "prefill_tp", "prefill_dp", "prefill_ep",
@@ -24,11 +24,11 @@ COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The knobs of a deployment. `gpu`: its type, empty on a CPU, which has `threads` instead.
+    """The knobs of a deployment. `gpu`: its type; empty on a CPU, which has `threads` instead.
 
     `tp`, `pp`, `dp`, `ep`: tensor, pipeline, attention-data and expert parallelism of a worker. `batched_tokens`,
-    `sequences`: the most in one step, 0 for the engine's own default. `concurrency`: 0 where a trial sweeps it.
-    `sweep`: over which numbers, where the deployment says it. `rest`: knobs that no law knows.
+    `sequences`: limits of one step; 0 for the engine's default. `concurrency`: 0 if a trial sweeps it; `sweep`: its
+    values, if the deployment defines them. `rest`: all other knobs.
     """
 
     gpu: str = ""
@@ -57,29 +57,29 @@ class Deployment:
 
     @property
     def split(self) -> bool:
-        """Whether prefill has workers of its own."""
+        """Whether prefill and decode have separate workers."""
         return self.mode == DISAGG
 
     @property
     def worker_gpus(self) -> int:
-        """GPUs of a worker that decodes."""
+        """GPUs of a decode worker."""
         return self.tp * self.pp * self.dp
 
     @property
     def prefill_gpus(self) -> int:
-        """GPUs of a worker that prefills, where these are others."""
+        """GPUs of a prefill worker, in mode `disagg`."""
         return self.prefill_tp * self.prefill_dp
 
 
 def deployment_of(configuration: Configuration, engine: str = "") -> Deployment:
-    """That a configuration's knobs make. `engine`: the job's own, where it is no knob."""
+    """The deployment of a configuration. `engine`: the job's engine, unless it is a knob."""
     return deployment(knobs_of(configuration), engine)
 
 
 def deployment(knobs: Knobs, engine: str = "") -> Deployment:
-    """From knobs. GPUs that nothing else says the use of share the layers (tensor parallelism)."""
+    """The deployment of these knobs. GPUs without a stated use are used for tensor parallelism."""
     set_ = dict(knobs)
-    values: dict[str, Knob] = {name: str(set_.get(name, usual)) for name, usual in WORDS.items()}
+    values: dict[str, Knob] = {name: str(set_.get(name, default)) for name, default in WORDS.items()}
     values |= {name: int(set_[name]) for name in COUNTS if name in set_}
     if "kv_cache_gb" in set_:
         values["kv_cache_gb"] = float(set_["kv_cache_gb"])
@@ -91,7 +91,7 @@ def deployment(knobs: Knobs, engine: str = "") -> Deployment:
 
 
 def _parallelism(values: Mapping[str, Knob]) -> dict[str, Knob]:
-    """With the number of GPUs, the parallelism and the number of workers agreeing, where one of them was left out."""
+    """Fill in whichever of GPUs, parallelism and workers was left out, so that they agree."""
     found = {"pp": 1, "dp": 1, **values}
     if found["mode"] == DISAGG:
         found = {"prefill_workers": 1, "decode_workers": 1, "tp": 1, **found}

@@ -1,13 +1,13 @@
-"""By how much a deployment differs from the law: random effects in the log of TPOT and of TTFT.
+"""How deployments differ from the roofline model: random effects in the log of TPOT and of TTFT.
 
-    log y = log law + shared effects + effects of this model + e        each effect ~ N(0, v), e ~ t4(0, noise)
+    log y = log roofline + shared effects + effects of this model + e        each effect ~ N(0, v), e ~ t4(0, noise)
 
-Shared effects are of an engine, of an engine with a GPU and a precision, of a kind of parallelism, and of the law's own
-terms: other models tell them. A new model has effects of its own: a level; one for each engine, and each engine with a
-GPU and precision; slopes over the requests at once and over the GPUs; and for each deployment a level, a slow drift and
-a smooth bend over the requests at once. Both curves may be as far from zero at every load: a slope is largest far from
-its middle, so that a test there was taken for its work, and told little of twice the requests. Knobs that the law does
-not know have an effect for each of their values.
+Shared effects belong to an engine, to an engine with a GPU and a precision, to a kind of parallelism, and to the
+roofline terms; they are learned from other models. A new model has effects of its own: a level; one for each engine and
+each engine with GPU and precision; slopes over concurrency and GPUs; and for each deployment a level and two smooth
+curves over concurrency, one slow (drift), one fast (bend). These curves have equal variance at every load; a slope,
+which is largest far from its centre, would explain away a test there. Knobs that the roofline model does not include
+have an effect for each of their values.
 """
 
 from __future__ import annotations
@@ -25,56 +25,56 @@ from mlcd.planners.serve.llm.residuals import Residuals
 from mlcd.planners.serve.llm.roofline import GROUPS, TPOT_TERMS, LoadPoint
 
 MIDDLE_LOG_REQUESTS, MIDDLE_LOG_GPUS = 3.0, 1.0
-"""Slopes turn about 20 requests at once in a worker, and about 3 of its GPUs."""
+"""Centres of the slopes: about 20 concurrent requests in a worker, and about 3 GPUs."""
 CURVES = {"drift": 3.0, "bend": 1.0}
-"""How far apart, in the log of the requests at once, two loads of a deployment still differ alike from the law."""
+"""Correlation length of each curve, in the log of the concurrency."""
 NEW_KNOB_SD, CPU_KNOB_SD = 0.2, 0.5
-"""How much a knob that the law does not know changes a time, by value; on a CPU, where nobody was seen."""
-IN_LAW, IN_LAW_SD = ("sequences", "kv_cache_gb"), 0.05
-"""Knobs whose work the law knows, who gets a place and what fits into memory; and how much is left beside it."""
+"""Standard deviation of the effect of a knob that the roofline model does not include; on a CPU, without any data."""
+MODELLED_KNOBS, MODELLED_KNOB_SD = ("sequences", "kv_cache_gb"), 0.05
+"""Knobs that the roofline model includes (admission, memory), and the standard deviation of their remaining effect."""
 OWN = (
     "model", "engine", "gpu", "precision", "stack", "split", "workload", "requests", "gpus", "deployment", *CURVES,
 )  # fmt: skip
-"""Effects that a model has of its own. A stack is an engine on a GPU in a precision."""
+"""The kinds of effects that each model has of its own. A stack is an engine on a GPU in a precision."""
 SHARED = ("all", "engines", "stacks", "parallelism", "terms")
-"""Effects that all models share."""
+"""The kinds of effects that all models share."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Rows with the same id share one effect, times a feature of the row (1 where it is a level)."""
+    """Rows with the same id share one effect, multiplied by a feature of the row (None: 1, for a level)."""
 
     ids: NDArray[np.int_]
     feature: Floats | None = None
 
     def covariance(self, rows: NDArray[np.int_], columns: NDArray[np.int_]) -> Floats:
-        """Of an effect of variance 1, between rows and columns."""
+        """Covariance between rows and columns of an effect of variance 1."""
         same: Floats = (self.ids[rows][:, None] == self.ids[columns][None, :]).astype(float)
         if self.feature is not None:
             same *= self.feature[rows][:, None] * self.feature[columns][None, :]
         return same
 
     def drawn(self, count: int, rng: np.random.Generator) -> Floats:
-        """So many samples of an effect of variance 1, at every row."""
+        """Samples of an effect of variance 1 at every row; count x rows."""
         effects = rng.standard_normal((count, int(self.ids.max(initial=-1)) + 1))[:, self.ids]
         return effects if self.feature is None else effects * self.feature
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Load points by what their effects depend on. `models`: a name for each, where several were seen."""
+    """Load points grouped by what their effects depend on. `models`: the name of each one's model."""
 
     points: Sequence[LoadPoint]
     models: Sequence[str]
 
     @cached_property
     def log_requests(self) -> Floats:
-        """Requests at once in a worker, from the middle."""
+        """Log of the concurrent requests in a worker, centred."""
         return np.log([point.per_worker for point in self.points]) - MIDDLE_LOG_REQUESTS
 
     @cached_property
     def own(self) -> Mapping[str, Group]:
-        """The effects of a model, but for its curves."""
+        """The effects of a model, except its curves."""
         at, gpus = [point.deployment for point in self.points], [point.gpu.name for point in self.points]
         workload = [(point.prompts.input_tokens, point.prompts.output_tokens) for point in self.points]
         log_gpus = np.log([float(each.worker_gpus) for each in at]) - MIDDLE_LOG_GPUS
@@ -94,35 +94,36 @@ class Rows:
 
     @cached_property
     def deployments(self) -> NDArray[np.int_]:
-        """Which deployment of which model each row is of."""
+        """The id of each row's deployment of a model."""
         return self._ids(self.models, [_without_load(point) for point in self.points])
 
     @cached_property
     def curves(self) -> NDArray[np.int_]:
-        """Which rows are on one curve: those of a deployment with equal prompts."""
+        """The id of each row's curve: rows of one deployment with equal prompts share it."""
         workload = [(point.prompts.input_tokens, point.prompts.output_tokens) for point in self.points]
         return self._ids(self.deployments.tolist(), workload)
 
     @cached_property
-    def left(self) -> Residuals:
-        """What all effects leave."""
+    def residuals(self) -> Residuals:
+        """The residuals that no effect explains."""
         return Residuals(self.curves, self.log_requests)
 
     @cached_property
     def knobs(self) -> tuple[Group, ...]:
-        """An effect for each value of each knob that the law does not know."""
-        settings = [_unknown_knobs(point.deployment) for point in self.points]
+        """An effect for each value of each knob that is not in the roofline terms."""
+        settings = [_other_knobs(point.deployment) for point in self.points]
         names = dict.fromkeys(name for each in settings for name in each)
         columns = {name: [each.get(name) for each in settings] for name in names}
-        open_sd = np.array([NEW_KNOB_SD if point.deployment.gpu else CPU_KNOB_SD for point in self.points])
+        new_sd = np.array([NEW_KNOB_SD if point.deployment.gpu else CPU_KNOB_SD for point in self.points])
+        modelled_sd = np.full(len(self.points), MODELLED_KNOB_SD)
         return tuple(
-            Group(self._ids(self.models, column), np.full(len(column), IN_LAW_SD) if name in IN_LAW else open_sd)
+            Group(self._ids(self.models, column), modelled_sd if name in MODELLED_KNOBS else new_sd)
             for name, column in columns.items()
             if len(set(column)) > 1
         )
 
     def own_covariance(self, variances: Mapping[str, float], a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
-        """Of all that a model has of its own, between rows a and b."""
+        """Covariance of all effects of a model's own, between rows a and b."""
         total = np.zeros((len(a), len(b)))
         for name, group in self.own.items():
             total += variances[name] * group.covariance(a, b)
@@ -133,12 +134,12 @@ class Rows:
         return total
 
     def curve_covariance(self, name: str, a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
-        """A smooth function of the requests at once, for each deployment another."""
+        """Covariance between rows a and b of a smooth function of concurrency, independent for each deployment."""
         apart = (self.log_requests[a][:, None] - self.log_requests[b][None, :]) / CURVES[name]
         return np.asarray((self.curves[a][:, None] == self.curves[b][None, :]) * np.exp(-0.5 * apart**2))
 
     def own_drawn(self, variances: Mapping[str, float], count: int, rng: np.random.Generator) -> Floats:
-        """Samples of all that a model has of its own, before any trial."""
+        """Samples of all effects of a model's own, before any trial."""
         total = np.zeros((count, len(self.points)))
         for name, group in self.own.items():
             total += np.sqrt(variances[name]) * group.drawn(count, rng)
@@ -159,7 +160,7 @@ class Rows:
 
 
 def shared_names(point: LoadPoint) -> dict[str, str]:
-    """The shared effects that a load point has, each by the kind of effect: 'engines' -> 'engine vllm'."""
+    """The shared effects of a load point: kind -> name, such as 'engines' -> 'engine vllm'."""
     at = point.deployment
     return {
         "all": "all",
@@ -170,7 +171,7 @@ def shared_names(point: LoadPoint) -> dict[str, str]:
 
 
 def term_shares(tpot_terms: Floats, coefficients: Floats) -> dict[str, Floats]:
-    """How much of the law's TPOT each group of terms makes: what an error of the group's coefficients would move."""
+    """The share of each group of terms in the modelled TPOT, by which an error of its coefficients changes log TPOT."""
     parts = tpot_terms * coefficients
     parts /= parts.sum(axis=1, keepdims=True)
     names = list(TPOT_TERMS)
@@ -178,7 +179,7 @@ def term_shares(tpot_terms: Floats, coefficients: Floats) -> dict[str, Floats]:
 
 
 def _split(at: Deployment) -> tuple[int, int, int, str]:
-    """How the work of a worker is split over its GPUs."""
+    """The parallelism of a worker."""
     return at.tp, at.dp, at.ep, at.mode
 
 
@@ -190,10 +191,10 @@ def stack_of(point: LoadPoint) -> tuple[str, str, str]:
 def _without_load(point: LoadPoint) -> tuple[Hashable, ...]:
     at = point.deployment
     workers = (at.decode_workers, at.prefill_workers, at.prefill_tp, at.prefill_dp, at.prefill_ep)
-    return (*stack_of(point), at.mode, at.tp, at.pp, at.dp, at.ep, *workers, *_unknown_knobs(at).items())
+    return (*stack_of(point), at.mode, at.tp, at.pp, at.dp, at.ep, *workers, *_other_knobs(at).items())
 
 
-def _unknown_knobs(at: Deployment) -> dict[str, Hashable]:
+def _other_knobs(at: Deployment) -> dict[str, Hashable]:
     known: dict[str, Hashable] = {"threads": at.threads, "pp": at.pp, "kv_cache": at.kv_cache, "eager": at.eager}
     known |= {"batched_tokens": at.batched_tokens, "sequences": at.sequences, "kv_cache_gb": at.kv_cache_gb}
     return {**known, **dict(at.rest)}

@@ -1,7 +1,7 @@
-"""The command line of an engine with its knobs set: trials start it, and exports write it, so both run the same.
+"""The command line of an engine for given knobs. Trials run it and exports write it, so both start the same.
 
-A knob becomes a flag or a variable of the environment; one that an engine's table does not know is the flag of the same
-name (`block_size` is `--block-size`). What says where an engine runs, or how it is loaded, is in `notes`.
+A knob becomes a flag or an environment variable. A knob that is not in the engine's table becomes the flag of the same
+name (`block_size` is `--block-size`). Knobs of the machine or of the load are not set here; `notes` says what to do.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from mlcd.core.errors import UnknownName
 Setting = str | int | float
 Settings = Mapping[str, Setting]
 Flag = str | Mapping[str, str]
-"""A flag with `{}` for a knob's value; or the flags of each value."""
+"""A flag with `{}` for a knob's value; or the flags for each value."""
 
 WITH_FLAGS = ("vllm", "sglang", "trtllm", "llama.cpp")
 """The engines whose flags are known here."""
-STORED = "of the checkpoint: serve one that is stored so"
-PLACE = {
-    "gpu": "of the machine: start the engine on such a GPU",
-    "gpus": "of the machine: start the engine on that many GPUs",
-    "instance": "of the machine: start the engine on that type",
-    "mode": "of the whole deployment, not of one engine",
-    "decode_workers": "of the whole deployment: start that many engines for decoding",
-    "prefill_workers": "of the whole deployment: start that many engines for prefill",
-    "prefill_tp": "of the engines for prefill",
-    "prefill_dp": "of the engines for prefill",
-    "prefill_ep": "of the engines for prefill",
-    "concurrency": "of the load: let so many requests in at once",
-    "users": "of the load: let so many requests in at once",
+STORED = "a property of the checkpoint: serve one that is stored this way"
+NOT_IN_COMMAND = {
+    "gpu": "a property of the machine: start the engine on such a GPU",
+    "gpus": "a property of the machine: start the engine on that many GPUs",
+    "instance": "a property of the machine: start the engine on that type",
+    "mode": "a property of the whole deployment, not of one engine",
+    "decode_workers": "a property of the whole deployment: start that many engines for decoding",
+    "prefill_workers": "a property of the whole deployment: start that many engines for prefill",
+    "prefill_tp": "a setting of the prefill engines",
+    "prefill_dp": "a setting of the prefill engines",
+    "prefill_ep": "a setting of the prefill engines",
+    "concurrency": "a property of the load: admit that many concurrent requests",
+    "users": "a property of the load: admit that many concurrent requests",
 }
-"""Knobs that are of no engine's command line, and what to do with them."""
+"""Knobs that no engine's command line sets, and what to do with them."""
 
 
 @dataclass(frozen=True)
 class CommandLine:
-    """What starts an engine. `where`: the flag or variable that sets each knob; `notes`: of those that none sets."""
+    """Starts an engine. `where`: the flag or variable that sets each knob; `notes`: for knobs that none sets."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -48,13 +48,13 @@ class CommandLine:
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """As a shell reads it."""
+        """As a shell command."""
         return " ".join((*_assigned(self.environment), shlex.join(self.arguments)))
 
 
 @dataclass(frozen=True)
 class _Engine:
-    """How an engine is started, and how it spells its knobs. `name`: the flag that names the model for clients."""
+    """An engine's start command and its flag for each knob. `name`: the flag for the model's name in its API."""
 
     start: str
     name: str
@@ -68,7 +68,7 @@ _DTYPES = {
     "fp16": "--dtype float16",
     "fp32": "--dtype float32",
     "fp8": "--quantization fp8",
-    "int4": "",  # of a model that is stored so: its config.json says how
+    "int4": "",  # only for checkpoints stored this way: config.json has the details
     "fp4": "",
 }
 _ENGINES: Mapping[str, _Engine] = {
@@ -134,7 +134,7 @@ _ENGINES: Mapping[str, _Engine] = {
             "kv_cache": {"auto": "", "fp8": "--cache-type-k q8_0 --cache-type-v q8_0"},
             "gpu_layers": "--n-gpu-layers {}",
         },
-        {"precision": "of the GGUF file: serve one that is stored so"},
+        {"precision": "a property of the GGUF file: serve one that is stored this way"},
     ),
 }
 
@@ -150,12 +150,12 @@ def command_line(
     port: int = 8000,
     cores: Sequence[int] | None = None,
 ) -> CommandLine:
-    """What starts an engine with these knobs.
+    """The command that starts an engine with these knobs.
 
-    `start`: a command of the user's, with `{knob}`, `{model}`, `{host}` and `{port}`, in place of the engine's own;
-    knobs that it names are not added again, and an engine without a name gets no others. `name`: the model's, for its
-    clients. `cores`: those that it may use on a CPU, the first ones where None. `UnknownName` of an engine that has no
-    flags here, or of a value that it does not know.
+    `start`: the user's command with `{knob}`, `{model}`, `{host}` and `{port}`, in place of the default; knobs that it
+    names are not added as flags, and without an engine name no flags are added. `name`: the model's name in the API.
+    `cores`: the CPU cores that it may use; None: the first ones. Raises UnknownName for an engine without flags here,
+    or for an unknown value of a knob.
     """
     if engine not in _ENGINES and not (start and not engine):
         raise UnknownName("engine", engine, WITH_FLAGS)
@@ -169,7 +169,7 @@ def command_line(
     for knob, value in knobs.items():
         if knob in named:
             where[knob] = "the command"
-        elif (note := PLACE.get(knob) or _note(known, knob)) is not None:
+        elif (note := NOT_IN_COMMAND.get(knob) or _note(known, knob)) is not None:
             notes[knob] = note
         elif known is not None:
             added, variables = _spelled(engine, known, knob, knobs, cores)
@@ -180,7 +180,10 @@ def command_line(
 
 
 def admitting(engine: str, knobs: Settings, most: int | None) -> dict[str, Setting]:
-    """The knobs, with no more requests at once than `most`: the engine's own limit, of each data-parallel rank."""
+    """The knobs with the engine's own limit set, so that it admits at most `most` concurrent requests.
+
+    vLLM's limit applies to each data-parallel rank.
+    """
     limited = dict(knobs)
     if most is not None and engine in _ENGINES:
         each = ceil(most / (int(knobs.get("dp", 1)) if engine == "vllm" else 1))
@@ -189,21 +192,21 @@ def admitting(engine: str, knobs: Settings, most: int | None) -> dict[str, Setti
 
 
 def _note(known: _Engine | None, knob: str) -> str | None:
-    return "not in the command: it does not name it" if known is None else known.notes.get(knob)
+    return "the command does not use this knob" if known is None else known.notes.get(knob)
 
 
 def _spelled(
     engine: str, known: _Engine, knob: str, knobs: Settings, cores: Sequence[int] | None
 ) -> tuple[str, dict[str, str]]:
-    """The flags and the variables that set a knob."""
+    """The flags and the environment variables that set a knob."""
     value = knobs[knob]
     match engine, knob:
-        case "vllm", "ep":  # its size is that of tensor and data parallelism together
+        case "vllm", "ep":  # its size follows from tensor and data parallelism
             return "--enable-expert-parallel" if float(value) > 1 else "", {}
         case "vllm", "threads":
             bound = ",".join(map(str, cores)) if cores is not None else _first_cores(int(value), knobs)
             return "", {"OMP_NUM_THREADS": str(value), "VLLM_CPU_OMP_THREADS_BIND": bound}
-        case "llama.cpp", "context":  # its flag is of all sequences together
+        case "llama.cpp", "context":  # the flag is for all sequences together
             return f"--ctx-size {int(value) * int(knobs.get('sequences', 1))}", {}
         case "llama.cpp", "tp" | "pp" as split:
             row = {"tp": "row", "pp": "layer"}[split]
@@ -217,14 +220,14 @@ def _spelled(
 
 
 def _first_cores(threads: int, knobs: Settings) -> str:
-    """The first cores, so many for each rank: '0-3|4-7'."""
+    """The first cores, `threads` for each rank: '0-3|4-7'."""
     ranks = prod(int(knobs.get(name, 1)) for name in ("tp", "pp", "dp"))
     starts = range(0, threads * ranks, threads)
     return "|".join(f"{start}-{start + threads - 1}" if threads > 1 else str(start) for start in starts)
 
 
 def _text(value: Setting) -> str:
-    """8.0 as engines read it: 8."""
+    """A value as text; integers without a decimal point ('8', not '8.0')."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -233,7 +236,7 @@ def _assigned(variables: Mapping[str, str]) -> list[str]:
 
 
 def filled_in(command: str, values: Settings) -> str:
-    """A command with its `{knob}`s filled in; `${NAME}` is the shell's own."""
+    """A command with its `{knob}` placeholders filled in; `${NAME}` is left to the shell."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in values:

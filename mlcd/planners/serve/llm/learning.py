@@ -1,10 +1,10 @@
-"""Learn the law's coefficients and the effects that models share, from load tests of models that were seen.
+"""Learn the prior of TPOT and TTFT (roofline coefficients, shared effects) from load tests of measured models.
 
-1. Coefficients: least squares in the log, each near what it is taken for before (TPOT_TERMS, TTFT_TERMS), with levels
-   for engines, GPUs, precisions, models and workloads beside them, so that none of these speaks for the law.
-2. Variances of the effects: the largest marginal likelihood, each with a wide prior. What is left has Student's tails:
-   each test has a trust, found by turns (Lange et al. 1989), since servers collapse now and then.
-3. The effects that models share: their posterior, with each model's own effects integrated out.
+1. Coefficients: least squares in the log, regularised towards TPOT_TERMS and TTFT_TERMS, fitted together with levels
+   for engines, GPUs, precisions, models and workloads, so that these do not bias the coefficients.
+2. Variances of the effects: maximum marginal likelihood, each with a wide prior. Residuals have Student's tails, since
+   servers collapse occasionally: each test has a trust, found by iteration (Lange et al. 1989).
+3. Shared effects: their posterior, with each model's own effects integrated out.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from mlcd.planners.serve.llm.residuals import DEGREES
 from mlcd.planners.serve.llm.roofline import TPOT_TERMS, TTFT_TERMS, LoadPoint, terms_of
 
 COEFFICIENT_SD = 0.7
-"""How far, in the log, a coefficient may be from what it is taken for."""
+"""Prior standard deviation of a coefficient, in the log."""
 EQUAL_WEIGHT = 60
-"""A model with more tests than this counts as one that has as many."""
+"""Models with more tests than this have the weight of this many."""
 FIRST_VARIANCE, VARIANCE_SD = 0.0025, 2.0
-"""What a variance is taken for, and how far in the log it may be from that."""
+"""Prior of a variance: its median, and its standard deviation in the log."""
 MOST_TESTS = 900
-"""Tests that variances are learned from: more take long, and tell no more."""
-TURNS = 8
+"""Most tests from which variances are learned: more take long, and change little."""
+ITERATIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class LoadTest:
-    """What a model did at a load point."""
+    """The measured TTFT and TPOT of a model at a load point."""
 
     model: str
     point: LoadPoint
@@ -44,7 +44,7 @@ class LoadTest:
 
 
 def learn(tests: Sequence[LoadTest], seed: int = 0) -> Prior:
-    """From the load tests of seen models."""
+    """The prior from load tests of measured models."""
     points = [test.point for test in tests]
     rows, terms = Rows(points, [test.model for test in tests]), terms_of(points)
     levels = _levels(tests)
@@ -52,22 +52,22 @@ def learn(tests: Sequence[LoadTest], seed: int = 0) -> Prior:
     weights = _weights(rows)
 
     tpot = _coefficients(terms.log_tpot, list(TPOT_TERMS.values()), log_tpot, levels * TPOT_LEVELS, weights / 0.15)
-    law_tpot = terms.log_tpot(tpot)
+    modelled_tpot = terms.log_tpot(tpot)
     columns, kinds = shared_columns(terms, rows, tpot)
-    learned_tpot = _effects(log_tpot - law_tpot, rows, columns, kinds, tpot, seed)
+    learned_tpot = _effects(log_tpot - modelled_tpot, rows, columns, kinds, tpot, seed)
 
-    def ttft_law(coefficients: Floats) -> Floats:
-        return terms.log_ttft(coefficients, np.exp(law_tpot))
+    def modelled_ttft(coefficients: Floats) -> Floats:
+        return terms.log_ttft(coefficients, np.exp(modelled_tpot))
 
-    ttft = _coefficients(ttft_law, list(TTFT_TERMS.values()), log_ttft, levels * TTFT_LEVELS, weights / 0.4)
+    ttft = _coefficients(modelled_ttft, list(TTFT_TERMS.values()), log_ttft, levels * TTFT_LEVELS, weights / 0.4)
     columns, kinds = shared_columns(terms, rows)
-    learned_ttft = _effects(log_ttft - ttft_law(ttft), rows, columns, kinds, ttft, seed)
+    learned_ttft = _effects(log_ttft - modelled_ttft(ttft), rows, columns, kinds, ttft, seed)
     return Prior(learned_tpot, learned_ttft, frozenset(point.gpu.name for point in points))
 
 
 TPOT_LEVELS = np.array([0.2, 0.1, 0.1, 0.15, 0.1, 0.25, 0.1, 0.1])
 TTFT_LEVELS = np.array([0.4, 0.15, 0.15, 0.3, 0.25, 0.5, 0.25, 0.25])
-"""Standard deviations of the levels beside the law: engine, GPU, precision, mode, stack, model, workload, its stack."""
+"""Standard deviations of the levels: engine, GPU, precision, mode, stack, model, workload, model on a stack."""
 
 
 def _levels(tests: Sequence[LoadTest]) -> Levels:
@@ -82,12 +82,12 @@ def _levels(tests: Sequence[LoadTest]) -> Levels:
 
 @dataclass(frozen=True)
 class Levels:
-    """A column of keys for each kind of level: rows with equal keys share one."""
+    """A column of keys for each kind of level; rows with equal keys share a level."""
 
     columns: tuple[tuple[Hashable, ...], ...]
 
     def __mul__(self, deviations: Floats) -> Floats:
-        """The levels as a matrix of weights of variance 1."""
+        """The design matrix of the levels, scaled so that their weights have variance 1."""
         made = []
         for column, deviation in zip(self.columns, deviations, strict=True):
             known: dict[Hashable, int] = {}
@@ -97,27 +97,27 @@ class Levels:
 
 
 def _weights(rows: Rows) -> Floats:
-    """Of each test, so that no model outvotes the others by its number of tests."""
+    """The weight of each test, so that models with many tests do not dominate."""
     ids = rows.own["model"].ids
     counts = np.bincount(ids)
     return np.minimum(1.0, np.sqrt(EQUAL_WEIGHT / counts[ids]))
 
 
 def _coefficients(
-    law: Callable[[Floats], Floats], first: Sequence[float], logs: Floats, levels: Floats, weights: Floats
+    modelled: Callable[[Floats], Floats], first: Sequence[float], logs: Floats, levels: Floats, weights: Floats
 ) -> Floats:
-    """Of a law, by turns with the levels beside it."""
+    """Fit the coefficients of a model of log times, alternating with the levels."""
     start = np.log(first)
     found, squared = start.copy(), (weights**2)[:, None]
     precision = (levels * squared).T @ levels + np.eye(levels.shape[1])
-    for _ in range(TURNS):
-        beside = levels @ np.linalg.solve(precision, (levels * squared).T @ (logs - law(np.exp(found))))
+    for _ in range(ITERATIONS):
+        offsets = levels @ np.linalg.solve(precision, (levels * squared).T @ (logs - modelled(np.exp(found))))
 
-        def misses(log_coefficients: Floats, beside: Floats = beside) -> Floats:
-            missed = weights * (law(np.exp(log_coefficients)) + beside - logs)
-            return np.concatenate([missed, (log_coefficients - start) / COEFFICIENT_SD])
+        def errors(log_coefficients: Floats, offsets: Floats = offsets) -> Floats:
+            misfit = weights * (modelled(np.exp(log_coefficients)) + offsets - logs)
+            return np.concatenate([misfit, (log_coefficients - start) / COEFFICIENT_SD])
 
-        found = least_squares(misses, found, loss="soft_l1", max_nfev=6).x
+        found = least_squares(errors, found, loss="soft_l1", max_nfev=6).x
     return np.asarray(np.exp(found))
 
 
@@ -129,7 +129,7 @@ def _effects(
     coefficients: Floats,
     seed: int,
 ) -> TimePrior:
-    """Variances of the effects, and the posterior of those that models share."""
+    """Estimate the variances of the effects, and the posterior of the shared ones."""
     rng = np.random.default_rng(seed)
     count = len(residuals)
     some = np.sort(rng.choice(count, min(MOST_TESTS, count), replace=False))
@@ -155,12 +155,12 @@ def _effects(
 
 
 def _variances(residuals: Floats, parts: dict[str, Floats]) -> dict[str, float]:
-    """Of each part, and of the noise: the most likely ones."""
+    """The variance of each part of the covariance, and of the noise, by maximum marginal likelihood."""
     at = np.log(np.full(len(parts) + 1, 0.01))
     trust = np.ones(len(residuals))
     matrices, unit = list(parts.values()), np.eye(len(residuals))
 
-    def unlikely(logs: Floats) -> tuple[float, Floats]:
+    def negative_log_posterior(logs: Floats) -> tuple[float, Floats]:
         variances = np.exp(logs)
         errors = variances[-1] / trust
         whole = sum(v * part for v, part in zip(variances, matrices, strict=False)) + np.diag(errors + 1e-6)
@@ -175,7 +175,8 @@ def _variances(residuals: Floats, parts: dict[str, Floats]) -> dict[str, float]:
 
     for steps in (30, 15, 15):
         bounds = [(np.log(1e-5), np.log(2.0))] * len(at)
-        at = minimize(unlikely, at, jac=True, method="L-BFGS-B", options={"maxiter": steps}, bounds=bounds).x
+        options = {"maxiter": steps}
+        at = minimize(negative_log_posterior, at, jac=True, method="L-BFGS-B", options=options, bounds=bounds).x
         variances = np.exp(at)
         whole = sum(v * part for v, part in zip(variances, matrices, strict=False))
         trust = _trust(residuals, np.asarray(whole), float(variances[-1]), trust=trust)
@@ -183,7 +184,7 @@ def _variances(residuals: Floats, parts: dict[str, Floats]) -> dict[str, float]:
 
 
 def _trust(residuals: Floats, covariance: Floats, noise: float, trust: Floats | None = None, rounds: int = 1) -> Floats:
-    """How far each test is to be trusted: less, the larger its own error must be."""
+    """The trust of each test: lower, the larger its residual."""
     trust = np.ones(len(residuals)) if trust is None else trust
     for _ in range(rounds):
         errors = noise / trust

@@ -1,13 +1,13 @@
-"""What a load test of a language model shows with so many requests in flight at once.
+"""The rate and figures of a language model at one concurrency, from the streamed answers of a load test.
 
 In a closed loop each of c clients waits for its answer before it asks again, so the rate follows from single answers:
 
     rate = c x (sum of tokens) / (sum of latencies)
 
-Counting the tokens between two moments instead would depend on where in an answer these moments are. The error of this
-ratio is that between windows (Cochran, Sampling Techniques, 1977, section 6.3). It says too much where requests wait
-for a place and not each client has had two answers: those that came first have waited least. There no more is counted
-than came after the first answers.
+Counting tokens between two moments would depend on where in an answer these moments fall. The error of the ratio is
+estimated from its variation between windows (Cochran, Sampling Techniques, 1977, section 6.3). The ratio is too high if
+requests wait for admission and not every client has had two answers, since the first answers have waited least. In that
+case the rate is at most the token rate after the first answers.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from mlcd.planners.serve.measure import ALPHA, Interval, quantile
 from mlcd.planners.serve.nouns import Cap, Figure, Level, Window
 
 TICK_S = 1e-6
-"""Pieces that are read together are not zero apart: figures have logarithms."""
+"""The least time between two chunks: figures must have logarithms, and chunks may be read together."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Figures of one kind: the values that a stream adds, and the quantiles of all of them."""
+    """Figures of one kind: the values that a stream contributes, and the quantiles that are taken."""
 
     values: Callable[[Stream], Sequence[float]]
     quantiles: dict[Figure, float]
@@ -53,8 +53,8 @@ def level_of(
 ) -> Level:
     """The rate in output tokens a second and all figures of a closed loop. ValueError if nothing was answered.
 
-    `noise_floor`: the smallest relative error, by which two launches of the same differ. `ended_s`: when each window
-    ended.
+    `noise_floor`: the smallest relative error, since two launches of the same differ. `ended_s`: the end time of each
+    window.
     """
     kept = steady(windows, concurrency)
     answered = [window.streams for window in kept if window.streams]
@@ -76,14 +76,14 @@ def level_of(
 
 
 def steady(windows: Sequence[Window], concurrency: int) -> Sequence[Window]:
-    """Without the first answers of all clients, which began at the same moment; all, where little else was answered."""
+    """The windows without the first answers of all clients, which began together; all windows if too few remain."""
     counts = np.cumsum([len(window.streams) for window in windows])
-    first = int(np.searchsorted(counts, concurrency)) + 1  # windows until each client has had an answer
+    first = int(np.searchsorted(counts, concurrency)) + 1  # windows until every client has had an answer
     return windows[first:] if first < len(windows) and counts[-1] - counts[first - 1] >= concurrency else windows
 
 
 def _rate_after_first(windows: Sequence[Window], ended_s: Sequence[float]) -> float:
-    """Tokens a second after the first answers came; infinite where that is no longer than an answer takes."""
+    """Tokens a second after the first answers; infinite if that time is shorter than a typical answer."""
     first = next(i for i, window in enumerate(windows) if window.streams)
     span_s = ended_s[-1] - ended_s[first]
     usual_s = float(np.median([stream.latency_s for window in windows for stream in window.streams]))
@@ -102,7 +102,7 @@ def figures_of(answered: Sequence[Sequence[Stream]], noise_floor: float = 0.01) 
 
 
 def goodput(streams: Iterable[Stream], caps: Sequence[Cap]) -> float:
-    """The share of answers that kept every cap; of a cap on gaps, an answer's own quantile of them counts."""
+    """The share of answers that met every cap. For inter-token latency, an answer's own quantile counts."""
     kept = [all(_own(stream, cap.figure) <= cap.at_most_s for cap in caps) for stream in streams]
     return sum(kept) / len(kept) if kept else 0.0
 
@@ -119,7 +119,7 @@ def _values(kind: _Kind, streams: Sequence[Stream]) -> Floats:
 
 
 def _ratio_error(tokens: Floats, busy_s: Floats) -> float:
-    """An effective relative error of sum(tokens) / sum(busy_s): Z of them make Student's interval."""
+    """The relative error of sum(tokens) / sum(busy_s), scaled so that Z of them give Student's interval."""
     n = len(tokens)
     if n < 2:
         return math.inf

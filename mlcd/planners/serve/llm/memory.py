@@ -1,13 +1,13 @@
-"""What fits on a GPU: weights, keys and values at the asked context, and what the engine takes besides.
+"""Whether a deployment fits into GPU memory: weights, KV cache at the requested context, and the engine's overhead.
 
-Symbols   need    GB on the fullest GPU of a deployment          r    need / what the engine may use of it
-          t       log r up to which it really starts: N(0, 0.1^2) before any trial, as no engine tells all that it holds
+Symbols   need    GB on the fullest GPU of a deployment          r    need / memory that the engine may use
+          t       limit of log r up to which it starts: N(0, 0.1^2) before any trial, since overhead is uncertain
 
-    shared by the GPUs of a worker: weights by tensor and pipeline parallelism, experts by attention-data parallelism
-    too; keys and values by tensor parallelism as far as there are heads for it. A latent cache is on each of them.
+Sharding in a worker: weights by tensor and pipeline parallelism, experts also by attention-data parallelism; the KV
+cache by tensor parallelism, up to the number of KV heads. A latent cache is replicated on every GPU.
 
-A deployment that started shows t >= log r; one that ran out of memory, t < log r: whatever needs as large a share or a
-larger one is then out as well.
+A deployment that started shows t >= log r; one that ran out of memory shows t < log r, which also rules out every
+deployment with an equal or larger r.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from mlcd.planners.serve.llm.deployment import Deployment, deployment_of
 from mlcd.planners.serve.llm.weights import expert_parameters, kv_bytes, weight_bytes
 
 UTILISATION = 0.9
-"""Of a GPU's memory, that an engine takes: vLLM's `--gpu-memory-utilization`."""
+"""Share of a GPU's memory that an engine uses: vLLM's `--gpu-memory-utilization`."""
 GIB = 1.073741824
-"""GB in a GiB, which GPU memory is counted in."""
+"""GB in a GiB: GPU memory is given in GiB."""
 CONTEXT_GB = 1.0
-"""Of a CUDA context, with the libraries and captured graphs."""
+"""Memory of a CUDA context with its libraries and captured graphs."""
 STEP_TOKENS = 8_192
-"""Tokens in one step, unless the deployment says how many: what activations are sized by."""
+"""Tokens in one step, which activations are sized for, unless the deployment sets it."""
 SPREAD = 0.1
-"""Of t."""
+"""Standard deviation of t."""
 HOPELESS = 0.01
-"""A smaller chance to fit is none."""
+"""Configurations with a smaller probability to fit are removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryFit:
-    """Memory of the fullest GPU of a deployment, in GB. `most_tokens`: of keys and values, in a worker."""
+    """Memory of the fullest GPU of a deployment, in GB. `most_tokens`: capacity of a worker's KV cache."""
 
     weights_gb: float
     cache_gb: float
@@ -59,12 +59,12 @@ class MemoryFit:
 
     @property
     def share(self) -> float:
-        """r: of what it may use."""
+        """r: needed over allowed memory."""
         return self.needed_gb / self.allowed_gb
 
     @property
     def ok(self) -> bool:
-        """Whether it should fit."""
+        """Whether it is expected to fit."""
         return self.share <= 1
 
     def __str__(self) -> str:
@@ -80,9 +80,9 @@ def fits(
     sequences: float = 1.0,
     utilisation: float = UTILISATION,
 ) -> MemoryFit:
-    """How full a GPU is with so many requests of so many tokens at once in a worker.
+    """GPU memory of a worker with `sequences` concurrent requests of `context` tokens.
 
-    An engine starts if one request fits; more of them wait. The fuller worker of a prefill/decode split counts.
+    An engine starts if one request fits; more of them wait. With separate prefill workers, the fuller kind counts.
     """
     decode = _fit(architecture, deployment, gpu, context, sequences, utilisation)
     if not deployment.split:
@@ -96,7 +96,7 @@ def _fit(
 ) -> MemoryFit:
     shards = deployment.tp * deployment.pp
     experts = min(1.0, expert_parameters(architecture) / (1e9 * architecture.params_b))
-    # Experts have their own precision: what the others take is what is left of the whole.
+    # Experts may have a precision of their own, so their bytes are the difference of two totals.
     whole = weight_bytes(architecture, deployment.precision)
     without = weight_bytes(_without_experts(architecture, experts), deployment.precision)
     weights = (without + (whole - without) / deployment.dp) / shards
@@ -123,24 +123,24 @@ def fit_of(
     context: int,
     own: Mapping[str, Mapping[str, float]] | None,
 ) -> MemoryFit | None:
-    """Of a configuration; None on a CPU. `own`: numbers of GPUs that are not in `gpus.csv`."""
+    """The memory fit of a configuration; None on a CPU. `own`: data of GPUs that are not in `gpus.csv`."""
     deployment = deployment_of(configuration)
     if not deployment.gpu:
         return None
     return fits(architecture, deployment, gpu_named(deployment.gpu, own), context)
 
 
-def chances(shares: Floats, ran: Sequence[float] = (), failed: Sequence[float] = ()) -> Floats:
-    """That each of some deployments starts, by its share r, after others with these shares ran or ran out of memory.
+def fit_probabilities(shares: Floats, ran: Sequence[float] = (), failed: Sequence[float] = ()) -> Floats:
+    """The probability that deployments with these r start, given the r of others that ran or ran out of memory.
 
-    A failure that needed less than something that ran had another reason, and tells nothing.
+    A failure with a smaller r than a success had another reason, and is ignored.
     """
     least = log(max(ran)) if ran else -np.inf
     most = min((log(each) for each in failed if log(each) > least), default=np.inf)
     low, high = ndtr(least / SPREAD), ndtr(most / SPREAD)
     at = np.clip(ndtr(np.log(shares) / SPREAD), low, high)
     mass = high - low
-    if mass < 1e-12:  # far out, where the prior says nothing: between the two ends nothing is known
+    if mass < 1e-12:  # far from the prior's centre: undecided between the two bounds
         return np.asarray(np.where(np.log(shares) <= least, 1.0, np.where(np.log(shares) >= most, 0.0, 0.5)))
     return np.asarray((high - at) / mass)
 
@@ -152,7 +152,7 @@ def chances_to_fit(
     context: int,
     own: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Floats:
-    """That each configuration of a space starts, by what has started and what has run out of memory so far."""
+    """The probability that each configuration of a space starts, given the trials so far."""
     found = [fit_of(architecture, configuration, context, own) for configuration in space.configurations]
     shares = np.array([fit.share if fit is not None else 0.0 for fit in found])
 
@@ -164,7 +164,7 @@ def chances_to_fit(
     ran = of([m.ok for m in history.measurements])
     failed = of([m.outcome is Outcome.OUT_OF_MEMORY for m in history.measurements])
     with np.errstate(divide="ignore"):  # a CPU's share is 0: it always fits
-        return chances(shares, ran, failed)
+        return fit_probabilities(shares, ran, failed)
 
 
 def fitting(
@@ -174,12 +174,12 @@ def fitting(
     context: int,
     own: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Space:
-    """A space without what cannot fit; one line for a model that fits nowhere."""
+    """A space without the configurations that cannot fit. UserError if none fits."""
     keep = chances_to_fit(architecture, space, History(), context, own) > HOPELESS
     if not keep.any():
         fullest = [(fit_of(architecture, each, context, own), each) for each in space.configurations]
         fit, where = min(((fit, each) for fit, each in fullest if fit is not None), key=lambda pair: pair[0].share)
-        raise UserError(f"{name} does not fit any GPU offered: the most room is on {where}, where it needs {fit} a GPU")
+        raise UserError(f"{name} fits no GPU offered: the nearest is {where}, where each GPU needs {fit}")
     kept = {configuration for configuration, kept in zip(space.configurations, keep, strict=True) if kept}
     choices = []
     for choice in space.choices:

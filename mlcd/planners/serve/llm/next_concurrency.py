@@ -1,8 +1,8 @@
-"""Which number of requests at once a trial tries next.
+"""Which concurrency a trial measures next.
 
-First those of the sweep, until more cannot be better. Then, in the time that is left, between the largest that kept the
-caps and the one after it, which broke one, where the rate still grew: on a log scale in the middle, twice at the most.
-The engine is there and paid for, so that what a sweep leaves between its steps costs seconds, not another start.
+First the steps of the sweep, until more cannot be better. Then, in the remaining time, up to two concurrencies between
+the largest that met the caps and the next, which broke one, if the rate still grew between them: the geometric mean of
+the two. The engine is already running, so this costs seconds, not another start.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from mlcd.planners.serve.llm.deployment import deployment_of
 from mlcd.planners.serve.nouns import Cap, Level, ServingTask, served_by, service_of
 
 GROWS = 1.03
-"""By this factor at the least the rate grows from one step to the next, or the engine is saturated."""
+"""If the rate grows by less than this factor, the engine is saturated."""
 CLEARLY = 1.25
-"""A figure of this many times its cap is broken for good, even where few answers leave its interval open."""
+"""A figure above its cap by this factor is clearly broken, however wide its interval is."""
 APART = 1.5
-"""Between steps that are less apart nothing is tried."""
+"""Steps whose ratio is smaller are not subdivided."""
 
 
 def clearly_broken(level: Level, cap: Cap) -> bool:
-    """Whether a cap is broken beyond doubt. The interval is taken to be as wide below the figure as above."""
+    """Whether a cap is broken beyond doubt. The interval is assumed symmetric in the log."""
     at, high = level.figures.get(cap.figure), level.high.get(cap.figure, math.inf)
     if at is None:
         return False
@@ -34,27 +34,27 @@ def clearly_broken(level: Level, cap: Cap) -> bool:
 
 
 def is_over(service: ServingTask, levels: Sequence[Level]) -> str | None:
-    """Why more requests at once need not be tried after these steps; None if they may be better."""
+    """Why a higher concurrency cannot be better after these steps; None if it may."""
     if not levels:
         return None
     last = levels[-1]
     if (broken := next((cap for cap in service.caps if clearly_broken(last, cap)), None)) is not None:
-        return f"{broken} is clearly broken with {last.concurrency} at once"
+        return f"{broken} is clearly broken at concurrency {last.concurrency}"
     if len(levels) > 2 and last.rate < GROWS * max(level.rate for level in levels[:-2]):
-        return f"the rate no longer grows with {last.concurrency} at once"
+        return f"the rate no longer grows at concurrency {last.concurrency}"
     if len(levels) > 1 and last.rate * math.exp(Z * last.rel_error) < levels[-2].slow_rate:
-        return f"the rate falls with {last.concurrency} at once"
+        return f"the rate falls at concurrency {last.concurrency}"
     return None
 
 
 def going_up(levels: Sequence[Level]) -> Sequence[Level]:
-    """The steps of the sweep itself: those after the largest were tried between them."""
+    """The levels up to the largest concurrency; later ones lie between steps of the sweep."""
     largest = max(range(len(levels)), key=lambda i: levels[i].concurrency, default=-1)
     return levels[: largest + 1]
 
 
 def between(service: ServingTask, levels: Sequence[Level]) -> int | None:
-    """Requests at once between those that kept the caps and those that broke one; None where nothing is to be had."""
+    """The concurrency to try between the largest that met the caps and the next; None if there is no gain in one."""
     in_order = sorted(levels, key=lambda level: level.concurrency)
     last = max((i for i, level in enumerate(in_order) if _kept(service, level)), default=len(in_order))
     if last + 1 >= len(in_order):  # the largest kept the caps, or none did
@@ -66,7 +66,7 @@ def between(service: ServingTask, levels: Sequence[Level]) -> int | None:
 
 
 def without_steps_between(job: Job, measurement: Measurement) -> Measurement:
-    """A trial without the levels between the steps of its sweep: nobody believes anything of these beforehand."""
+    """A trial reduced to the steps of its sweep, since beliefs make no prediction for levels between them."""
     served, language = served_by(measurement), service_of(job).language
     if language is None or not served.levels:
         return measurement

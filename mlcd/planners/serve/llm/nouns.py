@@ -1,4 +1,4 @@
-"""A language model to be served: its sizes, the engine that serves it, and the requests that it is tested with."""
+"""The types of language-model serving: engine, prompts, streamed answers, and an engine's own metrics."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from mlcd.planners.modeling.architecture import Architecture
 
 SWEEP = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-"""Requests at once that a trial tries in turn, unless somebody says others."""
+"""The default concurrencies of a trial, tried in turn."""
 STARTUP_S, STEP_S = 300.0, 20.0
-"""How long an engine may take until it answers; and, of the sweep, each number of requests at once."""
+"""Default time limits: until an engine answers, and for each step of the sweep."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """What the requests of a load test look like.
+    """The requests of a load test.
 
-    `spread`: the relative standard deviation of both lengths over the requests; 0: all are equally long.
-    `shared_prefix`: tokens at their beginning that all requests have in common. `file`: the user's own prompts, as JSON
-    Lines; they replace the lengths. `chat`: whether they go to /v1/chat/completions or to /v1/completions.
-    `tokenizer`: a folder or `tokenizer.json` that counts the tokens of a prompt; empty: the server's count tells them.
+    `spread`: relative standard deviation of both lengths; 0: all are equal. `shared_prefix`: tokens at the beginning
+    that all prompts share. `file`: the user's own prompts, as JSON Lines; they replace the lengths. `chat`: whether to
+    use /v1/chat/completions or /v1/completions. `tokenizer`: a folder or `tokenizer.json` that counts the tokens of a
+    prompt; empty: the server's counts are used.
     """
 
     input_tokens: int = 512
@@ -34,12 +34,12 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What serves a language model.
+    """The engine that serves a language model.
 
-    `name`: vllm, sglang, trtllm, llama.cpp; empty where only a command or an address is known. `command`: what starts
-    it, with `{knob}` for a knob's value; empty where the name says it. `url`: where it answers; of one that has no
-    command and no name, it runs already. `version`: as the engine told it. `startup_s`: the longest that it may take
-    until it answers: to download the model, to load it and to compile.
+    `name`: vllm, sglang, trtllm, llama.cpp; empty if only a command or an address is given. `command`: starts it, with
+    `{knob}` for a knob's value; empty for the default command of `name`. `url`: its address; without name and command,
+    the engine is already running there. `version`: as installed. `startup_s`: time limit until it answers, including
+    download, load and compilation.
     """
 
     name: str = ""
@@ -50,13 +50,13 @@ class Engine:
 
     @property
     def runs_already(self) -> bool:
-        """Whether it is asked at its address, and neither started nor ended."""
+        """Whether the engine is already running, so that MLCD neither starts nor stops it."""
         return not self.name and not self.command
 
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """What is particular about serving a language model. `sweep`: requests at once that a trial tries in turn."""
+    """The part of a serving task that only language models have. `sweep`: the concurrencies of a trial, in turn."""
 
     engine: Engine
     architecture: Architecture | None = None
@@ -66,10 +66,10 @@ class LanguageModel:
 
 @dataclass(frozen=True, slots=True)
 class EngineLoad:
-    """What an engine's own metrics tell; None where it has no such metric.
+    """An engine's own metrics; None for those that it lacks.
 
-    `running`, `waiting`: requests. `kv_cache`: the share of its cache of keys and values that is in use. `preemptions`:
-    requests so far that had to be put back because that cache was full.
+    `running`, `waiting`: requests. `kv_cache`: the share of the KV cache in use. `preemptions`: requests so far that
+    were preempted because the KV cache was full.
     """
 
     running: float | None = None
@@ -79,29 +79,29 @@ class EngineLoad:
 
     @staticmethod
     def of_all(loads: Sequence[EngineLoad | None]) -> EngineLoad | None:
-        """The most of each over a while, and the preemptions in it; None where the engine told nothing."""
-        told = [load for load in loads if load is not None]
-        if not told:
+        """The maximum of each metric over several readings, and the preemptions between the first and the last."""
+        readings = [load for load in loads if load is not None]
+        if not readings:
             return None
 
         def most(values: Iterable[float | None]) -> float | None:
             return max((value for value in values if value is not None), default=None)
 
-        counts = [load.preemptions for load in told if load.preemptions is not None]
+        counts = [load.preemptions for load in readings if load.preemptions is not None]
         return EngineLoad(
-            most(load.running for load in told),
-            most(load.waiting for load in told),
-            most(load.kv_cache for load in told),
+            most(load.running for load in readings),
+            most(load.waiting for load in readings),
+            most(load.kv_cache for load in readings),
             counts[-1] - counts[0] if counts else None,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One streamed answer, in seconds from when its request was due.
+    """One streamed answer; times are in seconds from when its request was due.
 
-    `tokens`: that the answer has, by the server's own count. `gaps_s`: between two pieces of it as they came, which may
-    hold several tokens. `input_tokens`: of its prompt, by the server's count.
+    `tokens`, `input_tokens`: of the answer and of the prompt, by the server's count. `gaps_s`: between consecutive
+    chunks, which may hold several tokens.
     """
 
     ttft_s: float
@@ -112,5 +112,5 @@ class Stream:
 
     @property
     def tpot_s(self) -> float | None:
-        """The mean time of each token after the first; None of an answer that has but one."""
+        """Mean time per token after the first; None if the answer has only one token."""
         return (self.latency_s - self.ttft_s) / (self.tokens - 1) if self.tokens > 1 else None

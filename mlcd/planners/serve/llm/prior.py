@@ -1,6 +1,6 @@
-"""What is known of TPOT and TTFT before a model's first trial: the law's coefficients, and effects that models share.
+"""The prior of TPOT and TTFT before a model's first trial: roofline coefficients, and effects shared by models.
 
-It ships as `prior.json`, with its sources, and is learned anew from a recording (`learning.py`).
+It ships as `prior.json`, with its sources; for a recording it is learned from that instead (`learning.py`).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from mlcd.planners.serve.llm.roofline import TPOT_TERMS, TTFT_TERMS, Terms
 
 FILE = "prior.json"
 UNSEEN_SD = 1.0
-"""The level of a GPU, or of a CPU, that nobody was seen on: its datasheet alone is known."""
+"""Standard deviation of the level on a GPU (or a CPU) without measurements, of which only the datasheet is known."""
 UNSEEN_TERMS_SD = 0.5
-"""There, each group of the law's terms may err by as much besides; of TTFT, what is waited for others' answers."""
+"""There, the additional error of each group of roofline terms, and of TTFT's waits."""
 
 UNLEARNED_SD, UNLEARNED_NOISE = 0.15, 0.05
-"""Of each kind of effect, and of what is left, where no model was seen."""
+"""Without any measured model: standard deviation of each kind of effect, and of the residual."""
 
 
 @dataclass(frozen=True)
 class TimePrior:
-    """Of TPOT or of TTFT. `names`: the shared effects that were learned, with their mean and covariance.
+    """The prior of TPOT or of TTFT. `names`: the learned shared effects, with their mean and covariance.
 
-    `variances`: of each kind of effect, shared or a model's own. `noise`: the squared scale of what is left.
+    `variances`: of each kind of effect, shared or a model's own. `noise`: the squared scale of the residual.
     """
 
     coefficients: Floats
@@ -45,7 +45,7 @@ class TimePrior:
 
 @dataclass(frozen=True)
 class Prior:
-    """Of both. `systems`: GPUs that models were seen on."""
+    """The priors of TPOT and TTFT. `systems`: the GPUs with measurements."""
 
     tpot: TimePrior
     ttft: TimePrior
@@ -54,7 +54,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class SharedEffects:
-    """The sum of the shared effects at load points: expected, and a matrix whose square is the covariance of points."""
+    """The sum of the shared effects at load points: its mean `middle`, and `spread`, a root of its covariance."""
 
     middle: Floats
     spread: Floats
@@ -63,7 +63,7 @@ class SharedEffects:
 def shared_effects(
     prior: TimePrior, terms: Terms, rows: Rows, seen: frozenset[str], tpot_s: Floats | None = None
 ) -> SharedEffects:
-    """Those that were learned, and those of engines and GPUs that nobody was seen with. Of TTFT, at this TPOT."""
+    """Shared effects at load points: learned ones, and wide ones for unseen engines and GPUs. `tpot_s`: for TTFT."""
     columns, kinds = shared_columns(terms, rows, prior.coefficients if tpot_s is None else None)
     known = {name: i for i, name in enumerate(prior.names)}
     matrix = np.zeros((len(rows.points), len(known)))
@@ -86,7 +86,7 @@ def shared_effects(
 def shared_columns(
     terms: Terms, rows: Rows, coefficients: Floats | None = None
 ) -> tuple[dict[str, Floats], dict[str, str]]:
-    """The column of each shared effect, by its name, and the kind of each. Coefficients of TPOT: its terms err, too."""
+    """The design-matrix column and the kind of each shared effect. `coefficients`: of TPOT, to include its terms."""
     columns: dict[str, Floats] = {}
     kinds: dict[str, str] = {}
     for i, point in enumerate(rows.points):
@@ -101,7 +101,7 @@ def shared_columns(
 
 @cache
 def unlearned_prior() -> Prior:
-    """Before any model was seen: the textbook, and wide effects."""
+    """The prior without any measured model: textbook coefficients and wide effects."""
     variances = dict.fromkeys((*SHARED, *OWN), UNLEARNED_SD**2)
     none = np.zeros(0)
 
@@ -113,17 +113,17 @@ def unlearned_prior() -> Prior:
 
 @cache
 def shipped_prior() -> Prior:
-    """The one that comes with MLCD."""
+    """The prior that ships with MLCD."""
     return read_prior(json.loads((resources.files(__package__) / FILE).read_text(encoding="utf-8")))
 
 
 def read_prior(written: Mapping[str, Any]) -> Prior:
-    """From what `written_prior` wrote."""
+    """The prior from the JSON of `written_prior`."""
     return Prior(_read(written["tpot"]), _read(written["ttft"]), frozenset(written["systems"]))
 
 
 def written_prior(prior: Prior, sources: str) -> dict[str, Any]:
-    """As JSON."""
+    """The prior as JSON."""
     return {
         "sources": sources,
         "systems": sorted(prior.systems),

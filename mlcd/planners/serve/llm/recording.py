@@ -1,12 +1,12 @@
-"""A folder of measured deployments of language models.
+"""A folder of recorded load tests of language-model deployments.
 
-points.csv        one load test a row: model, lengths of its requests, deployment, requests at once, TTFT and TPOT
-models.csv        the sizes of each model
-systems.csv       the numbers of each GPU
+points.csv        one load test per row: model, request lengths, deployment, concurrency, TTFT and TPOT
+models.csv        the architecture of each model
+systems.csv       the datasheet of each GPU
 
-Requests of other lengths are another workload of a model. Each workload has its own deployments, and only what was
-measured can be chosen: the space is a list, not a product of knobs. Which statistic TTFT and TPOT are is not told; they
-are taken for medians.
+Requests of other lengths are another workload of a model. Each workload has its own deployments, and only measured ones
+can be chosen: the space is a list, not a product of knobs. The files do not state which statistic TTFT and TPOT are;
+they are taken for medians.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ FIGURES = ("ttft_ms", "tpot_ms", "tokens_per_s_per_gpu", "usd_per_hour")
 COLUMNS = ("model", "isl", "osl", "system", *WORDS, *COUNTS, *FIGURES, "latest")
 SIZES = tuple(each.name for each in fields(Architecture) if each.name != "expert_bits")
 FOUR_BIT_MODELS = ("gpt-oss",)
-"""Models whose experts have 4 bits whatever the precision of a row says."""
+"""Models whose experts have 4 bits, whatever precision a row states."""
 TRIAL = ProbeTime(600.0, 0.0)
-"""The duration of a recorded trial: loading the model is most of it."""
+"""The duration of a recorded trial, most of which is loading the model."""
 
 
 @dataclass(frozen=True)
 class EngineFolder:
-    """A recording of engines. A model's workloads are seen models of equal name with other prompts.
+    """A recording of engines. A model's workloads are SeenModels of the same name with different prompts.
 
-    `prices`: dollars an hour of each deployment, by the title of its workload and its knobs.
+    `prices`: dollars an hour of each deployment, by workload title and knobs.
     """
 
     name: str
@@ -62,14 +62,14 @@ class EngineFolder:
         return tuple(dict.fromkeys(model.facts.name for model in self.knowledge.models))
 
     def workloads(self, name: str) -> list[SeenModel]:
-        """A model with each kind of requests that it was measured with."""
+        """The workloads of a model."""
         found = [model for model in self.knowledge.models if model.facts.name == name]
         if not found:
             raise UnknownName("recorded model", name, self.models)
         return found
 
     def model(self, written: str) -> SeenModel:
-        """A workload by its title, as in 'Llama-3.1-8B@1024/128'; the name is enough of a model that has but one."""
+        """A workload by its title ('Llama-3.1-8B@1024/128'), or by the model's name if it has only one."""
         titles = {model.facts.title: model for model in self.knowledge.models}
         if written in titles:
             return titles[written]
@@ -81,7 +81,7 @@ class EngineFolder:
         raise RecordingError(f"{name} was measured with requests of several lengths: name one of {listed}")
 
     def space(self, written: str) -> Space:
-        """The deployments of a workload that were measured, and no others."""
+        """The measured deployments of a workload."""
         model = self.model(written)
         prices = self.prices[model.facts.title]
         settings: dict[Offer, list[ServerSettings]] = defaultdict(list)
@@ -90,10 +90,7 @@ class EngineFolder:
         return Space(tuple(Choice(offer, settings=tuple(each)) for offer, each in settings.items()), TRIAL)
 
     def swept(self) -> EngineFolder:
-        """The same with every number of requests at once that a deployment was measured with in one trial of it.
-
-        The knob `sweep` says which these are.
-        """
+        """The recording with one trial per deployment, which measures all its concurrencies (the knob `sweep`)."""
         anatomy = Anatomy(tuple(name for name in KNOBS if name != CONCURRENCY))
         models = tuple(SeenModel(model.facts, _swept(model.cells)) for model in self.knowledge.models)
         prices = {
@@ -112,7 +109,7 @@ def _swept(cells: Mapping[Knobs, Cell]) -> dict[Knobs, Cell]:
 
 
 def load_tests(model: SeenModel) -> Iterator[tuple[Knobs, Cell]]:
-    """Every load test of a workload by its knobs, with the requests at once among them, also where it was swept."""
+    """Every load test of a workload, with `concurrency` among its knobs, whether it was swept or not."""
     for knobs, cell in model.cells.items():
         if not cell.levels:
             yield knobs, cell
@@ -135,20 +132,20 @@ def _offer(knobs: Mapping[str, Knob], usd_per_hour: float) -> Offer:
 
 
 def language_model(facts: ModelFacts) -> LanguageModel | None:
-    """What is particular about serving a recorded model; None where it is no language model of known sizes."""
+    """The language-model part of serving a recorded model; None without architecture and prompts."""
     if facts.architecture is None or facts.prompts is None:
         return None
     return LanguageModel(Engine(), facts.architecture, facts.prompts)
 
 
 def is_of_engines(folder: Path) -> bool:
-    """Whether the points of a folder are deployments of language models."""
+    """Whether points.csv of a folder holds deployments of language models."""
     with (folder / POINTS).open(encoding="utf-8-sig", errors="replace") as file:
         return {"isl", "osl", "tpot_ms"} <= {cell.strip() for cell in file.readline().split(",")}
 
 
 def read_engines(folder: Path) -> EngineFolder:
-    """Read such a folder; `RecordingError` says what is wrong, and where."""
+    """Read such a folder. RecordingError says what is wrong, and where."""
     sizes = {line.text("model"): _architecture(line) for line in _lines(folder / MODELS, ("model", *SIZES))}
     systems = {line.text("system"): _system(line) for line in _lines(folder / SYSTEMS, ("system", "memory_gb"))}
     facts: dict[str, ModelFacts] = {}
@@ -159,7 +156,9 @@ def read_engines(folder: Path) -> EngineFolder:
         if line.cells["latest"] != "1":
             continue
         if knobs in cells[model.title]:
-            raise line.error(f"{model.title} is already measured so; give one of the two rows latest 0")
+            raise line.error(
+                f"{model.title} is already measured with these settings; set latest to 0 in one of the rows"
+            )
         facts[model.title] = model
         cells[model.title][knobs] = _cell(line, row)
         prices[model.title][knobs] = line.number("usd_per_hour", above_zero=True) * line.count("gpus")
@@ -182,7 +181,7 @@ def _architecture(line: Line) -> Architecture:
 
 
 def _system(line: Line) -> dict[str, float]:
-    """The numbers of a GPU, under the names of `gpus.csv`."""
+    """The datasheet of a GPU, under the column names of `gpus.csv`."""
     numbers = numbers_of(line)
     if "bandwidth_tb_s" in line.cells:
         numbers["bandwidth_gb_s"] = 1_000 * line.number("bandwidth_tb_s", above_zero=True)

@@ -1,8 +1,8 @@
-"""How many replicas of which deployment carry the traffic that is expected, and what a month of that costs.
+"""How many replicas of which deployment the expected traffic needs, and what they cost in a month.
 
-In each hour there are enough replicas for its rate, and one more where one may be lost; a replica that is added has
-been started before the hour begins, and is paid for from then on. Of all deployments that were tried, at any number of
-places that keeps the caps, the one is chosen whose month is cheapest. Rates are those of `capacity`.
+Each hour has enough replicas for its rate, and spare ones in case one fails; an added replica is started before the
+hour begins, and its start is paid for. Of all deployments that were tried, at any admission limit that meets the caps,
+the one with the cheapest month is chosen. The rate that one replica can take is computed in `capacity`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MONTH_H = 730.0
 LOAD_KNOBS = ("concurrency", "users")
 """Knobs of the load, not of the deployment."""
 STEP, MOST_STEPS = 1.02, 2_000
-"""Break-even traffic is looked for in such steps, so many times."""
+"""The search for break-even traffic: factor of each step, and most steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Tokens of a request, on average."""
+    """Average tokens of a request and of its answer."""
 
     input_tokens: float
     output_tokens: float
@@ -39,19 +39,19 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class ApiPrice:
-    """Dollars that an API takes for a million tokens of a prompt, and of an answer."""
+    """An API's price for a million input tokens, and for a million output tokens."""
 
     input_usd: float
     output_usd: float
 
     def usd_per_request(self, lengths: Lengths) -> float:
-        """Of a request of these lengths."""
+        """The price of a request of these lengths."""
         return (lengths.input_tokens * self.input_usd + lengths.output_tokens * self.output_usd) / 1e6
 
 
 @dataclass(frozen=True)
 class Option:
-    """A deployment that was tried, in the `trial`-th trial of its run (the first of several), and what it takes."""
+    """A deployment that was tried, and the load that one replica of it can take. `trial`: number of its first trial."""
 
     trial: int
     configuration: Configuration
@@ -62,7 +62,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Replicas of one deployment through the hours of the traffic. `needed`: without the spare one."""
+    """The number of replicas of one deployment in each hour of the traffic. `needed`: without spare ones."""
 
     option: Option
     traffic: Traffic
@@ -72,39 +72,39 @@ class Fleet:
 
     @property
     def usd_per_month(self) -> float:
-        """Of the replicas by the hour, starting them included."""
+        """The monthly cost if replicas are scaled hour by hour, including their starts."""
         added = sum(max(0, now - before) for before, now in pairwise((self.counts[-1], *self.counts)))
         hours = sum(self.counts) + added * self.option.startup_s / 3_600
         return MONTH_H / len(self.counts) * hours * self.option.configuration.usd_per_hour
 
     @property
     def usd_per_month_fixed(self) -> float:
-        """Of as many as the busiest hour needs, all the time."""
+        """The monthly cost if as many replicas as the busiest hour needs run all the time."""
         return MONTH_H * max(self.counts) * self.option.configuration.usd_per_hour
 
     @property
     def requests_per_month(self) -> float:
-        """All of them."""
+        """Requests in a month."""
         return 3_600 * MONTH_H * self.traffic.average
 
     @property
     def usd_per_million_output(self) -> float:
-        """Dollars for a million tokens of answers, at this traffic."""
+        """Dollars for a million output tokens at this traffic."""
         return self.usd_per_month / (self.requests_per_month * self.lengths.output_tokens) * 1e6
 
     @property
     def usd_per_million_total(self) -> float:
-        """The same of all tokens, those of the prompts included."""
+        """Dollars for a million tokens, input and output together."""
         tokens = self.lengths.input_tokens + self.lengths.output_tokens
         return self.usd_per_month / (self.requests_per_month * tokens) * 1e6
 
     def api_usd_per_month(self, price: ApiPrice) -> float:
-        """What an API would take for the same requests."""
+        """What an API would charge for the same requests."""
         return self.requests_per_month * price.usd_per_request(self.lengths)
 
 
 def options(job: Job, measurements: Sequence[Measurement], lengths: Lengths) -> list[Option]:
-    """Every deployment that was tried and keeps the caps at some level. Trials that differ in load alone are one."""
+    """Every tried deployment that meets the caps at some level. Trials that differ only in the load are combined."""
     caps, grouped = service_of(job).caps, dict[tuple[str, float, Knobs], list[tuple[int, Measurement]]]()
     for number, m in enumerate(measurements, start=1):
         if m.ok:
@@ -122,7 +122,7 @@ def options(job: Job, measurements: Sequence[Measurement], lengths: Lengths) -> 
 
 
 def levels_of(m: Measurement) -> tuple[Level, ...]:
-    """The levels of a trial; of one whose concurrency is a knob, that one alone."""
+    """The levels of a trial; if concurrency is a knob, the single level of that concurrency."""
     served = served_by(m)
     stated = next((value for name, value in knobs_of(m.configuration) if name in LOAD_KNOBS), None)
     if served.levels or stated is None:
@@ -131,13 +131,13 @@ def levels_of(m: Measurement) -> tuple[Level, ...]:
 
 
 def admitted(job: Job, m: Measurement) -> int | None:
-    """Requests at once of the level that is worth most to the job; None if nobody counted them."""
+    """The concurrency of the job's best level, to which admission is limited; None if unknown."""
     stated = next((int(value) for name, value in knobs_of(m.configuration) if name in LOAD_KNOBS), None)
     return service_level.best_level(job, m).concurrency or stated
 
 
 def chosen_trial(run: str, account: Account) -> Measurement:
-    """The newest trial of what a run has chosen; WrongState if it has chosen nothing."""
+    """The newest trial of the decided configuration; WrongState if nothing was decided."""
     decision = account.decision
     if decision is None or decision.configuration is None:
         raise WrongState(f"run '{run}' has chosen no configuration; there is nothing to deploy")
@@ -156,13 +156,13 @@ def _pooled(levels: Iterable[Level]) -> list[Level]:
 
 
 def fleet(option: Option, traffic: Traffic, lengths: Lengths, spare: int = 1) -> Fleet:
-    """Enough replicas in each hour, and `spare` more. In an hour without requests one is kept, too."""
+    """Enough replicas in each hour (at least one, even without requests), and `spare` more."""
     needed = tuple(max(1, ceil(rate / option.replica.rate - 1e-9)) for rate in traffic.rates)
     return Fleet(option, traffic, lengths, tuple(count + spare for count in needed), needed)
 
 
 def cheapest(found: Sequence[Option], traffic: Traffic, lengths: Lengths, spare: int = 1) -> Fleet | None:
-    """The fleet whose month costs least."""
+    """The fleet with the lowest monthly cost."""
     fleets = [fleet(option, traffic, lengths, spare) for option in found]
     return min(fleets, key=lambda each: each.usd_per_month, default=None)
 
@@ -170,7 +170,7 @@ def cheapest(found: Sequence[Option], traffic: Traffic, lengths: Lengths, spare:
 def break_even(
     found: Sequence[Option], traffic: Traffic, lengths: Lengths, price: ApiPrice, spare: int = 1
 ) -> float | None:
-    """The fewest requests a second, on average in this shape, at which a fleet costs no more than the API; or None."""
+    """The lowest average rate of this traffic shape at which a fleet costs no more than the API; None if none."""
     scale = 0.001 / traffic.average
     for _ in range(MOST_STEPS):
         best = cheapest(found, traffic.times(scale), lengths, spare)

@@ -1,12 +1,12 @@
-"""What the law and the effects leave of a time: rough, mostly the same for a deployment, and now and then far away.
+"""The residuals that roofline model and effects leave: heavy-tailed, and strongly correlated within a deployment.
 
-    e = sqrt(noise / trust) x a rough function of the log of the requests at once
+    e = sqrt(noise / trust) x a rough function of the log of the concurrency
 
-    each deployment has a trust of its own, so that e has Student's tails
+    each deployment has a trust of its own, which gives e Student's tails
 
-A server that waits for memory, or collapses, mostly does so with twice the requests as well. So what a test leaves
-stays with its deployment, and tells little of others. A deployment that is far away is trusted less (the tails' scale,
-found by turns; Lange, Little and Taylor, 'Robust statistical modeling using the t distribution', 1989).
+A server that runs short of memory, or collapses, usually does so at twice the concurrency as well. So a residual is
+attributed to its deployment, and says little about others. Outlying deployments get a lower trust, found by iteration
+(Lange, Little and Taylor, 'Robust statistical modeling using the t distribution', 1989).
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from numpy.typing import NDArray
 from mlcd.core.configuration import Floats
 
 DEGREES = 4.0
-"""Of freedom of Student's tails."""
-STAYS = 6.0
-"""Over so many e-folds of the requests at once, what is left falls to 1/e of its correlation."""
+"""Degrees of freedom of Student's tails."""
+CORRELATION_LENGTH = 6.0
+"""In the log of the concurrency: over this distance the correlation falls to 1/e."""
 OWN_SHARE = 0.02
-"""The share of its variance that each load has for itself: a test made again would differ by that."""
+"""The share of the variance that is independent at each load: a repeated test would differ by that."""
 JITTER = 1e-6
-TURNS = 4
+TRUST_ITERATIONS = 4
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """Of rows: which deployment each is of, and the log of its requests at once. Variances are 1 here."""
+    """Residuals of rows, scaled to variance 1. `curves`: the id of each row's deployment."""
 
     curves: NDArray[np.int_]
     log_requests: Floats
 
     def of(self, rows: NDArray[np.int_]) -> Residuals:
-        """Of some of the rows."""
+        """The residuals of some of the rows."""
         return Residuals(self.curves[rows], self.log_requests[rows])
 
     def covariance(self, a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
-        """Between rows a and b."""
+        """Covariance between rows a and b."""
         apart = np.abs(self.log_requests[a][:, None] - self.log_requests[b][None, :])
-        stays = (self.curves[a][:, None] == self.curves[b][None, :]) * np.exp(-apart / STAYS)
-        return np.asarray((1 - OWN_SHARE) * stays + OWN_SHARE * (a[:, None] == b[None, :]))
+        common = (self.curves[a][:, None] == self.curves[b][None, :]) * np.exp(-apart / CORRELATION_LENGTH)
+        return np.asarray((1 - OWN_SHARE) * common + OWN_SHARE * (a[:, None] == b[None, :]))
 
     def drawn(self, count: int, rng: np.random.Generator) -> Floats:
-        """So many samples at every row."""
+        """Samples at every row; count x rows."""
         loads, where = np.unique(self.log_requests, return_inverse=True)
-        alike = np.exp(-np.abs(loads[:, None] - loads[None, :]) / STAYS)
+        alike = np.exp(-np.abs(loads[:, None] - loads[None, :]) / CORRELATION_LENGTH)
         root = np.linalg.cholesky(alike + JITTER * np.eye(len(loads)))
         curves = rng.standard_normal((count, self._curves, len(loads))) @ root.T
         own = rng.standard_normal((count, len(self.curves)))
@@ -59,14 +59,14 @@ class Residuals:
         return np.asarray((rng.chisquare(DEGREES, (count, self._curves)) / DEGREES)[:, self.curves])
 
     def trust(self, residuals: Floats, covariance: Floats, noise: float) -> Floats:
-        """How far each row is to be trusted that left these residuals. `covariance`: of the effects, between the rows.
+        """The trust of each row, given its residual. `covariance`: of the effects, between the rows.
 
-        It starts from what was believed before: a collapse is then doubted.
+        The iteration starts from the prior prediction, so that a collapse is distrusted, not fitted.
         """
         rows = np.arange(len(residuals))
         alike = self.covariance(rows, rows)
         trust = np.minimum(1.0, self._trust_by(residuals**2 / (1 + np.diag(covariance) / noise), noise))
-        for _ in range(TURNS):
+        for _ in range(TRUST_ITERATIONS):
             errors = noise * alike / np.sqrt(trust[:, None] * trust[None, :])
             gain = errors @ np.linalg.inv(covariance + errors + JITTER * np.eye(len(rows)))
             error, unsure = gain @ residuals, np.diag(errors) - (gain * errors).sum(axis=1)
@@ -74,7 +74,7 @@ class Residuals:
         return trust
 
     def _trust_by(self, squares: Floats, noise: float) -> Floats:
-        """Of each row, by the mean of its deployment's squared errors."""
+        """The trust of each row, from the mean squared error of its deployment."""
         _, of = np.unique(self.curves, return_inverse=True)
         mean = np.bincount(of, squares) / np.bincount(of)
         return np.asarray((DEGREES + 1) / (DEGREES + mean[of] / noise))

@@ -1,16 +1,16 @@
-"""A roofline law for language models: TPOT and TTFT as sums of terms, each a time that a datasheet would tell.
+"""A roofline model of language models: TPOT and TTFT as sums of terms, each computed from datasheet numbers.
 
-    TPOT = sum_j a_j x_j        TTFT = sum_k b_k z_k        a, b: how far engines are from the textbook; 1 is perfect
+    TPOT = sum_j a_j x_j        TTFT = sum_k b_k z_k        a, b: measured over theoretical time; 1 is ideal
 
-Symbols   B    requests at once in one worker that decodes          n    its GPUs: tp x dp
+Symbols   B    concurrent requests in one decoding worker           n    its GPUs: tp x dp
           tp   tensor parallelism    dp  attention-data parallelism    ep  expert parallelism
-          F    operations to read one prompt (2 x active parameters x tokens, and attention over them)
+          F    operations for the prefill of one prompt (2 x active parameters x tokens, and attention over them)
 
-Each decoding step reads the weights once (of experts those that B tokens choose), and the keys and values of all
-requests; it exchanges activations between GPUs after each layer, and costs the host a fixed time a layer. Where a
-worker also reads prompts, each step does B / tokens out of one prompt's work. What experts do of either is a term of
-its own: many small matrices are multiplied less well than a large one. A first token waits for its own prompt, for the
-prompts before it, for a step, and for a place where more requests come than a worker takes at once.
+Each decoding step reads the weights once (of the experts, those that B tokens choose) and the KV cache of all requests;
+it exchanges activations between GPUs after each layer, and costs the host a fixed time per layer. If a worker also does
+prefill, each step does B / (output tokens) of one prompt's work. Expert operations are terms of their own, since many
+small matrix products run less efficiently than a large one. A first token waits for the prefill of its own prompt and
+of the prompts before it, for a step, and for admission if more requests arrive than a worker admits.
 
 Williams, Waterman and Patterson, 'Roofline', CACM 2009; Pope et al., 'Efficiently Scaling Transformer Inference', 2023.
 """
@@ -34,29 +34,29 @@ TPOT_TERMS = {
     "expert_layers": 10.0, "layers": 20.0, "moe_layers": 20.0, "step": 0.5, "operations": 1.5, "prompts": 2.0,
     "expert_operations": 1.5, "expert_prompts": 2.0,
 }  # fmt: skip
-"""The terms of TPOT, and what their coefficients are taken for before anything was measured.
+"""The terms of TPOT, and the prior values of their coefficients.
 
-`tensor_layers`, `expert_layers`, `layers`, `moe_layers`: microseconds a layer; `step`: milliseconds.
+`tensor_layers`, `expert_layers`, `layers`, `moe_layers`: microseconds per layer; `step`: milliseconds.
 """
 TTFT_TERMS = {
     "prompt": 2.0, "prompts_before": 0.3, "some_before": 0.5, "layers": 5.0, "constant": 2.0, "steps": 1.0,
     "weights": 2.0, "memory_wait": 0.03, "place_wait": 1.0,
 }  # fmt: skip
-"""Those of TTFT. `layers`: 10 microseconds each; `constant`: 10 ms; `steps`: of decoding, by the law of TPOT."""
+"""The same for TTFT. `layers`: units of 10 microseconds; `constant`: of 10 ms; `steps`: decoding steps (TPOT each)."""
 GROUPS = {
     "reads": ("weights", "experts"), "keys": ("keys",), "links": ("exchange", "dispatch"),
     "host": ("tensor_layers", "expert_layers", "layers", "moe_layers", "step"),
     "operations": ("operations", "prompts", "expert_operations", "expert_prompts"),
 }  # fmt: skip
-"""Terms of TPOT that err together."""
+"""Groups of TPOT terms whose errors are correlated."""
 MEMORY_USED = 0.88
-"""Of a GPU's memory, by weights, keys and values; the rest is the engine's."""
+"""Share of a GPU's memory for weights and KV cache; the rest is the engine's."""
 LEAST_CACHE_BYTES = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """A model on a deployment with so many requests at once."""
+    """A model on a deployment at one concurrency."""
 
     architecture: Architecture
     deployment: Deployment
@@ -66,12 +66,12 @@ class LoadPoint:
 
     @property
     def per_worker(self) -> float:
-        """B: requests at once in a worker, of those that have a place there."""
+        """B: requests that one worker processes concurrently."""
         return max(1.0, min(self.sent_to_worker, self.deployment.sequences or self.sent_to_worker))
 
     @property
     def sent_to_worker(self) -> float:
-        """Requests at once for a worker, with those that wait for a place."""
+        """Concurrent requests per worker, including those that wait for admission."""
         return self.concurrency / self.deployment.decode_workers
 
 
@@ -79,7 +79,7 @@ class LoadPoint:
 class Terms:
     """The terms of many load points, one row each, in the order of TPOT_TERMS and TTFT_TERMS.
 
-    The term `steps` of TTFT is 1 here: it is TPOT itself, and waits that last whole answers are in answers.
+    TTFT terms that depend on TPOT are stored in units of it: `steps` is 1 step, waits are in whole answers.
     """
 
     tpot: Floats
@@ -87,21 +87,21 @@ class Terms:
     tokens_out: Floats
 
     def log_tpot(self, coefficients: Floats) -> Floats:
-        """By the law."""
+        """log TPOT by the roofline model."""
         return np.asarray(np.log(self.tpot @ coefficients))
 
     def log_ttft(self, coefficients: Floats, tpot_s: Floats) -> Floats:
-        """By the law, where TPOT is known or believed to be this: of every row, or samples of all rows."""
-        none, a_second = (self.ttft_columns(np.full(len(self.ttft), each)) @ coefficients for each in (0.0, 1.0))
-        return np.asarray(np.log(none + (a_second - none) * tpot_s))
+        """log TTFT by the roofline model, in which TTFT is linear in TPOT (one value per row, or samples of all)."""
+        at_zero, at_one_s = (self.ttft_columns(np.full(len(self.ttft), each)) @ coefficients for each in (0.0, 1.0))
+        return np.asarray(np.log(at_zero + (at_one_s - at_zero) * tpot_s))
 
     def waiting_share(self, coefficients: Floats, tpot_s: Floats) -> Floats:
-        """How much of the law's TTFT is waiting for memory or a place: whole answers, which TPOT tells."""
+        """The share of the modelled TTFT that is waiting for memory or admission."""
         columns = self.ttft_columns(tpot_s) * coefficients
         return np.asarray(columns[:, _WAITS].sum(axis=1) / columns.sum(axis=1))
 
-    def place_wait_s(self, tpot_s: Floats) -> Floats:
-        """How long a request waits at the least for a place: whole answers, each of which takes its tokens' time."""
+    def admission_wait_s(self, tpot_s: Floats) -> Floats:
+        """A lower bound on the wait for admission: whole answers of other requests."""
         answers = self.ttft[:, list(TTFT_TERMS).index("place_wait")]
         return np.asarray(answers * (self.tokens_out - 1) * tpot_s)
 
@@ -179,32 +179,32 @@ def _ttft_terms(point: LoadPoint) -> dict[str, float]:
 
 
 def touched(sizes: Architecture, tokens: float) -> float:
-    """The share of the experts that so many tokens choose, each by lot."""
+    """The share of the experts that this many tokens use, if each token chooses at random."""
     return 1.0 - float((1.0 - sizes.experts_per_token / sizes.experts) ** tokens) if sizes.experts else 0.0
 
 
 def expert_operations(sizes: Architecture) -> float:
-    """What the experts that a token chooses do for it."""
+    """Operations of the chosen experts for one token."""
     if not sizes.experts:
         return 0.0
     return 2.0 * min(expert_parameters(sizes) * sizes.experts_per_token / sizes.experts, 1e9 * sizes.active_b)
 
 
 def prompt_operations(point: LoadPoint) -> float:
-    """F: to read one prompt."""
+    """F: operations for the prefill of one prompt."""
     sizes, tokens = point.architecture, point.prompts.input_tokens
     attended = 2.0 * sizes.full_layers * sizes.heads * sizes.head_dim * tokens * tokens
     return 2e9 * sizes.active_b * tokens + attended
 
 
 def _keys_read(point: LoadPoint, tokens: float) -> float:
-    """Bytes of one request's keys and values that a GPU reads in a step. Latent ones are on every GPU."""
+    """KV cache bytes of one request that a GPU reads in a step. A latent cache is replicated on every GPU."""
     sizes, at = point.architecture, point.deployment
     return kv_bytes(sizes, at.kv_cache, tokens) / (1 if sizes.latent else min(at.tp, sizes.kv_heads))
 
 
 def _most_in_memory(point: LoadPoint) -> float:
-    """Requests whose keys and values fit into the memory of a worker."""
+    """The number of requests whose KV cache fits into the memory of a worker."""
     sizes, at = point.architecture, point.deployment
     experts, rest = weight_parts(sizes, at.precision)
     half_answered = point.prompts.input_tokens + point.prompts.output_tokens / 2

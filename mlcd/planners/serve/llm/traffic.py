@@ -1,4 +1,4 @@
-"""The traffic that is expected: requests a second in each hour of a day, a week or a trace that repeats."""
+"""Expected traffic: requests a second in each hour of a repeating day, week or trace."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mlcd.core.errors import UserError
 DAY_H = 24
 PEAK = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)x@(\d{1,2}):([0-5]\d)-(\d{1,2}):([0-5]\d)")
 TIMES = ("timestamp", "arrival_s")
-"""Columns of a trace that say when a request came, in seconds."""
+"""Columns of a trace that hold the arrival time of a request, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """'3x@11:00-14:00': so many times the usual in these hours of the day."""
+    """'3x@11:00-14:00': the usual rate times a factor, in these hours of the day."""
 
     factor: float
     hours: frozenset[int]
@@ -26,18 +26,18 @@ class Peak:
 
 @dataclass(frozen=True)
 class Traffic:
-    """`rates`: requests a second in each hour, over and over. `average`: over all of them."""
+    """`rates`: requests a second in each hour; they repeat. `average`: over the whole period."""
 
     rates: tuple[float, ...]
     average: float
 
     def times(self, factor: float) -> Traffic:
-        """The same shape, larger."""
+        """The same shape, scaled."""
         return Traffic(tuple(factor * rate for rate in self.rates), factor * self.average)
 
 
 def parse_peak(text: str) -> Peak:
-    """A peak as users write it; an hour that it touches is in it whole."""
+    """Parse a peak such as '3x@11:00-14:00'. Hours that it only partly covers count as covered."""
     match = PEAK.fullmatch(text.replace(" ", ""))
     if match is None or max(int(match[2]), int(match[4])) > DAY_H or float(match[1]) <= 0:
         raise ValueError(f"'{text}': expected a factor and hours of the day, such as 3x@11:00-14:00")
@@ -47,14 +47,14 @@ def parse_peak(text: str) -> Peak:
 
 
 def of_rate(rate: float, peaks: Iterable[Peak] = ()) -> Traffic:
-    """A day of this many requests a second; where peaks meet, the higher one counts."""
+    """A day with this rate and these peaks; where peaks overlap, the higher one counts."""
     factors = [max((peak.factor for peak in peaks if hour in peak.hours), default=1.0) for hour in range(DAY_H)]
     rates = tuple(rate * factor for factor in factors)
     return Traffic(rates, sum(rates) / DAY_H)
 
 
 def parse_traffic_file(text: str, name: str) -> Traffic:
-    """A CSV of `hour,requests_per_s`, or a trace of arrivals with their `timestamp` in seconds, in any order."""
+    """Parse a CSV with `hour,requests_per_s`, or an arrival trace with `timestamp` in seconds; rows in any order."""
     header = [cell.strip() for cell in text.removeprefix("\ufeff").partition("\n")[0].split(",")]
     if (time := next((column for column in TIMES if column in header), None)) is not None:
         lines = list(read_table(text, name=name, columns=(time,), complain=UserError))
@@ -75,7 +75,7 @@ def _of_hours(lines: Sequence[Line], name: str) -> Traffic:
 
 
 def _of_trace(arrivals: Sequence[float], name: str) -> Traffic:
-    """Each hour of a trace as if all of it were its busiest minute: arrivals come in bursts that an average hides."""
+    """Each hour gets the rate of its busiest minute, since averages hide bursts."""
     if len(arrivals) < 2 or max(arrivals) <= min(arrivals):
         raise UserError(f"{name}: expected at least two requests at different times, in seconds")
     start = min(arrivals)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mlcd.planners.serve.llm.cap_monitor import BY_CHANCE, FEWEST, CapMonitor, Counts
+from mlcd.planners.serve.llm.cap_monitor import FEWEST, SIGNIFICANCE, CapMonitor, Counts
 from mlcd.planners.serve.nouns import Cap, Figure
 
 TTFT, MEDIAN = Cap(Figure.TTFT_P95, 0.5), Cap(Figure.TPOT_P50, 0.03)
@@ -26,7 +26,7 @@ def test_a_window_at_the_allowed_share_breaks_a_cap_once_in_a_hundred_at_the_mos
 ) -> None:
     above = np.arange(total + 1)
     breaks = [Counts(int(k), total).breaks(cap) for k in above]
-    assert stats.binom.pmf(above, total, allowed)[breaks].sum() <= BY_CHANCE + 1e-12
+    assert stats.binom.pmf(above, total, allowed)[breaks].sum() <= SIGNIFICANCE + 1e-12
 
 
 def test_twice_the_allowed_share_is_seen_within_an_hour() -> None:
@@ -60,15 +60,15 @@ def test_three_in_a_row_are_and_it_says_how_many() -> None:
     for _ in range(3):
         held = held.after({TTFT.figure: Counts(60, 300), MEDIAN.figure: Counts(150, 300)})
     assert held.broken == (TTFT,)
-    assert held.words() == "ttft_p95 <= 500 ms: 180 of 900 requests were above it, 5 % may be"
+    assert held.words() == "ttft_p95 <= 500 ms: 180 of 900 requests were above it (5 % allowed)"
 
 
 def test_few_requests_wait_for_more() -> None:
     held = CapMonitor((TTFT,))
     for _ in range(29):
         held = held.after(seen(TTFT, 1, 1))
-    assert not held.row
-    assert len(held.after(seen(TTFT, 1, 1)).row[TTFT.figure]) == 1
+    assert not held.breaking
+    assert len(held.after(seen(TTFT, 1, 1)).breaking[TTFT.figure]) == 1
 
 
 @given(WINDOWS)
@@ -80,7 +80,7 @@ def test_no_request_is_counted_twice_or_lost(windows: list[tuple[int, float]]) -
         held = held.after({TTFT.figure: counts})
         if counted.total >= FEWEST:
             counted = Counts()
-        assert held.begun[TTFT.figure] == counted
+        assert held.partial[TTFT.figure] == counted
 
 
 @given(WINDOWS)

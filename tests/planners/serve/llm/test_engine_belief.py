@@ -17,7 +17,7 @@ from mlcd.core.strategy import Finish
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.grey_box import GreyBox, sample_values
 from mlcd.planners.serve.known_models import Anatomy, ByIdentity, Kind, Knowledge
-from mlcd.planners.serve.llm.belief import USUAL, draw, drawn_times, table_of
+from mlcd.planners.serve.llm.belief import TYPICAL_ARCHITECTURE, draw, drawn_times, table_of
 from mlcd.planners.serve.llm.deployment import Deployment
 from mlcd.planners.serve.llm.effects import Rows
 from mlcd.planners.serve.llm.learning import LoadTest, learn
@@ -160,7 +160,7 @@ def test_moved_samples_have_the_mean_of_the_closed_form():
     middle, spread = times.law + times.shared.middle, times.shared.spread
     every = np.arange(len(middle))
     whole = spread @ spread.T + table.rows.own_covariance(times.prior.variances, every, every)
-    whole += times.prior.noise * table.rows.left.covariance(every, every)
+    whole += times.prior.noise * table.rows.residuals.covariance(every, every)
     shown = float(np.exp(middle[rows[0]] + 0.1))  # near enough to be trusted in full
     exact = middle + whole[:, rows[0]] / whole[rows[0], rows[0]] * 0.1
     samples = np.log(drawn_times(table, times, rows, [shown], 6_000, np.random.default_rng(1)))
@@ -300,7 +300,7 @@ def test_the_search_finds_a_good_deployment_of_a_made_world(seed: int):
 
 def test_a_model_of_unknown_sizes_is_taken_for_a_usual_one():
     draws = draw(NOTHING_SEEN, job(sizes=None), TENSOR, History(), 4, np.random.default_rng(0))
-    usual = draw(NOTHING_SEEN, job(sizes=USUAL), TENSOR, History(), 4, np.random.default_rng(0))
+    usual = draw(NOTHING_SEEN, job(sizes=TYPICAL_ARCHITECTURE), TENSOR, History(), 4, np.random.default_rng(0))
     np.testing.assert_allclose(draws.rate, usual.rate)
 
 

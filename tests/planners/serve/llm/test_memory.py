@@ -16,7 +16,7 @@ from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.modeling.architecture import Architecture
 from mlcd.planners.serve.llm.deployment import Deployment
-from mlcd.planners.serve.llm.memory import chances, chances_to_fit, fits, fitting
+from mlcd.planners.serve.llm.memory import chances_to_fit, fit_probabilities, fits, fitting
 from mlcd.planners.serve.nouns import ServerSettings
 
 LLAMA_70B = Architecture(70.55, 70.55, 80, 8192, 64, 8, 128, 128_256, 131_072, 28_672, 80, full_layers=80)
@@ -92,13 +92,13 @@ shares = st.floats(0.2, 3.0)
 def test_chances_fall_with_need_and_agree_with_what_was_seen(
     asked: list[float], ran: list[float], failed: list[float]
 ) -> None:
-    found = chances(np.array(sorted(asked)), ran, failed)
+    found = fit_probabilities(np.array(sorted(asked)), ran, failed)
     assert ((found >= 0) & (found <= 1)).all()
     assert (np.diff(found) <= 1e-9).all()
     if ran:
-        assert chances(np.array([min(ran), max(ran)]), ran, failed) == pytest.approx(1.0)
+        assert fit_probabilities(np.array([min(ran), max(ran)]), ran, failed) == pytest.approx(1.0)
     if failed and (not ran or min(failed) > max(ran)):
-        assert chances(np.array([min(failed), 2 * max(failed)]), ran, failed) == pytest.approx(0.0)
+        assert fit_probabilities(np.array([min(failed), 2 * max(failed)]), ran, failed) == pytest.approx(0.0)
 
 
 def test_out_of_memory_excludes_what_needs_as_much_or_more() -> None:

@@ -91,7 +91,7 @@ def test_caps_hold_at_the_rate_that_a_replica_takes(
     levels, caps = engine(), (Cap(TTFT, ttft_s), Cap(TPOT, tpot_s))
     takes = replica(levels, caps, TOKENS)
     assert takes is not None
-    line = Queue.of([level for level in levels if level.concurrency <= takes.places], caps, TOKENS)
+    line = Queue.of([level for level in levels if level.concurrency <= takes.admission_limit], caps, TOKENS)
     shown = simulated(line, takes.rate, 20_000, 1, lengths, times(np.random.default_rng(2)))
     for cap in caps:
         assert np.mean(shown[cap.figure] > cap.at_most_s) <= 0.05 + 0.005  # 0.005: three standard errors
@@ -101,7 +101,7 @@ def test_the_rate_of_a_closed_loop_would_break_the_caps() -> None:
     caps = (Cap(TTFT, 1.0), Cap(TPOT, 0.03))
     takes = replica(engine(), caps, TOKENS)
     assert takes is not None
-    line = Queue.of([level for level in engine() if level.concurrency <= takes.places], caps, TOKENS)
+    line = Queue.of([level for level in engine() if level.concurrency <= takes.admission_limit], caps, TOKENS)
     shown = simulated(line, 0.97 * takes.closed_rate, 20_000, 1, LENGTHS[1], narrow(np.random.default_rng(2)))
     assert np.mean(shown[TTFT] > 1.0) > 0.10
 
@@ -119,11 +119,11 @@ def test_in_flight_is_what_a_simulation_sees() -> None:
 def test_a_replica_takes_less_than_a_closed_loop_showed() -> None:
     takes = replica(engine(), (Cap(TPOT, 0.03),), TOKENS)
     assert takes is not None
-    assert takes.places == 32
+    assert takes.admission_limit == 32
     assert 0.5 * takes.closed_rate < takes.rate < takes.closed_rate
     rate, in_flight = takes.target()
     assert rate == takes.rate
-    assert in_flight < takes.places
+    assert in_flight < takes.admission_limit
     assert takes.target(4)[0] == 0.75 * rate
     assert takes.target(4)[1] < 0.75 * in_flight  # fewer are in flight, and each for a shorter time
 

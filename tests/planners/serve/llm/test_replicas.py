@@ -106,7 +106,7 @@ def test_any_level_that_keeps_the_caps_counts_and_others_do_not() -> None:
     kept = trial(2.0, level(1, 60), level(8, 400), level(32, 900, ttft_s=3.0), tp=1)
     broken = trial(1.0, level(1, 60, ttft_s=2.0), tp=2)
     found = options(JOB, [broken, kept], LENGTHS)
-    assert [(o.trial, o.replica.places) for o in found] == [(2, 8)]
+    assert [(o.trial, o.replica.admission_limit) for o in found] == [(2, 8)]
 
 
 def test_trials_that_differ_in_concurrency_alone_are_one_deployment() -> None:
@@ -118,7 +118,7 @@ def test_trials_that_differ_in_concurrency_alone_are_one_deployment() -> None:
     alone[1] = replace(alone[1], samples_per_s=400.0)
     found = options(JOB, alone, LENGTHS)
     assert len(found) == 1
-    assert found[0].replica.places == 8
+    assert found[0].replica.admission_limit == 8
     assert found[0].knobs == (("tp", 1),)
 
 

@@ -211,7 +211,7 @@ def test_what_lies_between_counts_and_the_sweep_says_why_it_ended():
     done = measured(Sweeps((1, 4, 16, 8)), cap)
     assert levels_of(done) == [1, 4, 8, 16]
     assert done.rate == pytest.approx(8 * OUT / (14 * 0.017))
-    assert "clearly broken with 16 at once" in done.detail
+    assert "clearly broken at concurrency 16" in done.detail
 
 
 def test_a_search_compares_what_was_measured_between_with_nobodys_promise():
