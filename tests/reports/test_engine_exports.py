@@ -210,7 +210,8 @@ def test_targets_of_onnx_models_and_of_language_models_are_told_apart() -> None:
 def test_the_report_and_the_api_have_them_too() -> None:
     answer = exported("tiny-1", chat_account(), "compose")
     assert answer["main"] == "docker-compose.yaml"
-    assert answer["notes"] == ["not in the files: gpu = h100_sxm: of the machine: start the engine on such a GPU"]
+    note = "not in the files: gpu = h100_sxm: a property of the machine: start the engine on such a GPU"
+    assert answer["notes"] == [note]
 
 
 def test_nothing_is_promised_of_random_arrivals_where_lengths_are_not_known() -> None:

@@ -29,7 +29,7 @@ from typing import Any
 from mlcd.core.configuration import Configuration
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError
-from mlcd.memory.record_store import ABOUT, SHIPPED
+from mlcd.memory.record_store import ABOUT, SHIPPED, KnowledgeBases
 from mlcd.planners.serve.model_facts import ModelFacts, Operator, Profile
 from mlcd.planners.serve.nouns import Cap, Figure, Knob, Knobs, knobs_of
 

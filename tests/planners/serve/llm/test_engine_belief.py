@@ -145,7 +145,7 @@ def test_draws_agree_with_trials_where_they_were_made_and_come_nearer_elsewhere(
 def test_what_a_trial_leaves_stays_with_its_deployment_at_twice_the_requests():
     table = table_of(ByIdentity(NOTHING_SEEN, TENSOR), job(sweep=(4, 8)).ask.language)  # type: ignore[union-attr]
     times, at = table.ttft, table.at[0, 4]
-    middle = times.law + times.shared.middle
+    middle = times.roofline + times.shared.middle
     shown = float(np.exp(middle[at] + 1.0))
     samples = np.log(drawn_times(table, times, np.array([at]), [shown], 2_000, np.random.default_rng(0)))
     moved = np.median(samples, axis=0) - middle
@@ -157,7 +157,7 @@ def test_moved_samples_have_the_mean_of_the_closed_form():
     """Matheron's rule against the Gaussian formula, without Student's tails on the trial itself."""
     table = table_of(ByIdentity(NOTHING_SEEN, TENSOR), job().ask.language)  # type: ignore[union-attr]
     times, rows = table.ttft, np.array([table.at[2, 4]])
-    middle, spread = times.law + times.shared.middle, times.shared.spread
+    middle, spread = times.roofline + times.shared.middle, times.shared.spread
     every = np.arange(len(middle))
     whole = spread @ spread.T + table.rows.own_covariance(times.prior.variances, every, every)
     whole += times.prior.noise * table.rows.residuals.covariance(every, every)
@@ -215,7 +215,7 @@ def test_a_knob_that_the_law_does_not_know_is_learned_from_trials():
 def test_a_trial_with_two_threads_tells_of_others_with_two():
     cores = space(*({"threads": n, "sequences": m} for n in (1, 2) for m in (4, 32)))
     table = table_of(ByIdentity(NOTHING_SEEN, cores), job(sweep=(4,)).ask.language)  # type: ignore[union-attr]
-    middle = table.tpot.law + table.tpot.shared.middle
+    middle = table.tpot.roofline + table.tpot.shared.middle
     one, two = table.at[0, 4], table.at[2, 4]
     slow = np.exp(middle[[one, two]] + [0.0, 1.5]).tolist()  # two threads take far longer than the law says
     samples = np.log(drawn_times(table, table.tpot, np.array([one, two]), slow, 2_000, np.random.default_rng(0)))
@@ -230,10 +230,10 @@ def test_on_a_processor_nobody_was_seen_on_a_fast_start_does_not_shorten_the_wai
     language = job(sweep=(1, 32), sizes=tiny).ask.language  # type: ignore[union-attr]
     table = table_of(ByIdentity(NOTHING_SEEN, space(*knobs)), language)
     first, alone, waiting = [table.at[0, 1], table.at[0, 32]], table.at[1, 1], table.at[1, 32]
-    law = np.exp(table.ttft.law)
+    law = np.exp(table.ttft.roofline)
     loads, shown = np.array(first), [law[first[0]] / 5, law[first[1]]]
     tpot = drawn_times(
-        table, table.tpot, loads, np.exp(table.tpot.law[first]).tolist(), 2_000, np.random.default_rng(0)
+        table, table.tpot, loads, np.exp(table.tpot.roofline[first]).tolist(), 2_000, np.random.default_rng(0)
     )
     ttft = np.median(drawn_times(table, table.ttft_with(tpot), loads, shown, 2_000, np.random.default_rng(1)), axis=0)
     assert ttft[alone] < law[alone] / 2

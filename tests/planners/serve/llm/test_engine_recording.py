@@ -89,7 +89,7 @@ def test_a_name_that_is_not_enough_is_one_line(tmp_path: Path, written: str, err
     [
         ("models.csv", "small", "smal", "small has no sizes"),
         ("systems.csv", "l4", "l5", "l4 has no numbers"),
-        ("points.csv", ",64,", ",8,", "already measured so"),
+        ("points.csv", ",64,", ",8,", "already measured with these settings"),
         ("points.csv", "vllm", "", "engine is empty"),
         ("points.csv", "tpot_ms", "tpot_ms,", "missing column|cells, but"),
     ],

@@ -124,6 +124,6 @@ def test_a_cpu_is_never_refused() -> None:
 
 
 def test_a_model_that_fits_nowhere_is_one_line_with_its_need_and_the_largest_offer() -> None:
-    with pytest.raises(UserError, match=r"Llama-70B does not fit any GPU offered: .*gpu L4, gpus 4.* GB of") as refused:
+    with pytest.raises(UserError, match=r"Llama-70B fits no GPU offered: .*gpu L4, gpus 4.* GB of") as refused:
         fitting("Llama-70B", LLAMA_70B, space(("L4", 1, "bf16"), ("L4", 4, "bf16"), ("T4", 1, "bf16")), 4_096)
     assert "\n" not in str(refused.value)
