@@ -176,7 +176,7 @@ def _offer(line: Line) -> Offer:
         memory_gb=line.number("memory_gb"),
         accelerator=line.cells["accelerator"],
         accelerators=line.count("accelerators") if line.cells["accelerators"] else 0,
-        tflops_per_accelerator=line.perhaps("tflops_per_accelerator") or 0.0,
+        tflops_per_accelerator=line.optional_number("tflops_per_accelerator") or 0.0,
         network_gbps=line.number("network_gbps"),
     )
     if offer.tflops <= 0:

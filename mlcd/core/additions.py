@@ -1,6 +1,6 @@
-"""What any planner may show of a run: facts, tables and figures. The pages draw them, the terminal prints them.
+"""Facts, tables and figures that a planner adds to the report of a run; pages draw them, the terminal prints them.
 
-A planner of another package returns `Additions` from its `additions()`; nothing else has to know of it.
+A planner returns them from `Planner.additions()`. Reports need not know the planner.
 """
 
 from __future__ import annotations

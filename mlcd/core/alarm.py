@@ -1,6 +1,6 @@
-"""What is worth telling of a final run while it runs: slower than its certificate counts on, or beyond its stated work.
+"""Warnings about a final run: slower than its certificate assumes, or more work than stated.
 
-It is told when it begins and when it is over, not with every report. What the run does about it is the strategy's.
+A warning is written when the trouble begins and when it is over, not with every report. Only the strategy reacts to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from mlcd.core.units import format_duration, format_rate, format_usd
 
 
 class Trouble(StrEnum):
-    """What a final run is in. LATE: too slow to end within a limit. UNCLEAR: its reports are not understood."""
+    """Trouble of a final run. SLOW: slower than certified. LATE: too slow to end within a limit. BEYOND: more work than
+    stated. UNCLEAR: its reports cannot be understood.
+    """
 
     NONE = "none"
     SLOW = "slow"
@@ -33,10 +35,10 @@ class Trouble(StrEnum):
 
 @dataclass
 class RunAlarm:
-    """Told what a launch of the job itself has shown so far; says what has changed for the worse, or back.
+    """Called with each measurement of a running job; returns a warning when its trouble changes.
 
-    `job` is what is left of it when the launch begins, and `history` what was gone by then. `slow_rate`: that the
-    certificate counts on, if there is one. `fallback`: where the job moves in time if it is too slow.
+    `job`: what was left of it when the launch began; `history`: as it was then. `slow_rate`: the rate that the
+    certificate assumes, if there is one. `fallback`: where the job moves if it is too slow.
     """
 
     job: Job
@@ -46,7 +48,7 @@ class RunAlarm:
     trouble: Trouble = Trouble.NONE
 
     def __call__(self, so_far: Measurement) -> str | None:
-        """What to tell now, in a sentence; None as long as nothing has changed."""
+        """The warning, in a sentence; None if nothing has changed."""
         before, self.trouble = self.trouble, self._trouble(so_far)
         if self.trouble is before:
             return None
@@ -58,7 +60,7 @@ class RunAlarm:
                 limited = self.job.goal.limited
                 return goes_on + (", but it is stopped at the limit" if limited else ": there is no limit to stop it")
             case Trouble.UNCLEAR:
-                return f"{so_far.detail}. The job goes on, but how far it is cannot be told any more"
+                return f"{so_far.detail}. The job goes on, but its progress is not known any more"
             case Trouble.NONE:
                 return f"back at {format_rate(so_far.rate)} samples/s: {self._outlook(so_far)}"
 
@@ -82,7 +84,7 @@ class RunAlarm:
         return Mismatch(before + so_far.samples_done, before + self.job.work_samples)
 
     def _at_its_end(self, so_far: Measurement) -> tuple[float, float]:
-        """Dollars and seconds of the whole run, probes and all, if the recent rate stays."""
+        """Dollars and seconds of the whole run, with probes, if the current rate stays."""
         seconds = so_far.seconds + max(0.0, self.job.work_samples - so_far.samples_done) / so_far.rate
         return self.history.spent_usd + so_far.configuration.usd(seconds), self.history.elapsed_s + seconds
 
@@ -112,7 +114,7 @@ class RunAlarm:
 
 
 def with_alarm(step: Apply, job: Job, history: History, book: Book) -> Apply:
-    """The step, with a warning in the books once the run is slower than certified, or beyond its work."""
+    """The step, which writes a warning to the ledger once the run is slower than certified, or beyond its work."""
     if job.ask is not None and job.ask.replans:
         return step
     within = step.watch
@@ -128,7 +130,7 @@ def with_alarm(step: Apply, job: Job, history: History, book: Book) -> Apply:
 
     def watch(so_far: Measurement) -> Outcome | None:
         if (warning := alarm(so_far)) is not None:
-            with suppress(MlcdError):  # a ledger that is away for a moment is no reason to end the run
+            with suppress(MlcdError):  # a ledger that is briefly unreachable must not end the run
                 book.write(Warned(warning))
         return within(so_far) if within is not None else None
 
@@ -136,7 +138,7 @@ def with_alarm(step: Apply, job: Job, history: History, book: Book) -> Apply:
 
 
 def warn_of_mismatch(measurements: Sequence[Measurement], book: Book) -> None:
-    """Tell that what probes report is not what `work` states, once: every forecast counts on `work`."""
+    """Warn once if the samples that a probe reports do not agree with the job's `work`, on which all forecasts rest."""
     mismatch = next((m.mismatch for m in measurements if m.mismatch and m.outcome is not Outcome.FAILED), None)
     if mismatch is not None and not book.account.warnings and not book.account.history.runs:
         book.write(Warned(f"the job {mismatch.words}"))

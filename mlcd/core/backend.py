@@ -1,4 +1,4 @@
-"""The protocols of what runs a job (recorded, simulated or real machines) and of what measures it there."""
+"""Protocols: a `Backend` runs a job on recorded, simulated or real machines; a `Profiler` measures it there."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mlcd.core.payload import Work
 from mlcd.core.strategy import Look, Watch
 
 Events = Generator[Event, bool | None, None]
-"""What happens on the machines. Sending True asks the job to save its work and to leave; closing tears them down."""
+"""What happens on the machines. Sending True asks the job to save its work and exit; closing tears them down."""
 
 
 class Provenance(StrEnum):
-    """Where numbers come from; shown wherever the user reads one."""
+    """Where a run's numbers come from; shown with every result."""
 
     SIMULATED = "simulated"
     RECORDED = "recorded"
@@ -37,14 +37,12 @@ class Purpose(StrEnum):
 class Launch:
     """An order for machines.
 
-    `label` is unique to the order and goes on every machine, so that one left behind by a crash can be
-    found. `lifetime_s` is set on the machines themselves when they start: they stop by themselves then,
-    even if nobody is left to stop them. `ordinal` counts the launches of this run, `round` the times that
-    it launched; launches of one round are up at the same time. `samples` is the work to do, beyond the
-    `saved_samples` that a checkpoint holds already. `work`: what its planner wants done, where that is not simply the
-    job. `most_usd`: where what is used is metered, nothing is begun that could bring it above this. `whole_s`: of a
-    probe that is given less time than a whole one, how long that is. `market`: how the machines are rented, where that
-    was chosen.
+    `label`: unique; every machine is tagged with it, so that one left behind by a crash can be found. `lifetime_s`: set
+    on the machines when they start; then they stop by themselves, even if MLCD has died. `ordinal`: number of the
+    launch in its run. `round`: number of its round; launches of one round run at the same time. `samples`: work to do,
+    beyond the `saved_samples` in the checkpoint. `work`: what the planner wants done, if that is not simply the job.
+    `most_usd`: if usage is metered, nothing starts that could exceed this. `whole_s`: the time of a whole probe, if
+    this probe gets less. `market`: how the machines are rented, if that was chosen.
     """
 
     label: str
@@ -62,22 +60,22 @@ class Launch:
 
     @property
     def rented(self) -> Configuration:
-        """The machines as they are rented: with zone, spot and price of the market."""
+        """The configuration with the zone, spot and price of its market."""
         return self.configuration.rented(self.market)
 
     def bill_usd(self, seconds: float) -> float:
-        """What it comes to where nobody has metered it: the time that it was held, or the most that may be used."""
+        """The cost of a launch that was not metered: its time; or, if usage is billed, the most it may have used."""
         if self.most_usd is None:
             return self.rented.usd(seconds)
         return min(self.most_usd, self.rented.worst_usd(seconds))
 
 
 class AlreadyGone(float):
-    """The seconds that a launch is billed for whose machines had gone before anybody came to tear them down."""
+    """The billed seconds of a launch whose machines were gone before `reclaim` could tear them down."""
 
 
 class Backend(Protocol):
-    """Runs a job on rented machines and reports its progress."""
+    """Runs a job on machines and reports its progress."""
 
     provenance: Provenance
 
@@ -93,15 +91,15 @@ class Backend(Protocol):
 
 @runtime_checkable
 class ReportsSavedWork(Protocol):
-    """Whoever can tell what a launch has saved whose end nobody saw."""
+    """Can tell what a launch has saved, even if MLCD died before the launch ended."""
 
     def saved(self, label: str) -> float:
-        """The samples that its checkpoint holds, beyond those that it began with, as far as it has reported."""
+        """The samples that the launch has added to its checkpoint, as far as it has reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a launch has used whose end nobody saw, in dollars. Where not all of it is `known`: the most it can be."""
+    """The metered cost of a launch whose end MLCD did not see; the upper bound of it if not all is `known`."""
 
     usd: float
     known: bool
@@ -109,64 +107,64 @@ class Usage:
 
 @runtime_checkable
 class ReportsUsage(Protocol):
-    """Whoever can tell, after a crash, what a launch has used that is billed by use."""
+    """Can tell, after a crash, the cost of a launch that is billed by usage."""
 
     def usage(self, job: Job, label: str) -> Usage | None:
-        """What it has used, once it was reclaimed; None where nothing is known of that."""
+        """The cost of a launch that was reclaimed; None if it is unknown."""
 
 
 @runtime_checkable
 class ReportsBilledTime(Protocol):
-    """Whoever can ask the cloud itself how long the machines of a launch were there."""
+    """Can ask the cloud how long the machines of a launch existed."""
 
     def billed_s(self, launch: Launch) -> float | None:
-        """Seconds that each node is billed for, asked once the machines are gone; None where the cloud does not tell.
+        """Billed seconds of each node, once the machines are gone; None if the cloud does not tell.
 
-        Between an order and the confirmed end minutes pass in which machines are not there yet, or no more.
+        Less than the time between order and confirmed end: machines come minutes later and are gone minutes before.
         """
 
 
 @runtime_checkable
 class ReportsBills(Protocol):
-    """A backend whose cloud tells what it charges."""
+    """A backend whose cloud reports what it charges."""
 
     bill_source: str
-    """Who tells, for people."""
+    """Where the bill comes from, for messages."""
 
     def name(self, label: str) -> str:
-        """What the cloud calls the machines of a launch: their tag `mlcd`."""
+        """The value of the tag `mlcd` on the machines of a launch."""
 
     def billed_usd(self, labels: Sequence[str]) -> Mapping[str, float]:
-        """Dollars by launch; those that the cloud has nothing about are left out."""
+        """Dollars by launch; launches that the cloud does not know are left out."""
 
 
 @runtime_checkable
 class CanRejoin(Protocol):
-    """A backend whose jobs go on while nobody listens, and can be listened to again."""
+    """A backend whose jobs keep running when MLCD's process dies, and that can follow them again."""
 
     def still_runs(self, label: str) -> bool:
-        """Whether the machines of a launch are up, with its job on them."""
+        """Whether the machines of a launch are up and its job is running."""
 
     def rejoin(self, job: Job, launch: Launch) -> Events:
-        """What happens on them, from the launch's start on; closing the generator tears them down."""
+        """The events of a running launch, from its start; closing the generator tears the machines down."""
 
 
 class LiveBackend(Backend, Protocol):
-    """A backend whose machines outlive a crash, and can be found again."""
+    """A backend whose machines survive a crash of MLCD and can be found again."""
 
     def leftovers(self) -> set[str]:
-        """Labels of launches of which anything is left."""
+        """Labels of launches that have left anything behind."""
 
 
 Progress = Callable[[Job, Launch, Sample], object]
-"""Who hears what a running job reports."""
+"""Listens to the progress reports of running jobs."""
 
 
 class Profiler(Protocol):
-    """Launches, watches, tears down, and concludes."""
+    """Launches a job, watches it, tears the machines down, and returns a measurement."""
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
-        """What the launch showed and cost, cut short if a look or a watch says so. A failure is a measurement too."""
+        """What the launch showed and cost; `look` and `watch` may end it early. A failure is a measurement too."""
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was ever ordered.
@@ -177,18 +175,18 @@ class Profiler(Protocol):
 
 @runtime_checkable
 class ProfilerCanRejoin(Protocol):
-    """A profiler that can go on watching a launch of the job itself which another process has begun."""
+    """A profiler that can take over a launch of the job itself that another process has started."""
 
     def still_runs(self, label: str) -> bool:
-        """Whether there is such a launch to go on with."""
+        """Whether that launch is still running."""
 
     def rejoin(self, job: Job, launch: Launch, watch: Watch | None = None) -> Measurement:
-        """What the launch showed, from its start on, as if nobody had ever left it."""
+        """The measurement of the launch, from its start, as if this process had started it."""
 
 
 @runtime_checkable
 class ReportsProgress(Protocol):
-    """A profiler that passes on every report of a running job."""
+    """A profiler that passes every progress report to a listener."""
 
     def with_listener(self, progress: Progress) -> Profiler:
-        """The same profiler, with somebody who hears every report."""
+        """The same profiler with this listener."""

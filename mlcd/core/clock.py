@@ -1,4 +1,4 @@
-"""Time, as an object that is handed in. Nothing else in MLCD asks what time it is."""
+"""Clocks, as objects that are passed in, so that tests need not wait. Nothing else in MLCD reads the time."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Protocol, TypeVar
 T = TypeVar("T")
 
 _STEADY: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Nobody sets it, and it goes on while this machine sleeps, as rented ones do."""
+"""A clock that is never set and that counts on while this machine sleeps, as rented machines go on being billed."""
 SIGNAL_POLL_S = 0.5
-"""A signal that another thread was woken for is heard by the first one when it next looks."""
+"""How often the main thread wakes up to handle Ctrl-C while it waits for others."""
 _thread = threading.local()
-"""Of a thread of `WallClock.together`: the event that is its Ctrl-C."""
+"""In a thread of `WallClock.run_concurrently`: the event that stands for Ctrl-C there."""
 
 
 class Clock(Protocol):
-    """The time of day for the record, and the time a run has used of its deadline."""
+    """The time of day, for records, and the time that a run has used of its deadline."""
 
     def now(self) -> datetime:
         """The time of day, in UTC."""
@@ -30,18 +30,18 @@ class Clock(Protocol):
         """Seconds since the run began."""
 
     def wait(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Let this time pass."""
 
     def run_concurrently(self, works: Sequence[Callable[[], T]]) -> list[T]:
-        """Do these at once; it takes as long as the longest."""
+        """Do all of these at the same time: it takes as long as the longest."""
 
 
 @dataclass(frozen=True)
 class WallClock:
-    """Real time. A deadline goes on while nobody is driving, so a resumed run counts from its first start.
+    """Real time. A deadline counts on while MLCD is not running, so a resumed run counts from its first start.
 
-    The time of day is asked once. From then on the steady clock counts: were it set in the middle of a probe, that
-    would be billed for hours, or for less than nothing.
+    The time of day is read once; then a steady clock counts. If somebody set the system's clock during a probe, its
+    bill would otherwise be hours too long, or negative.
     """
 
     started_at: datetime
@@ -71,8 +71,8 @@ class WallClock:
             raise KeyboardInterrupt
 
     def run_concurrently(self, works: Sequence[Callable[[], T]]) -> list[T]:
-        """Do these at once, in threads. Ctrl-C, which this thread alone hears, ends what each of them waits for."""
-        if len(works) == 1:  # in this thread, where Ctrl-C is heard
+        """Do these in threads. Ctrl-C, which only the main thread receives, is passed on to all of them."""
+        if len(works) == 1:  # in this thread, which receives Ctrl-C
             return [works[0]()]
         presses = [threading.Event() for _ in works]
 
@@ -82,7 +82,7 @@ class WallClock:
 
         with ThreadPoolExecutor(len(works)) as pool:
             try:
-                futures = [pool.submit(_hearing, pressed, work) for pressed, work in zip(presses, works, strict=True)]
+                futures = [pool.submit(_with_ctrl_c, event, work) for event, work in zip(presses, works, strict=True)]
             except KeyboardInterrupt:
                 press()
                 raise
@@ -94,31 +94,31 @@ class WallClock:
             return [future.result() for future in futures]
 
 
-def _hearing(pressed: threading.Event, work: Callable[[], T]) -> T:
+def _with_ctrl_c(pressed: threading.Event, work: Callable[[], T]) -> T:
     _thread.pressed = pressed
     return work()
 
 
 @dataclass
 class VirtualClock:
-    """The time of a recorded or simulated cloud: it moves only when that cloud works."""
+    """The time of a recorded or simulated cloud: it advances only when the cloud says so."""
 
     seconds: float = 0.0
 
     def now(self) -> datetime:
-        """The real time of day: the record says when it was written, not when it pretends to be."""
+        """The real time of day, as entries record when they were really written."""
         return datetime.now(UTC)
 
     def elapsed_s(self) -> float:
-        """Seconds the cloud has worked for this run."""
+        """Virtual seconds since the run began."""
         return self.seconds
 
     def wait(self, seconds: float) -> None:
-        """Move on."""
+        """Advance by this time."""
         self.seconds += seconds
 
     def run_concurrently(self, works: Sequence[Callable[[], T]]) -> list[T]:
-        """Do these one by one, each from now on; then it is as late as after the longest."""
+        """Do these one by one, each starting at the current time, then advance to the end of the longest."""
         start_s = latest_s = self.seconds
         results = []
         for work in works:
@@ -129,7 +129,7 @@ class VirtualClock:
         return results
 
     def advance_to(self, seconds: float) -> None:
-        """Let time pass until then."""
+        """Advance to this time."""
         if seconds < self.seconds:
             raise ValueError(f"time cannot go back from {self.seconds} s to {seconds} s")
         self.seconds = seconds

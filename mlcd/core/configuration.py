@@ -1,4 +1,4 @@
-"""What can be rented: offers, configurations, and the space of them that a search may visit."""
+"""What can be rented: offers, configurations, and the space of configurations of a search."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Mask = NDArray[np.bool_]
 
 ALL = slice(None)
 CPU_TFLOPS_PER_VCPU = 0.05
-"""A vCPU's dense fp32 rate, for comparing with accelerators: about half of a 3 GHz core with AVX-512."""
+"""Assumed dense fp32 rate of a vCPU, to compare with accelerators: about half of a 3 GHz core with AVX-512."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An instance type at a price, with the published facts about it.
+    """An instance type at a price, with its published specifications.
 
-    `usd_per_launch`: what its cloud bills besides for each launch on it, whatever its length and its nodes, such as
-    traffic out of the region. Nobody measures it, so it is an upper bound. `zone`: empty for any of its region.
+    `usd_per_launch`: upper bound of what the cloud bills for each launch besides its time, such as traffic out of the
+    region. `zone`: empty for any zone of the region.
     """
 
     instance_type: str
@@ -45,29 +45,29 @@ class Offer:
     usd_per_launch: float = 0.0
     zone: str = ""
 
-    def __hash__(self) -> int:  # of what tells nearly all apart: it is asked for thousands of times in a step
+    def __hash__(self) -> int:  # only fields that distinguish nearly all offers: it is computed very often
         return hash((self.instance_type, self.region, self.spot))
 
     @property
     def name(self) -> str:
-        """The instance type; a spot offer says so, and one of a zone where."""
+        """The instance type, with 'spot' and the zone where they apply: 'g5.xlarge (spot, us-east-1a)'."""
         terms = ", ".join(each for each in ("spot" if self.spot else "", self.zone) if each)
         return f"{self.instance_type} ({terms})" if terms else self.instance_type
 
     @property
     def tflops(self) -> float:
-        """Published fp32 rate of one whole node."""
+        """Published fp32 rate of one node."""
         return self.accelerators * self.tflops_per_accelerator or self.vcpus * CPU_TFLOPS_PER_VCPU
 
     @property
     def workers(self) -> int:
-        """Devices that compute in one node: its accelerators, or the node itself."""
+        """Computing devices of one node: its accelerators, or the node itself."""
         return max(self.accelerators, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class BySecond(Billing):
-    """The time that the nodes are held; a minimum, if there is one, is the offer's."""
+    """Billing by the second for the time that the nodes are held. A minimum, if any, is in the offer."""
 
     kind: ClassVar[str] = "core.by-second"
 
@@ -77,7 +77,7 @@ BY_SECOND = BySecond()
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """So many nodes of an offer, how they are set where that may vary, and how their cloud bills."""
+    """A number of nodes of an offer, the planner's setting if there is one, and how the cloud bills."""
 
     offer: Offer
     nodes: int
@@ -92,7 +92,7 @@ class Configuration:
         return machines if self.setting is None else self.setting.words(machines, self.nodes)
 
     def rented(self, market: Market | None) -> Configuration:
-        """The same machines on a market; as they are where none is named."""
+        """The same machines at the price and zone of a market; unchanged for None."""
         if market is None:
             return self
         offer = replace(self.offer, spot=market.spot, zone=market.zone, region=market.region or self.offer.region)
@@ -101,20 +101,20 @@ class Configuration:
 
     @property
     def workers(self) -> int:
-        """Devices that compute, in all nodes together."""
+        """Computing devices of all nodes together."""
         return self.nodes * self.offer.workers
 
     @property
     def usd_per_hour(self) -> float:
-        """Price of all nodes together, and of what is rented beside them."""
+        """Price of all nodes together, and of what is rented with them."""
         return self.billing.usd_per_hour(self.offer.usd_per_hour * self.nodes)
 
     def usd(self, seconds: float) -> float:
-        """What a launch of so long costs, if nothing has to be repeated; by the second, with the offer's minimum."""
+        """The cost of a launch of this length without retries: by the second, with the offer's minimum."""
         return self._billed(self.billing.usd, seconds)
 
     def worst_usd(self, seconds: float) -> float:
-        """The same if all is repeated that may be repeated."""
+        """The cost of such a launch if everything is retried that may be."""
         return self._billed(self.billing.worst_usd, seconds)
 
     def _billed(self, bill: Callable[[float, float], float], seconds: float) -> float:
@@ -124,22 +124,21 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class ProbeTime:
-    """How long a probe may take: the paper's ten minutes, and a minute more for each three further nodes."""
+    """How long a probe may take: by default ten minutes, and one more minute for each three further nodes."""
 
     base_s: float = 600.0
     extra_s_per_3_nodes: float = 60.0
 
     def seconds(self, nodes: int) -> float:
-        """t(D), set-up and warm-up included. A probe is cut off here, so this is also its worst case."""
+        """t(D), with set-up and warm-up. A probe is cut off then, so this is also its worst case."""
         return self.base_s + self.extra_s_per_3_nodes * (nodes - 1) / 3
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An offer, its node counts, and the ways to set it; `given`: the configurations, where they are no product.
+    """An offer with its node counts and settings. `given`: the configurations, if they are not a product of these.
 
-    `markets`: where else its machines can be rented, and how, once it is decided which ones. `on_spot`: what that is
-    expected to come to.
+    `markets`: other ways to rent its machines, once they are chosen. `on_spot`: what is expected of its spot markets.
     """
 
     offer: Offer
@@ -151,7 +150,7 @@ class Choice:
 
     @property
     def configurations(self) -> tuple[Configuration, ...]:
-        """Node counts rising, and the settings that suit each in their order; or as they were given."""
+        """By rising node count, then by the order of the settings that suit it; or as given."""
         if self.given:
             return self.given
         if not self.settings:
@@ -162,7 +161,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Space:
-    """What a search may visit, in a fixed order. `startup_limit_s`: a launch that is not up by then is given up."""
+    """All configurations of a search, in a fixed order. `startup_limit_s`: a launch is given up if it takes longer."""
 
     choices: tuple[Choice, ...]
     probe_time: ProbeTime = field(default_factory=ProbeTime)
@@ -177,7 +176,7 @@ class Space:
         return tuple(choice.offer for choice in self.choices)
 
     def markets(self, configuration: Configuration) -> tuple[Market, ...]:
-        """Where the machines of a configuration can be rented besides its own offer."""
+        """The markets where the machines of a configuration can be rented, besides its own offer."""
         markets = next((choice.markets for choice in self.choices if choice.offer == configuration.offer), ())
         return tuple(each for each in markets if not each.nodes or configuration.nodes in each.nodes)
 
@@ -188,7 +187,7 @@ class Space:
 
     @cached_property
     def index(self) -> dict[Configuration, int]:
-        """Where each configuration stands in the order."""
+        """The position of each configuration."""
         return {configuration: i for i, configuration in enumerate(self.configurations)}
 
     @cached_property
@@ -213,18 +212,18 @@ class Space:
 
     @cached_property
     def usd_per_launch(self) -> Floats:
-        """For each configuration, dollars of a launch besides those of its time."""
+        """For each configuration, what a launch costs besides its time."""
         return np.array([configuration.offer.usd_per_launch for configuration in self.configurations])
 
     def usd(self, seconds: Floats | float) -> Floats:
-        """For each configuration, what a launch of so long costs. `seconds`: of each, also on several surfaces."""
+        """For each configuration, the cost of a launch of this length. `seconds`: also with more leading dimensions."""
         usd: Floats = seconds * self.usd_per_s + self.usd_per_launch
         return usd
 
     def expected_usd(
         self, seconds: Floats, worst_s: Floats, deadline_s: float | None, place: int | slice = ALL
     ) -> Floats:
-        """The same where it is rented wherever that is cheapest. `place`: of this configuration alone."""
+        """The same on the cheapest market. `place`: the position of one configuration, for that one alone."""
         expected = self._on_spot[:, place]
         on_demand = seconds * self.usd_per_s[place] + self.usd_per_launch[place]
         if not self._on_spot[0].any():
@@ -236,31 +235,31 @@ class Space:
 
     @cached_property
     def _on_spot(self) -> Floats:
-        """For each configuration, the numbers of `OnSpot`; without a spot market, that there is none."""
-        found = np.tile(np.array([[0.0], [1.0], [0.0], [0.0]]), len(self))
-        for place, choice in enumerate(self.choices):
+        """For each configuration, the numbers of its `OnSpot`: availability 0 and price 1 without a spot market."""
+        numbers = np.tile(np.array([[0.0], [1.0], [0.0], [0.0]]), len(self))
+        for i, choice in enumerate(self.choices):
             for each in choice.on_spot:
-                theirs = (self.offer_index == place) & (np.isin(self.nodes, each.nodes) | (not each.nodes))
-                found[:, theirs] = [[each.up], [each.price], [each.slack], [each.slack_s]]
-        return found
+                applies = (self.offer_index == i) & (np.isin(self.nodes, each.nodes) | (not each.nodes))
+                numbers[:, applies] = [[each.up], [each.price], [each.slack], [each.slack_s]]
+        return numbers
 
     def on_spot(self, configuration: Configuration) -> OnSpot | None:
-        """What is expected of the spot markets of a configuration; None where it has none."""
+        """What is expected of the spot markets of a configuration; None if it has none."""
         expected = next((choice.on_spot for choice in self.choices if choice.offer == configuration.offer), ())
         return next((each for each in expected if not each.nodes or configuration.nodes in each.nodes), None)
 
     @cached_property
     def probe_s(self) -> Floats:
-        """For each configuration, the longest its probe can take."""
+        """For each configuration, the longest time of a probe."""
         return np.array([self.probe_time.seconds(configuration.nodes) for configuration in self.configurations])
 
     @cached_property
     def probe_usd(self) -> Floats:
-        """For each configuration, the most its probe can cost."""
+        """For each configuration, the highest cost of a probe."""
         return np.array([self.worst_probe(configuration)[1] for configuration in self.configurations])
 
     def up_to(self, usd_per_hour: float) -> Space:
-        """The part of it that costs at most so much an hour."""
+        """The part of the space that costs at most this much an hour."""
         affordable = [
             replace(choice, nodes=tuple(n for n in choice.nodes if choice.offer.usd_per_hour * n <= usd_per_hour))
             for choice in self.choices
@@ -268,6 +267,6 @@ class Space:
         return replace(self, choices=tuple(choice for choice in affordable if choice.nodes))
 
     def worst_probe(self, configuration: Configuration, share: float = 1.0) -> tuple[float, float]:
-        """Seconds and dollars that a probe of this configuration, or this share of one, can take at the most."""
+        """The most seconds and dollars that a probe of this configuration, or this share of one, can take."""
         seconds = share * self.probe_time.seconds(configuration.nodes)
         return seconds, configuration.usd(seconds)

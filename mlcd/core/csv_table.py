@@ -1,4 +1,4 @@
-"""A CSV file read strictly: every complaint names the file, the line and what to do."""
+"""A strict CSV reader: every error names the file, the line and what to do."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mlcd.core.errors import UserError
 
 @dataclass(frozen=True)
 class Line:
-    """One data line of a table; its readers complain with file:line."""
+    """One data line of a table. Its methods read a cell, and raise with file:line if they cannot."""
 
     where: str
     cells: dict[str, str]
     complain: type[UserError]
 
     def text(self, column: str) -> str:
-        """A cell that must say something."""
+        """A cell that must not be empty."""
         if not self.cells[column]:
             raise self.error(f"{column} is empty; fill it in")
         return self.cells[column]
@@ -37,8 +37,8 @@ class Line:
             raise self.error(f"{column} '{written}': must be {'more than zero' if above_zero else 'zero or more'}")
         return value
 
-    def perhaps(self, column: str) -> float | None:
-        """A number that may be left out, as may its column."""
+    def optional_number(self, column: str) -> float | None:
+        """A number; None if the cell is empty or the column missing."""
         return self.number(column) if self.cells.get(column) else None
 
     def count(self, column: str) -> int:
@@ -48,14 +48,14 @@ class Line:
             raise self.error(f"{column} '{self.cells[column]}': expected a whole number, such as 8")
         return int(value)
 
-    def error(self, complaint: str) -> UserError:
-        """The complaint, with where it was found."""
-        return self.complain(f"{self.where}: {complaint}")
+    def error(self, message: str) -> UserError:
+        """The error of this line, with file:line."""
+        return self.complain(f"{self.where}: {message}")
 
 
 def read_table(text: str, *, name: str, columns: Sequence[str], complain: type[UserError]) -> Iterator[Line]:
-    """The data lines of a CSV text that must have these columns; others are ignored. `complain`: with what error."""
-    # a spreadsheet may have put a byte order mark in front of the first column's name
+    """The data lines of a CSV text that must have these columns; others are ignored. `complain`: type of errors."""
+    # spreadsheets may write a byte order mark in front of the first column's name
     reader = csv.reader(text.removeprefix("\ufeff").splitlines(), strict=True)
     try:
         header = [cell.strip() for cell in next(reader, [])]

@@ -1,4 +1,4 @@
-"""What a search ends with: a configuration with its evidence, or an honest 'cannot be certified'."""
+"""The result of a search: a certified configuration with its forecast, or why nothing can be certified."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mlcd.core.payload import Easing, Plan
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the final run should take, and the most that it is counted on to take. Probes are not in it.
+    """Expected and worst-case time and cost of the final run, without the probes.
 
-    `seconds`: without waiting for spot machines. `usd`: wherever it is rented; the most is always counted on demand.
-    `fallback`: where the job moves if the run is too slow; the worst is then a trial, and all of the job there.
-    `on_spot`: how much of the work is expected to be done on spot machines.
+    `seconds`: without waiting for spot machines. `usd`: on the cheapest market; `worst_usd`: always on demand.
+    `fallback`: where the job moves if the run is too slow; the worst case is then a trial here and the whole job there.
+    `on_spot`: the share of the work expected on spot machines.
     """
 
     seconds: float
@@ -27,11 +27,11 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a model expects the rest of the job to take on a configuration, and between which ends nine times of ten.
+    """A model's prediction for the rest of the job on a configuration, with a 90 % interval from `low_s` to `high_s`.
 
-    `relative`: the numbers only compare configurations; no time is claimed, and no interval. `on_boundary`: nothing
-    else is expected to be both faster and cheaper. `work_share`: of a relative one, how much of the job's work the
-    target takes here if it takes all of it with the batch that needs the most.
+    `relative`: the numbers only rank configurations; there is no interval. `on_boundary`: Pareto-optimal in time and
+    cost. `work_share`: of a relative prediction, the share of the job's work that reaches the target here, if the batch
+    size that needs most takes all of it.
     """
 
     configuration: Configuration
@@ -48,11 +48,11 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """A limit that would have made the job possible: the new total, in dollars or in seconds.
+    """One way to make the job possible: a higher limit (the new total), or a lower requirement.
 
-    `easing`: what else could be asked less of, as its planner says. `max_probe_usd`: no promise, but what
-    trying the configuration takes; under the `max_probe` of the search it was not allowed. `confidence`: how sure the
-    configuration is within the limits as they are, if that is enough.
+    `easing`: a requirement that could be relaxed, in the planner's terms. `max_probe_usd`: what a probe of the
+    configuration costs, if `max_probe` forbade it; trying it promises nothing. `confidence`: the lower confidence with
+    which the configuration keeps the limits as they are.
     """
 
     budget_usd: float | None = None
@@ -65,14 +65,14 @@ class Relaxation:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome of a search.
+    """The result of a search.
 
-    With a configuration: `certified` says that probes and the final run together stay within the limits, with the
-    probability `confidence`; None where there is no limit, or where none was stated. Without one, `binding` names the
-    constraint that nothing measured can meet, and `relaxations` what would have been enough, the smallest step first.
-    `curve`: what a model expects each configuration to take. `done`: the job reached its target while it was being
-    probed, there, and nothing is left to run. `plan`: what was decided beyond a configuration. `memory`: the largest
-    share of its memory that a probe of it used, where that is known.
+    With a configuration: `certified` says that probes and final run together stay within the limits, with probability
+    `confidence` (None without limits, or if none was stated). Without one: `binding` names the constraint that nothing
+    measured can meet, and `relaxations` what would have been enough, the smallest change first. `curve`: a model's
+    prediction for each configuration. `done`: the job reached its target during a probe; nothing is left to run.
+    `plan`: what was decided besides a configuration. `memory`: the largest share of its memory that a probe of the
+    configuration used, if known.
     """
 
     configuration: Configuration | None

@@ -1,7 +1,7 @@
-"""The loop: a strategy proposes, the ledger reserves, a profiler measures, the ledger settles.
+"""The main loop: a strategy proposes a step, the ledger reserves its worst cost, a profiler measures, it is settled.
 
-Everything MLCD spends, it spends in `drive`. `search` drives an exploring strategy to a decision,
-`launch` drives a steering one to the job's end.
+MLCD spends money nowhere else. `search` drives a search strategy to a decision; `launch` drives the strategy that runs
+the decided job to its end.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from mlcd.core.spot_probes import with_spot_markets
 from mlcd.core.strategy import Apply, Finish, Probe, Round, Strategy, Wait
 
 Stop = Callable[[], bool]
-"""Asked whether to end now."""
+"""Whether the user wants to stop now."""
 Decide = Callable[[Job, Space, History, Finish], Decision]
-"""What a search has come to, from what it has measured."""
+"""Makes the decision of a search from its history."""
 
 STOP_POLL_S = 10.0
-"""How often `stop` is asked while nothing is rented."""
+"""How often `stop` is called while a `Wait` step passes."""
 SAME_MISTAKE_LIMIT = 2
-"""Probes that end with the same error of the job's own before the search is given up."""
+"""Probes that fail with the same error in the job's own output before the search gives up."""
 
 
 def never() -> bool:
-    """Nobody asks to stop."""
+    """The default `Stop`: nobody asks to stop."""
     return False
 
 
 def best_within_limits(job: Job, space: Space, history: History, finish: Finish) -> Decision:
-    """The best that probes and final run together allow within the limits: what most planners decide by."""
+    """The best configuration certified within the limits, probes included: how most planners decide."""
     return guarantee.decide(job, space, history, finish.because, finish.configuration, finish.curve)
 
 
@@ -66,10 +66,10 @@ def drive(
     guard: Guard = refusal,
     stop: Stop = never,
 ) -> Finish:
-    """Take steps until the strategy finishes. `stop` is asked between steps; True interrupts, losing nothing.
+    """Take steps until the strategy finishes. `stop` is called between steps; True interrupts, and nothing is lost.
 
-    If it raises `Interrupted` itself, the run is left as it stands, for another process to go on with. A place that
-    fails two launches in a row raises `Outage`: that says nothing about the configurations, so nothing is concluded.
+    If `stop` itself raises `Interrupted`, no entry is written, so that another process can continue the run. Two failed
+    launches in a row raise `Outage`: they say nothing about the configurations, so nothing is decided.
     """
     if not _rejoin(strategy, job, space, profiler, book, stop):
         reclaim(profiler, book)
@@ -114,7 +114,7 @@ def search(
     decide: Decide = best_within_limits,
     stop: Stop = never,
 ) -> Decision:
-    """Probe until the strategy has seen enough, decide, and write the decision down."""
+    """Probe until the strategy finishes, decide, and write the decision to the ledger."""
     finish = drive(strategy, job, space, profiler, book, guard=guard, stop=stop)
     history = book.account.history
     decision = conclude(finish, remaining_job(job, history), space, history, decide)
@@ -125,7 +125,7 @@ def search(
 def first_probes(
     strategy: Strategy, job: Job, space: Space, history: History, guard: Guard = refusal
 ) -> tuple[Probe, ...] | Finish:
-    """What `drive` would probe first, or why nothing; nothing is launched."""
+    """The probes that `drive` would launch first, or why there are none. Nothing is launched."""
     left = remaining_job(job, history)
     while True:
         step = strategy.next_step(left, space, history)
@@ -142,7 +142,10 @@ def first_probes(
 def _allowed_round(
     step: Probe | Round, left: Job, space: Space, history: History, guard: Guard
 ) -> tuple[tuple[Probe, ...], str | None]:
-    """Of a round that is too much at once, the first ones: they were wanted most. If not even one is, why."""
+    """The first probes of a round that the guard allows at once, and None; if it allows none, the first and why not.
+
+    A strategy lists its most wanted probes first.
+    """
     probes = step.probes if isinstance(step, Round) else (step,)
     share = max(probe.share for probe in probes)
     while (refused := guard(left, space, history, [p.configuration for p in probes], share)) and len(probes) > 1:
@@ -153,10 +156,10 @@ def _allowed_round(
 def conclude(
     finish: Finish, left: Job, space: Space, history: History, decide: Decide = best_within_limits
 ) -> Decision:
-    """The decision that a search has come to, for what is left of the job."""
+    """The decision at the end of a search, for what is left of the job."""
     if finish.decision is not None:
         return finish.decision
-    if finish.unproven or finish.done:  # nothing was measured, or nothing is left: there is nothing to certify
+    if finish.unproven or finish.done:  # unmeasured, or no work is left: nothing to certify
         return Decision(finish.configuration, finish.because, finish.done, curve=finish.curve, done=finish.done)
     return decide(left, space, history, finish)
 
@@ -164,9 +167,9 @@ def conclude(
 def launch(
     strategy: Strategy, job: Job, space: Space, profiler: Profiler, book: Book, *, stop: Stop = never
 ) -> Measurement | None:
-    """Run the job itself to its end, and write down how that went; the last launch, if there was one.
+    """Run the job itself to its end and write how it ended; return the last launch, if any.
 
-    A strategy that names where the job ended says that it ended well.
+    A `Finish` that names a configuration means that the job has finished.
     """
     finish = drive(strategy, job, space, profiler, book, stop=stop)
     runs = book.account.history.runs
@@ -175,7 +178,7 @@ def launch(
 
 
 def reclaim(profiler: Profiler, book: Book) -> None:
-    """Close launches that a crash left open: tear their machines down, then pay for exactly what they were up."""
+    """Close launches that a crash left open: tear their machines down, and settle exactly the time they were up."""
     left = book.account.open
     if not left:
         return
@@ -198,7 +201,7 @@ def reclaim(profiler: Profiler, book: Book) -> None:
 
 
 def still_running(profiler: Profiler, account: Account) -> Launch | None:
-    """The launch of the decided job that still runs, though nobody watches it; None: there is none."""
+    """The launch of the decided job that a dead process left running, or None."""
     if account.decision is None or len(account.open) != 1 or not isinstance(profiler, ProfilerCanRejoin):
         return None
     order = account.open[0].launch
@@ -206,13 +209,13 @@ def still_running(profiler: Profiler, account: Account) -> Launch | None:
 
 
 def _rejoin(strategy: Strategy, job: Job, space: Space, profiler: Profiler, book: Book, stop: Stop) -> bool:
-    """Go on with a launch of the job itself that still runs, though nobody watches it; False: there is none.
+    """Follow a launch of the job that a dead process left running, until it ends; False if there is none.
 
-    The same history gives the same step as before the crash: that is how it is watched. It stays the launch that was
-    reserved, and is paid for once, for all the time that it was up.
+    The same history gives the same step as before the crash, and so the same `watch`. The launch keeps its reservation
+    and is settled once, for all the time that it was up.
     """
     account = book.account
-    history = replace(account.history, elapsed_s=account.reserved_at_s)  # its own time is counted from there
+    history = replace(account.history, elapsed_s=account.reserved_at_s)  # when the launch was decided
     left = remaining_job(job, history)
     if not isinstance(profiler, ProfilerCanRejoin) or stop() or (order := still_running(profiler, account)) is None:
         return False
@@ -228,7 +231,7 @@ def _rejoin(strategy: Strategy, job: Job, space: Space, profiler: Profiler, book
 
 
 def _common_mistake(history: History) -> str | None:
-    """What the job itself gets wrong: its own output says so, the same way on each of the first machines."""
+    """The error that the job's own output reported in all of the first probes; None if they differ or one ran."""
     mistakes = [m.mistake for m in history.measurements if m.mistake is not None]
     ran = any(m.ok or m.outcome is Outcome.OK for m in history.measurements)
     if ran or len(mistakes) < SAME_MISTAKE_LIMIT or len(set(mistakes)) > 1:
@@ -239,10 +242,10 @@ def _common_mistake(history: History) -> str | None:
 def _launch_all(
     steps: Sequence[Probe | Apply], job: Job, space: Space, profiler: Profiler, book: Book, stop: Stop
 ) -> list[BackendError]:
-    """Reserve the worst case of each, launch, settle what they came to; the launches that the place has failed.
+    """Reserve the worst case of each step, launch them together, and settle; return the errors of failed launches.
 
-    Whatever happens, the books are closed, but for machines that are still up. Reserves are written together, and so
-    are settlements: a crash in between never leaves half a round.
+    Whatever happens, every launch is settled or voided, unless its machines are still up. All reservations are written
+    at once, and so are all settlements: a crash never leaves half a round.
     """
     reserved = [reserve(step, i, job, space, book) for i, step in enumerate(steps)]
     book.write(*reserved)
@@ -257,7 +260,7 @@ def _launch_all(
 
 
 def _wait(step: Wait, book: Book, stop: Stop) -> None:
-    """Let the time pass; whether to end is asked every few seconds."""
+    """Let the time pass, polling `stop`."""
     book.write(Waited(step.seconds, step.because))
     until_s = book.clock.elapsed_s() + step.seconds
     while (left_s := until_s - book.clock.elapsed_s()) > 0:
@@ -267,13 +270,13 @@ def _wait(step: Wait, book: Book, stop: Stop) -> None:
 
 
 def _settle(results: Sequence[Closing], book: Book, stop: Stop) -> list[BackendError]:
-    """Close the books of these launches; those that the place has failed. What else went wrong is raised."""
+    """Write how these launches ended; return the backend's errors, and raise any other error."""
     book.write(*(entry for entry, _ in results if entry is not None))
     warn_of_mismatch([entry.measurement for entry, _ in results if isinstance(entry, Settled)], book)
     failed = [error for _, error in results if isinstance(error, BackendError)]
     for _, error in results:
         if isinstance(error, KeyboardInterrupt):
-            stop()  # raises where the run is to be left as it stands
+            stop()  # raises if the run is to be left for another process
             raise _interrupted(book) from error
         if error is not None and not isinstance(error, BackendError):
             raise error
@@ -281,7 +284,7 @@ def _settle(results: Sequence[Closing], book: Book, stop: Stop) -> list[BackendE
 
 
 def _interruptible(step: Apply, job: Job, stop: Stop) -> Apply:
-    """The step, ended when the user asks for it. Work that nobody has saved is not thrown away: that is waited for."""
+    """The step, which also ends when the user stops the run, unless the job saves no checkpoints to continue from."""
     if not job.checkpoints:
         return step
     within = step.watch
@@ -295,7 +298,7 @@ def _interruptible(step: Apply, job: Job, stop: Stop) -> Apply:
 
 
 def _is_stop_requested(stop: Stop) -> bool:
-    """Whether to end in the middle of a step; how the run is left is told after it."""
+    """Whether to end in the middle of a step. If `stop` raises, it raises again after the step."""
     try:
         return stop()
     except Interrupted:

@@ -1,12 +1,12 @@
-"""Everything MLCD raises on purpose. Exit codes: `mlcd/core/exit_codes.py`.
+"""All exceptions that MLCD raises on purpose. Exit codes: `mlcd/core/exit_codes.py`.
 
 MlcdError                    one sentence a person can act on; the command line exits with its `exit_code`
  ├─ UserError                something the user wrote is wrong
  │   ├─ JobFileError         the job file: its message starts with file:line:column
  │   ├─ RecordingError       a recording: its message starts with file:line
  │   ├─ CatalogError         a catalog or price file
- │   ├─ UnknownName          no such method, backend, run ...: says what was meant
- │   └─ YesNeeded            it costs real money, and nobody has said yes
+ │   ├─ UnknownName          no such method, backend, run ...: suggests the nearest
+ │   └─ YesNeeded            it costs real money, and nobody has agreed
  ├─ LedgerError              the state file
  │   ├─ LedgerLocked         another process holds it
  │   ├─ LedgerReadOnly       it cannot be written
@@ -16,10 +16,10 @@ MlcdError                    one sentence a person can act on; the command line 
  │   └─ LedgerUnreachable    its database does not answer
  ├─ WrongState               the run is not in a state that allows this (finished, undecided, busy ...)
  ├─ MissingExtra             an optional part is not installed: says which `pip install`
- ├─ BackendError             a cloud did not do what it was asked; what it may have started is billed
+ ├─ BackendError             a cloud request failed; machines may have been ordered, so the time is billed
  │   ├─ NothingOrdered       it failed before any machine was ordered: nothing is billed
- │   │   ├─ NoAccess         and so would every other launch; a UserError too
- │   │   └─ NoCapacity       it has no such machines now; others may be free
+ │   │   ├─ NoAccess         no permission: every other launch would fail too; also a UserError
+ │   │   └─ NoCapacity       no such machines are available now; others may be
  │   └─ StillUp              its machines could not be torn down: the launch stays open in the ledger
  └─ Interrupted              Ctrl-C: says how to resume
      └─ Outage               the place cannot be used: says what to do, and how to resume
@@ -33,11 +33,11 @@ from collections.abc import Iterable
 from mlcd.core.exit_codes import ExitCode
 
 MOST_NAMES = 30
-"""Of those known, in one message."""
+"""Most known names that one message lists."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that is none of those known: "did you mean 'train'?", or all of them."""
+    """A hint for an unknown name: "did you mean 'train'?", or the known names."""
     known = list(known)
     if near := difflib.get_close_matches(name, known, n=1, cutoff=0.6):
         return f"did you mean '{near[0]}'?"
@@ -56,7 +56,7 @@ class UserError(MlcdError):
 
 
 class JobFileError(UserError):
-    """The job file cannot be used; the message starts with file:line:column. `more`: other mistakes of that `file`."""
+    """The job file cannot be used; the message starts with file:line:column. `more`: number of further mistakes."""
 
     def __init__(self, message: str, more: int = 0, file: str = "") -> None:
         super().__init__(message)
@@ -72,20 +72,20 @@ class CatalogError(UserError):
 
 
 class UnknownName(UserError):
-    """A name that is none of those known; suggests the nearest."""
+    """An unknown name; the message suggests the nearest known one."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         super().__init__(f"unknown {what} '{name}': {nearest(name, sorted(set(known)))}")
 
 
 class YesNeeded(UserError):
-    """It costs real money, and nobody has said yes; nothing was ordered."""
+    """It costs real money, and nobody has agreed; nothing was ordered."""
 
     exit_code = ExitCode.YES_NEEDED
 
 
 class LedgerError(MlcdError):
-    """The state file cannot be used. `reason` says why, without `where` it is: that is not for everybody's eyes."""
+    """The ledger cannot be used. `reason`: why, without its path or address `where`, which not everybody may see."""
 
     def __init__(self, reason: str, where: str = "") -> None:
         super().__init__(f"{where}: {reason}" if where else reason)
@@ -134,7 +134,7 @@ class MissingExtra(MlcdError):
 
 
 class BackendError(MlcdError):
-    """A cloud did not do what it was asked. Machines may have been ordered, so the time is billed."""
+    """A cloud request failed. Machines may have been ordered, so the time is billed."""
 
     exit_code = ExitCode.UNAVAILABLE
 
@@ -147,17 +147,17 @@ class NothingOrdered(BackendError):
 
 
 class NoAccess(NothingOrdered, UserError):
-    """The place refuses this user, or the user made a mistake: no other launch would fare better."""
+    """The place refuses this user, or the user made a mistake: every other launch would fail too."""
 
     exit_code = ExitCode.REFUSED
 
 
 class NoCapacity(NothingOrdered):
-    """The place has no such machines now. Other configurations may be free."""
+    """The place has no such machines now. Other configurations may be available."""
 
 
 class StillUp(BackendError):
-    """Machines could not be torn down. They cost until somebody does: the launch is not closed in the ledger."""
+    """Machines could not be torn down and go on costing money: the launch stays open in the ledger."""
 
 
 class Interrupted(MlcdError):

@@ -1,4 +1,4 @@
-"""What the process of a command ends with. docs/reference/exit-codes.md says it to users; a test compares."""
+"""Exit codes of commands. A test compares them with docs/reference/exit-codes.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """One place for all of them: a number keeps its meaning."""
+    """All exit codes. A number never changes its meaning."""
 
     DONE = 0
     UNFINISHED = 1
@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     INFEASIBLE = 3
     """Nothing could be certified within the limits, and nothing was run."""
     YES_NEEDED = 4
-    """It costs real money, and nobody has said yes; nothing was ordered."""
+    """It costs real money, and nobody has agreed; nothing was ordered."""
     UNAVAILABLE = 5
     """A place, a service or the ledger cannot be used now; the same command may work later."""
     INTERRUPTED = 130
@@ -24,4 +24,4 @@ class ExitCode(IntEnum):
     ENDED = 131
     """SIGQUIT: `mlcd down` has ended the process that drove the run."""
     HANDED_OVER = 143
-    """SIGTERM: another process goes on with the run."""
+    """SIGTERM: another process continues the run."""

@@ -1,18 +1,18 @@
-"""What the rest of a job takes on a measured configuration: expected, and at the worst that is counted on.
+"""Forecasts: expected and worst-case time and cost of the rest of a job on a measured configuration.
 
-On trial: the job may start where it is likely to end in time, while a fallback is certain to.
+On trial: the job may start on a configuration D that is likely to end in time, if a fallback E is certain to.
 
-    gone + trial on D + worst case of finishing on E  <=  limit          and D is likely to keep the limits itself
+    used + trial on D + worst case of finishing on E  <=  limit          and D is likely to keep the limits itself
 
-with a worst case of E that is three times less likely than a certificate allows.
+where the worst case of E is three times less likely than a certificate allows.
 
-Symbols   D      where the job is started             E      the fallback: measured, and certain by itself
-          trial  how long the run on D is watched before E has to take over, and what that costs
+Symbols   D      where the job starts                 E      the fallback: measured, and certifiable by itself
+          trial  how long D is watched before E has to take over, and its cost
 
-Minutes cannot show how fast the hours after them are, so a configuration that is certain by itself needs a wide
-margin, and is often slow or dear. The run on D is watched. As long as E would still end in time it goes on; at the last
-moment for that, it is left for E unless it has shown by then that it ends in time itself (`is_last_moment` of
-`planners/train/completion.py`). So the job is late only where E would be, or where a run turns that was watched long.
+A probe of minutes cannot show the speed of the hours after it, so a certifiable configuration needs a wide margin and
+is often slow or expensive. On trial, the run on D is watched. At the last moment at which E could still end in time,
+the job moves to E, unless D has shown by then that it ends in time itself (`is_last_moment` in
+`planners/train/completion.py`). So the job is late only if E is late, or if D slows down after it was watched long.
 """
 
 from __future__ import annotations
@@ -34,44 +34,44 @@ from mlcd.core.measurement import Measurement, Z
 
 Launches = dict[Configuration, list[Measurement]]
 TRIAL_CONFIDENCE = 0.9
-"""How likely it has to be that D ends in time by itself: a trial that fails is lost."""
+"""Required probability that D ends in time itself, since a failed trial is wasted."""
 LAST_MOMENT_CONFIDENCE = 0.97
-"""How likely that has to be at the last moment for E, or the run is left. Less than a certificate states: few runs are
-judged by it, and each that is left for nothing has lost its trial."""
+"""The same at the last moment for E; below it, the job moves to E. Less than a certificate needs, because only few runs
+come to this point, and each needless move wastes a trial."""
 MINIMUM_WATCH_S = 1_800.0
-"""How long a run is watched at the least: boost clocks, burst credits and caches favour the first minutes."""
+"""A run on trial is watched at least this long: boost clocks, burst credits and caches favour the first minutes."""
 FALLBACK_RISK_DIVISOR = 3.0
-"""How many times less likely E is to be late than a certificate allows. What makes D slow may make E slow as well, and
-by then the trial has used up what E would have had to spare."""
+"""E must be this many times less likely to be late than a certificate allows: what slows D down may slow E down as
+well, and the trial has used up E's spare time."""
 RECHECK_SHARE = 0.25
-"""Of a run's time so far: by then it is looked at again."""
+"""A run on trial is checked again after this share of its time so far."""
 MEMORY_NEARLY_FULL = 0.95
-"""Of its memory: a probe that used more has left no room, and minutes prove little of the hours after them. A
-checkpoint, a longer sequence or fragments of what was freed may take what was left."""
+"""A probe that used more than this share of its memory may run out of it later: a checkpoint, a longer sequence or
+fragmentation needs more."""
 HEADROOM_TOLERANCE = 1.05
-"""Times the objective of the best: no more is given for room."""
+"""A configuration with spare memory is preferred if its objective is at most this many times the best."""
 
 
 def remaining_job(job: Job, history: History) -> Job:
-    """The job without the work that its checkpoints hold: what every forecast from here on is about."""
+    """The job without the work in its checkpoint. All forecasts are about it."""
     if not history.saved_samples:
         return job
-    # A last sample is always left: the final run is what ends the job.
+    # At least one sample is left, because only the final run ends the job.
     return replace(job, work_samples=max(1.0, job.work_samples - history.saved_samples))
 
 
 def certified_rates(confidence: float, history: History, more: int = 0) -> Callable[[Measurement], float]:
-    """The rate that the next launch keeps with this confidence, once `more` configurations are measured."""
+    """A function: the rate that the next launch keeps with this confidence, once `more` configurations are measured."""
     return partial(certified_rate, confidence, history.spread, by_configuration(history.measurements), more=more)
 
 
 def certified_rate(
     confidence: float, spread: Spread, launches: Launches, measurement: Measurement, more: int = 0
 ) -> float:
-    """The same of one of them. `launches`: the probes of every configuration that has a rate.
+    """The rate that the next launch of a measured configuration keeps with this confidence.
 
-    A configuration is launched again because it was fast, until it is sure: its luckiest launch does not count if the
-    others were slower; of two, that is the first.
+    `launches`: all probes with a rate, by configuration. A configuration is probed again because it was fast, which
+    biases the mean upwards. So its fastest launch (of two, the first) is left out if the others were slower.
     """
     same = launches.get(measurement.configuration, [measurement])
     sure = needed_confidence(confidence, len(same), len(launches) + more)
@@ -83,9 +83,9 @@ def certified_rate(
 
 
 def needed_confidence(confidence: float, launches: int, measured: int) -> float:
-    """How sure one of so many measured configurations has to be.
+    """The confidence that one configuration needs so that the chosen one of `measured` keeps this confidence.
 
-    Against the winner's curse: until the best is launched again, it has to be as sure as all together.
+    Against the winner's curse: until it is launched again, each needs the confidence of all together (Bonferroni).
     """
     return confidence if launches > 1 else 1 - (1 - confidence) / max(1, measured)
 
@@ -93,10 +93,10 @@ def needed_confidence(confidence: float, launches: int, measured: int) -> float:
 def forecast(
     job: Job, space: Space, history: History, measurement: Measurement, target: Prediction | None = None
 ) -> Forecast:
-    """What the whole job takes on a measured configuration.
+    """The forecast for the job on a measured configuration.
 
-    Where a model knows when its target is reached, that is expected. Where it only knows how much sooner one batch
-    gets there than another, that share of the work is. All of the work is still the worst.
+    `target`: a model's prediction of when the target is reached, or of the share of the work that it takes; it sets the
+    expected time. The worst case is still all of the work.
     """
     return forecast_at(job, space, measurement, certified_rates(job.goal.confidence, history)(measurement), target)
 
@@ -109,11 +109,11 @@ def forecasts(
     curve: Sequence[Prediction] = (),
     more: int = 0,
 ) -> list[tuple[Measurement, Forecast]]:
-    """The same of these, or of all that have a rate, by a model's `curve`, once `more` configurations are measured."""
-    counted_on = certified_rates(job.goal.confidence, history, more)
+    """Forecasts for these measurements, or for all with a rate. `curve`: a model's predictions. `more`: as above."""
+    certified = certified_rates(job.goal.confidence, history, more)
     expected = {each.configuration: each for each in curve}
     return [
-        (m, forecast_at(job, space, m, counted_on(m), expected.get(m.configuration)))
+        (m, forecast_at(job, space, m, certified(m), expected.get(m.configuration)))
         for m in (history.good if measurements is None else measurements)
     ]
 
@@ -121,7 +121,7 @@ def forecasts(
 def forecast_at(
     job: Job, space: Space, m: Measurement, certified_rate: float, target: Prediction | None = None
 ) -> Forecast:
-    """The same where the rate that is counted on is known."""
+    """The forecast at a known worst-case rate."""
     share = target.work_share if target is not None else 1.0
     seconds = m.startup_s + share * job.work_samples / m.rate
     worst_s = max(space.startup_limit_s, m.startup_s) + job.work_samples / certified_rate
@@ -136,22 +136,22 @@ def forecast_at(
 
 
 def best_measured(job: Job, space: Space, history: History, measurements: Sequence[Measurement]) -> Measurement:
-    """Of these, the best for the goal."""
+    """The measurement with the best forecast for the goal."""
     return min(measurements, key=lambda m: objective(job.goal, forecast(job, space, history, m)))
 
 
 def keeps_limits(goal: Goal, gone: History, ahead: Forecast) -> bool:
-    """Whether what is gone and the worst of finishing are within the limits together."""
+    """Whether what is used and the worst case of finishing are within the limits together."""
     return goal.allows(gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
 
 
 def is_memory_nearly_full(memory: float | None) -> bool:
-    """Whether a probe that used this share of its memory is known to have been close to the wall."""
+    """Whether a probe is known to have used nearly all of its memory."""
     return memory is not None and memory > MEMORY_NEARLY_FULL
 
 
 def best_with_memory_headroom(goal: Goal, ahead: Mapping[Configuration, Forecast], history: History) -> Configuration:
-    """The best of these; one with room in its memory, if it is nearly as good."""
+    """The best of these; if its memory was nearly full, the best with spare memory that is nearly as good."""
     by_goal = {each: objective(goal, ahead[each]) for each in ahead}
     best = min(by_goal, key=lambda each: by_goal[each])
     if not is_memory_nearly_full(history.used_memory(best)):
@@ -162,17 +162,17 @@ def best_with_memory_headroom(goal: Goal, ahead: Mapping[Configuration, Forecast
 
 
 def objective(goal: Goal, ahead: Forecast) -> tuple[float, float]:
-    """What the goal makes small, and what breaks a tie."""
+    """What the goal minimises, and what breaks a tie."""
     if goal.objective is Objective.FASTEST:
         return ahead.seconds, ahead.usd
-    if goal.objective is Objective.KNEE:  # of single points, without their curve: one that gives up little of either
+    if goal.objective is Objective.KNEE:  # without a curve: a compromise of time and cost
         return ahead.seconds * ahead.usd, ahead.seconds
     return ahead.usd, ahead.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A measured configuration that the job may be started on: what the trial takes, and what is likely in the end."""
+    """A measured configuration to start on: time and cost of its trial, and its likely forecast."""
 
     configuration: Configuration
     seconds: float
@@ -181,28 +181,28 @@ class Trial:
 
 
 def may_start_on_trial(job: Job) -> bool:
-    """Whether the run of such a job is moved to a fallback, and a trial asks for less than a certificate."""
+    """Whether a run may be on trial: its planner can move it, and a trial needs less confidence than a certificate."""
     on_trial_forecasts = job.ask is None or job.ask.may_be_on_trial
     return on_trial_forecasts and job.goal.limited and job.goal.confidence > TRIAL_CONFIDENCE
 
 
 def with_fallback_confidence(job: Job) -> Job:
-    """The job with the confidence that a fallback has to have."""
+    """The job with the confidence that a fallback needs."""
     return replace(job, goal=replace(job.goal, confidence=1 - (1 - job.goal.confidence) / FALLBACK_RISK_DIVISOR))
 
 
 def likely_margin(spread: Spread, rel_error: float, launches: int) -> float:
-    """By how much the log rate of a launch is likely to be below the measured one at the most."""
+    """The log rate of the next launch is likely at most this much below the measured one."""
     return max(spread.margin(rel_error, launches, TRIAL_CONFIDENCE), Z * rel_error)
 
 
 def trial_duration_s(startup_s: float) -> float:
-    """How long a trial takes, with this much of start-up: when it is over, E must be started at the next look."""
+    """The longest time of a trial with this start-up: E must start at the check that follows `MINIMUM_WATCH_S`."""
     return (1 + RECHECK_SHARE) * (startup_s + MINIMUM_WATCH_S)
 
 
 def likely_rates(history: History) -> Callable[[Measurement], float]:
-    """The rate that the next launch of a measured configuration is likely to keep."""
+    """A function: the rate that the next launch of a measured configuration is likely to keep."""
     launches = by_configuration(history.measurements)
 
     def likely_rate(m: Measurement) -> float:
@@ -212,7 +212,7 @@ def likely_rates(history: History) -> Callable[[Measurement], float]:
 
 
 def trials(job: Job, space: Space, history: History) -> list[Trial]:
-    """Of everything that has a rate, but for what is rented on markets: no such run is moved to other machines."""
+    """A trial for each configuration with a rate, except those rented on markets, whose runs never change machines."""
     likely_rate, possible = likely_rates(history), []
     for m in history.good:
         if space.markets(m.configuration):
@@ -226,22 +226,22 @@ def trials(job: Job, space: Space, history: History) -> list[Trial]:
 def on_trial_forecasts(
     job: Job, space: Space, history: History, certain: Collection[Configuration]
 ) -> dict[Configuration, Forecast]:
-    """What the job may be started on though it is not certain there. The worst is to end on D, or a trial and E.
+    """Forecasts for the configurations on which the job may start on trial.
 
-    `certain`: the configurations that are. E is the best of those that are sure enough after the trial: where the job
-    moves if the run is seen to be too slow at once.
+    `certain`: the configurations that are certifiable by themselves. The fallback E is the best of those that still
+    keep the limits after the trial. The worst case is to finish on D, or a trial on D and then E.
     """
     if not certain or not may_start_on_trial(job):
         return {}
-    on_trial_too: dict[Configuration, Forecast] = {}
+    on_trial: dict[Configuration, Forecast] = {}
     ahead = {m.configuration: each for m, each in forecasts(with_fallback_confidence(job), space, history)}
     for trial in trials(job, space, history):
         if trial.configuration not in certain:
             after = {each: _with_fallback(trial, each, ahead[each]) for each in certain}
             kept = [each for each in after if keeps_limits(job.goal, history, after[each])]
             if kept:
-                on_trial_too[trial.configuration] = after[min(kept, key=lambda each: objective(job.goal, ahead[each]))]
-    return on_trial_too
+                on_trial[trial.configuration] = after[min(kept, key=lambda each: objective(job.goal, ahead[each]))]
+    return on_trial
 
 
 def _with_fallback(trial: Trial, fallback: Configuration, ahead: Forecast) -> Forecast:

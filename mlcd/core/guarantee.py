@@ -1,12 +1,12 @@
-"""The guarantee: what is gone, what a step can cost, and what finishing takes stay within the limits.
+"""The guarantee: what is spent, what a step may cost, and what finishing takes stay within the limits together.
 
-    spent + worst case of the next probe + conservative finish on a measured configuration <= limit
+    spent + worst case of the next probe + worst case of finishing on a measured configuration  <=  limit
 
-checked before every probe, for dollars and for hours. 'Conservative' is the rate that the run keeps with the goal's
-confidence (`launch_spread.py`) and the longest start-up that is waited for. The final choice carries the same
-sum as its certificate; where nothing measured satisfies it, the answer is 'cannot be certified'.
+This is checked before every probe, for dollars and for time. The worst case of finishing assumes the rate that the run
+keeps with the goal's confidence (`launch_spread.py`) and the longest start-up. The same sum, without a probe, is
+the certificate of the final choice; if nothing measured satisfies it, the answer is 'cannot be certified'.
 
-Beside the sum, no probe may cost more than `max_probe`, and all machines that are up at once not more an hour than
+In addition, no probe may cost more than `max_probe`, and all machines that are up at once no more an hour than
 `max_hourly`.
 """
 
@@ -34,15 +34,15 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import format_duration, format_usd
 
 Guard = Callable[[Job, Space, History, Sequence[Configuration], float], str | None]
-"""Why probing these at once is not allowed, for this share of a probe's time; or None."""
+"""Why these configurations may not be probed at once, for this share of a probe's time; None if they may."""
 
 
 def certifiable(
     job: Job, space: Space, history: History, extra_usd: float = 0.0, extra_s: float = 0.0, more: int = 0
 ) -> list[Measurement]:
-    """Measured configurations on which the job still ends within the limits, after spending so much more.
+    """Measured configurations on which the job still ends within the limits after spending this much more.
 
-    `more`: on so many further configurations, each of which makes the choice among them less sure.
+    `more`: how many more configurations would be measured; each widens the margin against the winner's curse.
     """
     then = replace(history, spent_usd=history.spent_usd + extra_usd, elapsed_s=history.elapsed_s + extra_s)
     ahead = forecasts(job, space, history, more=more)
@@ -52,7 +52,7 @@ def certifiable(
 def refusal(
     job: Job, space: Space, history: History, configurations: Sequence[Configuration], share: float = 1.0
 ) -> str | None:
-    """Why probing these configurations at once is not allowed, or None if it is. `share`: of the time of a probe."""
+    """Why these configurations may not be probed at once, or None if they may. `share`: of a whole probe's time."""
     worst = [space.worst_probe(configuration, share) for configuration in configurations]
     seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
     if (beyond := limit_violation(job.goal, history, seconds, usd, "probe")) is not None:
@@ -68,7 +68,7 @@ def refusal(
 
 
 def limit_violation(goal: Goal, history: History, seconds: float, usd: float, what: str) -> str | None:
-    """Which limit a launch of so much would break by itself, in words; None if none."""
+    """Which limit a launch of this time and cost would break by itself, as text; None if none."""
     if history.spent_usd + usd > goal.most_usd:
         left = format_usd(left_usd(goal, history))
         return f"the {what} can cost {format_usd(usd)}; {left} of the budget is left"
@@ -81,18 +81,18 @@ def limit_violation(goal: Goal, history: History, seconds: float, usd: float, wh
 def price_limit_violation(
     search: Search, space: Space, configurations: Sequence[Configuration], what: str
 ) -> str | None:
-    """Which limit on single probes these would break at once, and how to raise it; None if none."""
-    dearest = max(space.worst_probe(configuration)[1] for configuration in configurations)
-    if search.max_probe_usd is not None and dearest > search.max_probe_usd:
+    """Whether probing these at once breaks `max_probe` or `max_hourly`, and how to raise it, as text; None if not."""
+    highest_usd = max(space.worst_probe(configuration)[1] for configuration in configurations)
+    if search.max_probe_usd is not None and highest_usd > search.max_probe_usd:
         return (
-            f"the {what} can cost {format_usd(dearest)}, more than the {format_usd(search.max_probe_usd)} that one may "
-            f"(max_probe); to allow it: --max-probe {round_up_usd(dearest)}"
+            f"the {what} can cost {format_usd(highest_usd)}, more than max_probe, {format_usd(search.max_probe_usd)}; "
+            f"to allow it: --max-probe {round_up_usd(highest_usd)}"
         )
     hourly = sum(configuration.usd_per_hour for configuration in configurations)
     if search.max_hourly_usd is not None and hourly > search.max_hourly_usd:
         return (
-            f"its machines cost {format_usd(hourly)} an hour, more than the {format_usd(search.max_hourly_usd)} that "
-            f"may be rented at once (max_hourly); to allow it: --max-hourly {round_up_usd(hourly)}"
+            f"its machines cost {format_usd(hourly)} an hour, more than max_hourly, "
+            f"{format_usd(search.max_hourly_usd)}; to allow it: --max-hourly {round_up_usd(hourly)}"
         )
     return None
 
@@ -105,12 +105,12 @@ def within_price_limits(search: Search, space: Space) -> Mask:
 
 
 def round_up_usd(usd: float) -> str:
-    """Dollars as an option that allows so much: never a cent too few."""
+    """Dollars as the value of an option, rounded up to a cent."""
     return f"{ceil(usd * 100) / 100:.2f}"
 
 
 def allowed_probes(job: Job, space: Space, history: History) -> Mask:
-    """For each configuration of the space, whether `refusal` would let it be probed: the same rule, at once."""
+    """For each configuration of the space, whether `refusal` would allow a probe of it; vectorised."""
     spent, elapsed = history.spent_usd + space.probe_usd, history.elapsed_s + space.probe_s
     affordable = limits_allow(job.goal, spent, elapsed) & within_price_limits(job.search, space)
     if not certifiable(job, space, history):
@@ -124,7 +124,7 @@ def allowed_probes(job: Job, space: Space, history: History) -> Mask:
 
 
 def limits_allow(goal: Goal, usd: Floats, seconds: Floats) -> Mask:
-    """For each of these totals, whether the goal allows it; what never ends is never allowed."""
+    """For each of these totals, whether it is within the limits; an infinite time never is."""
     within: Mask = np.isfinite(seconds) & (usd <= goal.most_usd) & (seconds <= goal.most_s)
     return within
 
@@ -137,14 +137,14 @@ def share_of_limits(goal: Goal, usd: Floats | float, seconds: Floats | float) ->
 
 
 def left_usd(goal: Goal, history: History) -> float:
-    """What is left of the budget; without one there is no end to it."""
+    """What is left of the budget; infinite without one."""
     return max(0.0, goal.most_usd - history.spent_usd)
 
 
 def lifetime_s(goal: Goal, history: History, configuration: Configuration) -> float | None:
     """How long this configuration can be held before a limit breaks; None without limits.
 
-    What functions cost is counted as it is used (`Launch.most_usd`): no time says when it is too much.
+    Metered usage, as of functions, is limited by `Launch.most_usd` instead of by time.
     """
     bounds = []
     if goal.deadline_s is not None:
@@ -165,10 +165,10 @@ def decide(
     configuration: Configuration | None = None,
     curve: tuple[Prediction, ...] = (),
 ) -> Decision:
-    """The decision from what was measured: the best for the goal of all that can be certified, with room in its memory.
+    """The decision from the measurements: the certifiable configuration that is best for the goal.
 
-    Whatever a strategy names, so that no answer is beaten by another row of its own table. Only where several are
-    right, as with the knee, is the one that it names taken, if nothing certified is both faster and cheaper.
+    The strategy's own pick does not matter, so no row of the result's table beats the answer. Only for the knee, where
+    several answers are right, its pick is taken unless another certified configuration dominates it.
     """
     ahead = certifiable_forecasts(job, space, history, curve)
     if not ahead:
@@ -186,9 +186,9 @@ def decide(
 def certifiable_forecasts(
     job: Job, space: Space, history: History, curve: Sequence[Prediction] = ()
 ) -> dict[Configuration, Forecast]:
-    """All that can be certified, with the forecast that it is chosen by and that every answer shows.
+    """All configurations that can be certified, with the forecasts that decide and that reports show.
 
-    What a curve leaves out is expected to end without its target, so it is no choice while anything else is.
+    A model's curve leaves out configurations that it expects to miss the target: they count only if nothing else does.
     """
     expected = {each.configuration for each in curve}
     certain = forecasts(job, space, history, certifiable(job, space, history), curve)
@@ -198,7 +198,7 @@ def certifiable_forecasts(
 
 
 def _is_dominated(ahead: Mapping[Configuration, Forecast], configuration: Configuration) -> bool:
-    """Whether another one is as fast and as cheap, and better in one of them."""
+    """Whether another configuration is at least as fast and as cheap, and better in one of them."""
     mine = ahead[configuration]
     return any(
         other.seconds <= mine.seconds
@@ -211,11 +211,11 @@ def _is_dominated(ahead: Mapping[Configuration, Forecast], configuration: Config
 def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:
     goal = job.goal
     needs = forecasts(job, space, history)
-    dearer = _costlier_probe(job, space, history)
+    costlier = _costlier_probe(job, space, history)
     if not needs:
         tried = len(history.measurements)
         binding = _why_none_ran(goal, space, history) if tried else why_nothing_was_measured(job, space, history)
-        return Decision(None, because, binding=binding, relaxations=dearer)
+        return Decision(None, because, binding=binding, relaxations=costlier)
     ways = _relaxations(goal, history, needs)
     over_budget = all(way.budget_usd is not None for way in ways)
     over_deadline = all(way.deadline_s is not None for way in ways)
@@ -224,12 +224,12 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
     else:
         binding = "the budget" if over_budget else "the deadline"
     return Decision(
-        None, because, binding=binding, relaxations=(*ways, *_lower_confidence(job, space, history), *dearer)
+        None, because, binding=binding, relaxations=(*ways, *_lower_confidence(job, space, history), *costlier)
     )
 
 
 def _lower_confidence(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
-    """The largest usual confidence with which something would be certified within the limits, or nothing."""
+    """The largest of `LOWER_CONFIDENCES` with which something would be certified within the limits; empty if none."""
     for confidence in LOWER_CONFIDENCES:
         if confidence < job.goal.confidence:
             ahead = certifiable_forecasts(replace(job, goal=replace(job.goal, confidence=confidence)), space, history)
@@ -240,7 +240,7 @@ def _lower_confidence(job: Job, space: Space, history: History) -> tuple[Relaxat
 
 
 def _costlier_probe(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
-    """The cheapest probe that only `max_probe` has kept from being tried and that may keep the limits; or nothing."""
+    """The cheapest probe that only `max_probe` forbids and that could lead to a certificate; empty if none."""
     if job.search.max_probe_usd is None:
         return ()
     uncapped = replace(job, search=replace(job.search, max_probe_usd=None))
@@ -257,7 +257,7 @@ def _costlier_probe(job: Job, space: Space, history: History) -> tuple[Relaxatio
 
 
 def _fits_at_best_efficiency(job: Job, space: Space, history: History) -> Mask:
-    """Whether a configuration would keep the limits with the most samples for each published FLOP/s that were seen."""
+    """Whether each configuration would keep the limits with the best measured samples per published FLOP/s."""
     if not history.good:
         return np.ones(len(space), dtype=bool)
     tflops = np.array([configuration.nodes * configuration.offer.tflops for configuration in space.configurations])
@@ -279,7 +279,7 @@ def _why_none_ran(goal: Goal, space: Space, history: History) -> str:
 
 
 def why_nothing_was_measured(job: Job, space: Space, history: History, what: str = "probe") -> str:
-    """Which limit is too small for any launch at all."""
+    """Which limit is too low for any launch."""
     goal = job.goal
     usd, seconds = float(space.probe_usd.min()), float(space.probe_s.min())
     if history.spent_usd + usd > goal.most_usd:
@@ -295,13 +295,13 @@ def why_nothing_was_measured(job: Job, space: Space, history: History, what: str
 
 
 LOWER_CONFIDENCES = (0.98, 0.95, 0.9, 0.8)
-"""Confidences that are offered where the wanted one cannot be had; below these it is a gamble."""
+"""Confidences offered if the requested one cannot be reached; lower ones would be a gamble."""
 
 
 def _relaxations(goal: Goal, history: History, needs: list[tuple[Measurement, Forecast]]) -> list[Relaxation]:
-    """For each measured configuration the limits it would need; the smallest step for each kind of relaxation.
+    """The limits that would be enough: the smallest increase of the budget, of the deadline, or of both.
 
-    With no more than that the run can go on. A search that starts anew spends and measures a little differently.
+    They are enough to resume the run; a new search would spend and measure a little differently.
     """
     best: dict[tuple[bool, bool], tuple[float, Relaxation]] = {}
     for measurement, ahead in needs:

@@ -1,4 +1,4 @@
-"""What a search has seen so far: all that a strategy may know. It is a replay of the ledger."""
+"""The history of a search: everything that a strategy may know, replayed from the ledger."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mlcd.core.market import Market
 from mlcd.core.measurement import Measurement, Outcome, largest
 
 MOST_BAD_LUCK = 1
-"""Launches of one configuration that may fail by chance before it is given up."""
+"""How many launches of one configuration may fail by bad luck before it is given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A probe that was asked for and not allowed."""
+    """A probe that the strategy proposed and the guard did not allow."""
 
     configuration: Configuration
     because: str
@@ -27,10 +27,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Rental:
-    """A launch on a market, in seconds since the run began: what it tells of that market.
+    """What one launch on a market shows about it. Times are seconds since the run began, negative in earlier runs.
 
-    `came`: whether there were machines; else they were asked for in vain. `startup_s`: 0 where nobody saw it. Those of
-    earlier runs are before 0.
+    `came`: whether machines were available. `startup_s`: 0 if unknown.
     """
 
     market: Market
@@ -45,7 +44,7 @@ class Rental:
 
     @staticmethod
     def of(market: Market, launched: Measurement, ended_s: float) -> Rental:
-        """What a launch that ended then has shown."""
+        """The rental of a launch that ended at this time."""
         return Rental(
             market,
             ended_s - launched.seconds,
@@ -60,27 +59,26 @@ class Rental:
 
     @property
     def refused(self) -> bool:
-        """Whether the cloud had no such machines: nothing came, and nothing is billed."""
+        """Whether the cloud had no such machines: nothing came and nothing is billed."""
         return not self.came and self.usd == 0
 
     @property
     def taken_back(self) -> bool:
-        """Whether the cloud took the machines away."""
+        """Whether the machines were preempted."""
         return self.came and self.outcome is Outcome.PREEMPTED
 
 
 @dataclass(frozen=True)
 class History:
-    """Measurements and refusals in the order they came, and what is gone of the limits.
+    """Measurements and refusals in order, and how much of the limits is used.
 
-    `measurements` are the probes, `runs` the launches of the job itself. `known` is what earlier runs of the
-    same job have shown: a hint where to look, and never a reason to promise anything. `learned` is the stored model
-    that a search starts from, as plain data. `ended_runs`, `ended_probes`: so many of `runs` and of
-    `measurements` are from before the user went on with a run that had ended, or changed its limits. `saved_before`:
-    what the checkpoint held that the run began with. `seen_before`: how far launches of one configuration differed in
-    earlier runs at the same place. `rentals`: the launches of the job itself that were rented on a market;
-    `rentals_before`: those of earlier runs. `lost_on_spot`: what was probed on spot machines that were not to be had,
-    or were taken back.
+    `measurements`: the probes. `runs`: launches of the job itself. `known`: measurements of earlier runs of the same
+    job; they guide the search and never support a certificate. `learned`: the stored model that the search starts from,
+    as plain data. `ended_runs`, `ended_probes`: how many of `runs` and `measurements` came before the user last resumed
+    an ended run or changed its limits. `saved_before`: samples in the checkpoint that the run began with.
+    `seen_before`: log likelihoods of the launch spread from earlier runs at the same place. `rentals`: launches of the
+    job itself on a market; `rentals_before`: those of earlier runs. `lost_on_spot`: configurations whose spot probe
+    found no machines or was preempted.
     """
 
     measurements: tuple[Measurement, ...] = ()
@@ -100,14 +98,14 @@ class History:
 
     @property
     def current_runs(self) -> tuple[Measurement, ...]:
-        """Launches of the job since the user last went on with it after an end."""
+        """Launches of the job since the user last resumed it after an end."""
         return self.runs[self.ended_runs :]
 
     @cached_property
     def good(self) -> tuple[Measurement, ...]:
-        """One measurement with a rate for each configuration, in the order they came; repeated ones are pooled.
+        """For each configuration with a rate, one measurement; repeated ones are pooled.
 
-        What the job itself came to before it ended is known better than what a probe of it had shown.
+        The rate of an ended run of the job itself replaces that of earlier probes: it is known better.
         """
         pooled: dict[Configuration, Measurement] = {}
         _pool(pooled, self.measurements[: self.ended_probes])
@@ -122,41 +120,42 @@ class History:
 
     @cached_property
     def spread(self) -> Spread:
-        """How far the rates of launches of one configuration differ, as far as repeated launches have shown."""
+        """The posterior of how far rates differ between launches of one configuration."""
         in_this_run = repeat_log_likelihoods((*self.measurements, *self.runs))
         return Spread.posterior(tuple(map(sum, zip(self.seen_before, in_this_run, strict=True))))
 
     @property
     def saved_samples(self) -> float:
-        """The work that is safe in a checkpoint. Launches of one round start from the same one: the best is kept."""
+        """The samples in the job's checkpoint. Launches of one round start from the same one, and the best is kept."""
         return max([self.saved_before, *(m.saved_samples for m in (*self.measurements, *self.runs))])
 
     @property
     def has_unseen_end(self) -> bool:
-        """Whether a launch of the job ended while nobody watched: its checkpoint may hold more than was reported."""
+        """Whether a launch of the job ended while MLCD was not running: it may have saved more than it reported."""
         return any(run.outcome is Outcome.INTERRUPTED and not run.samples_done for run in self.runs)
 
     @property
     def setbacks(self) -> int:
-        """Failed launches of the job that count towards giving up: all that it was moved away from, and those lost in a
-        row since its checkpoint last grew. Interrupted ones do not count, nor lost ones that have saved work.
+        """Failed launches of the job that count towards giving up.
+
+        All that were abandoned for another configuration, and those lost in a row since the checkpoint last grew.
         """
         before = (*self.measurements, *self.runs[: self.ended_runs])
         best = max([self.saved_before, *(m.saved_samples for m in before)])
-        left = lost = 0
+        abandoned = lost = 0
         for run in self.current_runs:
-            left += not run.outcome.is_bad_luck
+            abandoned += not run.outcome.is_bad_luck
             lost = 0 if run.saved_samples > best else lost + (run.outcome in (Outcome.PREEMPTED, Outcome.LAUNCH_FAILED))
             best = max(best, run.saved_samples)
-        return left + lost
+        return abandoned + lost
 
     @property
     def ran_out(self) -> frozenset[Configuration]:
-        """Where the job itself has run out of memory, whatever probes there have shown."""
+        """The configurations on which the job itself ran out of memory, even if their probes did not."""
         return frozenset(run.configuration for run in self.runs if run.outcome is Outcome.OUT_OF_MEMORY)
 
     def without_what_ran_out(self) -> History:
-        """As if nothing had a rate there; what was saved and spent stays."""
+        """The history without the rates of configurations that ran out of memory; saved work and costs stay."""
         if not (gone := self.ran_out):
             return self
         measurements, runs = (
@@ -166,7 +165,7 @@ class History:
         return replace(self, measurements=measurements, runs=runs)
 
     def as_if_probed(self) -> History:
-        """As if a probe had run out of memory where the job itself did: a search then looks elsewhere."""
+        """The history as if a probe had run out of memory wherever the job itself did, so that a search avoids it."""
         if not (gone := self.ran_out):
             return self
         probes, before = (
@@ -178,15 +177,15 @@ class History:
         return replace(self, measurements=(*probes, *failed), runs=runs, ended_probes=len(before))
 
     def used_memory(self, configuration: Configuration) -> float | None:
-        """The largest share of its memory that a launch of a configuration has used, where that is known."""
+        """The largest share of its memory that a launch of this configuration has used, if known."""
         return largest(*(m.memory for m in (*self.measurements, *self.runs) if m.configuration == configuration))
 
     def ended(self) -> History:
-        """As it stands where the job has ended, and its user goes on."""
+        """The history once the user resumes an ended job: launches so far no longer count against it."""
         return replace(self, ended_runs=len(self.runs), ended_probes=len(self.measurements))
 
     def with_run(self, launch: Measurement) -> History:
-        """As it will stand once this launch of the job itself is settled."""
+        """The history once this launch of the job itself is settled."""
         return replace(
             self,
             runs=(*self.runs, launch),
@@ -196,16 +195,15 @@ class History:
 
     @property
     def mistake(self) -> str | None:
-        """The one mistake of the job's own by which every probe has ended; None if they ended otherwise."""
+        """The mistake in the job that ended every probe; None if they ended in different ways."""
         mistakes = {m.mistake for m in self.measurements}
         return mistakes.pop() if len(mistakes) == 1 else None
 
     @property
     def tried(self) -> frozenset[Configuration]:
-        """Configurations with an answer: measured, refused, or met by bad luck more than once.
+        """Configurations that need no probe any more: measured, refused, or failed by bad luck more than once.
 
-        That MLCD itself was stopped or killed says nothing about a configuration, however often, and spot machines
-        that were lost say nothing about those on demand.
+        Interruptions of MLCD and lost spot machines do not count: they say nothing about a configuration on demand.
         """
         answered = {m.configuration for m in self.measurements if not m.outcome.is_bad_luck}
         failed = Counter(
@@ -217,7 +215,7 @@ class History:
 
 
 def _pool(pooled: dict[Configuration, Measurement], measurements: Iterable[Measurement]) -> None:
-    """Add what has a rate to what is known of its configuration."""
+    """Add the measurements with a rate to `pooled`, by configuration."""
     for m in measurements:
         if m.ok:
             before = pooled.get(m.configuration)

@@ -1,4 +1,4 @@
-"""Where MLCD keeps its state on this machine."""
+"""MLCD's state folder on this machine, and the ledger in it."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from mlcd.core.ledger import Ledger
 
 
 def home() -> Path:
-    """Where MLCD keeps its state: $MLCD_HOME, or ~/.mlcd. Absolute: jobs run in folders of their own."""
+    """The state folder: $MLCD_HOME, or ~/.mlcd. Absolute, because jobs run in other folders."""
     folder = os.environ.get("MLCD_HOME") or "~/.mlcd"
     try:
         return Path(folder).expanduser().absolute()
-    except RuntimeError:  # a user whom this machine does not know
+    except RuntimeError:  # this user has no home folder here
         raise UserError(f"{folder}: there is no such home folder; choose one for MLCD's state with MLCD_HOME") from None
 
 
 def open_ledger(folder: Path | None = None) -> Ledger:
-    """The ledger of this machine; the database that $MLCD_DATABASE_URL names, if no folder is given."""
+    """The ledger in this folder; without one, the database of $MLCD_DATABASE_URL or the ledger in the state folder."""
     url = os.environ.get("MLCD_DATABASE_URL")
     if not url and (file := os.environ.get("MLCD_DATABASE_URL_FILE")):
         url = private_text(Path(file))
     if url and folder is None:
         return Ledger(url)
-    if folder is None and not os.environ.get("MLCD_HOME"):  # one that is named may be shared on purpose
+    if folder is None and not os.environ.get("MLCD_HOME"):  # a folder that the user names may be shared on purpose
         private_home()
     return Ledger((folder or home()) / "ledger.db")
 
 
 def private_home() -> Path:
-    """The state folder, made if it is not there, which from now on only this user can enter."""
+    """Create the state folder if it is missing, and let only this user enter it."""
     folder = home()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)
     except OSError as error:
-        raise UserError(f"{folder}: the state folder must be ours alone: {error.strerror}; set MLCD_HOME") from None
+        raise UserError(f"{folder}: cannot be made private to you: {error.strerror}; set MLCD_HOME") from None
     return folder
 
 
 def private_text(file: Path) -> str:
-    """What a file says that only its owner can read; `UserError` if others can, since a password is in it."""
+    """The text of a file with a secret; `UserError` if others can read it."""
     try:
         with file.open(encoding="utf-8") as opened:
             if os.fstat(opened.fileno()).st_mode & 0o077:

@@ -1,4 +1,4 @@
-"""The workload and what its owner wants of it. `jobfile/` reads one from YAML."""
+"""A job: the workload, the goal and its limits, and how to search. `planners/jobfile/` reads one from YAML."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mlcd.core.payload import Ask
 
 
 class Objective(StrEnum):
-    """What is made small: the total time or the total cost; or the knee, beyond which money buys little speed.
+    """What to optimise: time, cost, or the knee, beyond which more money buys little speed.
 
-    Where answers are counted: the most of them a second, the fewest dollars an hour, or the most for a dollar.
+    When serving: the most answers a second, the fewest dollars an hour, or the most answers for a dollar.
     """
 
     FASTEST = "fastest"
@@ -32,15 +32,15 @@ class Communication(StrEnum):
 
 
 CONFIDENCE = 0.99
-"""That a certified job is done within its limits, where its owner asks for no other."""
+"""Default probability with which a certified job ends within its limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """An objective under limits on the whole: probes and the final run together. None means no limit.
+    """An objective, and limits on probes and final run together. None means no limit.
 
-    `stated`: the owner named the objective; what is usual for a command gives way then. `confidence`: how sure a
-    certificate has to be that the job is done within the limits.
+    `stated`: the owner named the objective, so a command's default does not replace it. `confidence`: the probability
+    of ending within the limits that a certificate needs.
     """
 
     objective: Objective = Objective.FASTEST
@@ -51,7 +51,7 @@ class Goal:
 
     @property
     def limited(self) -> bool:
-        """Whether there is any limit to keep."""
+        """Whether there is any limit."""
         return self.budget_usd is not None or self.deadline_s is not None
 
     @property
@@ -71,7 +71,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What the owner knows of the model. All optional; nothing here is needed to search."""
+    """What the owner knows about the model. All optional; a search needs none of it."""
 
     parameters: float | None = None
     flops_per_sample: float | None = None
@@ -83,15 +83,13 @@ class Hints:
 class Search:
     """How to search, and where.
 
-    `parallel`: how many probes may run at once. `early_look`: the share of a probe after which a method may
-    ask whether the rest is worth it; None for whole probes. `earlier`: whether what earlier runs of the same job
-    have measured says where to look. Methods that know nothing of these ignore them. `trials`: how many probes at the
-    most, where a planner counts them.
-    `max_probe_usd`: the most that one probe may cost. `max_hourly_usd`: the most that all machines which are up at once
-    may cost an hour. None for no limit; a run that starts without a `max_probe_usd` is given one (see
-    `Planner.probe_limit_usd`), unless it is infinite: that is how 'none' is kept until then. `max_probe_stated`: the
-    owner named it; else it follows a budget that is changed. `zones`: where spot machines may be rented; empty: in any
-    zone.
+    `parallel`: most probes at once. `early_look`: the share of a probe after which a method may end it early; None for
+    whole probes. `earlier`: whether measurements of earlier runs of the same job guide the search. Methods may ignore
+    these three. `trials`: most probes, for planners that count them. `max_hourly_usd`: limit on the hourly price of all
+    machines that are up at once; None for no limit. `max_probe_usd`: limit on the cost of one probe. While None, a new
+    run gets a default (`Planner.probe_limit_usd`); infinite means that the owner wrote 'none'. `max_probe_stated`: the
+    owner set it; otherwise it changes in proportion to a changed budget. `zones`: where spot machines may be rented;
+    empty: anywhere.
     """
 
     method: str = "net-value"
@@ -120,14 +118,14 @@ class Target:
         return f"{self.metric} {'>=' if self.at_least else '<='} {self.value:g}"
 
     def reached(self, metric: float) -> bool:
-        """Whether this is good enough; what is not a number never is."""
+        """Whether this value reaches the target; NaN never does."""
         return metric >= self.value if self.at_least else metric <= self.value
 
 
 def parse_target(written: object) -> Target:
-    """'accuracy >= 0.97', 'loss <= 0.2', 'top-1 >= 75 %'."""
+    """Parse 'accuracy >= 0.97', 'loss <= 0.2', 'top-1 >= 75 %'."""
     expected = f"'{written}': expected a metric and its value, such as 'accuracy >= 0.97' or 'loss <= 0.2'"
-    name = r"[A-Za-z_][\w./-]*+(?: ++[\w./-]++)*+"  # possessive: no text makes it try all ways to split the blanks
+    name = r"[A-Za-z_][\w./-]*+(?: ++[\w./-]++)*+"  # possessive quantifiers: no backtracking
     match = re.fullmatch(rf"\s*+({name})\s*+(>=|<=)\s*+(-?(?:\d+\.?\d*|\.\d+))\s*+(%?)\s*+", str(written))
     if match is None:
         raise ValueError(expected)
@@ -136,7 +134,7 @@ def parse_target(written: object) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What makes two jobs train alike: the same model on the same data, by the same optimiser."""
+    """What two jobs have in common if they train alike: model, data and optimiser, in the owner's words."""
 
     architecture: str = ""
     data: str = ""
@@ -144,29 +142,27 @@ class Fingerprint:
 
 
 SUBMITTED = "submitted:"
-"""The `folder` of a job that was submitted to a server: it has none, and runs in an empty one."""
+"""The `folder` of a job that was submitted to a server without files: it runs in an empty folder."""
 SIMULATED, RECORDED = "simulated", "recorded"
 
 
 def only_computed(on: str) -> bool:
-    """Whether nothing is rented at a place and no command of a job run: all of it is simulated, or replayed."""
+    """Whether a place only simulates or replays: it rents nothing and runs none of the job's commands."""
     name, _, rest = on.partition(":")
     return name in (SIMULATED, RECORDED) or rest == SIMULATED
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job: so many samples of work, a goal, and the task to run.
+    """A job: its work in samples, its goal, and the task to run.
 
-    `ask`: what it asks of its planner; None for a job that is trained once on machines. `blocks`: what its file says to
-    each planner, by the planner's name, until one of them is asked.
-    `task` holds the SkyPilot part of the job file (setup, run, envs, resources ...) in SkyPilot's own
-    words: it is carried to whatever runs the job, and only its `resources` narrow the search.
-    `checkpoints`: the job saves its work as it goes and goes on from there, so that what a probe does counts.
-    `dataset_samples`: how many make an epoch. `target`: the metric that ends the job before its work does. `report`: a
-    pattern on the job's output that tells its progress, for a script without the tracker. `folder`: where the job file
-    lies. `egress_gb`: the most that each launch, all of its nodes together, sends out of its region. `checkpoint_gb`:
-    how large a checkpoint is, which is moved when the job goes on in another region; None: nobody said.
+    `ask`: the planner's own part of the job, which also says whose job it is; None for plain training on machines.
+    `blocks`: the planners' blocks of the job file, by planner, until one becomes the `ask`. `task`: the SkyPilot part
+    of the job file, passed on unchanged; the search reads only its `resources`. `checkpoints`: the job saves its work
+    and continues from it, so the work of a probe counts. `dataset_samples`: samples of an epoch. `target`: ends the job
+    before its work is done. `report`: a pattern that reads progress from the job's output, for a script without the
+    tracker. `folder`: that of the job file. `egress_gb`: most data that a launch sends out of its region, all nodes
+    together. `checkpoint_gb`: size of a checkpoint, copied when the job moves to another region; None: unknown.
     """
 
     name: str
@@ -189,5 +185,5 @@ class Job:
     checkpoint_gb: float | None = None
 
     def asking(self, ask: Ask | None) -> Job:
-        """The job with this to be done, whatever its file says to other planners."""
+        """The job for the planner of this `ask`, without the blocks for other planners."""
         return replace(self, ask=ask, blocks={})

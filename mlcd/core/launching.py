@@ -1,7 +1,6 @@
-"""One launch in the books: the worst case that is reserved before it, and what it came to after it.
+"""One launch in the ledger: reserve its worst case before it, and close it after it.
 
-Whatever happens to a launch, it is closed here: settled at what its machines were up for, or voided if none were
-ordered.
+Whatever happens to a launch, it is settled at what its machines cost, or voided if none were ordered.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Probe
 
 Closing = tuple[Settled | Voided | None, BaseException | None]
-"""How a launch is closed in the books, None while its machines are still up; and what went wrong, if anything did."""
+"""The entry that closes a launch, None while its machines are still up; and the error, if there was one."""
 MOST_FAILED_LAUNCHES = 2
-"""Launches in a row that a place may fail before the run is stopped."""
+"""Failed launches in a row after which the run is stopped: the place cannot be used."""
 
 
 def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:
-    """The launch that a step asks for, and the most seconds and dollars it can take."""
+    """The launch of a step, and the most seconds and dollars it can take. `place`: its position in the round."""
     account, configuration = book.account, step.configuration
     rented = configuration.rented(step.market)
     bound_s: float | None
@@ -45,7 +44,7 @@ def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book)
     if configuration.billing.metered:
         worst_usd = most_usd = min(worst_usd, left_usd(job.goal, account.history))
     order = Launch(
-        label=f"{book.run}-{account.orders + place + 1}",  # of every order its own, whatever became of those before
+        label=f"{book.run}-{account.orders + place + 1}",  # unique, even if earlier orders were voided
         configuration=configuration,
         purpose=purpose,
         samples=samples,
@@ -62,7 +61,7 @@ def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book)
 
 
 def measure_launch(job: Job, order: Launch, step: Probe | Apply, profiler: Profiler, clock: Clock) -> Closing:
-    """Launch, measure and close."""
+    """Launch, measure, and make the closing entry."""
     before_s = clock.elapsed_s()
     look, watch = (step.look, None) if isinstance(step, Probe) else (None, step.watch)
     measure = partial(profiler.measure, job, order, look, watch)
@@ -72,14 +71,14 @@ def measure_launch(job: Job, order: Launch, step: Probe | Apply, profiler: Profi
 def close_launch(
     job: Job, order: Launch, profiler: Profiler, measure: Callable[[], Measurement], took_s: Callable[[], float]
 ) -> Closing:
-    """Close a launch by what `measure` comes to. `took_s`: how long the machines were up, once they are gone."""
+    """The closing entry of a launch. `measure` runs it; `took_s`: how long the machines were up, once they are gone."""
 
     def ended_early(outcome: Outcome, detail: str) -> Settled:
         saved = saved_samples_after(job, order, profiler)
         return Settled(order, with_later_use(cut_short_measurement(order, profiler, took_s(), outcome, detail, saved)))
 
     def with_later_use(measurement: Measurement) -> Measurement:
-        """What is billed by use may be used on after its launch: nobody can end functions of a cloud."""
+        """Metered usage may continue after the launch, as running functions of a cloud cannot be ended."""
         if order.most_usd is None or measurement.metered or not isinstance(profiler, ReportsUsage):
             return measurement
         try:
@@ -91,12 +90,10 @@ def close_launch(
 
     try:
         measurement = measure()
-        saved = max(
-            measurement.saved_samples, saved_samples_after(job, order, profiler)
-        )  # it may save while it is ended
+        saved = max(measurement.saved_samples, saved_samples_after(job, order, profiler))  # it may save while it ends
         billed = with_later_use(_billed(order, profiler, measurement, took_s()))
         return Settled(order, replace(billed, saved_samples=saved)), None
-    except NoCapacity as error:  # an answer about this configuration, and no fault of the place
+    except NoCapacity as error:  # says something about this configuration, not about the place
         free = Measurement(order.configuration, Outcome.LAUNCH_FAILED, took_s(), 0.0, detail=str(error))
         return Settled(order, free), None
     except NothingOrdered as error:
@@ -106,21 +103,21 @@ def close_launch(
     except BackendError as error:
         return ended_early(Outcome.LAUNCH_FAILED, str(error)), error
     except BaseException as error:
-        # The profiler has torn the machines down on its way out: pay for what they were up, then tell.
+        # The profiler has torn the machines down already: settle their time; the caller raises the error.
         return ended_early(Outcome.INTERRUPTED, type(error).__name__), error
 
 
 def cut_short_measurement(
     order: Launch, profiler: Profiler, seconds: float, outcome: Outcome, detail: str, saved: float = 0.0
 ) -> Measurement:
-    """A launch that was not measured to its end: no rate, but a bill."""
+    """The measurement of a launch that ended early: no rate, but a cost."""
     billed_s = _billed_s(order, profiler)
     usd = order.bill_usd(seconds if billed_s is None else billed_s)
     return Measurement(order.configuration, outcome, seconds, usd, detail=detail, saved_samples=saved)
 
 
 def with_metered_cost(ended: Measurement, job: Job, order: Launch, profiler: Profiler) -> Measurement:
-    """A launch that was cut short: what it used, where its profiler can tell, once it was reclaimed."""
+    """The measurement of a reclaimed launch with its metered cost, if the profiler knows it."""
     use = profiler.usage(job, order.label) if isinstance(profiler, ReportsUsage) else None
     if use is None:
         return ended
@@ -130,7 +127,7 @@ def with_metered_cost(ended: Measurement, job: Job, order: Launch, profiler: Pro
 
 
 def saved_samples_after(job: Job, order: Launch, profiler: Profiler) -> float:
-    """What the checkpoint holds after a launch, whoever saw its end; without that, work would be counted again."""
+    """The samples in the checkpoint after a launch, even if MLCD did not see its end; 0 if unknown."""
     if not job.checkpoints or not isinstance(profiler, ReportsSavedWork):
         return 0.0
     more = profiler.saved(order.label)
@@ -138,32 +135,32 @@ def saved_samples_after(job: Job, order: Launch, profiler: Profiler) -> float:
 
 
 def _billed(order: Launch, profiler: Profiler, measurement: Measurement, seconds: float) -> Measurement:
-    """The measurement, paid for as long as its machines were up: tearing real ones down takes time too."""
-    if order.most_usd is not None:  # billed by what is used, as its profiler has counted
+    """The measurement with the time that its machines were up; tearing real ones down takes time too."""
+    if order.most_usd is not None:  # metered: the profiler has counted the cost
         return replace(measurement, seconds=max(seconds, measurement.seconds))
     billed_s = _billed_s(order, profiler)
-    if billed_s is None and abs(seconds - measurement.seconds) < 1e-3:  # a virtual clock agrees, but for rounding
+    if billed_s is None and abs(seconds - measurement.seconds) < 1e-3:  # equal up to rounding, as with a virtual clock
         return measurement
     return replace(measurement, seconds=seconds, usd=order.bill_usd(seconds if billed_s is None else billed_s))
 
 
 def _billed_s(order: Launch, profiler: Profiler) -> float | None:
-    """How long the cloud itself says that a launch is billed, if it says."""
+    """The billed time according to the cloud, if it tells."""
     return profiler.billed_s(order) if isinstance(profiler, ReportsBilledTime) else None
 
 
 def check_for_outage(
     before: Sequence[BackendError], failed: Sequence[BackendError], book: Book, *, worked: bool = False
 ) -> list[BackendError]:
-    """The launches in a row that the place has failed so far. `Outage` if another one would be no use.
+    """The errors of failed launches in a row so far. `Outage` if another launch would be useless.
 
-    `before`: those until now; `failed`: those of the last step. `worked`: one of its launches did, or saved work first.
+    `before`: those before the last step; `failed`: those of it. `worked`: one of its launches worked, or saved work.
     """
     in_a_row = [] if worked else [*before, *failed]
-    hopeless = next((error for error in failed if isinstance(error, NoAccess | StillUp)), None)
-    if not failed or (hopeless is None and len(in_a_row) < MOST_FAILED_LAUNCHES):
+    permanent = next((error for error in failed if isinstance(error, NoAccess | StillUp)), None)
+    if not failed or (permanent is None and len(in_a_row) < MOST_FAILED_LAUNCHES):
         return in_a_row
-    because = str(hopeless or failed[-1])
+    because = str(permanent or failed[-1])
     book.write(Stopped(because))
     free = all(isinstance(error, NothingOrdered) for error in (*in_a_row, *failed))
     kept = "Nothing was ordered, and nothing is billed for it" if free else "Everything measured is kept"

@@ -1,9 +1,8 @@
-"""Markets: the ways in which the same machines can be rented.
+"""Markets: the ways to rent the same machines, by zone, on demand or spot, and price.
 
-A configuration says which machines, and so how fast the job is. A market says how they are rented: in which zone, on
-demand or on the spot market, at which price. Limits are about configurations at the price of their offer, which is on
-demand; only a launch has a market. What a configuration is expected to cost on its markets (`OnSpot`) is what the
-cheapest one is chosen by, and never what a certificate rests on.
+A configuration says which machines, and so how fast the job runs. Its offer has the on-demand price, which all limits
+and certificates use. Only a launch has a market. The expected cost on spot markets (`OnSpot`) helps to choose the
+cheapest configuration, and never supports a certificate.
 """
 
 from __future__ import annotations
@@ -15,20 +14,18 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 NO_DEADLINE = 2.0
-"""Without a deadline a job may take so many times what it takes on demand: spot machines are waited for, but not for
-ever."""
+"""Without a deadline, a job on spot machines may take this many times as long as on demand; so waiting has an end."""
 Spell = tuple[float, float, bool]
-"""From, to, in seconds since the run began (negative: before it), and whether there were machines all the time."""
+"""From, to (seconds since the run began, negative before it), and whether machines were available throughout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """A zone, empty for any, and a way to pay. `usd_per_hour`: of one node, with all that is billed beside it.
+    """A zone (empty: any) and a way to pay. `usd_per_hour`: of one node, with everything billed by time.
 
-    `usd_per_launch`: as of an offer; None: the same as of the offer that is searched. `move_usd`: what it costs to
-    bring the job's checkpoint here, by the region that it is in; from any other region nothing.
-    `nodes`: the numbers of nodes that it is a market of; empty: any. Of a recorded market, `changes`: seconds since the
-    run began, and the price from then on; `before`: what is known of it from before the run.
+    `usd_per_launch`: as in `Offer`; None: that of the offer. `move_usd`: cost of copying the job's checkpoint here, by
+    the region that has it; free from any other. `nodes`: the node counts that it rents; empty: any. Of a recorded
+    market, `changes`: new prices, each with the seconds since the run began; `before`: its availability before the run.
     """
 
     zone: str
@@ -45,27 +42,27 @@ class Market:
         return f"{'spot' if self.spot else 'on demand'} in {self.zone or self.region or 'any zone'}"
 
     def at(self, elapsed_s: float) -> Market:
-        """As a launch finds it so long after the run began: at the price of then."""
+        """The market at this time of the run: with the price at that time."""
         prices = [usd_per_hour for since_s, usd_per_hour in self.changes if since_s <= elapsed_s]
         usd_per_hour = prices[-1] if prices else self.usd_per_hour
         return replace(self, usd_per_hour=usd_per_hour, nodes=(), changes=(), before=())
 
     def is_same(self, other: Market | None) -> bool:
-        """Whether it is the same zone and way to pay, at whatever price."""
+        """Whether zone and way to pay are the same; prices may differ."""
         return other is not None and (self.zone, self.spot) == (other.zone, other.spot)
 
     def moved_from(self, region: str) -> float:
-        """Dollars for bringing the job's checkpoint here from a region."""
+        """Dollars for copying the job's checkpoint here from a region."""
         return dict(self.move_usd).get(region, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class OnSpot:
-    """What is expected of the spot markets of a type.
+    """What is expected of the spot markets of an instance type.
 
-    `up`: the share of the time in which one of them has machines. `price`: what an hour of work costs there, with the
-    changeovers, as a share of an hour on demand. `slack`, `slack_s`: how much time to spare it takes to go there, as a
-    share of the work left and in seconds; until then the job is on demand. `nodes`: as of the markets.
+    `up`: the share of time in which at least one of them has machines. `price`: the cost of an hour of work there,
+    changeovers included, as a share of an hour on demand. `slack`, `slack_s`: the spare time needed to use spot, as a
+    share of the work left and in seconds; with less, the job is on demand. `nodes`: as in `Market`.
     """
 
     up: float
@@ -76,10 +73,10 @@ class OnSpot:
 
 
 def share_on_spot(expected: Floats, seconds: Floats, worst_s: Floats, deadline_s: float | None) -> Floats:
-    """Of work that takes so long: what is expected to be done on spot machines by the deadline, the rest on demand.
+    """The share of the work that is expected to be done on spot machines by the deadline; the rest is on demand.
 
-    `expected`: `up`, `price`, `slack` and `slack_s`, by configuration. Time to spare is counted at the worst; each hour
-    on demand that takes no longer than expected adds to it.
+    `expected`: `up`, `price`, `slack` and `slack_s` for each configuration. Spare time is what the worst case leaves;
+    each hour on demand that takes no longer than expected adds to it.
     """
     up, _, slack, slack_s = expected
     if deadline_s is None:

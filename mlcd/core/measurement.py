@@ -1,4 +1,4 @@
-"""What a running job tells, and what is concluded from it."""
+"""The events of a running job, and the measurement that is made of them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from mlcd.core.configuration import Configuration
 from mlcd.core.payload import Evidence
 
 Z = 3.0
-"""Standard errors to each side of a rate that is shown; what is certified counts on less, see `forecasts`."""
-SUREST = 0.01
-"""However often a configuration is measured, its next launch differs from the last by about so much."""
+"""Displayed rates have an interval of this many standard errors to each side. Certificates use `forecasts.py`."""
+SMALLEST_ERROR = 0.01
+"""Pooling never lowers a relative error below this: launches of one configuration always differ a little."""
 _WHICH = re.compile(r"^(?:.* failed(?: \d+ times)?; )?(?:node|function) \d+: ")
-"""Which of the nodes or functions failed, and how often, before what it said."""
+"""The prefix of an error message that says which node or function failed, and how often."""
 
 
 class Outcome(StrEnum):
-    """How a launch ended. All but OK are answers too, and are billed."""
+    """How a launch ended. All outcomes are measurements, and all are billed."""
 
     OK = "ok"
     OUT_OF_MEMORY = "out_of_memory"
@@ -34,18 +34,18 @@ class Outcome(StrEnum):
 
     @property
     def is_bad_luck(self) -> bool:
-        """Whether it says nothing about the configuration: the same launch may well work next time."""
+        """Whether it says nothing about the configuration: the same launch may work next time."""
         return self in (Outcome.LAUNCH_FAILED, Outcome.PREEMPTED, Outcome.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Progress of a running job: `samples` of work done, `elapsed_s` after its machines were asked for.
+    """Progress of a running job: `samples` of work done, `elapsed_s` after its machines were requested.
 
-    `saved`: of these, the samples that a checkpoint holds. `metric`: the last value that the job has reported of what
-    it is judged by; NaN is a value too. `evidence`: what its planner wants to know besides. `remark`: why its reports
-    can no longer be understood. `stalled`: the report before, once more; the job runs, and nothing has come since.
-    `memory`: the largest share of its memory that a node or a GPU has used so far; None where nobody counts it.
+    `saved`: how many of the samples a checkpoint holds. `metric`: the last reported value of the job's metric, possibly
+    NaN. `evidence`: more for the planner. `remark`: why its reports can no longer be understood. `stalled`: repeats the
+    previous report, because nothing has come since, though the job runs. `memory`: the largest share of its memory that
+    a node or GPU has used so far; None if unknown.
     """
 
     elapsed_s: float
@@ -60,7 +60,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A job that ended by itself: done, or failed in a way it can name. `log` is the end of its output."""
+    """A job ended by itself: done, or failed. `log`: the end of its output."""
 
     elapsed_s: float
     outcome: Outcome
@@ -71,14 +71,14 @@ class Ended:
 Event = Sample | Ended
 
 TOLERANCE = 0.05
-"""The share of a job's stated work by which what it reports may differ from it: the last batch, a rounded number."""
+"""Reported samples may differ from a job's `work` by this share: a last batch, a rounded number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A job whose reports do not agree with its `work`: samples reported in all, and samples stated.
+    """A job whose reported samples do not agree with its `work`.
 
-    Either it ended by itself, with exit code 0, before it had done its work; or it has done more than that.
+    Either it ended with exit code 0 before its work was done, or it has reported more than its work.
     """
 
     reported: float
@@ -91,13 +91,13 @@ class Mismatch:
 
     @property
     def share(self) -> str:
-        """What was reported of what was stated: '13 %'."""
+        """Reported samples as a percentage of the stated: '13 %'."""
         percent = 100 * self.reported / self.stated
         return f"{percent:,.0f} %" if percent >= 1 else f"{percent:.2g} %"
 
     @property
     def words(self) -> str:
-        """What the job did, with both numbers, and what to look at: 'ended by itself ...', 'has reported ...'."""
+        """What the job did, with both numbers, and what to check: 'ended by itself ...', 'has reported ...'."""
         of_work = f"samples, {self.share} of the {self.stated:,.0f} that `work` states: either `work` is too"
         if self.short:
             ended = f"ended by itself (exit code 0) after {self.reported:,.0f}"
@@ -109,14 +109,13 @@ class Mismatch:
 class Measurement:
     """What one launch showed and cost.
 
-    `samples_per_s` is None unless the job ran: OK, or SLOWED, SWITCHED and AT_THE_LIMIT, where it is the rate of its
-    end. `rel_error` is one standard error of the log rate, widened for few samples, so that `slow_samples_per_s` is a
-    one-sided 3-sigma bound of this launch's rate. What the next launch keeps: `launch_spread.py`.
-    `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.
-    `evidence`: what it showed besides, for its planner. `mismatch`: where what the job reported is not what its `work`
-    states. `metered`: the dollars are what was used, and not the time that it was held. `looks`: how often the job
-    reported another value of its metric. `memory`: the largest share of its memory that a node or a GPU has used at
-    once; None where nobody counts it.
+    `samples_per_s`: None unless the job ran; for SLOWED, SWITCHED and AT_THE_LIMIT the rate at its end. `rel_error`:
+    one standard error of the log rate, widened for few samples, so that `slow_samples_per_s` is a one-sided 3-sigma
+    bound of this launch's rate; `launch_spread.py` has that of the next launch. `saved_samples`: in the job's
+    checkpoint when the launch ended, counted from the job's start. `evidence`: more for the planner. `mismatch`: set if
+    the reported samples do not agree with the job's `work`. `metered`: `usd` was metered, not derived from time.
+    `looks`: how often the job reported a new value of its metric. `memory`: the largest share of its memory that a node
+    or GPU has used; None if unknown.
     """
 
     configuration: Configuration
@@ -144,14 +143,14 @@ class Measurement:
 
     @property
     def rate(self) -> float:
-        """The measured rate; asking a failure for it is a bug."""
+        """The measured rate; `ValueError` for a failed launch."""
         if self.samples_per_s is None:
             raise ValueError(f"{self.configuration} has no rate: {self.outcome}")
         return self.samples_per_s
 
     @property
     def mistake(self) -> str | None:
-        """What the job's own output says is wrong with it, whichever node or function said it first."""
+        """The error in the job's own output, without the node or function that reported it; None if it did not fail."""
         return _WHICH.sub("", self.detail) if self.outcome is Outcome.FAILED and self.log else None
 
     @property
@@ -160,17 +159,17 @@ class Measurement:
         return str(self.outcome).replace("_", " ") + (f", {self.detail}" if self.detail else "")
 
     def pooled(self, other: Measurement) -> Measurement:
-        """Both measurements of one configuration as one: log rates averaged, the surer one counting more."""
+        """Two measurements of one configuration as one: the mean log rate, weighted by inverse variance."""
         weight, weight_other = 1 / max(self.rel_error, 1e-9) ** 2, 1 / max(other.rel_error, 1e-9) ** 2
         total = weight + weight_other
         log_rate = (weight * math.log(self.rate) + weight_other * math.log(other.rate)) / total
-        surest = min(SUREST, self.rel_error, other.rel_error)
+        smallest = min(SMALLEST_ERROR, self.rel_error, other.rel_error)
         return replace(
             self,
             seconds=self.seconds + other.seconds,
             usd=self.usd + other.usd,
             samples_per_s=math.exp(log_rate),
-            rel_error=max(1 / math.sqrt(total), surest),
+            rel_error=max(1 / math.sqrt(total), smallest),
             startup_s=max(self.startup_s, other.startup_s),
             samples_done=self.samples_done + other.samples_done,
             saved_samples=max(self.saved_samples, other.saved_samples),
@@ -180,7 +179,7 @@ class Measurement:
 
     @property
     def slow_samples_per_s(self) -> float:
-        """The lower end of the rate's interval; certificates count on less, as the next launch may differ."""
+        """The lower end of the rate's interval. Certificates assume less, as the next launch may be slower."""
         return self.rate * math.exp(-Z * self.rel_error)
 
     @property
@@ -190,7 +189,7 @@ class Measurement:
 
 
 def largest(*shares: float | None) -> float | None:
-    """Of what is known of these; None where nothing is."""
+    """The largest of those that are not None; None if all are."""
     return max((share for share in shares if share is not None), default=None)
 
 

@@ -1,4 +1,4 @@
-"""What every part of a run's document is: a model whose properties all have a description."""
+"""`Part`: base class of the JSON documents that reports and the API return. Each field has a description."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 
 class Part(BaseModel):
-    """A part of a document. It can be read from an object that has the same attributes."""
+    """A part of a JSON document. It can be validated from any object with the same attributes."""
 
     model_config = ConfigDict(extra="forbid", from_attributes=True, json_schema_serialization_defaults_required=True)
 
 
 def finite(value: Any) -> Any:
-    """JSON has no infinity and no NaN: None."""
+    """The value; None for infinity and NaN, which JSON does not have."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def written(value: Any) -> Any:
-    """The same, where a job has reported such a number, and people should see that it has: its name."""
+    """The value; 'nan' or 'inf' as text, where users should see that a job has reported it."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -29,6 +29,6 @@ Reported = Annotated[float | str, BeforeValidator(written)]
 
 
 def taken(model: type[Part], source: object, **others: Any) -> dict[str, Any]:
-    """The fields of a part: these, and whatever else the source has under their names."""
+    """The values for a part's fields: those in `others`, and the source's attributes of the same names."""
     names = [name for name in model.model_fields if name not in others and hasattr(source, name)]
     return {name: getattr(source, name) for name in names} | others

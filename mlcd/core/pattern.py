@@ -1,7 +1,6 @@
-"""Regular expressions that a user writes.
+"""Regular expressions that users write, matched by RE2 in linear time.
 
-RE2 matches them in a time that grows with the length of the text alone. Python's own engine can take for ever on a
-pattern such as `(a+)+$`, and nothing could stop it.
+Python's own engine can take forever on a pattern such as `(a+)+$`, and cannot be stopped.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _BACKREFERENCE = re.compile(r"\\[1-9]|\(\?P=")
 
 
 def compile_pattern(written: str) -> re.Pattern[str]:
-    """The pattern, ready to match; `ValueError` says why it cannot be."""
+    """Compile the pattern; `ValueError` says what is wrong with it."""
     options = re2.Options()
     options.log_errors = False
     try:

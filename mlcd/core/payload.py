@@ -1,9 +1,9 @@
-"""What a planner adds to the nouns of the core, which carries it and never looks inside.
+"""Payloads: a planner's own data in jobs, configurations, launches, measurements and decisions.
 
-A job's `ask`, a configuration's `setting` and `billing`, a launch's `work`, a measurement's `evidence`, a decision's
-`plan` and a relaxation's `easing` each belong to one planner. It subclasses the base below with a frozen dataclass and
-gives it a `kind`: its own name, a dot, and what it is ('serve.task'). That is how the ledger finds the class again; a
-changed shape gets a new kind.
+The core carries payloads and never looks inside. The fields `ask`, `setting`, `billing`, `work`, `evidence`, `plan` and
+`easing` each hold one. A planner subclasses the base class below with a frozen dataclass and gives it a `kind`: the
+planner's name, a dot and a word ('serve.task'). The ledger stores the kind and finds the class by it; if the fields
+change incompatibly, the class gets a new kind.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from mlcd.core.configuration import Offer
 
 PLANNERS = "mlcd.planners"
-"""The package of our own planners, and the entry-point group of those that other packages add."""
+"""The package of built-in planners, and the entry-point group for those of other packages."""
 _KINDS: dict[str, type[Payload]] = {}
 
 
 class Payload:
-    """Anything that a planner adds. In JSON, a field that is typed by a base class names the kind beside the rest."""
+    """Base of all payloads. In JSON, a field of a base type has the `kind` beside the payload's own fields."""
 
     __slots__ = ()
     kind: ClassVar[str] = ""
@@ -37,7 +37,7 @@ class Payload:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Of a base class: any of its kinds, by name. Of a kind itself: its own fields."""
+        """For a base class, any payload by its kind; for a class with a kind, its own fields."""
         if cls.kind:
             return handler(source)
         from pydantic_core import core_schema
@@ -48,12 +48,12 @@ class Payload:
 
 
 class Ask(Payload):
-    """What a job asks of its planner, beyond a job that is trained once on machines.
+    """A planner's part of a job: what it should do beyond plain training.
 
-    `may_be_on_trial`: its run may start on a configuration that is only likely to do, and move to a fallback.
-    `replans`: its planner adapts the plan to the limits while it runs. `launches_compare`: two launches of one
-    configuration measure the same, so that they tell how far launches differ. `has_confidence`: its owner may say how
-    sure a certificate has to be.
+    `may_be_on_trial`: the run may start on a configuration that is only likely to end in time, and move to a fallback.
+    `replans`: the planner adapts its plan to the limits while the job runs. `launches_compare`: two launches of one
+    configuration measure the same thing, so they show how far launches differ. `has_confidence`: the owner may choose
+    the confidence of certificates.
     """
 
     __slots__ = ()
@@ -68,45 +68,45 @@ class Ask(Payload):
         return self.kind.partition(".")[0]
 
     def same_work(self, other: Ask) -> bool:
-        """Whether what one job shows in a configuration is true of the other, as far as the planner's part goes."""
+        """Whether the measurements of one job are valid for the other, as far as this planner's part matters."""
         return type(other) is type(self)
 
 
 class Setting(Payload):
-    """What varies between configurations besides the offer and the number of nodes."""
+    """What varies between configurations besides the offer and the node count."""
 
     __slots__ = ()
 
     def words(self, machines: str, nodes: int) -> str:
-        """The whole configuration in words; `machines`: '3 x c5.xlarge'."""
+        """The configuration as text; `machines` is '3 x c5.xlarge'."""
         return machines
 
     def suits(self, nodes: int, offer: Offer) -> bool:
-        """Whether so many nodes of an offer can be set so."""
+        """Whether this setting is possible on this many nodes of an offer."""
         return True
 
 
 class Billing(Payload):
-    """How a cloud counts costs. `metered`: whoever runs it counts what is used, and never exceeds what is allowed."""
+    """How a cloud bills. `metered`: by usage, which the backend counts and keeps below `Launch.most_usd`."""
 
     __slots__ = ()
     metered: ClassVar[bool] = False
 
     def usd_per_hour(self, nodes_usd_per_hour: float) -> float:
-        """Of the nodes, and of what is rented beside them."""
+        """Price of the nodes and of what is rented with them."""
         return nodes_usd_per_hour
 
     def usd(self, nodes_usd_per_hour: float, seconds: float) -> float:
-        """What holding the nodes for so long costs, if nothing has to be repeated."""
+        """Cost of holding the nodes for this time, without retries."""
         return self.usd_per_hour(nodes_usd_per_hour) * seconds / 3_600
 
     def worst_usd(self, nodes_usd_per_hour: float, seconds: float) -> float:
-        """The same if all is repeated that may be repeated."""
+        """The same if everything is retried that may be."""
         return self.usd(nodes_usd_per_hour, seconds)
 
 
 class Work(Payload):
-    """What a launch is to do, where that is not simply the job."""
+    """What a launch should do, if that is not simply the job."""
 
     __slots__ = ()
 
@@ -117,24 +117,24 @@ class Evidence(Payload):
     __slots__ = ()
 
     def pooled(self, other: Self) -> Self:
-        """Of two measurements of one configuration."""
+        """The evidence of two measurements of one configuration together."""
         return self
 
 
 class Plan(Payload):
-    """What was decided, beyond a configuration."""
+    """What was decided besides a configuration."""
 
     __slots__ = ()
 
 
 class Easing(Payload):
-    """What would have to be asked instead, where that is not a larger budget or a later deadline."""
+    """A requirement that could be relaxed, other than budget and deadline."""
 
     __slots__ = ()
 
 
 def _write(payload: Payload) -> dict[str, Any]:
-    # By way of JSON: what has no end is a word there, whatever the document around it does with such numbers.
+    # Through JSON, where infinity and NaN become strings, whatever the surrounding document does with them.
     (fields,) = json.loads(_adapter(payload.kind).dump_json((payload,)))
     return {"kind": payload.kind, **fields}
 
@@ -156,13 +156,13 @@ def _read(value: Any) -> Payload:
 def _adapter(kind: str) -> TypeAdapter[Any]:
     from pydantic import ConfigDict, TypeAdapter
 
-    # In a tuple, since pydantic takes no configuration for a dataclass by itself.
+    # In a tuple, because pydantic accepts no configuration for a bare dataclass.
     return TypeAdapter(tuple[_KINDS[kind]], config=ConfigDict(ser_json_inf_nan="strings"))  # type: ignore[valid-type]
 
 
 @cache
 def _import_planner(name: str) -> None:
-    """Import the nouns of a planner, ours or another package's, so that its kinds are known."""
+    """Import a planner's `nouns` module, or its entry point, which registers its payload classes."""
     try:
         import_module(f"{PLANNERS}.{name}.nouns")
     except ModuleNotFoundError:
@@ -173,5 +173,5 @@ def _import_planner(name: str) -> None:
 
 
 def upgraded(value: Any) -> Any:
-    """JSON that was written before payloads had kinds, as it is written today."""
+    """JSON from before payloads had kinds, converted to today's format."""
     return import_module(f"{PLANNERS}.old_formats").upgraded(value)

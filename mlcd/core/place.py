@@ -1,4 +1,4 @@
-"""A cloud: what can be rented at a place, and how it is measured. Places are found by name."""
+"""A cloud: what can be rented at a place, and how it is measured. `--on NAME:REST` names a place."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from mlcd.core.units import format_usd
 class Cloud:
     """A place to search and run on: what can be rented there, and how it is measured.
 
-    `lacks`: what its machines do not keep of what their types say, in a line for the user. `check`: refuses, in one
-    line, a job that cannot be launched there as things are. `close`: what is put away when a run is over.
+    `lacks`: one line for the user on how its machines differ from their types' specifications. `check`: raises, in one
+    line, if a job cannot be launched there now. `close`: releases what a run has used, at its end.
     """
 
     space: Space
@@ -41,17 +41,17 @@ class Cloud:
 
 
 Place = Callable[[str, Job, float, datetime | None], Cloud]
-"""Makes a cloud of what follows `NAME:`, for a job. A run that goes on has used so many seconds of its time on a
-virtual clock, and on the wall's all since it started."""
+"""Makes the cloud of a place: from what follows `NAME:`, the job, and, for a resumed run, its elapsed seconds (virtual
+clocks start there) and when it started (wall clocks count from there)."""
 
 
 HOME = "mlcd.clouds.places"
-"""The package of our own places: a file each, and a folder for a planner that has places of its own."""
+"""The package of built-in places: one file each, and a folder for each planner with places of its own."""
 
 
 def places(family: str = "") -> Plugins[Place]:
-    """The places by name: ours, and those that other packages register. `family`: of a planner with its own places."""
-    return _places(family)  # cached once, whether or not the family is written
+    """The places by name, built-in and registered. `family`: those of a planner that has places of its own."""
+    return _places(family)  # one cache entry, whether or not the argument is given
 
 
 @cache
@@ -66,7 +66,7 @@ def _forms(family: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def _file(module: str) -> Place:
-    """The place of that file, imported when it is first asked for."""
+    """The place of this module, which is imported on first use."""
 
     def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
         made: Cloud = import_module(module).place(rest, job, elapsed_s, started_at)
@@ -76,7 +76,7 @@ def _file(module: str) -> Place:
 
 
 def cloud(on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None, *, family: str = "") -> Cloud:
-    """The cloud of that name, with the part of its space that the job asks for."""
+    """The cloud that `on` names, with its space restricted to `max_hourly`."""
     name, _, rest = on.partition(":")
     if name not in places(family):
         raise unknown_place(on, family)
@@ -85,18 +85,18 @@ def cloud(on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None
 
 
 def place_forms(family: str = "") -> tuple[str, ...]:
-    """What may follow `--on`, as it is written: 'simulated', 'recorded:DIR' ..."""
+    """The forms that `--on` accepts: 'simulated', 'recorded:DIR' ..."""
     forms = _forms(family)
     return tuple(form for name in places(family) for form in forms.get(name, (name,)))
 
 
 def unknown_place(on: str, family: str = "") -> UnknownName:
-    """Nobody knows how to rent there."""
+    """The error for an unknown place."""
     return UnknownName("place to serve at" if family else "backend", on, place_forms(family))
 
 
 def under_max_hourly(space: Space, search: Search) -> Space:
-    """The part of a space that may be rented, for probes and for the job itself."""
+    """The part of a space within `max_hourly`, for probes and for the job itself."""
     if search.max_hourly_usd is None:
         return space
     affordable = space.up_to(search.max_hourly_usd)

@@ -1,4 +1,4 @@
-"""A planner: all that is particular to one kind of question, behind one object. Planners are found by name."""
+"""The `Planner` base class: everything that is specific to one kind of question. Planners are found by name."""
 
 from __future__ import annotations
 
@@ -30,21 +30,20 @@ if TYPE_CHECKING:
     from mlcd.core.additions import Additions
 
 USUAL = "train"
-"""The planner of a job that asks for nothing else."""
+"""The planner of a job that names no other."""
 
 
 class Planner:
-    """One kind of question that MLCD answers, from the job file to what is remembered of a run.
+    """One kind of question that MLCD answers, from reading the job file to storing what a run has taught.
 
-    What is written here is what most planners do; a planner overrides the rest.
+    The methods below are defaults that suit most planners.
 
-    `summary`: a line of help for its command. `launches`: whether what was decided is run by MLCD; if not, `instead`
-    says in a line why it is not, and `next_step()` what to do with it. `exports`: tools that its decision can be
-    written for, besides SkyPilot. `method`: how it searches where nobody says; `methods`: the names of all that a job
-    file may ask for. `goals`: what it can look for, the usual
-    one first. `options`: what its command knows besides goal, limits and search. `block`: a `PlannerBlock`, where the
-    job file has a block of its name. `keys`: the `Block` with more keys, where they stand in `mlcd:` itself: those of
-    the usual planner.
+    `summary`: help line of its command. `launches`: whether MLCD runs the decided job; if not, `instead` says why not,
+    in one line, and `next_step()` what the user can do. `exports`: tools, besides SkyPilot, for which the decision can
+    be written as a file. `method`: default search method; `methods`: all that a job file may name. `goals`: objectives,
+    the default first. `options`: command-line options besides goal, limits and search. `block`: the `PlannerBlock` that
+    reads its block of the job file. `keys`: a subclass of `Block`, if its keys are in `mlcd:` itself; only the usual
+    planner has one.
     """
 
     name: str
@@ -60,91 +59,91 @@ class Planner:
     keys: type[Any] | None = None
 
     def next_step(self, run: str, job: Job) -> str:
-        """What to do with a decision that MLCD does not run, in a line."""
+        """One line: what the user can do with a decision that MLCD does not run itself."""
         return ""
 
     def kind(self, job: Job) -> str:
-        """What a list of runs calls such a job."""
+        """The kind of job that lists of runs show."""
         return self.name
 
     def with_options(self, job: Job, chosen: Mapping[str, Any]) -> Job:
-        """The job of a file, for this planner, with what was asked in place of what the file says."""
+        """The job of a file, for this planner, with the chosen options in place of the file's values."""
         ask = job.blocks.get(self.name)
         if ask is None:
             raise UserError(f"the job file has no `{self.name}:` block in `mlcd:`, and `mlcd {self.name}` reads it")
         job = new_job(job, chosen).asking(ask)
-        if self.method and job.search.method == Search().method:  # the usual one of machines: nobody has chosen one
+        if self.method and job.search.method == Search().method:  # the default: the user has chosen none
             job = replace(job, search=replace(job.search, method=self.method))
         return job
 
     def prepare(self, job: Job, database: Database) -> Job:
-        """The job as its run will keep it; one line for what it cannot do, before anything is written or paid."""
+        """Check the job before anything is written or paid, and complete it: the result is what the ledger stores."""
         self.search_strategy(job)
         return job
 
     def with_local_files(self, job: Job, database: Database) -> Job:
-        """The job with the files that it needs of the machine that drives it."""
+        """The job with the paths of files that it needs on the machine that drives it."""
         return job
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
-        """Where the job is tried."""
+        """The cloud where the job is searched for and run."""
         return cloud(job.on, job, elapsed_s, started_at)
 
     def expectation(self, job: Job, space: Space) -> str:
-        """A line on how long the search is expected to take; empty where nobody can say."""
+        """One line on how long the search is expected to take; empty if that is unknown."""
         return ""
 
     def probe_limit_usd(self, job: Job, space: Space) -> float | None:
-        """What one probe may cost where the job does not say; None for no limit."""
+        """Default limit on the cost of one probe; None for no limit."""
         return None
 
     def search_strategy(self, job: Job) -> Strategy:
-        """What searches for the job; `UnknownName` for a method that nobody knows."""
+        """The strategy that searches; `UnknownName` for an unknown method."""
         raise NotImplementedError
 
     def guard(self, job: Job) -> Guard:
-        """What every probe is asked before it is paid for: what finishing takes stays within the limits."""
+        """The check before each probe is paid for; by default, that the job can still be finished within its limits."""
         return refusal
 
     def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
-        """What a search has come to: the best that is certified within the limits."""
+        """The decision at the end of a search; by default, the best configuration certified within the limits."""
         return best_within_limits(job, space, history, finish)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
-        """The decision that the stored probes give under the job's goal, which may be another than before."""
+        """The decision from the stored probes under the job's goal, which may differ from the goal of the search."""
         return conclude(Finish("decided again from the stored probes"), job, space, history, self.decide)
 
     def advice(self, account: Account) -> str:
-        """Of a run that cannot be certified under any limits: what would help it; empty where a limit may."""
+        """What to change in a run that no limits can certify; empty if higher limits may be enough."""
         return ""
 
     def run_strategy(self, job: Job, decision: Decision, searched: History) -> Strategy:
-        """What runs the job, once it is decided where. `searched`: what was known then."""
+        """The strategy that runs the decided job. `searched`: the history when it was decided."""
         raise NotImplementedError
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
-        """How a run begins, with what earlier runs have taught. `owner`: the member whose run it will be."""
+        """The run's first entry, with what earlier runs have taught. `owner`: the member whose run it will be."""
         return begun
 
     def remember_search(self, account: Account) -> None:
-        """Keep what the probes of a run have taught, once it is decided."""
+        """Store what the probes of a run have taught, once it is decided."""
 
     def remember_run(self, run: str, account: Account, database: Database) -> None:
-        """Keep what the job itself has taught, once it has ended."""
+        """Store what the job itself has taught, once it has ended."""
 
     def additions(self, account: Account) -> Additions | None:
-        """Facts, tables and figures of a run beside what the reports know of themselves; None if there are none."""
+        """This planner's own facts, tables and figures of a run, for the reports; None if it has none."""
         return None
 
 
 def planner_of(job: Job) -> Planner:
-    """The planner that a job is for."""
+    """The planner of a job."""
     return planner_named(job.ask.planner if job.ask is not None else USUAL)
 
 
 @cache
 def planner_named(name: str) -> Planner:
-    """Ours of that folder in `mlcd/planners`, or another package's entry point of that name."""
+    """The built-in planner in that folder of `mlcd/planners`, or an entry point of another package."""
     planner: Planner
     if name in built_in_names():
         planner = import_module(f"{PLANNERS}.{name}.planner").PLANNER
@@ -157,14 +156,14 @@ def planner_named(name: str) -> Planner:
 
 @cache
 def built_in_names() -> tuple[str, ...]:
-    """Our own planners."""
+    """The planners in `mlcd/planners`."""
     folder = Path(str(files(PLANNERS)))
     return tuple(sorted(each.parent.name for each in folder.glob("*/planner.py")))
 
 
 @cache
 def added_names() -> tuple[str, ...]:
-    """The planners that other packages have registered."""
+    """The planners that other packages register."""
     return tuple(sorted({each.name for each in entry_points(group=PLANNERS)} - set(built_in_names())))
 
 

@@ -1,9 +1,9 @@
-"""What other packages add to MLCD, as Python entry points: found by name, imported when asked for.
+"""Plugins of other packages, as Python entry points: found by name, imported on first use.
 
     [project.entry-points."mlcd.methods"]
     "train.cherrypick" = "mlcd_bench.baselines.train:cherrypick"
 
-is the method that `mlcd train --method cherrypick` searches with, where that package is installed.
+adds the search method of `mlcd train --method cherrypick`, if that package is installed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class Plugins(Mapping[str, T]):
-    """By name: `built_in` ones, and what installed packages register in `group`, under `kind.` if it has one.
+    """Plugins by name: the `built_in` ones, and entry points of `group` whose names start with `kind.`, if given.
 
-    Packages are looked through only when a name is asked for that is not built in, or all names are.
+    Installed packages are searched only for a name that is not built in, or for all names.
     """
 
     def __init__(self, group: str, kind: str, built_in: Mapping[str, T]) -> None:

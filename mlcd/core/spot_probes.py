@@ -1,9 +1,9 @@
-"""Probes on spot machines: they are as fast as others, cost less, and can be taken away.
+"""Probes on spot machines, which are as fast and cheaper, but can be preempted.
 
-Where the machines of a configuration can be rented on the spot market, its probe goes to the cheapest of these markets.
-A probe that is refused there, or taken back, is bad luck: it is billed and tried again, on demand. So the worst case is
-a probe on demand and a lost one on spot. Both have to be allowed before the first is taken, and the lost one has to be
-small beside what is left: nobody gives up a deadline to save a part of the price of a probe.
+A probe goes to the cheapest spot market of its configuration. If no machines are available, or they are preempted, the
+probe is billed and repeated on demand. So the worst case is a lost probe on spot and a second one on demand. The guard
+must allow both, and the lost one must be a small part of the limits that are left: saving on a probe is not worth
+missing a deadline.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from mlcd.core.market import Market
 from mlcd.core.strategy import Probe
 
 MOST_LOST_SHARE = 0.05
-"""The share of what is left of a limit that lost probes may take at the most."""
+"""The largest share of what is left of a limit that lost probes may take."""
 
 
 def with_spot_markets(
     probes: tuple[Probe, ...], left: Job, space: Space, history: History, guard: Guard
 ) -> tuple[Probe, ...]:
-    """The same probes, on spot machines where there are any, and where they can be lost and repeated on demand."""
+    """The same probes, on spot markets if the limits allow losing them and repeating them on demand."""
     rented = tuple(replace(probe, market=_market(space, history, probe.configuration)) for probe in probes)
     lost = [probe for probe in rented if probe.market is not None]
     if not lost:
@@ -39,7 +39,7 @@ def with_spot_markets(
 
 
 def _market(space: Space, history: History, configuration: Configuration) -> Market | None:
-    """The cheapest spot market of these machines; None: on demand, as after a loss."""
+    """The cheapest spot market of a configuration; None for on demand, as after a lost spot probe."""
     if configuration in history.lost_on_spot:
         return None
     offered = [each.at(history.elapsed_s) for each in space.markets(configuration) if each.spot]

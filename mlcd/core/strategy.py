@@ -1,4 +1,4 @@
-"""The protocol of everything that decides what to do next."""
+"""The `Strategy` protocol, which decides what to do next, and the steps that it can return."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlcd.core.payload import Work
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Once this share of a probe is over, is the rest worth it? `goes_on` is as pure as the strategy."""
+    """An early look at a probe after a share of its time. `should_continue`: whether the rest is worth its price."""
 
     share: float
     should_continue: Callable[[Measurement], bool]
@@ -25,9 +25,9 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Measure this configuration for this share of a whole probe's time, the same in all of a round.
+    """Measure this configuration. `share`: of a whole probe's time; the same for all probes of a round.
 
-    `market`: how its machines are rented. Not the strategy's to say: see `spot_probes.py`.
+    `market`: how its machines are rented; strategies leave it None, `spot_probes.py` sets it.
     """
 
     configuration: Configuration
@@ -40,20 +40,20 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Several probes at once: it takes as long as the longest of them, and costs their sum."""
+    """Probes that run at the same time: the round takes as long as the longest, and costs the sum."""
 
     probes: tuple[Probe, ...]
 
 
 Watch = Callable[[Measurement], Outcome | None]
-"""Asked while the job itself runs, with what it has shown so far: how to end it now, or None to let it go on."""
+"""Called while the job itself runs, with its measurement so far: the outcome to end it with, or None to continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Run the job itself on this configuration, for the work that is left, and at most for `most_s`.
+    """Run the job itself on this configuration. `samples`: the work left. `most_s`: the longest it may run.
 
-    `market`: how its machines are rented, if that is a choice.
+    `market`: how its machines are rented, if there is a choice.
     """
 
     configuration: Configuration
@@ -67,7 +67,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Rent nothing for so long: nothing that is to be had now is worth its price."""
+    """Rent nothing for this time, because nothing available now is worth its price."""
 
     seconds: float
     because: str
@@ -75,11 +75,11 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Nothing more to do. A search that names no configuration takes the best that can be certified.
+    """Nothing more to do. If a search names no configuration, the best that can be certified is chosen.
 
-    `curve`: what a model expects of each configuration, for a search that has one. `unproven`: it names a
-    configuration that was not measured, which no certificate can be about. `done`: the job itself has ended well.
-    `decision`: of a search that decides from more than measured rates, what it has come to.
+    `curve`: a model's prediction for each configuration, if the search has a model. `unproven`: the named configuration
+    was not measured, so it cannot be certified. `done`: the job itself has finished. `decision`: the decision, if the
+    search makes its own.
     """
 
     because: str
@@ -94,7 +94,7 @@ Step = Probe | Round | Apply | Wait | Finish
 
 
 class Strategy(Protocol):
-    """Decides the next step from the job, the space and what was seen.
+    """Decides the next step from the job, the space and the history.
 
     Pure: no clock, no I/O, no state between calls; randomness only from a seed and the length of the
     history. The same history therefore gives the same step, which is what makes a search resumable.

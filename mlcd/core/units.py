@@ -1,8 +1,7 @@
-"""Money, durations, counts and ranges, as people write and read them.
+"""Parse and format money, durations, counts and ranges as people write them.
 
-Inside MLCD a duration is a float of seconds (`_s`), money a float of US dollars (`usd`).
-Every parser raises `ValueError` with a sentence that says what was expected; whoever knows
-the file and the line puts them in front.
+Inside MLCD a duration is a float of seconds (`_s`), money a float of US dollars (`usd`). Every parser raises
+`ValueError` with a sentence that says what was expected; the caller adds file and line.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ _UNIT_NAMES = {
 }  # fmt: skip
 _MULTIPLES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12, "p": 1e15}
 MOST_NODES = 1_000
-"""Every count of the range is a configuration to think about, for every type: more would take minutes a step."""
+"""Each node count is one configuration for each type; with more, a search step would take minutes."""
 MOST_USD, MOST_S, MOST_COUNT = 1e12, 1e12, 1e24
-"""Sums and products of what people write stay numbers that can be shown: nobody has more, or waits longer."""
-# Atomic, as every repetition below: what strangers write must not make a pattern try all ways to split it.
+"""Larger values are mistakes, and their products would overflow."""
+# Atomic groups and possessive quantifiers here and below, so that hostile text causes no backtracking.
 _NUMBER = r"(?>\d+(?:[_,]\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)"
 
 
@@ -117,7 +116,7 @@ def parse_range(text: str | int, most: int = MOST_NODES) -> tuple[int, int]:
 
 
 def parse_share(text: str | float) -> float:
-    """'0.3', '30 %' or 'none', which is all of it -> a share above 0 and up to 1."""
+    """'0.3', '30 %', or 'none' for 1 -> a share above 0 and up to 1."""
     value = 1.0 if str(text).strip().lower() == "none" else _fraction(text)
     if not 0 < value <= 1:
         raise ValueError(f"'{text}': expected a share above 0 and up to 1, such as 0.3, or none")
@@ -163,7 +162,7 @@ def parse_whole(text: Any, least: int, most: float = math.inf) -> int:
 
 
 def parse_flag(written: Any) -> bool:
-    """True or false, and nothing that is alike."""
+    """A boolean, and nothing that only looks like one."""
     if not isinstance(written, bool):
         raise ValueError(f"'{written}': expected true or false")
     return written
@@ -196,12 +195,12 @@ def _positive(value: float, text: str | float, expected: str, most: float) -> fl
     if value <= 0:
         raise ValueError(f"'{text}': {expected}")
     if not value <= most:
-        raise ValueError(f"'{text}': too large to be meant")
+        raise ValueError(f"'{text}': too large")
     return value
 
 
 def _fraction(text: str | float) -> float:
-    """'0.3' and '30 %' are 0.3; 0 for what is neither."""
+    """'0.3' and '30 %' -> 0.3; 0 for anything else."""
     match = re.fullmatch(rf"\s*+({_NUMBER})\s*+(%?)\s*+", str(text))
     return 0.0 if match is None or isinstance(text, bool) else _number(match[1]) / (100 if match[2] else 1)
 
@@ -216,7 +215,7 @@ def format_confidence(confidence: float) -> str:
 
 
 def format_usd(usd: float) -> str:
-    """Two decimals; more for less than a cent, so that a cheap probe is not shown as free."""
+    """Two decimals; more below a cent, so that a cheap probe does not look free."""
     if 0 < abs(usd) < 0.00005:
         return f"${usd:.{-math.floor(math.log10(abs(usd)))}f}"
     if 0 < abs(usd) < 0.01:
@@ -225,20 +224,20 @@ def format_usd(usd: float) -> str:
 
 
 def enough_usd(usd: float) -> str:
-    """As `format_usd`, but rounded up: a budget of what is shown is enough."""
+    """As `format_usd`, but rounded up, so that a budget of the displayed amount is enough."""
     step = 0.01 if usd >= 0.01 else 0.0001
     return shown if parse_usd(shown := format_usd(usd)) >= usd else format_usd(usd + step)
 
 
 def enough_duration(seconds: float) -> str:
-    """As `format_duration`, but rounded up: a deadline of what is shown is enough."""
+    """As `format_duration`, but rounded up, so that a deadline of the displayed time is enough."""
     step = 1 if seconds < 3_600 else 60 if seconds < 86_400 else 3_600
     shown = format_duration(seconds)
     return shown if not math.isfinite(seconds) or parse_duration(shown) >= seconds else format_duration(seconds + step)
 
 
 def format_duration(seconds: float) -> str:
-    """The two largest units that say something: '9 h 20 m', '1 d 4 h', '12 m', '8 s'."""
+    """The two largest units that are not zero: '9 h 20 m', '1 d 4 h', '12 m', '8 s'."""
     if not math.isfinite(seconds):
         return "forever"
     total = round(seconds)

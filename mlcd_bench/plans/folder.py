@@ -107,8 +107,8 @@ def _row(line: Line, file: str, row: int) -> PlanRow:
         spec=_run_spec(line),
         outcome=outcome,
         step_s=line.number("iteration_s", above_zero=True) if outcome is Outcome.OK else None,
-        allocated_gb=line.perhaps("peak_allocated_gb") or None,
-        reserved_gb=line.perhaps("peak_memory_gb") or None,
+        allocated_gb=line.optional_number("peak_allocated_gb") or None,
+        reserved_gb=line.optional_number("peak_memory_gb") or None,
         usd_per_gpu_hour=line.number("usd_per_gpu_hour", above_zero=True),
         evidence=line.cells.get("evidence", ""),
     )

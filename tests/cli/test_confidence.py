@@ -58,7 +58,7 @@ def test_a_run_that_cannot_be_certified_goes_on_with_less(mlcd: Mlcd, recorded_j
     refused = mlcd("train", recorded_job("budget: $40"), "--confidence", "0.9999", "--decide-only", "-o", "json")
     needed = refused.document["decision"]["forecast"]["worst_usd"] + refused.document["spent_usd"]
     again = mlcd("resume", "last", "--budget", f"{0.99 * needed:.2f}", "--confidence", "0.6", "--decide-only")
-    assert "and how sure a certificate has to be from 99.99 % to 60 %" in again.err
+    assert "and the confidence of certificates from 99.99 % to 60 %" in again.err
     assert "with 60 %" in again.out
 
 

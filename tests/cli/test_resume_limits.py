@@ -34,8 +34,8 @@ def test_an_infeasible_run_goes_on_with_the_limit_that_it_asked_for(mlcd: Mlcd, 
 def test_a_budget_that_is_spent_already_is_one_line_and_changes_nothing(mlcd: Mlcd, recorded_job: WriteJob) -> None:
     mlcd("train", recorded_job("budget: $6"))
     before = mlcd("ledger", "last", "-o", "json").document
-    assert "a budget is for all of the run" in mlcd("resume", "last", "--budget", "0.01").complaint
-    assert "a deadline is for all of the run" in mlcd("resume", "last", "--deadline", "1s").complaint
+    assert "a budget is for the whole run" in mlcd("resume", "last", "--budget", "0.01").complaint
+    assert "a deadline is for the whole run" in mlcd("resume", "last", "--deadline", "1s").complaint
     assert "expected" in mlcd("resume", "last", "--budget", "much").complaint
     assert mlcd("ledger", "last", "-o", "json").document == before
 

@@ -216,7 +216,7 @@ def test_a_job_that_failed_and_saved_nothing_is_not_begun_again_unasked():
     backend = Slower(VirtualClock(), fails_s=7_200.0)
     book = begin(backend, job_of(checkpoints=False))
     assert to_the_end(book, backend).status is Status.FAILED
-    with pytest.raises(WrongState, match="has saved nothing to go on from"):
+    with pytest.raises(WrongState, match="saved no work"):
         go_on(book)
 
 

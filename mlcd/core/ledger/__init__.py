@@ -1,4 +1,4 @@
-"""The ledger: every dollar, probe and reason of every run, in order. All other state is its replay."""
+"""The ledger: an append-only log of every run's probes, costs and reasons. All other state is replayed from it."""
 
 from mlcd.core.ledger.account import Account, Status
 from mlcd.core.ledger.entries import (

@@ -1,4 +1,4 @@
-"""Where a run stands: the replay of its entries, and the rules that no entry may break."""
+"""The state of a run, replayed from its entries, and the rules that every entry must keep."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlcd.core.payload import Ask
 
 
 class Status(StrEnum):
-    """Where a run stands, in a word."""
+    """The status of a run."""
 
     SEARCHING = "searching"
     DECIDED = "decided"
@@ -30,15 +30,16 @@ class Status(StrEnum):
 
 
 class BrokenBooks(RuntimeError):
-    """An entry that contradicts those before it: a bug, never a user's mistake."""
+    """An entry contradicts earlier ones: a bug, never a user's mistake."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """One run's state. `after` gives the state with one more entry; nothing here is ever changed in place.
+    """The immutable state of one run; `after` returns the state with one more entry.
 
-    `orders` counts what was reserved, `launches` and `rounds` what was settled. `warnings`: what the user was warned
-    of, in the order it was written. `reserved_at_s`: when the newest launch was reserved, on the run's clock.
+    `open`: reservations that are not settled or voided. `at_decision`: the history when the search ended. `orders`: how
+    many launches were reserved; `launches`, `rounds`: how many were settled. `reserved_at_s`: when the newest launch
+    was reserved, on the run's clock.
     """
 
     started: kinds.Started | None = None
@@ -56,7 +57,7 @@ class Account:
 
     @staticmethod
     def replay(entries: Iterable[tuple[kinds.Entry, float]]) -> Account:
-        """The state after these entries, each with the run's elapsed seconds when it was written."""
+        """The state after these entries, each given with the run's elapsed seconds at that time."""
         account = Account()
         for entry, elapsed_s in entries:
             account = account.after(entry, elapsed_s)
@@ -69,7 +70,7 @@ class Account:
 
     @property
     def space(self) -> Space:
-        """The space of the run, with the prices that were frozen when it started."""
+        """The space of the run, with the prices of its start."""
         return self._started().space
 
     @property
@@ -78,23 +79,23 @@ class Account:
         return self._started().provenance
 
     def asking(self, ask: Ask) -> Account:
-        """As if this had been asked from the start: for what-if questions, never to be written."""
+        """The account as if the job had had this `ask` from the start; for what-if, never written."""
         started = self._started()
         return replace(self, started=replace(started, job=replace(started.job, ask=ask)))
 
     @property
     def searched(self) -> History:
-        """The history as it stood when the search ended, or as it stands while it goes on."""
+        """The history at the end of the search, or the current one while it goes on."""
         return self.at_decision or self.history
 
     @property
     def final_runs(self) -> tuple[Measurement, ...]:
-        """Launches of the job itself since it was decided where; a run whose limits were changed is decided again."""
+        """Launches of the job itself since the last decision; changed limits lead to a new one."""
         return self.history.runs[len(self.at_decision.runs) :] if self.at_decision is not None else ()
 
     @property
     def status(self) -> Status:
-        """Where the run stands."""
+        """The status of the run."""
         if self.ended is not None:
             return Status.FINISHED if self.ended.finished else Status.FAILED
         if self.stopped:
@@ -106,7 +107,7 @@ class Account:
         return Status.DECIDED if self.decision.configuration is not None else Status.INFEASIBLE
 
     def after(self, entry: kinds.Entry, elapsed_s: float) -> Account:
-        """The state once this entry is written."""
+        """The state with this entry."""
         history = replace(self.history, elapsed_s=max(elapsed_s, self.history.elapsed_s))
         now = replace(self, history=history)
         match entry:
@@ -114,7 +115,7 @@ class Account:
                 if self.started is not None:
                     raise BrokenBooks("the run has started already")
                 known = replace(history, known=entry.known, learned=entry.learned, saved_before=entry.saved_samples)
-                if len(entry.seen_before) == len(NO_REPEATS):  # or it was written by an MLCD that counted otherwise
+                if len(entry.seen_before) == len(NO_REPEATS):  # else a version with other TAUS wrote it
                     known = replace(known, seen_before=entry.seen_before)
                 known = replace(known, rentals_before=entry.rentals_before)
                 return replace(now, started=entry, history=known)
@@ -141,14 +142,14 @@ class Account:
             case kinds.Stopped():
                 return replace(now, stopped=True)
             case kinds.Resumed():
-                return now._go_on()
+                return now._resumed()
             case kinds.LimitsChanged():
-                return now._go_on()._under(entry)
+                return now._resumed()._under(entry)
             case kinds.Ended():
                 return replace(now, ended=entry, stopped=False)
 
-    def _go_on(self) -> Account:
-        """Not stopped any more, nor ended: how its launches came to that end is no reason against the next one."""
+    def _resumed(self) -> Account:
+        """No longer stopped or ended; earlier failures no longer count against the next launch."""
         if self.ended is None:
             return replace(self, stopped=False)
         if self.ended.finished:
@@ -156,9 +157,9 @@ class Account:
         return replace(self, ended=None, history=self.history.ended())
 
     def _under(self, limits: kinds.LimitsChanged) -> Account:
-        """With other limits. What the old ones refused is open again, and so is the decision.
+        """With other limits: refused probes may be tried again, and the decision is made again.
 
-        But not of a job that has begun and replans as it runs: it adapts to the limits by itself.
+        A running job that replans keeps its decision: it adapts to the limits by itself.
         """
         started, history = self._started(), self.history
         job = replace(started.job, goal=limits.goal)
@@ -189,7 +190,7 @@ class Account:
         return replace(self, history=history, open=left, launches=self.launches + 1, rounds=rounds)
 
     def _without(self, label: str) -> tuple[kinds.Reserved, ...]:
-        """What stays open once the launch of this label is closed."""
+        """The open reservations once the launch of this label is closed."""
         left = tuple(reserved for reserved in self.open if reserved.launch.label != label)
         if len(left) == len(self.open):
             raise BrokenBooks(f"launch {label} was never reserved, or is closed")

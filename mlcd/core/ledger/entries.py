@@ -1,7 +1,6 @@
-"""The kinds of entry a ledger holds, their JSON, and their rows. docs/reference/ledger.md has all kinds.
+"""The kinds of ledger entries, their JSON and their table rows. docs/reference/ledger.md describes them.
 
-The columns beside `body` repeat what a person wants to read, so that `select * from entries` tells the story without
-our code.
+The columns besides `body` repeat the main facts, so that `select * from entries` is readable without MLCD.
 """
 
 from __future__ import annotations
@@ -27,20 +26,19 @@ from mlcd.core.measurement import Measurement
 from mlcd.core.payload import upgraded
 
 FORMAT = '"format":2}'
-"""How an entry ends; the first format had no mark."""
+"""The end of an entry's JSON, with its format number; entries of the first format lack it."""
 LINES = select(table.c.seq, table.c.run, table.c.written_at, table.c.elapsed_s, table.c.body).order_by(table.c.seq)
-"""What `read` needs of each entry, in order."""
+"""Query of the columns that `read` needs, in order."""
 _INSERT = insert(table).returning(table.c.seq)
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A run began. Prices are frozen here, inside the space, and what earlier runs of the job have shown.
+    """A run began. The space freezes the prices, and `known` the measurements of earlier runs of the job.
 
-    `learned`: the stored model that a search starts from, and `lesson`, whose it is. `begun_from`: the run
-    whose checkpoint this one begins with, and `saved_samples`, what that holds: done, and paid for there.
-    `seen_before`: how far launches of one configuration differed in earlier runs at the same place.
-    `rentals_before`: where and when their machines could be had.
+    `learned`: the stored model that the search starts from; `lesson`: where it comes from. `begun_from`: the run whose
+    checkpoint this one starts with; `saved_samples`: the samples in it. `seen_before`: log likelihoods of the launch
+    spread from earlier runs at the same place. `rentals_before`: their launches on markets.
     """
 
     job: Job
@@ -60,7 +58,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """The worst case of a launch was set aside, before anything was launched."""
+    """The worst case of a launch was reserved, before anything was ordered."""
 
     launch: Launch
     because: str
@@ -71,7 +69,7 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a launch really showed and cost."""
+    """What a launch showed and what it actually cost."""
 
     launch: Launch
     measurement: Measurement
@@ -80,7 +78,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Voided:
-    """A reservation whose machines never were: nothing was spent."""
+    """A reservation for which no machines were ordered: nothing was spent."""
 
     launch: Launch
     because: str
@@ -98,7 +96,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """From here on nothing was rented for so long: nothing that could be had was worth its price."""
+    """The run rented nothing for this time, because nothing available was worth its price."""
 
     seconds: float
     because: str
@@ -107,7 +105,7 @@ class Waited:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """What the user should know: the final run is too slow, or what the job reports is not what its `work` states."""
+    """A warning to the user: the final run is too slow, or the reported samples do not agree with `work`."""
 
     because: str
     kind: Literal["warned"] = "warned"
@@ -123,7 +121,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The user interrupted, or the place cannot be used; the run can be resumed."""
+    """The user interrupted the run, or the place cannot be used; the run can be resumed."""
 
     because: str
     kind: Literal["stopped"] = "stopped"
@@ -131,7 +129,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Somebody went on with the run; also with one that had ended before its work was done."""
+    """The run was resumed; possibly after it had ended before its work was done."""
 
     because: str
     kind: Literal["resumed"] = "resumed"
@@ -139,7 +137,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The job itself ended: to its last sample, or not."""
+    """The job itself ended; `finished`: with all its work done."""
 
     finished: bool
     because: str
@@ -148,7 +146,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class LimitsChanged:
-    """Other limits for all of the run, what was spent before included. `max_probe_usd`: None: as before."""
+    """New limits for the whole run, including what is spent already. `max_probe_usd`: None leaves it as it is."""
 
     goal: Goal
     because: str
@@ -172,7 +170,7 @@ Entry = (
 )
 
 
-# What is not a number, or has no end, is a value too; plain JSON has no word for it.
+# NaN and infinity are stored as strings, since JSON has no numbers for them.
 _CODEC: TypeAdapter[Entry] = TypeAdapter(
     Annotated[Entry, Field(discriminator="kind")], config=ConfigDict(ser_json_inf_nan="strings")
 )
@@ -184,13 +182,13 @@ def to_json(entry: Entry) -> str:
 
 
 def from_json(text: str) -> Entry:
-    """The entry that was written, also by an MLCD of before; `ValueError` if the text is not one."""
+    """Parse an entry, also one of an older version; `ValueError` if it cannot be read."""
     return _CODEC.validate_json(text) if text.endswith(FORMAT) else _CODEC.validate_python(upgraded(json.loads(text)))
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An entry as it stands in the ledger."""
+    """An entry with its number, run and time."""
 
     seq: int
     run: str
@@ -201,30 +199,30 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A row of the table that is damaged: all that is known of it."""
+    """A damaged row of the table."""
 
     seq: int
     run: str
 
 
 def draft(run: str, clock: Clock, entry: Entry) -> Line:
-    """An entry that is about to be written, without its number; written twice, it would be the same to the letter."""
+    """An entry that is about to be written, still without number. Written again, it has the same text."""
     return Line(0, run, clock.now().astimezone(UTC), clock.elapsed_s(), entry)
 
 
 def write(connection: Connection, drafts: Iterable[Line]) -> list[Line]:
-    """Write them, in the transaction that is open, and number them."""
+    """Write these in the open transaction, and return them with their numbers."""
     return [replace(line, seq=connection.execute(_INSERT, _columns(line)).scalar_one()) for line in drafts]
 
 
 def read(row: Any) -> Line:
-    """The line of a row of `LINES`; `ValueError` or `TypeError` if it is damaged."""
+    """Read a row of `LINES`; `ValueError` or `TypeError` if it is damaged."""
     seq, run, written_at, elapsed_s, body = row
     return Line(seq, run, datetime.fromisoformat(written_at), elapsed_s, from_json(body))
 
 
 def read_if_possible(row: Any) -> Line | Unreadable:
-    """The line of a row, if it can be read."""
+    """Read a row, possibly damaged."""
     try:
         return read(row)
     except (ValueError, TypeError):
@@ -259,7 +257,7 @@ def _columns(line: Line) -> dict[str, Any]:
         "nodes": configuration.nodes if configuration is not None else None,
         "usd": usd,
         "seconds": seconds,
-        # PostgreSQL's text has no zero byte; the body says it in JSON.
+        # PostgreSQL's text has no zero byte; in the body it is escaped.
         "because": because and because.replace("\0", ""),
         "body": to_json(entry),
     }

@@ -1,4 +1,4 @@
-"""How a run goes on that was stopped, ended before its work was done, or needs other limits; or why it cannot."""
+"""Resume a run that was stopped, has failed, or gets new limits; or say why it cannot be resumed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def resume_entry(
     who: str = "the user",
     advice: Callable[[Account], str] | None = None,
 ) -> Resumed | LimitsChanged | None:
-    """The entry that lets the run go on, under the limits of `goal` if there is one; None: it needs no entry.
+    """The entry that resumes the run, with the limits of `goal` if given; None if no entry is needed.
 
-    `elapsed_s`: what the run has used of its deadline by now. `advice`: where no limits would, by its planner.
-    `WrongState` or `UserError`: it cannot go on.
+    `elapsed_s`: what the run has used of its deadline. `advice`: the planner's, for a run that no limits can certify.
+    `WrongState` or `UserError`: it cannot be resumed.
     """
     status = account.status
     if status is Status.FINISHED:
@@ -39,15 +39,15 @@ def resume_entry(
             words += f"; one probe may cost up to {format_usd(max_probe_usd)} now"
         return LimitsChanged(goal, words, max_probe_usd)
     if status is Status.INFEASIBLE:
-        if _asks_too_much(account):
+        if _requirements_too_high(account):
             binding = account.decision.binding if account.decision is not None else ""
             raise WrongState(
-                f"run '{run}': nothing that was tried keeps {binding}; ask for less of it with mlcd what-if {run}, "
-                "or begin a new run"
+                f"run '{run}': nothing that was tried keeps {binding}; try a lower requirement with mlcd what-if "
+                f"{run}, or begin a new run"
             )
         helps = advice(account) if advice is not None else ""
         if mistake := account.history.mistake:
-            helps = f"mend what ended every probe: {mistake}"
+            helps = f"fix what ended every probe: {mistake}"
         if helps:
             raise WrongState(f"run '{run}' cannot be certified under any limits; in a new run, {helps}")
         command = raise_limits_command(run, account, max(0.0, elapsed_s - account.history.elapsed_s))
@@ -59,7 +59,7 @@ def resume_entry(
 
 
 def _changed_max_probe(job: Job, goal: Goal) -> float | None:
-    """What one probe may cost under another budget, where the owner did not say: as large a share of it as before."""
+    """`max_probe` under a new budget: the same share of it as before, unless the owner set it; None for no change."""
     before_usd, most_usd = job.goal.budget_usd, job.search.max_probe_usd
     if job.search.max_probe_stated or most_usd is None or before_usd is None or goal.budget_usd is None:
         return None
@@ -67,29 +67,29 @@ def _changed_max_probe(job: Job, goal: Goal) -> float | None:
 
 
 def _check_limits(account: Account, goal: Goal, elapsed_s: float) -> None:
-    """Refuse limits that are used up before anything more is done: they are for all of the run."""
+    """Refuse limits that the run has used up already."""
     open_usd = sum(reserved.worst_usd for reserved in account.open)
     spent_usd = account.history.spent_usd
     if goal.budget_usd is not None and goal.budget_usd <= spent_usd + open_usd:
-        reserved = f", and up to {format_usd(open_usd)} is reserved for what was left open" if open_usd else ""
+        reserved = f", and up to {format_usd(open_usd)} is reserved for open launches" if open_usd else ""
         raise UserError(
-            f"budget {format_usd(goal.budget_usd)}: {format_usd(spent_usd)} of the run is spent already{reserved}; "
-            "a budget is for all of the run, so name more than that"
+            f"budget {format_usd(goal.budget_usd)}: the run has spent {format_usd(spent_usd)} already{reserved}; "
+            "a budget is for the whole run, so name more than that"
         )
     if goal.deadline_s is not None and goal.deadline_s <= elapsed_s:
         raise UserError(
             f"deadline {format_duration(goal.deadline_s)}: the run began {format_duration(elapsed_s)} ago; "
-            "a deadline is for all of the run, so name more than that"
+            "a deadline is for the whole run, so name more than that"
         )
 
 
 def _check_worth(run: str, account: Account, elapsed_s: float) -> None:
-    """Refuse to launch a job again that would begin from nothing, or end at the same limit at once."""
+    """Refuse to launch a job again that would start from nothing, or would end at the same limit at once."""
     history, ended = account.history, account.ended.because if account.ended is not None else ""
     replans = account.job.ask is not None and account.job.ask.replans
     if not history.saved_samples and not (replans and any(launch.samples_done for launch in history.runs)):
         raise WrongState(
-            f"run '{run}' failed and has saved nothing to go on from: {ended}. Begin again with mlcd train, or give it "
+            f"run '{run}' failed and saved no work: {ended}. Start again with mlcd train, or give it "
             f"other limits: {raise_limits_command(run, account)}"
         )
     if replans or not history.runs:
@@ -103,17 +103,17 @@ def _check_worth(run: str, account: Account, elapsed_s: float) -> None:
         )
 
 
-def _asks_too_much(account: Account) -> bool:
-    """Whether no limit is what stands in the way, but what else is asked."""
+def _requirements_too_high(account: Account) -> bool:
+    """Whether not a limit, but a requirement of the planner prevents a decision."""
     ways = account.decision.relaxations if account.decision is not None else ()
     return bool(ways) and all(way.easing and way.budget_usd is None and way.deadline_s is None for way in ways)
 
 
 def raise_limits_command(run: str, account: Account, since_s: float = 0.0) -> str:
-    """The command that goes on with limits that suffice, as far as that is known.
+    """The command that resumes the run with limits that are enough, as far as known.
 
-    `since_s`: what has passed of a deadline since the decision. `max_probe` is kept for all of a run: where that alone
-    has to be raised, a new one begins with it.
+    `since_s`: time since the decision. `max_probe` cannot change within a run: if only that must be raised, the command
+    starts a new run.
     """
     goal, ways = account.job.goal, account.decision.relaxations if account.decision is not None else ()
     way = ways[0] if ways else Relaxation()
@@ -138,7 +138,7 @@ def _change_words(account: Account, goal: Goal, elapsed_s: float, who: str) -> s
         changes.append(f"the deadline from {old} to {new}, {format_duration(elapsed_s)} used before")
     if goal.confidence != before.confidence:
         old, new = (format_confidence(each.confidence) for each in (before, goal))
-        changes.append(f"how sure a certificate has to be from {old} to {new}")
+        changes.append(f"the confidence of certificates from {old} to {new}")
     return f"{who} changed {' and '.join(changes)}; it goes on from {_saved_words(account.history)}"
 
 

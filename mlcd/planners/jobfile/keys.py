@@ -109,7 +109,7 @@ class Work(Keys):
         if sum(told) != 1 or told[1] != both:
             raise ValueError(f"work: say either {WAYS}")
         if not math.isfinite((self.dataset or 0.0) * (self.epochs or 0.0)):
-            raise ValueError("work: `dataset` times `epochs` is too large to be meant")
+            raise ValueError("work: `dataset` times `epochs` is too large")
         return self
 
     def total(self, sequence: int | None = None) -> float:

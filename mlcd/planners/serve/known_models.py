@@ -211,7 +211,7 @@ def _read_models(path: Path, anatomy: Anatomy, profiles: Mapping[str, tuple[Prof
     facts: dict[str, tuple[ModelFacts, Line]] = {}
     cells: dict[str, dict[Knobs, Cell]] = {}
     for line in read_lines(path, (*FACTS, *anatomy.cell, "rate")):
-        name, sizes = line.text("model"), (line.perhaps("weights_mb"), line.perhaps("parameters"))
+        name, sizes = line.text("model"), (line.optional_number("weights_mb"), line.optional_number("parameters"))
         model = ModelFacts(name, line.cells["family"], line.cells["inputs"], *sizes, profiles.get(name, ()))
         known, first = facts.setdefault(name, (model, line))
         if known != model:
@@ -222,9 +222,9 @@ def _read_models(path: Path, anatomy: Anatomy, profiles: Mapping[str, tuple[Prof
         knobs = tuple((each, as_knob(line.text(each))) for each in anatomy.cell)
         if knobs in of_model:
             raise line.error(f"{name} is already measured with these settings; remove one of the two lines")
-        figures = {figure: line.perhaps(f"{figure}_s") for figure in Figure}
+        figures = {figure: line.optional_number(f"{figure}_s") for figure in Figure}
         known_s = {figure: seconds for figure, seconds in figures.items() if seconds is not None}
-        of_model[knobs] = Cell(line.number("rate", above_zero=True), known_s, line.perhaps("peak_gb"))
+        of_model[knobs] = Cell(line.number("rate", above_zero=True), known_s, line.optional_number("peak_gb"))
     for name in profiles:
         if name not in facts:
             raise RecordingError(f"{path.parent / OPERATORS}: {name} has operators, but no line in {POINTS}")

@@ -11,7 +11,7 @@ from typing import ClassVar
 from mlcd.core.configuration import Configuration
 from mlcd.core.decision import Relaxation
 from mlcd.core.job import Job
-from mlcd.core.measurement import SUREST, Measurement, Z
+from mlcd.core.measurement import SMALLEST_ERROR, Measurement, Z
 from mlcd.core.payload import Ask, Easing, Evidence, Setting
 from mlcd.planners.serve.agreement import Agreement
 from mlcd.planners.serve.llm.nouns import EngineLoad, LanguageModel, Stream
@@ -174,10 +174,10 @@ class Level:
 
     def pooled(self, other: Level) -> Level:
         """Combine two load tests at the same concurrency, weighted by precision."""
-        weights = [1 / max(each.rel_error, SUREST) ** 2 for each in (self, other)]
+        weights = [1 / max(each.rel_error, SMALLEST_ERROR) ** 2 for each in (self, other)]
         rate = exp((weights[0] * log(self.rate) + weights[1] * log(other.rate)) / sum(weights))
         figures, high = _pooled_figures((self.figures, self.high), (other.figures, other.high))
-        rel_error = max(SUREST, 1 / sqrt(sum(weights)))
+        rel_error = max(SMALLEST_ERROR, 1 / sqrt(sum(weights)))
         return Level(self.concurrency, rate, rel_error, figures, high, other.engine or self.engine)
 
 

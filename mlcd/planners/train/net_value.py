@@ -35,7 +35,7 @@ from mlcd.core.forecasts import forecast
 from mlcd.core.guarantee import allowed_probes, share_of_limits
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.core.measurement import SUREST, Measurement, Outcome
+from mlcd.core.measurement import SMALLEST_ERROR, Measurement, Outcome
 from mlcd.core.strategy import Finish, Look, Probe, Round, Step
 from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.modeling.outlook import Outlook, outlook
@@ -289,7 +289,7 @@ class _Choice(Repeats):
         `usd`, `s`: used by then.
         """
         per_s, once_usd = where.usd_per_hour / 3_600, where.offer.usd_per_launch
-        error = max(1 / sqrt(known), SUREST)
+        error = max(1 / sqrt(known), SMALLEST_ERROR)
         slow_s = finish_s * np.exp(self.margin(error, launches))
         certified = self.within_limits(usd + once_usd + slow_s * per_s, s + slow_s)
         place = self.space.index[where]

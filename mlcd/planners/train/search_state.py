@@ -30,7 +30,7 @@ from mlcd.core.forecasts import (
 from mlcd.core.guarantee import allowed_probes, certifiable, certifiable_forecasts, limits_allow
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
-from mlcd.core.measurement import SUREST, Measurement
+from mlcd.core.measurement import SMALLEST_ERROR, Measurement
 from mlcd.planners.train.nouns import planned_training
 from mlcd.planners.train.speed_belief import belief_of, ruled_out_by
 
@@ -249,7 +249,7 @@ class SearchState:
 
     def _margin_at(self, place: int, share: float, times: int, likely: bool) -> float:
         known, launches = self.rate_precision.get(place, (0.0, 0))
-        error = max(1 / sqrt(known + times * share / self.error**2), SUREST)
+        error = max(1 / sqrt(known + times * share / self.error**2), SMALLEST_ERROR)
         return (self.likely_margin if likely else self.margin)(error, launches + times)
 
     @cached_property
