@@ -194,7 +194,7 @@ def test_a_limit_that_is_used_up_already_is_refused_in_one_line():
     book, _ = ended_at_its_limit()
     spent = book.account.history.spent_usd
     for goal in (replace(FOURTEEN, budget_usd=0.99 * spent), replace(FOURTEEN, deadline_s=book.clock.elapsed_s())):
-        with pytest.raises(UserError, match=r"is for all of the run, so name more than that"):
+        with pytest.raises(UserError, match=r"is for the whole run, so name more than that"):
             go_on(book, goal)
     with pytest.raises(WrongState, match=r"ended at its limit, with .* saved samples kept; raise it: mlcd resume"):
         go_on(book)

@@ -1,6 +1,6 @@
-"""What people say of runs: a project, tags, a note, and that a run is archived. They are no part of its money.
+"""Labels of runs: a project, tags, a note, and whether a run is archived.
 
-A table of its own, so they may change: each row has who changed it last, and when.
+Unlike entries, labels may change: they have a table of their own, with who changed each row last, and when.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from mlcd.core.database.schema import labels as table
 from mlcd.core.errors import UserError
 
 LONGEST_WORD, MOST_TAGS, LONGEST_NOTE = 60, 20, 4_000
-_ALLOWED = "\n\t\u200d"  # of all control letters; the last one joins those of an emoji
+_ALLOWED = "\n\t\u200d"  # the only control characters in a note; the last one joins parts of an emoji
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Those of a run."""
+    """The labels of one run."""
 
     project: str | None = None
     tags: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ UNLABELLED = Labels()
 
 @dataclass(frozen=True, slots=True)
 class LabelUpdate:
-    """A change of labels; None leaves as it is, an empty project or note takes it away. Checked when it is made."""
+    """A change of labels, checked when it is made. None changes nothing; an empty project or note removes it."""
 
     project: str | None = None
     add_tags: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class LabelUpdate:
         note: str | None = None,
         archived: bool | None = None,
     ) -> LabelUpdate:
-        """From what somebody wrote; `UserError` where it is no word, or too long."""
+        """From what a user wrote; `UserError` if a word is not allowed or a note too long."""
         return cls(
             project=word("project", project) if project else project,
             add_tags=tuple(word("tag", each) for each in add_tags),
@@ -65,10 +65,10 @@ class LabelUpdate:
 
     def applied_to(self, before: Labels) -> Labels:
         """The labels after this change."""
-        gone = {*self.remove_tags} - {*self.add_tags}
-        tags = dict.fromkeys(each for each in (*before.tags, *self.add_tags) if each not in gone)
+        removed = {*self.remove_tags} - {*self.add_tags}
+        tags = dict.fromkeys(each for each in (*before.tags, *self.add_tags) if each not in removed)
         if len(tags) > MOST_TAGS:
-            raise UserError(f"tags: {len(tags)} are too many; a run has at most {MOST_TAGS}")
+            raise UserError(f"tags: {len(tags)} are too many; a run can have {MOST_TAGS}")
         return Labels(
             before.project if self.project is None else self.project or None,
             tuple(tags),
@@ -79,62 +79,62 @@ class LabelUpdate:
     @property
     def words(self) -> str:
         """The change in one line, for the audit log."""
-        said = [
+        changes = [
             "" if self.project is None else f"project {self.project or 'none'}",
             *(f"+{each}" for each in self.add_tags),
             *(f"-{each}" for each in self.remove_tags),
             "" if self.note is None else "note",
             {True: "archived", False: "not archived", None: ""}[self.archived],
         ]
-        return " ".join(filter(None, said))
+        return " ".join(filter(None, changes))
 
 
 UNCHANGED = LabelUpdate()
 
 
 def word(what: str, text: str) -> str:
-    """A project or a tag, in the one form that its letters have: what looks the same is the same."""
-    found = unicodedata.normalize("NFC", text)
-    wrong = " " in found or "," in found or found.startswith("-") or not found.isprintable()
-    if not found or wrong or len(found) > LONGEST_WORD:
-        rule = f"a word of 1 to {LONGEST_WORD} letters, without blanks and commas, not beginning with a dash"
-        raise UserError(f"{what} {found[:LONGEST_WORD]!a}: expected {rule}")
-    return found
+    """A valid project or tag, in Unicode's normal form: words that look the same are equal."""
+    normal = unicodedata.normalize("NFC", text)
+    invalid = " " in normal or "," in normal or normal.startswith("-") or not normal.isprintable()
+    if not normal or invalid or len(normal) > LONGEST_WORD:
+        rule = f"a word of 1 to {LONGEST_WORD} characters, without spaces or commas, not starting with a dash"
+        raise UserError(f"{what} {normal[:LONGEST_WORD]!a}: expected {rule}")
+    return normal
 
 
 def _text(note: str) -> str:
-    found = unicodedata.normalize("NFC", note.replace("\r\n", "\n").replace("\r", "\n")).strip()
-    if len(found) > LONGEST_NOTE:
-        raise UserError(f"note: of {len(found):,} letters; at most {LONGEST_NOTE:,}")
-    odd = next((each for each in found if unicodedata.category(each)[0] == "C" and each not in _ALLOWED), None)
-    if odd is not None:
-        raise UserError(f"note: contains a control character: {odd!a}")
-    return found
+    normal = unicodedata.normalize("NFC", note.replace("\r\n", "\n").replace("\r", "\n")).strip()
+    if len(normal) > LONGEST_NOTE:
+        raise UserError(f"note: {len(normal):,} characters; at most {LONGEST_NOTE:,} are allowed")
+    control = next((each for each in normal if unicodedata.category(each)[0] == "C" and each not in _ALLOWED), None)
+    if control is not None:
+        raise UserError(f"note: contains a control character: {control!a}")
+    return normal
 
 
 class LabelStore:
-    """The labels of the runs of a database."""
+    """Reads and writes the labels of a database's runs."""
 
     database: Database
 
     def labels(self) -> dict[str, Labels]:
-        """Those of every run that was ever labelled."""
-        return {run: found for _, run, found in self.labels_since(0)}
+        """The labels of all runs that ever had any."""
+        return {run: labels for _, run, labels in self.labels_since(0)}
 
     def labels_since(self, revision: int) -> list[tuple[int, str, Labels]]:
-        """What was changed after this revision: the newest labels of each run, with their own revision."""
+        """Changes after this revision: for each changed run, its newest revision, name and labels."""
         with self.database.read() as connection:
             rows = connection.execute(select(table).where(table.c.revision > revision).order_by(table.c.revision)).all()
         return [(row.revision, row.run, _read(row)) for row in rows]
 
     def labels_of(self, run: str) -> Labels:
-        """Those of one run."""
+        """The labels of one run."""
         with self.database.read() as connection:
             row = connection.execute(select(table).where(table.c.run == run)).one_or_none()
         return UNLABELLED if row is None else _read(row)
 
     def _relabel(self, run: str, change: LabelUpdate, who: str | None, now: datetime) -> Labels:
-        """Writers come one by one, so nobody's tag is lost, and no two changes have the same revision."""
+        """Change the labels in one transaction, so that no concurrent change is lost or has the same revision."""
         with self.database.write() as connection:
             before = self.labels_of(run)
             after = change.applied_to(before)

@@ -1,6 +1,6 @@
-"""Who drives a run: a lock that goes with the process, however it dies.
+"""The lock of the process that drives a run; it is released however the process dies.
 
-Beside a file it is a lock of the operating system's; on PostgreSQL, one of a connection's.
+With SQLite it is a file lock of the operating system; with PostgreSQL an advisory lock of a connection.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from mlcd.core.errors import LedgerUnreachable, MlcdError, UnknownName, WrongSta
 from mlcd.core.ledger.entries import LINES, Line, to_json, write
 
 RECONNECT_S = 60.0
-"""How long a driver tries to reach a database that went away."""
+"""How long a driver tries to reconnect to its database."""
 PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Pauses between attempts; the last one repeats."""
 _TAKE = text("SELECT pg_try_advisory_lock(:locks, CAST(number AS integer)) FROM runs WHERE name = :run")
 _DRIVEN = text(
     "SELECT runs.name FROM pg_locks JOIN runs ON pg_locks.objid = runs.number"
@@ -51,36 +52,36 @@ def hold(folder: Path, run: str) -> Iterator[None]:
         try:
             yield
         finally:
-            os.ftruncate(handle, 0)  # or the next driver would be taken for this process before it has said who it is
+            os.ftruncate(handle, 0)  # or the next driver would look like this process until it writes its own id
     finally:
         os.close(handle)
 
 
 def holder(folder: Path, run: str) -> int | None:
-    """The process that drives this run now, or None; 0: it has not said which it is."""
+    """The id of the process that drives this run now, or None; 0 if the process has not written its id."""
     try:
         handle = os.open(_file(folder, run), os.O_RDONLY)
-    except OSError:  # never driven, or not ours to see
+    except OSError:  # never driven, or no permission
         return None
     try:
-        if _lock(handle, fcntl.LOCK_SH):  # any number may look at once
+        if _lock(handle, fcntl.LOCK_SH):  # shared: several may check at once
             return None
         for pause_s in chain(PAUSES_S, [0.0]):
             if process := os.pread(handle, 20, 0):
                 return int(process) if process.isdigit() else 0
-            time.sleep(pause_s)  # it has the lock, and is about to write who it is
+            time.sleep(pause_s)  # it has the lock and is about to write its id
         return 0
     finally:
         os.close(handle)
 
 
 def held(folder: Path) -> set[str]:
-    """The runs that some process drives now."""
+    """The runs that a process drives now."""
     return {path.stem for path in folder.glob("*.lock") if holder(folder, path.stem) is not None}
 
 
 def _take(handle: int) -> bool:
-    """Whether it is ours now. Who only looks has it for a moment, shared: that is no driver, and is waited for."""
+    """Try to take the lock. Readers of `holder` have it shared for a moment: they are not drivers, so wait for them."""
     while not _lock(handle, fcntl.LOCK_EX):
         if not _lock(handle, fcntl.LOCK_SH):
             return False
@@ -105,18 +106,18 @@ def _file(folder: Path, run: str) -> Path:
 
 
 def driven_runs(database: Database) -> set[str]:
-    """The runs that somebody drives now, on whatever machine."""
+    """The runs that a process drives now, on any machine."""
     with database.read() as connection:
         return set(connection.execute(_DRIVEN, {"locks": LOCKS}).scalars())
 
 
 @dataclass
 class HeldRun:
-    """A run on PostgreSQL that this process alone drives, from `take` to `release`.
+    """A run on PostgreSQL that only this process drives, from `take` to `release`.
 
-    What the driver writes goes over the connection that holds the lock, so it is written only while the run is held. If
-    the connection breaks, the driver connects again and goes on, unless somebody else has taken the run over. An entry
-    that was committed although the answer got lost is recognised, not written twice.
+    Entries are written over the connection that holds the lock, so only the holder can write. If the connection breaks,
+    the driver reconnects and continues, unless another process has taken the run over. An entry that was committed
+    although its confirmation got lost is recognised and not written twice.
     """
 
     database: Database
@@ -125,21 +126,21 @@ class HeldRun:
     wait: Callable[[float], None] = time.sleep
     _connection: Connection | None = None
     _last: int | None = None
-    """The run's newest entry; None: we were interrupted, and do not know what was written then."""
+    """The number of the run's newest entry; None after an interrupted write, when it is unknown."""
     _released: bool = False
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self) -> None:
-        """Take the run; `WrongState` if somebody has it."""
+        """Take the lock; `WrongState` if another process has it."""
         if not self._lock():
             self._drop()
             raise _is_driven(self.run)
         self._last = self._newest()
 
     def keep(self) -> None:
-        """Look whether the connection lives, and take the run again if not: hours may pass between two entries.
+        """Check the connection, and take the lock again if it is lost: hours may pass between two entries.
 
-        `WrongState` if somebody else has taken it over, `LedgerUnreachable` while the database is away.
+        `WrongState` if another process has the lock, `LedgerUnreachable` while the database is away.
         """
         with self._turn:
             if self._released:
@@ -154,17 +155,17 @@ class HeldRun:
                     raise self._taken_over() from None
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         with self._turn:
             self._released = True
             if self._connection is not None:
-                # At once, and not only when the server notices that the connection is gone.
+                # At once, instead of when the server notices that the connection is gone.
                 with suppress(SQLAlchemyError):
                     self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
             self._drop()
 
     def append(self, drafts: Sequence[Line]) -> list[Line]:
-        """Write these entries, all or none, and once; a database that went away is waited for."""
+        """Write these entries, all or none, and only once; wait for a database that is away."""
         with self._turn:
             try:
                 if self._last is None:
@@ -185,7 +186,7 @@ class HeldRun:
         return lines
 
     def _write_again(self, drafts: Sequence[Line]) -> list[Line]:
-        """Connect and take the run again, look whether they are written after all, and write them if not."""
+        """Reconnect, take the lock again, and write the entries unless they were written after all."""
         until_s, pauses_s = self.now() + RECONNECT_S, chain(PAUSES_S, repeat(PAUSES_S[-1]))
         while True:
             self._drop()
@@ -196,7 +197,7 @@ class HeldRun:
                     self._last = written[-1].seq
                 if taken:
                     return written or self._write(drafts)
-                # It may be our own connection that the server has not yet given up.
+                # The holder may be our own old connection, which the server has not yet closed.
                 trouble: MlcdError = self._taken_over()
             except LedgerUnreachable as error:
                 trouble = error
@@ -219,7 +220,7 @@ class HeldRun:
             return int(self._open().execute(query).scalar_one())
 
     def _written(self, drafts: Sequence[Line]) -> list[Line]:
-        """The lines that were written although we got no answer; `WrongState` if they are somebody else's."""
+        """The lines that were written although the confirmation got lost; `WrongState` if another process wrote some."""
         if self._last is None:
             self._last = self._newest()
         query = LINES.where(entries.c.run == self.run, entries.c.seq > self._last)

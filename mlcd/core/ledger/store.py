@@ -1,6 +1,6 @@
-"""The ledger: a table of entries, append-only, safe against crashes, on SQLite or PostgreSQL.
+"""The ledger: a crash-safe, append-only table of entries on SQLite or PostgreSQL.
 
-Every append is a transaction of its own, on disk before it returns. Triggers refuse any change of what is written.
+Every append is a transaction of its own, on disk before it returns. Triggers refuse changes of entries.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _BEGUN = select(run_table.c.name).where(_FIRST.is_not(None)).order_by(_FIRST)
 
 
 class Ledger(Submissions, LabelStore):
-    """A ledger with any number of runs. Any number of threads may read it."""
+    """A ledger with any number of runs; any number of threads may read it."""
 
     def __init__(self, where: Path | str | Database | None, clock: Clock | None = None) -> None:
-        """Open the file, or the URL of a database, creating what is missing; None keeps the ledger in memory."""
+        """Open a file or the URL of a database, and create what is missing; None keeps the ledger in memory."""
         super().__init__(where if isinstance(where, Database) else open_database(where), clock)
         self._opened = self.database is not where
         self.path = self.database.path
@@ -44,7 +44,7 @@ class Ledger(Submissions, LabelStore):
         self._held: dict[str, HeldRun] = {}
 
     def close(self) -> None:
-        """Close what was opened; a database that was handed in stays open."""
+        """Close the database, unless it was passed in open."""
         if self._opened:
             self.database.close()
 
@@ -57,8 +57,8 @@ class Ledger(Submissions, LabelStore):
         run: str | None = None,
         held: ExitStack | None = None,
     ) -> Book:
-        """A new run, or the one that `ask` has named. `held`: what holds a new run, before anybody can see it."""
-        # A held run is written to over the connection that holds it, and by nobody else.
+        """Begin a new run, or a submitted one. `held`: takes the lock of a new run before others can see it."""
+        # Entries of a held run are written over the connection that holds its lock.
         is_held = run in self._held or (run is None and held is not None)
         with nullcontext() if is_held else self.database.write():
             if run is not None:
@@ -74,11 +74,11 @@ class Ledger(Submissions, LabelStore):
         return book
 
     def book(self, run: str, clock: Clock, listen: Listener | None = None) -> Book:
-        """An existing run, to go on with."""
+        """An existing run, open for writing."""
         return Book(self, self.find(run), clock, self.account(run), listen)
 
     def append(self, run: str, clock: Clock, entries: Sequence[Entry]) -> list[Line]:
-        """Write these entries, all or none; they are on disk when this returns."""
+        """Write these entries, all or none. They are on disk when this returns."""
         drafts = [draft(run, clock, entry) for entry in entries]
         if (held := self._held.get(run)) is not None:
             return held.append(drafts)
@@ -98,28 +98,28 @@ class Ledger(Submissions, LabelStore):
         return lines
 
     def since(self, seq: int, most: int = 1000) -> list[Line | Unreadable]:
-        """The entries of all runs after this one, in order: for who watches. A damaged one spoils its run alone."""
+        """The entries of all runs after this number, in order, for followers. A damaged entry affects only its run."""
         with self.database.read() as connection:
             stored = connection.execute(LINES.where(table.c.seq > seq).limit(most)).all()
         return [read_if_possible(row) for row in stored]
 
     def last_seq(self) -> int:
-        """The number of the newest entry; 0: there is none."""
+        """The number of the newest entry; 0 if there is none."""
         with self.database.read() as connection:
             return int(connection.execute(select(func.coalesce(func.max(table.c.seq), 0))).scalar_one())
 
     def account(self, run: str) -> Account:
-        """Where a run stands."""
+        """The state of a run."""
         return Account.replay((line.entry, line.elapsed_s) for line in self.lines(run))
 
     def accounts(self, name: str, most: int) -> Iterator[Account]:
-        """Where the runs of jobs of this name stand, the newest first. Damaged ones are passed over."""
+        """The states of the runs of jobs of this name, the newest first, without damaged ones."""
         for number in sorted(self._numbers(name, begun=True), reverse=True)[:most]:
             with suppress(LedgerCorrupt):
                 yield self.account(f"{run_name_prefix(name)}-{number}")
 
     def runs_at(self, on: str, most: int, owner: str | None = None) -> list[str]:
-        """The newest runs at a place, the newest first. `owner`: only this member's."""
+        """The newest runs at a place, the newest first. `owner`: only those of this member."""
         begun = select(table.c.run).where(table.c.kind == "started", table.c.because.endswith(on, autoescape=True))
         if owner is not None:
             begun = begun.where(table.c.run.in_(select(run_table.c.name).where(run_table.c.owner == owner)))
@@ -127,7 +127,7 @@ class Ledger(Submissions, LabelStore):
             return list(connection.execute(begun.order_by(table.c.seq.desc()).limit(most)).scalars())
 
     def accounts_at(self, on: str, most: int, owner: str | None = None) -> Iterator[Account]:
-        """Where the runs at a place stand, the newest first, without damaged ones. `owner`: only this member's."""
+        """The states of the runs at a place, the newest first, without damaged ones. `owner`: only this member's."""
         for name in self.runs_at(on, most, owner):
             with suppress(LedgerCorrupt):
                 if (account := self.account(name)).job.on == on:
@@ -139,7 +139,7 @@ class Ledger(Submissions, LabelStore):
             return list(connection.execute(_BEGUN).scalars())
 
     def find(self, run: str) -> str:
-        """The run of that name; 'last' is the newest."""
+        """The name of a run that has begun; 'last' is the newest. `WrongState` or `UnknownName` if it has not."""
         if run == "last" and (runs := self.runs()):
             return runs[-1]
         if self.has_begun(run):
@@ -151,9 +151,9 @@ class Ledger(Submissions, LabelStore):
         raise WrongState(f"run '{run}' is waiting for a worker; try again when it has begun")
 
     def label(self, run: str, change: LabelUpdate, who: str | None = None) -> Labels:
-        """Change the labels of a run, begun or not; return them all. What goes on, or may still cost, is not archived.
+        """Change the labels of a run, begun or not, and return them. A run that may still cost money is not archived.
 
-        `who`: the member; None for one person's own.
+        `who`: the member; None without a team.
         """
         name = run if self.submission(run) is not None else self.find(run)
         if change.archived and (why := self._why_not_archived(name)):
@@ -161,28 +161,28 @@ class Ledger(Submissions, LabelStore):
         return self._relabel(name, change, who, self._clock.now())
 
     def hold(self, run: str) -> AbstractContextManager[None]:
-        """Be the only process that drives this run."""
+        """Hold the lock of the process that drives this run."""
         if self.database.dialect == "postgresql":
             return self._hold_session(run)
         return nullcontext() if self._locks is None else lock(self._locks, run)
 
     def keep(self, run: str) -> None:
-        """Of a run that this process holds: see to it that it still does. Any thread may ask, now and then."""
+        """Check that this process still holds the lock of a run. Call it now and then, from any thread."""
         if (held := self._held.get(run)) is not None:
             held.keep()
 
     def driver(self, run: str) -> int | None:
-        """The process that drives this run now, or None; 0: one that may be on another machine."""
+        """The id of the process that drives this run now, or None; 0 if it may be on another machine."""
         if self.database.dialect == "postgresql":
             return 0 if run in driven_runs(self.database) else None
         return None if self._locks is None else holder(self._locks, run)
 
     def is_driven(self, run: str) -> bool:
-        """Whether some process drives this run now."""
+        """Whether a process drives this run now."""
         return self.driver(run) is not None
 
     def driven(self) -> set[str]:
-        """All runs that some process drives now."""
+        """The runs that a process drives now."""
         if self.database.dialect == "postgresql":
             return driven_runs(self.database)
         return set() if self._locks is None else locked(self._locks)
@@ -204,12 +204,12 @@ class Ledger(Submissions, LabelStore):
             return "waits for a worker" if asked is not None and asked.refused is None else ""
         if self.is_driven(run):
             return "is under way"
-        with suppress(LedgerCorrupt):  # a damaged one only stands in the way
+        with suppress(LedgerCorrupt):  # a damaged run may be archived
             return "has launches that are not settled" if self.account(run).open else ""
         return ""
 
     def _check_waiting(self, run: str) -> None:
-        """Nothing if the run was asked for and can begin; otherwise why not."""
+        """Raise unless the run was submitted and can begin."""
         asked = self.submission(run)
         if asked is None or asked.refused is not None or self.has_begun(run):
             raise WrongState(f"run '{self.find(run)}' has begun already; go on with: mlcd resume {run}")
@@ -227,12 +227,12 @@ class Book:
 
     @property
     def history(self) -> History:
-        """What is known now: time goes on after the last entry, too."""
+        """The history with the time of now, which is later than the last entry."""
         past = self.account.history
         return replace(past, elapsed_s=max(past.elapsed_s, self.clock.elapsed_s()))
 
     def write(self, *entries: Entry) -> None:
-        """Append entries, all or none: first the rules, then the disk, then the account, then whoever watches."""
+        """Append entries, all or none: check the rules, write to disk, update the account, call the listener."""
         allowed = self.account
         for entry in entries:
             allowed = allowed.after(entry, self.clock.elapsed_s())

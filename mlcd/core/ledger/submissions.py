@@ -1,7 +1,6 @@
-"""The runs as such: their names, whose they are, what was asked for, what is wished of those that go on, and how far
-they are between two entries.
+"""The table of runs: names, owners, submissions, requests to stop, and progress between two entries.
 
-A run gets its name when it begins or, where others will drive it, when it is asked for.
+A run gets its name when it begins or, if a worker will drive it, when it is submitted.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from mlcd.core.database.schema import entries, runs
 from mlcd.core.errors import UnknownName, WrongState
 
 MOST_LETTERS = 60
-"""Of a run's name: it names files and machines, too."""
+"""Longest name of a run, which also names files and machines."""
 HAS_BEGUN = exists().where(entries.c.run == runs.c.name)
 _SUBMITTED = select(runs.c.name, runs.c.owner, runs.c.team, runs.c.created_at, runs.c.asked, runs.c.refused)
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What was submitted under a run's name, by whom and when; `refused`: why it never began."""
+    """A submitted run. `request`: the job as JSON; `refused`: why it never began."""
 
     run: str
     owner: str | None
@@ -38,64 +37,64 @@ class Submission:
 
 
 class Submissions:
-    """The names and wishes of the runs of a database."""
+    """Reads and writes the table of runs."""
 
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self.database = database
         self._clock = clock or VirtualClock()  # for the time of day alone
 
     def submit(self, name: str, request: str, owner: str | None = None, team: str | None = None) -> str:
-        """Give a submission its run's name; nothing has begun."""
+        """Store a submission and return the name of its run, which has not begun."""
         return self._name(name, self._clock.now(), asked=request, owner=owner, team=team)
 
     def waiting(self) -> list[Submission]:
-        """What was asked for and has not begun, the oldest first; also what was refused."""
+        """Submissions that have not begun, refused ones included, the oldest first."""
         query = _SUBMITTED.where(and_(runs.c.asked.is_not(None), not_(HAS_BEGUN))).order_by(runs.c.number)
         with self.database.read() as connection:
             return [_submission(row) for row in connection.execute(query)]
 
     def submission(self, run: str) -> Submission | None:
-        """What was submitted under this name, begun or not; None for a run of the command line."""
+        """The submission of this run, begun or not; None for a run of the command line."""
         query = _SUBMITTED.where(runs.c.name == run, runs.c.asked.is_not(None))
         with self.database.read() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else _submission(row)
 
     def refuse(self, run: str, because: str) -> None:
-        """What was asked for never begins, and why."""
+        """Mark a submission as refused, so that it never begins."""
         with self.database.write():
             if self.has_begun(run):
                 raise WrongState(f"run '{run}' has begun; it can only be stopped now")
             self._set(run, refused=because.replace("\0", ""))
 
     def owners(self) -> dict[str, tuple[str | None, str | None]]:
-        """Whose the runs are: the member and the team of each."""
+        """The member and the team that own each run."""
         with self.database.read() as connection:
             rows = connection.execute(select(runs.c.name, runs.c.owner, runs.c.team)).all()
         return {name: (owner, team) for name, owner, team in rows}
 
     def request_action(self, run: str, what: str | None) -> None:
-        """Say to whoever drives a run what should become of it; None takes it back."""
+        """Ask the process that drives a run to act: 'stop' or 'down'; None withdraws the request."""
         self._set(run, wish=what)
 
     def requested_action(self, run: str) -> str | None:
-        """What is wished of a run, or None."""
+        """The action that is requested of a run, or None."""
         with self.database.read() as connection:
             wish: str | None = connection.execute(select(runs.c.wish).where(runs.c.name == run)).scalar()
         return wish
 
     def set_progress(self, run: str, progress: str | None) -> None:
-        """Say where the launches of a run stand that are under way, in place of what was said before; None: no more."""
+        """Replace the progress of a run's current launches; None when nothing runs any more."""
         self._set(run, progress=progress)
 
     def progress(self, names: Iterable[str]) -> dict[str, str]:
-        """What was said last of these runs; those of which nothing is under way are left out."""
+        """The latest progress of these runs; runs without current launches are left out."""
         query = select(runs.c.name, runs.c.progress).where(runs.c.name.in_(list(names)), runs.c.progress.is_not(None))
         with self.database.read() as connection:
             return {row.name: row.progress for row in connection.execute(query)}
 
     def has_begun(self, run: str) -> bool:
-        """Whether there is an entry of this run; one that was only asked for has none."""
+        """Whether this run has any entry; a submission that waits has none."""
         with self.database.read() as connection:
             return connection.execute(select(entries.c.seq).where(entries.c.run == run).limit(1)).first() is not None
 
@@ -105,14 +104,14 @@ class Submissions:
                 raise UnknownName("run", run, self.owners())
 
     def _name(self, name: str, now: datetime, **facts: str | None) -> str:
-        """The next name after this job: resnet-1, resnet-2 ...; writers come one by one, so no other gets it."""
+        """The next name for this job: resnet-1, resnet-2 ...; writes are serialized, so it is unique."""
         with self.database.write() as connection:
             run = f"{run_name_prefix(name)}-{max(self._numbers(name), default=0) + 1}"
             connection.execute(insert(runs), {"name": run, "created_at": now.astimezone(UTC).isoformat(), **facts})
         return run
 
     def _numbers(self, name: str, begun: bool = False) -> list[int]:
-        """The numbers of the runs of a job; `begun`: only of those that have begun."""
+        """The numbers of a job's runs; `begun`: only of those that have begun."""
         job = run_name_prefix(name)
         query = select(runs.c.name).where(runs.c.name.like(f"{job}-%"))
         with self.database.read() as connection:
@@ -121,7 +120,7 @@ class Submissions:
 
 
 def run_name_prefix(name: str) -> str:
-    """What the runs of a job are named after."""
+    """The part of a run's name that comes from its job's name."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[:MOST_LETTERS].strip("-") or "run"
 
 

@@ -1,4 +1,4 @@
-"""A new run that begins from the checkpoint of an earlier one. The earlier run's own checkpoint stays as it is."""
+"""Start a new run from a copy of an earlier run's checkpoint (`mlcd train --from RUN`)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mlcd.core.ledger import Ledger
 from mlcd.core.units import format_count
 
 WITH_FILES, WITHOUT_FILES = ("local",), ("simulated", "recorded")
-"""Places whose checkpoints are in a folder of this machine, and those where nothing real is saved."""
+"""Places with checkpoints in a folder of this machine, and places that only simulate them."""
 
 
 def earlier_checkpoint(run: str, job: Job, ledger: Ledger) -> tuple[str, float]:
-    """The run that a new run of the job would begin from, and the samples in its checkpoint.
+    """The full name of the earlier run, and the samples in its checkpoint.
 
-    `UserError` where there is nothing that it could go on with.
+    `UserError` or `WrongState` if the job cannot start from it.
     """
     name = ledger.find(run)
     account = ledger.account(name)
@@ -29,7 +29,7 @@ def earlier_checkpoint(run: str, job: Job, ledger: Ledger) -> tuple[str, float]:
         raise UserError(f"--from {name}: the job keeps no checkpoints; say `checkpoints: true` in its file")
     if ledger.is_driven(name):
         raise WrongState(f"--from {name}: that run is under way; stop it first: mlcd stop {name}")
-    if account.open:  # what it has saved is not counted yet
+    if account.open:  # the work of that launch is not counted yet
         raise WrongState(f"--from {name}: a launch of that run is still open; settle it first: mlcd down {name}")
     if earlier_place != place or place not in (*WITH_FILES, *WITHOUT_FILES):
         raise UserError(
@@ -44,15 +44,15 @@ def earlier_checkpoint(run: str, job: Job, ledger: Ledger) -> tuple[str, float]:
 
 
 def copy_checkpoint(source: str, run: str, job: Job) -> None:
-    """Give a run its own copy of the checkpoint that it begins from, whole or not at all; once is enough."""
+    """Copy the earlier run's checkpoint for this run, atomically; nothing if the run has one already."""
     target = _folder(run)
     if job.on.partition(":")[0] not in WITH_FILES or target.exists():
         return
     if not _folder(source).is_dir():
         raise UserError(f"run '{run}' begins from the checkpoint of '{source}', and {_folder(source)} is gone")
     partial = target.with_name(f".{run}.{os.getpid()}")
-    of_a_member = _folder(source).stat().st_uid != os.geteuid()  # whose links may lead anywhere: they stay links
-    shutil.copytree(_folder(source), partial, symlinks=of_a_member, dirs_exist_ok=True)
+    other_owner = _folder(source).stat().st_uid != os.geteuid()  # do not follow another user's links
+    shutil.copytree(_folder(source), partial, symlinks=other_owner, dirs_exist_ok=True)
     partial.rename(target)
 
 

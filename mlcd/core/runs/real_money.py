@@ -1,4 +1,4 @@
-"""Where a run is billed in real dollars, and what it may spend there: what is said before it begins."""
+"""Whether a run costs real money, and the text that tells the user what it may spend before it begins."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from mlcd.core.strategy import Finish
 from mlcd.core.units import counted, format_duration, format_usd
 
 FREE_PLACES = ("", "simulated", "recorded", "market", "local", "ray")
-"""Places that nobody sends a bill for. Of any other, one of another package among them, nobody here can know."""
+"""Places that cost no money. All others, such as those of other packages, count as if they did."""
 FUNCTIONS = "functions"
 FREE_FUNCTION_PLATFORMS = ("", "simulated", "localhost")
-"""Platforms of functions that nobody sends a bill for: this machine, and one that is made up."""
+"""Platforms of functions that cost no money: this machine, and the simulated one."""
 
 
 def costs_real_money(on: str) -> bool:
-    """Whether somebody sends a bill for what is launched there. Prices of one's own machines are made up."""
+    """Whether launches at this place are billed in real dollars."""
     kind, _, platform = on.partition(":")
     return kind not in FREE_PLACES if kind != FUNCTIONS else platform not in FREE_FUNCTION_PLATFORMS
 
 
 def real_money_text(first: Started) -> str:
-    """What a run would do first, its price, and the most that it can spend: a line for each."""
+    """The first probes of a run, their price, and the most that the run can spend, one line each."""
     return "\n".join([*_first_probes_text(first), spending_limit_text(first.job), *_unlimited_text(first)])
 
 
 def spending_limit_text(job: Job) -> str:
-    """The most that it can spend, and whether traffic is in that: a line each."""
+    """The most that a run can spend, and whether that includes traffic, one line each."""
     return f"{_total_text(job)}\n{traffic_text(job)}"
 
 
 def traffic_text(job: Job) -> str:
-    """Whether what leaves the cloud's region is in the limit and in the prices: nobody here can measure it."""
+    """Which traffic out of the cloud's region the limits include: MLCD cannot measure it."""
     if job.on.partition(":")[0] == FUNCTIONS:
         return "Not counted: traffic out of a region."
     counted = []
@@ -43,9 +43,9 @@ def traffic_text(job: Job) -> str:
         counted.append(f"{job.egress_gb:,.4g} GB of traffic out of the region for each launch (egress)")
     if job.checkpoint_gb and job.search.zones:
         counted.append(f"{job.checkpoint_gb:,.4g} GB for each move to another region (checkpoint_size)")
-    said = [f"Counted: {' and '.join(counted)}."] if counted else []
-    unsaid = "Not counted: traffic out of a region, unless the job file says how much (egress)."
-    return " ".join(said if job.egress_gb else [*said, unsaid])
+    included = [f"Counted: {' and '.join(counted)}."] if counted else []
+    missing = "Not counted: traffic out of a region, unless the job file says how much (egress)."
+    return " ".join(included if job.egress_gb else [*included, missing])
 
 
 def _total_text(job: Job) -> str:
@@ -73,7 +73,7 @@ def _first_probes_text(first: Started) -> list[str]:
 
 
 def _unlimited_text(first: Started) -> list[str]:
-    """Without a budget: what a search that left nothing out would cost."""
+    """Without a budget: the cost of probing every configuration."""
     if first.job.goal.budget_usd is not None:
         return []
     allowed = within_price_limits(first.job.search, first.space)

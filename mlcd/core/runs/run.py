@@ -1,4 +1,4 @@
-"""A job with everything it needs to be searched for and run, bound to its place in the ledger."""
+"""A run: a job with its cloud and its entries in the ledger. Starts, drives, resumes runs, and answers what-if."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from mlcd.core.version import VERSION
 
 Listener = Callable[[Line], None]
 Stop = Callable[[], bool]
-"""Whether to stop before the next step."""
+"""Whether the user wants to stop before the next step."""
 
 
 class AnyRun(ABC):
-    """A run that is driven by this process, or by a server: searched for, then launched."""
+    """A run that this process or a server drives: first the search, then the launch."""
 
     job: Job
 
@@ -56,16 +56,16 @@ class AnyRun(ABC):
         stopping: Callable[[Purpose], AbstractContextManager[Stop]],
         agree: Callable[[Decision], bool] = lambda decision: True,
     ) -> bool:
-        """Search, ask, launch: drive the run from where it stands to its end. Returns whether the job was launched.
+        """Drive the run from its current state to its end: search, ask, launch. Returns whether the job was launched.
 
-        `launch`: whether to go on after the decision. `stopping`: how probes, and then the job, are asked to stop.
-        `agree`: asked whether to run this decision.
+        `launch`: whether to continue after the decision. `stopping`: gives the `Stop` for probes, and for the job.
+        `agree`: asks whether to run this decision.
         """
         with stopping(Purpose.PROBE) as stop:
             decision = self.search(stop)
         if not launch or decision.configuration is None or not planner_of(self.job).launches:
             return False
-        if stop():  # during the last probe: there was no further step to stop before
+        if stop():  # pressed during the last probe, after which no step checked it
             raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {self.name}")
         if not agree(decision):
             return False
@@ -94,7 +94,7 @@ class Run(AnyRun):
         return self.book.account.decision
 
     def hold(self) -> AbstractContextManager[None]:
-        """Be the only process that drives this run."""
+        """Hold the lock of the process that drives this run."""
         return self.ledger.hold(self.name)
 
     def search(self, stop: Stop = lambda: False) -> Decision:
@@ -117,7 +117,7 @@ class Run(AnyRun):
         return decision
 
     def launchable(self) -> Decision:
-        """What is decided and can be run; `WrongState` where that is nothing."""
+        """The decision, if it can be launched; `WrongState` if not."""
         decision = self.decision
         if decision is None:
             raise WrongState(f"run '{self.name}' has no decision yet; go on with: mlcd resume {self.name}")
@@ -146,7 +146,7 @@ class Run(AnyRun):
         return last
 
     def _job_on_this_machine(self) -> Job:
-        """The job on this machine, which keeps the launches of the run from now on."""
+        """The job with its local files. From now on the run's launches belong to this machine."""
         if (started := self.book.account.started) is not None and started.begun_from:
             copy_checkpoint(started.begun_from, self.name, self.job)
         if self.cloud.provenance is Provenance.LIVE:
@@ -156,12 +156,12 @@ class Run(AnyRun):
 
 
 def with_local_files(job: Job, database: Database) -> Job:
-    """The job with what it needs of the machine that drives it: its folder, and what its planner needs.
+    """The job with the paths that it needs on the machine that drives it: its folder and its planner's files.
 
-    A job that waits in the database names no path of any machine: an upload by its hash, and no folder. The ledger
-    keeps it like that, so that another machine can go on.
+    A job in a team's database has no paths: uploads are named by hash, and there is no folder. The ledger keeps it like
+    that, so that another machine can continue the run.
     """
-    if job.folder == SUBMITTED and job.on.partition(":")[0] != "local":  # which gives each launch a folder of its own
+    if job.folder == SUBMITTED and job.on.partition(":")[0] != "local":  # local gives each launch its own folder
         folder = home().absolute() / "submitted"
         folder.mkdir(parents=True, exist_ok=True)
         job = replace(job, folder=str(folder))
@@ -169,7 +169,7 @@ def with_local_files(job: Job, database: Database) -> Job:
 
 
 def with_probe_limit(job: Job, usual_usd: float | None) -> Job:
-    """The job as it is kept: with the `max_probe` that was stated, or else the usual one; None for no limit."""
+    """The job with the `max_probe` that its owner set, or else the default; None for no limit."""
     stated = job.search.max_probe_usd
     limit = usual_usd if stated is None else stated if isfinite(stated) else None
     return replace(job, search=replace(job.search, max_probe_usd=limit, max_probe_stated=stated is not None))
@@ -185,11 +185,11 @@ def start(
     begin_from: str = "",
     agree: Callable[[Started], None] = lambda first: None,
 ) -> Run:
-    """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger.
+    """A new run of a job. Nothing is probed yet; the space and its prices are written to the ledger.
 
-    `run`: the name that the ledger gave when it was asked for. `held`: a new run is held until this is closed.
-    `begin_from`: an earlier run, whose checkpoint this one begins with.
-    `agree`: is shown how the run would begin before anything is written, and raises to leave it.
+    `run`: the name of a submitted run. `held`: keeps the lock of a new run until it is closed. `begin_from`: an earlier
+    run, whose checkpoint this one starts from. `agree`: gets the first entry before it is written, and raises to
+    cancel.
     """
     asked = ledger.submission(run) if run is not None else None
     first, place = first_entry(job, ledger, asked.owner if asked is not None else None)
@@ -203,7 +203,7 @@ def start(
 
 
 def first_entry(job: Job, ledger: Ledger, owner: str | None = None) -> tuple[Started, Cloud]:
-    """How a run of this job would begin, and where; nothing is written. `owner`: the member whose run it will be."""
+    """The first entry of a run of this job, and its cloud; nothing is written. `owner`: the member who will own it."""
     planner = planner_of(job)
     job = planner.prepare(job, ledger.database)
     place = planner.place(job)
@@ -213,14 +213,14 @@ def first_entry(job: Job, ledger: Ledger, owner: str | None = None) -> tuple[Sta
 
 
 def first_probes(first: Started) -> tuple[Probe, ...] | Finish:
-    """What a run that begins so would probe first, or why nothing."""
+    """The first probes of a run with this first entry, or why there are none."""
     history = Account().after(first, 0.0).history
     planner, job = planner_of(first.job), first.job
     return drive.first_probes(planner.search_strategy(job), job, first.space, history, planner.guard(job))
 
 
 def resume(run: str, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
-    """A run that was begun, as the ledger knows it: its own job, space and prices."""
+    """An existing run, from the ledger: with its own job, space and prices."""
     name = ledger.find(run)
     account, started_at = ledger.account(name), ledger.lines(name)[0].written_at
     place = planner_of(account.job).place(account.job, account.history.elapsed_s, started_at)
@@ -235,10 +235,10 @@ def continue_run(
     progress: Progress | None = None,
     goal: Goal | None = None,
 ) -> Run:
-    """A run that was stopped, crashed or ended before its work was done, marked as resumed.
+    """Resume a run that was stopped, has crashed, or ended before its work was done; writes an entry.
 
-    `goal`: its limits from now on. They are for all of the run: what was spent before counts, too.
-    `WrongState` if there is nothing left to do, `UserError` where the limits are used up already.
+    `goal`: new limits for the whole run, including what is spent already. `WrongState` if there is nothing left to do,
+    `UserError` if the new limits are used up already.
     """
     resumed = resume(run, ledger, listen, progress)
     book = resumed.book
@@ -254,7 +254,7 @@ def continue_run(
 
 
 def _check_no_work_is_lost(run: Run) -> None:
-    """Under new limits a launch that is open is torn down: refuse that where its work would be lost."""
+    """New limits end a launch that still runs: refuse them if its work would be lost."""
     order = None if run.job.checkpoints else drive.still_running(run.cloud.profiler, run.book.account)
     if order is not None:
         raise WrongState(
@@ -267,20 +267,20 @@ def _check_no_work_is_lost(run: Run) -> None:
 def what_if(run: str, ledger: Ledger, goal: Goal, ask: Ask | None = None) -> Decision:
     """Decide again from the stored probes under another goal, at no cost; the ledger is not touched.
 
-    `ask`: what is asked of its planner now, where that is not what it was.
+    `ask`: replaces the planner's part of the job.
     """
     return decide_again(ledger.account(run), goal, ask)
 
 
 def decide_again(account: Account, goal: Goal, ask: Ask | None = None) -> Decision:
-    """The same of a run that was replayed already."""
+    """The same for a run whose account is at hand."""
     space, history = account.space, account.searched
     job = remaining_job(replace(account.job, goal=goal, ask=ask or account.job.ask), history)
     return planner_of(job).decide_again(job, space, history)
 
 
 def _with_progress(place: Cloud, progress: Progress | None) -> Cloud:
-    """With every report shown, where reports come in real time."""
+    """The cloud with a listener for progress, if it is live."""
     if progress is None or place.provenance is not Provenance.LIVE:
         return place
     profiler = place.profiler

@@ -1,7 +1,7 @@
-"""Which machine a run belongs to that rents or measures: what tears its launches down is kept in one MLCD_HOME.
+"""Which machine a live run of a team belongs to: only there can its launches be torn down.
 
-The machine is the folder: a number drawn once, kept there, and the host's name for people to read. One person's
-ledger is a file of this machine, and so is all that is in it: only runs of a team's database have a machine.
+What is needed to tear launches down is in MLCD_HOME. So a machine is identified by a random number in that folder, with
+the host's name for messages. Runs in a SQLite ledger always belong to this machine and record none.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Status
 
 ON_THE_DRIVER = ("local", "functions")
-"""Places that are the machine itself: what was measured or saved there is of no use on another one."""
+"""Places that use the machine itself: measurements and checkpoints there are useless on another machine."""
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
 
 def claim_for_this_machine(run: str, ledger: Ledger) -> None:
-    """Say that the launches of a run are kept here."""
+    """Record that the run's launches belong to this machine."""
     if ledger.database.dialect != "sqlite":
         _set(run, ledger, f"{_number(home())} {platform.node()}")
 
 
 def release_machine(run: str, ledger: Ledger) -> None:
-    """Say that the launches of a run are kept nowhere: it can go on anywhere."""
+    """Record that the run belongs to no machine: it can continue on any."""
     _set(run, ledger, None)
 
 
 def other_machine(run: str, ledger: Ledger, will_launch: bool = True) -> str | None:
-    """The host of the machine that a run has to wait for, if it is another one.
+    """The host of the other machine that has to continue this run; None if it can continue here.
 
-    Open launches can be torn down, and billed to the second, only there. `will_launch`: whether more is to be launched;
-    then nodes of that machine's own are waited for, too.
+    Open launches can be torn down, and billed to the second, only there. `will_launch`: the run will launch more, so a
+    run on that machine's own nodes belongs there too.
     """
     if ledger.database.dialect == "sqlite":
         return None
@@ -50,21 +50,21 @@ def other_machine(run: str, ledger: Ledger, will_launch: bool = True) -> str | N
     if machine is None or number == _number(home()):
         return None
     account = ledger.account(run)
-    goes_on = will_launch and account.status not in OVER
-    return host if account.open or (goes_on and runs_on_the_driver(account.job)) else None
+    continues = will_launch and account.status not in OVER
+    return host if account.open or (continues and runs_on_the_driver(account.job)) else None
 
 
 def check_on_this_machine(run: str, ledger: Ledger, will_launch: bool = True) -> None:
-    """Refuse, in one line, what can be done on another machine alone."""
+    """Raise, in one line, if only another machine can continue the run."""
     if (host := other_machine(run, ledger, will_launch)) is not None:
         raise WrongState(
-            f"run '{run}' is kept on {host}: do this there, or through its server (--server); "
+            f"run '{run}' belongs to {host}: do this there, or through its server (--server); "
             f"if that machine is gone for good: mlcd down {run} --machine-gone"
         )
 
 
 def runs_on_the_driver(job: Job) -> bool:
-    """Whether the job runs on the very machine that drives it, and on no other that is rented."""
+    """Whether the job runs on the machine that drives it, instead of on rented ones."""
     return job.on.partition(":")[0] in ON_THE_DRIVER
 
 

@@ -130,9 +130,9 @@ def test_a_command_on_another_machine_says_where_to_go_and_writes_nothing(
         before = ledger.last_seq()
         for command in (("resume", run), ("down", run)):
             complaint = mlcd(*command).complaint
-            assert "is kept on " in complaint
+            assert "belongs to " in complaint
             assert f"mlcd down {run} --machine-gone" in complaint
-        assert f"{run}: not cleaned: run '{run}' is kept on" in mlcd("clean").out
+        assert f"{run}: not cleaned: run '{run}' belongs to" in mlcd("clean").out
         assert ledger.last_seq() == before
 
 
