@@ -68,7 +68,7 @@ class LabelUpdate:
         removed = {*self.remove_tags} - {*self.add_tags}
         tags = dict.fromkeys(each for each in (*before.tags, *self.add_tags) if each not in removed)
         if len(tags) > MOST_TAGS:
-            raise UserError(f"tags: {len(tags)} are too many; a run can have {MOST_TAGS}")
+            raise UserError(f"tags: {len(tags)} are too many; a run has at most {MOST_TAGS}")
         return Labels(
             before.project if self.project is None else self.project or None,
             tuple(tags),

@@ -220,7 +220,7 @@ class HeldRun:
             return int(self._open().execute(query).scalar_one())
 
     def _written(self, drafts: Sequence[Line]) -> list[Line]:
-        """The lines that were written although the confirmation got lost; `WrongState` if another process wrote some."""
+        """Lines that were written although the confirmation was lost; `WrongState` if another process wrote some."""
         if self._last is None:
             self._last = self._newest()
         query = LINES.where(entries.c.run == self.run, entries.c.seq > self._last)
