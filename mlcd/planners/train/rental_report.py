@@ -51,7 +51,7 @@ def _condition(account: Account) -> list[Fact]:
     return [
         Fact(
             label="Certified if",
-            value=f"{ours} can be had on demand {within} in {where if fallback.zones else 'any zone'}",
+            value=f"{ours} is available on demand {within} in {where if fallback.zones else 'any zone'}",
             hint=_evidence(fallback, goal),
         )
     ]

@@ -376,7 +376,7 @@ def test_a_certificate_says_what_it_counts_on_where_on_demand_machines_were_refu
     assert shown is not None
     (fact,) = shown.facts
     assert fact.label == "Certified if"
-    assert fact.value.startswith("2 x g5.xlarge can be had on demand within ")
+    assert fact.value.startswith("2 x g5.xlarge is available on demand within ")
     assert fact.value.endswith(" in one of 2 zones (us-east-1b, us-east-1c)")
     share, expected, budget = fact.hint.split("; ")
     assert share == "in the 7 d observed, 100 % of starts were"
