@@ -40,9 +40,9 @@ from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import start as start_run
 from mlcd.core.version import VERSION
 from mlcd.planners.jobfile.read import load_job
-from mlcd.planners.scale.belief import believe
+from mlcd.planners.scale.feasibility import local_batch, machine_of
+from mlcd.planners.scale.job_model import fit_job_model
 from mlcd.planners.scale.nouns import Batch, Mode, ScalingTask, batch_of, scaling_task
-from mlcd.planners.scale.share import local_batch, machine_of
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "pytorch-digits" / "job.yaml"
 NODES = """
@@ -173,7 +173,7 @@ def searched(job: Job, mode: str, seed: int, truth: list[Trained], to_the_end: b
     target = job.target if to_the_end else Target("accuracy", 2.0)
     run = start_run(replace(seeded(job, seed), ask=elastic, target=target), Ledger(None))
     decision = run.search()
-    belief = believe(run.job, run.cloud.space, run.book.account.history)
+    belief = fit_job_model(run.job, run.cloud.space, run.book.account.history)
     assert belief is not None
     assert decision.configuration is not None
     expected = {}

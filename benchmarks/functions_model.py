@@ -25,10 +25,10 @@ from mlcd.core.home import open_ledger
 from mlcd.core.job import Goal, Job, Search, Target
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.nouns import Allocation, FunctionsTask, TrainEpochs, evidence_of, on_functions
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask, TrainEpochs, evidence_of, functions_task
 from mlcd.planners.functions.search import measured_calibration
-from mlcd.planners.functions.space import configuration, frozen
+from mlcd.planners.functions.space import configuration, tariff_of
 from mlcd.planners.functions.workload import STORAGES, Workload
 
 JOBS = {
@@ -71,12 +71,12 @@ def main() -> None:
 def judge(name: str, epochs: int, ledger: Ledger) -> None:
     run = start(job_of(name), ledger)
     run.search()
-    serverless = on_functions(run.job)
+    serverless = functions_task(run.job)
     assert serverless is not None
     history: History = run.book.account.history
     calibration = measured_calibration(serverless, history)
     assert calibration is not None
-    model = EpochModel(serverless.workload, frozen(serverless), calibration)
+    model = EpochModel(serverless.workload, tariff_of(serverless), calibration)
     print(
         f"{name}: {serverless.workload.samples:,} samples, {serverless.workload.data_mb:.0f} MB, model "
         f"{serverless.workload.model_mb * 1e3:.3g} KB; {len(history.measurements)} probes, "
@@ -108,7 +108,7 @@ def judge(name: str, epochs: int, ledger: Ledger) -> None:
 
 
 def measured(job: Job, profiler: object, where: Allocation, epochs: int) -> list:
-    serverless = on_functions(job)
+    serverless = functions_task(job)
     assert serverless is not None
     work = TrainEpochs(epochs)
     launch = Launch(

@@ -26,8 +26,8 @@ from scipy.sparse import csr_array
 
 from mlcd.core.job import Goal, Objective
 from mlcd.core.version import VERSION
+from mlcd.planners.functions.decide import METHODS
 from mlcd.planners.functions.exact import exact as exact_plan
-from mlcd.planners.functions.foresight import METHODS
 from mlcd.planners.functions.knapsack import Knapsack, knapsack, relax
 from mlcd.planners.functions.nouns import StagePlan, Tuning
 from mlcd.planners.functions.problem import StageProblem, cheapest, fastest

@@ -35,7 +35,7 @@ from mlcd.core.job import Job, Target
 from mlcd.core.ledger import Ledger, Started
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.adaptive import AdaptiveTraining
-from mlcd.planners.functions.foresight import METHODS, decide
+from mlcd.planners.functions.decide import METHODS, decide
 from mlcd.planners.functions.measure import FunctionsProfiler
 from mlcd.planners.functions.nouns import Stage, evidence_of
 from mlcd.planners.functions.problem import StageProblem

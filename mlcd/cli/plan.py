@@ -29,7 +29,7 @@ from mlcd.core.runs.run import first_entry, first_probes
 from mlcd.core.strategy import Finish, Probe
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.form.jobs import asked_job
-from mlcd.planners.functions.form import is_on_functions
+from mlcd.planners.functions.job_from_options import is_on_functions
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.prepare import PlanAhead, plan_ahead
 from mlcd.planners.jobfile.read import load_job

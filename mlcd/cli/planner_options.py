@@ -40,7 +40,7 @@ HELP = {
     "workers": ("RANGE", "How many workers, such as 1..8."),
     "batch": ("RANGE", "Global batches: 64..1024 (doubling), a list such as 96,192, or one."),
     "target": ("METRIC", "The end: 'accuracy >= 0.97'."),
-    "search": ("", "Probe every configuration, the ends (default), or none: rank by what earlier runs taught."),
+    "search": ("", "Probe every configuration, a few extreme ones (default), or none: rank by models of earlier runs."),
     "learning_rate": ("", "How the learning rate follows the batch; none."),
     **{cap: ("TIME", f"{words[0].upper()}{words[1:]} within this: 30ms; 'none'.") for cap, (_, words) in CAPS.items()},
     "min_rps": ("RATE", "Requests a second it has to answer."),

@@ -22,7 +22,7 @@ from mlcd.core.planner import planner_named
 from mlcd.core.runs.run import start
 from mlcd.core.units import counted
 from mlcd.planners.form.words import words_of
-from mlcd.planners.functions.form import ONLY_ON_FUNCTIONS
+from mlcd.planners.functions.job_from_options import ONLY_ON_FUNCTIONS
 from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.train.nouns import planned_training
 

@@ -29,7 +29,7 @@ from mlcd.core.ledger import (
 )
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_count, format_duration, format_rate, format_usd
-from mlcd.planners.functions.nouns import FunctionsTask, allocation_of, on_functions
+from mlcd.planners.functions.nouns import FunctionsTask, allocation_of, functions_task
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.entries import ledger_rows
 from mlcd.reports.functions.tables import show_plan, show_run
@@ -131,7 +131,7 @@ class Narrator:
 
     def _say_work(self, launch: Launch, because: str) -> None:
         """A stage that begins; of a training run, an epoch on another allocation than the last, and why."""
-        task, runs = on_functions(self._account.job), self._account.history.runs
+        task, runs = functions_task(self._account.job), self._account.history.runs
         words = f"run  [bold]{escape(work_words(task, launch))}[/bold]"
         if task.tuning is not None:
             self._say(words)

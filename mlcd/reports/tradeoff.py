@@ -16,7 +16,7 @@ from pydantic import Field
 
 from mlcd.core.decision import Decision, Forecast
 from mlcd.core.ledger import Line
-from mlcd.planners.functions.beliefs.calibration import spread
+from mlcd.planners.functions.epoch_model.calibration import spread
 from mlcd.planners.functions.nouns import FunctionsTask, plan_of
 from mlcd.planners.modeling.tradeoff import knee, pareto_mask
 from mlcd.planners.serve.nouns import ServingTask

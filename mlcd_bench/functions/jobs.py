@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.beliefs.published import published
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
+from mlcd.planners.functions.epoch_model.published import published
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.tariff import load_tariff
 from mlcd.planners.functions.workload import Workload

@@ -31,10 +31,10 @@ from mlcd.core.ledger import Ledger, Started
 from mlcd.core.strategy import Step
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.adaptive import AdaptiveTraining
-from mlcd.planners.functions.foresight import METHODS
+from mlcd.planners.functions.decide import METHODS
+from mlcd.planners.functions.epoch_forecast import forecast_from_losses
 from mlcd.planners.functions.measure import FunctionsProfiler
 from mlcd.planners.functions.nouns import Stage, evidence_of
-from mlcd.planners.functions.outlook import after
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.space import calibration_space
 from mlcd_bench.functions.jobs import BenchJob
@@ -105,7 +105,7 @@ def _train(bench_job: BenchJob, strategy: AdaptiveTraining, limit: Limit, seed: 
     job, timed, clock = _job(bench_job, limit, seed), Timed(strategy), VirtualClock()
     losses, truth = _losses(bench_job, seed), bench_job.model.calibration
     backend = SimulatedFunctions(clock, truth, _own(bench_job, seed), Platform(NOISE), losses)
-    space, ledger, fits = calibration_space(bench_job.serverless), Ledger(None), after.cache_info()
+    space, ledger, fits = calibration_space(bench_job.serverless), Ledger(None), forecast_from_losses.cache_info()
     book = ledger.begin(job.name, clock, Started(job, space, job.on, backend.provenance, VERSION))
     launch(timed, job, space, FunctionsProfiler(backend), book)
     history = book.account.history
@@ -113,7 +113,7 @@ def _train(bench_job: BenchJob, strategy: AdaptiveTraining, limit: Limit, seed: 
     seen = [epoch.loss for run in history.runs for epoch in evidence_of(run).epochs]
     reached = any(loss <= bench_job.target_loss for loss in seen)
     hours, usd = history.elapsed_s / 3_600, history.spent_usd
-    fitted_ms = sum(fits_ms[: len(seen)]) if after.cache_info() != fits else 0.0
+    fitted_ms = sum(fits_ms[: len(seen)]) if forecast_from_losses.cache_info() != fits else 0.0
     return Run.of(
         bench_job.name,
         TRAINING,
@@ -144,7 +144,7 @@ def _fit_all(bench_job: BenchJob, seed: int) -> list[float]:
     while len(found) < MOST_EPOCHS * bench_job.epochs and not (seen and job.target.reached(seen[-1])):
         seen = (*seen, losses.loss(job, 0, len(seen) + 1))
         before_s = time.perf_counter()
-        after(seen, job.target, estimate(bench_job, seed), MOST_EPOCHS * bench_job.epochs)
+        forecast_from_losses(seen, job.target, estimate(bench_job, seed), MOST_EPOCHS * bench_job.epochs)
         found.append(1_000 * (time.perf_counter() - before_s))
     return found
 

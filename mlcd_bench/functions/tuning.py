@@ -13,7 +13,7 @@ from itertools import product
 from typing import TypeVar
 
 from mlcd.core.job import Goal
-from mlcd.planners.functions.foresight import METHODS
+from mlcd.planners.functions.decide import METHODS
 from mlcd.planners.functions.nouns import Tuning
 from mlcd.planners.functions.problem import StageProblem
 from mlcd_bench.functions.jobs import BenchJob

@@ -52,7 +52,7 @@ def job(write_job: WriteJob) -> WriteJob:
         (("--deadline", "6"), "(a number alone has no unit)"),
         (("--on", "clowd", "--batch", "64"), "clowd"),
         (("--on", "functions", "--batch", "64"), "mlcd scale switches machines under a job, which functions cannot"),
-        (("--batch", "64..256"), "say what ends the job, as in --target 'accuracy >= 0.97'"),
+        (("--batch", "64..256"), "name a target that ends the job, as in --target 'accuracy >= 0.97'"),
         (("--bach", "64"), "No such option '--bach'. Did you mean '--batch'?"),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_mistake_in_an_option_is_one_line(mlcd: Mlcd, job: WriteJob, options: 
 
 def test_workers_that_the_cloud_does_not_have_are_told(mlcd: Mlcd, job: WriteJob) -> None:
     complaint = mlcd("scale", job(), "--instances", "g4dn.12xlarge", "--workers", "1..3", "--batch", "64").complaint
-    assert "workers 1..3: empty here; this cloud has 4 to " in complaint
+    assert "workers 1..3: none possible; this cloud has 4 to " in complaint
 
 
 def test_several_batches_are_counted_in_epochs(mlcd: Mlcd, job: WriteJob) -> None:
@@ -72,12 +72,12 @@ def test_several_batches_are_counted_in_epochs(mlcd: Mlcd, job: WriteJob) -> Non
 
 def test_a_job_without_checkpoints_cannot_go_on_elsewhere(mlcd: Mlcd, job: WriteJob) -> None:
     complaint = mlcd("scale", job(checkpoints="checkpoints: false"), "--batch", "64..256", *TARGET).complaint
-    assert "the job keeps no checkpoints, so it cannot go on elsewhere: `checkpoints: true`, once it does" in complaint
+    assert "the job saves no checkpoints, so it cannot move to other machines: save them, then say `checkp" in complaint
 
 
 def test_a_recording_knows_one_batch(mlcd: Mlcd, job: WriteJob, recording: Path) -> None:
     answer = mlcd("scale", job(), "--on", f"recorded:{recording}", "--batch", "64..256", *TARGET)
-    assert "a recording knows one batch only; leave `--batch` out, or use --on simulated" in answer.complaint
+    assert "a recording has one batch only; leave `--batch` out, or use --on simulated" in answer.complaint
 
 
 def test_the_knee_is_no_goal_of_train(mlcd: Mlcd, job: WriteJob) -> None:

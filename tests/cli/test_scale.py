@@ -124,7 +124,7 @@ def test_a_forecast_covers_what_comes_in_most_seeds(mlcd: Mlcd, job: WriteJob) -
 
 def test_without_a_stored_model_none_cannot_rank(mlcd: Mlcd, job: WriteJob) -> None:
     complaint = mlcd("scale", job(), "--search", "none").complaint
-    assert "no model is stored that could rank configurations" in complaint
+    assert "there is no stored model to rank configurations" in complaint
     assert "--search partial" in complaint
     assert mlcd("runs", "-o", "json").document == {"runs": []}
 

@@ -178,10 +178,10 @@ def test_a_mistake_gets_one_line_and_nothing_is_begun(
         (
             "model: lr",
             "model: bert\n    model_mb: 340\n    data_mb: 35\n    storages: [dynamodb]",
-            "holds 0.4 MB",
+            "an object of dynamodb at most 0.4 MB",
         ),
         ("    target: loss <= 0.66\n", "", "what ends the training? Say --target-loss"),
-        ("batch: 1000", "batch: 200k", "more than the 100000 samples that there are"),
+        ("batch: 1000", "batch: 200k", "batch 200000: the data have only 100000 samples"),
         ("{dataset: 100k, epochs: 60}", "6M", "on functions it is counted in epochs"),
         ("    batch: 1000\n", "", "`batch` is missing from the `functions:` block"),
         ("trials: 8", "trials: none", "trials"),
@@ -248,12 +248,12 @@ def test_an_option_of_another_place_is_refused_and_not_ignored(
     ("size", "options", "told"),
     [
         ("data_mb: 9000", ("--memory", "256..1000"), "each of 8 functions needs 1,190 MB for the model and its share"),
-        ("data_mb: 1", ("--functions", "2000..2000"), "2000 functions or more, and there are 1000 samples"),
+        ("data_mb: 1", ("--functions", "2000..2000"), "2000 functions or more, but there are 1000 samples"),
         ("model_mb: 340", ("--storage", "dynamodb"), "choose another with --storage s3,elasticache,vm-ps"),
         (
             "model_mb: 3000",
             ("--storage", "vm-ps"),
-            "2,000 MB at the most in one object: choose another with --storage s3",
+            "at most 2,000 MB: choose another with --storage s3",
         ),
     ],
 )

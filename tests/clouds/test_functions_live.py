@@ -30,7 +30,7 @@ from mlcd.core.measurement import Ended, Event, Outcome, Sample
 from mlcd.planners.functions.nouns import Allocation, Calibrated, Epoch, FunctionsTask, TrainEpochs, Tuning
 from mlcd.planners.functions.storages.local import available, serve
 from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
-from mlcd.planners.functions.workloads import dataset, facts, trainer
+from mlcd.planners.functions.workloads import dataset, sizes_mb, trainer
 
 pytestmark = [
     pytest.mark.live,
@@ -45,7 +45,7 @@ ONE_DOLLAR_A_CALL = Tariff(0.0, 1.0, (StorageRate("vm-ps"), StorageRate("elastic
 
 
 def job(tuning: Tuning | None = None, **more: object) -> Job:
-    data_mb, model_mb = facts("lr", "higgs", SAMPLES)
+    data_mb, model_mb = sizes_mb("lr", "higgs", SAMPLES)
     workload = Workload("lr", "higgs", SAMPLES, data_mb, model_mb, BATCH, RATE)
     serverless = FunctionsTask(workload, tuning=tuning, tariff=ONE_DOLLAR_A_CALL, **more)  # type: ignore[arg-type]
     return Job("functions", 1.0, search=Search(seed=SEED), ask=serverless)
@@ -271,7 +271,7 @@ def test_trials_run_side_by_side_with_their_own_rates_and_the_others_after_them(
     _, epochs = play(backend, ordered, job(tuning))
     assert {epoch.trial for epoch in epochs} == {0, 1, 2}
     for epoch in epochs:
-        rate = tuning.drawn(epoch.trial, SEED)["learning_rate"]
+        rate = tuning.hyperparameters(epoch.trial, SEED)["learning_rate"]
         assert epoch.loss == pytest.approx(reference(1, rate=rate)[0], rel=1e-6)
 
 

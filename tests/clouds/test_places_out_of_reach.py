@@ -21,7 +21,7 @@ from mlcd.planners.functions.measure import FunctionsProfiler
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.space import calibration_space
 from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
-from mlcd.planners.functions.workloads import facts
+from mlcd.planners.functions.workloads import sizes_mb
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.model_facts import ModelFacts
@@ -90,7 +90,7 @@ class TestFunctions(OutageContract):
         return Cloud(space, backend, FunctionsProfiler(backend), backend.clock)
 
     def serverless(self):
-        data_mb, model_mb = facts("lr", "higgs", 1_000)
+        data_mb, model_mb = sizes_mb("lr", "higgs", 1_000)
         workload = Workload("lr", "higgs", 1_000, data_mb, model_mb, 50, 0.1)
         return FunctionsTask(workload, tariff=Tariff(1e-5, 1e-7, (StorageRate("s3"),)), storages=("s3",))
 

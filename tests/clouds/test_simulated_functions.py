@@ -19,10 +19,10 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import BackendError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome, Sample
-from mlcd.planners.functions.beliefs.calibration import calibrate
-from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.epoch_model.calibration import calibrate
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, Epoch, TrainEpochs, Tuning, on_functions
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, Epoch, TrainEpochs, Tuning, functions_task
 from mlcd.planners.functions.space import configuration
 from mlcd.planners.functions.workload import Workload
 from mlcd.testing.backends import BackendContract
@@ -41,7 +41,7 @@ class TestSimulatedFunctions(BackendContract):
         return TRAINING
 
     def configuration(self):
-        return configuration(on_functions(TRAINING), WHERE, TrainEpochs(3))
+        return configuration(functions_task(TRAINING), WHERE, TrainEpochs(3))
 
     def failing(self):
         return None
@@ -53,7 +53,7 @@ class TestSimulatedFunctions(BackendContract):
 def order(job: Job, where: Allocation, work: TrainEpochs | None, samples: float = 0.0, **more: object) -> Launch:
     """A launch; without work, a calibration."""
     purpose = Purpose.PROBE if work is None or work.sample_of is not None else Purpose.RUN
-    place = configuration(on_functions(job), where, work or TrainEpochs(1))
+    place = configuration(functions_task(job), where, work or TrainEpochs(1))
     return replace(Launch("x-1", place, purpose, samples, None, 0, work=work), **more)
 
 
@@ -111,7 +111,7 @@ def test_calibrated_without_noise_the_model_is_the_truth():
 
 
 def test_trials_wait_for_a_place_and_as_many_run_at_once_as_there_are():
-    two_at_once = replace(TUNING, ask=replace(on_functions(TUNING), concurrency=2 * WHERE.functions + 1))
+    two_at_once = replace(TUNING, ask=replace(functions_task(TUNING), concurrency=2 * WHERE.functions + 1))
     launch = order(two_at_once, WHERE, TrainEpochs(2, 0, tuple(range(5))))
     events = list(functions().run(two_at_once, launch))
     one_s = EpochModel(TUNING.ask.workload, TARIFF, truth()).epoch_s(WHERE)
@@ -233,7 +233,7 @@ def test_about_as_many_trials_diverge_as_stated_and_the_others_fall_to_different
 
 @pytest.mark.parametrize("epochs_told", [None, 5.0, 40.0])
 def test_training_reaches_its_target_when_it_is_stated_to_and_a_sample_is_wrong_by_at_most_so_much(epochs_told):
-    job = replace(TRAINING, ask=replace(on_functions(TRAINING), epochs=epochs_told))
+    job = replace(TRAINING, ask=replace(functions_task(TRAINING), epochs=epochs_told))
     wrong = []
     for seed in range(60):
         losses = Losses(seed, noise=0.0)

@@ -13,7 +13,7 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.job import Goal, Job, Objective, Search, Target
 from mlcd.core.place import Cloud
-from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
 from mlcd.planners.functions.measure import FunctionsProfiler
 from mlcd.planners.functions.nouns import Calibration, FunctionsTask, Link, Tuning
 from mlcd.planners.functions.space import calibration_space

@@ -1,10 +1,10 @@
-"""Small clouds for elastic jobs, with laws that are known: what a step takes, what a batch brings, what goes wrong.
+"""Small simulated clouds for elastic jobs, with known laws of step time, epochs by batch, and failures.
 
-Every launch goes on from the work that was saved before it, and each sample counts for as much as its batch brings.
+Every launch continues from the saved work, and the progress of a sample depends on its batch.
 
 Symbols   K    nodes                        B      global batch                  b = B / K   one node's share
           tau  seconds of a step            e      epochs to the target          B_n         noise scale, samples
-          p    share of the way to the target that is done
+          p    progress: share of the work to the target that is done
           tau = c_0 + c_1 b + (s_0 + s_1 (K - 2) from two nodes on)              e = e_0 (1 + B/B_n) / (1 + B_0/B_n)
 """
 
@@ -31,7 +31,7 @@ REPORTS = 40
 """Of a probe."""
 NOISE_ERROR = 0.1
 USUAL_BATCH = 64
-"""B_0: the batch that the job's owner uses, for which `epochs` is said."""
+"""B_0: the batch that the job's owner uses, to which `epochs` refers."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class World:
-    """What is true. `drift` changes a run's rate on its way (by p), and `noise_drift` its noise scale.
+    """The ground truth. `drift` changes a run's rate with its progress p, and `noise_drift` its noise scale.
 
     `noise_scale` None: the script reports none. `nan_at`: p from which on the metric is not a number.
     """
@@ -73,7 +73,7 @@ class World:
 
     @property
     def space(self) -> Space:
-        """All types x nodes x batches that can be shared equally."""
+        """All types x nodes x batches."""
         offers = [Offer(f"type-{i}", kind.usd_per_hour, 4, 16) for i, kind in enumerate(self.kinds)]
         choices = tuple(Choice(offer, self.nodes, tuple(Batch(each) for each in self.batches)) for offer in offers)
         return Space(
@@ -110,17 +110,17 @@ class World:
         return _batch(configuration) / (kind.c0_s + kind.c1_s * _local(configuration) + sync_s)
 
     def samples(self, batch: int) -> float:
-        """To the target, with this batch all the way."""
+        """Samples to the target with this batch."""
         scale = self.noise_scale or math.inf
         return self.dataset * self.epochs * (1 + batch / scale) / (1 + USUAL_BATCH / scale)
 
     def seconds(self, configuration: Configuration) -> float:
-        """To the target from the beginning, start-up included: what an oracle knows."""
+        """Seconds to the target from the beginning, start-up included, as an oracle knows them."""
         to_target_s = self.samples(_batch(configuration)) / self.rate(configuration)
         return self.starts_after_s(configuration.nodes) + to_target_s
 
     def cloud(self, window_s: float = 300.0) -> Cloud:
-        """With machines that can be searched and run on."""
+        """A cloud with these machines, for searching and running."""
         clock = VirtualClock()
         backend = Machines(self, clock)
         floor = 0.0 if self.error else 0.01
@@ -133,7 +133,7 @@ class World:
 
 @dataclass(frozen=True)
 class Machines:
-    """A world's machines on a virtual clock. `done` remembers how far the job was at each checkpoint."""
+    """A world's machines on a virtual clock. `done`: the progress p at each checkpoint, by its saved samples."""
 
     world: World
     clock: VirtualClock
@@ -142,7 +142,7 @@ class Machines:
     provenance = Provenance.SIMULATED
 
     def run(self, job: Job, launch: Launch) -> Events:
-        """One launch, which goes on from the last checkpoint."""
+        """One launch, which continues from the last checkpoint."""
         rng = np.random.default_rng([self.world.seed, launch.ordinal])
         doomed, at, luck = rng.random() < self.world.bad_luck, int(rng.random() * REPORTS), rng.uniform(-1, 1)
         events = self._events(job, launch, float(np.exp(luck * Z * self.world.error * (1 - 1e-9))))
@@ -152,7 +152,7 @@ class Machines:
         """Nothing outlives the process."""
 
     def _events(self, job: Job, launch: Launch, luck: float) -> Iterator[Event]:
-        """What it shows: progress by its batch, until the target, the end of the work, or somebody ends it."""
+        """Progress reports until the target, or the end of the work."""
         world, where = self.world, launch.configuration
         now_s, samples, p = world.starts_after_s(where.nodes), 0.0, self.done[launch.saved_samples]
         if not world.fits(where):
@@ -183,7 +183,7 @@ class Machines:
 
 
 def _cut_short(events: Iterator[Event], at: int, launch: Launch) -> Iterator[Event]:
-    """The events up to one at which the machines are lost, for no reason of the job's."""
+    """The events up to number `at`, at which the machines are lost."""
     for i, event in enumerate(events):
         yield event
         if i >= at:

@@ -1,10 +1,10 @@
 """A job for tests of switching: least squares by gradient descent, data-parallel over plain sockets.
 
-Whatever the number of workers, the gradients of a batch are added in the order of its samples: so the loss of every
-step is the same to the last bit, and a step that was lost, or done twice, shows. Its checkpoint holds the whole past:
-where each step began, its batch, its loss.
+With any number of workers, the gradients of a batch are added in the order of its samples. So the loss of every step is
+the same to the last bit, and a step that was lost or done twice can be detected. The checkpoint holds the whole
+history: where each step began, its batch, its loss.
 
-Run as a program it is the job; imported, `check_one_training` tells from its checkpoint what it has been through.
+Run as a program it is the job; imported, `check_one_training` verifies the checkpoint.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SAMPLES, FEATURES = 96, 4
 RATE = 0.02
 STEP_S = 0.01
 SAVE_EVERY = 7
-"""Steps between checkpoints: a job that is killed loses up to so many, and does them again from what it saved."""
+"""Steps between checkpoints: a job that is killed loses at most so many, and repeats them."""
 
 Vector = list[float]
 
@@ -37,14 +37,14 @@ def data() -> list[tuple[Vector, float]]:
 
 
 def gradient(w: Sequence[float], sample: tuple[Vector, float]) -> Vector:
-    """Of one sample; its loss comes last."""
+    """The gradient of one sample, followed by its loss."""
     x, y = sample
     off = sum(a * b for a, b in zip(w, x, strict=True)) - y
     return [*(2 * off * each for each in x), off * off]
 
 
 def mean(gradients: Sequence[Vector]) -> Vector:
-    """Added in order, and only then divided."""
+    """The mean, summed in order and then divided."""
     total = [0.0] * (FEATURES + 1)
     for each in gradients:
         total = [a + b for a, b in zip(total, each, strict=True)]
@@ -52,7 +52,7 @@ def mean(gradients: Sequence[Vector]) -> Vector:
 
 
 def replayed(batches: Sequence[int]) -> list[float]:
-    """The losses of a job that trained with these batches, one after the other."""
+    """The losses of a job that trains with these batches in this order."""
     w, at, losses, samples = [0.0] * FEATURES, 0, [], data()
     for batch in batches:
         *g, loss = mean([gradient(w, samples[(at + i) % SAMPLES]) for i in range(batch)])
@@ -62,7 +62,7 @@ def replayed(batches: Sequence[int]) -> list[float]:
 
 
 def check_one_training(state: Path) -> list[int]:
-    """No step is missing, none was done twice, and each has the loss that it must have; the batches of all steps."""
+    """Check that no step is missing or repeated, and that each has the right loss; returns the batches of all steps."""
     steps = [(at, batch, loss) for at, batch, loss in json.loads(state.read_text(encoding="utf-8"))["past"]]
     batches = [batch for _, batch, _ in steps]
     begins = [sum(batches[:i]) for i in range(len(batches))]
@@ -72,31 +72,31 @@ def check_one_training(state: Path) -> list[int]:
 
 
 class Peers:
-    """The other workers, seen from the first one; or the first one, seen from another."""
+    """Connections to the other workers for rank 0; for other ranks, the connection to rank 0."""
 
     def __init__(self, rank: int, world: int) -> None:
         address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
         self.files: list[IO[str]]
         if rank == 0:
             with socket.create_server(("", address[1]), backlog=world) as server:
-                came = [server.accept()[0].makefile("rw") for _ in range(world - 1)]
-            self.files = sorted(came, key=lambda file: int(file.readline()))  # each says who it is
+                workers = [server.accept()[0].makefile("rw") for _ in range(world - 1)]
+            self.files = sorted(workers, key=lambda file: int(file.readline()))  # each sends its rank first
         else:
-            self.files = [_reach(address)]
-            self.tell(rank)
+            self.files = [_connect(address)]
+            self.send(rank)
 
-    def tell(self, told: Any) -> None:
-        """All of them."""
+    def send(self, message: Any) -> None:
+        """Send to all."""
         for file in self.files:
-            file.write(json.dumps(told) + "\n")
+            file.write(json.dumps(message) + "\n")
             file.flush()
 
-    def hear(self) -> list[Any]:
-        """From each; nothing from one that is gone."""
+    def receive(self) -> list[Any]:
+        """One message from each; none from one that has disconnected."""
         return [json.loads(line) for file in self.files if (line := file.readline())]
 
 
-def _reach(address: tuple[str, int]) -> IO[str]:
+def _connect(address: tuple[str, int]) -> IO[str]:
     while True:
         with contextlib.suppress(OSError):
             return socket.create_connection(address).makefile("rw")
@@ -104,7 +104,7 @@ def _reach(address: tuple[str, int]) -> IO[str]:
 
 
 def lead(peers: Peers, world: int, most: int) -> None:
-    """The first worker: it keeps the weights, tells them, adds up, saves, and decides when to leave."""
+    """Rank 0: keeps and broadcasts the weights, averages gradients, saves, and decides when to stop."""
     import mlcd_tracker
     from mlcd_tracker.noise import NoiseScale
 
@@ -114,8 +114,8 @@ def lead(peers: Peers, world: int, most: int) -> None:
     while state["at"] < most:
         time.sleep(STEP_S)
         w, at = state["w"], state["at"]
-        peers.tell({"w": w, "at": at, "batch": batch})
-        shares = [_share(w, at, batch, 0, world, samples), *peers.hear()]
+        peers.send({"w": w, "at": at, "batch": batch})
+        shares = [_share(w, at, batch, 0, world, samples), *peers.receive()]
         gradients = [shares[i % world][i // world] for i in range(batch)]
         *g, loss = mean(gradients)
         halves = [mean(gradients[: batch // 2])[:-1], mean(gradients[batch // 2 :])[:-1]]
@@ -130,16 +130,16 @@ def lead(peers: Peers, world: int, most: int) -> None:
                 break
         if leaving:
             break
-    peers.tell(None)
+    peers.send(None)
 
 
 def follow(peers: Peers, rank: int, world: int) -> None:
-    """Any other worker: its share of every batch, until there is none."""
+    """Other ranks: compute their share of every batch until rank 0 ends."""
     samples = data()
-    while told := peers.hear():
-        if told[0] is None:
+    while messages := peers.receive():
+        if messages[0] is None:
             return
-        peers.tell(_share(told[0]["w"], told[0]["at"], told[0]["batch"], rank, world, samples))
+        peers.send(_share(messages[0]["w"], messages[0]["at"], messages[0]["batch"], rank, world, samples))
 
 
 def _share(w: Vector, at: int, batch: int, rank: int, world: int, samples: list[tuple[Vector, float]]) -> list[Vector]:
@@ -150,23 +150,23 @@ def _norm(vector: Sequence[float]) -> float:
     return sum(each * each for each in vector)
 
 
-def _kept() -> Path:
+def _state_file() -> Path:
     return Path(os.environ["MLCD_CHECKPOINT_DIR"]) / "state.json"
 
 
 def _loaded() -> dict[str, Any]:
-    if not _kept().exists():
+    if not _state_file().exists():
         return {"w": [0.0] * FEATURES, "at": 0, "past": []}
-    found: dict[str, Any] = json.loads(_kept().read_text(encoding="utf-8"))
-    return found
+    state: dict[str, Any] = json.loads(_state_file().read_text(encoding="utf-8"))
+    return state
 
 
 def _save(state: dict[str, Any]) -> None:
     import mlcd_tracker
 
-    new = _kept().with_suffix(".new")
+    new = _state_file().with_suffix(".new")
     new.write_text(json.dumps(state), encoding="utf-8")
-    os.replace(new, _kept())
+    os.replace(new, _state_file())
     mlcd_tracker.saved()
 
 

@@ -1,4 +1,4 @@
-"""What MLCD promises of every elastic search and run, checked on one of them from its ledger."""
+"""Check MLCD's promises about elastic searches and runs on the ledger of one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from mlcd.core.ledger import Account, Ledger, Line, Reserved, Settled, Started
 from mlcd.core.measurement import Outcome
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
-from mlcd.planners.scale.belief import reached
+from mlcd.planners.scale.feasibility import local_batch, machine_of
+from mlcd.planners.scale.job_model import launch_at_target
 from mlcd.planners.scale.nouns import Mode, ScalingTask
-from mlcd.planners.scale.search import MORE_FOR_A_TYPE, MOST_PROBES
-from mlcd.planners.scale.share import local_batch, machine_of
+from mlcd.planners.scale.search import MOST_PROBES, PROBES_PER_OTHER_TYPE
 from mlcd.planners.scale.steer import MOST_SETBACKS
 from mlcd.testing.promises import check_books, check_decision, check_repeatable
 
@@ -30,15 +30,13 @@ def scale(job: Job, cloud: Cloud, learned: Mapping[str, Any] | None = None) -> t
     book = ledger.begin(job.name, cloud.clock, started)
     decision = search(planner_of(job).search_strategy(job), job, cloud.space, cloud.profiler, book)
     if decision.configuration is not None:
-        launch(
-            planner_of(job).run_strategy(job, decision, book.account.searched), job, cloud.space, cloud.profiler, book
-        )
-    assert ledger.account(book.run) == book.account, "replay differs from what was live"
+        launch(planner_of(job).steer(job, decision, book.account.searched), job, cloud.space, cloud.profiler, book)
+    assert ledger.account(book.run) == book.account, "the replayed account differs from the live one"
     return ledger.lines(book.run), decision
 
 
 def account_of(lines: Sequence[Line]) -> Account:
-    """Where a run stands after these lines."""
+    """The account of a run after these lines."""
     return Account.replay((line.entry, line.elapsed_s) for line in lines)
 
 
@@ -56,10 +54,10 @@ def check_elastic_promises(job: Job, lines: Sequence[Line], *, steady: bool = Tr
         return
     check_curve(decision.curve)
     if job.ask.mode is Mode.NONE:
-        assert not decision.certified, "certified what was not measured"
-        assert all(each.relative for each in decision.curve), "claimed a time that nobody knows"
+        assert not decision.certified, "certified without a measurement"
+        assert all(each.relative for each in decision.curve), "predicted a time without a measurement"
         return
-    if reached(job, account.searched) is None:
+    if launch_at_target(job, account.searched) is None:
         check_decision(job, lines, decision, best=False)
         measured = {m.configuration for m in account.searched.good}
         assert decision.configuration is None or decision.configuration in measured, "chosen, but not measured"
@@ -68,7 +66,7 @@ def check_elastic_promises(job: Job, lines: Sequence[Line], *, steady: bool = Tr
 
 
 def check_probes(job: Job, lines: Sequence[Line]) -> None:
-    """Nothing is probed twice but for bad luck, nor beyond a memory wall that was met; and few are probed."""
+    """Nothing is probed twice except after bad luck, nor above a batch that ran out of memory; and probes are few."""
     assert isinstance(job.ask, ScalingTask)
     answered: set[Configuration] = set()
     walls: dict[object, float] = {}
@@ -76,7 +74,7 @@ def check_probes(job: Job, lines: Sequence[Line]) -> None:
     for entry in (line.entry for line in lines):
         if isinstance(entry, Reserved) and entry.launch.purpose is Purpose.PROBE:
             where = entry.launch.configuration
-            assert job.ask.mode is not Mode.NONE, "probed, where nothing was to be"
+            assert job.ask.mode is not Mode.NONE, "probed with --search none"
             assert where not in answered, f"{where} was probed twice"
             assert local_batch(job, where) < walls.get(machine_of(where), float("inf")), f"{where} cannot fit"
         if isinstance(entry, Settled) and entry.launch.purpose is Purpose.PROBE:
@@ -88,11 +86,11 @@ def check_probes(job: Job, lines: Sequence[Line]) -> None:
             good[machine_of(where)] += seen.ok
     if job.ask.mode is Mode.PARTIAL:
         types = len({machine_of(c) for c in account_of(lines).space.configurations})
-        assert good.total() <= MOST_PROBES + MORE_FOR_A_TYPE * (types - 1), f"too many probes: {good}"
+        assert good.total() <= MOST_PROBES + PROBES_PER_OTHER_TYPE * (types - 1), f"too many probes: {good}"
 
 
 def check_saved_work(lines: Sequence[Line]) -> None:
-    """Every launch goes on from all that was saved before it, and leaves no less."""
+    """Every launch continues from all the work saved before it, and never loses any."""
     saved = 0.0
     for entry in (line.entry for line in lines):
         if isinstance(entry, Reserved):
@@ -103,7 +101,7 @@ def check_saved_work(lines: Sequence[Line]) -> None:
 
 
 def check_curve(curve: Sequence[Prediction]) -> None:
-    """Intervals hold their middle, the boundary is that of a brute force, and exactly one of it is the knee."""
+    """Each interval contains its prediction, the Pareto boundary is right, and exactly one point on it is the knee."""
     for each in curve:
         assert 0 < each.low_s <= each.seconds <= each.high_s, f"{each.configuration}: an interval without its middle"
         beaten = any(_beats(other, each) for other in curve)
@@ -117,13 +115,13 @@ def check_certified_run(job: Job, account: Account) -> None:
     """What was certified came to its end: the target, or the end of the work."""
     history = account.history
     assert account.ended is not None, "certified, but not run"
-    if reached(job, account.searched) is not None:
+    if launch_at_target(job, account.searched) is not None:
         assert not history.runs, "launched again, with nothing left to do"
         assert account.ended.finished
         return
     assert history.runs, "certified, but not run"
     assert history.runs[-1].outcome is Outcome.OK, f"certified, but ended {history.runs[-1].outcome}"
-    assert account.ended.finished is (job.target is None or reached(job, history) is not None)
+    assert account.ended.finished is (job.target is None or launch_at_target(job, history) is not None)
 
 
 def _beats(one: Prediction, other: Prediction) -> bool:

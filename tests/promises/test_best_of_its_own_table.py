@@ -29,7 +29,7 @@ from mlcd.core.ledger import Account, Decided, Ledger, Line, Started
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import decide_again
-from mlcd.planners.functions.foresight import METHODS as FUNCTIONS_METHODS
+from mlcd.planners.functions.decide import METHODS as FUNCTIONS_METHODS
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, from_noise
 from mlcd.planners.scale.nouns import Mode, batch_of

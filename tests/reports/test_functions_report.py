@@ -400,7 +400,7 @@ def test_a_plan_is_plain_json_without_a_run():
 
 
 def test_the_best_trial_is_told_with_what_was_drawn_for_it():
-    drawn = TUNED.ask.tuning.drawn(0, 0)["learning_rate"]  # type: ignore[union-attr]
+    drawn = TUNED.ask.tuning.hyperparameters(0, 0)["learning_rate"]  # type: ignore[union-attr]
     best = f"trial 0, loss 0.45: learning_rate {drawn:.4g}"
     assert f"Best: {best}" in told(tuning_lines())
     assert f"Best: {best}" in words(page(tuning_lines()))

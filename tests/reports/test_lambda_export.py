@@ -24,7 +24,7 @@ from mlcd.core.backend import Provenance
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger
-from mlcd.planners.functions.nouns import StagePlan, Tuning, on_functions, plan_of
+from mlcd.planners.functions.nouns import StagePlan, Tuning, functions_task, plan_of
 from mlcd.planners.functions.workload import LONGEST_CALL_S
 from mlcd.reports.deploy.lambda_ import lambda_configuration
 
@@ -94,27 +94,27 @@ def test_an_epoch_longer_than_a_function_may_live_is_told_and_not_hidden():
 
 
 def test_more_functions_than_an_account_may_have_reserve_nothing_and_say_so():
-    many = replace(TUNED, ask=replace(on_functions(TUNED), tuning=Tuning(4_096)))  # type: ignore[type-var]
+    many = replace(TUNED, ask=replace(functions_task(TUNED), tuning=Tuning(4_096)))  # type: ignore[type-var]
     first = exported(many)["segments"][0]
     assert first["ReservedConcurrentExecutions"] is None
     assert "8,192 functions at once" in first["notes"][0]
-    allowed = replace(many, ask=replace(on_functions(many), concurrency=20_000))  # type: ignore[type-var]
+    allowed = replace(many, ask=replace(functions_task(many), concurrency=20_000))  # type: ignore[type-var]
     assert exported(allowed)["segments"][0]["ReservedConcurrentExecutions"] == 8_192
 
 
 @pytest.mark.parametrize(("concurrency", "memory"), [(None, None), (16, None), (None, 4_096), (30, 9_000), (1, 1)])
 def test_as_many_trials_run_at_once_as_the_planner_counts_on(concurrency, memory):
-    serverless = replace(on_functions(TUNED), concurrency=concurrency, memory_at_once_mb=memory)  # type: ignore[type-var]
+    serverless = replace(functions_task(TUNED), concurrency=concurrency, memory_at_once_mb=memory)  # type: ignore[type-var]
     made = exported(replace(TUNED, ask=serverless))
     for segment, planned in zip(made["segments"], plan(TUNED).stages, strict=True):
-        at_once = serverless.at_once(planned.allocation, planned.stage.trials)
+        at_once = serverless.trials_at_once(planned.allocation, planned.stage.trials)
         assert segment["trials_at_once"] == at_once
         waves = math.ceil(planned.stage.trials / at_once)
         assert segment["expected"]["epoch_s"] == pytest.approx(planned.seconds / planned.stage.epochs / waves)
 
 
 def test_endpoints_are_those_of_the_job_and_nothing_is_invented():
-    told = replace(TUNED, ask=replace(on_functions(TUNED), endpoints={"s3": "http://127.0.0.1:1"}))  # type: ignore[type-var]
+    told = replace(TUNED, ask=replace(functions_task(TUNED), endpoints={"s3": "http://127.0.0.1:1"}))  # type: ignore[type-var]
     by_kind = {segment["storage"]["kind"]: segment["storage"] for segment in exported(told)["segments"]}
     assert by_kind["s3"]["endpoint"] == "http://127.0.0.1:1"
     assert by_kind["elasticache"]["endpoint"] is None

@@ -7,7 +7,7 @@ import math
 from mlcd_fixtures.functions_runs import training_lines, tuning_lines
 
 from mlcd.core.ledger import Account, Line
-from mlcd.planners.functions.nouns import on_functions
+from mlcd.planners.functions.nouns import functions_task
 from mlcd.reports.functions.rows import best_trial
 from mlcd.reports.functions.trials import trial_rows
 from mlcd.reports.view.view import view_of
@@ -19,12 +19,12 @@ def account_of(lines: list[Line]) -> Account:
 
 def test_every_trial_is_there_with_what_was_drawn_for_it_and_as_many_losses_as_stages_it_went_through() -> None:
     account = account_of(tuning_lines())
-    tuning = on_functions(account.job).tuning
+    tuning = functions_task(account.job).tuning
     assert tuning is not None
     rows = trial_rows(account)
     assert len(rows) == tuning.trials
     for row in rows:
-        assert row.hyperparameters == tuning.drawn(row.trial, account.job.search.seed)
+        assert row.hyperparameters == tuning.hyperparameters(row.trial, account.job.search.seed)
         assert len(row.losses) == math.ceil(row.epochs / tuning.epochs_per_stage)
     for number, stage in enumerate(tuning.stages, 1):
         assert sum(len(row.losses) >= number for row in rows) == stage.trials

@@ -18,7 +18,7 @@ from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError
 from mlcd.core.measurement import Ended, Outcome, Sample
-from mlcd.planners.functions.nouns import SAMPLE, Epoch, TrainEpochs, work_of
+from mlcd.planners.functions.nouns import SAMPLE_SHARE, Epoch, TrainEpochs, work_of
 from mlcd.planners.functions.storages import connect
 
 POLL_S = 0.01
@@ -170,7 +170,7 @@ class FunctionLaunch:
         usd, used_s = self.meter.usd(group.bill, seconds) / count, group.bill.function_s / count
         for number, (loss, took_s) in enumerate(report["epochs"], 1):
             epoch = Epoch(trial, number, took_s, usd, _finite_or_infinite(loss), compute_s=took_s, function_s=used_s)
-            yield self._sample(epoch, orders.task.workload.sampled(SAMPLE, functions).samples)
+            yield self._sample(epoch, orders.task.workload.sampled(SAMPLE_SHARE, functions).samples)
 
     def _calibrate(self) -> Events:
         orders = self.workers.orders

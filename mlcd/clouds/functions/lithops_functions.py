@@ -33,8 +33,8 @@ from mlcd.core.backend import Events, Launch, Provenance, Usage
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError
 from mlcd.core.job import Job
-from mlcd.planners.functions.nouns import Allocation, on_functions, work_of
-from mlcd.planners.functions.space import allocated, frozen
+from mlcd.planners.functions.nouns import Allocation, functions_task, work_of
+from mlcd.planners.functions.space import allocation_at, tariff_of
 from mlcd.planners.functions.storages.storage import RETRY_S
 from mlcd.planners.functions.workload import CALIBRATION_STEPS
 
@@ -72,7 +72,7 @@ class LithopsFunctions:
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Call functions and yield what they report."""
-        started_s, allocation, task = self.clock.elapsed_s(), allocated(launch.configuration), on_functions(job)
+        started_s, allocation, task = self.clock.elapsed_s(), allocation_at(launch.configuration), functions_task(job)
         prewarmed = self._taken_over(launch)
         left = self.left_behind(_run_of(launch)) if prewarmed is None else None
         taken = prewarmed.group.workers.caller.folder if prewarmed is not None else left
@@ -97,7 +97,7 @@ class LithopsFunctions:
                     workers.caller.deploy()
                 started_s = self.clock.elapsed_s()  # no function was up: a probe of two minutes would have none left
             steps = task.workload.iterations(allocation.functions) if work is not None else CALIBRATION_STEPS
-            meter = Meter(frozen(task), allocation, steps, launch.most_usd)
+            meter = Meter(tariff_of(task), allocation, steps, launch.most_usd)
             lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S
             prewarm = partial(self._prewarm, job, launch)
             of_others = prewarm, prewarmed, left_usd
@@ -133,7 +133,7 @@ class LithopsFunctions:
         """What a launch has used, once it was reclaimed; None where its records are lost."""
         folder = self.launches.find(label)
         used = used_in(folder) if folder is not None else None
-        return Usage(used.usd(frozen(on_functions(job))), used.known) if used is not None else None
+        return Use(used.usd(tariff_of(functions_task(job))), used.known) if used is not None else None
 
     def _called_ahead(self, folder: Path) -> Path | None:
         """The functions that a launch has called for the next one; those of an earlier one of its name are not its."""
@@ -154,7 +154,7 @@ class LithopsFunctions:
     def left_usd(self, job: Job, left: Path | None) -> float:
         """What they have used that nobody has paid; they are told to end."""
         used = self._recall.used(left, [Share(Journal(left), taken_over=True)]) if left is not None else None
-        return used.usd(frozen(on_functions(job))) if used is not None else 0.0
+        return used.usd(tariff_of(functions_task(job))) if used is not None else 0.0
 
     @property
     def _recall(self) -> Recall:
@@ -189,7 +189,7 @@ class LithopsFunctions:
         self, stack: ExitStack, folder: Path, job: Job, launch: Launch, allocation: Allocation, done: int = 0
     ) -> Workers:
         """The functions of one launch, whose caller closes with the stack."""
-        workload, is_local = on_functions(job).workload, self.platform == LOCALHOST
+        workload, is_local = functions_task(job).workload, self.platform == LOCALHOST
         nodes = launch.configuration.nodes if allocation == launch.configuration.setting else 0
         at_once = max(nodes, allocation.functions)
         caller = Caller(self.home, folder, self.platform, allocation.memory_mb, at_once, teardown.mark_of(folder))
@@ -237,7 +237,11 @@ class LithopsFunctions:
         prewarmed, work = self.prewarmed, work_of(launch)
         if prewarmed is None:
             return None
-        run, where, called = _run_of(launch), allocated(launch.configuration), prewarmed.group.workers.orders.allocation
+        run, where, called = (
+            _run_of(launch),
+            allocation_at(launch.configuration),
+            prewarmed.group.workers.orders.allocation,
+        )
         asked = (run, work.trials, work.done + 1, where) if work is not None else None
         if asked != (prewarmed.run, (prewarmed.trial,), prewarmed.epoch, called) or prewarmed.group.call is None:
             self.close()

@@ -10,8 +10,8 @@ from typing import Any
 from mlcd.clouds.functions.bucket import Stored
 from mlcd.clouds.functions.throttle import share_of
 from mlcd.core.job import Job
-from mlcd.planners.functions.nouns import SAMPLE, Allocation, Calibrated, FunctionsTask, on_functions
-from mlcd.planners.functions.space import frozen
+from mlcd.planners.functions.nouns import SAMPLE_SHARE, Allocation, Calibrated, FunctionsTask, functions_task
+from mlcd.planners.functions.space import tariff_of
 from mlcd.planners.functions.workload import CALIBRATION_STEPS, Workload
 
 Order = dict[str, Any]
@@ -48,7 +48,7 @@ class Orders:
     @property
     def task(self) -> FunctionsTask:
         """What the job does on functions."""
-        return on_functions(self.job)
+        return functions_task(self.job)
 
     def epoch(
         self, trial: int, epoch: int, initial_model: str | None, attempt: int, until: float, requests: int | None
@@ -80,7 +80,7 @@ class Orders:
         self, trial: int, functions: int, epochs: int, attempt: int, until: float, requests: int | None
     ) -> list[Order]:
         """The order of one function that trains a sample of the data as `functions` would train all of it."""
-        workload = self.task.workload.sampled(SAMPLE, functions)
+        workload = self.task.workload.sampled(SAMPLE_SHARE, functions)
         common = self._common(trial, replace(self.allocation, functions=1), workload, until)
         return [{**common, "from": None, "epochs": epochs, "rank": 0, "fault": None, "requests_most": None}]
 
@@ -106,7 +106,7 @@ class Orders:
         tuning = self.task.tuning
         drawn = {"learning_rate": workload.learning_rate}
         if tuning is not None:
-            drawn |= tuning.drawn(trial, self.job.search.seed)
+            drawn |= tuning.hyperparameters(trial, self.job.search.seed)
         return {
             "model": workload.model,
             "data": workload.data,
@@ -131,7 +131,7 @@ class Orders:
 
 def _sizes_mb(task: FunctionsTask, storage: str) -> tuple[float, ...]:
     """Sizes of single transfers: a kilobyte, the model, and a third size that the storage can hold."""
-    model_mb, largest_mb = task.workload.model_mb, frozen(task).storage(storage).largest_mb
+    model_mb, largest_mb = task.workload.model_mb, tariff_of(task).storage(storage).largest_mb
     larger_mb = max(4 * model_mb, 100 * KILOBYTE_MB)
     third_mb = larger_mb if larger_mb <= min(LARGEST_MB, 0.9 * largest_mb) else model_mb / 4
     return tuple(sorted({KILOBYTE_MB, model_mb, third_mb}))

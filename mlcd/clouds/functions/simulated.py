@@ -32,10 +32,10 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import BackendError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
-from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
 from mlcd.planners.functions.nouns import (
     MOST_ATTEMPTS,
-    SAMPLE,
+    SAMPLE_SHARE,
     Allocation,
     Calibrated,
     Calibration,
@@ -43,7 +43,7 @@ from mlcd.planners.functions.nouns import (
     TrainEpochs,
     work_of,
 )
-from mlcd.planners.functions.space import allocated
+from mlcd.planners.functions.space import allocation_at
 
 CALIBRATION_ITERATIONS = 3
 """Iterations of a calibration."""
@@ -150,7 +150,7 @@ class SimulatedFunctions:
 
     def _events(self, job: Job, launch: Launch) -> Iterator[Event]:
         work = work_of(launch)
-        model, where = self._model(job, work), allocated(launch.configuration)
+        model, where = self._model(job, work), allocation_at(launch.configuration)
         if not model.exists(where.storage):
             why = f"a model of {model.workload.model_mb:g} MB cannot be exchanged through {where.storage}"
             yield Ended(model.calibration.start[0] + 1.0, Outcome.FAILED, why)
@@ -187,7 +187,7 @@ class SimulatedFunctions:
 
     def _train(self, job: Job, launch: Launch, work: TrainEpochs) -> Iterator[Event]:
         """Epochs in the order in which they end, until all are done or one has failed."""
-        started_s = self.prewarmed.pop(allocated(launch.configuration), 0.0)
+        started_s = self.prewarmed.pop(allocation_at(launch.configuration), 0.0)
         self.prewarmed.clear()
         schedule = self._schedule(job, launch, work, started_s)
         losses, now_s, samples, missing = self.losses or Losses(self.seed), 0.0, 0.0, len(work.trials) * work.epochs
@@ -211,7 +211,7 @@ class SimulatedFunctions:
 
     def _schedule(self, job: Job, launch: Launch, work: TrainEpochs, started_s: float = 0.0) -> Schedule:
         """The schedule. Functions of the first attempts have been starting for `started_s`."""
-        model, where, rng = self._model(job, work), allocated(launch.configuration), launch_rng(self.seed, launch)
+        model, where, rng = self._model(job, work), allocation_at(launch.configuration), launch_rng(self.seed, launch)
 
         def draw(planned: Attempt) -> Attempt:
             return self.platform.attempt(rng, planned, 0.0 if planned.begin_s else started_s)
@@ -230,5 +230,5 @@ class SimulatedFunctions:
             raise BackendError(f"'{job.name}' is not a job on functions, or has no prices")
         workload = job.ask.workload
         if work is not None and work.sample_of is not None:
-            workload = workload.sampled(SAMPLE, work.sample_of)
+            workload = workload.sampled(SAMPLE_SHARE, work.sample_of)
         return EpochModel(workload, job.ask.tariff, self.calibration)

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from mlcd.planners.functions.beliefs.epoch import EpochModel, Parts
+from mlcd.planners.functions.epoch_model.epoch import EpochModel, Parts
 from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, Epoch, TrainEpochs
 from mlcd.planners.functions.workload import StorageRate
 

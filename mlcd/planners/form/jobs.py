@@ -11,7 +11,7 @@ from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.job import Job
 from mlcd.core.planner import added_names, planner_named
 from mlcd.planners.form.words import parsed
-from mlcd.planners.functions.form import is_on_functions, trained, tuned
+from mlcd.planners.functions.job_from_options import is_on_functions, training_job, tuning_job
 from mlcd.planners.serve.caps import LANGUAGE
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Counted
@@ -38,10 +38,10 @@ def is_launched(kind: str) -> bool:
 def asked_job(kind: str, job: Job, chosen: Mapping[str, Any], where: str = "the job file") -> Job:
     """The job of a file with what was asked in place of what the file says. `where`: the file's name, for messages."""
     if kind == "tune":
-        return tuned(job, chosen, where)
+        return tuning_job(job, chosen, where)
     if kind == "train" and is_on_functions(job, chosen):
-        return trained(job, chosen, where)
-    return planner_named(kind).with_options(job, chosen)
+        return training_job(job, chosen, where)
+    return planner_named(kind).asked(job, chosen)
 
 
 def of_text(kind: str, text: str, words: Mapping[str, Any], name: str = "job.yaml") -> Job:

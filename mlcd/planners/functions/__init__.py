@@ -1,1 +1,1 @@
-"""Training and tuning on functions (CE-scaling): calibrate, plan the stages, run them, adapt while it trains."""
+"""Training and tuning on functions (CE-scaling): calibrate, plan the stages, run them, adapt while training."""

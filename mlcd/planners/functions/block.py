@@ -1,4 +1,4 @@
-"""What a job file says of a job on functions: what is trained, what may be allocated to it, how it is tuned."""
+"""The `functions:` block of a job file: what is trained, which allocations are allowed, how it is tuned."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USUAL = Tuning(1)
 
 
 def storage_names(written: Any) -> tuple[str, ...]:
-    """One storage, or a list of them: 's3', [elasticache, vm-ps], 's3,vm-ps'."""
+    """Parse one storage or a list of them: 's3', [elasticache, vm-ps], 's3,vm-ps'."""
     names = [name.strip() for each in listed(written) for name in str(each).split(",")]
     for name in names:
         if name not in STORAGES:
@@ -39,7 +39,7 @@ def storage_names(written: Any) -> tuple[str, ...]:
 
 
 def memory_range(written: Any) -> tuple[int, int]:
-    """'128..1769' or '512': megabytes, as functions are sold."""
+    """Parse '128..1769' or '512': megabytes of a function's memory."""
     low, high = parse_range(written, 1_000 * LARGEST_MB)
     if low < SMALLEST_MB or high > LARGEST_MB:
         raise ValueError(f"'{written}': a function has {SMALLEST_MB} to {LARGEST_MB} MB, such as 512..1769")
@@ -47,7 +47,7 @@ def memory_range(written: Any) -> tuple[int, int]:
 
 
 def function_range(written: Any) -> tuple[int, int]:
-    """'1..50' or '8': how many functions train together."""
+    """Parse '1..50' or '8': how many functions train together."""
     low, high = parse_range(written, 1_000 * MOST_FUNCTIONS)
     if high > MOST_FUNCTIONS:
         raise ValueError(f"'{written}': at most {MOST_FUNCTIONS:,} functions run at once, such as 1..{MOST_FUNCTIONS}")
@@ -79,19 +79,19 @@ class TuningBlock(Keys):
     """A hyperparameter search by successive halving."""
 
     trials: Annotated[int, BeforeValidator(whole)]
-    """Hyperparameter settings to begin with."""
+    """Hyperparameter settings in the first stage."""
     eta: Annotated[int, BeforeValidator(whole)] = USUAL.eta
-    """One trial of so many goes on after each stage."""
+    """One of so many trials continues after each stage."""
     epochs_per_stage: Annotated[int, BeforeValidator(whole)] = USUAL.epochs_per_stage
     """Epochs of each trial in a stage."""
     space: Annotated[Mapping[str, tuple[float, float]], BeforeValidator(_drawn_between)] = {}
-    """The ends of each hyperparameter, such as `learning_rate: [0.001, 1.0]`: drawn log-uniformly."""
+    """Lowest and highest value of each hyperparameter, such as `learning_rate: [0.001, 1.0]`: drawn log-uniformly."""
 
 
 class FunctionsBlock(PlannerBlock):
-    """What is trained on functions, and between which ends it may be allocated.
+    """What is trained on functions, and which allocations are allowed.
 
-    Sizes that are not told are those of MLCD's own models and data.
+    Sizes that are not stated are those of MLCD's own models and data.
     """
 
     model: str
@@ -99,11 +99,11 @@ class FunctionsBlock(PlannerBlock):
     data: str
     """What it is trained on: higgs, yfcc, images, or a class of your own as module:Class."""
     batch: Annotated[int, BeforeValidator(whole)]
-    """Samples that one function takes at once."""
+    """Samples of one function in an iteration."""
     learning_rate: Annotated[float, BeforeValidator(parse_count)] = 0.01
-    """Of plain stochastic gradient descent."""
+    """Learning rate of plain stochastic gradient descent."""
     model_mb: Count = None
-    """Megabytes of the model, to plan for one that MLCD does not have."""
+    """Megabytes of the model, to plan for a model that MLCD does not have."""
     data_mb: Count = None
     """Megabytes of the data, to plan for data that MLCD does not have."""
     target: Annotated[Target | None, read(parse_target)] = None
@@ -113,26 +113,26 @@ class FunctionsBlock(PlannerBlock):
     memory: Annotated[tuple[int, int], BeforeValidator(memory_range), such_as("512..1769")] = (SMALLEST_MB, LARGEST_MB)
     """MB of each function, such as 512..1769."""
     storages: Annotated[tuple[str, ...], BeforeValidator(storage_names), Names] = STORAGES
-    """Through which of these functions may exchange gradients."""
+    """The storages through which functions may exchange gradients."""
     endpoints: Annotated[Mapping[str, str], BeforeValidator(_endpoints)] = {}
-    """Where a storage is reached; else it is started on this machine."""
+    """The URL of each storage; a storage without one is started on this machine."""
     concurrency: Whole = None
     """Functions that the account runs at once."""
     epochs: Count = None
-    """What the target is known to take; else it is found out on a sample."""
+    """Epochs that the target is known to need; without it they are estimated from a sample."""
     delta: Count = None
-    """How far the predicted epochs may move before it is planned again."""
+    """The relative change of the predicted epochs that makes MLCD plan again."""
     tuning: TuningBlock | None = None
     """The trials of `mlcd tune`."""
 
     def check(self, work: Work) -> None:
-        """Epochs are counted, so an epoch must have a length."""
+        """Check that the dataset's size is stated, since epochs are counted."""
         if work.dataset is None:
             in_epochs = "work: on functions it is counted in epochs; say `dataset: 11M` and `epochs: 60`, at most"
             raise mistake_at(("work",), in_epochs)
 
     def ask(self, work: Work) -> FunctionsTask:
-        """As the rest of MLCD knows it. A size of zero is still to be looked up."""
+        """The task of this block. A size of zero is looked up later."""
         sizes_mb = self.data_mb or 0.0, self.model_mb or 0.0
         workload = Workload(self.model, self.data, int(work.dataset or 0.0), *sizes_mb, self.batch, self.learning_rate)
         limits = self.functions, self.memory, self.storages, self.endpoints

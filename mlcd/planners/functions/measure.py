@@ -1,8 +1,8 @@
-"""Measure a launch on functions: collect its epochs, or what a calibration has found out, and add up what they cost.
+"""Measure a launch on functions: collect its epochs or its calibration, and add up their costs.
 
-Functions are billed for what they use. A launch whose epochs have all come costs their sum; of one that was cut short,
-nobody has told what its last attempts used: it costs the most that it can have, in that time and with the epochs that
-can have been begun. What one has used whose process was killed, its backend may find out afterwards.
+Functions are billed by use. A complete launch costs the sum of its epochs. The last attempts of an incomplete one have
+not reported their use, so it counts with the most that it can have cost in that time, with the epochs that can have
+started. After a process was killed, the backend may be able to find out the real use.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from mlcd.planners.functions.nouns import (
     FunctionsEvidence,
     TrainEpochs,
     evidence_of,
-    on_functions,
+    functions_task,
     work_of,
 )
 
 ENDING_S = 2.0
-"""For which functions may still be billed once they are told to end."""
+"""How long functions may still be billed after they were told to stop."""
 
 
 @dataclass
@@ -50,29 +50,29 @@ class _Reports:
 
     @property
     def loss(self) -> float | None:
-        """Of the best trial, at the end of its last epoch; what is not a number is no loss."""
+        """The best trial's loss after its last epoch; losses that are not numbers are ignored."""
         last = {epoch.trial: epoch.loss for epoch in self.epochs}
         return min((loss for loss in last.values() if math.isfinite(loss)), default=None)
 
     def startup_s(self, seconds: float) -> float:
-        """Until the first functions were up; all of the launch where none was."""
+        """Seconds until the first functions had started; the whole launch if none did."""
         first = self.epochs[0] if self.epochs else self.calibrated
         return first.start_s if first is not None else seconds
 
 
 @dataclass(frozen=True)
 class FunctionsProfiler:
-    """Runs a launch on functions and concludes. `progress` is told every report."""
+    """Runs a launch on functions, and makes its measurement. `progress` is called with every report."""
 
     backend: Backend
     progress: Progress = lambda job, launch, sample: None
 
-    def with_listener(self, progress: Progress) -> Self:
-        """With somebody who hears every report."""
+    def telling(self, progress: Progress) -> Self:
+        """The same profiler with another `progress`."""
         return replace(self, progress=progress)
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
-        """Launch, hear every epoch, tear down, conclude. A calibration is short: no look is taken at it."""
+        """Launch, collect reports, tear down, and return the measurement. `look` is ignored: calibrations are short."""
         reports, ended = _Reports(), None
         with closing(self.backend.run(job, launch)) as events:
             for event in events:
@@ -86,23 +86,23 @@ class FunctionsProfiler:
                 if (why := watch(_so_far(launch, reports, event))) is not None:
                     ended = Ended(event.elapsed_s, why)
                     break
-        # Functions that nobody ended went on until they stopped by themselves.
+        # Functions without an end ran until their lifetime was over.
         seconds = ended.elapsed_s if ended is not None else launch.lifetime_s
         if seconds is None:
             seconds = reports.last.elapsed_s if reports.last is not None else 0.0
         return _conclude(job, launch, reports, ended, seconds)
 
     def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a launch."""
+        """Tear down what is left of a launch after a crash."""
         return self.backend.reclaim(label)
 
-    def usage(self, job: Job, label: str) -> Usage | None:
-        """What a launch has used that a crash cut short, where its backend can tell."""
-        return self.backend.usage(job, label) if isinstance(self.backend, ReportsUsage) else None
+    def use(self, job: Job, label: str) -> Use | None:
+        """What a launch used before a crash, if the backend can find out."""
+        return self.backend.use(job, label) if isinstance(self.backend, TellsUse) else None
 
 
 def _so_far(launch: Launch, reports: _Reports, now: Sample) -> Measurement:
-    """What a watch is shown: asked after each of thousands of epochs, it sees what there is, and the newest loss."""
+    """The measurement so far, for a watch: cheap, since it is made after each of thousands of epochs."""
     return Measurement(
         launch.configuration,
         Outcome.OK,
@@ -115,7 +115,7 @@ def _so_far(launch: Launch, reports: _Reports, now: Sample) -> Measurement:
 
 
 def _conclude(job: Job, launch: Launch, reports: _Reports, ended: Ended | None, seconds: float) -> Measurement:
-    """What it has come to. A loss that is not a number is an answer, too: the strategy knows what to do with it."""
+    """The measurement of a launch. A loss that is not a number is kept: the strategy handles it."""
     work = work_of(launch)
     so_far = Measurement(
         launch.configuration,
@@ -132,18 +132,18 @@ def _conclude(job: Job, launch: Launch, reports: _Reports, ended: Ended | None, 
     )
     if work is None:
         return _calibration(so_far)
-    wanted, came = len(work.trials) * work.epochs, len(_epochs_done(work, reports))
-    if came == wanted:
+    wanted, done = len(work.trials) * work.epochs, len(_epochs_done(work, reports))
+    if done == wanted:
         usd = math.fsum(epoch.usd for epoch in reports.epochs)
         return replace(so_far, outcome=Outcome.OK, usd=usd, metered=True)
     so_far = replace(so_far, usd=_most_usd(launch, reports, seconds, wanted))
     if ended is None:
-        return replace(so_far, detail=f"{came:,} of {wanted:,} epochs done when the limit was reached")
+        return replace(so_far, detail=f"{done:,} of {wanted:,} epochs done when the limit was reached")
     return so_far
 
 
 def _most_usd(launch: Launch, reports: _Reports, seconds: float, wanted: int) -> float:
-    """What a launch that was cut short can have used: all its functions all the time, every attempt that was begun."""
+    """The most that an incomplete launch can have cost: all functions all the time, and every attempt that started."""
     configuration, most_usd = launch.configuration, launch.bill_usd(seconds)
     work, setting, billing = work_of(launch), configuration.setting, configuration.billing
     if work is None or work.then is not None or not (isinstance(setting, Allocation) and isinstance(billing, ByUse)):
@@ -155,27 +155,27 @@ def _most_usd(launch: Launch, reports: _Reports, seconds: float, wanted: int) ->
 
 
 def _calibration(so_far: Measurement) -> Measurement:
-    """A probe that has told what it was for is good, however it ended."""
+    """The measurement of a calibration probe: it is good once it has reported, however it ended."""
     if (calibrated := evidence_of(so_far).calibrated) is not None:
         so_far = replace(so_far, outcome=Outcome.OK)
         return so_far if calibrated.usd is None else replace(so_far, usd=calibrated.usd, metered=True)
     if so_far.outcome is Outcome.AT_THE_LIMIT:
-        detail = f"the calibration was not over in {so_far.seconds:.0f} s"
+        detail = f"the calibration was not finished in {so_far.seconds:.0f} s"
         return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
     if so_far.outcome is Outcome.OK:
-        return replace(so_far, outcome=Outcome.FAILED, detail="the calibration has told nothing")
+        return replace(so_far, outcome=Outcome.FAILED, detail="the calibration reported no result")
     return so_far
 
 
 def _epochs_done(work: TrainEpochs, reports: _Reports) -> set[tuple[int, int]]:
-    """Of the epochs that the launch is for, those that have come: trial and number."""
+    """The launch's completed epochs, as (trial, number)."""
     trials, first, last = set(work.trials), work.done + 1, work.done + work.epochs
     return {(e.trial, e.number) for e in reports.epochs if e.trial in trials and first <= e.number <= last}
 
 
 def _saved_samples(job: Job, launch: Launch, reports: _Reports) -> float:
-    """What a training run has behind it. Trials of a tuning job, and a sample of the data, are no part of that."""
-    work, task = work_of(launch), on_functions(job)
+    """The saved work of a training run; none for trials of a tuning job, and for a sample of the data."""
+    work, task = work_of(launch), functions_task(job)
     if launch.purpose is Purpose.PROBE or work is None or task.tuning:
         return 0.0
     epochs = max((number for _, number in _epochs_done(work, reports)), default=work.done)

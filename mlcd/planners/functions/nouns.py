@@ -1,8 +1,8 @@
-"""Training on functions: what is trained, what may be allocated to it, what that costs, and what was seen of it.
+"""The data types of training on functions: allocations, stages, the task, measured epochs, calibrations, plans.
 
 Symbols, as in Wu et al. (CE-scaling, IPDPS 2023), table III
 
-    theta = (n, m, s)   an allocation: functions, memory of each, the storage that they meet at    Allocation
+    theta = (n, m, s)   an allocation: functions, memory of each, storage that they exchange by    Allocation
     D, M, b_z           megabytes of data and of the model; samples that a function takes at once  Workload
     k = D / (n b_z)     iterations of an epoch                                                     Workload.iterations
     u(m)                seconds to work through a megabyte with memory m                           Calibration.compute
@@ -29,16 +29,16 @@ from mlcd.core.strategy import Apply, Probe
 from mlcd.planners.functions.workload import LARGEST_MB, MOST_FUNCTIONS, SMALLEST_MB, STORAGES, Tariff, Workload
 
 MOST_ATTEMPTS = 3
-"""Times that an epoch is tried: one that breaks is given up as a whole, and paid for."""
-SAMPLE = 0.1
-"""The share of the data on which the epochs to the target are estimated beforehand."""
+"""How often an epoch is tried: a failed attempt is repeated as a whole, and is paid for."""
+SAMPLE_SHARE = 0.1
+"""The share of the data that is trained to estimate the epochs to the target."""
 DELTA = 0.1
-"""How far the predicted epochs may move before the allocation is looked at again (CE-scaling, section IV-G)."""
+"""The relative change of the predicted epochs that makes the allocation be chosen again (CE-scaling, section IV-G)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation(Setting):
-    """So many functions of one memory size, and the storage that they meet at: theta."""
+    """The number of functions, the memory of each, and the storage by which they exchange gradients: theta."""
 
     kind: ClassVar[str] = "functions.allocation"
     functions: int
@@ -49,16 +49,16 @@ class Allocation(Setting):
         return f"{self.functions} x {self.memory_mb} MB, {self.storage}"
 
     def words(self, machines: str, nodes: int) -> str:
-        """The nodes are the functions of all trials that run at once."""
+        """'8 x 512 MB, s3'. The nodes are the functions of all trials that run at once."""
         trials = nodes // self.functions
         return str(self) if trials <= 1 else f"{self}, {trials} trials at once"
 
 
 @dataclass(frozen=True, slots=True)
 class ByUse(Billing):
-    """The time of functions, and besides `once_usd` for the calls and requests of one attempt, and servers by the hour.
+    """Billing by use: functions by time, `once_usd` for calls and requests of one attempt, storage servers by the hour.
 
-    An epoch that breaks is tried again as a whole: `once_usd` is then paid again.
+    A failed attempt is repeated as a whole: `once_usd` is then paid again.
     """
 
     kind: ClassVar[str] = "functions.by-use"
@@ -67,21 +67,21 @@ class ByUse(Billing):
     beside_usd_per_hour: float = 0.0
 
     def usd_per_hour(self, nodes_usd_per_hour: float) -> float:
-        """Of the functions, and of the storage's server."""
+        """Dollars an hour of the functions and the storage's server."""
         return nodes_usd_per_hour + self.beside_usd_per_hour
 
     def usd(self, nodes_usd_per_hour: float, seconds: float) -> float:
-        """Of one attempt."""
+        """Dollars of one attempt."""
         return self.once_usd + self.usd_per_hour(nodes_usd_per_hour) * seconds / 3_600
 
     def worst_usd(self, nodes_usd_per_hour: float, seconds: float) -> float:
-        """Of as many attempts as are made."""
+        """Dollars of the maximal number of attempts."""
         return self.usd(nodes_usd_per_hour, seconds) + (MOST_ATTEMPTS - 1) * self.once_usd
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """So many trials, each of them trained for so many epochs."""
+    """A number of trials, each trained for a number of epochs."""
 
     trials: int
     epochs: int
@@ -89,7 +89,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """A hyperparameter search by successive halving: each stage keeps one trial of `eta`.
+    """A hyperparameter search by successive halving: each stage keeps one of `eta` trials.
 
     `space`: for each hyperparameter its lowest and highest value; drawn log-uniformly from the job's seed.
     """
@@ -101,27 +101,27 @@ class Tuning:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """From all trials down to one that is left: 16,384 trials by halves are 14 stages, the last of two."""
+        """From all trials down to the last: 16,384 trials with eta 2 are 14 stages, the last of two trials."""
         trials = [self.trials]
         while (fewer := trials[-1] // self.eta) > 1:
             trials.append(fewer)
         return tuple(Stage(each, self.epochs_per_stage) for each in trials)
 
-    def drawn(self, trial: int, seed: int) -> dict[str, float]:
-        """The hyperparameters of a trial; each has draws of its own, whatever others there are."""
+    def hyperparameters(self, trial: int, seed: int) -> dict[str, float]:
+        """The hyperparameters of a trial. The draws of one do not depend on which others there are."""
         shares = {name: Random(f"{seed}/{trial}/{name}").random() for name in self.space}
         return {n: math.exp(math.log(low) + shares[n] * math.log(high / low)) for n, (low, high) in self.space.items()}
 
 
 @dataclass(frozen=True)
 class FunctionsTask(Ask):
-    """A job on functions: what is trained, between which ends it may be allocated, and what that costs.
+    """A job on functions: the workload, the allowed allocations, and the prices.
 
-    `endpoints`: where a storage is reached, as a URL; one that is not named is started on this machine where that is
-    possible. `concurrency`: functions that the account lets run at once; None where nobody says. `memory_at_once_mb`:
-    memory of all functions together, where the machine sets a limit. `call_s`: how long a call may take; the paper's
-    models know no end. `tuning`: None for plain training. `epochs`: what the target is known or guessed to take; None
-    to find out by sampling. `tariff` is frozen when a run starts.
+    `functions`, `memory_mb`: smallest and largest allowed value. `endpoints`: the URL of a storage; a storage without
+    one is started on this machine if possible. `concurrency`: how many functions the account runs at once; None if not
+    stated. `memory_at_once_mb`: the memory of all functions together, where the machine limits it. `call_s`: the
+    longest call; the paper's models have no such limit. `tuning`: None for plain training. `epochs`: how many the
+    target is known or guessed to need; None to estimate it from a sample. `tariff` is set when a run starts.
     """
 
     kind: ClassVar[str] = "functions.task"
@@ -141,12 +141,12 @@ class FunctionsTask(Ask):
     delta: float = DELTA
     tariff: Tariff | None = None
 
-    def meeting_at(self, *storages: str) -> FunctionsTask:
-        """The same with these storages alone, of those that it may use."""
+    def with_storages(self, *storages: str) -> FunctionsTask:
+        """The same task, limited to these of its storages."""
         return replace(self, storages=tuple(name for name in self.storages if name in storages))
 
-    def at_once(self, allocation: Allocation, trials: int) -> int:
-        """How many of so many trials fit beside each other; at least one, or the allocation would not exist."""
+    def trials_at_once(self, allocation: Allocation, trials: int) -> int:
+        """How many of these trials can run at once; at least one."""
         bounds = [trials]
         if self.concurrency is not None:
             bounds.append(self.concurrency // allocation.functions)
@@ -154,8 +154,8 @@ class FunctionsTask(Ask):
             bounds.append(self.memory_at_once_mb // (allocation.functions * allocation.memory_mb))
         return max(1, min(bounds))
 
-    def beside(self, one: Allocation, other: Allocation) -> bool:
-        """Whether the functions of both may run at once."""
+    def fit_together(self, one: Allocation, other: Allocation) -> bool:
+        """Whether the functions of both allocations can run at once."""
         functions = one.functions + other.functions
         memory_mb = one.functions * one.memory_mb + other.functions * other.memory_mb
         return (self.concurrency is None or functions <= self.concurrency) and (
@@ -165,11 +165,11 @@ class FunctionsTask(Ask):
 
 @dataclass(frozen=True, slots=True)
 class TrainEpochs(Work):
-    """What functions do in one launch: so many epochs of each of these trials, which have so many behind them.
+    """The work of one launch: `epochs` more epochs of each of these trials, which have `done` epochs behind them.
 
-    `then`: the allocation of the epoch after, where one is known to come: its functions are started while this one
-    still runs (CE-scaling's delayed restart). `sample_of`: train a sample of the data only, on one function, as
-    so many would train all of it; see `Workload.sampled`.
+    `then`: the allocation of the next epoch, if it is known: its functions are started while this one still runs
+    (CE-scaling's delayed restart). `sample_of`: train only a sample of the data, on one function, in the same way as so
+    many functions would train all of it; see `Workload.sampled`.
     """
 
     kind: ClassVar[str] = "functions.epochs"
@@ -182,10 +182,10 @@ class TrainEpochs(Work):
 
 @dataclass(frozen=True, slots=True)
 class Epoch(Evidence):
-    """One epoch of one trial, as its functions told it: how long, for how much, and the loss at its end.
+    """One epoch of one trial, as reported by its functions: seconds, dollars, and the loss at its end.
 
-    The parts are of the slowest function. `number` counts from 1. `function_s`: what the functions are billed for,
-    together, attempts that came to nothing included; `retries`: how many there were of these.
+    `start_s` to `sync_s` are those of the slowest function. `number` counts from 1. `function_s`: billed seconds of all
+    functions together, failed attempts included; `retries`: the number of failed attempts.
     """
 
     kind: ClassVar[str] = "functions.epoch"
@@ -206,11 +206,11 @@ class Epoch(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class Calibrated(Evidence):
-    """What one calibration probe has measured, on one allocation.
+    """The result of one calibration probe, on one allocation.
 
-    `s_per_mb`: u(m). `load_mb_per_s`: reading the data. `start_s`: from the call until the last function was up.
-    `sync_s`: one exchange of the model between all functions. `transfers`: single objects, (megabytes, seconds).
-    `usd`: what it has used, where that was metered.
+    `s_per_mb`: u(m). `load_mb_per_s`: reading the data. `start_s`: from the call until the last function had started.
+    `sync_s`: one exchange of the model between all functions. `transfers`: (megabytes, seconds) of single objects.
+    `usd`: its cost, if it was metered.
     """
 
     kind: ClassVar[str] = "functions.calibrated"
@@ -225,7 +225,7 @@ class Calibrated(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class FunctionsEvidence(Evidence):
-    """What functions did, or found out, and what they were asked for."""
+    """The epochs or the calibration of a launch, and the work that was requested."""
 
     kind: ClassVar[str] = "functions.evidence"
     epochs: tuple[Epoch, ...] = ()
@@ -235,9 +235,9 @@ class FunctionsEvidence(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a storage does: l_s, b_s; and, where exchanges were measured, what one took: (functions, seconds).
+    """The speed of a storage: l_s, b_s, and measured exchanges as (functions, seconds).
 
-    `start`: seconds until functions that meet there are up, and more for each, where that was seen.
+    `start`: a and b of the start-up time a + b n of functions that use it, if it was measured.
     """
 
     latency_s: float
@@ -248,9 +248,9 @@ class Link:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What is known of a platform and of a job on it; `modelled` where it was not measured, and `source` says by whom.
+    """The speed of a platform and of a workload on it; `modelled` if it was not measured; `source` in words.
 
-    `compute`: (memory in MB, u(m)) rising in memory. `start`: seconds until a call is up, and more for each function.
+    `compute`: (memory in MB, u(m)), memory rising. `start`: a and b of the start-up time a + b n of n functions.
     """
 
     compute: tuple[tuple[float, float], ...]
@@ -264,7 +264,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A stage with what is allocated to each of its trials: how long it is to take, and cost, in all."""
+    """A stage, the allocation of each of its trials, and the planned seconds and dollars of the whole stage."""
 
     stage: Stage
     allocation: Allocation
@@ -274,14 +274,14 @@ class Planned:
 
 @dataclass(frozen=True)
 class StagePlan:
-    """Allocations for all stages, one after the other, and the method that made it."""
+    """The allocations of all stages, one after the other, by one method."""
 
     method: str
     stages: tuple[Planned, ...]
 
     @property
     def seconds(self) -> float:
-        """T: stages follow each other."""
+        """T: the stages run one after the other."""
         return sum(each.seconds for each in self.stages)
 
     @property
@@ -292,35 +292,35 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class FunctionsPlan(Plan):
-    """The stages as each method would plan them, the chosen plan first, and the calibration that they rest on."""
+    """The stage plans of all methods, the chosen one first, and the calibration that they are based on."""
 
     kind: ClassVar[str] = "functions.plan"
     plans: tuple[StagePlan, ...] = ()
     calibration: Calibration | None = None
 
 
-def on_functions(job: Job) -> FunctionsTask:
-    """What the job does on functions; asking another one is a bug."""
+def functions_task(job: Job) -> FunctionsTask:
+    """The job's task on functions; any other job is a bug."""
     if not isinstance(job.ask, FunctionsTask):
         raise ValueError(f"'{job.name}' is not a job on functions")
     return job.ask
 
 
 def allocation_of(configuration: Configuration) -> Allocation | None:
-    """What each trial is given; None of machines."""
+    """The allocation of each trial; None for machines."""
     return configuration.setting if isinstance(configuration.setting, Allocation) else None
 
 
 def evidence_of(measurement: Measurement) -> FunctionsEvidence:
-    """What functions did in a launch, or found out; nothing where no functions were up."""
+    """The evidence of a launch on functions; empty if no functions have run."""
     return measurement.evidence if isinstance(measurement.evidence, FunctionsEvidence) else FunctionsEvidence()
 
 
 def plan_of(decision: Decision) -> FunctionsPlan:
-    """The stages that were decided; none where nothing was planned."""
+    """The decided plan; empty if nothing was planned."""
     return decision.plan if isinstance(decision.plan, FunctionsPlan) else FunctionsPlan()
 
 
 def work_of(step: Probe | Apply | Launch) -> TrainEpochs | None:
-    """The epochs and trials that a launch is for; None where it calibrates."""
+    """The epochs and trials of a launch; None for a calibration."""
     return step.work if isinstance(step.work, TrainEpochs) else None

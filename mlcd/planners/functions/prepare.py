@@ -1,4 +1,4 @@
-"""A job on functions with everything it needs: sizes, prices, storages, the platform, and what is known of it."""
+"""Prepare a job on functions: sizes, prices, platform limits, reachable storages; and plan it without running."""
 
 from __future__ import annotations
 
@@ -12,67 +12,69 @@ from mlcd.core.errors import MissingExtra, UserError
 from mlcd.core.history import History
 from mlcd.core.home import home
 from mlcd.core.job import Job
-from mlcd.planners.functions import calibrations
-from mlcd.planners.functions.beliefs.boundary import boundary
-from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.beliefs.published import published
-from mlcd.planners.functions.nouns import Calibration, FunctionsTask, Planned, Stage, on_functions
-from mlcd.planners.functions.search import PlanOnFunctions
-from mlcd.planners.functions.space import calibration_space, frozen, nothing_fits, usable
+from mlcd.planners.functions import stored_calibrations
+from mlcd.planners.functions.epoch_model.boundary import boundary
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
+from mlcd.planners.functions.epoch_model.published import published
+from mlcd.planners.functions.nouns import Calibration, FunctionsTask, Planned, Stage, functions_task
+from mlcd.planners.functions.search import CalibrateAndPlan
+from mlcd.planners.functions.space import calibration_space, tariff_of, usable_storages, why_nothing_fits
 from mlcd.planners.functions.storages.local import available, reachable
 from mlcd.planners.functions.tariff import load_tariff
 from mlcd.planners.functions.workload import LONGEST_CALL_S, MB_PER_VCPU
-from mlcd.planners.functions.workloads import facts
+from mlcd.planners.functions.workloads import sizes_mb
 
 SIMULATED = "functions:simulated"
-HERE = "functions"
-MOST_HERE = 16
-"""Functions at once on this machine: each is a process of its own."""
+THIS_MACHINE = "functions"
+MOST_ON_THIS_MACHINE = 16
+"""Functions at once on this machine: each is a process."""
 
 
 def prepared(job: Job) -> Job:
-    """The job with its sizes, its prices and the limits of its platform; one line for what it cannot do."""
-    task = on_functions(job)
+    """The job with its sizes, its prices and the limits of its platform; a `UserError` if it is impossible."""
+    task = functions_task(job)
     workload = task.workload
     if not (workload.data_mb and workload.model_mb):
-        data_mb, model_mb = facts(workload.model, workload.data, workload.samples, job.folder)
+        data_mb, model_mb = sizes_mb(workload.model, workload.data, workload.samples, job.folder)
         workload = replace(workload, data_mb=workload.data_mb or data_mb, model_mb=workload.model_mb or model_mb)
         task = replace(task, workload=workload)
     task = replace(task, tariff=load_tariff("aws", home() / "catalog", task.workload.model_mb))
-    if job.on == HERE:
-        task = _on_this_machine(task)
+    if job.on == THIS_MACHINE:
+        task = _limited_to_this_machine(task)
     if job.on != SIMULATED:
         task = replace(task, call_s=LONGEST_CALL_S)
     _check_limits(task)
-    task = replace(task, storages=_storages(task, job.on))
+    task = replace(task, storages=_reachable_storages(task, job.on))
     if task.tuning is None and job.target is None:
         raise UserError("what ends the training? Say --target-loss 0.66, or `target: loss <= 0.66` in `functions:`")
     return replace(job, ask=task, checkpoints=True)
 
 
-def check_functions(job: Job) -> None:
-    """What running it takes, and planning does not: Lithops, and a model and data that are there to be trained."""
+def check_can_run(job: Job) -> None:
+    """Raise an error if the job can be planned but not run: Lithops, or the class of model or data, is missing."""
     if job.on == SIMULATED:
         return
     if find_spec("lithops") is None:
         raise MissingExtra("running on functions", "lithops")
-    workload = on_functions(job).workload
-    facts(workload.model, workload.data, workload.samples, job.folder)
+    workload = functions_task(job).workload
+    sizes_mb(workload.model, workload.data, workload.samples, job.folder)
 
 
-def _on_this_machine(task: FunctionsTask) -> FunctionsTask:
-    """What this machine can hold: so many processes, and as much memory as its processors stand for on Lambda."""
+def _limited_to_this_machine(task: FunctionsTask) -> FunctionsTask:
+    """The task within this machine's limits: processes, and the memory that its CPUs stand for on Lambda."""
     whole_mb = (os.cpu_count() or 1) * MB_PER_VCPU
     (fewest, most), (least_mb, most_mb) = task.functions, task.memory_mb
-    if fewest > MOST_HERE:
-        raise UserError(f"{fewest} functions: this machine runs at most {MOST_HERE} at once; use fewer, or a cloud's")
+    if fewest > MOST_ON_THIS_MACHINE:
+        raise UserError(
+            f"{fewest} functions: this machine runs at most {MOST_ON_THIS_MACHINE} at once; use fewer, or a cloud"
+        )
     if least_mb > whole_mb:
-        raise UserError(f"{least_mb} MB stand for more than this machine's processors: at most {whole_mb} MB here")
+        raise UserError(f"{least_mb} MB need more CPUs than this machine has: use at most {whole_mb} MB")
     return replace(
         task,
-        functions=(fewest, min(most, MOST_HERE)),
+        functions=(fewest, min(most, MOST_ON_THIS_MACHINE)),
         memory_mb=(least_mb, min(most_mb, whole_mb)),
-        concurrency=min(task.concurrency or MOST_HERE, MOST_HERE),
+        concurrency=min(task.concurrency or MOST_ON_THIS_MACHINE, MOST_ON_THIS_MACHINE),
         memory_at_once_mb=whole_mb,
     )
 
@@ -85,44 +87,44 @@ def _check_limits(task: FunctionsTask) -> None:
             "or ask the cloud for more and say so with --concurrency"
         )
     if task.workload.batch > task.workload.samples:
-        raise UserError(f"batch {task.workload.batch}: more than the {task.workload.samples} samples that there are")
-    if (why := nothing_fits(task)) is not None:
+        raise UserError(f"batch {task.workload.batch}: the data have only {task.workload.samples} samples")
+    if (why := why_nothing_fits(task)) is not None:
         raise UserError(why)
 
 
-def _storages(task: FunctionsTask, on: str) -> tuple[str, ...]:
-    """Those that hold the model and can be reached; one line if none is left."""
+def _reachable_storages(task: FunctionsTask, on: str) -> tuple[str, ...]:
+    """The storages that can hold the model and can be reached; a `UserError` if none is left."""
     tariff, model_mb = task.tariff, task.workload.model_mb
-    if not usable(task) and tariff is not None:
+    if not usable_storages(task) and tariff is not None:
         largest = max(tariff.storage(name).largest_mb for name in task.storages)
         holding = ",".join(rate.name for rate in tariff.storages if model_mb <= rate.largest_mb)
         raise UserError(
-            f"the model has {model_mb:,g} MB, and {' or '.join(task.storages)} holds {largest:,g} MB at the most "
-            f"in one object: {f'choose another with --storage {holding}' if holding else 'no storage holds more'}"
+            f"the model has {model_mb:,g} MB, and an object of {' or '.join(task.storages)} at most {largest:,g} MB: "
+            f"{f'choose another with --storage {holding}' if holding else 'no storage holds more'}"
         )
     for name, url in task.endpoints.items():
-        if name in usable(task) and on != SIMULATED:
+        if name in usable_storages(task) and on != SIMULATED:
             reachable(name, url)
     if on == SIMULATED:
-        return usable(task)
-    if on != HERE:
-        named = tuple(name for name in usable(task) if name in task.endpoints)
+        return usable_storages(task)
+    if on != THIS_MACHINE:
+        named = tuple(name for name in usable_storages(task) if name in task.endpoints)
         if not named:
             raise UserError(
-                f"{on}: functions there reach no server of this machine; name the URL of a storage in `endpoints:`, "
-                "as in `s3: s3://my-bucket`"
+                f"{on}: its functions cannot reach servers of this machine; name the URL of a storage in "
+                "`endpoints:`, as in `s3: s3://my-bucket`"
             )
         return named
-    absent = {name: available(name) for name in usable(task) if name not in task.endpoints}
-    kept = tuple(name for name in usable(task) if absent.get(name) is None)
+    absent = {name: available(name) for name in usable_storages(task) if name not in task.endpoints}
+    kept = tuple(name for name in usable_storages(task) if absent.get(name) is None)
     if not kept:
-        raise UserError(f"no storage to meet at: {'; '.join(why for why in absent.values() if why)}")
+        raise UserError(f"no storage is available: {'; '.join(why for why in absent.values() if why)}")
     return kept
 
 
 @dataclass(frozen=True)
 class PlanAhead:
-    """What would be planned, and what it is chosen from: the boundary of one epoch."""
+    """The plan of a job that was not run, and the Pareto boundary of one epoch that it was chosen from."""
 
     job: Job
     decision: Decision
@@ -130,24 +132,26 @@ class PlanAhead:
 
 
 def plan_ahead(job: Job) -> PlanAhead:
-    """The boundary and the plans of a job, from what is stored or published; nothing is run."""
+    """Plan a job from a stored or published calibration, without running anything."""
     job = prepared(job)
-    task = on_functions(job)
-    stored = calibrations.load(calibrations.folder(), job.on, task.workload) if job.search.earlier else None
-    if stored is not None and set(usable(task)) <= set(stored.links):
+    task = functions_task(job)
+    stored = (
+        stored_calibrations.load(stored_calibrations.folder(), job.on, task.workload) if job.search.earlier else None
+    )
+    if stored is not None and set(usable_storages(task)) <= set(stored.links):
         calibration = replace(stored, source=f"stored, {stored.source}")
     else:
         calibration = published(task.workload)
-    found = replace(History(), learned=calibrations.document(calibration))
+    history = replace(History(), learned=stored_calibrations.document(calibration))
     space = calibration_space(task)
-    finish = PlanOnFunctions(job.search.method).answer(job, space, found)
-    return PlanAhead(job, conclude(finish, job, space, found), boundary_of(job, calibration))
+    finish = CalibrateAndPlan(job.search.method).answer(job, space, history)
+    return PlanAhead(job, conclude(finish, job, space, history), boundary_of(job, calibration))
 
 
 def boundary_of(job: Job, calibration: Calibration | None) -> tuple[Planned, ...]:
-    """One epoch of the job on each allocation that no other beats in time and in cost; none where nothing is known."""
+    """One epoch of the job on each Pareto-optimal allocation; empty without a calibration."""
     if not isinstance(job.ask, FunctionsTask) or calibration is None:
         return ()
-    points = boundary(EpochModel(job.ask.workload, frozen(job.ask), calibration), job.ask)
+    points = boundary(EpochModel(job.ask.workload, tariff_of(job.ask), calibration), job.ask)
     pairs = enumerate(zip(points.seconds.tolist(), points.usd.tolist(), strict=True))
     return tuple(Planned(Stage(1, 1), points.allocation(i), seconds, usd) for i, (seconds, usd) in pairs)

@@ -1,8 +1,7 @@
-"""Which allocation for which stage: what there is to choose from, and the plan that a choice comes to.
+"""The stage planning problem: choose one allocation for each stage; and the plan of a choice.
 
 Wu et al. (CE-scaling, IPDPS 2023), section III-C: T = sum r_i t'(theta_i) and C = sum q_i r_i c'(theta_i), one theta_i
-from the Pareto boundary for each stage. Trials that do not fit at once wait for each other: t' counts once for each of
-their waves.
+from the Pareto boundary for each stage. Trials that cannot all run at once run in waves: t' counts once for each wave.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from functools import cached_property
 from mlcd.core.configuration import Floats
 from mlcd.core.errors import UserError
 from mlcd.core.units import format_duration
-from mlcd.planners.functions.beliefs.boundary import Boundary, boundary, waves
-from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.epoch_model.boundary import Boundary, boundary, waves
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
 from mlcd.planners.functions.nouns import FunctionsTask, Planned, Stage, StagePlan
-from mlcd.planners.functions.space import nothing_fits
+from mlcd.planners.functions.space import why_nothing_fits
 
 
 @dataclass(frozen=True, eq=False)
 class Menu:
-    """A stage with what may be allocated to its trials: seconds and dollars of the whole stage for each point."""
+    """The options of a stage: for each point of the boundary, seconds and dollars of the whole stage."""
 
     stage: Stage
     boundary: Boundary
@@ -33,7 +32,7 @@ class Menu:
         return len(self.seconds)
 
     def planned(self, point: int) -> Planned:
-        """The stage on that point."""
+        """The stage with the allocation of that point."""
         return Planned(self.stage, self.boundary.allocation(point), float(self.seconds[point]), float(self.usd[point]))
 
 
@@ -44,7 +43,7 @@ def as_plan(method: str, menus: Sequence[Menu], points: Sequence[int]) -> StageP
 
 @dataclass(frozen=True, eq=False)
 class StageProblem:
-    """Stages, what is known of an epoch of theirs, and between which ends they may be allocated."""
+    """The stages to plan, the model of an epoch, and the allowed allocations."""
 
     model: EpochModel
     limits: FunctionsTask
@@ -52,29 +51,29 @@ class StageProblem:
 
     @cached_property
     def menus(self) -> tuple[Menu, ...]:
-        """One for each stage, seconds rising and dollars falling."""
-        trials = dict.fromkeys(map(self._alike, self.stages))
+        """The options of each stage, seconds rising and dollars falling."""
+        trials = dict.fromkeys(map(self._boundary_key, self.stages))
         boundaries = {each: boundary(self.model, self.limits, trials=each) for each in trials}
-        found = [(stage, boundaries[self._alike(stage)]) for stage in self.stages]
-        return tuple(_menu(stage, points, points.seconds) for stage, points in found)
+        pairs = [(stage, boundaries[self._boundary_key(stage)]) for stage in self.stages]
+        return tuple(_menu(stage, points, points.seconds) for stage, points in pairs)
 
     @cached_property
     def static_menus(self) -> list[tuple[Menu, ...]]:
-        """For each boundary, all stages on it: the same point of each of these menus is the same allocation."""
-        boundaries = {self._alike(menu.stage): menu.boundary for menu in self.menus}
+        """For each boundary the options of all stages on it: a point is the same allocation in all of these menus."""
+        boundaries = {self._boundary_key(menu.stage): menu.boundary for menu in self.menus}
         return [self._on(points) for points in boundaries.values()]
 
     @property
     def _all_at_once(self) -> bool:
-        """Whether no trial ever waits for another."""
+        """Whether all trials of a stage always run at once."""
         return self.limits.concurrency is None and self.limits.memory_at_once_mb is None
 
-    def _alike(self, stage: Stage) -> int:
-        """The same for stages that have the same boundary."""
+    def _boundary_key(self, stage: Stage) -> int:
+        """Equal for stages with the same boundary."""
         return 1 if self._all_at_once else stage.trials
 
     def _on(self, points: Boundary) -> tuple[Menu, ...]:
-        """All stages on the boundary of one: each with its own waves, dear or slow as it may be there."""
+        """The options of all stages on the boundary of one of them, each with its own number of waves."""
         if self._all_at_once:
             return self.menus
         trials = {stage.trials for stage in self.stages}
@@ -86,17 +85,17 @@ def _menu(stage: Stage, points: Boundary, epoch_s: Floats) -> Menu:
     return Menu(stage, points, stage.epochs * epoch_s, stage.trials * stage.epochs * points.usd)
 
 
-class NothingToChoose(UserError):
-    """Not one allocation exists for the job; the message says why, and what to allow."""
+class NoAllocation(UserError):
+    """No allocation is possible for the job; the message says why, and what to allow."""
 
 
 def fastest(problem: StageProblem) -> StagePlan:
-    """The least time for every stage, whatever it costs."""
+    """The plan with the least time in every stage."""
     return as_plan("fastest", _menus(problem), [0] * len(problem.stages))
 
 
 def cheapest(problem: StageProblem) -> StagePlan:
-    """The least dollars for every stage, however long it takes."""
+    """The plan with the least dollars in every stage."""
     menus = _menus(problem)
     return as_plan("cheapest", menus, [len(menu) - 1 for menu in menus])
 
@@ -107,7 +106,7 @@ def _menus(problem: StageProblem) -> tuple[Menu, ...]:
     workload, limits = problem.model.workload, problem.limits
     if any(problem.model.exists(name) for name in limits.storages):
         longer = f"an epoch takes longer than a call may, {format_duration(limits.call_s)}, on every allocation"
-        raise NothingToChoose(nothing_fits(limits) or f"{longer}: allow more functions or more memory")
-    raise NothingToChoose(
+        raise NoAllocation(why_nothing_fits(limits) or f"{longer}: allow more functions or more memory")
+    raise NoAllocation(
         f"none of {', '.join(limits.storages)} can hold a model of {workload.model_mb:g} MB: allow another storage"
     )

@@ -50,9 +50,9 @@ class Price(NamedTuple):
 
 
 def load_tariff(cloud: str = "aws", directory: Path | None = None, model_mb: float = 0.0) -> Tariff:
-    """The prices of a cloud, from the file in `directory` if there is one, else the packaged one.
+    """The prices of a cloud, from the file in `directory` if there is one, else from the packaged file.
 
-    `model_mb`: the size of one put, where size is billed. `date` is that of the oldest price.
+    `model_mb`: the size of one put, where size is billed. The tariff's `date` is that of the oldest price.
     """
     own = directory / FILE if directory is not None else None
     if own is not None and own.exists():

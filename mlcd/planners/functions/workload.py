@@ -1,4 +1,4 @@
-"""What is trained on functions, how large it is, and what functions and storages cost."""
+"""A workload on functions and its sizes; the prices of functions and storages; Lambda's limits."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SMALLEST_MB, LARGEST_MB = 128, 10_240
 LONGEST_CALL_S = 900.0
 """Lambda ends a call after a quarter of an hour; an epoch is one call of each of its functions."""
 RUNTIME_MB, COPIES = 64.0, 3
-"""What a function needs beside its data: the interpreter, and the model as parameters, as gradient and as mean."""
+"""Memory of a function besides its data: the interpreter, and the model three times: parameters, gradient, mean."""
 CALIBRATION_STEPS = 24
-"""Iterations of a calibration at the most, where requests are paid for."""
+"""Most iterations of a calibration, where requests are billed."""
 
 
 class StorageKind(StrEnum):
-    """Where functions meet to exchange what they have learned."""
+    """The storages through which functions exchange gradients."""
 
     S3 = "s3"
     DYNAMODB = "dynamodb"
@@ -32,10 +32,10 @@ STORAGES = tuple(str(kind) for kind in StorageKind)
 
 @dataclass(frozen=True, slots=True)
 class StorageRate:
-    """What a storage costs and what it cannot do.
+    """The prices and limits of a storage.
 
-    Charged by the request, or by the minute that its server is up. `largest_mb`: what one object may hold.
-    `aggregates`: it averages by itself, as a parameter server does.
+    Billed by the request, or by the minute that its server runs. `largest_mb`: the largest object. `aggregates`:
+    whether it averages gradients itself, as a parameter server does.
     """
 
     name: str
@@ -47,7 +47,7 @@ class StorageRate:
 
 @dataclass(frozen=True)
 class Tariff:
-    """What functions and storages cost, and since when that is known. `date` and `source` go into every report."""
+    """The prices of functions and storages, with their date and source, which go into every report."""
 
     usd_per_gb_s: float
     usd_per_call: float
@@ -58,23 +58,23 @@ class Tariff:
     source: str = ""
     usd_per_put: float = 0.0
     usd_per_get: float = 0.0
-    """Of requests to a bucket; to list costs as much as to put."""
+    """Prices of requests to a bucket; a list request costs as much as a put."""
 
     def storage(self, name: str) -> StorageRate:
         """The rate of the storage of that name."""
         return next(rate for rate in self.storages if rate.name == name)
 
     def usd_per_function_s(self, memory_mb: float) -> float:
-        """p_f(m)."""
+        """p_f(m): the price of a second of a function."""
         return self.usd_per_gb_s * memory_mb / 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is trained, and how large it is.
+    """The model and data that are trained, and their sizes.
 
-    `model` and `data` are names of MLCD's own, or `module:Class` beside the job file. `batch`: samples that one
-    function takes in an iteration.
+    `model` and `data` are names known to MLCD, or `module:Class` beside the job file. `batch`: samples of one function
+    in an iteration.
     """
 
     model: str
@@ -86,15 +86,15 @@ class Workload:
     learning_rate: float = 0.01
 
     def sampled(self, share: float, functions: int) -> Workload:
-        """A part of it that one function trains as so many would train the whole: as often, on smaller batches."""
+        """A share of the data for one function, with as many iterations as so many functions need for all of it."""
         samples = max(1, round(self.samples * share))
         batch = max(1, round(self.batch * functions * share))
         return replace(self, samples=samples, data_mb=self.data_mb * share, batch=batch)
 
     def needs_mb(self, functions: int) -> float:
-        """Memory below which a function cannot hold its share of the data and the model."""
+        """The least memory of a function for the model and its share of the data."""
         return RUNTIME_MB + COPIES * self.model_mb + self.data_mb / functions
 
     def iterations(self, functions: int) -> int:
-        """k: the times that the functions meet in an epoch; a last, smaller batch counts."""
+        """k: exchanges of gradients in an epoch; a last, smaller batch counts."""
         return max(1, math.ceil(self.samples / (functions * self.batch)))

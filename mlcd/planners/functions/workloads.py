@@ -98,7 +98,7 @@ def dataset(data: str, folder: str = "") -> Dataset:
     return found
 
 
-def facts(model: str, data: str, samples: int, folder: str = "") -> tuple[float, float]:
+def sizes_mb(model: str, data: str, samples: int, folder: str = "") -> tuple[float, float]:
     """Megabytes (1e6 bytes) of so many samples with their labels, and of the model's parameters."""
     of_sample = BYTES * (math.prod(dataset(data, folder).shape) + 1)
     return samples * of_sample / BYTES_PER_MB, trainer(model, data, folder).size * BYTES / BYTES_PER_MB

@@ -1,1 +1,1 @@
-"""Elastic training: workers x batch size, found while the job runs (Scavenger)."""
+"""Elastic training: find workers x batch size while the job runs, and change both on the way (Scavenger)."""

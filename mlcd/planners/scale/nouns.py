@@ -1,4 +1,4 @@
-"""Scaling: what may change while a job runs (workers and batch), the space of that, and gradient noise."""
+"""The data types of `mlcd scale`: the task, the batch, gradient noise, and the space of workers x batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LearningRate(StrEnum):
 
 
 class Mode(StrEnum):
-    """How much of the space is probed: all of it, its ends, or nothing."""
+    """How much of the space is probed: everything, a few extreme configurations, or nothing."""
 
     FULL = "full"
     PARTIAL = "partial"
@@ -33,9 +33,9 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnitPrice:
-    """Dollars an hour for each CPU and each GB, where a machine's memory is cut to the batch it has to hold.
+    """Dollars an hour for each CPU and each GB, where a node is rented with only the memory that its batch needs.
 
-    Tyagi and Sharma (Scavenger), section V-D. A node that holds b samples needs `base_gb` + b x `gb_per_sample`.
+    Tyagi and Sharma (Scavenger), section V-D. A node with b samples needs `base_gb` + b x `gb_per_sample`.
     """
 
     usd_per_cpu_hour: float
@@ -46,11 +46,11 @@ class UnitPrice:
 
 @dataclass(frozen=True, slots=True)
 class ScalingTask(Ask):
-    """What may change while the job runs, and how it is found out.
+    """What may change while the job runs, and how to search it.
 
-    `batches`: the global batches that may be trained with; none of them where the job keeps its own. `epochs`: what
-    reaching the target took an earlier run, at the batch of the hints, if that is known. `planned`: of a language model
-    that trains by a plan; then the plan and the batch stay.
+    `batches`: the allowed global batches; empty if the job keeps its own. `epochs`: how many epochs an earlier run
+    needed to the target, at the batch of the hints; None if unknown. `planned`: the training plans of a language model;
+    its plan and its batch never change.
     """
 
     kind: ClassVar[str] = "scale.task"
@@ -66,7 +66,7 @@ class ScalingTask(Ask):
 
 @dataclass(frozen=True, slots=True)
 class Batch(Setting):
-    """The global batch that the nodes train with."""
+    """The global batch."""
 
     kind: ClassVar[str] = "scale.batch"
     samples: int
@@ -76,23 +76,23 @@ class Batch(Setting):
         return f"{machines}, batch {self.samples}"
 
     def suits(self, nodes: int, offer: Offer) -> bool:
-        """Whether it divides by the workers."""
+        """Whether all workers get an equal share."""
         return self.samples % (nodes * offer.workers) == 0
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureNoise(Work):
-    """A probe that goes on until the gradient noise is known, too."""
+    """A probe that also measures the gradient noise, and goes on until it is known."""
 
     kind: ClassVar[str] = "scale.measure-noise"
 
 
 @dataclass(frozen=True, slots=True)
 class Noise(Evidence):
-    """How much the gradients of single samples differ.
+    """Gradient noise: how much the gradients of single samples differ.
 
     `scale`: the batch, in samples, at which noise and signal are equal (McCandlish et al. 2018); `rel_error`: one
-    standard error of its log. `gamma`: Scavenger's measure of the same, for the workers that it was taken from.
+    standard error of its log. `gamma`: Scavenger's measure of it, for the workers that it was measured on.
     """
 
     kind: ClassVar[str] = "scale.noise"
@@ -103,27 +103,27 @@ class Noise(Evidence):
 
 
 def scaling_task(job: Job) -> ScalingTask | None:
-    """What may change while the job runs; None if nothing may."""
+    """The job's scaling task; None if it is not scaled."""
     return job.ask if isinstance(job.ask, ScalingTask) else None
 
 
 def batch_of(configuration: Configuration) -> int | None:
-    """The batch that is trained with there; None where the job keeps its own."""
+    """The configuration's global batch; None if the job keeps its own."""
     return configuration.setting.samples if isinstance(configuration.setting, Batch) else None
 
 
 def noise_of(measurement: Measurement) -> Noise | None:
-    """The gradient noise that was measured, if it was."""
+    """The measured gradient noise; None if it was not measured."""
     return measurement.evidence if isinstance(measurement.evidence, Noise) else None
 
 
 def scaling_space(space: Space, job: Job) -> Space:
-    """A cloud's space with the job's batches: of each type the node counts that make a wanted number of workers."""
+    """A cloud's space with the job's batches, limited to node counts that give an allowed number of workers."""
     task = scaling_task(job) or ScalingTask()
     choices = [choice for each in space.choices for choice in _choices(each, task)]
     possible = tuple(choice for choice in choices if choice.configurations)
     if not possible:
-        raise UserError(_why_none(space, task))
+        raise UserError(_why_empty(space, task))
     return replace(space, choices=possible)
 
 
@@ -135,25 +135,25 @@ def _choices(choice: Choice, task: ScalingTask) -> list[Choice]:
     if task.price is None or not task.batches:
         return [Choice(choice.offer, nodes, tuple(map(Batch, sorted(task.batches))))]
     return [
-        Choice(_cut_to_size(choice.offer, task.price, batch / n), (n,), (Batch(batch),))
+        Choice(_with_needed_memory(choice.offer, task.price, batch / n), (n,), (Batch(batch),))
         for n in nodes
         for batch in task.batches
     ]
 
 
-def _cut_to_size(offer: Offer, price: UnitPrice, samples: float) -> Offer:
-    """The offer with as much memory as its share of the batch needs, paid by CPU and GB."""
+def _with_needed_memory(offer: Offer, price: UnitPrice, samples: float) -> Offer:
+    """The offer with only the memory that its share of the batch needs, priced by CPU and GB."""
     memory_gb = price.base_gb + price.gb_per_sample * samples
     usd = price.usd_per_cpu_hour * offer.vcpus + price.usd_per_gb_hour * memory_gb
     return replace(offer, memory_gb=memory_gb, usd_per_hour=usd)
 
 
-def _why_none(space: Space, task: ScalingTask) -> str:
+def _why_empty(space: Space, task: ScalingTask) -> str:
     fewest, most = task.workers
     counts = sorted({n * choice.offer.workers for choice in space.choices for n in choice.nodes})
     wanted = [workers for workers in counts if fewest <= workers <= most]
     if not wanted:
-        return f"workers {fewest}..{most}: empty here; this cloud has {counts[0]} to {counts[-1]} workers of a type"
+        return f"workers {fewest}..{most}: none possible; this cloud has {counts[0]} to {counts[-1]} workers of a type"
     batch, workers = task.batches[-1], wanted[0]
     near = max(workers, round(batch / workers) * workers)
     return f"batch {batch} cannot be shared equally by {workers} workers; use {near}, or other workers"

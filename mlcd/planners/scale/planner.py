@@ -25,10 +25,10 @@ from mlcd.planners.job_checks import NO_PLANS_RECORDED, check_goal, with_absolut
 from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.scale.block import ScaleBlock
-from mlcd.planners.scale.lessons import lesson, remember
 from mlcd.planners.scale.nouns import LearningRate, Mode, ScalingTask, scaling_space
 from mlcd.planners.scale.search import ScaleSearch
 from mlcd.planners.scale.steer import RunScaled
+from mlcd.planners.scale.stored_model import model_to_start_from, store_model
 from mlcd.planners.train.nouns import PlannedTraining
 
 if TYPE_CHECKING:
@@ -40,22 +40,25 @@ OPTIONS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "search": ("mode", Mode),
     "learning_rate": ("learning_rate", LearningRate),
 }
-"""Options of the command that change the task: which of its fields, and how."""
-WHERE = ("simulated", "recorded", "local", "ray", "skypilot")
-LOOSER = 2.0
-"""A curve is fitted through all probes of a scaled job: each may be known half as well, and takes a quarter."""
+"""Options of the command that change the task: for each the field of `ScalingTask` and its parser."""
+PLACES = ("simulated", "recorded", "local", "ray", "skypilot")
+LOOSER_BY = 2.0
+"""Each probe may be half as exact as a probe of `mlcd train`, and so takes a quarter of the time: a curve is fitted
+through all of them."""
 
 
 def check_scaling(job: Job) -> None:
-    """One line for what a job lacks that is to be scaled, or contradicts."""
+    """Raise a `UserError` if the job cannot be scaled."""
     task, kind = _scaling(job), job.on.partition(":")[0]
     check_goal(job, knee=True)
-    if kind not in WHERE:
+    if kind not in PLACES:
         raise UserError(
             f"mlcd scale switches machines under a job, which {kind} cannot; use --on local, ray or skypilot"
         )
     if not job.checkpoints:
-        raise UserError("the job keeps no checkpoints, so it cannot go on elsewhere: `checkpoints: true`, once it does")
+        raise UserError(
+            "the job saves no checkpoints, so it cannot move to other machines: save them, then say `checkpoints: true`"
+        )
     if task.planned is not None and set(task.batches) - {task.planned.global_batch}:
         raise UserError(
             f"with a `plan:` the global batch stays at {task.planned.global_batch}; leave `--batch` and `batch` out, "
@@ -63,40 +66,43 @@ def check_scaling(job: Job) -> None:
         )
     if len(task.batches) > 1 and job.target is None:
         raise UserError(
-            "with another batch the same epochs do not give the same model: say what ends the job, as in "
+            "the same number of epochs gives another model with another batch: name a target that ends the job, as in "
             "--target 'accuracy >= 0.97', or keep one batch, as in --batch 128"
         )
     if len(task.batches) > 1 and job.dataset_samples is None:
-        raise UserError("work: a scaled job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`, at the most")
+        raise UserError("work: a scaled job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`, the most")
     if kind == "recorded" and task.batches:
-        raise UserError("a recording knows one batch only; leave `--batch` out, or use --on simulated")
+        raise UserError("a recording has one batch only; leave `--batch` out, or use --on simulated")
     if kind == "recorded" and task.planned is not None:
         raise UserError(NO_PLANS_RECORDED)
 
 
 def _space(space: Space, job: Job) -> Space:
-    """With the job's batches; of one that trains by a plan, with the plan that it keeps."""
+    """The space with the job's batches; with one training plan for all configurations where the job has plans."""
     task = _scaling(job)
     if task.planned is None:
         return scaling_space(space, job)
-    from mlcd.planners.scale.one_plan import with_one_plan  # SciPy is slow to import
+    from mlcd.planners.scale.fixed_plan import with_fixed_plan  # SciPy is slow to import
 
-    return with_one_plan(scaling_space(space, job.asking(replace(task, batches=()))), task.planned)
+    return with_fixed_plan(scaling_space(space, job.asking(replace(task, batches=()))), task.planned)
 
 
 def _scaling(job: Job) -> ScalingTask:
-    assert isinstance(job.ask, ScalingTask), "this planner is for jobs that ask to be scaled"
+    assert isinstance(job.ask, ScalingTask), "the job is not one of mlcd scale"
     return job.ask
 
 
 class Scale(Planner):
-    """Workers x batch, both of which may change while the job runs."""
+    """Planner of workers x batch, both of which may change while the job runs."""
 
     name = "scale"
     block = ScaleBlock
 
-    def with_options(self, job: Job, chosen: Mapping[str, Any]) -> Job:
-        """What was asked, then what the file says, then what is usual: a job file needs no block of its own."""
+    def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
+        """The job with its scaling task: options override the job file, which overrides the defaults.
+
+        A job file needs no `scale:` block.
+        """
         task = job.blocks.get(self.name) or job.ask
         task = task if isinstance(task, ScalingTask) else ScalingTask()
         changes = {field: parse(chosen[name]) for name, (field, parse) in OPTIONS.items() if chosen.get(name)}
@@ -108,51 +114,51 @@ class Scale(Planner):
         job = new_job(replace(job, goal=usual), {**chosen, "method": f"scavenger-{task.mode}"})
         return replace(job, target=chosen.get("target") or job.target).asking(task)
 
-    def prepare(self, job: Job, database: Database) -> Job:
-        """With all that a scaled job needs, at a place that can be found again."""
-        job = with_absolute_path(job)
+    def ready(self, job: Job, database: Database) -> Job:
+        """The checked job, at an explicit place."""
+        job = with_usual_place(job)
         check_scaling(job)
         return job
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
-        """A cloud, with the batches that its nodes may train with."""
+        """The cloud, its space extended by the job's batches."""
         task = _scaling(job)
         rigid = replace(job, ask=None, search=replace(job.search, nodes=(1, task.workers[1])))
         place = cloud(job.on, rigid, elapsed_s, started_at)
         if any(choice.markets for choice in place.space.choices):
             raise UserError("use_spot: any is for `mlcd train`; for `mlcd scale` say true or false")
         assert isinstance(place.profiler, TrainingProfiler), "as at every place that rents machines"
-        tight = place.profiler.tight * LOOSER if place.profiler.tight is not None else None
+        tight = place.profiler.tight * LOOSER_BY if place.profiler.tight is not None else None
         return replace(place, space=_space(place.space, job), profiler=replace(place.profiler, tight=tight))
 
     def probe_limit_usd(self, job: Job, space: Space) -> float | None:
-        """A share of the budget, or of the cheapest expected finish."""
+        """The most that probes may cost: a share of the budget, or of the cheapest expected finish."""
         return usual_probe_limit(job, space)
 
-    def search_strategy(self, job: Job) -> Strategy:
-        """Probes at the ends of the space, or all over it."""
+    def explore(self, job: Job) -> Strategy:
+        """The search of the task's mode: full, partial or none."""
         return ScaleSearch(_scaling(job).mode)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
-        """By the model of what was measured."""
+        """Decide from the stored measurements."""
         check_scaling(job)
         return drive.conclude(ScaleSearch(_scaling(job).mode).answer(job, space, history), job, space, history)
 
-    def run_strategy(self, job: Job, decision: Decision, searched: History) -> Strategy:
-        """Run it to its target, and change machines and batch on the way."""
-        assert decision.configuration is not None, "nothing was decided that could be run"
+    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
+        """Run the job to its target, and change machines and batch on the way."""
+        assert decision.configuration is not None, "the decision has no configuration to run"
         return RunScaled(decision.configuration)
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
-        """The stored model to start from, and how far launches differ at this place."""
-        learned, whose = lesson(begun.job, begun.space, learned_models(ledger.database))
-        begun = replace(begun, learned=learned, lesson=whose)
+        """Add the stored model to start from, and how much launches vary at this place."""
+        learned, origin = model_to_start_from(begun.job, begun.space, learned_models(ledger.database))
+        begun = replace(begun, learned=learned, lesson=origin)
         if not begun.job.search.earlier:
             return begun
         return replace(begun, seen_before=earlier_launch_spread(ledger, begun.job, owner))
 
-    def additions(self, account: Account) -> Additions | None:
-        """The plan, of a job that has one."""
+    def tell(self, account: Account) -> Additions | None:
+        """The training plan, if the job has one."""
         if _scaling(account.job).planned is None:
             return None
         from mlcd.planners.train.plan_report import plan_report
@@ -160,8 +166,8 @@ class Scale(Planner):
         return plan_report(account)
 
     def remember_run(self, run: str, account: Account, database: Database) -> None:
-        """Its model, for the next run of the job or of one that is alike."""
-        remember(run, account, learned_models(database))
+        """Store the run's model for later runs of this job or a similar one."""
+        store_model(run, account, learned_models(database))
 
 
 PLANNER = Scale()

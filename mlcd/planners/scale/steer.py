@@ -1,8 +1,8 @@
-"""Steering a scaled job to its target: run on the chosen workers and batch, and choose again when things change.
+"""Run a scaled job to its target: on the chosen workers and batch, switching when another configuration becomes better.
 
-A run whose rate has left the interval of what was measured, or whose gradient noise has moved, is asked to save and
-leave if another measured configuration is expected to do clearly better from here, start-up included. A run that is
-lost to bad luck is launched again. Both only within the limits.
+A run is asked to save and stop when its rate has fallen below the probe's interval, or its gradient noise has changed,
+and another measured configuration is predicted to be clearly better from here, start-up included. A run that failed by
+bad luck is launched again. Both only within the limits.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Watch
 from mlcd.core.units import format_count
-from mlcd.planners.job_checks import finish_of_run
-from mlcd.planners.scale.belief import believe, curve, reached
+from mlcd.planners.ready import run_ended
+from mlcd.planners.scale.job_model import fit_job_model, launch_at_target, predict_all
 from mlcd.planners.scale.nouns import Noise
 
 MOST_SETBACKS = 5
-CLEARLY = 0.85
-"""Going on elsewhere must be expected to take less than this share of going on here."""
-MOVED = 1.5
-"""A noise scale that differs from the one that was counted on by this factor has moved."""
+WORTH_SWITCHING = 0.85
+"""Switching must be predicted to take less than this share of the time, or cost, of staying."""
+NOISE_CHANGE = 1.5
+"""A noise scale that differs from the probes' by this factor has changed."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class RunScaled:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Start, switch, start again, or say how it ended. `job` is what is left of it."""
-        if (done := reached(job, history)) is not None:
+        if (done := launch_at_target(job, history)) is not None:
             return Finish(f"reached {job.target}: {done.metric:.4g}", done.configuration)
         if not history.current_runs:
             return _apply(job, space, history, self.configuration, "the decided configuration")
@@ -50,8 +50,8 @@ class RunScaled:
         if not again or history.setbacks >= MOST_SETBACKS:
             return Finish(f"the job ended: {last.ending}; {format_count(history.saved_samples)} samples are saved")
         best = _best(job, space, history) or last.configuration
-        where = "again" if best == last.configuration else f"on instead of {last.configuration}"
-        return _apply(job, space, history, best, f"{where}, after: {last.ending}")
+        how = "again" if best == last.configuration else f"switched from {last.configuration}"
+        return _apply(job, space, history, best, f"{how}, after: {last.ending}")
 
 
 def _apply(job: Job, space: Space, history: History, where: Configuration, because: str) -> Apply:
@@ -70,15 +70,15 @@ def _ended(job: Job, history: History, last: Measurement) -> Finish:
 
 
 def _watch(job: Job, space: Space, history: History, where: Configuration) -> Watch:
-    """Whether things have changed so much that going on elsewhere is clearly better."""
+    """A check of the running launch: whether rate or noise have changed so much that switching is clearly better."""
     probed = next((m for m in history.good if m.configuration == where), None)
-    counted_on = certified_rates(job.goal.confidence, history)(probed) if probed is not None else None
+    slowest_expected = slow_rates(job.goal.confidence, history)(probed) if probed is not None else None
     noise = next((m.evidence.scale for m in reversed(history.measurements) if isinstance(m.evidence, Noise)), None)
     whole = job.work_samples + history.saved_samples
 
     def watch(so_far: Measurement) -> Outcome | None:
-        slow = counted_on is not None and so_far.ok and so_far.fast_samples_per_s < counted_on
-        if not slow and not _has_moved(so_far, noise):
+        slow = slowest_expected is not None and so_far.ok and so_far.fast_samples_per_s < slowest_expected
+        if not slow and not _noise_has_changed(so_far, noise):
             return None
         then = history.with_run(replace(so_far, outcome=Outcome.SWITCHED))
         left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
@@ -89,31 +89,31 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     return watch
 
 
-def _has_moved(so_far: Measurement, noise: float | None) -> bool:
+def _noise_has_changed(so_far: Measurement, noise: float | None) -> bool:
     if noise is None or not isinstance(so_far.evidence, Noise) or not so_far.evidence.stable or not so_far.ok:
         return False
-    return abs(log(so_far.evidence.scale / noise)) > log(MOVED) + 2 * so_far.evidence.rel_error
+    return abs(log(so_far.evidence.scale / noise)) > log(NOISE_CHANGE) + 2 * so_far.evidence.rel_error
 
 
 def _best(job: Job, space: Space, history: History, instead_of: Configuration | None = None) -> Configuration | None:
-    """The best of what can be certified from here; `instead_of` must be beaten clearly."""
-    now = _as_it_is(history)
-    belief = believe(job, space, now)
-    if belief is None:
+    """The best certifiable configuration from here; None if it is not clearly better than `instead_of`."""
+    now = with_rates_of_runs(history)
+    model = fit_job_model(job, space, now)
+    if model is None:
         return None
-    expected = {p.configuration: p for p in curve(job, space, now, belief)}
-    # What was ranked and never measured cannot be certified; then all that may fit is as good.
-    certain = [m.configuration for m in certifiable(job, space, now)] if now.good else list(expected)
-    candidates = [expected[c] for c in certain if c in expected]
-    best = min(candidates, key=lambda p: _made_small(job, p), default=None)
+    expected = {p.configuration: p for p in predict_all(job, space, now, model)}
+    # After `--search none` nothing is measured, so nothing can be certified: all configurations are candidates.
+    allowed = [m.configuration for m in safe(job, space, now)] if now.good else list(expected)
+    candidates = [expected[c] for c in allowed if c in expected]
+    best = min(candidates, key=lambda p: _objective_value(job, p), default=None)
     if best is None or instead_of is None:
         return best.configuration if best is not None else None
-    going_on = _made_small(job, expected[instead_of]) if instead_of in expected else inf
-    return best.configuration if _made_small(job, best) < CLEARLY * going_on else None
+    going_on = _objective_value(job, expected[instead_of]) if instead_of in expected else inf
+    return best.configuration if _objective_value(job, best) < WORTH_SWITCHING * going_on else None
 
 
-def _made_small(job: Job, prediction: Prediction) -> float:
-    """What the goal makes small; of a knee, time and cost alike."""
+def _objective_value(job: Job, prediction: Prediction) -> float:
+    """What the goal minimises; for the knee, the geometric mean of time and cost."""
     match job.goal.objective:
         case Objective.FASTEST:
             return prediction.seconds
@@ -123,8 +123,8 @@ def _made_small(job: Job, prediction: Prediction) -> float:
             return sqrt(prediction.seconds * prediction.usd)
 
 
-def _as_it_is(history: History) -> History:
-    """With the rates that runs have come to in place of what their probes showed; all work stays whose it was."""
+def with_rates_of_runs(history: History) -> History:
+    """The history with each probe's rate replaced by the latest rate of a run on the same configuration."""
     latest = {m.configuration: m for m in history.runs if m.ok}
     probed = {m.configuration for m in history.measurements if m.ok}
     now = [
@@ -133,6 +133,6 @@ def _as_it_is(history: History) -> History:
         else m
         for m in history.measurements
     ]
-    # What a run has saved and told of its noise is in `runs`: here it would count twice.
+    # The saved work and noise of a run are counted in `runs`; here they would count twice.
     new = [replace(m, saved_samples=0.0, evidence=None) for c, m in latest.items() if c not in probed]
     return replace(history, measurements=(*now, *new), ended_runs=0, ended_probes=0)

@@ -107,7 +107,7 @@ def _ran(account: Account) -> list[_Segment]:
 
 def _segment(run: str, task: FunctionsTask, segment: _Segment) -> dict[str, Any]:
     allocation, stage = segment.allocation, segment.stage
-    at_once = task.at_once(allocation, stage.trials)
+    at_once = task.trials_at_once(allocation, stage.trials)
     epoch_s = segment.seconds / stage.epochs / math.ceil(stage.trials / at_once)
     wanted, most = allocation.functions * at_once, (task.concurrency or DEFAULT_CONCURRENCY) - UNRESERVED
     notes = []

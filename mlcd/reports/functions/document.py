@@ -18,7 +18,7 @@ from mlcd.planners.functions.nouns import (
     StagePlan,
     allocation_of,
     evidence_of,
-    on_functions,
+    functions_task,
     plan_of,
 )
 from mlcd.planners.functions.workload import Tariff
@@ -58,7 +58,7 @@ def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()
         "job": job.name,
         "on": job.on,
         "method": job.search.method,
-        **functions_job(on_functions(job)).model_dump(mode="json"),
+        **functions_job(functions_task(job)).model_dump(mode="json"),
         "feasible": decision.configuration is not None,
         "because": decision.because,
         "binding": decision.binding or None,
@@ -91,13 +91,13 @@ def plans_of(decision: Decision, job: Job) -> Fields:
 def functions_run(story: Story, boundary: Sequence[Planned]) -> Fields:
     """Its probes, and each stage of a tuning run or each epoch of a training run, as it went."""
     account, decision, found = story.account, story.decision, best_trial(story.account)
-    tuning = on_functions(story.job).tuning
+    tuning = functions_task(story.job).tuning
     return {
         "probes": [{**_probe(probe.measurement), "because": probe.because} for probe in story.probes],
         "boundary": boundary_of(boundary, chosen_plan(decision) if decision is not None else None),
         "stages": [_stage(row) for row in stage_rows(account)] if tuning is not None else [],
         "epochs": [_epoch(row) for row in epoch_rows(account)] if tuning is None else [],
-        "best": found and {"trial": found.trial, "loss": found.loss, "hyperparameters": found.drawn},
+        "best": found and {"trial": found.trial, "loss": found.loss, "hyperparameters": found.hyperparameters},
         "trials": [taken(tune.TrialResult, row, losses=list(row.losses)) for row in trial_rows(account)[:MOST_TRIALS]],
         "ended": account.ended.because if account.ended is not None else None,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
-from mlcd.planners.functions.nouns import on_functions, plan_of
+from mlcd.planners.functions.nouns import functions_task, plan_of
 from mlcd.reports.answer import Card, limit_cards, undecided
 from mlcd.reports.functions import tables as cells
 from mlcd.reports.functions.rows import best_path, best_trial
@@ -22,7 +22,7 @@ def cards(story: Story) -> list[Card]:
     if path := best_path(story.account):
         last = path[-1].epoch
         assert last is not None, "a path is made of epochs"
-        whose = f"trial {last.trial}, " if on_functions(story.job).tuning is not None else ""
+        whose = f"trial {last.trial}, " if functions_task(story.job).tuning is not None else ""
         found.append(("Best loss" if whose else "Loss", f"{last.loss:.4g}", f"{whose}after epoch {last.number}"))
     return [*found, *limit_cards(story)]
 
@@ -68,7 +68,7 @@ def ran(story: Story) -> list[Table]:
     """What was run, stage by stage or epoch by epoch; of the stages also the best trial, epoch by epoch."""
     what, columns, rows, total = cells.run_cells(story.account)
     tables = [Table(f"Every {what} that was run", columns, rows, total)] if rows else []
-    if on_functions(story.job).tuning is not None and (path := best_path(story.account)):
+    if functions_task(story.job).tuning is not None and (path := best_path(story.account)):
         best = [cells.epoch_cells(each) for each in path]
         tables.append(Table("The best trial, epoch by epoch", cells.EPOCHS, best))
     return tables

@@ -15,7 +15,7 @@ import numpy as np
 
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.functions.nouns import Allocation, Epoch, Planned, Stage, allocation_of, evidence_of, on_functions
+from mlcd.planners.functions.nouns import Allocation, Epoch, Planned, Stage, allocation_of, evidence_of, functions_task
 from mlcd.reports.functions.words import best_epoch, chosen_plan, stage_number
 
 MOST_POINTS = 12
@@ -69,16 +69,16 @@ class Trial:
 
     trial: int
     loss: float
-    drawn: dict[str, float]
+    hyperparameters: dict[str, float]
 
     def __str__(self) -> str:
-        settings = ", ".join(f"{name} {value:.4g}" for name, value in self.drawn.items())
+        settings = ", ".join(f"{name} {value:.4g}" for name, value in self.hyperparameters.items())
         return f"trial {self.trial}, loss {self.loss:.4g}" + (f": {settings}" if settings else "")
 
 
 def stage_rows(account: Account) -> tuple[StageRow, ...]:
     """A row for each stage that was begun."""
-    task = on_functions(account.job)
+    task = functions_task(account.job)
     stages = task.tuning.stages if task.tuning is not None else ()
     plan = chosen_plan(account.decision) if account.decision is not None else None
     planned = dict(enumerate(plan.stages, 1)) if plan is not None else {}
@@ -133,11 +133,11 @@ def best_path(account: Account) -> tuple[EpochRow, ...]:
 
 def best_trial(account: Account) -> Trial | None:
     """The trial of a tuning run that is best so far, and what was drawn for it; None where all have diverged."""
-    tuning, path = on_functions(account.job).tuning, best_path(account)
+    tuning, path = functions_task(account.job).tuning, best_path(account)
     if tuning is None or not path or path[-1].epoch is None:
         return None
     last = path[-1].epoch
-    drawn = tuning.drawn(last.trial, account.job.search.seed)
+    drawn = tuning.hyperparameters(last.trial, account.job.search.seed)
     return Trial(last.trial, last.loss, drawn) if math.isfinite(last.loss) else None
 
 
@@ -156,7 +156,7 @@ def _tells(rows: Sequence[EpochRow], i: int) -> bool:
 
 def _numbers(account: Account) -> list[int]:
     """The stage of each launch: by its epochs; one that reported none belongs to what came after it."""
-    task, runs = on_functions(account.job), account.history.runs
+    task, runs = functions_task(account.job), account.history.runs
     last = len(task.tuning.stages) if task.tuning is not None else 1
     known = [
         stage_number(task, min(e.number for e in evidence_of(m).epochs) - 1) if evidence_of(m).epochs else None

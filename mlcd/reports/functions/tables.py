@@ -12,7 +12,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
-from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan, on_functions, plan_of
+from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan, functions_task, plan_of
 from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, brief, epoch_rows, folded, marks, stage_rows
 from mlcd.reports.functions.words import basis_words, chosen_plan, compared_methods, plan_name, short_s, source_words
 from mlcd.reports.terminal import Columns, Row, rich_table
@@ -50,7 +50,7 @@ def comparison_cells(plans: Sequence[StagePlan], chosen: StagePlan | None) -> li
 
 def run_cells(account: Account) -> tuple[str, Columns, list[list[str]], list[str]]:
     """What was run, 'stage' by stage or 'epoch' by epoch: the columns, the rows, and what all took together."""
-    if on_functions(account.job).tuning is not None:
+    if functions_task(account.job).tuning is not None:
         stages = stage_rows(account)
         return "stage", STAGES, [_stage_cells(row) for row in stages], _stages_total(stages)
     epochs = epoch_rows(account)
@@ -188,7 +188,7 @@ def show_plan(
     if calibration is not None:
         title = f"Calibration: {source_words(calibration, provenance)}"
         _show(console, title, CALIBRATION, calibration_cells(calibration))
-    tariff = on_functions(job).tariff
+    tariff = functions_task(job).tariff
     console.print()
     if tariff is not None:
         source = " ".join(part for part in (tariff.cloud, tariff.region, tariff.date, tariff.source) if part)

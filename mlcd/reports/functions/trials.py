@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from mlcd.core.ledger import Account, Status
-from mlcd.planners.functions.nouns import on_functions
+from mlcd.planners.functions.nouns import functions_task
 from mlcd.reports.functions.rows import best_trial, epoch_rows
 
 MOST_TRIALS = 200
@@ -32,7 +32,7 @@ class TrialRow:
 
 def trial_rows(account: Account) -> list[TrialRow]:
     """All that have reported any epoch, those that came furthest first, and the best loss first among those."""
-    tuning = on_functions(account.job).tuning
+    tuning = functions_task(account.job).tuning
     if tuning is None:
         return []
     told: dict[int, dict[int, float]] = {}
@@ -48,7 +48,7 @@ def trial_rows(account: Account) -> list[TrialRow]:
         rows.append(
             TrialRow(
                 trial,
-                tuning.drawn(trial, account.job.search.seed),
+                tuning.hyperparameters(trial, account.job.search.seed),
                 _by_stage(epochs, tuning.epochs_per_stage),
                 last,
                 stopped=_stage(last, tuning.epochs_per_stage) < furthest or (over and not best),

@@ -40,7 +40,7 @@ def plan_name(method: str) -> str:
 
 def compared_methods() -> list[str]:
     """Those that are installed: of the others nobody knows whether they have a plan."""
-    from mlcd.planners.functions.foresight import METHODS as INSTALLED  # not before there are plans to compare
+    from mlcd.planners.functions.decide import METHODS as INSTALLED  # not before there are plans to compare
 
     return [name for name in METHODS if name in INSTALLED]
 

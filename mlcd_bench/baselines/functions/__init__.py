@@ -21,11 +21,11 @@ import numpy as np
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective
 from mlcd.core.strategy import Apply, Finish
-from mlcd.planners.functions.adaptive import AdaptiveTraining, Course, epochs_left, instead_of
-from mlcd.planners.functions.beliefs.boundary import Boundary
-from mlcd.planners.functions.choice import ROUNDING, furthest, single
+from mlcd.planners.functions.adaptive import AdaptiveTraining, EpochPlan, epochs_left, instead_of
+from mlcd.planners.functions.choice import ROUNDING, best_single, most_epochs
+from mlcd.planners.functions.epoch_forecast import EpochForecast, forecast_from_estimate, known_epochs
+from mlcd.planners.functions.epoch_model.boundary import Boundary
 from mlcd.planners.functions.nouns import Allocation
-from mlcd.planners.functions.outlook import Outlook, before, certain
 from mlcd.planners.functions.run_state import RunState
 from mlcd.planners.functions.workload import StorageKind
 from mlcd_bench.baselines.functions.greedy import greedy
@@ -41,12 +41,14 @@ class _OneAllocation(AdaptiveTraining):
     calls_ahead: ClassVar[bool] = False
     kept_back: ClassVar[bool] = False
 
-    def _chosen(self, now: RunState, outlook: Outlook, besides: int = 0, old: Allocation | None = None) -> Course:
-        offered, epochs = now.options, max(1, epochs_left(now, outlook) - besides)
-        more = ceil(now.ground.limits.delta * outlook.epochs) if self.kept_back else 0
-        found = single(offered, epochs, reserved(offered, now.planned, epochs, more))
-        option, count = found[0] if found is not None else (furthest(offered, now.left), 1)
-        return Course((offered.allocation(option),) * count, outlook, now.yardstick)
+    def _choose(
+        self, now: RunState, forecast: EpochForecast, assigned: int = 0, old: Allocation | None = None
+    ) -> EpochPlan:
+        offered, epochs = now.options, max(1, epochs_left(now, forecast) - assigned)
+        more = ceil(now.constants.task.delta * forecast.epochs) if self.kept_back else 0
+        found = best_single(offered, epochs, reserved(offered, now.planned, epochs, more))
+        option, count = found[0] if found is not None else (most_epochs(offered, now.left), 1)
+        return EpochPlan((offered.allocation(option),) * count, forecast, now.planned_factors)
 
 
 class Greedy(_OneAllocation):
@@ -56,12 +58,12 @@ class Greedy(_OneAllocation):
     plan_stages = staticmethod(greedy)
     kept_back: ClassVar[bool] = True
 
-    def _after_epoch(self, now: RunState, course: Course, outlook: Outlook, why: str) -> Course:
+    def _after_epoch(self, now: RunState, plan: EpochPlan, forecast: EpochForecast, why: str) -> EpochPlan:
         if not why:
-            return course
-        if now.works(old := course.ahead[0]) and epochs_left(now, outlook) <= 1:
-            return Course((old,), outlook, now.yardstick, because=f"{why}: one more on {old}")
-        return super()._after_epoch(now, course, outlook, why)
+            return plan
+        if now.is_usable(old := plan.allocations[0]) and epochs_left(now, forecast) <= 1:
+            return EpochPlan((old,), forecast, now.planned_factors, because=f"{why}: one more on {old}")
+        return super()._after_epoch(now, plan, forecast, why)
 
 
 class Cirrus(_OneAllocation):
@@ -72,21 +74,21 @@ class Cirrus(_OneAllocation):
     storages: ClassVar[tuple[str, ...] | None] = (str(StorageKind.VM_PS),)
     kept_back: ClassVar[bool] = True
 
-    def _after_epoch(self, now: RunState, course: Course, outlook: Outlook, why: str) -> Course:
+    def _after_epoch(self, now: RunState, plan: EpochPlan, forecast: EpochForecast, why: str) -> EpochPlan:
         if not why:
-            return course
-        chosen = self._chosen(now, outlook)
-        return replace(chosen, because=f"{why}: {instead_of(chosen.ahead[0], course.ahead[0])}")
+            return plan
+        chosen = self._choose(now, forecast)
+        return replace(chosen, because=f"{why}: {instead_of(chosen.allocations[0], plan.allocations[0])}")
 
 
 class _FirstChoice(_OneAllocation):
     """Never chosen again."""
 
-    def _outlook(self, now: RunState) -> Outlook:
-        return certain(now.most) if now.job.target is None else before(self.epochs, now.most)
+    def _forecast(self, now: RunState) -> EpochForecast:
+        return known_epochs(now.most) if now.job.target is None else forecast_from_estimate(self.epochs, now.most)
 
-    def _after_epoch(self, now: RunState, course: Course, outlook: Outlook, why: str) -> Course:
-        return course
+    def _after_epoch(self, now: RunState, plan: EpochPlan, forecast: EpochForecast, why: str) -> EpochPlan:
+        return plan
 
 
 class Fixed(_FirstChoice):
@@ -108,9 +110,9 @@ class LambdaML(_FirstChoice):
     plan_stages = staticmethod(lambdaml)
 
     def _next_epoch(self, now: RunState) -> Apply | Finish:
-        ahead = self._course(now).ahead
-        if not now.may_use(ahead[0]) and not now.broken:
-            return Finish(self._out_of_limits(now, *now.takes(ahead[:1])))
+        ahead = self._plan_epochs(now).allocations
+        if not now.is_within_limits(ahead[0]) and not now.failed_launches:
+            return Finish(self._out_of_limits(now, *now.seconds_and_usd(ahead[:1])))
         return super()._next_epoch(now)
 
 
@@ -122,9 +124,9 @@ class Siren(AdaptiveTraining):
     storages: ClassVar[tuple[str, ...] | None] = (str(StorageKind.S3),)
     calls_ahead: ClassVar[bool] = False
 
-    def _course(self, now: RunState) -> Course:
-        outlook, offered, left = self._outlook(now), now.options, now.planned
-        epochs = now.done + epochs_left(now, outlook)
+    def _plan_epochs(self, now: RunState) -> EpochPlan:
+        forecast, offered, left = self._forecast(now), now.options, now.planned
+        epochs = now.done + epochs_left(now, forecast)
         eager = np.linspace(EARLY, 1.0, epochs)[now.done :]
         patient = np.linspace(1.0, EARLY, epochs)[now.done :]
 
@@ -138,9 +140,9 @@ class Siren(AdaptiveTraining):
             budget_usd=left.budget_usd if cheapest else share(left.budget_usd, float(offered.usd.min()), eager),
             deadline_s=share(left.deadline_s, float(offered.seconds.min()), patient) if cheapest else left.deadline_s,
         )
-        found = single(offered, 1, goal)
-        option = found[0][0] if found else furthest(offered, now.left)
-        return Course((offered.allocation(option),), outlook, now.yardstick)
+        found = best_single(offered, 1, goal)
+        option = found[0][0] if found else most_epochs(offered, now.left)
+        return EpochPlan((offered.allocation(option),), forecast, now.planned_factors)
 
 
 def reserved(offered: Boundary, goal: Goal, epochs: int, more: int) -> Goal:

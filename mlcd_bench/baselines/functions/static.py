@@ -36,7 +36,7 @@ def cirrus(problem: StageProblem, goal: Goal) -> StagePlan | None:
 @lru_cache(maxsize=8)  # a boundary takes a tenth of a second, and every limit asks for it
 def meeting_at(problem: StageProblem, storage: StorageKind) -> StageProblem:
     """The same with this storage alone."""
-    return replace(problem, limits=problem.limits.meeting_at(storage))
+    return replace(problem, limits=problem.limits.with_storages(storage))
 
 
 def fixed(problem: StageProblem, goal: Goal) -> StagePlan | None:

@@ -19,10 +19,10 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Target
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step
-from mlcd.planners.functions.adaptive import MOST_TRIES, AdaptiveTraining
-from mlcd.planners.functions.beliefs.boundary import boundary
-from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.foresight import METHODS
+from mlcd.planners.functions.adaptive import MOST_FAILED_LAUNCHES, AdaptiveTraining
+from mlcd.planners.functions.decide import METHODS
+from mlcd.planners.functions.epoch_model.boundary import boundary
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
 from mlcd.planners.functions.nouns import (
     Allocation,
     Calibration,
@@ -208,7 +208,7 @@ def test_where_the_epochs_that_it_may_take_are_over_those_missing_are_told_and_n
 @pytest.mark.parametrize("method", at_night_except(["exact"], ["exact", "greedy", "cirrus"]))
 @pytest.mark.parametrize("wrong", [0.5, 1.0, 1.8])
 def test_a_wrong_estimate_is_made_up_for(method: str, wrong: float) -> None:
-    floor = float(boundary(MODEL, SERVERLESS.meeting_at("vm-ps")).usd.min() if method == "cirrus" else CHEAPEST_USD)
+    floor = float(boundary(MODEL, SERVERLESS.with_storages("vm-ps")).usd.min() if method == "cirrus" else CHEAPEST_USD)
     goal = Goal(Objective.FASTEST, budget_usd=2 * 40 * floor)
     steps, _ = trained(method, 40 * wrong, job(goal), Platform(falling(40)))
     assert end(steps).because.startswith("reached loss <= 0.4 in 40 epochs")
@@ -344,7 +344,7 @@ def test_a_target_below_the_floor_is_tried_within_the_limits_and_told() -> None:
     steps, history = trained("exact", 20, job(within_budget(60, 1.0)), Platform(lambda e: 0.5 + 0.3 * math.exp(-e / 4)))
     assert len(history.runs) > 40
     assert any("not in sight, the loss tends to 0.5" in step.because for step in steps)
-    assert "loss <= 0.4 is below what was ever seen, the loss tends to 0.5" in end(steps).because
+    assert "loss <= 0.4 is not in sight, the loss tends to 0.5" in end(steps).because
 
 
 def test_a_launch_that_fails_is_tried_elsewhere_and_given_up_after_a_few() -> None:
@@ -357,8 +357,8 @@ def test_a_launch_that_fails_is_tried_elsewhere_and_given_up_after_a_few() -> No
     worse = Platform(falling(30), fails=lambda launch, where: Outcome.FAILED if launch > 4 else None)
     steps, history = trained("exact", 30, whole, worse)
     assert end(steps).configuration is None
-    assert len(history.runs) == 5 + MOST_TRIES
-    assert f"epoch 6 was tried {MOST_TRIES} times; the last time: failed, as told" in end(steps).because
+    assert len(history.runs) == 5 + MOST_FAILED_LAUNCHES
+    assert f"epoch 6 was tried {MOST_FAILED_LAUNCHES} times; the last time: failed, as told" in end(steps).because
 
 
 def test_too_little_memory_is_not_tried_again() -> None:
@@ -368,7 +368,7 @@ def test_too_little_memory_is_not_tried_again() -> None:
     goal = Goal(Objective.CHEAPEST)
     steps, history = trained("exact", 30, job(goal), Platform(falling(30), fails=fails))
     small = [run for run in history.runs if run.outcome is Outcome.OUT_OF_MEMORY]
-    assert len(small) < MOST_TRIES
+    assert len(small) < MOST_FAILED_LAUNCHES
     assert end(steps).configuration is not None
     assert used(history)[-1].memory_mb > max(where.memory_mb for where in used(history)[: len(small)])
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.functions import taken
 
-from mlcd.planners.functions.beliefs.boundary import Boundary, boundary, waves
-from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.epoch_model.boundary import Boundary, boundary, waves
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
 from mlcd.planners.functions.nouns import Allocation, Calibration, FunctionsTask, Link, Stage
 from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 
@@ -172,7 +172,7 @@ def test_dynamodb_does_not_exist_for_a_model_above_400_kilobytes() -> None:
 
 
 def test_a_storage_that_was_not_asked_for_is_not_used() -> None:
-    found = boundary(model(), FunctionsTask(LR).meeting_at("s3"), step_mb=64)
+    found = boundary(model(), FunctionsTask(LR).with_storages("s3"), step_mb=64)
     assert {found.allocation(i).storage for i in range(len(found))} == {"s3"}
 
 
@@ -188,9 +188,9 @@ def test_limits_that_nothing_keeps_leave_nothing() -> None:
 
 def test_trials_that_do_not_fit_at_once_run_in_waves() -> None:
     limits = FunctionsTask(LR, concurrency=100, memory_at_once_mb=20_000)
-    assert limits.at_once(Allocation(10, 512, "s3"), trials=64) == 3
-    assert limits.at_once(Allocation(30, 128, "s3"), trials=2) == 2
-    assert FunctionsTask(LR).at_once(Allocation(3_000, 10_240, "s3"), trials=16_384) == 16_384
+    assert limits.trials_at_once(Allocation(10, 512, "s3"), trials=64) == 3
+    assert limits.trials_at_once(Allocation(30, 128, "s3"), trials=2) == 2
+    assert FunctionsTask(LR).trials_at_once(Allocation(3_000, 10_240, "s3"), trials=16_384) == 16_384
     seen = waves(limits, np.array([10, 30, 101]), np.array([512, 128, 128]), trials=64)
     assert list(seen) == [22, 22, np.inf]
 

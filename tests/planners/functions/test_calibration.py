@@ -13,9 +13,9 @@ from mlcd_fixtures.examples import SLOW
 from pydantic import TypeAdapter
 
 from mlcd.core.errors import UserError
-from mlcd.planners.functions.beliefs.calibration import FASTEST_MB_PER_S, PRIOR_ERROR, calibrate
-from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.beliefs.published import published
+from mlcd.planners.functions.epoch_model.calibration import FASTEST_MB_PER_S, PRIOR_ERROR, calibrate
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
+from mlcd.planners.functions.epoch_model.published import published
 from mlcd.planners.functions.nouns import Allocation, Calibrated, Calibration, Link
 from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 

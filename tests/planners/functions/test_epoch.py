@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.functions import taken
 
-from mlcd.planners.functions.beliefs.epoch import EpochModel, affine_exchange
+from mlcd.planners.functions.epoch_model.epoch import EpochModel, affine_exchange
 from mlcd.planners.functions.nouns import Allocation, Calibration, Link
 from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 

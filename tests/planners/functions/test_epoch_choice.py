@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mlcd.core.job import Goal, Objective
-from mlcd.planners.functions.beliefs.boundary import Boundary
-from mlcd.planners.functions.choice import furthest, single
+from mlcd.planners.functions.choice import best_single, most_epochs
+from mlcd.planners.functions.epoch_model.boundary import Boundary
 from mlcd_bench.baselines.functions import reserved
 
 
@@ -19,17 +19,17 @@ def offer(seconds: list[float], usd: list[float]) -> Boundary:
 
 def test_one_allocation_is_the_best_that_is_within_the_limits_for_all_epochs() -> None:
     offered = offer([1.0, 2.0, 4.0], [0.5, 0.3, 0.2])
-    assert single(offered, 10, Goal(Objective.FASTEST, budget_usd=4.0)) == ((1, 10),)
-    assert single(offered, 10, Goal(Objective.CHEAPEST, deadline_s=30.0)) == ((1, 10),)
-    assert single(offered, 10, Goal(Objective.FASTEST)) == ((0, 10),)
-    assert single(offered, 10, Goal(Objective.FASTEST, budget_usd=1.9)) is None
-    assert single(offered, 10, Goal(Objective.FASTEST, budget_usd=4.0, deadline_s=14.0)) is None
+    assert best_single(offered, 10, Goal(Objective.FASTEST, budget_usd=4.0)) == ((1, 10),)
+    assert best_single(offered, 10, Goal(Objective.CHEAPEST, deadline_s=30.0)) == ((1, 10),)
+    assert best_single(offered, 10, Goal(Objective.FASTEST)) == ((0, 10),)
+    assert best_single(offered, 10, Goal(Objective.FASTEST, budget_usd=1.9)) is None
+    assert best_single(offered, 10, Goal(Objective.FASTEST, budget_usd=4.0, deadline_s=14.0)) is None
 
 
 def test_what_is_kept_back_never_makes_a_plan_impossible() -> None:
     offered = offer([1.0, 2.0, 4.0], [0.5, 0.3, 0.2])
     goal = Goal(Objective.FASTEST, budget_usd=10 * 0.2)
     assert reserved(offered, goal, 10, 100).budget_usd == pytest.approx(10 * 0.2)
-    assert single(offered, 10, reserved(offered, goal, 10, 100)) is not None
+    assert best_single(offered, 10, reserved(offered, goal, 10, 100)) is not None
     assert reserved(offered, goal, 4, 2).budget_usd == pytest.approx(8 * 0.2)
-    assert furthest(offered, goal) == 2
+    assert most_epochs(offered, goal) == 2

@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective, Target
-from mlcd.planners.functions.beliefs.boundary import Boundary
-from mlcd.planners.functions.choice import Epochs
-from mlcd.planners.functions.hedge import LEVELS, MISS, SHOWN, hedged
-from mlcd.planners.functions.outlook import UNLIKELY, Outlook, after, before, certain, spread_over
+from mlcd.planners.functions.choice import Schedule
+from mlcd.planners.functions.epoch_forecast import (
+    LEAST_CHANCE,
+    EpochForecast,
+    epoch_quantiles,
+    forecast_from_estimate,
+    forecast_from_losses,
+    known_epochs,
+)
+from mlcd.planners.functions.epoch_model.boundary import Boundary
+from mlcd.planners.functions.hedge import KNOWN_AFTER, LEVELS, MISS_PENALTY, hedged_plan
 
 SURE = np.ones(10)
 Corner = tuple[float, float]
@@ -32,12 +39,12 @@ SMOOTH = offer(np.geomspace(1.0, 100.0, 3_000), 1.0 / np.geomspace(1.0, 100.0, 3
 """v = 1 / w."""
 
 
-def each(found: Epochs) -> list[int]:
+def each(found: Schedule) -> list[int]:
     return [option for option, count in found for _ in range(count)]
 
 
 def planned(offered: Boundary, chances: Floats, goal: Goal, old: int | None = None) -> list[int]:
-    found = hedged(offered, chances, goal, old=old)
+    found = hedged_plan(offered, chances, goal, old=old)
     assert found is not None
     return each(found.epochs)
 
@@ -53,8 +60,8 @@ def test_epochs_that_are_all_needed_get_the_two_allocations_around_their_share()
 
 
 def test_no_plan_is_made_where_not_one_epoch_is_within_a_limit_or_the_other_limit_is_passed() -> None:
-    assert hedged(FEW, SURE, Goal(Objective.FASTEST, budget_usd=0.19)) is None
-    assert hedged(FEW, SURE, Goal(Objective.FASTEST, budget_usd=4.0, deadline_s=0.9)) is None
+    assert hedged_plan(FEW, SURE, Goal(Objective.FASTEST, budget_usd=0.19)) is None
+    assert hedged_plan(FEW, SURE, Goal(Objective.FASTEST, budget_usd=4.0, deadline_s=0.9)) is None
 
 
 def expected(
@@ -68,20 +75,20 @@ def expected(
 
     likely = chances - np.append(chances[1:], 0.0)
     cases = [
-        (left, math.ceil(SHOWN * left), p, p / (left * least(limit / left)))
+        (left, math.ceil(KNOWN_AFTER * left), p, p / (left * least(limit / left)))
         for left, p in enumerate(likely, 1)
         if p and math.isfinite(least(limit / left))
     ]
 
     def from_step(k: int, left: float, only: Corner | None = None) -> float:
         still = [case for case in cases if case[1] >= k]
-        missed = MISS * sum(p for _, _, p, _ in still)
+        missed = MISS_PENALTY * sum(p for _, _, p, _ in still)
         found = [missed] if still else [0.0]
         for weight, value in [only] if only else menu:
             over = left - weight
             if over >= -1e-9 * limit and still:
                 known = [
-                    min(share * (total - k) * least(over / (total - k)), MISS * p)
+                    min(share * (total - k) * least(over / (total - k)), MISS_PENALTY * p)
                     for total, shown, p, share in still
                     if shown == k and total > k
                 ]
@@ -109,7 +116,7 @@ def test_what_is_chosen_is_expected_to_come_to_hardly_more_than_the_best_and_kee
     goal = Goal(Objective.CHEAPEST, deadline_s=limit) if cheapest else Goal(Objective.FASTEST, budget_usd=limit)
     fewest = len(chances) if min(falls) == 1.0 else 1 + next(i for i, fall in enumerate(falls) if fall < 1)
     if fewest * float(weight.min()) > limit * (1 + 1e-8):  # as many are needed for certain, and too many
-        assert hedged(offered, chances, goal) is None
+        assert hedged_plan(offered, chances, goal) is None
         return
     picks = planned(offered, chances, goal)
     assert weight[picks].sum() <= limit * (1 + 1e-8)
@@ -124,7 +131,7 @@ def test_what_is_chosen_is_expected_to_come_to_hardly_more_than_the_best_and_kee
 def test_however_many_epochs_may_come_all_that_are_planned_are_within_the_limit(
     estimate: float, room: float, old: int
 ) -> None:
-    chances = before(estimate, 10 * estimate).chances(0)
+    chances = forecast_from_estimate(estimate, 10 * estimate).survival(0)
     goal = Goal(Objective.FASTEST, budget_usd=room * estimate * float(SMOOTH.usd.min()))
     assert goal.budget_usd is not None
     for picks in (planned(SMOOTH, chances, goal), planned(SMOOTH, chances, goal, old)):
@@ -145,9 +152,9 @@ def test_less_is_held_back_the_surer_it_is_how_many_there_will_be() -> None:
 
 
 def test_a_limit_that_is_too_tight_for_all_of_them_covers_what_is_worth_it_and_says_what_is_left_to_chance() -> None:
-    chances = before(40, 400).chances(0)
+    chances = forecast_from_estimate(40, 400).survival(0)
     tight, loose = (Goal(Objective.FASTEST, budget_usd=room * 40 * 0.01) for room in (1.0, 10.0))
-    found, all_of_them = hedged(SMOOTH, chances, tight), hedged(SMOOTH, chances, loose)
+    found, all_of_them = hedged_plan(SMOOTH, chances, tight), hedged_plan(SMOOTH, chances, loose)
     assert found is not None
     assert all_of_them is not None
     assert 0 < found.risk == chances[len(each(found.epochs))]
@@ -156,7 +163,7 @@ def test_a_limit_that_is_too_tight_for_all_of_them_covers_what_is_worth_it_and_s
 
 
 def test_what_runs_now_is_kept_if_it_is_hardly_worse() -> None:
-    goal, chances = Goal(Objective.FASTEST, budget_usd=2.0), before(10, 100).chances(0)
+    goal, chances = Goal(Objective.FASTEST, budget_usd=2.0), forecast_from_estimate(10, 100).survival(0)
     first = planned(SMOOTH, chances, goal)[0]
     assert planned(SMOOTH, chances, goal, first + 10)[0] == first + 10
     assert planned(SMOOTH, chances, goal, first + 1_000)[0] == first
@@ -166,19 +173,23 @@ def test_what_runs_now_is_kept_if_it_is_hardly_worse() -> None:
 
 
 def test_an_epoch_is_the_less_likely_the_later_it_is_and_the_next_one_is_certain() -> None:
-    for outlook, done in ((before(40, 400), 0), (before(40, 400), 30), (certain(12), 4)):
-        chances = outlook.chances(done)
+    for outlook, done in (
+        (forecast_from_estimate(40, 400), 0),
+        (forecast_from_estimate(40, 400), 30),
+        (known_epochs(12), 4),
+    ):
+        chances = outlook.survival(done)
         assert chances[0] == 1
         assert (np.diff(chances) <= 0).all()
-        assert chances[-1] >= UNLIKELY
-    assert certain(12).chances(4).tolist() == [1.0] * 8
-    assert before(40, 400).chances(0)[39] == pytest.approx(0.5, abs=0.05)
+        assert chances[-1] >= LEAST_CHANCE
+    assert known_epochs(12).survival(4).tolist() == [1.0] * 8
+    assert forecast_from_estimate(40, 400).survival(0)[39] == pytest.approx(0.5, abs=0.05)
 
 
 @given(st.floats(2, 100), st.integers(0, 150), st.integers(1, 400))
 def test_however_long_it_takes_the_next_epoch_is_planned(estimate: float, done: int, most: int) -> None:
     assume(done < most)
-    chances = before(estimate, float(most), done).chances(done)
+    chances = forecast_from_estimate(estimate, float(most), done).survival(done)
     assert chances[0] == 1
     assert len(chances) <= most - done
 
@@ -189,34 +200,34 @@ def drawn(middle: float, spread: float) -> Floats:
 
 
 def test_losses_that_leave_open_how_long_it_takes_leave_that_to_the_estimate() -> None:
-    alone = spread_over(40, 4_000, 10)
-    assert spread_over(40, 4_000, 10, np.full(400, math.inf)) == pytest.approx(alone)
+    alone = epoch_quantiles(40, 4_000, 10)
+    assert epoch_quantiles(40, 4_000, 10, np.full(400, math.inf)) == pytest.approx(alone)
     half = np.append(drawn(20, 0.1)[::2], np.full(200, math.inf))
-    assert np.median(spread_over(40, 4_000, 10, drawn(20, 0.1))) < np.median(spread_over(40, 4_000, 10, half))
+    assert np.median(epoch_quantiles(40, 4_000, 10, drawn(20, 0.1))) < np.median(epoch_quantiles(40, 4_000, 10, half))
 
 
 def test_both_are_averaged_by_their_precision() -> None:
-    found = np.median(spread_over(40, 4_000, 1, drawn(25, 0.3)))
+    found = np.median(epoch_quantiles(40, 4_000, 1, drawn(25, 0.3)))
     assert 27 < found < 33
-    assert np.median(spread_over(40, 4_000, 1, drawn(25, 0.1))) < found
+    assert np.median(epoch_quantiles(40, 4_000, 1, drawn(25, 0.1))) < found
 
 
 def test_a_plateau_does_not_overrule_the_estimate() -> None:
     losses = tuple(0.6 + 0.4 * math.exp(-e / 2) for e in range(1, 16))  # level long before the target; then a cliff
-    outlook = after(losses, Target("loss", 0.4, at_least=False), 30.0, 300.0)
+    outlook = forecast_from_losses(losses, Target("loss", 0.4, at_least=False), 30.0, 300.0)
     assert not outlook.in_sight
-    assert outlook.epochs == pytest.approx(before(30.0, 300.0, 15).cases[100], rel=0.1)
+    assert outlook.epochs == pytest.approx(forecast_from_estimate(30.0, 300.0, 15).quantiles[100], rel=0.1)
 
 
 def test_an_estimate_that_is_far_off_gives_way_to_sure_losses_and_losses_that_are_far_off_do_not_to_it() -> None:
-    assert np.median(spread_over(120, 1_000, 30, drawn(40, 0.02))) == pytest.approx(40, rel=0.1)
-    cases = spread_over(40, 1_000, 12, drawn(14, 0.02))
+    assert np.median(epoch_quantiles(120, 1_000, 30, drawn(40, 0.02))) == pytest.approx(40, rel=0.1)
+    cases = epoch_quantiles(40, 1_000, 12, drawn(14, 0.02))
     assert np.quantile(cases, 0.5) < 18
     assert np.quantile(cases, 0.95) > 30
 
 
 def test_even_a_sure_forecast_may_be_an_epoch_off() -> None:
-    assert np.quantile(spread_over(20, 200, 19, np.full(400, 20.0)), 0.9) > 21
+    assert np.quantile(epoch_quantiles(20, 200, 19, np.full(400, 20.0)), 0.9) > 21
 
 
 def test_nothing_is_held_back_at_once_for_epochs_that_hardly_come() -> None:
@@ -229,9 +240,9 @@ def test_nothing_is_held_back_at_once_for_epochs_that_hardly_come() -> None:
 
 
 def test_the_more_epochs_are_seen_the_less_the_estimate_counts() -> None:
-    def at(seen: int, estimate: float) -> Outlook:
+    def at(seen: int, estimate: float) -> EpochForecast:
         losses = tuple(0.3 + 0.7 / (1 + e / 5) for e in range(1, seen + 1))  # 0.4 after 30 epochs
-        return after(losses, Target("loss", 0.4, at_least=False), estimate, 300.0)
+        return forecast_from_losses(losses, Target("loss", 0.4, at_least=False), estimate, 300.0)
 
     assert at(5, 60).epochs > 1.15 * at(5, 30).epochs
     assert at(26, 60).epochs == pytest.approx(at(26, 30).epochs, rel=0.1)

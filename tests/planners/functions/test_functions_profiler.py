@@ -156,7 +156,7 @@ def test_a_calibration_whose_use_was_metered_costs_what_it_used():
 
 def test_a_calibration_that_told_nothing_says_why():
     late, _ = measure([Sample(9.0, 10.0)], None, purpose=Purpose.PROBE)
-    assert (late.outcome, late.detail) == (Outcome.TIMED_OUT, "the calibration was not over in 60 s")
+    assert (late.outcome, late.detail) == (Outcome.TIMED_OUT, "the calibration was not finished in 60 s")
     silent, _ = measure([Ended(4.0, Outcome.OK)], None, purpose=Purpose.PROBE)
     assert silent.outcome is Outcome.FAILED
     broken, _ = measure([Ended(4.0, Outcome.FAILED, "no such storage")], None, purpose=Purpose.PROBE)

@@ -16,8 +16,8 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Target
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Probe
-from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.foresight import METHODS, decide
+from mlcd.planners.functions.decide import METHODS, decide
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
 from mlcd.planners.functions.nouns import (
     Allocation,
     Calibrated,
@@ -30,19 +30,19 @@ from mlcd.planners.functions.nouns import (
     Tuning,
     allocation_of,
     evidence_of,
-    on_functions,
+    functions_task,
     plan_of,
     work_of,
 )
 from mlcd.planners.functions.problem import StageProblem, cheapest, fastest
-from mlcd.planners.functions.search import PlanOnFunctions, expected_epochs
+from mlcd.planners.functions.search import CalibrateAndPlan, expected_epochs
 from mlcd.planners.functions.space import (
-    allocated,
+    allocation_at,
     calibration_space,
     configuration,
-    frozen,
     memory_levels,
-    nothing_fits,
+    tariff_of,
+    why_nothing_fits,
 )
 from mlcd.planners.functions.workload import STORAGES, Workload
 
@@ -96,8 +96,8 @@ def sampled(asked: Probe, losses: list[float]) -> Measurement:
 
 def searched(job: Job, losses: list[float] | None = None, method: str = "exact") -> tuple[Finish, History]:
     """Until it finishes; every probe shows the truth."""
-    space, history = calibration_space(on_functions(job) or SERVERLESS), History()
-    while isinstance(asked := PlanOnFunctions(method).next_step(job, space, history), Probe):
+    space, history = calibration_space(functions_task(job) or SERVERLESS), History()
+    while isinstance(asked := CalibrateAndPlan(method).next_step(job, space, history), Probe):
         shown = calibrated(asked.configuration) if asked.work is None else sampled(asked, losses or [])
         history = replace(history, measurements=(*history.measurements, shown), spent_usd=history.spent_usd + shown.usd)
     assert isinstance(asked, Finish)
@@ -122,10 +122,10 @@ def test_no_probe_needs_more_than_may_run_at_once():
 
 
 def test_what_creating_functions_may_cost_on_a_cloud_is_reserved_with_each_probe_once():
-    tariff = frozen(SERVERLESS)
+    tariff = tariff_of(SERVERLESS)
     plain, deployed = calibration_space(SERVERLESS), calibration_space(SERVERLESS, deploys=True)
     for here, there in zip(plain.configurations, deployed.configurations, strict=True):
-        memory_mb = allocated(there).memory_mb
+        memory_mb = allocation_at(there).memory_mb
         built_usd = 120 * tariff.usd_per_function_s(512)  # Lithops' layer, until the function that builds it is ended
         asked_usd = 60 * tariff.usd_per_function_s(memory_mb)  # what the new function has
         bucket_usd = 20 * (tariff.usd_per_put + tariff.usd_per_get)
@@ -137,7 +137,7 @@ def test_what_creating_functions_may_cost_on_a_cloud_is_reserved_with_each_probe
 def test_functions_are_created_on_a_cloud_only(on, more, home):
     job = replace(TUNED, on=on, ask=replace(SERVERLESS, endpoints={"s3": "s3://bucket"}, storages=("s3",)))
     with closing(functions.place(on.partition(":")[2], job, 0.0, None)) as cloud:
-        found, plain = cloud.space.configurations, calibration_space(on_functions(job)).configurations
+        found, plain = cloud.space.configurations, calibration_space(functions_task(job)).configurations
     for one, other in zip(found, plain, strict=True):
         assert (one.worst_usd(1.0) > other.worst_usd(1.0)) is more
 
@@ -181,7 +181,7 @@ def test_a_target_below_what_the_sample_tends_to_is_told():
     finish, _ = searched(replace(JOB, target=Target("loss", 0.1, at_least=False)), losses)
     assert finish.decision is not None
     assert finish.decision.configuration is None
-    assert finish.decision.binding.startswith("the target loss <= 0.1: the sample came down to 0.4")
+    assert finish.decision.binding.startswith("the target loss <= 0.1: the sample's loss fell to 0.4")
 
 
 def test_a_deadline_that_nothing_meets_names_the_fastest():
@@ -233,7 +233,7 @@ def test_a_budget_and_a_deadline_that_only_together_are_too_much_say_so():
 
 @pytest.mark.parametrize("goal", [Goal(budget_usd=5.0), Goal(), Goal(Objective.CHEAPEST, deadline_s=9_000.0)])
 def test_a_method_that_cannot_keep_limits_that_can_be_kept_is_what_stands_in_the_way(goal: Goal):
-    without_s3 = replace(TUNED, goal=goal, ask=replace(on_functions(TUNED), storages=("elasticache", "vm-ps")))
+    without_s3 = replace(TUNED, goal=goal, ask=replace(functions_task(TUNED), storages=("elasticache", "vm-ps")))
     finish, _ = searched(without_s3, method="siren")
     assert finish.decision is not None
     assert finish.decision.configuration is None
@@ -243,7 +243,7 @@ def test_a_method_that_cannot_keep_limits_that_can_be_kept_is_what_stands_in_the
 
 def test_where_an_epoch_is_longer_than_a_call_on_every_allocation_that_is_decided_and_told():
     for job in (TUNED, JOB):
-        finish, _ = searched(replace(job, ask=replace(on_functions(job), call_s=0.001)))
+        finish, _ = searched(replace(job, ask=replace(functions_task(job), call_s=0.001)))
         assert finish.decision is not None
         assert finish.decision.configuration is None
         assert finish.decision.binding.startswith("an epoch takes longer than a call may, 0.001 s, on every allocation")
@@ -273,7 +273,7 @@ def test_what_cannot_fit_is_told_before_a_probe_exactly_where_there_is_no_alloca
         for n in range(fewest, fewest + more + 1)
         for m in range(least_mb, least_mb + more_mb + 1)
     )
-    assert (nothing_fits(limits) is None) == fitting
+    assert (why_nothing_fits(limits) is None) == fitting
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_what_cannot_fit_is_told_before_a_probe_exactly_where_there_is_no_alloca
 )
 def test_probes_that_all_fail_say_why(outcome: Outcome, told: str):
     space, history = calibration_space(SERVERLESS), History()
-    while isinstance(asked := PlanOnFunctions().next_step(TUNED, space, history), Probe):
+    while isinstance(asked := CalibrateAndPlan().next_step(TUNED, space, history), Probe):
         failed = Measurement(asked.configuration, outcome, 1.0, 0.001, detail="no rights")
         history = replace(history, measurements=(*history.measurements, failed))
     assert isinstance(asked, Finish)
@@ -294,7 +294,7 @@ def test_a_configuration_is_paid_for_its_functions_its_calls_and_its_storage():
     work = TrainEpochs(2, trials=tuple(range(10)))
     where = configuration(replace(SERVERLESS, concurrency=12), Allocation(4, 1_024, "elasticache"), work)
     assert where.nodes == 12, "three trials of four functions at once"
-    assert replace(SERVERLESS, concurrency=12).at_once(Allocation(4, 1_024, "elasticache"), 10) == 3
+    assert replace(SERVERLESS, concurrency=12).trials_at_once(Allocation(4, 1_024, "elasticache"), 10) == 3
     rate = TARIFF.storage("elasticache").usd_per_minute
     assert where.billing.once_usd == pytest.approx(20 * (4 * TARIFF.usd_per_call + rate))
     assert where.usd_per_hour == pytest.approx(12 * TARIFF.usd_per_gb_s * 3_600 + 3 * 60 * rate)

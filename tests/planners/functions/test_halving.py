@@ -141,8 +141,10 @@ def test_sixteen_thousand_trials_by_halves_are_fourteen_stages():
 def test_a_trial_has_the_same_hyperparameters_however_many_others_there_are():
     space = {"learning_rate": (0.001, 1.0), "l2": (1e-6, 1e-2)}
     few, many = Tuning(4, space=space), Tuning(400, space=space)
-    assert [few.drawn(trial, 7) for trial in range(4)] == [many.drawn(trial, 7) for trial in range(4)]
-    drawn = [many.drawn(trial, 7)["learning_rate"] for trial in range(400)]
+    assert [few.hyperparameters(trial, 7) for trial in range(4)] == [
+        many.hyperparameters(trial, 7) for trial in range(4)
+    ]
+    drawn = [many.hyperparameters(trial, 7)["learning_rate"] for trial in range(400)]
     assert 0.001 <= min(drawn) < max(drawn) <= 1.0
     below = sum(rate < 0.0316 for rate in drawn)  # the middle of a log-uniform draw; 5 standard errors
     assert abs(below - 200) < 50

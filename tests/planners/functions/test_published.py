@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlcd.planners.functions.beliefs.boundary import boundary
-from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.beliefs.published import STARTS, cold_start, published
+from mlcd.planners.functions.epoch_model.boundary import boundary
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
+from mlcd.planners.functions.epoch_model.published import STARTS, cold_start, published
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.tariff import load_tariff
 from mlcd.planners.functions.workload import STORAGES, Workload

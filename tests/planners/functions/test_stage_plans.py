@@ -17,11 +17,11 @@ from scipy.sparse import csr_array
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Objective
-from mlcd.planners.functions.beliefs.boundary import Boundary, hull
-from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.beliefs.published import published
+from mlcd.planners.functions.decide import METHODS
+from mlcd.planners.functions.epoch_model.boundary import Boundary, hull
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
+from mlcd.planners.functions.epoch_model.published import published
 from mlcd.planners.functions.exact import merge, solve
-from mlcd.planners.functions.foresight import METHODS
 from mlcd.planners.functions.knapsack import Knapsack, knapsack, relax
 from mlcd.planners.functions.nouns import FunctionsTask, Stage, StagePlan, Tuning
 from mlcd.planners.functions.problem import Menu, StageProblem, cheapest, fastest
@@ -248,7 +248,7 @@ def test_every_plan_is_what_the_model_says_of_its_allocations_and_keeps_its_limi
         assert tuple(each.stage for each in plan.stages) == problem.stages
         for each in plan.stages:
             here, trials = each.allocation, each.stage.trials
-            waves = -(-trials // problem.limits.at_once(here, trials))
+            waves = -(-trials // problem.limits.trials_at_once(here, trials))
             assert each.seconds == pytest.approx(each.stage.epochs * waves * problem.model.epoch_s(here), rel=1e-12)
             assert each.usd == pytest.approx(trials * each.stage.epochs * problem.model.epoch_usd(here), rel=1e-12)
 

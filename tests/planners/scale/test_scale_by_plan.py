@@ -1,4 +1,4 @@
-"""`mlcd scale` of a language model with a `plan:`: nodes come and go, the global batch stays, and so does the plan."""
+"""`mlcd scale` of a language model with a `plan:`: nodes change; the global batch and the training plan do not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlcd.core.ledger.entries import Started, from_json, to_json
 from mlcd.core.measurement import Outcome
 from mlcd.core.planner import planner_of
 from mlcd.planners.form.jobs import of_text
-from mlcd.planners.scale.one_plan import with_one_plan
+from mlcd.planners.scale.fixed_plan import with_fixed_plan
 from mlcd.planners.train.nouns import PlanKnob, plan_of
 from mlcd.reports.words import amount_words
 
@@ -39,8 +39,8 @@ mlcd:
 """
 
 
-def scaled(text: str = JOB, **words: str) -> Job:
-    return of_text("scale", text, words)
+def scaled(text: str = JOB, **options: str) -> Job:
+    return of_text("scale", text, options)
 
 
 def test_a_whole_run_keeps_its_plan_and_its_global_batch() -> None:
@@ -56,16 +56,16 @@ def test_a_whole_run_keeps_its_plan_and_its_global_batch() -> None:
     assert Outcome.OUT_OF_MEMORY not in {m.outcome for m in history.measurements}
     assert history.runs[-1].outcome is Outcome.OK
     for c in launched:
-        told = scaling_environment(job, c)
-        shared = int(told["MLCD_DATA_PARALLEL"]) * int(told["MICRO"]) * int(told["MLCD_ACCUMULATION"])
-        assert shared == int(told["MLCD_GLOBAL_BATCH"]) == 256
-        assert told["ZERO"] in ("none", "zero3")
-    shown = planner_of(job).additions(account_of(lines))
+        variables = scaling_environment(job, c)
+        batch = int(variables["MLCD_DATA_PARALLEL"]) * int(variables["MICRO"]) * int(variables["MLCD_ACCUMULATION"])
+        assert batch == int(variables["MLCD_GLOBAL_BATCH"]) == 256
+        assert variables["ZERO"] in ("none", "zero3")
+    shown = planner_of(job).tell(account_of(lines))
     assert shown is not None
     assert [table.title for table in shown.tables] == ["What the script is told"]
 
 
-def test_a_ledger_keeps_what_was_asked() -> None:
+def test_a_scaled_job_survives_a_round_trip_through_the_ledger() -> None:
     job = scaled()
     cloud = planner_of(job).place(job)
     started = Started(job, cloud.space, "test", cloud.provenance, "test")
@@ -76,44 +76,44 @@ def space(*gpus: str, nodes: tuple[int, ...] = (1, 2, 4)) -> Space:
     return machines(*(nodes_of(gpu, 8) for gpu in gpus), nodes=nodes)
 
 
-def test_the_one_plan_that_is_named_stays() -> None:
+def test_the_only_allowed_plan_is_kept() -> None:
     task = asked(ONE_BILLION, (PlanKnob("micro_batch", (2,), env="MICRO"),))
     task = replace(task, fixed=task.fixed.having(micro_batch=2))
-    kept = with_one_plan(space("A100-80GB"), task)
+    kept = with_fixed_plan(space("A100-80GB"), task)
     assert {(c.nodes, plan_of(c).micro_batch) for c in kept.configurations} == {(1, 2), (2, 2), (4, 2)}
 
 
-def test_of_several_the_one_that_fits_everywhere_is_taken_and_where_it_does_not_fit_is_left_out() -> None:
+def test_the_plan_that_fits_most_machines_is_chosen_and_machines_that_it_does_not_fit_are_left_out() -> None:
     knobs = (PlanKnob("micro_batch", (1, 2), env="MICRO"), PlanKnob("sharding", ("none", "zero3"), env="ZERO"))
-    kept = with_one_plan(space("A100-80GB", "A10G"), asked(LLAMA_8B, knobs))
+    kept = with_fixed_plan(space("A100-80GB", "A10G"), asked(LLAMA_8B, knobs))
     assert {plan_of(c).sharding for c in kept.configurations} == {"zero3"}
     assert {c.offer.accelerator for c in kept.configurations} == {"A100-80GB"}
     assert {c.nodes for c in kept.configurations} == {1, 2, 4}
 
 
-def test_where_none_is_likely_to_fit_probes_have_to_tell() -> None:
+def test_if_no_plan_is_likely_to_fit_all_nodes_stay_to_be_probed() -> None:
     knobs = (PlanKnob("micro_batch", (1,), env="MICRO"),)
-    kept = with_one_plan(space("A10G"), asked(LLAMA_8B, knobs))
+    kept = with_fixed_plan(space("A10G"), asked(LLAMA_8B, knobs))
     assert {c.nodes for c in kept.configurations} == {1, 2, 4}
 
 
-def test_a_global_batch_that_not_all_nodes_can_share_leaves_those_that_can() -> None:
+def test_node_counts_that_cannot_share_the_global_batch_are_left_out() -> None:
     task = replace(asked(ONE_BILLION, (PlanKnob("micro_batch", (4, 8), env="MICRO"),)), global_batch=64)
     task = replace(task, fixed=replace(task.fixed, global_batch=64))
-    kept = with_one_plan(space("A100-80GB", nodes=(1, 2, 3)), task)
+    kept = with_fixed_plan(space("A100-80GB", nodes=(1, 2, 3)), task)
     assert {(c.nodes, plan_of(c).micro_batch) for c in kept.configurations} == {(1, 4), (2, 4)}
 
 
 @pytest.mark.parametrize(
-    "text, words, said",
+    "text, options, complaint",
     [
         (JOB, {"batch": "128..512"}, "with a `plan:` the global batch stays at 256; leave `--batch` and `batch` out"),
         (JOB, {"on": "recorded:anywhere"}, "a recording knows machines and no plans; leave `plan:` out"),
-        (JOB.replace("checkpoints: true", "checkpoints: false"), {}, "the job keeps no checkpoints"),
+        (JOB.replace("checkpoints: true", "checkpoints: false"), {}, "the job saves no checkpoints"),
     ],
 )
-def test_what_does_not_go_together_is_told_in_one_line(text: str, words: dict[str, str], said: str) -> None:
-    job = scaled(text, **words)
-    with pytest.raises(UserError, match=said) as raised:
-        planner_of(job).prepare(job, Ledger(None).database)
+def test_contradictory_settings_are_refused_in_one_line(text: str, options: dict[str, str], complaint: str) -> None:
+    job = scaled(text, **options)
+    with pytest.raises(UserError, match=complaint) as raised:
+        planner_of(job).ready(job, Ledger(None).database)
     assert "\n" not in str(raised.value)

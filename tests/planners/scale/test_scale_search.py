@@ -1,4 +1,4 @@
-"""An elastic search chooses what an oracle chooses, learns from little, and has an answer whatever it meets."""
+"""An elastic search chooses nearly as well as an oracle, and has an answer whatever fails."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, from_noise
-from mlcd.planners.scale.belief import believe, epochs_at_reference, saved_by_batch
+from mlcd.planners.scale.feasibility import machine_of
+from mlcd.planners.scale.job_model import epochs_done, fit_job_model, saved_by_batch
 from mlcd.planners.scale.nouns import Mode, Noise, ScalingTask, UnitPrice, batch_of, scaling_space, scaling_task
 from mlcd.planners.scale.search import MOST_PROBES, ScaleSearch
-from mlcd.planners.scale.share import machine_of
-from mlcd.planners.scale.steer import _as_it_is
+from mlcd.planners.scale.steer import with_rates_of_runs
 
 LONG = World(dataset=1e7)
-"""Days on one node, so that what probes do is next to nothing of it."""
+"""A job of days on one node, so that the work done by probes is negligible."""
 FULL_TOLERANCE = 1.02
-"""Full search measures everything, but reads times off a model that smooths: it may take one of about equal ones."""
+"""Full search measures everything, but its model smooths: it may choose any of several nearly equal configurations."""
 PARTIAL_TOLERANCE = 1.25
-"""Among 300 random worlds the worst was 1.08; hypothesis, which looks for worse, found 1.15."""
+"""Among 300 random worlds the worst was 1.08; hypothesis, which searches for bad cases, found 1.15."""
 
 
-def lesson(epochs: float | None = 10.0) -> dict[str, Any]:
-    """A stored model with made-up steps, as it comes from its file."""
+def stored_model(epochs: float | None = 10.0) -> dict[str, Any]:
+    """A stored model with made-up step times, as plain data."""
     steps = fit_iteration_time(np.array([1.0, 2.0, 4.0]), np.array([32.0, 64.0, 16.0]), np.array([0.1, 0.2, 0.1]))
     model = PerformanceModel(steps, from_noise(64.0, epochs, 300.0), 1e7, 1, NodePrice(1.0))
     found: dict[str, Any] = json.loads(json.dumps(model.document()))
@@ -44,7 +44,7 @@ def lesson(epochs: float | None = 10.0) -> dict[str, Any]:
 
 
 def measured(place: Configuration, world: World = LONG, saved: float = 0.0) -> Measurement:
-    """What a perfect probe would show."""
+    """The measurement of a perfect probe."""
     noise = Noise(world.noise_scale or 1.0, 0.1)
     usd, rate = place.usd(60), world.rate(place)
     return Measurement(place, Outcome.OK, 60.0, usd, rate, 0.01, 20.0, saved_samples=saved, evidence=noise)
@@ -72,34 +72,34 @@ def test_without_noise_the_choice_is_as_good_as_an_oracles(
     assert truth[decision.configuration] <= tolerance * min(truth.values())
 
 
-def test_a_lesson_without_a_probe_that_is_allowed_is_no_reason_to_fail() -> None:
+def test_a_stored_model_does_not_crash_the_search_if_every_probe_is_refused() -> None:
     space = LONG.space
     refused = tuple(Refusal(c, "too dear") for c in space.configurations)
     for epochs in (10.0, None):
-        history = History(refusals=refused, learned=lesson(epochs))
+        history = History(refusals=refused, learned=stored_model(epochs))
         step = ScaleSearch().next_step(LONG.job(), space, history)
         assert isinstance(step, Finish)
         assert step.configuration is None
 
 
-def test_a_lesson_about_a_job_that_no_longer_fits_anywhere_is_no_reason_to_fail() -> None:
+def test_a_stored_model_does_not_crash_the_search_if_the_job_fits_no_memory() -> None:
     space = LONG.space
     failed = tuple(Measurement(c, Outcome.OUT_OF_MEMORY, 20.0, c.usd(20)) for c in space.configurations)
     for mode in Mode:
-        step = ScaleSearch(mode).next_step(LONG.job(), space, History(failed, learned=lesson()))
+        step = ScaleSearch(mode).next_step(LONG.job(), space, History(failed, learned=stored_model()))
         assert isinstance(step, Finish)
         assert step.configuration is None
 
 
-def test_a_step_over_hundreds_of_configurations_asks_once_which_were_tried() -> None:
-    """The set is made anew each time it is asked for: once for each of 300, a search took half a minute."""
+def test_one_step_computes_the_set_of_tried_configurations_once() -> None:
+    """Computing it once for each of 300 configurations made a search take half a minute."""
 
     class Counting(History):
-        asked = 0
+        calls = 0
 
         @property
         def tried(self) -> frozenset[Configuration]:
-            Counting.asked += 1
+            Counting.calls += 1
             return super().tried
 
     space = LONG.space
@@ -107,10 +107,10 @@ def test_a_step_over_hundreds_of_configurations_asks_once_which_were_tried() -> 
     step = ScaleSearch(Mode.FULL).next_step(LONG.job(mode=Mode.FULL), space, history)
     assert isinstance(step, Probe)
     assert step.configuration == space.configurations[-1]
-    assert Counting.asked == 1
+    assert Counting.calls == 1
 
 
-def test_types_that_are_paid_by_the_gb_are_probed_no_more_often() -> None:
+def test_prices_by_the_gb_do_not_add_probes() -> None:
     price = UnitPrice(0.03, 0.004, 2.0, 0.01)
     job = replace(LONG.job(), ask=ScalingTask((1, 4), LONG.batches, price=price))
     space = scaling_space(LONG.space, job)
@@ -121,8 +121,8 @@ def test_types_that_are_paid_by_the_gb_are_probed_no_more_often() -> None:
     assert probes <= MOST_PROBES * len({machine_of(c) for c in space.configurations})
 
 
-def test_under_a_tight_budget_the_best_that_can_be_certified_is_chosen_by_its_way_to_the_target() -> None:
-    """A larger batch does more samples a second and needs more of them: a rate alone would choose it, wrongly."""
+def test_under_a_tight_budget_the_certifiable_choice_is_the_fastest_to_the_target() -> None:
+    """A larger batch has more samples a second but needs more samples: the rate alone would choose it, wrongly."""
     world = replace(LONG, kinds=(Kind(s0_s=1.0),), noise_scale=20.0, batches=(32, 64, 128, 256))
     space = world.space
     job = world.job(Goal(Objective.FASTEST), Mode.FULL)
@@ -139,32 +139,32 @@ def test_under_a_tight_budget_the_best_that_can_be_certified_is_chosen_by_its_wa
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.floats(0.0, 1e6)), min_size=1, max_size=8))
-def test_work_of_mixed_batches_counts_for_what_each_brings(parts: list[tuple[int, float]]) -> None:
+def test_work_with_several_batches_is_converted_to_epochs_at_the_reference(parts: list[tuple[int, float]]) -> None:
     """Sum of samples / (data set x (1 + B/B_n) / (1 + B_0/B_n)): the closed form."""
     places = LONG.space.configurations
-    saved, told, expected = 0.0, [], 0.0
+    saved, probes, expected = 0.0, [], 0.0
     for number, samples in parts:
         place, saved = places[number % len(places)], saved + samples
-        told.append(measured(place, saved=saved))
+        probes.append(measured(place, saved=saved))
         expected += samples / LONG.dataset / ((1 + (batch_of(place) or 0) / 300) / (1 + 64 / 300))
-    job, history = LONG.job(), History(tuple(told))
-    belief = believe(remaining_job(job, history), LONG.space, history)
-    assert belief is not None
-    assert epochs_at_reference(belief.epochs, belief.dataset_samples, job, history) == pytest.approx(expected)
+    job, history = LONG.job(), History(tuple(probes))
+    model = fit_job_model(remaining(job, history), LONG.space, history)
+    assert model is not None
+    assert epochs_done(model.epochs, model.dataset_samples, job, history) == pytest.approx(expected)
     assert sum(samples for _, samples in saved_by_batch(job, history)) == pytest.approx(saved)
 
 
-def test_the_rate_of_a_run_takes_the_place_of_its_probes_and_the_work_stays_whose_it_was() -> None:
+def test_the_rate_of_a_run_replaces_its_probes_rate_and_the_saved_work_is_unchanged() -> None:
     small, large = LONG.space.configurations[0], LONG.space.configurations[3]
     probes = (measured(small, saved=100.0), measured(large, saved=300.0))
     slowed = replace(measured(small, saved=1_000.0), outcome=Outcome.SLOWED, samples_per_s=1.0)
     history = History(probes, runs=(slowed,))
-    now, job = _as_it_is(history), LONG.job()
+    now, job = with_rates_of_runs(history), LONG.job()
     assert {m.configuration: m.samples_per_s for m in now.good}[small] == 1.0
     assert list(saved_by_batch(job, now)) == list(saved_by_batch(job, history))
 
 
-def test_a_target_that_a_probe_reaches_ends_the_job_there_without_another_launch() -> None:
+def test_a_target_that_a_probe_reaches_ends_the_job_without_another_launch() -> None:
     world = World(epochs=0.05)
     for goal in (Goal(), Goal(Objective.KNEE, budget_usd=1.0)):
         lines, decision = scale(world.job(goal, Mode.FULL), world.cloud())
@@ -176,7 +176,7 @@ def test_a_target_that_a_probe_reaches_ends_the_job_there_without_another_launch
         assert account.ended.finished
 
 
-def test_a_target_that_is_reached_needs_no_certificate_for_the_work_that_nobody_will_do() -> None:
+def test_a_reached_target_needs_no_certificate_for_the_rest_of_the_work() -> None:
     world = World(epochs=0.05)
     first = world.space.configurations[0]
     enough_for_two_probes = Goal(Objective.FASTEST, budget_usd=2 * first.usd(world.probe_s))
@@ -186,13 +186,13 @@ def test_a_target_that_is_reached_needs_no_certificate_for_the_work_that_nobody_
     assert ended.finished
 
 
-def test_a_noise_that_is_hardly_known_hardly_counts() -> None:
+def test_a_noise_measurement_with_a_large_error_has_little_weight() -> None:
     job, space = LONG.job(), LONG.space
     first, second = space.configurations[:2]
-    told = [(first, Noise(100.0, 0.1)), (second, Noise(3e6, 2.0))]
+    noises = [(first, Noise(100.0, 0.1)), (second, Noise(3e6, 2.0))]
     history = History(
-        tuple(Measurement(c, Outcome.OK, 1.0, 1.0, 10.0, 0.01, samples_done=1e3, evidence=n) for c, n in told)
+        tuple(Measurement(c, Outcome.OK, 1.0, 1.0, 10.0, 0.01, samples_done=1e3, evidence=n) for c, n in noises)
     )
-    belief = believe(job, space, history)
-    assert belief is not None
-    assert belief.epochs.noise_scale < 200.0
+    model = fit_job_model(job, space, history)
+    assert model is not None
+    assert model.epochs.noise_scale < 200.0

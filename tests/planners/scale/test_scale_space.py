@@ -1,4 +1,4 @@
-"""Every configuration of an elastic job can be trained, and every wish that cannot be met is told in a line."""
+"""Every configuration of an elastic job can be trained; impossible workers or batches are refused in one line."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def test_workers_are_devices_where_a_node_has_several():
     assert {c.nodes for c in space_of((4, 8), (64,), FOUR_GPUS).configurations} == {1, 2}
 
 
-def test_a_batch_that_no_worker_count_divides_is_told_with_one_that_would_do():
+def test_the_error_for_a_batch_that_no_worker_count_divides_suggests_another_batch():
     with pytest.raises(UserError, match=r"batch 64 cannot be shared equally by 3 workers; use 63"):
         space_of((3, 3), (64,), NODE)
 
 
-def test_workers_that_the_cloud_does_not_have_are_told():
-    with pytest.raises(UserError, match=r"workers 1..3: empty here; this cloud has 4 to 32 workers"):
+def test_worker_counts_that_the_cloud_does_not_have_are_refused():
+    with pytest.raises(UserError, match=r"workers 1..3: none possible; this cloud has 4 to 32 workers"):
         space_of((1, 3), (64,), FOUR_GPUS)
 
 
-def test_memory_is_cut_to_the_batch_where_it_is_paid_by_the_gb():
+def test_with_prices_by_the_gb_a_node_has_only_the_memory_that_its_batch_needs():
     price = UnitPrice(usd_per_cpu_hour=0.03, usd_per_gb_hour=0.004, base_gb=2.0, gb_per_sample=0.01)
     found = {(c.nodes, batch_of(c)): c for c in space_of((1, 2), (100, 200), NODE, price=price).configurations}
     assert found[1, 200].offer.memory_gb == pytest.approx(4.0)
@@ -59,14 +59,14 @@ def test_memory_is_cut_to_the_batch_where_it_is_paid_by_the_gb():
 
 
 @pytest.mark.parametrize(
-    ("written", "found"),
+    ("written", "expected"),
     [("64..1024", (64, 128, 256, 512, 1024)), ("64..200", (64, 128, 200)), ("96, 192", (96, 192)), (128, (128,))],
 )
-def test_batches_as_people_write_them(written: str | int, found: tuple[int, ...]) -> None:
-    assert parse_batches(written) == found
+def test_batches_are_parsed_from_ranges_lists_and_numbers(written: str | int, expected: tuple[int, ...]) -> None:
+    assert parse_batches(written) == expected
 
 
 @pytest.mark.parametrize("written", ["", "many", "64..", "1024..64", "0", "-64", True, "1e3"])
-def test_other_batches_are_told(written: str | bool) -> None:
+def test_malformed_batches_are_refused(written: str | bool) -> None:
     with pytest.raises(ValueError, match="'"):
         parse_batches(written)

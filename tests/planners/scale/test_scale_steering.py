@@ -1,4 +1,4 @@
-"""A run that changes on its way goes on elsewhere if that is clearly better, a few times at most, within its limits."""
+"""A run whose rate or noise changes switches to a clearly better configuration, a few times, within its limits."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LONG = World(dataset=1e7, run_reports=400)
 
 
 def steered(world: World, job: Job) -> Account:
-    """A whole run, watched over a quarter of the shortest time it can take."""
+    """A whole run, with a watch window of a quarter of the shortest possible time."""
     shortest_s = min(world.seconds(c) for c in world.space.configurations)
     lines, _ = scale(job, world.cloud(window_s=shortest_s / 4))
     check_elastic_promises(job, lines, steady=False)
     return account_of(lines)
 
 
-def test_a_run_that_falls_far_behind_goes_on_elsewhere_and_loses_nothing() -> None:
+def test_a_run_that_becomes_much_slower_switches_and_loses_no_work() -> None:
     job = LONG.job(Goal(Objective.FASTEST), Mode.FULL)
     chosen = steered(LONG, job).history.runs[0].configuration
     slow = replace(LONG, drift=lambda c, p: 0.3 if c == chosen and p > 0.3 else 1.0)
@@ -54,7 +54,7 @@ def test_a_run_that_is_a_little_slower_than_its_probe_stays() -> None:
     assert account.history.runs[0].outcome is Outcome.OK
 
 
-def test_noise_that_has_moved_is_a_reason_to_go_on_with_another_batch() -> None:
+def test_a_changed_noise_scale_makes_the_run_switch_to_another_batch() -> None:
     world = replace(LONG, noise_scale=40.0, noise_drift=lambda p: 100.0 if p > 0.3 else 1.0)
     account = steered(world, world.job(Goal(Objective.FASTEST), Mode.FULL))
     outcomes = [run.outcome for run in account.history.runs]
@@ -68,7 +68,7 @@ def test_noise_that_has_moved_is_a_reason_to_go_on_with_another_batch() -> None:
 
 @settings(SLOW, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.floats(0.1, 1.0), min_size=12, max_size=12), st.floats(1.0, 4.0), st.sampled_from(list(Objective)))
-def test_however_rates_fall_it_is_launched_a_few_times_and_stays_within_its_limits(
+def test_however_rates_fall_launches_are_few_and_limits_are_kept(
     factors: list[float], room: float, objective: Objective
 ) -> None:
     places = LONG.space.configurations
@@ -78,7 +78,7 @@ def test_however_rates_fall_it_is_launched_a_few_times_and_stays_within_its_limi
     assert len(account.history.runs) <= MOST_SETBACKS
 
 
-def test_a_target_that_is_never_reached_is_told_with_the_epochs_that_were_tried() -> None:
+def test_a_run_that_misses_its_target_says_how_many_epochs_were_trained() -> None:
     world = replace(LONG, epochs=100.0)
     ended = steered(world, world.job()).ended
     assert ended is not None
@@ -90,18 +90,18 @@ def test_a_target_that_is_never_reached_is_told_with_the_epochs_that_were_tried(
 def test_a_metric_that_is_not_a_number_ends_the_run_with_the_reason(nan_at: float) -> None:
     world = replace(LONG, nan_at=nan_at)
     account = steered(world, world.job())
-    if nan_at:  # good probes first, so the run itself meets it
+    if nan_at:  # good probes first: the metric becomes NaN in the run itself
         assert account.ended is not None
         assert not account.ended.finished
-        told = account.ended.because
+        reason = account.ended.because
     else:
         assert account.decision is not None
         assert account.decision.configuration is None
-        told = account.decision.because + account.decision.binding
-    assert "its metric is not a number: the training has diverged" in told
+        reason = account.decision.because + account.decision.binding
+    assert "its metric is not a number: the training has diverged" in reason
 
 
-def test_a_script_that_reports_no_noise_is_told_so_after_two_probes() -> None:
+def test_a_script_that_reports_no_noise_is_refused_after_two_probes() -> None:
     world = replace(LONG, noise_scale=None)
     account = steered(world, world.job())
     assert len(account.history.measurements) == 2
@@ -117,7 +117,7 @@ def test_one_batch_needs_no_noise() -> None:
     assert account.ended.finished
 
 
-def test_a_run_is_launched_again_after_bad_luck_but_not_for_ever() -> None:
+def test_a_run_is_relaunched_after_bad_luck_a_limited_number_of_times() -> None:
     place, job = LONG.space.configurations[0], LONG.job()
 
     def after(times: int, outcome: Outcome, saved_samples: float = 0.0) -> object:
@@ -126,13 +126,13 @@ def test_a_run_is_launched_again_after_bad_luck_but_not_for_ever() -> None:
 
     assert isinstance(after(1, Outcome.PREEMPTED), Apply)
     assert isinstance(after(MOST_SETBACKS, Outcome.PREEMPTED), Finish)
-    assert isinstance(after(9 * MOST_SETBACKS, Outcome.PREEMPTED, saved_samples=100.0), Apply), "it makes headway"
-    assert isinstance(after(9 * MOST_SETBACKS, Outcome.INTERRUPTED), Apply), "its user did that"
-    assert isinstance(after(MOST_SETBACKS, Outcome.SWITCHED, saved_samples=100.0), Finish), "it does not settle"
+    assert isinstance(after(9 * MOST_SETBACKS, Outcome.PREEMPTED, saved_samples=100.0), Apply), "it makes progress"
+    assert isinstance(after(9 * MOST_SETBACKS, Outcome.INTERRUPTED), Apply), "interruptions by the user do not count"
+    assert isinstance(after(MOST_SETBACKS, Outcome.SWITCHED, saved_samples=100.0), Finish), "it keeps switching"
     assert isinstance(after(1, Outcome.FAILED), Finish)
 
 
-def test_a_run_is_judged_by_a_whole_window_never_by_its_first_reports() -> None:
+def test_a_run_is_judged_by_a_whole_window_not_by_its_first_reports() -> None:
     place: Configuration = LONG.space.configurations[0]
     probe = Measurement(place, Outcome.OK, 60.0, 0.1, 100.0, 0.01)
     step = RunScaled(place).next_step(LONG.job(), LONG.space, History((probe,)))

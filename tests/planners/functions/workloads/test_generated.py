@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.partitions import partition
 
-from mlcd.planners.functions.workloads import DATA, dataset, facts, trainer
+from mlcd.planners.functions.workloads import DATA, dataset, sizes_mb, trainer
 
 SETS = sorted(DATA)
 
@@ -49,7 +49,7 @@ def test_every_slice_holds_all_classes_in_like_shares(data):
 @pytest.mark.parametrize(("model", "data"), [("lr", "higgs"), ("svm", "yfcc"), ("mobilenet", "images")])
 def test_the_facts_are_the_sizes_of_the_arrays(model, data):
     features, labels = partition(data, 100, 0, 1)
-    data_mb, model_mb = facts(model, data, 100)
+    data_mb, model_mb = sizes_mb(model, data, 100)
     assert data_mb == pytest.approx((features.nbytes + labels.nbytes) / 1e6)
     assert model_mb == pytest.approx(trainer(model, data).initial(0).nbytes / 1e6)
 

@@ -10,7 +10,7 @@ import pytest
 from mlcd_fixtures.partitions import partition
 
 from mlcd.core.errors import UnknownName, UserError
-from mlcd.planners.functions.workloads import facts, trainer
+from mlcd.planners.functions.workloads import sizes_mb, trainer
 
 NET = """
     from __future__ import annotations
@@ -71,7 +71,7 @@ def test_a_class_beside_the_job_file_is_trained_and_fed(folder):
     loss, found = model.gradient(model.initial(0), features, labels)
     assert found == pytest.approx(np.full(3, -2.5))
     assert loss == pytest.approx(model.loss(model.initial(0), features, labels))
-    assert facts("net:Mean", "net:Counting", 1_000, folder) == (0.016, 12e-6)
+    assert sizes_mb("net:Mean", "net:Counting", 1_000, folder) == (0.016, 12e-6)
     assert sys.path == before
     assert "net" not in sys.modules
 

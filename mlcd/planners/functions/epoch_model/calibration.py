@@ -1,15 +1,14 @@
-"""Calibration: the numbers of the epoch model from probes, each of which ran a little of the job on one allocation.
+"""Calibration: fit the parameters of the epoch model to probes, each of which ran a little of the job.
 
-Medians stand for what was measured several times: a function that started cold, or shared its host, tells nothing of
-the others. What is fitted is fitted by least squares without negative parts.
+Repeated measurements are combined by their median, since single functions may start cold or share a busy host. Fits are
+non-negative least squares.
 
-Symbols   u(m)      median over the probes of one memory; a memory that came out slower than a smaller one, and that
-                    smaller one, share what lies between (isotonic regression in the log)
+Symbols   u(m)      median over the probes of one memory; made non-increasing by isotonic regression in the log
           l_s, b_s  seconds of one object = l_s + megabytes / b_s, relative errors
-          start     seconds = a + b n, of each storage where it was probed with different n, and of all together
+          start     seconds = a + b n, of each storage that was probed with different n, and of all together
           e         log of a probe's epoch as measured over as modelled, without the start
           rel_error sqrt( (nu s0^2 + N s^2) / (nu + N) ), s = 1.4826 median |e| over N probes; nu and s0 as below:
-                    probes that a fit goes through exactly do not say how wrong it is elsewhere
+                    a prior, since the residuals of probes that were fitted understate the error elsewhere
 """
 
 from __future__ import annotations
@@ -23,34 +22,34 @@ import numpy as np
 
 from mlcd.core.errors import UserError
 from mlcd.core.measurement import Z
-from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.epoch_model.epoch import EpochModel
 from mlcd.planners.functions.nouns import Calibrated, Calibration, Link
 from mlcd.planners.functions.workload import StorageKind, StorageRate, Tariff, Workload
 
 FASTEST_MB_PER_S = 100_000.0
-"""A storage that seems to take no time for a megabyte more is taken to be this fast: more than any network."""
+"""The most that is fitted as bandwidth: faster than any network."""
 PRIOR_ERROR = 0.05
 """s0: the largest error that the paper finds in this model is 4.9 %."""
 PRIOR_PROBES = 4
-"""nu."""
+"""nu: the weight of the prior, in probes."""
 LEAST_SPREAD = 0.05
-"""Relative error that is assumed of every plan: a calibration of seconds has not seen what an hour brings."""
+"""Least relative error of every plan: a calibration of seconds does not cover the variation over an hour."""
 
 
 def spread(calibration: Calibration) -> float:
-    """How much longer than planned, at the worst, everything is counted on to take: a factor for certificates.
+    """The factor from plan to worst case that certificates use.
 
-    What was never measured has none: a plan that rests on it is an outlook, and promises nothing.
+    1 for a modelled calibration: a plan based on it is only a forecast, and is never certified.
     """
     return 1.0 if calibration.modelled else exp(Z * max(calibration.rel_error, LEAST_SPREAD / Z))
 
 
 def calibrate(probes: Sequence[Calibrated], workload: Workload) -> Calibration:
-    """What the probes say about the platform and this workload on it."""
+    """The calibration of the platform and this workload from probes."""
     usable = [probe for probe in probes if probe.s_per_mb > 0 and probe.load_mb_per_s > 0]
     if not usable:
         raise UserError(
-            "no probe has measured computing and reading; look at the runs of the functions, and calibrate again"
+            "no probe has measured computing and reading; see why in the functions' logs, and calibrate again"
         )
     names = dict.fromkeys(probe.allocation.storage for probe in usable)
     links = {name: link for name in names if (link := _link(name, usable, workload)) is not None}
@@ -79,13 +78,13 @@ def _link(name: str, probes: Sequence[Calibrated], workload: Workload) -> Link |
     if objects:
         latency_s, s_per_mb = _line(objects)
     else:
-        # only whole meetings were timed: one object of them is as large as the model
+        # only whole exchanges were timed: each of their objects is as large as the model
         aggregates = name == StorageKind.VM_PS
         each_s = [s / count for n, s in exchanges if (count := (2 * n - 2 if aggregates else 3 * n - 2)) > 0]
         if not each_s:
             return None
         latency_s, s_per_mb = 0.0, median(each_s) / workload.model_mb
-    # with one number of functions only, all storages together say more of the start
+    # if this storage was probed with one number of functions only, the fit over all storages is better
     counts = {probe.allocation.functions for probe in own if probe.start_s > 0}
     own_start = _start(own) if len(counts) > 1 else None
     return Link(latency_s, min(FASTEST_MB_PER_S, 1 / max(s_per_mb, 1e-12)), exchanges, own_start)

@@ -1,7 +1,7 @@
-"""A language model that is scaled: nodes come and go, the global batch stays, and so does the plan of a step.
+"""Choose one training plan for a language model that is scaled: the nodes change, the plan and the global batch do not.
 
-Of the plans that the script accepts that one is taken which is expected to lose least over all types and node counts,
-by the law of a step and the memory model of `train/plans/`, as both are believed before any probe.
+The chosen plan is the one that is expected to lose least over all machine types and node counts, by the step-time law
+and the memory model of `train/plans/`, as they are before any probe.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from mlcd.planners.train.plans.plan_choice import UNFIT
 from mlcd.planners.train.plans.space import plan_space
 from mlcd.planners.train.plans.surfaces import expected_in
 
-Machines = tuple[int, int]
-"""The place of a type in the space, and a number of nodes."""
+NodesOfType = tuple[int, int]
+"""The index of a machine type in the space, and a number of nodes."""
 
 
-def with_one_plan(space: Space, asked: PlannedTraining) -> Space:
-    """With the best plan, on the nodes that it suits and is likely to fit; where it fits none, on all that it suits."""
+def with_fixed_plan(space: Space, asked: PlannedTraining) -> Space:
+    """The space with the best plan alone, on the nodes where it probably fits memory; on all nodes if it fits none."""
     space = plan_space(space, asked)
-    losses, fitting = _looked_at(space, asked)
-    machines = {where for each in losses.values() for where in each}
-    best = min(losses, key=lambda plan: sum(losses[plan].get(where, UNFIT) for where in machines))
+    losses, fitting = _losses_and_fits(space, asked)
+    every = {nodes for each in losses.values() for nodes in each}
+    best = min(losses, key=lambda plan: sum(losses[plan].get(nodes, UNFIT) for nodes in every))
     kept = fitting[best] or set(losses[best])
     choices = (_only(choice, best, {n for at, n in kept if at == i}) for i, choice in enumerate(space.choices))
     return replace(space, choices=tuple(choice for choice in choices if choice.nodes))
 
 
-def _looked_at(
+def _losses_and_fits(
     space: Space, asked: PlannedTraining
-) -> tuple[dict[TrainingPlan, dict[Machines, float]], dict[TrainingPlan, set[Machines]]]:
-    """For each plan the log by which it is expected to be slower than the best on each machines, and where it fits."""
-    losses: dict[TrainingPlan, dict[Machines, float]] = defaultdict(dict)
-    fitting: dict[TrainingPlan, set[Machines]] = defaultdict(set)
+) -> tuple[dict[TrainingPlan, dict[NodesOfType, float]], dict[TrainingPlan, set[NodesOfType]]]:
+    """For each plan: the expected log of its time over the best plan's, by nodes; and the nodes that it fits."""
+    losses: dict[TrainingPlan, dict[NodesOfType, float]] = defaultdict(dict)
+    fitting: dict[TrainingPlan, set[NodesOfType]] = defaultdict(set)
     for i, choice in enumerate(space.choices):
         part = replace(space, choices=(choice,))
         sample_s, chance = expected_in(part, asked)

@@ -1,4 +1,4 @@
-"""What calibration probes have found out, kept for the runs to come: one JSON file for each platform and workload."""
+"""Store calibrations for later runs: one JSON file for each platform and workload."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _CODEC: TypeAdapter[Calibration] = TypeAdapter(Calibration)
 
 
 def folder() -> Path:
-    """Where they are kept."""
+    """The folder of all stored calibrations."""
     return home() / "calibrations"
 
 
 def save(folder: Path, platform: str, workload: Workload, measured: Calibration) -> Path:
-    """Keep a calibration. Storages that only an earlier one knows stay known; the rest is as it was measured last."""
+    """Store a calibration. It replaces an earlier one, except for storages that only the earlier one has."""
     try:
         before = load(folder, platform, workload)
-    except UserError:  # what cannot be read is replaced
+    except UserError:  # an unreadable file is replaced
         before = None
     whole = measured if before is None else replace(measured, links={**before.links, **measured.links})
     path = _path(folder, platform, workload)
     folder.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(f".{os.getpid()}")  # written whole or not at all, whoever else does the same
-    beside.write_bytes(_CODEC.dump_json(whole, indent=2))
-    os.replace(beside, path)
+    temporary = path.with_suffix(f".{os.getpid()}")  # atomic, also if another process does the same
+    temporary.write_bytes(_CODEC.dump_json(whole, indent=2))
+    os.replace(temporary, path)
     return path
 
 
 def load(folder: Path, platform: str, workload: Workload) -> Calibration | None:
-    """What is known of this workload on this platform; None if nothing is."""
+    """The stored calibration of this workload on this platform; None if there is none."""
     path = _path(folder, platform, workload)
     try:
         return _CODEC.validate_json(path.read_bytes())
@@ -52,17 +52,17 @@ def load(folder: Path, platform: str, workload: Workload) -> Calibration | None:
 
 
 def document(calibration: Calibration) -> dict[str, object]:
-    """As plain data."""
-    found: dict[str, object] = _CODEC.dump_python(calibration, mode="json")
-    return found
+    """A calibration as plain data."""
+    plain: dict[str, object] = _CODEC.dump_python(calibration, mode="json")
+    return plain
 
 
 def from_document(document: Mapping[str, Any]) -> Calibration:
-    """Of plain data."""
+    """The calibration of plain data."""
     return _CODEC.validate_python(document)
 
 
 def _path(folder: Path, platform: str, workload: Workload) -> Path:
-    """Named after what decides how fast it computes and how much it exchanges."""
+    """The file, named after what determines the speed of computing and the size of an exchange."""
     name = f"{platform}-{workload.model}-{workload.data}-batch-{workload.batch}-{workload.model_mb:.4g}mb"
     return folder / f"{re.sub(r'[^a-z0-9.]+', '-', name.lower())}.json"

@@ -1,14 +1,14 @@
-"""AWS as others have described it: a calibration for planning before anything was measured. Modelled, and says so.
+"""A modelled calibration of AWS from published constants, for planning before anything was measured.
 
-Links, reading and start are constants, each with its source. Computing is reasoned out:
+Links, reading and start are constants, each with its source. Computing is estimated:
 
     s_per_sample = PYTHON_S + 6 parameters reuse / VCPU_FLOPS      on one whole vCPU: 2 operations for each weight on
                                                                    the way forward, 4 backward, each weight used
                                                                    `reuse` times a sample (once unless convolved)
     u(m)         = s_per_sample samples / D / speed(m / 1,769 MB)
-    speed(v)     = v up to one vCPU, 1 + parallel (v - 1) above    as Lambda documents its shares of a processor
+    speed(v)     = v up to one vCPU, 1 + parallel (v - 1) above    as Lambda documents its CPU shares
 
-What is 'from memory' could not be looked up again where this was written; what is 'assumed' nobody has measured.
+'From memory': the source could not be checked when this was written. 'Assumed': not measured by anybody.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ LINKS = {
 65 MB/s +- 7; a cache.t3.medium 630 MB/s +- 25; the network of a c5.large 225 MB/s +- 8. DynamoDB: AWS promises
 'single-digit milliseconds', of which this is the upper end; its bandwidth is assumed: 10 ms more for 400 KB."""
 REL_ERROR = 0.25
-"""The spread that LambdaML gives for the latency of S3, its least certain."""
+"""The spread that LambdaML gives for the latency of S3, its least certain constant."""
 PYTHON_S = 7e-6
 """LambdaML's breakdown of LR on Higgs, from memory: 80 s for 10 epochs of 1.1 million samples on each function."""
 VCPU_FLOPS = 1e10
 """Operations a second, assumed: a quarter of what a 2.5 GHz core with 16 operations a cycle could."""
 PARALLEL = 0.8
-"""Of a vCPU, assumed: what each vCPU after the first adds."""
+"""What each vCPU after the first adds, in vCPUs; assumed."""
 STARTS = ((10, 1.2), (50, 11.0), (100, 18.0), (200, 35.0))
-"""Functions, and seconds until all are up, each started cold (LambdaML, table of constants, from memory)."""
+"""(functions, seconds until all have started), cold (LambdaML, table of constants, from memory)."""
 REUSE = {"mobilenet": 14.0, "resnet50": 55.0, "bert-base": 400.0}
-"""Multiplications a weight takes part in, for one sample. Convolutions of images of 32 x 32: 46 million in MobileNet's
-3.2 million weights, 1.3 billion in ResNet50's 23.5 million (from memory); BERT: 512 tokens, embeddings apart."""
+"""Multiplications per weight, for one sample. Convolutions of images of 32 x 32: 46 million in MobileNet's 3.2 million
+weights, 1.3 billion in ResNet50's 23.5 million (from memory); BERT: 512 tokens, without embeddings."""
 
 
 def published(workload: Workload, parallel: float = PARALLEL) -> Calibration:
-    """What AWS would do with this workload, by published constants; `modelled` is set.
+    """The calibration of this workload on AWS by published constants; `modelled` is set.
 
-    `parallel`: what a second vCPU adds; 0 for code of one thread. Beyond the 200 functions of LambdaML the line through
-    its starts is stretched.
+    `parallel`: what each further vCPU adds; 0 for single-threaded code. Start-up times are extrapolated beyond the 200
+    functions of LambdaML.
     """
     parameters, reuse = workload.model_mb * 1e6 / 4, REUSE.get(workload.model, 1.0)
     s_per_sample = PYTHON_S + 6 * parameters * reuse / VCPU_FLOPS
@@ -65,7 +65,7 @@ def published(workload: Workload, parallel: float = PARALLEL) -> Calibration:
 
 
 def cold_start() -> tuple[float, float]:
-    """Seconds, and seconds more for each function: the line through LambdaML's starts."""
+    """a and b of the start-up time a + b n: the line through LambdaML's start-up times."""
     functions, seconds = np.array(STARTS).T
     each_s, once_s = np.polyfit(functions, seconds, 1)
     return float(once_s), float(each_s)
