@@ -133,7 +133,7 @@ class LithopsFunctions:
         """What a launch has used, once it was reclaimed; None where its records are lost."""
         folder = self.launches.find(label)
         used = used_in(folder) if folder is not None else None
-        return Use(used.usd(tariff_of(functions_task(job))), used.known) if used is not None else None
+        return Usage(used.usd(tariff_of(functions_task(job))), used.known) if used is not None else None
 
     def _called_ahead(self, folder: Path) -> Path | None:
         """The functions that a launch has called for the next one; those of an earlier one of its name are not its."""

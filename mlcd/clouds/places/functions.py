@@ -20,7 +20,7 @@ PROBE_HERE = ProbeTime(90.0, 0.0)
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-    """The platform of a prepared job, and the probes that calibrate it."""
+    """The cloud for a job on functions, with the space of its calibration probes."""
     task = functions_task(job)
     if job.on == SIMULATED:
         clock = VirtualClock(elapsed_s)

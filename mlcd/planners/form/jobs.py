@@ -41,7 +41,7 @@ def asked_job(kind: str, job: Job, chosen: Mapping[str, Any], where: str = "the 
         return tuning_job(job, chosen, where)
     if kind == "train" and is_on_functions(job, chosen):
         return training_job(job, chosen, where)
-    return planner_named(kind).asked(job, chosen)
+    return planner_named(kind).with_options(job, chosen)
 
 
 def of_text(kind: str, text: str, words: Mapping[str, Any], name: str = "job.yaml") -> Job:

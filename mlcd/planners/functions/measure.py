@@ -67,7 +67,7 @@ class FunctionsProfiler:
     backend: Backend
     progress: Progress = lambda job, launch, sample: None
 
-    def telling(self, progress: Progress) -> Self:
+    def with_listener(self, progress: Progress) -> Self:
         """The same profiler with another `progress`."""
         return replace(self, progress=progress)
 
@@ -96,9 +96,9 @@ class FunctionsProfiler:
         """Tear down what is left of a launch after a crash."""
         return self.backend.reclaim(label)
 
-    def use(self, job: Job, label: str) -> Use | None:
+    def usage(self, job: Job, label: str) -> Usage | None:
         """What a launch used before a crash, if the backend can find out."""
-        return self.backend.use(job, label) if isinstance(self.backend, TellsUse) else None
+        return self.backend.usage(job, label) if isinstance(self.backend, ReportsUsage) else None
 
 
 def _so_far(launch: Launch, reports: _Reports, now: Sample) -> Measurement:

@@ -21,7 +21,7 @@ from mlcd.planners.functions.halving import SuccessiveHalving
 from mlcd.planners.functions.nouns import functions_task, plan_of
 from mlcd.planners.functions.prepare import check_can_run, prepared
 from mlcd.planners.functions.search import CalibrateAndPlan, expected_epochs, measured_calibration
-from mlcd.planners.ready import check_goal
+from mlcd.planners.job_checks import check_goal
 
 
 class Functions(Planner):
@@ -36,7 +36,7 @@ class Functions(Planner):
         """'tune' for a hyperparameter search, else 'functions'."""
         return "tune" if functions_task(job).tuning is not None else self.name
 
-    def ready(self, job: Job, database: Database) -> Job:
+    def prepare(self, job: Job, database: Database) -> Job:
         """The checked job, completed by its sizes, its prices and the limits of its platform."""
         check_can_run(job)
         job = prepared(job)
@@ -44,7 +44,7 @@ class Functions(Planner):
         check_goal(job)
         return job
 
-    def explore(self, job: Job) -> Strategy:
+    def search_strategy(self, job: Job) -> Strategy:
         """Calibrate, then plan by the job's method."""
         if job.search.method not in METHODS:
             raise UnknownName("method", job.search.method, METHODS)
@@ -54,7 +54,7 @@ class Functions(Planner):
         """Plan again from the stored calibration."""
         return drive.conclude(CalibrateAndPlan(job.search.method).answer(job, space, history), job, space, history)
 
-    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
+    def run_strategy(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run stage by stage (tuning) or epoch by epoch (training), and plan again before each."""
         calibration = plan_of(decision).calibration
         assert calibration is not None, "the decision has no plan to run"

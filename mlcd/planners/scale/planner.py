@@ -98,7 +98,7 @@ class Scale(Planner):
     name = "scale"
     block = ScaleBlock
 
-    def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
+    def with_options(self, job: Job, chosen: Mapping[str, Any]) -> Job:
         """The job with its scaling task: options override the job file, which overrides the defaults.
 
         A job file needs no `scale:` block.
@@ -114,9 +114,9 @@ class Scale(Planner):
         job = new_job(replace(job, goal=usual), {**chosen, "method": f"scavenger-{task.mode}"})
         return replace(job, target=chosen.get("target") or job.target).asking(task)
 
-    def ready(self, job: Job, database: Database) -> Job:
+    def prepare(self, job: Job, database: Database) -> Job:
         """The checked job, at an explicit place."""
-        job = with_usual_place(job)
+        job = with_absolute_path(job)
         check_scaling(job)
         return job
 
@@ -135,7 +135,7 @@ class Scale(Planner):
         """The most that probes may cost: a share of the budget, or of the cheapest expected finish."""
         return usual_probe_limit(job, space)
 
-    def explore(self, job: Job) -> Strategy:
+    def search_strategy(self, job: Job) -> Strategy:
         """The search of the task's mode: full, partial or none."""
         return ScaleSearch(_scaling(job).mode)
 
@@ -144,7 +144,7 @@ class Scale(Planner):
         check_scaling(job)
         return drive.conclude(ScaleSearch(_scaling(job).mode).answer(job, space, history), job, space, history)
 
-    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
+    def run_strategy(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run the job to its target, and change machines and batch on the way."""
         assert decision.configuration is not None, "the decision has no configuration to run"
         return RunScaled(decision.configuration)
@@ -157,7 +157,7 @@ class Scale(Planner):
             return begun
         return replace(begun, seen_before=earlier_launch_spread(ledger, begun.job, owner))
 
-    def tell(self, account: Account) -> Additions | None:
+    def additions(self, account: Account) -> Additions | None:
         """The training plan, if the job has one."""
         if _scaling(account.job).planned is None:
             return None

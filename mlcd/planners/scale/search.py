@@ -160,8 +160,8 @@ def _finish(job: Job, space: Space, history: History, expected: tuple[Prediction
     measured = sum(p.measured for p in expected)
     because = f"{measured} of {len(expected)} configurations measured; {model.epochs.evidence}"
     best = _choice(job, history, expected)
-    certifiable = {m.configuration for m in safe(job, space, history)}
-    chosen = best if best in certifiable else _nearest_measured(job, expected, certifiable)
+    certified = {m.configuration for m in certifiable(job, space, history)}
+    chosen = best if best in certified else _nearest_measured(job, expected, certified)
     return Finish(because, chosen, expected)
 
 

@@ -19,7 +19,7 @@ from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Watch
 from mlcd.core.units import format_count
-from mlcd.planners.ready import run_ended
+from mlcd.planners.job_checks import finish_of_run
 from mlcd.planners.scale.job_model import fit_job_model, launch_at_target, predict_all
 from mlcd.planners.scale.nouns import Noise
 
@@ -72,7 +72,7 @@ def _ended(job: Job, history: History, last: Measurement) -> Finish:
 def _watch(job: Job, space: Space, history: History, where: Configuration) -> Watch:
     """A check of the running launch: whether rate or noise have changed so much that switching is clearly better."""
     probed = next((m for m in history.good if m.configuration == where), None)
-    slowest_expected = slow_rates(job.goal.confidence, history)(probed) if probed is not None else None
+    slowest_expected = certified_rates(job.goal.confidence, history)(probed) if probed is not None else None
     noise = next((m.evidence.scale for m in reversed(history.measurements) if isinstance(m.evidence, Noise)), None)
     whole = job.work_samples + history.saved_samples
 
@@ -103,7 +103,7 @@ def _best(job: Job, space: Space, history: History, instead_of: Configuration | 
         return None
     expected = {p.configuration: p for p in predict_all(job, space, now, model)}
     # After `--search none` nothing is measured, so nothing can be certified: all configurations are candidates.
-    allowed = [m.configuration for m in safe(job, space, now)] if now.good else list(expected)
+    allowed = [m.configuration for m in certifiable(job, space, now)] if now.good else list(expected)
     candidates = [expected[c] for c in allowed if c in expected]
     best = min(candidates, key=lambda p: _objective_value(job, p), default=None)
     if best is None or instead_of is None:

@@ -34,7 +34,7 @@ DEFAULT_NOISE_RATIO = 4.0
 """Noise scale over the largest batch, where no stored model knows it."""
 
 
-def model_to_start_from(job: Job, space: Space, shelf: ModelShelf) -> tuple[Mapping[str, Any] | None, str]:
+def model_to_start_from(job: Job, space: Space, shelf: ModelStore) -> tuple[Mapping[str, Any] | None, str]:
     """The stored model to start from, as plain data, and its origin in words.
 
     Another job's model is used only with `--search none`, where nothing is measured.
@@ -49,19 +49,19 @@ def model_to_start_from(job: Job, space: Space, shelf: ModelShelf) -> tuple[Mapp
     if nearest is None and job.ask.mode is Mode.NONE:
         lacks = f"{broken[0].because}; or" if broken else "there is no stored model to rank configurations:"
         raise UserError(f"{lacks} probe a few, which stores one for the next run: --search partial")
-    if nearest is None or (nearest.kinship is not Kinship.SAME and job.ask.mode is not Mode.NONE):
+    if nearest is None or (nearest.kinship is not Similarity.SAME and job.ask.mode is not Mode.NONE):
         return None, ""
-    average = nearest.kinship is Kinship.AVERAGE
+    average = nearest.kinship is Similarity.AVERAGE
     origin = f": {len(nearest.models)} stored models" if average else f", run {nearest.models[0].run}"
     return _model_from(nearest, job, space).document(), f"{nearest.kinship}{origin}"
 
 
-def store_model(run: str, account: Account, shelf: ModelShelf) -> None:
+def store_model(run: str, account: Account, shelf: ModelStore) -> None:
     """Store the model of a run that has measured anything."""
     job, space, history = account.job, account.space, account.history
     if not history.good and not history.runs:
         return
-    left = remaining(job, history)
+    left = remaining_job(job, history)
     fitted = fit_job_model(left, space, replace(history, learned=None) if history.good else history)
     if fitted is None or account.decision is None or account.decision.configuration is None:
         return
@@ -89,7 +89,7 @@ def _with_epochs_of_run(epochs: StatisticalEfficiency, took: float, history: His
     return replace(epochs, reference_epochs=took, run_error=run_error(looks or inf))
 
 
-def _model_from(nearest: Nearest, job: Job, space: Space) -> PerformanceModel:
+def _model_from(nearest: NearestModels, job: Job, space: Space) -> PerformanceModel:
     models = [stored.learned(read_performance_model) for stored in nearest.models]
     if nearest.kinship is Similarity.AVERAGE:
         largest_local = max(local_batch(job, c) for c in space.configurations)

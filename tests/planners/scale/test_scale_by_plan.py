@@ -60,7 +60,7 @@ def test_a_whole_run_keeps_its_plan_and_its_global_batch() -> None:
         batch = int(variables["MLCD_DATA_PARALLEL"]) * int(variables["MICRO"]) * int(variables["MLCD_ACCUMULATION"])
         assert batch == int(variables["MLCD_GLOBAL_BATCH"]) == 256
         assert variables["ZERO"] in ("none", "zero3")
-    shown = planner_of(job).tell(account_of(lines))
+    shown = planner_of(job).additions(account_of(lines))
     assert shown is not None
     assert [table.title for table in shown.tables] == ["What the script is told"]
 
@@ -115,5 +115,5 @@ def test_node_counts_that_cannot_share_the_global_batch_are_left_out() -> None:
 def test_contradictory_settings_are_refused_in_one_line(text: str, options: dict[str, str], complaint: str) -> None:
     job = scaled(text, **options)
     with pytest.raises(UserError, match=complaint) as raised:
-        planner_of(job).ready(job, Ledger(None).database)
+        planner_of(job).prepare(job, Ledger(None).database)
     assert "\n" not in str(raised.value)

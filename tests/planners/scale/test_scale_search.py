@@ -148,7 +148,7 @@ def test_work_with_several_batches_is_converted_to_epochs_at_the_reference(parts
         probes.append(measured(place, saved=saved))
         expected += samples / LONG.dataset / ((1 + (batch_of(place) or 0) / 300) / (1 + 64 / 300))
     job, history = LONG.job(), History(tuple(probes))
-    model = fit_job_model(remaining(job, history), LONG.space, history)
+    model = fit_job_model(remaining_job(job, history), LONG.space, history)
     assert model is not None
     assert epochs_done(model.epochs, model.dataset_samples, job, history) == pytest.approx(expected)
     assert sum(samples for _, samples in saved_by_batch(job, history)) == pytest.approx(saved)
