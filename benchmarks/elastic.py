@@ -173,18 +173,18 @@ def searched(job: Job, mode: str, seed: int, truth: list[Trained], to_the_end: b
     target = job.target if to_the_end else Target("accuracy", 2.0)
     run = start_run(replace(seeded(job, seed), ask=elastic, target=target), Ledger(None))
     decision = run.search()
-    belief = fit_job_model(run.job, run.cloud.space, run.book.account.history)
-    assert belief is not None
+    model = fit_job_model(run.job, run.cloud.space, run.book.account.history)
+    assert model is not None
     assert decision.configuration is not None
     expected = {}
     for configuration in run.cloud.space.configurations:
         batch = float(batch_of(configuration) or REFERENCE)
-        step_s, _ = belief.steps[machine_of(configuration)].predict(
+        step_s, _ = model.steps[machine_of(configuration)].predict(
             np.array([float(configuration.nodes)]), np.array([local_batch(run.job, configuration)])
         )
-        epochs, _ = belief.epochs.predict(np.array([batch]))
+        epochs, _ = model.epochs.predict(np.array([batch]))
         expected[f"{configuration.nodes}x{batch_of(configuration)}"] = float(
-            epochs[0] * belief.dataset_samples / batch * step_s[0]
+            epochs[0] * model.dataset_samples / batch * step_s[0]
         )
     searched_s = run.book.account.history.elapsed_s
     if to_the_end:
@@ -196,7 +196,7 @@ def searched(job: Job, mode: str, seed: int, truth: list[Trained], to_the_end: b
         "seed": seed,
         "chosen": str(decision.configuration),
         "expected_s": expected,
-        "noise_scale": belief.epochs.noise_scale,
+        "noise_scale": model.epochs.noise_scale,
         "probes": len(history.measurements),
         "search_s": searched_s,
         "wall_s": history.elapsed_s,

@@ -129,7 +129,7 @@ def main() -> int:
     given = _arguments()
     if not RECORDINGS.is_dir():
         sys.exit(f"{RECORDINGS} is not here: some searches replay the recordings in it")
-    words = ("--workers", str(given.workers), "--at-once", str(given.trials_at_once), "--log-level", "warning", *PLACES)
+    words = ("--workers", str(given.workers), "--at-once", str(given.at_once), "--log-level", "warning", *PLACES)
     with tempfile.TemporaryDirectory() as folder, closing(postgres()) as server:
         url = server.new_database()
         tokens = members(url, "sweeper", "visitor")
@@ -141,7 +141,7 @@ def main() -> int:
 def _share(given: argparse.Namespace, team: Team) -> int:
     database = team.ledger.database
     until(lambda: read_roster(database).alive == given.workers, "the start of the workers")
-    slots = Slots(tuple(each.number for each in read_roster(database).workers), given.trials_at_once)
+    slots = Slots(tuple(each.number for each in read_roster(database).workers), given.at_once)
     write_down(database)
     with ThreadPoolExecutor(3) as hands:
         chance = random.Random(given.seed)

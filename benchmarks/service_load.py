@@ -120,7 +120,7 @@ def _first(address: str, token: str, order: Order, ledger: Ledger, url: str) -> 
 def _staff(url: str, given: argparse.Namespace) -> Iterator[int]:
     """A second service on the same database, whose workers are replaced when they die; its process."""
     with tempfile.TemporaryDirectory() as home:
-        words = ("--workers", str(given.workers), "--at-once", str(given.trials_at_once))
+        words = ("--workers", str(given.workers), "--at-once", str(given.at_once))
         with service(url, Path(home), *words) as (_, process):
             yield process.pid
 

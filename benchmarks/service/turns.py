@@ -74,7 +74,7 @@ class Slots:
     """The workers and the slots of each. Who may have one: docs/howto/service.md, 'Fair shares'."""
 
     workers: tuple[int, ...]
-    trials_at_once: int
+    at_once: int
 
     def free(self, run: Change, doing: dict[str, Change]) -> bool:
         """Whether a slot is free for it."""
@@ -83,8 +83,8 @@ class Slots:
     def _free_at(self, worker: int, run: Change, doing: dict[str, Change]) -> bool:
         here = [each for each in doing.values() if each.worker == worker]
         mine, computing = sum(each.member == run.member for each in here), sum(each.computes for each in here)
-        shared = len(here) < self.trials_at_once and mine < max(1, self.trials_at_once // 2)
-        return shared and (not run.computes or computing < max(1, self.trials_at_once - 1))
+        shared = len(here) < self.at_once and mine < max(1, self.at_once // 2)
+        return shared and (not run.computes or computing < max(1, self.at_once - 1))
 
 
 class Log:
