@@ -30,7 +30,8 @@ def scale(job: Job, cloud: Cloud, learned: Mapping[str, Any] | None = None) -> t
     book = ledger.begin(job.name, cloud.clock, started)
     decision = search(planner_of(job).search_strategy(job), job, cloud.space, cloud.profiler, book)
     if decision.configuration is not None:
-        launch(planner_of(job).run_strategy(job, decision, book.account.searched), job, cloud.space, cloud.profiler, book)
+        strategy = planner_of(job).run_strategy(job, decision, book.account.searched)
+        launch(strategy, job, cloud.space, cloud.profiler, book)
     assert ledger.account(book.run) == book.account, "the replayed account differs from the live one"
     return ledger.lines(book.run), decision
 
