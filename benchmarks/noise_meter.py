@@ -29,8 +29,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
+from mlcd_tracker.measurement_schedule import FIRST
 from mlcd_tracker.pytorch import NoiseMeter
-from mlcd_tracker.rhythm import FIRST
 
 LIMIT = 0.02
 BATCH = 128

@@ -1,30 +1,30 @@
-"""What the workers of a job agree on while they train."""
+"""Messages between the workers of a job, by which they act in the same step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 Observation = tuple[float, float, float, float]
-"""s, m, B and K of one step, as in noise.py."""
+"""s, m, B and K of one step; symbols as in noise.py."""
 
 
 @dataclass(frozen=True)
-class Told:
-    """What rank 0 tells the others."""
+class Instructions:
+    """Rank 0's instructions to all workers."""
 
     leave: bool = False
     wait: int = 1
-    """Steps until the workers talk again."""
+    """Steps until the next exchange."""
     measures: bool = True
-    """Whether they measure then."""
+    """Whether the workers measure the noise in that step."""
     noise: float = 0.0
-    """Bn in samples, for AdaScale; 0 while it is not known."""
+    """Bn in samples, for AdaScale; 0 while unknown."""
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What was said in a step, and what that step measured."""
+class ExchangeResult:
+    """The result of an exchange: instructions, and the observation if that step measured the noise."""
 
-    told: Told
-    seen: Observation | None = None
+    instructions: Instructions
+    observation: Observation | None = None
     steps_ago: int = 0

@@ -1,4 +1,4 @@
-"""For JAX: measures the gradient noise, and tells all processes in the same step when MLCD wants the job elsewhere.
+"""For JAX: measure the gradient noise, and tell all processes in the same step when the job should save and leave.
 
     meter = NoiseMeter()
 
@@ -12,9 +12,9 @@
     if meter.step(BATCH, norms):                                                    # in place of mlcd_tracker.step
         ...                                                                         # save, and end with exit code 0
 
-The batch is cut in as many parts as there are devices, so each finds its own part where it is; a single device gets
-two halves. In steps that do not measure, `meter.parts` is 1, and the step is compiled as it would be without MLCD.
-Code that maps over devices by itself (shard_map, pmap) averages with mean_and_norms instead.
+The batch is cut into as many parts as there are devices, so that each part is already on its device; a single device
+gets two halves. In steps that do not measure, `meter.parts` is 1, and the step is compiled as without MLCD. Code that
+maps over devices itself (shard_map, pmap) averages with mean_and_norms instead.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import mlcd_tracker
-from mlcd_tracker.agreement import Heard, Observation, Told
+from mlcd_tracker.agreement import ExchangeResult, Instructions, Observation
 from mlcd_tracker.meter import Meter
 
 
 class NoiseMeter(Meter):
-    """Reads the noise while a network trains; costs less than 2 % of the time. Outside MLCD it does nothing.
+    """Measures the noise while a network trains, in less than 2 % of the time. Outside MLCD it does nothing.
 
-    `always`: measure outside MLCD too. `every`: so many steps, whatever it costs.
+    `always`: measure outside MLCD, too. `every`: measure every so many steps, whatever it costs.
     """
 
     def __init__(self, *, always: bool = False, every: int | None = None) -> None:
-        self._processes = _Processes() if always or mlcd_tracker.inside() else None
+        self._processes = _ProcessExchange() if always or mlcd_tracker.inside() else None
         super().__init__(self._processes, every)
 
     @property
     def parts(self) -> int:
-        """In how many parts the coming step cuts its batch; the same in all processes."""
+        """Into how many parts the coming step cuts its batch; the same in all processes."""
         measures = self._processes is not None and self._processes.measures
         return max(2, jax.device_count()) if measures else 1
 
     def step(self, samples: float, norms: jax.Array | None = None) -> bool:
-        """A step over so many samples of all devices is done. True, in all processes at once: save and leave.
+        """End a step over so many samples of all devices. True, in all processes at once: save and leave.
 
         `norms`: from value_and_grad or mean_and_norms.
         """
@@ -60,7 +60,7 @@ class NoiseMeter(Meter):
 
 
 def value_and_grad(loss: Callable[..., jax.Array], parts: int) -> Callable[..., tuple[jax.Array, Any, jax.Array]]:
-    """Like jax.value_and_grad, of a loss that is a mean over samples; and the norms of the parts' gradients.
+    """Like jax.value_and_grad of a loss that is a mean over samples, and also returns the norms of the gradients.
 
     The first argument is differentiated; all others are batches, whose first axis is cut.
     """
@@ -86,41 +86,45 @@ def mean_and_norms(gradient: Any, axis_name: str) -> tuple[Any, jax.Array]:
     return mean, jnp.stack([jax.lax.pmean(_square(gradient), axis_name), _square(mean), jnp.float32(devices)])
 
 
-class _Processes:
-    """What the processes of a job say to each other, between steps."""
+class _ProcessExchange:
+    """The exchange between the processes of a job, between steps."""
 
     spread = 1
 
     def __init__(self) -> None:
-        self.measures = self._talks = False
+        self.measures = self._exchanging = False
         self.norms: jax.Array | None = None
-        self._heard: Heard | None = None
+        self._result: ExchangeResult | None = None
         self._exchange = _exchange() if jax.process_count() > 1 else None
 
     @property
     def idle(self) -> bool:
-        return not self._talks
+        return not self._exchanging
 
-    def begin(self, measures: bool, told: Told) -> None:
-        self._talks, self.measures, self._told = True, measures, told
+    def begin(self, measures: bool, instructions: Instructions) -> None:
+        self._exchanging, self.measures, self._instructions = True, measures, instructions
 
     def end(self, samples: float) -> None:
-        if not self._talks:
+        if not self._exchanging:
             return
-        seen = self._observation(samples) if self.measures else None
-        told = replace(self._told, leave=mlcd_tracker.leaving())
-        self._heard = Heard(told if self._exchange is None else self._agreed(told), seen)
-        self._talks = self.measures = False
+        observation = self._observation(samples) if self.measures else None
+        instructions = replace(self._instructions, leave=mlcd_tracker.leaving())
+        self._result = ExchangeResult(
+            instructions if self._exchange is None else self._combined(instructions), observation
+        )
+        self._exchanging = self.measures = False
 
-    def heard(self) -> Heard | None:
-        heard, self._heard = self._heard, None
-        return heard
+    def result(self) -> ExchangeResult | None:
+        result, self._result = self._result, None
+        return result
 
-    def _agreed(self, told: Told) -> Told:
-        """What process 0 says; and whoever has been asked to leave, all do."""
+    def _combined(self, instructions: Instructions) -> Instructions:
+        """The instructions of process 0; if any process was asked to leave, all leave."""
         assert self._exchange is not None
-        rows = self._exchange(np.array([told.leave, told.wait, told.measures, told.noise], np.float32))
-        return Told(bool(rows[:, 0].any()), round(float(rows[0, 1])), bool(rows[0, 2]), float(rows[0, 3]))
+        rows = self._exchange(
+            np.array([instructions.leave, instructions.wait, instructions.measures, instructions.noise], np.float32)
+        )
+        return Instructions(bool(rows[:, 0].any()), round(float(rows[0, 1])), bool(rows[0, 2]), float(rows[0, 3]))
 
     def _observation(self, samples: float) -> Observation | None:
         if self.norms is None or jax.process_index() != 0:
@@ -130,7 +134,7 @@ class _Processes:
 
 
 def _exchange() -> Callable[[np.ndarray], np.ndarray]:
-    """Shows all processes what each has to say: one row from each."""
+    """A function that gathers one row from each process in all of them."""
     devices = np.array(sorted(jax.devices(), key=lambda device: (device.process_index, device.id)))
     mesh = Mesh(devices.reshape(jax.process_count(), -1), ("process", "device"))
     copy = jax.jit(lambda rows: rows, out_shardings=NamedSharding(mesh, PartitionSpec()))
@@ -140,10 +144,10 @@ def _exchange() -> Callable[[np.ndarray], np.ndarray]:
 
 def _cut(values: jax.Array, parts: int) -> jax.Array:
     if values.shape[0] % parts:
-        raise ValueError(f"a batch of {values.shape[0]} samples cannot be cut in {parts} equal parts")
+        raise ValueError(f"a batch of {values.shape[0]} samples cannot be cut into {parts} equal parts")
     return values.reshape(parts, values.shape[0] // parts, *values.shape[1:])
 
 
 def _square(tree: Any) -> jax.Array:
-    """The squared norm of all that is in a tree."""
+    """The squared norm of all leaves of a tree."""
     return jnp.stack([jnp.square(leaf.astype(jnp.float32)).sum() for leaf in jax.tree.leaves(tree)]).sum()

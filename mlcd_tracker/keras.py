@@ -10,9 +10,9 @@ import mlcd_tracker
 
 
 class Tracker(keras.callbacks.Callback):
-    """Reports every batch. `samples`: in one batch of all workers together.
+    """Report every batch. `samples`: in one batch of all workers together.
 
-    `saves`: callbacks before this one save at the end of every epoch, as ModelCheckpoint and BackupAndRestore do.
+    `saves`: True if callbacks before this one save at the end of every epoch, as ModelCheckpoint and BackupAndRestore.
     """
 
     def __init__(self, samples: float, *, saves: bool = False) -> None:
@@ -20,10 +20,10 @@ class Tracker(keras.callbacks.Callback):
         self._samples, self._saves = samples, saves
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """A step is done."""
+        """Report a step."""
         mlcd_tracker.step(self._samples)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """The callbacks before this one have done their part."""
+        """Report the checkpoint that the callbacks before this one have saved."""
         if self._saves:
             mlcd_tracker.saved()

@@ -1,7 +1,7 @@
-"""How noisy a gradient is, from two norms a step: of the workers' own gradients, and of their mean.
+"""The gradient noise scale, from two norms a step: of the workers' own gradients, and of their mean.
 
 Unbiased estimates: McCandlish et al., "An Empirical Model of Large-Batch Training", 2018, appendix A.1. The ratio
-gamma: Tyagi and Sharma, "Scavenger", 2022, equation 2, divided by K as the paper does.
+gamma: Tyagi and Sharma, "Scavenger", 2022, equation 2, divided by K as in the paper.
 
 Symbols   K   workers, or parts of a batch    s    mean over k of |g_k|^2, g_k of B/K samples
           B   samples in a global batch       m    |mean over k of g_k|^2
@@ -9,13 +9,13 @@ Symbols   K   workers, or parts of a batch    s    mean over k of |g_k|^2, g_k o
           E[s] = |G|^2 + tr K/B, E[m] = |G|^2 + tr/B; so |G|^2 = (K m - s)/(K - 1), tr = B (s - m)/(K - 1)
           Bn = tr / |G|^2, in samples         gamma = s / (K m)
 
-Both estimates are averaged, exponentially weighted, and only then divided: a single step's |G|^2 may be zero or less,
-and a mean of ratios means nothing. The span of the weights is all there was, SPAN at most, so that the unreliable
-start is forgotten while precision grows.
+Both estimates are averaged with exponential weights and only then divided: the estimate of |G|^2 from a single step may
+be zero or negative, and a mean of ratios is meaningless. The weights span all observations so far, at most SPAN, so the
+unreliable start is forgotten while precision grows.
 
-The error is that of block means: observations are kept as sums over blocks, which double in length when there are too
-many of them, so that blocks become longer than what neighbours have in common; what they still have in common (their
-autocorrelation) widens the error. It is one standard error of log Bn.
+The error, one standard error of log Bn, comes from block means. Observations are kept as sums over blocks, which double
+in length when there are too many, so blocks become longer than the correlation between neighbouring observations. Any
+remaining autocorrelation of the blocks widens the error.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 SPAN = 1_000
-"""Observations that the weighted averages look back, in the sense of an EWMA of weight 2/(SPAN + 1)."""
+"""Span of the exponentially weighted averages, as of an EWMA of weight 2/(SPAN + 1)."""
 BLOCKS = 32
 LONGEST = 2 * SPAN // BLOCKS
 LEAST = 32
-"""Observations before anything counts as stable."""
+"""Fewest observations of a stable estimate."""
 STABLE_ERROR, STABLE_CHANGE = 0.2, 0.4
-"""Stable: the standard error of log Bn, and |log| of its change from the older to the newer half, are below these."""
+"""Stable: the standard error of log Bn, and |log| of its change from the older to the newer half, are at most these."""
 SMALLEST, LARGEST = 1e-6, 1e12
-"""Of the noise, in samples: workers that all see the same have none, and their mean gradient may vanish."""
+"""Bounds of Bn in samples: workers with identical gradients have no noise, and the mean gradient may vanish."""
 FAINTEST, LOUDEST = 1e-100, 1e100
-"""Of a squared norm: float32 knows 1e-90 to 1e77. Beyond these its squares and quotients here leave float64 too."""
+"""Bounds of a squared norm: squares of float32 are within 1e-90 to 1e77; beyond these, results here leave float64."""
 LOST = 2.0
-"""The error, at least, of a noise in which the gradient is lost."""
+"""Least error if the gradient cannot be distinguished from zero."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What is known of the gradient noise."""
+    """An estimate of the gradient noise."""
 
     scale: float
     """Bn = tr/|G|^2, in samples."""
@@ -56,7 +56,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class _Block:
-    """Sums over consecutive observations; or, with an age's weight, their share in the averages."""
+    """Sums over consecutive observations, possibly multiplied by the weight of their age."""
 
     count: float = 0.0
     square: float = 0.0  # of |G|^2
@@ -89,7 +89,7 @@ class NoiseScale:
         self._length = 1
 
     def observe(self, local: float, mean: float, batch: float, workers: float) -> bool:
-        """One step's s and m, over so many samples and workers. False, if it says nothing: overflow, or no gradient."""
+        """Add s and m of one step, over so many samples and workers. False if unusable: overflow, or no gradient."""
         if not (FAINTEST <= local <= LOUDEST and 0 <= mean <= LOUDEST and workers > 1 and 0 < batch < math.inf):
             return False
         square = (workers * mean - local) / (workers - 1)
@@ -101,7 +101,7 @@ class NoiseScale:
         return True
 
     def scale(self) -> float | None:
-        """Bn by now, in samples; None before there are two observations."""
+        """Bn in samples; None before there are two observations."""
         blocks = self._weighted()
         return None if len(blocks) < 2 else _scale(blocks)
 
@@ -138,7 +138,7 @@ class NoiseScale:
         return found[::-1]
 
     def _log_change(self) -> float:
-        """log of Bn in the newer half of what is kept, over Bn in the older half."""
+        """Log of the ratio of Bn in the newer half of the blocks to that in the older half."""
         blocks = self._blocks()
         half = len(blocks) // 2
         return math.log(_scale(blocks[half:]) / _scale(blocks[:half]))
@@ -149,7 +149,7 @@ def _sum(blocks: Sequence[_Block]) -> _Block:
 
 
 def _scale(blocks: Sequence[_Block]) -> float:
-    """tr/|G|^2 of the sums. A |G|^2 lost in the noise counts as half its own standard error: what could hide."""
+    """tr/|G|^2 of the sums. |G|^2 counts as at least half its standard error: that much could be hidden in noise."""
     total = _sum(blocks)
     if total.trace <= 0:
         return SMALLEST
@@ -164,7 +164,7 @@ def _clipped_square(blocks: Sequence[_Block], total: _Block) -> float:
 
 
 def _log_error(blocks: Sequence[_Block]) -> float:
-    """One standard error of log(tr/|G|^2): each block's influence on it, to first order."""
+    """One standard error of log(tr/|G|^2), by the delta method over blocks."""
     total = _sum(blocks)
     square, trace = _clipped_square(blocks, total), total.trace
     if trace <= 0:
@@ -182,10 +182,10 @@ def _log_error(blocks: Sequence[_Block]) -> float:
 
 
 def _standard_error(deviations: Sequence[float]) -> float:
-    """Of a sum over blocks, from what each adds beyond its share; wider where neighbours go together."""
+    """Standard error of a sum over blocks, from their deviations; wider if neighbours are correlated."""
     squares = sum(deviation**2 for deviation in deviations)
     if len(deviations) < 2 or squares == 0:
         return 0.0
-    together = sum(a * b for a, b in pairwise(deviations)) / squares
-    together = min(max(together, 0.0), 0.8)
-    return math.sqrt(len(deviations) / (len(deviations) - 1) * squares * (1 + together) / (1 - together))
+    correlation = sum(a * b for a, b in pairwise(deviations)) / squares
+    correlation = min(max(correlation, 0.0), 0.8)
+    return math.sqrt(len(deviations) / (len(deviations) - 1) * squares * (1 + correlation) / (1 - correlation))

@@ -1,4 +1,4 @@
-"""For PyTorch: measures the gradient noise, and tells all workers in the same step when MLCD wants the job elsewhere.
+"""For PyTorch: measure the gradient noise, and tell all workers in the same step when the job should save and leave.
 
     meter = NoiseMeter(net)             # net: a DistributedDataParallel, or a plain module in one process
     ...
@@ -6,14 +6,14 @@
     if meter.step(BATCH):               # in place of mlcd_tracker.step(BATCH)
         ...                             # save, and end with exit code 0
 
-One worker has nobody to compare its gradient with. It compares the parts of its batch, if the loop lets it:
+A single worker compares the gradients of parts of its batch, if the loop lets it:
 
     for part, share in meter.parts(mine):               # one part, or two halves in the steps that measure
         (share * loss_of(net(images[part]), labels[part])).backward()
 
-Micro-batches that are accumulated count as parts by themselves. Where a step is a single backward pass, gradients of
-consecutive steps are compared: that reads somewhat high, since the network moves in between, and takes the memory of
-one more gradient.
+Accumulated micro-batches count as parts. If a step is a single backward pass, gradients of consecutive steps are
+compared. This overestimates the noise somewhat, since the network changes in between, and takes the memory of one more
+gradient.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 
 class NoiseMeter(Meter):
-    """Reads the noise while a network trains; costs less than 2 % of the time. Outside MLCD it does nothing.
+    """Measures the noise while a network trains, in less than 2 % of the time. Outside MLCD it does nothing.
 
-    `scaler`: the GradScaler, if there is one: what it multiplies gradients with is taken out again.
-    `always`: measure outside MLCD too. `every`: so many steps, whatever it costs.
+    `scaler`: the GradScaler, if any, so that its factor is removed from the norms. `always`: measure outside MLCD, too.
+    `every`: measure every so many steps, whatever it costs.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class NoiseMeter(Meter):
         super().__init__(_source(net, scaler) if always or mlcd_tracker.inside() else None, every)
 
     def parts(self, batch: T) -> Iterator[tuple[T, float]]:
-        """A worker's batch in one part or two, each with its share of the whole: a factor on the loss.
+        """A worker's batch in one part or two, each with its share of the whole, a factor for its loss.
 
         A batch is a tensor, or a tuple, list or mapping of tensors.
         """
@@ -64,7 +64,7 @@ class NoiseMeter(Meter):
             yield batch, 1.0
 
     def step(self, samples: float) -> bool:
-        """A step over so many samples of all workers is done. True, in all workers at once: save and leave."""
+        """End a step over so many samples of all workers. True, in all workers at once: save and leave."""
         return self._done(samples)
 
 

@@ -1,13 +1,13 @@
 """The squared norms of one worker's gradients: of the parts of its batch, and of their sum.
 
-Every backward pass of a step is a part. Hooks on the parameters see its gradient before it is added to `.grad`, and
-`.grad` after it: no copy is made. They are there only in the steps that measure.
+Every backward pass of a step is a part. Hooks on the parameters read its gradient before it is added to `.grad`, and
+`.grad` afterwards, without a copy. They exist only in the steps that measure.
 
-Symbols   c_i  part i's gradient as it is added up, w_i g_i      w_i  its share in the batch; they sum to one
-          K    1 / sum of w_i^2: the parts, if they are equal    s    K sum of |c_i|^2    m    |sum of c_i|^2
+Symbols   c_i  contribution of part i to the gradient, w_i g_i      w_i  its share of the batch; they sum to one
+          K    1 / sum of w_i^2: the number of parts, if equal      s    K sum of |c_i|^2    m    |sum of c_i|^2
           so that E[s] = |G|^2 + tr K/B and E[m] = |G|^2 + tr/B, as between workers: noise.py.
 
-A step of a single pass is compared with the one before: the parts are two steps' gradients, B is two batches.
+A step with a single pass is compared with the one before: the parts are two steps' gradients, B is two batches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 import mlcd_tracker
-from mlcd_tracker.agreement import Heard, Observation, Told
+from mlcd_tracker.agreement import ExchangeResult, Instructions, Observation
 from mlcd_tracker.pytorch_norms import factor, norm, sum_of_squares
 
 
@@ -33,53 +33,53 @@ class Parts:
         self._parameters, self._scaler = parameters, scaler
         self._hooks: list[Any] = []
         self._single = False
-        """Whether a step is a single pass, as far as is known."""
-        self._heard: Heard | None = None
-        self._talks = self.measures = False
+        """Whether the last measured step was a single pass."""
+        self._result: ExchangeResult | None = None
+        self._exchanging = self.measures = False
         self._clear()
 
     @property
     def spread(self) -> int:
-        """The steps that a measurement takes."""
+        """The number of steps that a measurement takes."""
         return 2 if self._single else 1
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
-        return not self._talks
+        """Whether no exchange is in progress."""
+        return not self._exchanging
 
-    def begin(self, measures: bool, told: Told) -> None:
-        """The step that comes may measure."""
-        self._talks, self._told, self.measures = True, told, measures
+    def begin(self, measures: bool, instructions: Instructions) -> None:
+        """Prepare an exchange in the coming step, which measures if `measures`."""
+        self._exchanging, self._instructions, self.measures = True, instructions, measures
         self._before: dict[int, torch.Tensor] = {}
         self._earlier: tuple[float, list[torch.Tensor]] | None = None
         self._clear()
         if measures:
             for i, parameter in enumerate(self._parameters):
-                self._hooks.append(parameter.register_hook(partial(self._see_part, i)))
-                self._hooks.append(parameter.register_post_accumulate_grad_hook(partial(self._see_sum, i)))
+                self._hooks.append(parameter.register_hook(partial(self._record_part, i)))
+                self._hooks.append(parameter.register_post_accumulate_grad_hook(partial(self._record_sum, i)))
 
     def end(self, samples: float) -> None:
-        """The step is done, over so many samples."""
-        if not self._talks:
+        """End a step over so many samples."""
+        if not self._exchanging:
             return
         passes = max(self._passes.values(), default=0)
         if self._single and passes == 1 and self._earlier is None:
             self._earlier = samples, self._norms
             self._clear()
             return
-        seen = self._observation(samples, passes)
+        observation = self._observation(samples, passes)
         self._single = passes == 1 or (self._single and passes == 0)
         for hook in self._hooks:
             hook.remove()
         self._hooks, self._before = [], {}
-        self._talks = self.measures = False
-        self._heard = Heard(replace(self._told, leave=mlcd_tracker.leaving()), seen)
+        self._exchanging = self.measures = False
+        self._result = ExchangeResult(replace(self._instructions, leave=mlcd_tracker.leaving()), observation)
 
-    def heard(self) -> Heard | None:
-        """What this step has brought; None if it takes another one."""
-        heard, self._heard = self._heard, None
-        return heard
+    def result(self) -> ExchangeResult | None:
+        """The result of the exchange; None if it takes another step."""
+        result, self._result = self._result, None
+        return result
 
     def _observation(self, samples: float, passes: int) -> Observation | None:
         scale = float(self._scale) if passes else 1.0
@@ -100,17 +100,17 @@ class Parts:
         self._passes: Counter[int] = Counter()
         self.shares: list[float] = []
 
-    def _see_part(self, i: int, gradient: torch.Tensor) -> None:
-        """A pass has brought this gradient."""
+    def _record_part(self, i: int, gradient: torch.Tensor) -> None:
+        """Record the gradient of one pass."""
         part = norm(gradient)
-        if not self._norms:  # now: the script may change it before the step is over
+        if not self._norms:  # read it now: the script may change it before the end of the step
             self._scale = factor(self._scaler, gradient.device)
         self._norms.append(part)
         self._passes[i] += 1
         self._sums.setdefault(i, part)
 
-    def _see_sum(self, i: int, parameter: nn.Parameter) -> None:
-        """The passes so far have added up to this gradient."""
+    def _record_sum(self, i: int, parameter: nn.Parameter) -> None:
+        """Record the accumulated gradient after a pass."""
         gradient = parameter.grad
         assert gradient is not None
         if self._passes[i] > 1:

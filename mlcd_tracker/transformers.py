@@ -1,10 +1,10 @@
-"""For the Hugging Face Trainer: it takes the plan from MLCD, reports, and leaves when it is wanted elsewhere.
+"""For the Hugging Face Trainer: use MLCD's training plan, report progress, and save and leave when MLCD asks for it.
 
     plan = Plan.told(micro_batch=4, global_batch=64)        # MLCD's choice; these outside MLCD
     arguments = TrainingArguments(output_dir, **planned(plan))
     Trainer(model, arguments, ..., callbacks=[Tracker()]).train()
 
-`Tracker` alone is enough for a script that keeps its own batch.
+A script that keeps its own batch needs only `Tracker`.
 """
 
 from __future__ import annotations
@@ -20,40 +20,41 @@ from mlcd_tracker.pytorch_leaving import Leaving
 
 
 class Tracker(transformers.TrainerCallback):
-    """Reports every step and every checkpoint; the trainer knows how many samples a step takes.
+    """Report every step and every checkpoint; the trainer knows how many samples a step has.
 
-    `metric`: what of an evaluation tells how good the job is, such as `eval_loss`; its target ends the training.
-    Before the job leaves, the trainer saves.
+    `metric`: name of the job's metric in an evaluation, such as `eval_loss`; reaching its target ends the training.
+    The trainer saves before the job leaves.
     """
 
     def __init__(self, metric: str = "") -> None:
         self._metric, self._leaving = metric, Leaving()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """A step is done, on all workers."""
+        """Report a step of all workers; save and stop if MLCD asks for it."""
         mlcd_tracker.step(args.train_batch_size * args.gradient_accumulation_steps * args.world_size)
         if self._leaving.now():
             control.should_save = control.should_training_stop = True
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any) -> None:
-        """The model was evaluated, with the same outcome in all workers."""
+        """Report the metric, which is the same in all workers; save and stop if it reached its target."""
         if self._metric in (metrics or {}) and mlcd_tracker.metric(float(metrics[self._metric])):
             control.should_save = control.should_training_stop = True
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """A checkpoint is on disk."""
+        """Report a checkpoint."""
         mlcd_tracker.saved()
 
 
 def planned(plan: Plan, wrap: str = "") -> dict[str, Any]:
-    """What TrainingArguments takes of a plan: batch and accumulation, checkpointing, precision, and FSDP2 for sharding.
+    """Arguments of TrainingArguments for a plan: batch, accumulation, checkpointing, precision, and FSDP2 for sharding.
 
     `wrap`: the class of layers that are sharded one by one, such as LlamaDecoderLayer; the model's choice if not given.
-    Weights are in the precision that the script loads them in: for `pure-bf16`, and for `bf16` where an adapter is
-    trained, that has to be bf16.
+    Weights keep the precision in which the script loads them. Load them in bf16 for `pure-bf16`, and for `bf16` with an
+    adapter.
     """
-    if apart := [name for name in ("tensor", "pipeline", "context") if getattr(plan, name) > 1]:
-        raise ValueError(f"{apart[0]} {getattr(plan, apart[0])}: not among what this sets; take it out of `plan:`")
+    if unsupported := [name for name in ("tensor", "pipeline", "context") if getattr(plan, name) > 1]:
+        name = unsupported[0]
+        raise ValueError(f"{name} {getattr(plan, name)}: the Trainer's arguments cannot set it; remove it from `plan:`")
     plan = plan.shared_by(_workers())
     checkpointed = plan.checkpointing != "none"
     arguments: dict[str, Any] = {
@@ -73,5 +74,5 @@ def planned(plan: Plan, wrap: str = "") -> dict[str, Any]:
 
 
 def _workers() -> int:
-    """As torchrun tells: the process group is not there yet."""
+    """The number of workers by torchrun's variable: the process group does not exist yet."""
     return int(os.environ.get("WORLD_SIZE", "1"))

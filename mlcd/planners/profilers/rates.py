@@ -1,4 +1,4 @@
-"""What the reports of a job say: its rate, evenly spaced and without the warm-up, its error, and its metric.
+"""The rate of a job from its progress reports, without the warm-up, with its standard error; and its last metric.
 
 Symbols   r_i    samples a second in the i-th interval between two reports
           N      intervals after the warm-up
@@ -143,8 +143,8 @@ def _student(degrees: int) -> float:
     return -float(stdtrit(degrees, ndtr(-Z))) if degrees > 0 else math.inf
 
 
-def kept(job: Job, seen: list[Sample]) -> list[Sample]:
-    """Of a launch that was cut short, reports of work that a checkpoint holds; a target may be lost with the rest."""
+def saved_reports(job: Job, seen: list[Sample]) -> list[Sample]:
+    """The reports of a preempted launch whose work is in a checkpoint; a reached target may be lost with the rest."""
     saved = max((sample.saved for sample in seen), default=0.0)
     return [sample for sample in seen if sample.samples <= saved] if job.checkpoints else seen
 
@@ -157,6 +157,6 @@ def last_metric(job: Job, seen: list[Sample]) -> float | None:
     return metrics[-1] if metrics else None
 
 
-def looks(seen: list[Sample]) -> int:
-    """How often the metric was measured: every report repeats the last value, so a look is where it changes."""
+def metric_evaluations(seen: list[Sample]) -> int:
+    """How often the metric was evaluated: every report repeats the last value, so count the changes."""
     return sum(1 for metric, _ in itertools.groupby(sample.metric for sample in seen) if metric is not None)

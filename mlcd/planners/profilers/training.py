@@ -22,12 +22,12 @@ from mlcd.planners.profilers import rates
 from mlcd.planners.scale.nouns import MeasureNoise, Noise, ScalingTask
 
 WINDOW_REPORTS = 32
-"""That a run's window holds at the most."""
+"""Most reports in the window over which a run's recent rate is computed."""
 CHANGED = 4.0
-"""Standard errors: a run is looked at so often that three are passed by chance."""
+"""Standard errors of a significant change of rate. A run is checked so often that three would occur by chance."""
 
-UNHEARD_S = 120.0
-"""How long machines may work on while they are torn down."""
+UNREPORTED_S = 120.0
+"""How long machines may go on working while they are torn down."""
 
 NO_NOISE = "it reports no gradient noise: use a NoiseMeter of mlcd_tracker, or keep the batch (`--batch 128`)"
 TOO_SHORT = "the job ended by itself (exit code 0) before its rate could be measured"
@@ -37,15 +37,14 @@ NOT_A_NUMBER = "its metric is not a number: the training has diverged; try a low
 
 @dataclass(frozen=True)
 class TrainingProfiler:
-    """Runs a launch on a backend and concludes.
+    """Run a launch on a backend and make a measurement of it.
 
-    `noise_floor`: relative error that is assumed at the least. A probe of minutes cannot see what differs
-    between launches or drifts over hours. `settles_s`: what comes and goes more slowly than reports do takes about so
-    long to average out; the floor of a measurement that was short beside it is the higher. `tight`: a probe ends once
-    its interval, Z standard errors, is within this share of the rate; None takes every probe to its full time.
-    `warm_up`: whether the first reports may be off and are to be dropped. `stated_noise`: the relative error that a
-    whole probe is known to have, if it is; a shorter one has more, by the inverse root of its share. `window_s`: over
-    how long a run's rate is looked at to see whether it has slowed down. `progress` is told every report.
+    `noise_floor`: least relative error. A probe of minutes cannot see differences between launches or drift over hours.
+    `settles_s`: time that slow fluctuations take to average out; shorter measurements get a higher floor. `tight`: a
+    probe ends once its interval, Z standard errors, is within this share of the rate; None for probes of full length.
+    `warm_up`: whether to drop the first reports if they differ. `stated_noise`: known relative error of a whole probe,
+    if any; a shorter one has more, by the inverse root of its share. `window_s`: window of the rate that shows whether
+    a run has slowed down. `progress`: called with every report.
     """
 
     backend: Backend
@@ -58,25 +57,25 @@ class TrainingProfiler:
     progress: Progress = lambda job, launch, sample: None
 
     def with_listener(self, progress: Progress) -> Self:
-        """With somebody who hears every report."""
+        """A copy that calls `progress` with every report."""
         return replace(self, progress=progress)
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
-        """Launch, watch until it is known or over, tear down, conclude."""
+        """Launch, watch until the rate is known or the launch ends, tear down, and return the measurement."""
         return self._watched(job, launch, self.backend.run(job, launch), look, watch)
 
     def still_runs(self, label: str) -> bool:
-        """Whether a launch that another process has begun can be gone on with."""
+        """Whether a launch that another process started is still running and can be rejoined."""
         return isinstance(self.backend, CanRejoin) and self.backend.still_runs(label)
 
     def rejoin(self, job: Job, launch: Launch, watch: Watch | None = None) -> Measurement:
-        """Go on watching a launch that still runs."""
+        """Go on watching a launch that is still running."""
         if not isinstance(self.backend, CanRejoin):
-            raise ValueError(f"launch {launch.label} cannot be joined again")
+            raise ValueError(f"launch {launch.label} cannot be rejoined")
         return self._watched(job, launch, self.backend.rejoin(job, launch), None, watch)
 
     def _watched(self, job: Job, launch: Launch, events: Events, look: Look | None, watch: Watch | None) -> Measurement:
-        """Watch until it is known or over, tear down, conclude."""
+        """Watch until the rate is known or the launch ends, tear down, and return the measurement."""
         seen: list[Sample] = []
         ended: Ended | None = None
         by_itself, remark = False, ""
@@ -85,28 +84,28 @@ class TrainingProfiler:
                 if isinstance(event, Ended):
                     ended, by_itself = event, event.outcome is Outcome.OK
                     break
-                event = _believed(job, event)
+                event = _without_useless_saves(job, event)
                 if not event.stalled:
                     remark = remark or event.remark
                     self._keep(launch, seen, event)
                     self.progress(job, launch, event)
-                    if (ended := _own_end(job, launch, event)) is not None:
+                    if (ended := _end_by_report(job, launch, event)) is not None:
                         break
                 if launch.purpose is Purpose.RUN:
-                    why = watch(self._lately(job, launch, seen, event)) if watch is not None else None
+                    why = watch(self._so_far(job, launch, seen, event)) if watch is not None else None
                 elif look is not None and rates.is_due(look, launch, event):
                     glance, why = self._conclude(job, launch, seen, None, event.elapsed_s), None
-                    if glance.ok:  # one look is enough, once there is something to see
+                    if glance.ok:  # look only once, when there is a rate
                         why = None if look.should_continue(glance) else Outcome.OK
                         look = None
                 else:
-                    why = Outcome.OK if self._known(launch, seen) else None
+                    why = Outcome.OK if self._is_rate_known(launch, seen) else None
                 if why is not None:
                     ended = Ended(event.elapsed_s, why)
                     if isinstance(job.ask, ScalingTask) or (why is Outcome.SWITCHED and job.checkpoints):
-                        ended = _hear_out(events, seen, ended)
+                        ended = _ask_to_save(events, seen, ended)
                     break
-        # Machines that nobody ended went on until they stopped by themselves.
+        # A launch that nothing ended ran until its lifetime was over.
         seconds = ended.elapsed_s if ended is not None else launch.lifetime_s
         if seconds is None:
             seconds = seen[-1].elapsed_s if seen else 0.0
@@ -117,26 +116,26 @@ class TrainingProfiler:
         return replace(measured, mismatch=mismatch, detail=measured.detail or remark)
 
     def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a launch."""
+        """Tear down what a crash left of a launch; how long it ran, if known."""
         return self.backend.reclaim(label)
 
     def billed_s(self, launch: Launch) -> float | None:
-        """The seconds that the cloud says it bills."""
+        """The seconds that the cloud reports as billed, if it does."""
         return self.backend.billed_s(launch) if isinstance(self.backend, ReportsBilledTime) else None
 
     def saved(self, label: str) -> float:
-        """What a launch has saved whose end nobody saw."""
+        """Samples saved by a launch whose end was not observed."""
         return self.backend.saved(label) if isinstance(self.backend, ReportsSavedWork) else 0.0
 
     def _keep(self, launch: Launch, seen: list[Sample], sample: Sample) -> None:
-        """Add a report; of a long run, only as many as its watch can use."""
+        """Add a report; in a long run, only as many as the watch can use."""
         apart_s = min(self.window_s / WINDOW_REPORTS, sample.elapsed_s / rates.MOST_INTERVALS)
         if launch.purpose is Purpose.RUN and len(seen) > 1 and sample.elapsed_s - seen[-2].elapsed_s < apart_s:
             seen[-1] = sample
         else:
             seen.append(sample)
 
-    def _known(self, launch: Launch, seen: list[Sample]) -> bool:
+    def _is_rate_known(self, launch: Launch, seen: list[Sample]) -> bool:
         if self.tight is None or len(seen) <= rates.FEWEST:
             return False
         if isinstance(launch.work, MeasureNoise) and self._waits_for_noise(launch, seen[-1]):
@@ -145,13 +144,13 @@ class TrainingProfiler:
         return len(steady) > rates.FEWEST and Z * self._rel_error(launch, steady, seen[-1].elapsed_s) <= self.tight
 
     def _waits_for_noise(self, launch: Launch, last: Sample) -> bool:
-        """Until it is stable, or half of the probe's time is over: noise may rise for as long as a job trains."""
+        """Whether to wait for stable noise, at most half of the probe's time: noise may rise during all of training."""
         if isinstance(last.evidence, Noise) and last.evidence.stable:
             return False
         return launch.lifetime_s is None or last.elapsed_s < launch.lifetime_s / 2
 
-    def _lately(self, job: Job, launch: Launch, seen: list[Sample], now: Sample) -> Measurement:
-        """A run so far, with the rate of its last `window_s`; without one in its first, and while it is stalled."""
+    def _so_far(self, job: Job, launch: Launch, seen: list[Sample], now: Sample) -> Measurement:
+        """A run so far, with its rate over the last `window_s`; without a rate before that, and while it is stalled."""
         so_far = Measurement(
             launch.configuration,
             Outcome.OK,
@@ -169,9 +168,10 @@ class TrainingProfiler:
         return so_far if rate is None else replace(so_far, samples_per_s=rate, rel_error=error)
 
     def _recent_rate(self, launch: Launch, seen: list[Sample]) -> tuple[float | None, float]:
-        """The rate of the last `window_s` and its error; of the last half of the run where that shows the same.
+        """The rate of the last `window_s` and its error.
 
-        Of that half, too, where the window holds too few reports: a job that reports seldom is watched all the same.
+        The last half of the run is used instead if its rate agrees, because its error is smaller, or if the window has
+        too few reports.
         """
         now_s, first_s = seen[-1].elapsed_s, seen[0].elapsed_s
         rate, error = self._rate_since(launch, seen, now_s - self.window_s)
@@ -203,23 +203,23 @@ class TrainingProfiler:
             saved_samples=launch.saved_samples + max((sample.saved for sample in seen), default=0.0),
             log=ended.log if ended is not None else "",
             metric=rates.last_metric(
-                job, seen if ended is not None and ended.outcome is Outcome.OK else rates.kept(job, seen)
+                job, seen if ended is not None and ended.outcome is Outcome.OK else rates.saved_reports(job, seen)
             ),
             evidence=next((sample.evidence for sample in reversed(seen) if sample.evidence is not None), None),
-            looks=rates.looks(seen),
+            looks=rates.metric_evaluations(seen),
             memory=largest(*(sample.memory for sample in seen)),
         )
         if launch.purpose is Purpose.RUN and ended is None:
             detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
             so_far = replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
         if so_far.outcome in (Outcome.SLOWED, Outcome.SWITCHED, Outcome.AT_THE_LIMIT) and seen:
-            # Should the limit be raised, this is what is known of its rate.
-            lately = self._lately(job, launch, seen, seen[-1])
+            # The recent rate is used if the limit is raised and the run resumed.
+            lately = self._so_far(job, launch, seen, seen[-1])
             return replace(so_far, samples_per_s=lately.samples_per_s, rel_error=lately.rel_error)
         if so_far.outcome is not Outcome.OK:
             return so_far
         if launch.purpose is Purpose.RUN:
-            return self._averaged(launch, so_far, seen)
+            return self._finished(launch, so_far, seen)
         steady = self._steady(seen) if len(seen) > 2 else seen
         if len(steady) <= 2:  # a single interval has no scatter, and so no error
             detail = f"only {counted(len(seen), 'report')} of progress in {seconds:.0f} s"
@@ -233,11 +233,11 @@ class TrainingProfiler:
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail="the job made no progress")
         return replace(so_far, samples_per_s=rate, rel_error=self._rel_error(launch, steady, seconds))
 
-    def _averaged(self, launch: Launch, so_far: Measurement, seen: list[Sample]) -> Measurement:
-        """A run that has ended, with the rate of all of it: what came first was no warm-up, but work that was done."""
+    def _finished(self, launch: Launch, so_far: Measurement, seen: list[Sample]) -> Measurement:
+        """A finished run with its overall rate: for a whole run the warm-up counts, too."""
         even = rates.evenly_spaced(seen) if len(seen) > 2 else seen
         if len(even) <= 2 or rates.overall_rate(even) <= 0:
-            return so_far  # over before there was anything to tell; it has ended well all the same
+            return so_far  # too short for a rate, but it finished
         return replace(
             so_far, samples_per_s=rates.overall_rate(even), rel_error=self._rel_error(launch, even, so_far.seconds)
         )
@@ -247,7 +247,7 @@ class TrainingProfiler:
         return len(steady) > 2 and rates.overall_rate(steady) > 0
 
     def _steady(self, seen: list[Sample]) -> list[Sample]:
-        """Reports about equally far apart, without the warm-up."""
+        """Evenly spaced reports without the warm-up."""
         even = rates.evenly_spaced(seen)
         return even[rates.warm_up_length(rates.rates_between(even)) :] if self.warm_up else even
 
@@ -258,16 +258,16 @@ class TrainingProfiler:
         return max(error, rates.decline(rates.rates_between(steady)))
 
 
-def _believed(job: Job, event: Sample) -> Sample:
-    """Of a job that does not go on from its checkpoints, no later launch finds what it says is saved."""
+def _without_useless_saves(job: Job, event: Sample) -> Sample:
+    """Ignore what a job reports as saved if the job does not resume from checkpoints."""
     if job.checkpoints or not event.saved:
         return event
     return replace(event, samples=max(event.samples, event.saved), saved=0.0)
 
 
-def _own_end(job: Job, launch: Launch, event: Sample) -> Ended | None:
-    """A job that has gone wrong, or has reached its target and saved what did: there is nothing more to wait for."""
-    if event.remark and launch.purpose is Purpose.PROBE:  # the job itself is let go on: its end is what counts
+def _end_by_report(job: Job, launch: Launch, event: Sample) -> Ended | None:
+    """The end of a launch that a report implies: the training diverged, or the target was reached and saved."""
+    if event.remark and launch.purpose is Purpose.PROBE:  # a run goes on: what counts is how it ends
         return Ended(event.elapsed_s, Outcome.FAILED, event.remark, f"at {event.samples:,.0f} samples")
     if event.metric is None:
         return None
@@ -279,10 +279,10 @@ def _own_end(job: Job, launch: Launch, event: Sample) -> Ended | None:
 
 
 def _mismatch(job: Job, launch: Launch, seen: list[Sample], by_itself: bool) -> Mismatch | None:
-    """Whether what the job reported is not what its work states; what came after its last report is not known.
+    """Whether the job reported more or less work than its `work` states.
 
-    `by_itself`: it ended so, and its reports were understood. A job that has reached its target has done what it was
-    for, however soon.
+    `by_itself`: it ended by itself, and its reports were understood; only then is less work a mismatch. Work after the
+    last report is estimated. A job that reached its target has done enough, however early.
     """
     stated = launch.saved_samples + launch.samples
     reported = launch.saved_samples + (max(seen[-1].samples, seen[-1].saved) if seen else 0.0)
@@ -292,20 +292,20 @@ def _mismatch(job: Job, launch: Launch, seen: list[Sample], by_itself: bool) -> 
     if not by_itself or (job.target is not None and metric is not None and job.target.reached(metric)):
         return None
     apart = max((after.samples - before.samples for before, after in itertools.pairwise(seen)), default=0.0)
-    done = reported + apart + _saved_unheard(launch, seen)
+    done = reported + apart + _saved_after_last_report(launch, seen)
     return Mismatch(reported, stated) if done < (1 - TOLERANCE) * stated else None
 
 
-def _saved_unheard(launch: Launch, seen: list[Sample]) -> float:
-    """The most that the launch before this one may have saved after its last report, while it was being ended."""
+def _saved_after_last_report(launch: Launch, seen: list[Sample]) -> float:
+    """Most work that the previous launch may have saved after its last report, while it was torn down."""
     took_s = seen[-1].elapsed_s - seen[0].elapsed_s if seen else 0.0
     if not launch.saved_samples or took_s <= 0.0:
         return 0.0
-    return UNHEARD_S * (seen[-1].samples - seen[0].samples) / took_s
+    return UNREPORTED_S * (seen[-1].samples - seen[0].samples) / took_s
 
 
 def _too_short(seen: list[Sample], seconds: float, mismatch: Mismatch | None) -> Ended:
-    """A probe whose job was over before its rate was known. Elsewhere it may take longer, but will do no more."""
+    """The failure of a probe whose job ended before its rate was known. Other machines would not change that."""
     reports = f"{counted(len(seen), 'report')} of progress in {seconds:.0f} s"
     if mismatch is None:
         return Ended(seconds, Outcome.FAILED, f"{TOO_SHORT}, {reports}: {TOO_SELDOM}")
@@ -313,8 +313,8 @@ def _too_short(seen: list[Sample], seconds: float, mismatch: Mismatch | None) ->
     return Ended(seconds, Outcome.FAILED, f"{TOO_SHORT}, {advice}", log=reports)
 
 
-def _hear_out(events: Events, seen: list[Sample], ended: Ended) -> Ended:
-    """Ask the job to save and leave, and wait until it has. Its last report tells what it has saved; no rate does."""
+def _ask_to_save(events: Events, seen: list[Sample], ended: Ended) -> Ended:
+    """Ask the job to save and leave, and wait for it. Its last report tells what is saved; its rate is not used."""
     with suppress(StopIteration):
         event: Event | None = events.send(True)
         while isinstance(event, Sample):

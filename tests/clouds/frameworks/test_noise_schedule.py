@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from mlcd_tracker.rhythm import AGREE_S, FIRST, RAREST, Rhythm
+from mlcd_tracker.measurement_schedule import AGREE_S, FIRST, RAREST, MeasurementSchedule
 
 
 def play(
@@ -16,7 +16,7 @@ def play(
 
     A measurement's cost is felt equally in its own steps and in so many after them.
     """
-    rhythm, dice = Rhythm(spread), random.Random(0)
+    rhythm, dice = MeasurementSchedule(spread), random.Random(0)
     at, measures, measured_at, silence, last = 0, True, 0, 0, 0
     plain_s = spent_s = 0.0
     wait, measures_next = 1, True
@@ -62,7 +62,7 @@ def test_a_measurement_that_costs_hundreds_of_steps_is_still_taken_now_and_then(
 
 
 def test_a_fixed_rhythm_is_kept():
-    rhythm = Rhythm(fixed=3)
+    rhythm = MeasurementSchedule(fixed=3)
     for _ in range(10):
         rhythm.took(1e-3, measured=False)
     assert rhythm.next(0) == (3, True)
