@@ -9,9 +9,9 @@ JOB = Path(__file__).with_name("resnet50.yaml")
 
 def main() -> None:
     job = mlcd.load_job(JOB)
-    ledger = mlcd.Ledger(None)  # in memory; mlcd.open_ledger() is the one that the command line uses
+    ledger = mlcd.Ledger(None)  # in memory; mlcd.open_ledger() opens that of the command line
     run = mlcd.start(job, ledger)
-    tell(f"{run.name}, {run.cloud.provenance}, {len(run.cloud.space)} configurations", run.search())
+    show(f"{run.name}, {run.cloud.provenance}, {len(run.cloud.space)} configurations", run.search())
 
     history = run.book.account.history
     print(f"  {len(history.measurements)} probes, ${history.spent_usd:.2f}, {history.elapsed_s / 60:.0f} min")
@@ -23,7 +23,7 @@ def main() -> None:
         mlcd.Goal(mlcd.Objective.CHEAPEST, deadline_s=12 * 3_600),
         mlcd.Goal(mlcd.Objective.FASTEST, budget_usd=50),
     ):
-        tell(str(goal), mlcd.what_if(run.name, ledger, goal))
+        show(str(goal), mlcd.what_if(run.name, ledger, goal))
 
     # The final run, simulated like everything above.
     if run.decision is not None and run.decision.certified:
@@ -32,8 +32,8 @@ def main() -> None:
         print(f"the final run: {final.outcome}, ${final.usd:.2f}")
 
 
-def tell(what: str, decision: mlcd.Decision) -> None:
-    print(what)
+def show(title: str, decision: mlcd.Decision) -> None:
+    print(title)
     if decision.configuration is not None and decision.forecast is not None:
         hours = decision.forecast.seconds / 3_600
         print(
