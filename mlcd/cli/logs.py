@@ -1,11 +1,11 @@
-"""mlcd logs: what a job has written."""
+"""mlcd logs: the output of the job itself."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +27,8 @@ from mlcd.service.remote.requests import logs as remote_logs
 from mlcd.service.remote.server import Server
 
 _CUT_ESCAPE = re.compile(r"\x1b[^\x1b]{0,32}$")
+MOST_RANKS = 20
+"""Ranks listed in an error."""
 
 
 @click.command()
@@ -64,13 +66,12 @@ def logs(
     mlcd logs -f last
     mlcd logs last 3 --rank 1 --grep 'loss|Error'
     """
-    probe = probe or launch
-    server = chosen_server()
-    kept = _here(run, probe) if server is None else _there(server, run, probe)
-    process, named = _source(kept, rank)
-    pieces = kept.read(process, follow)
-    if output == "json" or grep is not None or named is not None:
-        pieces = _chosen(pieces, named, grep, output == "json")
+    number, server = probe or launch, chosen_server()
+    stored = _local_logs(run, number) if server is None else _remote_logs(server, run, number)
+    process, line_rank = _source(stored, rank, follow)
+    pieces = stored.read(process, follow)
+    if output == "json" or grep is not None or line_rank is not None:
+        pieces = _matching_lines(pieces, line_rank, grep, output == "json")
     elif sys.stdout.isatty():
         pieces = _safe(pieces)
     silent = True
@@ -79,33 +80,37 @@ def logs(
         sys.stdout.write(piece)
         sys.stdout.flush()
     if silent and output != "json":
-        nothing = f"No line of {f'launch {probe}' if probe else 'the newest launch'} matches."
-        click.echo("Nothing was written so far." if grep is None and named is None else nothing, err=True)
+        no_match = f"No line of {f'launch {number}' if number else 'the newest launch'} matches."
+        click.echo("Nothing was written so far." if grep is None and line_rank is None else no_match, err=True)
 
 
-class Kept(Protocol):
+class LaunchLogs(Protocol):
     """The logs of one launch."""
 
+    @property
+    def run(self) -> str:
+        """The name of its run."""
+
     def parts(self) -> tuple[list[int], list[int]]:
-        """Its processes that have a log, and the ranks that the log of the first one names."""
+        """The processes that have a log, and the ranks that prefixes of lines name in the log of process 0."""
 
     def read(self, process: int, follow: bool) -> Iterator[str]:
-        """What a process has written; with `follow`, until the launch is over."""
+        """The output of a process; with `follow`, until the launch is over."""
 
 
 @dataclass(frozen=True)
-class Here:
-    """Of a launch on this machine; no folder, if there is no such launch."""
+class LocalLogs:
+    """The logs of a launch on this machine; `folder` is None if there is no such launch."""
 
-    name: str
+    run: str
     launches: Launches
     folder: Path | None
 
     def parts(self) -> tuple[list[int], list[int]]:
-        """From its folder."""
+        """As the files in its folder say."""
         logs = sorted(self.folder.glob("[0-9]*.log")) if self.folder is not None else []
-        first = [log for log in logs if log.name == "0.log"]
-        return [int(log.stem) for log in logs], [rank for log in first for rank in ranks_in(OnDisk(log))]
+        processes = sorted(int(log.stem) for log in logs if log.stem.isdecimal())
+        return processes, [rank for log in logs if log.name == "0.log" for rank in ranks_in(LogFile(log))]
 
     def read(self, process: int, follow: bool) -> Iterator[str]:
         """From its file."""
@@ -113,30 +118,32 @@ class Here:
             if self.folder is not None:
                 yield from self.launches.read(self.folder, process, WallClock(datetime.now(UTC)) if follow else None)
                 return
+        _check_rank(self, process)
         raise UserError(
-            f"run '{self.name}' has no such log; logs are kept of launches on real machines: mlcd ledger {self.name}"
+            f"run '{self.run}' has no such log; only launches on real machines have logs. Its launches: "
+            f"mlcd ledger {self.run}"
         )
 
 
 @dataclass(frozen=True)
-class There:
-    """Of a launch of a service."""
+class RemoteLogs:
+    """The logs of a launch of a service."""
 
+    run: str
     server: Server
-    name: str
     launch: int | None
 
     def parts(self) -> tuple[list[int], list[int]]:
         """As the service says."""
-        return log_parts(self.server, self.name, self.launch)
+        return log_parts(self.server, self.run, self.launch)
 
     def read(self, process: int, follow: bool) -> Iterator[str]:
         """Piece by piece."""
-        return remote_logs(self.server, self.name, self.launch, process, follow)
+        return remote_logs(self.server, self.run, self.launch, process, follow)
 
 
 @dataclass(frozen=True)
-class OnDisk:
+class LogFile:
     """A log that is a file."""
 
     path: Path
@@ -153,30 +160,51 @@ class OnDisk:
             return file.read(most)
 
 
-def _here(run: str, number: int | None) -> Kept:
-    ledger, stored = open_ledger(), launches_here()
+def _local_logs(run: str, number: int | None) -> LaunchLogs:
+    ledger, launches = open_ledger(), launches_here()
     name = ledger.find(run)
     numbers = [number] if number is not None else range(ledger.account(name).orders, 0, -1)
-    folders = (stored.find(f"{name}-{each}") for each in numbers)
-    return Here(name, stored, next((folder for folder in folders if folder is not None), None))
+    folders = (launches.find(f"{name}-{each}") for each in numbers)
+    return LocalLogs(name, launches, next((folder for folder in folders if folder is not None), None))
 
 
-def _there(server: Server, run: str, number: int | None) -> Kept:
-    return There(server, RemoteLedger(server).find(run), number)
+def _remote_logs(server: Server, run: str, number: int | None) -> LaunchLogs:
+    return RemoteLogs(RemoteLedger(server).find(run), server, number)
 
 
-def _source(kept: Kept, rank: int | None) -> tuple[int, int | None]:
-    """The process whose log to read, and the rank whose lines to take of it; None: all of them."""
+def _source(logs: LaunchLogs, rank: int | None, follow: bool) -> tuple[int, int | None]:
+    """The process whose log to read, and the rank whose lines to take from it; None: all lines."""
     if rank is None:
         return 0, None
-    processes, ranks = kept.parts()
+    processes, ranks = logs.parts()
     if rank in ranks and processes == [0]:
         return 0, rank
+    if not follow:  # who follows waits: the process may be about to start
+        _check_rank(logs, rank)
     return rank, None
 
 
-def _chosen(pieces: Iterator[str], rank: int | None, grep: re.Pattern[str] | None, as_json: bool) -> Iterator[str]:
-    """The lines that are asked for, as people read them."""
+def _check_rank(logs: LaunchLogs, rank: int) -> None:
+    """Refuse a rank that the launch does not have, unless none has written yet."""
+    processes, ranks = logs.parts()
+    known = sorted({*processes, *(ranks if processes == [0] else ())})
+    if known and rank not in known:
+        raise UserError(
+            f"this launch of run '{logs.run}' has no rank {rank}; it has: {_rank_words(known)}. "
+            f"All launches: mlcd ledger {logs.run}"
+        )
+
+
+def _rank_words(ranks: Sequence[int]) -> str:
+    """'0 to 7' where none is missing; else '0, 1, 4'."""
+    if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
+        return f"{ranks[0]} to {ranks[-1]}"
+    more = f" and {len(ranks) - MOST_RANKS} more" if len(ranks) > MOST_RANKS else ""
+    return ", ".join(map(str, ranks[:MOST_RANKS])) + more
+
+
+def _matching_lines(pieces: Iterator[str], rank: int | None, grep: re.Pattern[str] | None, as_json: bool) -> Iterator[str]:
+    """The lines of this rank that match the pattern, as people read them."""
     for raw in _lines(pieces):
         line = displayed(0, raw.encode())
         if (rank is None or line.rank == rank) and (grep is None or grep.search(without_colours(line.text))):
@@ -194,7 +222,7 @@ def _lines(pieces: Iterator[str]) -> Iterator[str]:
 
 
 def _safe(pieces: Iterator[str]) -> Iterator[str]:
-    """What may go to a terminal: a job must not control it."""
+    """The output without what would control the terminal, such as escape sequences that are not colours."""
     rest = ""
     for piece in pieces:
         text = rest + piece

@@ -56,8 +56,6 @@ def test_a_log_that_will_never_be_is_refused(mlcd: Mlcd, folder: Path) -> None:
     (folder / "ended").write_text("1.0")
     for asked in ((), ("-f",), ("--launch", 2)):
         assert "run 'job-1' has no such log" in mlcd("logs", "job-1", *asked).complaint
-    (folder / "0.log").write_text("good morning\n")
-    assert "run 'job-1' has no such log" in mlcd("logs", "job-1", "--process", 7).complaint
 
 
 def test_who_follows_waits_for_the_first_line_and_reads_to_the_end(folder: Path) -> None:
@@ -84,10 +82,22 @@ def test_lines_of_a_rank_and_lines_that_match_are_read_alone(mlcd: Mlcd, folder:
     assert (said.code, said.out, said.err) == (0, "", "No line of the newest launch matches.\n")
     told = [json.loads(line) for line in mlcd("logs", "job-1", "--rank", 0, "-o", "json").out.splitlines()]
     assert told == [{"rank": 0, "text": "step 0 loss 0.0"}, {"rank": 0, "text": "step 2 loss 0.2"}]
-    assert "has no such log" in mlcd("logs", "job-1", "--rank", 5).complaint
     (folder / "1.log").write_text("of a process of its own\n")
     assert mlcd("logs", "job-1", "--process", 1).out == "of a process of its own\n"
     assert "--grep" in mlcd("logs", "job-1", "--grep", "(").complaint
+
+
+def test_a_rank_that_does_not_exist_is_refused_with_those_that_do(mlcd: Mlcd, folder: Path) -> None:
+    no_rank_99 = "this launch of run 'job-1' has no rank 99; it has"
+    (folder / "0.log").write_text("good morning\n")
+    assert f"{no_rank_99}: 0" in mlcd("logs", "job-1", "--rank", 99).complaint
+    (folder / "0.log").write_text("[rank1]: one\n[rank4]: four\n[rank5]: five\n")
+    assert f"{no_rank_99}: 0, 1, 4, 5" in mlcd("logs", "job-1", "--rank", 99).complaint
+    for process in (1, 2, 3):
+        (folder / f"{process}.log").write_text("of a process of its own\n")
+    assert f"{no_rank_99}: 0 to 3" in mlcd("logs", "job-1", "--rank", 99, "--grep", "own").complaint
+    (folder / "ended").touch()
+    assert f"{no_rank_99}: 0 to 3" in mlcd("logs", "job-1", "-f", "--process", 99).complaint
 
 
 def test_a_job_controls_no_terminal(mlcd: Mlcd, folder: Path) -> None:

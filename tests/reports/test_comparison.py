@@ -14,6 +14,7 @@ from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.form.jobs import of_text
 from mlcd.reports.comparison import Comparison, compare
+from mlcd.reports.comparison.jobs import keys_of
 from mlcd.reports.story import Story
 from mlcd.reports.view.summary import summary_of
 
@@ -117,3 +118,13 @@ def test_what_was_probed_stands_in_one_row_for_all_runs(compared: Compare) -> No
     assert tried == sorted(tried, reverse=True)
     chosen = [cell for row in found.probed.rows for cell in row.cells if cell.note.startswith("chosen")]
     assert len(chosen) == 3
+
+
+def test_counts_are_shown_as_people_write_them_and_never_rounded(tmp_path: Path) -> None:
+    job = TRAIN.replace("25M", "25.6M").replace("12G", "12.3G")
+    other = job.replace("25.6M", "25557032")
+    with closing(Ledger(tmp_path / "ledger.db")) as ledger:
+        runs = [start(of_text("train", text, {}), ledger) for text in (job, other)]
+        keys = [keys_of(Story.of(ledger.lines(run.name)).started) for run in runs]
+    assert [each["parameters"] for each in keys] == ["25.6M", "25,557,032"]
+    assert keys[0]["flops_per_sample"] == "12.3G"
