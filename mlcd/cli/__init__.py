@@ -25,59 +25,65 @@ from mlcd.core.version import VERSION
 
 PARTS = {
     "train": "Find and run",
-    "plan": "Ask, at no cost",
+    "plan": "Plan, at no cost",
     "runs": "Look at a run",
-    "attach": "A run that is active",
-    "ui": "Pages and teams",
-    "check": "Set up, learn, compare",
+    "attach": "Follow or end a run",
+    "ui": "Web pages, teams, assistants",
+    "check": "Set up and measure",
 }
 """The headings of `mlcd --help`, by the first command below each."""
 COMMANDS = {
-    "train": ("mlcd.cli.planners:train", "Probe, decide, show the decision, ask, and run the job."),
-    "tune": ("mlcd.cli.planners:tune", "Search hyperparameters on functions, by halving."),
-    "scale": ("mlcd.cli.planners:scale", "Find workers and batch while the job trains, and continue there."),
-    "serve": ("mlcd.cli.planners:serve", "Find how to serve a model, by a few load tests."),
-    "deploy": ("mlcd.cli.hold:deploy", "Keep what `mlcd serve` chose for a language model running."),
-    "launch": ("mlcd.cli.drive:launch", "Run the decision of a search."),
-    "resume": ("mlcd.cli.drive:resume", "Resume a run that was stopped or killed, or ended early."),
-    "plan": ("mlcd.cli.plan:plan", "Preview a search, at no cost."),
-    "what-if": ("mlcd.cli.what_if:what_if", "Decide again from the stored probes, at no cost."),
-    "replicas": ("mlcd.cli.replicas:replicas", "Replicas of a language model for your traffic, and their price."),
-    "offers": ("mlcd.cli.offers:offers", "The catalog: instance types and prices, filtered and sorted."),
-    "spot": ("mlcd.cli.spot:spot", "Where machines could be had, as all runs have seen it."),
-    "operators": ("mlcd.cli.operators:operators", "The operators of an ONNX model, and their share of its time."),
-    "runs": ("mlcd.cli.runs:runs", "All runs: goal, state, what they chose and what they cost."),
-    "show": ("mlcd.cli.runs:show", "A run: its probes, its decision, its outcome."),
-    "compare": ("mlcd.cli.compare:compare", "Runs side by side: answers, costs, probes, what differs."),
-    "label": ("mlcd.cli.label:label", "A run's project, tags and note; archive it."),
-    "ledger": ("mlcd.cli.runs:ledger", "Every dollar, probe and reason of a run, in order."),
-    "report": ("mlcd.cli.report:report", "Write one self-contained HTML page about a run."),
-    "curves": ("mlcd.cli.report:curves", "The trade-off curve of a run of `mlcd scale`, and its knee."),
-    "export": ("mlcd.cli.export:export", "The decision as files for another tool."),
+    "train": (
+        "mlcd.cli.planners:train",
+        "Probe machines for a training job, decide, ask, and run it there.",
+    ),
+    "tune": ("mlcd.cli.planners:tune", "Search hyperparameters on cloud functions, by successive halving."),
+    "scale": ("mlcd.cli.planners:scale", "Find the number of workers and the batch size while the job trains."),
+    "serve": ("mlcd.cli.planners:serve", "Find the best way to serve a model, by a few load tests."),
+    "deploy": ("mlcd.cli.hold:deploy", "Run the language model server that `mlcd serve` chose, on this machine."),
+    "launch": ("mlcd.cli.drive:launch", "Run the job on the configuration that a search decided on."),
+    "resume": ("mlcd.cli.drive:resume", "Continue a run that was stopped, was killed, or ended early."),
+    "plan": ("mlcd.cli.plan:plan", "Show what a search would do, at no cost."),
+    "what-if": ("mlcd.cli.what_if:what_if", "Decide again under other limits, from stored probes, at no cost."),
+    "replicas": (
+        "mlcd.cli.replicas:replicas",
+        "Replicas that a language model needs for your traffic, and their price.",
+    ),
+    "offers": ("mlcd.cli.offers:offers", "List instance types and prices of the catalog."),
+    "spot": ("mlcd.cli.spot:spot", "Which machines were available, as seen by all runs."),
+    "operators": ("mlcd.cli.operators:operators", "List the operators of an ONNX model, and their share of its time."),
+    "runs": ("mlcd.cli.runs:runs", "List all runs: goal, status, choice and cost."),
+    "show": ("mlcd.cli.runs:show", "Show a run: its probes, its decision, its outcome."),
+    "compare": ("mlcd.cli.compare:compare", "Compare runs side by side: decisions, costs, probes, job files."),
+    "label": ("mlcd.cli.label:label", "Show or set the project, tags and note of runs; archive runs."),
+    "ledger": ("mlcd.cli.runs:ledger", "List all that a run did, in order: each launch, its reason and its cost."),
+    "report": ("mlcd.cli.report:report", "Write the page of a run as one HTML file."),
+    "curves": ("mlcd.cli.report:curves", "Show time against cost of each configuration of a run of `mlcd scale`."),
+    "export": ("mlcd.cli.export:export", "Write the decision as files for another tool."),
     "attach": ("mlcd.cli.watch:attach", "Follow a run that another process drives."),
     "watch": ("mlcd.cli.watch:watch", "The same as `mlcd attach`."),
-    "logs": ("mlcd.cli.logs:logs", "The output of the job itself, of a run on real machines."),
-    "stop": ("mlcd.cli.control:stop", "Ask a run to stop, as Ctrl-C does: nothing is lost."),
+    "logs": ("mlcd.cli.logs:logs", "Print the output of the job itself, of a run on real machines."),
+    "stop": ("mlcd.cli.control:stop", "Stop a run after its current step, as Ctrl-C does; it can be resumed."),
     "down": ("mlcd.cli.control:down", "End a run now, and tear its machines down."),
-    "clean": ("mlcd.cli.control:clean", "Find and tear down what killed processes have left."),
-    "ui": ("mlcd.cli.ui:ui", "Open the pages: all runs of this machine, live."),
+    "clean": ("mlcd.cli.control:clean", "Find and tear down machines that killed processes left behind."),
+    "ui": ("mlcd.cli.ui:ui", "Open the web pages of this machine's runs, for one user."),
     "service": ("mlcd.cli.service:service", "Serve a team: members, budgets, a queue and workers."),
-    "worker": ("mlcd.cli.service:worker", "Drive runs of a service, on this machine or any other."),
-    "team": ("mlcd.cli.team:team", "Members of a service, their roles and budgets."),
-    "mcp": ("mlcd.cli.mcp:mcp", "MLCD for assistants, by the Model Context Protocol."),
-    "yes": ("mlcd.cli.mcp:yes", "Say yes to what an agent asks for."),
-    "login": ("mlcd.cli.login:login", "Store your token of a server, for `mlcd --server URL`."),
-    "token": ("mlcd.cli.token:token", "Your own tokens of a service: for CI, scripts, monitoring."),
-    "news": ("mlcd.cli.news:news", "Where a service sends news of runs: your mail, webhooks."),
-    "check": ("mlcd.cli.check:check", "What works here and what is missing; or what is wrong with a job file."),
-    "catalog": ("mlcd.cli.offers:catalog", "The price lists."),
+    "worker": ("mlcd.cli.service:worker", "Run queued jobs of a service, on this machine or any other."),
+    "team": ("mlcd.cli.team:team", "Manage the members of a service, their roles and budgets."),
+    "mcp": ("mlcd.cli.mcp:mcp", "Serve AI assistants by the Model Context Protocol (MCP)."),
+    "yes": ("mlcd.cli.mcp:yes", "Approve what an AI assistant asks for."),
+    "login": ("mlcd.cli.login:login", "Store your token of a service, for `mlcd --server URL`."),
+    "token": ("mlcd.cli.token:token", "Manage your own tokens of a service: for CI, scripts, monitoring."),
+    "news": ("mlcd.cli.news:news", "Manage where a service sends news of runs: mail, webhooks."),
+    "check": ("mlcd.cli.check:check", "Check this installation, or a job file."),
+    "catalog": ("mlcd.cli.offers:catalog", "Update the price lists."),
     "learn": ("mlcd_bench.cli.learn:learn", "Measure models, as knowledge for `mlcd serve --knowledge`."),
-    "models": ("mlcd.cli.models:models", "What runs of `mlcd scale` have learned."),
-    "schema": ("mlcd.cli.schema:schema", "JSON Schema of a run's document, its events, the API, or a job file."),
-    "record": ("mlcd.cli.record:record", "Probe every configuration, and write a recording of it."),
+    "models": ("mlcd.cli.models:models", "List what runs of `mlcd scale` have learned."),
+    "schema": ("mlcd.cli.schema:schema", "Print a JSON Schema: of a run, its events, the API, or a job file."),
+    "record": ("mlcd.cli.record:record", "Probe every configuration, and store the results as a recording."),
     "bench": ("mlcd_bench.cli.bench:bench", "Measure methods against an oracle, on recordings."),
 }
-"""Where each command is, and its line in `mlcd --help`, which therefore imports none of them."""
+"""The function of each command, and its line in `mlcd --help`, which therefore imports none of them."""
 
 
 def _added_names() -> dict[str, str]:
@@ -89,11 +95,11 @@ class LazyGroup(click.Group):
     """Imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of use, not of the alphabet."""
+        """In the order of use, not alphabetical."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name; of a planner that another package adds, made from its options."""
+        """The command of that name. For a planner of another package it is made from the planner's options."""
         if cmd_name in COMMANDS:
             module, _, name = COMMANDS[cmd_name][0].partition(":")
             command = getattr(import_module(module), name)
@@ -105,7 +111,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """In groups with headings: nobody reads thirty in a row."""
+        """Grouped under headings."""
         longest = max(map(len, COMMANDS))
         parts: list[tuple[str, list[tuple[str, str]]]] = []
         for name, (_, summary) in COMMANDS.items():
@@ -120,14 +126,14 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Like click's, with a suggestion for a mistyped name."""
+        """Like click's; a mistyped name gets a suggestion."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS and args[0] not in _added_names():
             raise UnknownName("command", args[0], (*COMMANDS, *_added_names()))
         ask_for_events(ctx, args)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Like click's; with --watch-json, an error is the last event, too."""
+        """Like click's; with --watch-json, an error is also written as the last event."""
         try:
             return super().invoke(ctx)
         except (Exception, KeyboardInterrupt) as error:
@@ -150,8 +156,8 @@ class LazyGroup(click.Group):
 def cli(ctx: click.Context, server: str | None) -> int | None:
     """Find the right cloud configuration for a machine-learning job, and run it within budget and deadline.
 
-    JOB is a job file, RUN a name of `mlcd runs`, or 'last'. Nothing is rented unless --on, or the job file, names a
-    cloud: the default is simulated.
+    JOB is a job file. RUN is the name of a run, as `mlcd runs` lists them, or 'last'. By default, everything runs on a
+    simulated cloud; machines are rented only if --on or the job file names a real one.
 
     \b
     mlcd plan job.yaml
@@ -192,31 +198,32 @@ def failure(error: BaseException) -> tuple[int, str] | None:
     """The exit code and the line of an expected error; None: a bug."""
     match error:
         case JobFileError(more=more) if more:
-            return error.exit_code, f"{error} (and {more} more: mlcd check {error.file})"
+            mistakes = "mistake" if more == 1 else "mistakes"
+            return error.exit_code, f"{error} ({more} more {mistakes}: mlcd check {error.file})"
         case MlcdError():
             return error.exit_code, str(error)
         case click.ClickException():
             return ExitCode.REFUSED, _usage(error)
         case click.Abort() | KeyboardInterrupt():
-            return ExitCode.INTERRUPTED, "interrupted; `mlcd runs` shows what can be resumed"
+            return ExitCode.INTERRUPTED, "interrupted; see what can be resumed: mlcd runs"
         case UnicodeEncodeError():  # an argument or a variable whose bytes are not UTF-8
-            return ExitCode.REFUSED, f"{error.object!a}: not text in UTF-8; rename it"
+            return ExitCode.REFUSED, f"{error.object!a}: not UTF-8 text; rename it"
         case OSError() if error.filename is not None:
             return ExitCode.REFUSED, f"{error.filename}: {error.strerror}"
         case OSError():  # without a file name it is the output, such as a full disk with `> file`
             why = error.strerror or error
-            return ExitCode.UNAVAILABLE, f"cannot write the output: {why}; make room, or write it elsewhere"
+            return ExitCode.UNAVAILABLE, f"cannot write the output: {why}; free some space, or write it elsewhere"
     return None
 
 
 def _named_context(ctx: click.Context) -> click.Context:
-    """That of the command that was named, for an error which does not say where it belongs."""
+    """The context of the command that was named, for an error that has none."""
     command = click.Command(ctx.invoked_subcommand)
     return click.Context(command, parent=ctx, info_name=command.name) if command.name else ctx
 
 
 def _usage(error: click.ClickException) -> str:
-    """click's error on one line, with where to look."""
+    """click's error on one line, with the help to look at."""
     message = error.format_message().rstrip(".")
     if isinstance(error, click.NoSuchOption):
         near = f". Did you mean '{error.possibilities[0]}'?" if error.possibilities else ""

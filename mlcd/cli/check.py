@@ -1,4 +1,4 @@
-"""mlcd check: what is installed, which backends can run here, what is missing and how to get it; or a job file."""
+"""mlcd check: what is installed, which backends work here, what is missing and how to get it; or a job file."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from mlcd.planners.functions.workload import STORAGES
 from mlcd.service.remote.server import Server
 
 CORE = "numpy scipy scikit-learn pydantic pyyaml click rich sqlalchemy alembic fastapi uvicorn"
-EXTRA_PRICES = {
-    "aws": ("boto3", "boto3", "fresh AWS prices: mlcd catalog refresh aws"),
+EXTRAS = {
+    "aws": ("boto3", "boto3", "current AWS prices: mlcd catalog refresh aws"),
     "serve": ("onnxruntime", "onnxruntime", "ONNX models: mlcd serve, mlcd operators, uploads to mlcd ui"),
     "service": ("procrastinate", "procrastinate", "a team on PostgreSQL: mlcd service, mlcd worker"),
     "ray": ("ray", "ray", "jobs on a Ray cluster"),
@@ -55,9 +55,10 @@ class Check:
 @click.argument("what", required=False, metavar="[WHAT]")
 @output
 def check(what: str | None, output: str) -> int:
-    """What works here and what is missing; or what is wrong with a job file.
+    """Check this installation, or a job file.
 
-    WHAT is a backend (ray, skypilot, functions): what it needs; or a job file, of which all mistakes are told.
+    Without WHAT: what works on this machine, and what is missing. WHAT is a job file, to list all its mistakes; or a
+    backend (ray, skypilot, functions), to see what it needs.
 
     \b
     mlcd check
@@ -84,7 +85,7 @@ def checks(backend: str | None = None) -> list[Check]:
     """Everything worth knowing before a first run; or what one backend needs, of those that need something."""
     if backend is None:
         python = Check("python", True, sys.version.split()[0])
-        return [python, _core(), _state(), _catalog(), *_backends(), *map(_extra, EXTRA_PRICES)]
+        return [python, _core(), _state(), _catalog(), *_backends(), *map(_extra, EXTRAS)]
     if backend not in ABOUT:
         raise UnknownName("backend to check", backend, ABOUT)
     return ABOUT[backend]()
@@ -115,24 +116,26 @@ def _catalog() -> Check:
 
 
 def _backends() -> list[Check]:
-    local = isolation_warning() or "real nodes on this machine, each with limits of its own"
+    local = isolation_warning() or "real processes on this machine, as nodes with limits of their own"
     gpus = usable_gpus().kinds
     return [
-        Check("backend simulated", True, "a made-up cloud over the catalog; the default"),
-        Check("backend recorded:DIR", True, "replays a folder with recording.yaml and points.csv"),
+        Check("backend simulated", True, "a simulated cloud with the catalog's prices; the default"),
+        Check("backend recorded:DIR", True, "replays measurements from a folder with recording.yaml and points.csv"),
         Check("backend local", True, f"{local}; GPUs: {gpus}" if gpus else local),
     ]
 
 
 def _extra(name: str) -> Check:
-    package, module, purpose = EXTRA_PRICES[name]
+    package, module, purpose = EXTRAS[name]
     ok = util.find_spec(module) is not None
     version = f"{package} {metadata.version(package)}" if ok else "not installed"
-    return Check(f"extra {name}", ok, version, "" if ok else f"for {purpose}: pip install 'mlcd[{name}]'", needed=False)
+    return Check(
+        f"extra {name}", ok, version, "" if ok else f"needed for {purpose}: pip install 'mlcd[{name}]'", needed=False
+    )
 
 
 def _ray_and_cluster() -> list[Check]:
-    """The package, and the cluster, which is asked."""
+    """The package, and whether the cluster answers."""
     package = replace(_extra("ray"), needed=True)
     if not package.ok:
         return [package]
@@ -141,13 +144,13 @@ def _ray_and_cluster() -> list[Check]:
     except MlcdError as error:
         return [package, Check("cluster", False, "not reached", str(error))]
     if marked:
-        return [package, Check("cluster", True, f"its nodes' own resources: {', '.join(marked)}")]
-    to_do = "mark its nodes with their type: ray start --resources '{\"small\": 1}'"
-    return [package, Check("cluster", False, "its nodes have no resources of their own", to_do)]
+        return [package, Check("cluster", True, f"custom resources of its nodes: {', '.join(marked)}")]
+    to_do = "give each node its type as a custom resource: ray start --resources '{\"small\": 1}'"
+    return [package, Check("cluster", False, "its nodes have no custom resources", to_do)]
 
 
 def _skypilot_and_accounts() -> list[Check]:
-    """The package, and each cloud's credentials as files and variables show them: nobody is asked over a network."""
+    """The package, and each cloud's credentials as found in files and variables; nothing is sent over the network."""
     clouds = clouds_in(home() / "catalog")
     results, at_hand = [replace(_extra("skypilot"), needed=True)], usable_clouds(clouds)
     for account in accounts(clouds):
@@ -155,9 +158,9 @@ def _skypilot_and_accounts() -> list[Check]:
         if account.found or not ok:
             credentials = f"credentials in {account.found}" if account.found else "no credentials found"
         else:
-            credentials = "left to SkyPilot's API server, which has credentials of its own"
+            credentials = "SkyPilot's API server uses its own credentials"
         results.append(Check(f"cloud {account.cloud}", ok, credentials, "" if ok else account.to_do, needed=False))
-    last = "now let SkyPilot try them, over the network: sky check" if at_hand else "get the credentials of one cloud"
+    last = "let SkyPilot test them over the network: sky check" if at_hand else "set up the credentials of one cloud"
     return [*results, Check("clouds to rent from", bool(at_hand), ", ".join(at_hand) or "none", last)]
 
 
@@ -166,7 +169,7 @@ def _functions_and_storages() -> list[Check]:
     results = [replace(_extra("lithops"), needed=True)]
     for name in STORAGES:
         why = available(name)
-        server = "its server can be started here" if why is None else "no server of it here"
+        server = "its server can be started here" if why is None else "its server is not installed here"
         results.append(Check(f"storage {name}", why is None, server, why or "", needed=False))
     return results
 
@@ -176,7 +179,7 @@ ABOUT: dict[str, Callable[[], list[Check]]] = {
     "skypilot": _skypilot_and_accounts,
     "functions": _functions_and_storages,
 }
-"""Backends that need more than MLCD to be installed, and how that is checked."""
+"""Backends that need more than MLCD, and the function that checks each."""
 
 
 def _server(server: Server) -> Check:
@@ -184,7 +187,7 @@ def _server(server: Server) -> Check:
     try:
         with server.reading():
             me = server.get("/me")
-            who = f"as {me['name']}, {me['role']}" if me["name"] is not None else "for one user"
+            who = f"you are {me['name']}, {me['role']}" if me["name"] is not None else "for one user"
             left = f", {format_usd(me['left_usd'])} left" if me["left_usd"] is not None else ""
             recordings = [f"recorded:{name}" for name in me["recordings"]]
             places = ", ".join([*(place for place in me["places"] if place != "recorded"), *recordings])

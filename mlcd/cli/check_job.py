@@ -1,4 +1,4 @@
-"""`mlcd check JOB`: all that is wrong with a job file, a line each, as compilers and editors have them."""
+"""`mlcd check JOB`: every mistake of a job file, one line each, in the format of compilers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_job_file(word: str) -> bool:
 
 
 def check_job(path: Path, output: str) -> int:
-    """Print every mistake; nothing is started, and no options are looked at."""
+    """Print every mistake; nothing is started."""
     mistakes = mistakes_in(text_of(path), path.parent)
     if output == "json":
         print_json({"file": str(path), "mistakes": [{**asdict(each), "instead": each.instead} for each in mistakes]})
@@ -26,5 +26,5 @@ def check_job(path: Path, output: str) -> int:
         for each in mistakes:
             click.echo(" ".join(each.as_of_compiler(path).split()))
     else:
-        click.echo(f"{path}: no mistakes; what it would do, at no cost: mlcd plan {path}")
+        click.echo(f"{path}: no mistakes. See what it would do, at no cost: mlcd plan {path}")
     return ExitCode.REFUSED if mistakes else ExitCode.DONE

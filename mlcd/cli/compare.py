@@ -26,17 +26,17 @@ LONGEST_CELL = 44
 @click.argument("runs", metavar="RUN RUN...", nargs=-1, required=True)
 @output
 def compare(runs: tuple[str, ...], output: str) -> None:
-    """Runs side by side: answers, costs, probes, what differs.
+    """Compare runs side by side: decisions, costs, probes, job files.
 
-    Two to six of them, also of different commands: those share limits and costs. Of the jobs, only keys that differ
-    are shown; `-o json` has all of them, and the best so far of each run over the money it had spent.
+    Names two to six runs. Runs of different commands share only limits and costs. Of the job files, only keys that
+    differ are shown. `-o json` has all keys, and the best configuration of each run over the money spent.
 
     \b
     mlcd compare resnet50-1 resnet50-2
     """
     if not 2 <= len(runs) <= MOST_COMPARED:
         raise UserError(
-            f"{counted(len(runs), 'run')} to compare: name 2 to {MOST_COMPARED}, as in mlcd compare a-1 a-2"
+            f"{counted(len(runs), 'run')} given; name 2 to {MOST_COMPARED}: mlcd compare resnet50-1 resnet50-2"
         )
     ledger, found = open_ledger(), []
     labels = ledger.labels()
@@ -52,10 +52,10 @@ def compare(runs: tuple[str, ...], output: str) -> None:
 
 
 def _show(console: Console, comparison: Comparison) -> None:
-    """One table, so that all columns stand below the names of their runs."""
+    """One table for all sections, so that columns are aligned below the names of the runs."""
     names = [run.summary.run for run in comparison.runs]
     differing = [row for row in comparison.job.rows if row.differs]
-    job = comparison.job.model_copy(update={"title": "The jobs differ in", "rows": differing})
+    job = comparison.job.model_copy(update={"title": "Keys in which the jobs differ", "rows": differing})
     rows: list[tuple[str, ...]] = []
     for section in (*comparison.sections, comparison.probed, job):
         rows += [("",) * (1 + len(names)), (section.title.upper(), *[""] * len(names))] if section.rows else []
@@ -66,7 +66,7 @@ def _show(console: Console, comparison: Comparison) -> None:
         table.add_row(*map(escape, row))
     console.print(table)
     if not differing:
-        console.print("The jobs say the same.", style="dim")
+        console.print("The jobs do not differ.", style="dim")
     for note in comparison.notes:
         console.print(f"  -  {note}", style="yellow", markup=False)
 

@@ -1,4 +1,4 @@
-"""mlcd stop, down, clean: end runs."""
+"""mlcd stop, down, clean: end runs, and tear down their machines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mlcd.service.workers.queue import Queue
 @click.command()
 @run_name
 def stop(run: str) -> None:
-    """Ask a run to stop, as Ctrl-C does: nothing is lost.
+    """Stop a run after its current step, as Ctrl-C does; it can be resumed.
 
     \b
     mlcd stop last
@@ -40,7 +40,7 @@ def stop(run: str) -> None:
         return
     driver = control.stop(run, open_ledger())
     who = f"process {driver}" if driver else "its worker"
-    click.echo(f"asked {who} to stop; go on later with: mlcd resume {run}")
+    click.echo(f"asked {who} to stop after its current step; continue later with: mlcd resume {run}")
 
 
 @click.command()
@@ -48,8 +48,8 @@ def stop(run: str) -> None:
 @click.option(
     "--machine-gone",
     is_flag=True,
-    help="For admins: the machine with its launches is gone for good. Open launches are settled at their worst-case "
-    "cost.",
+    help="For admins: the machine that drove the run is gone for good. Its open launches are booked at their "
+    "worst-case cost.",
 )
 def down(run: str, machine_gone: bool) -> None:
     """End a run now, and tear its machines down.
@@ -65,7 +65,7 @@ def down(run: str, machine_gone: bool) -> None:
         words = give_up_machine(run, ledger)
     else:
         control.down(run, ledger, WallClock(datetime.now(UTC)))
-        words = f"down; nothing of it is running, and its cost is settled: mlcd ledger {run}"
+        words = f"run '{run}' has ended; none of its machines is running. What it cost: mlcd ledger {run}"
     _leave_queue(ledger, run)
     if machine_gone:
         _audit(ledger, "machine gone", ledger.find(run), words)
@@ -77,23 +77,23 @@ def down(run: str, machine_gone: bool) -> None:
     "--older",
     metavar="TIME",
     callback=parsed_by(parse_duration),
-    help="Also delete logs and uploaded models that no run has used for this time: 90d. The ledger is kept.",
+    help="Also delete logs and uploaded models that no run has used for this time, such as 90d. Runs are kept.",
 )
 @click.option(
     "--cloud",
     is_flag=True,
-    help="Also ask AWS itself for machines with MLCD's tag, in every region: SkyPilot may have lost them.",
+    help="Also search AWS, in every region, for machines with MLCD's tag that SkyPilot no longer knows.",
 )
 @output
 def clean(older: float | None, cloud: bool, output: str) -> None:
-    """Find and tear down what killed processes have left.
+    """Find and tear down machines that killed processes left behind.
 
     \b
     mlcd clean
     """
     ledger = open_ledger()
     cleaned = list(control.clean(ledger))
-    if cloud:  # machines that SkyPilot does not know any more
+    if cloud:  # machines that SkyPilot no longer knows
         cleaned += [Cleaned(str(each.machine), each.outcome) for each in sweep(home(), ledger.driven(), AWS)]
     cleaned += _old(ledger, older) if older is not None else ()
     if output == "json":

@@ -85,7 +85,7 @@ def begin(job: Job, how: How, begin_from: str = "") -> int:
 @run_name
 @with_options((detached, output, watch_json))
 def launch(run: str, detach: bool, output: str) -> int:
-    """Run the decision of a search.
+    """Run the job on the configuration that a search decided on.
 
     \b
     mlcd launch last
@@ -111,7 +111,7 @@ def launch(run: str, detach: bool, output: str) -> int:
 @run_name
 @with_options((*options_of("what-if", "budget", "deadline", "confidence"), *run_options))
 def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
-    """Resume a run that was stopped or killed, or ended early.
+    """Continue a run that was stopped, was killed, or ended early.
 
     No finished probe is paid for twice, and saved work is not repeated. The job file is not read again. A new limit is
     for the whole run, including what was already spent.

@@ -1,4 +1,4 @@
-"""mlcd export: the decision as files that another tool runs."""
+"""mlcd export: write the decision as files that another tool runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mlcd.reports.deploy.targets import TARGETS, made_for
 from mlcd.reports.skypilot import task_of, task_text
 
 SERVING = tuple(dict.fromkeys((*TARGETS, *ENGINE_TARGETS)))
-"""The tools that a serving run's decision is written for."""
+"""The tools that can serve a model."""
 
 
 @click.command()
@@ -35,31 +35,33 @@ SERVING = tuple(dict.fromkeys((*TARGETS, *ENGINE_TARGETS)))
     required=True,
     help="The tool that will run it.",
 )
-@click.option("--file", "file", type=FILE, help="Write here, not to stdout.")
+@click.option("--file", "file", type=FILE, help="Write to this file instead of stdout.")
 @click.option(
     "--to-dir",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Of a serving run: write all the files into this folder, and the model's beside them.",
+    help="Serving: write all files into this folder, and copy the model beside them.",
 )
-@click.option("--trial", type=click.IntRange(1), help="Of a language model: another trial than the chosen one, from 1.")
+@click.option(
+    "--trial", type=click.IntRange(1), help="Language model: export this trial, not the chosen one; counted from 1."
+)
 @click.option(
     "--concurrency",
     type=click.IntRange(1),
-    help="Of a language model: requests at once that it lets in, of those measured; the best.",
+    help="Language model: most concurrent requests, one of the measured levels. Default: the best one.",
 )
 @click.option(
     "--replicas",
     metavar="RANGE",
     callback=parsed_by(parse_range),
-    help="Of a language model: how many, such as 2..6; `mlcd replicas` says how many. 1.",
+    help="Language model: number of replicas, such as 2..6; `mlcd replicas` computes it. Default: 1.",
 )
 @output
 def export(run: str, target: str, file: Path | None, folder: Path | None, output: str, **engine: Any) -> None:
-    """The decision as files for another tool.
+    """Write the decision as files for another tool.
 
-    A training run goes --to skypilot, one on functions --to lambda, an ONNX model --to kserve, triton, mlserver or
-    compose, a language model --to vllm, sglang, compose, kserve, skyserve or dynamo.
+    Training: --to skypilot. Functions: --to lambda. ONNX models: --to kserve, triton, mlserver or compose. Language
+    models: --to vllm, sglang, compose, kserve, skyserve or dynamo.
 
     \b
     mlcd export last --to skypilot --file task.yaml
@@ -81,7 +83,7 @@ def export(run: str, target: str, file: Path | None, folder: Path | None, output
         _deployment(name, account, target, made, file, folder, output)
         return
     if folder is not None:
-        raise UserError(f"--to-dir: for {target} it is one file; name it with --file")
+        raise UserError(f"--to-dir: an export to {target} is a single file; name it with --file")
     if target == "lambda":
         document, then = lambda_configuration(name, account), ""
         text = json.dumps(document, indent=2) + "\n"
@@ -112,7 +114,7 @@ def _deployment(
     for note in export.notes:
         click.echo(f"  -  {note}", err=True)
     for knob in export.missing:
-        click.echo(f"  -  not in the files: {knob.name} = {knob.value}: {knob.note}", err=True)
+        click.echo(f"  -  not in the files: {knob.name} = {knob.value} ({knob.note})", err=True)
     if output == "json":
         print_json(_document(name, target, account, export))
     elif folder is not None:

@@ -20,18 +20,18 @@ from mlcd.planners.serve.nouns import serving_task
 
 @click.command()
 @run_name
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens; 0.0.0.0 for every address.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65_535), help="Where it listens.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0 for all.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65_535), help="The port to listen on.")
 @click.option(
-    "--budget", metavar="USD", callback=parsed_by(parse_usd), help="A new budget of the whole run, trials too."
+    "--budget", metavar="USD", callback=parsed_by(parse_usd), help="A new budget for the whole run, trials included."
 )
-@click.option("--foreground", is_flag=True, help="Stay in this terminal; Ctrl-C ends it.")
+@click.option("--foreground", is_flag=True, help="Stay in this terminal until Ctrl-C.")
 @output
 def deploy(run: str, host: str, port: int, budget: float | None, foreground: bool, output: str) -> None:
-    """Keep what `mlcd serve` chose for a language model running.
+    """Run the language model server that `mlcd serve` chose, on this machine.
 
-    On the machine where it was tried, until its budget is used up or `mlcd down RUN`. Its caps are watched: when they
-    are not held for good, the ledger says so, and it is measured again within what is left.
+    It runs until its budget is used up, or until `mlcd down RUN`. Its caps are monitored: if it keeps exceeding them,
+    the ledger says so, and it is measured again within the rest of the budget.
 
     \b
     mlcd deploy last
@@ -52,7 +52,7 @@ def deploy_run(
     from mlcd.service.workers.deployed import detach_deployment, keep_running
 
     if chosen_server() is not None:
-        raise UserError("mlcd deploy is for this machine: leave out --server, or use mlcd export")
+        raise UserError("mlcd deploy works only on this machine: leave out --server, or use mlcd export")
     ledger = open_ledger()
     name = ledger.find(run)
     _check(name, ledger.account(name))
@@ -66,15 +66,15 @@ def deploy_run(
     if output == "json":
         print_json({"run": name, "url": f"{url}/v1", "process": process, "lifetime_s": _lifetime_s(account)})
         return
-    click.echo(f"Deployed at {url}/v1, held by process {process}; {_price(account)}.")
-    click.echo(f"Look: mlcd logs -f {name}, mlcd ledger {name}. End it: mlcd down {name}")
+    click.echo(f"Deployed at {url}/v1 by process {process}; {_price(account)}.")
+    click.echo(f"Follow it: mlcd logs -f {name}, mlcd ledger {name}. End it: mlcd down {name}")
 
 
 def begin_and_deploy(job: Job, how: How) -> int:
     """`mlcd serve --deploy`: find the deployment, then keep it running; refused before anything is spent."""
     from mlcd.cli.drive import begin
 
-    _check_place("--deploy: it", job)
+    _check_place("--deploy: this job", job)
     code = begin(job, how)
     if code == 0:
         deploy_run("last", output=how.output)
@@ -84,19 +84,19 @@ def begin_and_deploy(job: Job, how: How) -> int:
 def _check_place(what: str, job: Job) -> None:
     task = serving_task(job)
     if task is None or task.language is None:
-        raise WrongState(f"{what} serves no language model: deploy it with mlcd export")
+        raise WrongState(f"{what} does not serve a language model: deploy it with mlcd export")
     engine = task.language.engine
     if engine.runs_already:
-        raise WrongState(f"{what} asks an engine that runs already: MLCD neither starts nor ends it")
+        raise WrongState(f"{what} uses an engine that runs already, which MLCD does not start")
     if job.on != "local":
         raise WrongState(f"{what} was not tried on this machine: deploy it with mlcd export")
 
 
 def _check(name: str, account: Account) -> None:
-    """One line for a run that cannot be deployed here."""
+    """Refuse a run that cannot be deployed here."""
     _check_place(f"run '{name}'", account.job)
     if account.open:
-        raise WrongState(f"run '{name}' has a launch open already: mlcd down {name} ends it")
+        raise WrongState(f"run '{name}' is running already; end it first: mlcd down {name}")
     chosen_trial(name, account)
 
 
@@ -107,7 +107,9 @@ def _raise_budget(name: str, ledger: Ledger, budget: float) -> None:
         goal = replace(stored.job.goal, budget_usd=budget)
         if budget <= stored.book.account.history.spent_usd:
             spent = format_usd(stored.book.account.history.spent_usd)
-            raise UserError(f"--budget {format_usd(budget)}: {spent} is spent already; the budget is of the whole run")
+            raise UserError(
+                f"--budget {format_usd(budget)}: {spent} is spent already, and the budget is for the whole run"
+            )
         decision = decide_again(stored.book.account, goal)
         stored.book.write(LimitsChanged(goal, "the user deploys it"), Decided(decision))
 

@@ -19,11 +19,13 @@ from mlcd.service.team.administration import Audit
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.option("--project", metavar="WORD", help="The project that they belong to; '' for none.")
-@click.option("--tag", "tags", metavar="WORD", multiple=True, help="A tag that they get; repeatable.")
-@click.option("--untag", "untags", metavar="WORD", multiple=True, help="A tag that they lose; repeatable.")
-@click.option("--note", metavar="TEXT", help="A note, in plain text; '' for none.")
-@click.option("--archive/--unarchive", "archived", default=None, help="Leave them out of lists, or list them again.")
+@click.option("--project", metavar="WORD", help="Set the project; '' removes it.")
+@click.option("--tag", "tags", metavar="WORD", multiple=True, help="Add a tag; repeatable.")
+@click.option("--untag", "untags", metavar="WORD", multiple=True, help="Remove a tag; repeatable.")
+@click.option("--note", metavar="TEXT", help="Set the note, in plain text; '' removes it.")
+@click.option(
+    "--archive/--unarchive", "archived", default=None, help="Leave the runs out of lists, or list them again."
+)
 @output
 def label(
     runs: tuple[str, ...],
@@ -34,10 +36,10 @@ def label(
     archived: bool | None,
     output: str,
 ) -> None:
-    """A run's project, tags and note; archive it.
+    """Show or set the project, tags and note of runs; archive runs.
 
-    Without an option it shows what they are labelled with. A run that goes on cannot be archived. In a team, members
-    label their own runs, and admins all.
+    Without an option it shows the labels. A run that is active cannot be archived. In a team, members can label their
+    own runs, and admins all runs.
 
     \b
     mlcd label resnet50-2 --project vision --tag nightly
@@ -54,7 +56,7 @@ def label(
 
 
 def _on_database(ledger: Ledger, run: str, change: LabelUpdate) -> Labels:
-    """Whoever has a team's database may do all, and what they do is in its log."""
+    """On a team's database: whoever can open it may label every run; it is written to the audit log."""
     if ledger.database.dialect == "sqlite":
         return ledger.label(run, change)
     labels = ledger.label(run, change, who := command_line_user())

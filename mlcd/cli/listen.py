@@ -1,4 +1,4 @@
-"""The listening port, the HTTP server and the places of `mlcd ui`, `mlcd service` and `mlcd mcp`."""
+"""The HTTP server of `mlcd ui`, `mlcd service` and `mlcd mcp`, and the options that they share."""
 
 from __future__ import annotations
 
@@ -23,14 +23,21 @@ from mlcd.service.web.state import PLACES
 PORT = 8421
 PORTS_TRIED = 20
 GRACE_S = 2
-"""For responses in progress when the server ends; event streams never end by themselves."""
+"""How long responses may take when the server ends; event streams never end by themselves."""
 MOST_FILES = 65_536
 
 port = click.option(
-    "--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="Where to listen; 0: any free port."
+    "--port",
+    default=PORT,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port to listen on; 0: any free port.",
 )
 recordings = click.option(
-    "--recordings", metavar="DIR", type=click.Path(path_type=Path), help="Recordings that jobs may name: recorded:NAME."
+    "--recordings",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="A folder of recordings, which jobs may name as recorded:NAME.",
 )
 
 
@@ -41,7 +48,7 @@ def bound(host: str, number: int, tries: int = 1) -> socket.socket:
             family, *_, address = socket.getaddrinfo(host, at, type=socket.SOCK_STREAM)[0]
         except OSError:
             raise UserError(
-                f"--host {host}: no such host; 127.0.0.1 is this machine alone, 0.0.0.0 all networks"
+                f"--host {host}: no such host; use 127.0.0.1 for this machine only, 0.0.0.0 for all networks"
             ) from None
         listener = socket.socket(family)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -55,7 +62,7 @@ def bound(host: str, number: int, tries: int = 1) -> socket.socket:
                     f"cannot listen on {host}:{at}: {error.strerror}; choose another --port or --host"
                 ) from None
     taken = f"port {number} is" if tries == 1 else f"ports {number} to {number + tries - 1} are"
-    raise UserError(f"{taken} taken by another program; choose one with --port")
+    raise UserError(f"{taken} taken by another program; choose another with --port")
 
 
 def address(listener: socket.socket) -> str:
@@ -66,7 +73,7 @@ def address(listener: socket.socket) -> str:
 
 
 def recordings_in(folder: Path | None) -> dict[str, Path]:
-    """The recordings in a folder, by the names of their folders; or the folder itself, if it is one."""
+    """The recordings in a folder, by folder name; or the folder itself, if it is a recording."""
     if folder is None:
         return {}
     if not folder.is_dir():
@@ -76,7 +83,7 @@ def recordings_in(folder: Path | None) -> dict[str, Path]:
 
 
 def places_in(text: str) -> tuple[str, ...]:
-    """The places that are written with commas between them."""
+    """A comma-separated list of places."""
     places = tuple(place.strip() for place in text.split(",") if place.strip())
     for place in places:
         if place not in PLACES:

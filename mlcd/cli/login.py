@@ -18,13 +18,12 @@ from mlcd.service.remote.tokens import address
 
 @click.command()
 @click.argument("url", metavar="[URL]", required=False)
-@click.option("--forget", is_flag=True, help="Delete the token of this server.")
+@click.option("--forget", is_flag=True, help="Delete the stored token.")
 @output
 def login(url: str | None, forget: bool, output: str) -> None:
-    """Store your token of a server, for `mlcd --server URL`.
+    """Store your token of a service, for `mlcd --server URL`.
 
-    It is prompted for, or read from stdin, and never shown. URL: the server; by default that of --server or
-    MLCD_SERVER.
+    The token is asked for, or read from stdin, and never shown. Default of URL: --server or MLCD_SERVER.
 
     \b
     mlcd login https://mlcd.example.org
@@ -38,16 +37,18 @@ def login(url: str | None, forget: bool, output: str) -> None:
             raise UserError(f"no token is stored for {place}")
         print_answer(output, f"Deleted the token of {place}.", {"server": place, "forgotten": True})
         return
-    with closing(Server(place)) as server:  # before a token is typed: a server that is not MLCD's must not get it
+    with closing(Server(place)) as server:  # first, so that a token is never sent to a server that is not MLCD's
         about = server.about()
     if about.get("mode") == "ui":
-        raise UserError(f"{place}: `mlcd ui` needs no token; use it: mlcd --server {place} runs")
+        raise UserError(f"{place}: this is mlcd ui, which needs no token; use it directly: mlcd --server {place} runs")
     if urlsplit(place).scheme == "http" and urlsplit(place).hostname not in LOOPBACK:
-        click.echo(f"{place}: the connection is not encrypted; use https:// unless the network is private", err=True)
+        click.echo(
+            f"warning: the connection to {place} is not encrypted; use https:// unless the network is private", err=True
+        )
     token = click.prompt("Token", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
     if not token.strip():
-        signs_in = f"sign in with {about.get('provider')} at {place}/tokens and make one"
-        by_admin = f"an admin of {place} makes one: mlcd team add NAME"
+        signs_in = f"to make one, sign in with {about.get('provider')} at {place}/tokens"
+        by_admin = f"ask an admin of {place} for one: mlcd team add NAME"
         raise UserError(f"no token was given; {signs_in if about.get('provider') else by_admin}")
     with closing(Server(place, token, "the token")) as server, server.reading():
         me = server.get("/me")

@@ -34,19 +34,19 @@ MOST_RANKS = 20
 @click.command()
 @run_name
 @click.argument("probe", required=False, type=click.IntRange(1))
-@click.option("-f", "--follow", is_flag=True, help="Follow the output until the launch is over.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the launch is over.")
 @click.option("--launch", type=click.IntRange(1), help="The same as PROBE.")
 @click.option(
     "--rank",
     "--process",
     type=click.IntRange(0),
-    help="Only what this rank has written: a process of the job, or a rank that the lines of its log name.",
+    help="Only lines of this rank: a process of the job, or a rank that prefixes of the lines name.",
 )
 @click.option(
     "--grep",
     metavar="PATTERN",
     callback=parsed_by(compile_pattern),
-    help="Only lines that match this pattern (RE2).",
+    help="Only lines that match this regular expression (RE2 syntax).",
 )
 @output
 def logs(
@@ -58,9 +58,9 @@ def logs(
     grep: re.Pattern[str] | None,
     output: str,
 ) -> None:
-    """The output of the job itself, of a run on real machines.
+    """Print the output of the job itself, of a run on real machines.
 
-    PROBE is the number of a launch, as in `mlcd ledger`; the newest.
+    PROBE is the number of a launch: its place among the `reserved` entries of `mlcd ledger`. Default: the newest.
 
     \b
     mlcd logs -f last
@@ -203,7 +203,9 @@ def _rank_words(ranks: Sequence[int]) -> str:
     return ", ".join(map(str, ranks[:MOST_RANKS])) + more
 
 
-def _matching_lines(pieces: Iterator[str], rank: int | None, grep: re.Pattern[str] | None, as_json: bool) -> Iterator[str]:
+def _matching_lines(
+    pieces: Iterator[str], rank: int | None, grep: re.Pattern[str] | None, as_json: bool
+) -> Iterator[str]:
     """The lines of this rank that match the pattern, as people read them."""
     for raw in _lines(pieces):
         line = displayed(0, raw.encode())

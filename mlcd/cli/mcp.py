@@ -1,4 +1,4 @@
-"""mlcd mcp, mlcd yes: MLCD for assistants, and a person's yes to what they ask for."""
+"""mlcd mcp, mlcd yes: serve AI assistants, and approve what they ask for."""
 
 from __future__ import annotations
 
@@ -31,45 +31,45 @@ TOKEN = "MLCD_MCP_TOKEN"
     type=click.Choice(["look", "probe", "launch"]),
     default="look",
     show_default=True,
-    help="What the agent may do; each includes those before.",
+    help="What the agent may do; each level includes those before it.",
 )
 @click.option(
     "--budget",
     metavar="USD",
     callback=parsed_by(parse_usd),
-    help="Dollars for all that this agent ever does; without it, what was stated last.",
+    help="Most dollars for everything that this agent ever does. Default: as given last time.",
 )
-@click.option("-y", "--yes", is_flag=True, help="With --may probe: search within the budget without asking.")
+@click.option("-y", "--yes", is_flag=True, help="With --may probe: let it search within the budget without asking you.")
 @click.option(
     "--ask",
     type=click.Choice(["client", "terminal"]),
     default="client",
     show_default=True,
-    help="Where you say yes: in the assistant, if it can ask; or only with `mlcd yes`.",
+    help="Where you approve: in the assistant, if it can ask; or only with `mlcd yes`.",
 )
 @click.option(
-    "--name", default="agent", show_default=True, help="The agent's name: its runs and dollars are kept by it."
+    "--name", default="agent", show_default=True, help="The agent's name; its runs and dollars are counted by name."
 )
 @click.option(
     "--places",
     default=SAFE_PLACES,
     show_default=True,
-    help="Where its jobs may run, with commas: simulated, recorded, local, functions, ray, skypilot.",
+    help="Where its jobs may run, comma-separated: simulated, recorded, local, functions, ray, skypilot.",
 )
 @click.option("--recordings", metavar="DIR", type=click.Path(path_type=Path), help="Recordings that jobs may name.")
-@click.option("--count-simulated", is_flag=True, help="Count simulated and recorded dollars, too: to try the limits.")
-@click.option("--service", "url", metavar="URL", help="Use a team's service: the agent is a member of it.")
-@click.option("--token", metavar="TOKEN", envvar="MLCD_TOKEN", help="That member's token; better as MLCD_TOKEN.")
+@click.option("--count-simulated", is_flag=True, help="Also count simulated and recorded dollars, to test the limits.")
+@click.option("--service", "url", metavar="URL", help="Use a team's service, with the agent as a member of it.")
+@click.option("--token", metavar="TOKEN", envvar="MLCD_TOKEN", help="That member's token; safer as MLCD_TOKEN.")
 @click.option(
     "--http",
     metavar="PORT",
     type=click.IntRange(0, 65535),
-    help="Streamable HTTP on this port of loopback, in place of stdio; 0: any free one.",
+    help="Serve streamable HTTP on this loopback port instead of stdio; 0: any free port.",
 )
 def mcp(http: int | None, **options: Any) -> None:
-    """MLCD for assistants, by the Model Context Protocol.
+    """Serve AI assistants by the Model Context Protocol (MCP).
 
-    What the agent may do is said here, and nothing that it sends changes it.
+    These options say what the agent may do; nothing that it sends can change that.
 
     \b
     mlcd mcp
@@ -109,12 +109,12 @@ def opened_agent_client(
 
 @click.command()
 @click.argument("question", required=False)
-@click.option("--no", "no", is_flag=True, help="Say no: the question is gone.")
+@click.option("--no", "no", is_flag=True, help="Decline; the request is deleted.")
 @output
 def yes(question: str | None, no: bool, output: str) -> None:
-    """Say yes to what an agent asks for.
+    """Approve what an AI assistant asks for.
 
-    Without QUESTION: what waits for a yes. A yes works once, and only at a terminal.
+    Without QUESTION, it lists what waits for approval. An approval works once, and needs a terminal.
 
     \b
     mlcd yes
@@ -132,7 +132,7 @@ def yes(question: str | None, no: bool, output: str) -> None:
         for each in waiting:
             consoles()[0].print(printable(f"{each.id}  {each.agent}: {each.words}"), markup=False)
         if not waiting:
-            consoles()[0].print("Nothing waits for a yes.")
+            consoles()[0].print("Nothing waits for approval.")
         return
     asked = questions.find(question)
     if no:
@@ -140,12 +140,12 @@ def yes(question: str | None, no: bool, output: str) -> None:
         click.echo("declined; nothing is started")
         return
     if not can_ask():
-        raise YesNeeded(f"a yes takes a person at a terminal: mlcd yes {question}")
+        raise YesNeeded(f"only a person at a terminal can approve: mlcd yes {question}")
     click.echo(approval_text(asked), err=True)
     if not click.confirm("Proceed?", default=False, err=True):
-        raise YesNeeded(f"no yes was given, and nothing is started; to drop the question: mlcd yes {question} --no")
+        raise YesNeeded(f"not approved; nothing is started. To delete the request: mlcd yes {question} --no")
     questions.agree(question)
-    click.echo("agreed; the agent can go on now")
+    click.echo("approved; the agent can continue now")
 
 
 @contextmanager
@@ -166,12 +166,12 @@ def _of_this_machine(
     from mlcd.service.workers.process import warm_up
 
     if os.environ.get("MLCD_DATABASE_URL") or os.environ.get("MLCD_DATABASE_URL_FILE"):
-        raise UserError("the ledger is a team's database: use its service, mlcd mcp --service URL")
+        raise UserError("MLCD_DATABASE_URL names a team's database: use its service, mlcd mcp --service URL")
     chosen = places_in(places)
     real = [place for place in chosen if place not in ("simulated", "recorded")]
     if permissions.may is not PermissionLevel.LOOK and budget is None and (real or count_simulated):
         raise UserError(
-            f"--places {places}: state the agent's budget for all that it ever does there, as in --budget 20"
+            f"--places {places}: give the agent a budget for everything that it ever does there, such as --budget 20"
         )
     if not os.environ.get("MLCD_HOME"):
         private_home()
@@ -196,11 +196,11 @@ def _of_a_team(
 
     if budget is not None:
         raise UserError(
-            "--budget: with --service the agent's budget is its member's, and is kept there: "
+            "--budget: with --service, set it for the member on the service: "
             "mlcd team add claude --role runner --budget 20"
         )
     if of_this_machine != (SAFE_PLACES, None, False):
-        raise UserError("--places, --recordings and --count-simulated are the service's: leave them out")
+        raise UserError("--places, --recordings and --count-simulated are set by the service: leave them out")
     stored = tokens()
     opened = (
         Server(url, token, "--token or MLCD_TOKEN")
@@ -223,13 +223,13 @@ def _checked_member(server: Server, permissions: Permissions) -> str:
     with server.reading():
         name, role, left = me["name"], me["role"], me["left_usd"]
     if name is None:
-        raise UserError(f"{server.url}: it has no members (mlcd ui); for this machine leave out --service")
+        raise UserError(f"{server.url}: this is mlcd ui, which has no members; for this machine leave out --service")
     if role == "admin":
-        raise UserError(f"{server.url}: '{name}' is an admin there; give the agent a member of its own: mlcd team add")
+        raise UserError(f"{server.url}: '{name}' is an admin; add a member for the agent: mlcd team add")
     if permissions.may is not PermissionLevel.LOOK and role == "viewer":
-        raise UserError(f"{server.url}: '{name}' is a viewer there; --may {permissions.may} takes a runner")
+        raise UserError(f"{server.url}: '{name}' is a viewer; --may {permissions.may} needs a runner")
     if permissions.may is not PermissionLevel.LOOK and left is None:
-        raise UserError(f"{server.url}: '{name}' has no budget there; set one: mlcd team change {name} --budget 20")
+        raise UserError(f"{server.url}: '{name}' has no budget; set one: mlcd team change {name} --budget 20")
     return str(name)
 
 

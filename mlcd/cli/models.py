@@ -1,4 +1,4 @@
-"""mlcd models: list, show, export and delete what elastic runs have learned."""
+"""mlcd models: list, show, export and delete the models that runs of `mlcd scale` have learned."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mlcd.planners.modeling.performance import interval_factor, local_batch, rea
 from mlcd.service.remote.server import path_of
 
 MOST_COLUMNS = 6
-"""Most numbers of nodes that are shown as columns."""
+"""Most columns, one for each number of nodes."""
 Row = dict[str, Any]
 model_name = click.argument("name")
 
@@ -34,7 +34,7 @@ model_name = click.argument("name")
 @output
 @click.pass_context
 def models(ctx: click.Context, output: str) -> None:
-    """What runs of `mlcd scale` have learned.
+    """List what runs of `mlcd scale` have learned.
 
     \b
     mlcd models
@@ -50,7 +50,7 @@ def models(ctx: click.Context, output: str) -> None:
     if stored:
         results.print(_models_table(stored))
     elif not broken:
-        results.print("No model yet. A run of mlcd scale leaves one behind.")
+        results.print("No models yet. Each run of mlcd scale stores one.")
     for each in broken:
         progress.print(f"mlcd: {each.because}", markup=False, soft_wrap=True)
 
@@ -59,9 +59,9 @@ def models(ctx: click.Context, output: str) -> None:
 @model_name
 @output
 def show(name: str, output: str) -> None:
-    """What a model predicts, and where it was learned.
+    """Show what a learned model predicts, and where it was learned.
 
-    Epochs by batch, and the time of a step by nodes and batch.
+    It predicts the epochs for each batch size, and the time of a step for each number of nodes and batch size.
 
     \b
     mlcd models show NAME
@@ -74,14 +74,14 @@ def show(name: str, output: str) -> None:
     results, _ = consoles()
     _print_facts(results, name, stored)
     results.print(_predictions_table(epochs, steps))
-    results.print("Intervals hold nine times of ten.", style="dim")
+    results.print("Intervals are 90 % intervals.", style="dim")
 
 
 @models.command()
 @model_name
 @click.argument("file", required=False, type=FILE)
 def export(name: str, file: Path | None) -> None:
-    """A model as JSON, to stdout or to FILE.
+    """Write a learned model as JSON, to stdout or to FILE.
 
     \b
     mlcd models export NAME model.json
@@ -102,9 +102,9 @@ def export(name: str, file: Path | None) -> None:
 @model_name
 @output
 def forget(name: str, output: str) -> None:
-    """Delete a model, readable or not.
+    """Delete a learned model, readable or not.
 
-    Runs and their ledger stay as they are.
+    Runs and the ledger are not changed.
 
     \b
     mlcd models forget NAME
@@ -112,14 +112,14 @@ def forget(name: str, output: str) -> None:
     if (server := chosen_server()) is None:
         path = _files().path(name)
         _files().forget(name)
-        print_answer(output, f"Forgot {name}: {path} is deleted.", {"forgotten": name, "path": str(path)})
+        print_answer(output, f"Deleted the model {name}: {path}", {"forgotten": name, "path": str(path)})
         return
     stored, broken = _all()
     known = {*stored, *(each.name for each in broken)}
     if name not in known:  # a slash in a name would change the path
         raise UnknownName("stored model", name, known)
     server.send("DELETE", path_of("models", name))
-    print_answer(output, f"Forgot {name}.", {"forgotten": name})
+    print_answer(output, f"Deleted the model {name}.", {"forgotten": name})
 
 
 def _files() -> FileModelStore:

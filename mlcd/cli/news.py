@@ -1,4 +1,4 @@
-"""mlcd news: where a service sends news of runs."""
+"""mlcd news: who gets news of a service's runs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _number = click.argument("number", type=click.IntRange(1))
 
 @click.group()
 def news() -> None:
-    """Where a service sends news of runs: your mail, webhooks."""
+    """Manage where a service sends news of runs: mail, webhooks."""
 
 
 @news.command(name="list")
 @output
 def list_(output: str) -> None:
-    """Where news goes, of what, and whether it arrives.
+    """List who gets news, of which events, and whether it arrives.
 
     \b
     mlcd news list
@@ -37,9 +37,9 @@ def list_(output: str) -> None:
             print_json({"receivers": found})
             return
         if not found:
-            consoles()[0].print("News goes nowhere. Have yours mailed: mlcd news add YOU@EXAMPLE.ORG")
+            consoles()[0].print("Nobody gets news. Get yours by mail: mlcd news add YOU@EXAMPLE.ORG")
             return
-        table = plain_table(["NUMBER", "NAME", "KIND", "TO", "OF", "EVENTS", "TROUBLE"], [])
+        table = plain_table(["NUMBER", "NAME", "KIND", "TO", "RUNS OF", "EVENTS", "LAST ERROR"], [])
         for each in found:
             words = (each["name"] or "-", each["kind"], each["shown"], _whose(each), _events(each), _trouble(each))
             table.add_row(str(each["number"]), *words)
@@ -48,12 +48,14 @@ def list_(output: str) -> None:
 
 @news.command()
 @click.argument("address")
-@click.option("--event", "events", multiple=True, type=click.Choice([*EVENTS]), help="Only this one; all without.")
-@click.option("--slack", is_flag=True, help="A webhook that takes a text, as Slack and Mattermost do.")
-@click.option("--name", default="", help="What you call it.")
-@click.option("--team", metavar="TEAM", help="Of the runs of this team. For admins.")
-@click.option("--member", metavar="NAME", help="Of the runs of this member. For admins.")
-@click.option("--everybody", is_flag=True, help="Of all runs. For admins; a webhook's default.")
+@click.option(
+    "--event", "events", multiple=True, type=click.Choice([*EVENTS]), help="Only this event; repeatable. Default: all."
+)
+@click.option("--slack", is_flag=True, help="The webhook takes text, as those of Slack and Mattermost do.")
+@click.option("--name", default="", help="A name for the receiver.")
+@click.option("--team", metavar="TEAM", help="News of this team's runs. For admins.")
+@click.option("--member", metavar="NAME", help="News of this member's runs. For admins.")
+@click.option("--everybody", is_flag=True, help="News of all runs. For admins; the default of webhooks.")
 @output
 def add(
     address: str,
@@ -65,19 +67,19 @@ def add(
     everybody: bool,
     output: str,
 ) -> None:
-    """Send news to ADDRESS: of your own runs, by mail.
+    """Send news of your own runs to a mail address.
 
-    An admin may also say of whose runs, or give a webhook, https://... It gets signed JSON, and its secret is printed
-    only once.
+    Admins can also name other people's runs, and give the https://... address of a webhook. A webhook gets signed
+    JSON; the secret is shown only once.
 
     \b
     mlcd news add ada@example.org --event failed --event waiting
     """
     if everybody and (team is not None or member is not None):
-        raise UserError("--everybody: all runs are not only those of a --team or --member")
+        raise UserError("--everybody means all runs; leave out --team and --member")
     is_mail = not address.startswith(("https://", "http://"))
     if is_mail and slack:
-        raise UserError("--slack: give the address of its webhook, https://hooks.slack.com/...")
+        raise UserError("--slack needs the address of a webhook, such as https://hooks.slack.com/...")
     whose = {"own": is_mail and not everybody and team is None and member is None, "team": team, "member": member}
     kind = "mail" if is_mail else "slack" if slack else "json"
     body = {"kind": kind, "address": address, "name": name, "events": list(events) or None, **whose}
@@ -85,8 +87,8 @@ def add(
     made = server.post("/news", body)
     with server.reading():
         number, secret = int(made["number"]), str(made["secret"])
-    words = f"News goes there as receiver {number}. See that it arrives: mlcd news test {number}"
-    shown = f"{words}\nThe secret that signs it is shown only once:\n{secret}" if secret else words
+    words = f"Added as receiver {number}. Test it: mlcd news test {number}"
+    shown = f"{words}\nThe secret that signs the news is shown only once:\n{secret}" if secret else words
     print_answer(output, shown, {"number": number, "secret": secret})
 
 
@@ -94,7 +96,7 @@ def add(
 @_number
 @output
 def remove(number: int, output: str) -> None:
-    """Send nothing there any more.
+    """Stop sending news to a receiver.
 
     \b
     mlcd news remove 3
@@ -107,7 +109,7 @@ def remove(number: int, output: str) -> None:
 @_number
 @output
 def test(number: int, output: str) -> None:
-    """Send a test message there now.
+    """Send a test message to a receiver now.
 
     \b
     mlcd news test 3
@@ -117,14 +119,14 @@ def test(number: int, output: str) -> None:
     with server.reading():
         trouble = str(answer["trouble"])
     if trouble:
-        raise UserError(f"it did not arrive: {trouble}")
-    print_answer(output, "It was taken.", {"trouble": ""})
+        raise UserError(f"the test message did not arrive: {trouble}")
+    print_answer(output, "The test message was accepted.", {"trouble": ""})
 
 
 def _server() -> Server:
     server = chosen_server()
     if server is None:
-        raise UserError("news is sent by a service: mlcd --server URL news ..., or set MLCD_SERVER")
+        raise UserError("news needs a service: mlcd --server URL news ..., or set MLCD_SERVER")
     return server
 
 

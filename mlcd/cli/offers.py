@@ -1,4 +1,4 @@
-"""mlcd offers, mlcd catalog refresh: what can be rented, and at what price."""
+"""mlcd offers, mlcd catalog refresh: instance types and their prices."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MOST_OFFERS = 5_000
 
 @click.command()
 @click.option("--gpu", help="A GPU, such as A100, or A100:8 for eight in a node.")
-@click.option("--max-price", metavar="USD", callback=parsed_by(parse_usd), help="Most dollars an hour.")
-@click.option("--min-memory", type=float, help="Least GB of main memory.")
-@click.option("--min-vcpus", type=float, help="Least vCPUs.")
-@click.option("--cloud", help="aws, gcp, azure ...; all by default.")
+@click.option("--max-price", metavar="USD", callback=parsed_by(parse_usd), help="At most this many dollars an hour.")
+@click.option("--min-memory", type=float, help="At least this many GB of main memory.")
+@click.option("--min-vcpus", type=float, help="At least this many vCPUs.")
+@click.option("--cloud", help="Only this cloud: aws, gcp, azure or another.")
 @click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable.")
-@click.option("--spot", is_flag=True, help="Spot prices, if known.")
-@click.option("--sort", default="price", show_default=True, help="price, memory, gpus or tflops-per-dollar.")
+@click.option("--spot", is_flag=True, help="Show spot prices, and only types that have one.")
+@click.option("--sort", default="price", show_default=True, help="Sort by price, memory, gpus or tflops-per-dollar.")
 @output
 def offers(min_memory: float | None, output: str, **filters: Any) -> None:
-    """The catalog: instance types and prices, filtered and sorted.
+    """List instance types and prices of the catalog.
 
     \b
     mlcd offers --gpu A100 --max-price 5
@@ -48,11 +48,11 @@ def offers(min_memory: float | None, output: str, **filters: Any) -> None:
         return
     results.print(_table(rows, by_zone=bool(filters["spot"])))
     count = counted(len(rows), "offer")
-    results.print(f"{count}; list prices of the date given. Sources: mlcd offers -o json", style="dim")
+    results.print(f"{count}; list prices as of the date shown. Their sources: mlcd offers -o json", style="dim")
 
 
 def _table(rows: Sequence[OfferRow], *, by_zone: bool) -> Table:
-    """`by_zone`: a line for each zone whose spot price is known, the cheapest first."""
+    """`by_zone`: a row for each zone whose spot price is known, the cheapest first."""
     table = plain_table(("INFRA", "INSTANCE"), ("vCPUS", "MEM(GB)"))
     table.add_column("GPUS", no_wrap=True)
     for column in ("NET(Gbps)", "$/H", "SPOT $/H"):
@@ -90,19 +90,24 @@ def _rows() -> list[OfferRow]:
 
 @click.group()
 def catalog() -> None:
-    """The price lists."""
+    """Update the price lists."""
 
 
 @catalog.command()
 @click.argument("source", metavar="SOURCE", type=click.Choice(["aws", "skypilot"]))
-@click.option("--cloud", "clouds", multiple=True, help="Of SkyPilot's catalog, such as lambda; repeatable. Else all.")
-@click.option("--region", "regions", multiple=True, help="A region to take prices of; repeatable.")
+@click.option("--cloud", "clouds", multiple=True, help="With skypilot: only this cloud, such as lambda; repeatable.")
+@click.option(
+    "--region",
+    "regions",
+    multiple=True,
+    help="Only this region; repeatable. Default: us-east-1 of aws, all of skypilot.",
+)
 @output
 def refresh(source: str, clouds: tuple[str, ...], regions: tuple[str, ...], output: str) -> None:
-    """Take newer prices; spot prices by zone.
+    """Fetch current prices, and spot prices by zone.
 
-    SOURCE is aws, which is asked and needs credentials; or skypilot: the catalog that SkyPilot keeps on this
-    machine, of aws, gcp, azure, lambda, runpod, nebius and others. The packaged list stays unchanged.
+    SOURCE is aws, which needs credentials; or skypilot, the catalog that SkyPilot keeps on this machine, with prices
+    of aws, gcp, azure, lambda, runpod, nebius and others. The catalog inside the package stays unchanged.
 
     \b
     mlcd catalog refresh aws
@@ -117,7 +122,7 @@ def refresh(source: str, clouds: tuple[str, ...], regions: tuple[str, ...], outp
         print_answer(output, "\n".join(map(str, made)), document)
         return
     if clouds:
-        raise UserError("--cloud is of SkyPilot's catalog: mlcd catalog refresh skypilot --cloud " + clouds[0])
+        raise UserError("--cloud works only with skypilot: mlcd catalog refresh skypilot --cloud " + clouds[0])
     from mlcd.catalog.aws import refresh as refresh_aws
 
     summary = refresh_aws(directory, regions=regions or ("us-east-1",))

@@ -1,4 +1,4 @@
-"""mlcd operators: what a model is made of, and which of its operators are key."""
+"""mlcd operators: the operators of an ONNX model, and which of them are key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ LARGEST_BATCH = 4_096
 @click.command()
 @click.argument("model_path", metavar="MODEL", type=click.Path(path_type=Path))
 @click.option(
-    "--batch", type=click.IntRange(1, LARGEST_BATCH), help="Samples in a pass; 8, or what the model is fixed to."
+    "--batch",
+    type=click.IntRange(1, LARGEST_BATCH),
+    help="Samples in a pass. Default: 8, or the model's fixed batch size.",
 )
 @shapes
 @click.option(
@@ -32,11 +34,11 @@ LARGEST_BATCH = 4_096
     default="5%",
     show_default=True,
     callback=parsed_by(parse_share),
-    help="The share of time or of memory that makes an operator key.",
+    help="Share of the time or memory from which on an operator is a key operator.",
 )
 @output
 def operators(model_path: Path, batch: int | None, shapes: Mapping[str, int], threshold: float, output: str) -> None:
-    """The operators of an ONNX model, and their share of its time.
+    """List the operators of an ONNX model, and their share of its time.
 
     Those that take much of the time or of the memory are its key operators.
 

@@ -1,6 +1,6 @@
 """Options that several commands share, and how a command prints its answer.
 
-What `mlcd train --help` needs is here and in `planners.py`: both import what is heavy only when it is used.
+`mlcd train --help` imports this file, so heavy modules are imported inside functions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path, dir_okay=False)
 SAFE_PLACES = "simulated,recorded"
-"""The places of a service by default: nothing is rented there, and no command of a job is run."""
+"""The default places of a service: they rent nothing, and run no command of a job."""
 
 
 def parsed_by(parse: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -43,7 +43,7 @@ def parsed_by(parse: Callable[[Any], Any]) -> Callable[..., Any]:
     return convert
 
 
-def _as_asked(ctx: click.Context, param: click.Parameter, value: str) -> str:
+def _output_format(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return EVENTS if wants_events(ctx) else value
 
 
@@ -52,11 +52,11 @@ output = click.option(
     "--output",
     type=click.Choice(["table", "json"]),
     default="table",
-    callback=_as_asked,
-    help="A table to read (default), or JSON.",
+    callback=_output_format,
+    help="Print a table (default), or JSON.",
 )
 watch_json = click.option(
-    FLAG, is_flag=True, expose_value=False, help="Events as JSON, an object a line; the last is the answer."
+    FLAG, is_flag=True, expose_value=False, help="Print events as JSON, one object a line; the last one is the answer."
 )
 shapes = click.option(
     "--shape",
@@ -64,19 +64,19 @@ shapes = click.option(
     multiple=True,
     callback=parsed_by(lambda values: dict(map(parse_size, values))),
     metavar="AXIS=SIZE",
-    help="The size of an axis that the model leaves open: sequence=128; repeatable.",
+    help="The size of a dynamic axis of the model, such as sequence=128; repeatable.",
 )
-detached = click.option("--detach", is_flag=True, help="Continue without this terminal; `mlcd attach RUN` follows it.")
-confirmed = click.option("-y", "--yes", is_flag=True, help="Spend real money without asking.")
+detached = click.option("--detach", is_flag=True, help="Run in the background; `mlcd attach RUN` follows it.")
+confirmed = click.option("-y", "--yes", is_flag=True, help="Do not ask before spending real money.")
 run_options = (
-    click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later."),
-    click.option("-y", "--yes", is_flag=True, help="Spend real money, and run the decision, without asking."),
+    click.option("--decide-only", is_flag=True, help="Stop after the decision; `mlcd launch RUN` runs the job later."),
+    click.option("-y", "--yes", is_flag=True, help="Do not ask before spending real money, nor before the final run."),
     detached,
     output,
     watch_json,
 )
 label_options = (
-    click.option("--project", metavar="WORD", default="", help="The project that the run belongs to."),
+    click.option("--project", metavar="WORD", default="", help="The project of the run."),
     click.option("--tag", "tags", metavar="WORD", multiple=True, help="A tag of the run; repeatable."),
 )
 job_file = click.argument("job_path", metavar="JOB", type=click.Path(path_type=Path))
@@ -121,18 +121,18 @@ def print_answer(output: str, words: str, document: Any) -> None:
 
 
 def write_file(path: Path, text: str, option: str) -> None:
-    """Write a file that was named by this option."""
+    """Write a file that this option names."""
     with writing(path, option):
         path.write_text(text, encoding="utf-8")
 
 
 @contextmanager
 def writing(path: Path, option: str) -> Iterator[None]:
-    """While a file or folder is written that was named by this option: its errors are sentences."""
+    """While writing a file or folder that this option names: turns its errors into one line."""
     try:
         yield
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}; choose another with {option}") from error
+        raise UserError(f"{path}: cannot be written: {error.strerror}; choose another path with {option}") from error
 
 
 def consoles() -> tuple[Console, Console]:

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from mlcd.cli.console import at_work
 from mlcd.cli.options import consoles, output, print_json, with_options
-from mlcd.cli.plan_model import NAMES, job_asked, model_options
+from mlcd.cli.plan_model import NAMES, job_of_model, model_options
 from mlcd.cli.plan_table import plans_document, print_plans
 from mlcd.cli.planner_options import options_of
 from mlcd.cli.remote_runs import submission_of_file
@@ -54,23 +54,24 @@ Shown = tuple[dict[str, Any], Callable[[Console], None]]
 @click.argument("job_path", metavar="JOB", type=click.Path(path_type=Path), required=False)
 @with_options((*options_of("train"), *options_of("tune", "trials", "eta", "epochs_per_stage"), *model_options, output))
 def plan(job_path: Path | None, output: str, **chosen: Any) -> int:
-    """Preview a search, at no cost.
+    """Show what a search would do, at no cost.
 
-    The space, and whether the limits look possible; of a language model the best plan of each GPU. Options as of
-    `mlcd train`; on functions as of `mlcd tune`, too.
+    It shows the configurations, the first probes with their prices, and whether the limits look possible; for a
+    language model also the best training plan on each GPU. Options are those of `mlcd train`; on functions also those
+    of `mlcd tune`.
 
     \b
     mlcd plan job.yaml --budget 100
     mlcd plan --model llama/config.json --tokens 300M --adapter lora --goal cheapest
     """
-    by_model = job_asked(job_path, {name: chosen.pop(name) for name in NAMES})
+    by_model = job_of_model(job_path, {name: chosen.pop(name) for name in NAMES})
     job, code, server = by_model or load_job(job_path or ""), 0, chosen_server()
     kind = next((name for name in job.blocks if name in added_names()), None) or _kind(job, chosen)
     job = asked_job(kind, job, chosen, str(job_path))
-    # The server refuses now what it would refuse later.
+    # Ask the server now, so that it refuses now what it would refuse later.
     remote = preview(server, submission_of_file(kind, job_path, chosen)) if server is not None and job_path else None
     results, progress = consoles()
-    with at_work(progress, "Looking at every type, number of nodes and plan ..."):
+    with at_work(progress, "Computing forecasts for all configurations ..."):
         if remote is not None and job.on.startswith("recorded:") and kind not in added_names():
             document, show = _only_remote(job, remote)
         elif isinstance(job.ask, FunctionsTask):
@@ -90,7 +91,7 @@ def plan(job_path: Path | None, output: str, **chosen: Any) -> int:
 
 
 def _kind(job: Job, chosen: Mapping[str, Any]) -> str:
-    """Which command it is a preview of: on functions, trials make it `mlcd tune`."""
+    """The command to preview, train or tune: on functions, `trials` mean `mlcd tune`."""
     tunes = isinstance(job.ask, FunctionsTask) and job.ask.tuning is not None
     trials = chosen.get("trials") is not None or tunes
     return "tune" if is_on_functions(job, chosen) and chosen.get("target_loss") is None and trials else "train"
@@ -103,7 +104,7 @@ def _only_remote(job: Job, remote: SubmissionPreview) -> Shown:
 
 
 def _by_added_planner(first: Started) -> Shown:
-    """What a planner of another package would try first."""
+    """The first probes of a planner of another package."""
     job, probes = first.job, first_probes(first)
     expected = planner_of(job).expectation(job, first.space)
 
@@ -118,7 +119,7 @@ def _by_added_planner(first: Started) -> Shown:
 
 
 def _on_functions(planned: PlanAhead) -> Shown:
-    """The boundary and the stage plan, compared with those of other methods."""
+    """The Pareto boundary and the stage plan, compared with those of other methods."""
 
     def show(results: Console) -> None:
         show_plan(results, planned.job, planned.decision, planned.boundary)
@@ -128,7 +129,7 @@ def _on_functions(planned: PlanAhead) -> Shown:
 
 
 def _on_machines(first: Started) -> Shown:
-    """The space of machines, and the first probes that `mlcd train` would make; of plans the best of each GPU, too."""
+    """The machines, the first probes of `mlcd train`, and for a language model the best plan of each GPU."""
     plans = PlanOutlook(first.job, first.space) if planned_training(first.job) is not None else None
     expected = plans.of_space if plans is not None else outlook(first.job, first.space)
     probes = first_probes(first)
@@ -138,7 +139,7 @@ def _on_machines(first: Started) -> Shown:
         if plans is not None:
             print_plans(results, plans)
         _print_first_probes(results, first, probes)
-        named = replace(expected, modelled=None) if plans is not None else expected  # the first row says it
+        named = replace(expected, modelled=None) if plans is not None else expected  # the table's first row has it
         _print_outlook(results, first.job.goal, named, spot=any(c.markets for c in first.space.choices))
 
     return _probes_document(first, probes) | asdict(expected) | {
@@ -185,7 +186,7 @@ def _print_first_probes(results: Console, first: Started, probes: tuple[Probe, .
     for probe in probes:
         seconds, usd = first.space.worst_probe(probe.configuration)
         price = f"at most {format_usd(usd)} and {format_duration(seconds)}"
-        results.print(f"First: {probe.configuration}, {price}: {probe.because}", markup=False)
+        results.print(f"First probe: {probe.configuration}, {price}: {probe.because}", markup=False)
     if (most := first.job.search.max_probe_usd) is not None:
         results.print(f"No probe costs more than {format_usd(most)} (max_probe)")
     if costs_real_money(first.job.on):
@@ -195,15 +196,15 @@ def _print_first_probes(results: Console, first: Started, probes: tuple[Probe, .
 def _print_outlook(results: Console, goal: Goal, expected: Outlook, *, spot: bool) -> None:
     """`spot`: whether the job may be rented on spot markets, too."""
     one_each = f"at most {format_usd(expected.smallest_usd)} and {format_duration(expected.smallest_s)}"
-    results.print(f"One probe of each type, at its smallest size, would take {one_each}; HeterBO begins so")
+    results.print(f"One probe of each type, at its smallest size, would take {one_each} (HeterBO starts like that)")
     budget, deadline = goal.budget_usd, goal.deadline_s
     if (budget and expected.smallest_usd > MUCH * budget) or (deadline and expected.smallest_s > MUCH * deadline):
-        words = "  that is much of the limit: fewer types (`--instances`) leave more to run the job"
+        words = "  that is a large part of the limit; search fewer types (--instances) to keep more for the job"
         results.print(words, style="yellow")
     if expected.best is not None and expected.modelled is not None:
         seconds, usd = expected.modelled
         took = f"{format_duration(seconds)} and {format_usd(usd)}{' on demand' if spot else ''}"
-        results.print(f"Modelled from published rates, not measured: {took} on {expected.best}")
+        results.print(f"Best forecast, from published rates, not measured: {took} on {expected.best}")
     chance = f"[bold]{expected.chance}[/bold]; " if goal.limited else ""
     results.print(f"Within the limit: {chance}{expected.because}")
 
@@ -218,5 +219,5 @@ def _print_remote_note(results: Console, remote: SubmissionPreview | None) -> No
         fits = remote.left_usd is None or (remote.budget_usd is not None and remote.budget_usd <= remote.left_usd)
         results.print(f"On the server: {remote.on}{space}{left}", markup=False)
         if not fits:
-            results.print("  [yellow]it would be refused: state a budget that is not more, or ask an admin[/yellow]")
+            results.print("  [yellow]the server would refuse it: lower --budget, or ask an admin for more[/yellow]")
     results.print("Nothing was spent.", style="dim")

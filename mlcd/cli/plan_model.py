@@ -1,4 +1,4 @@
-"""`mlcd plan --model config.json`: the question without a job file, of a script that would accept any plan."""
+"""`mlcd plan --model config.json`: a preview without a job file, for a script that accepts any usual training plan."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ ACCEPTED = {
     "sharding": ["none", "zero2", "zero3"],
     "checkpointing": ["none", "full"],
 }
-"""Of a script that accepts what most do."""
+"""Plan values that most training scripts accept."""
 MICRO_BATCH, MICRO_BATCH_TOKENS = 16, 65_536
-"""The largest micro-batch; of short sequences, such as images, as many as have so many tokens."""
+"""The largest micro-batch; for short sequences, such as images, as many as fit this number of tokens."""
 MOST_NODES = 16
 
 HUB = r"[\w.-]+/[\w.-]+"
-"""The name of a model there."""
+"""The name of a model on the Hugging Face hub."""
 
 
 def _size(written: str) -> int:
@@ -43,53 +43,63 @@ def _size(written: str) -> int:
 
 
 model_options = (
-    click.option("--model", metavar="FILE", help="Without a job file: the config.json of a model to train."),
-    click.option("--tokens", metavar="COUNT", callback=parsed_by(parse_count), help="With --model: how many, as 300M."),
+    click.option("--model", metavar="FILE", help="Instead of a job file: the config.json of the model to train."),
+    click.option(
+        "--tokens",
+        metavar="COUNT",
+        callback=parsed_by(parse_count),
+        help="With --model: tokens to train on, such as 300M.",
+    ),
     click.option(
         "--sequence",
         metavar="COUNT",
         callback=parsed_by(_size),
-        help="With --model: tokens of one; 4096, if it takes so many.",
+        help="With --model: tokens in a sequence. Default: 4096, or the longest that the model takes.",
     ),
     click.option(
-        "--global-batch", metavar="COUNT", callback=parsed_by(_size), help="With --model: sequences of a step; 256."
+        "--global-batch",
+        metavar="COUNT",
+        callback=parsed_by(_size),
+        help="With --model: sequences in a step. Default: 256.",
     ),
     click.option(
         "--adapter",
         type=click.Choice([*map(str, Adapter)], case_sensitive=False),
-        help="With --model: what is trained; full.",
+        help="With --model: what is trained, all weights or an adapter. Default: full.",
     ),
 )
 
 
-def job_asked(job_path: Path | None, told: Mapping[str, Any]) -> Job | None:
-    """The job of the options; None if they are of a job file."""
-    given = [name for name in NAMES if told[name] is not None]
-    if (job_path is None) == (told["model"] is None):
-        raise UserError("name a job file, or a model: mlcd plan --model config.json --tokens 300M")
+def job_of_model(job_path: Path | None, options: Mapping[str, Any]) -> Job | None:
+    """The job that --model and its options describe; None if there is a job file."""
+    given = [name for name in NAMES if options[name] is not None]
+    if (job_path is None) == (options["model"] is None):
+        raise UserError("give either a job file or a model, as in mlcd plan --model config.json --tokens 300M")
     if job_path is not None:
         if given:
-            raise UserError(f"--{given[0].replace('_', '-')} goes with --model; a job file says it in `mlcd:`")
+            raise UserError(
+                f"--{given[0].replace('_', '-')} works only with --model; in a job file it is a key of `mlcd:`"
+            )
         return None
-    if told["tokens"] is None:
-        raise UserError("--tokens: on how many will it be trained? Such as --tokens 300M")
-    return _job(told)
+    if options["tokens"] is None:
+        raise UserError("--model needs the number of tokens to train on, such as --tokens 300M")
+    return _job(options)
 
 
-def _job(told: Mapping[str, Any]) -> Job:
-    path = Path(told["model"]).absolute()
-    if not path.exists() and re.fullmatch(HUB, name := told["model"]):
+def _job(options: Mapping[str, Any]) -> Job:
+    path = Path(options["model"]).absolute()
+    if not path.exists() and re.fullmatch(HUB, name := options["model"]):
         fetch = f"hf download {name} {FILE} --local-dir ."
-        raise UserError(f"{name}: no such file; of a model on the hub fetch the config first: {fetch}")
-    sequence = told["sequence"] or _usual_sequence(path)
+        raise UserError(f"{name}: no such file; if it is a model of the hub, fetch its config first: {fetch}")
+    sequence = options["sequence"] or _usual_sequence(path)
     accepted = ACCEPTED | {"micro_batch": f"1..{_largest_micro_batch(sequence)}"}
     knobs = {field: {"env": OWN[field], "values": values} for field, values in accepted.items()}
     block = {
         "model": {"config": str(path)},
-        "work": {"tokens": told["tokens"]},
+        "work": {"tokens": options["tokens"]},
         "sequence": sequence,
-        "global_batch": told["global_batch"] or USUAL_GLOBAL_BATCH,
-        "plan": {**knobs, "adapter": str(told["adapter"] or Adapter.FULL)},
+        "global_batch": options["global_batch"] or USUAL_GLOBAL_BATCH,
+        "plan": {**knobs, "adapter": str(options["adapter"] or Adapter.FULL)},
         "search": {"nodes": f"1..{MOST_NODES}"},
     }
     folder = path if path.is_dir() else path.parent
@@ -101,17 +111,19 @@ def _job(told: Mapping[str, Any]) -> Job:
 
 
 def _usual_sequence(path: Path) -> int:
-    """As long as usual, if the model takes so many tokens; of images, their patches and one more."""
+    """The usual length, or the longest that the model takes; for images, the number of patches plus one."""
     try:
         config, where = read_config(path)
         sizes = any_architecture(config, where)
     except (UserError, ArithmeticError, AttributeError, KeyError, TypeError):
-        return USUAL_SEQUENCE  # the job says what is wrong
+        return USUAL_SEQUENCE  # parsing the job reports what is wrong
     if sizes.vocab:
         return min(USUAL_SEQUENCE, sizes.context or USUAL_SEQUENCE)
     image, patch = config.get("image_size"), config.get("patch_size")
     if not isinstance(image, int) or not isinstance(patch, int) or not 0 < patch <= image:
-        raise UserError("--sequence: in how many patches does the model see an image? Such as --sequence 197")
+        raise UserError(
+            "config.json does not say into how many patches an image is cut; give it as --sequence, such as 197"
+        )
     return int((image // patch) ** 2 + 1)
 
 

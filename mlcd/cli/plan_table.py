@@ -1,4 +1,4 @@
-"""What `mlcd plan` shows of a job that trains by a plan: the best plan of each GPU type, before anything is paid."""
+"""The part of `mlcd plan` about language models: the best training plan on each GPU type."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def print_plans(results: Console, plans: PlanOutlook) -> None:
     """Two lines for each GPU type, and what the numbers rest on."""
     goal = plans.job.goal
     if plans.by_gpu:
-        results.print(f"Best plan of each GPU, {goal.objective} first; in {SHARE:.0%} of cases between the ends:")
+        results.print(f"Best plan of each GPU, {goal.objective} first, with {SHARE:.0%} intervals:")
     width = max((len(each.gpu) for each in plans.by_gpu), default=0)
     for each in plans.by_gpu:
         results.print(f"  {each.gpu:<{width}}  {each.configuration}", markup=False, highlight=False)
@@ -45,8 +45,10 @@ def print_plans(results: Console, plans: PlanOutlook) -> None:
         results.print(f"  {'':<{width}}  {_figures(each)}{over}", markup=False, highlight=False)
     if plans.too_small:
         rest = f": {LESS_MEMORY}" if not plans.by_gpu else ""
-        results.print(f"No plan is likely to fit the memory of {', '.join(plans.too_small)}{rest}", markup=False)
-    results.print("Modelled from datasheets and what other models taught, not measured; training alone, no start-up")
+        results.print(f"No plan is likely to fit into the memory of {', '.join(plans.too_small)}{rest}", markup=False)
+    results.print(
+        "Forecasts from datasheets and measurements of other models, not measured; training only, without start-up"
+    )
 
 
 def _figures(each: GpuOutlook) -> str:

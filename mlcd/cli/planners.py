@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from mlcd.planners.serve.space import KnobsFile
 
 HELP = {
-    "train": """Probe, decide, show the decision, ask, and run the job.
+    "train": """Probe machines for a training job, decide, ask, and run it there.
 
-    Options override the job file. The defaults: fastest, no limit, on the simulated cloud, by net-value. Before
-    machines are rented for real money, you are asked: without a terminal, pass -y. Otherwise nothing is asked without
-    a terminal, and the decision is run.
+    Options override the job file. By default it looks for the fastest configuration, without a limit, on the simulated
+    cloud. Before real money is spent, you are asked. Without a terminal nobody can be asked: then real money needs -y,
+    and everything else, the final run too, proceeds.
 
     \b
     mlcd train job.yaml --budget 100
@@ -44,17 +44,17 @@ HELP = {
     mlcd train job.yaml --on local -y
     mlcd train job.yaml --on local -y --detach
     """,
-    "tune": """Search hyperparameters on functions, by halving.
+    "tune": """Search hyperparameters on cloud functions, by successive halving.
 
-    All trials train for some epochs, and the better half continues. Options override the job file.
+    All trials train for some epochs, then the better half continues, and so on. Options override the job file.
 
     \b
     mlcd tune job.yaml --trials 64 --budget 5
     mlcd tune job.yaml --trials 64 --deadline 2h --decide-only
     """,
-    "scale": """Find workers and batch while the job trains, and continue there.
+    "scale": """Find the number of workers and the batch size while the job trains.
 
-    The job must keep checkpoints. Options replace what its `scale:` block says.
+    The job must save checkpoints. Options override its `scale:` block.
 
     \b
     mlcd scale job.yaml --workers 1..8 --batch 64..1024 --target 'accuracy >= 0.97'
@@ -76,7 +76,7 @@ env_option = click.option(
     multiple=True,
     callback=_variables,
     metavar="NAME[=VALUE]",
-    help="A variable of the job; without a value, the one of this shell, stored nowhere; repeatable.",
+    help="An environment variable for the job; repeatable. Without VALUE: this shell's value, which is not stored.",
 )
 begin_from = click.option(
     "--from", "begin_from", metavar="RUN", default="", help="Start from a copy of the checkpoint of this earlier run."
@@ -84,7 +84,7 @@ begin_from = click.option(
 
 
 def command_of(kind: str) -> click.Command:
-    """`mlcd KIND JOB`: the options that its planner knows, and how the run is driven."""
+    """The command `mlcd KIND JOB`, with the options of its planner."""
 
     def run(
         job_path: Path,
@@ -103,13 +103,13 @@ def command_of(kind: str) -> click.Command:
         from mlcd.core.ledger import LabelUpdate
 
         how = How(decide_only, yes, detach, output, LabelUpdate.of(project or None, tags))
-        job = read_job(kind, job_path, chosen)  # also before it is sent: a mistake is reported with its line
+        job = read_job(kind, job_path, chosen)  # before it is sent, so that a mistake is reported with its line
         if (server := chosen_server()) is not None:
             if begin_from:
-                raise UserError("--from begins from a checkpoint of this machine: leave out --server")
+                raise UserError("--from starts from a checkpoint on this machine: leave out --server")
             if variables:
                 raise UserError(
-                    "--env is for runs that this machine drives; for a server, write `envs:` in the job file"
+                    "--env works only for runs of this machine; for a service, write `envs:` in the job file"
                 )
             from mlcd.cli.remote_runs import begin_remote, submission_of_file
 
@@ -123,13 +123,13 @@ def command_of(kind: str) -> click.Command:
     if text is None:
         from mlcd.core.planner import planner_named
 
-        text = f"{planner_named(kind).summary}\n\nOptions replace what the job file says."
+        text = f"{planner_named(kind).summary}\n\nOptions override the job file."
     options = (*options_of(kind), *more, *label_options, *run_options)
     return click.command(kind, help=text)(job_file(with_options(options)(run)))
 
 
 def read_job(kind: str, path: Path, chosen: Mapping[str, Any]) -> Job:
-    """The job of a file, overridden by the options of the command line."""
+    """The job of a file, overridden by options of the command line."""
     from mlcd.planners.form.jobs import asked_job
     from mlcd.planners.jobfile.read import load_job
 
@@ -145,20 +145,20 @@ train, tune, scale = map(command_of, HELP)
 @click.option(
     "--knobs",
     type=click.Path(path_type=Path),
-    help="What may vary, and its price; without it, what this machine has.",
+    help="A file of what may vary, and its price. Default: what this machine has.",
 )
 @click.option(
     "--samples",
     type=click.Path(path_type=Path),
-    help="Compare int8 with the model itself on these inputs: .npz, a folder of .npy, JSON Lines.",
+    help="Check the answers of int8 on these inputs: .npz, a folder of .npy, or JSON Lines.",
 )
 @click.option(
     "--min-agreement",
     metavar="SHARE",
     callback=parsed_by(parse_share),
-    help=f"With less agreement than this on the samples, int8 is not tried; {MIN_AGREEMENT}.",
+    help=f"Share of the samples on which int8 must answer like the model, to be tried. Default: {MIN_AGREEMENT}.",
 )
-@click.option("--deploy", is_flag=True, help="Of a language model: keep what is chosen running, as `mlcd deploy` does.")
+@click.option("--deploy", is_flag=True, help="Language model: keep the chosen server running, as `mlcd deploy` does.")
 @with_options((*options_of("serve"), *label_options, confirmed, output, watch_json))
 def serve(
     model: str | None,
@@ -173,10 +173,10 @@ def serve(
     output: str,
     **chosen: Any,
 ) -> int:
-    """Find how to serve a model, by a few load tests.
+    """Find the best way to serve a model, by a few load tests.
 
-    MODEL is an ONNX file; or a language model: its folder, or with --engine its name; with --on recorded:DIR, the name
-    of a model there.
+    MODEL is an ONNX file; or, for a language model, its folder, or with --engine its name. With --on recorded:DIR it is
+    the name of a model in that recording.
 
     \b
     mlcd serve model.onnx --latency-p95 30ms --budget 5
@@ -193,20 +193,22 @@ def serve(
     from mlcd.planners.serve.space import load_knobs
 
     if model and named and model != named:
-        raise UserError(f"two models, '{model}' and '{named}': name one")
+        raise UserError(f"two models are given, '{model}' and '{named}'; name one")
     model = model or named or ""
     if deploy and output == EVENTS:
-        raise UserError("--watch-json ends with the decision: leave out --deploy, and then mlcd deploy RUN -o json")
+        raise UserError(
+            "--watch-json ends with the decision: leave out --deploy, and deploy afterwards: mlcd deploy RUN -o json"
+        )
     labels = LabelUpdate.of(project or None, tags)
     how = How(decide_only=True, yes=yes, detach=False, output=output, labels=labels)
     file = load_knobs(knobs) if knobs is not None else None
     if samples is None and min_agreement is not None:
-        raise UserError("--min-agreement is about --samples: give both")
+        raise UserError("--min-agreement needs --samples")
     recorded = (chosen.get("on") or WHERE).startswith("recorded")
     if samples is not None and (recorded or chosen_server() is not None):
-        raise UserError("--samples: the model is compared on this machine; leave out --on recorded and --server")
+        raise UserError("--samples works only on this machine: leave out --on recorded and --server")
     if samples is not None and file is not None and "int8" not in file.table.knobs.get("precision", ()):
-        raise UserError("--samples compares int8 with the model itself; int8 is not among the knobs")
+        raise UserError("--samples checks int8, and int8 is not in the knobs file; add it, or leave out --samples")
     if (server := chosen_server()) is not None:
         from mlcd.cli.remote_runs import begin_remote
         from mlcd.service.remote.requests import Submission
@@ -220,7 +222,7 @@ def serve(
 def _serving_job(
     model: str, file: KnobsFile | None, chosen: Mapping[str, Any], samples: Path | None, least: float | None
 ) -> Job:
-    """Of a recorded model, a language model or an ONNX file. `samples`: to compare int8 on, with `least` agreement."""
+    """The job of a recorded model, a language model or an ONNX file. `least`: agreement int8 needs on `samples`."""
     from mlcd.planners.serve.form import recorded_model, serving_job
     from mlcd.planners.serve.nouns import Counted
 
@@ -232,10 +234,10 @@ def _serving_job(
         from mlcd.cli.language_model import language_job
 
         if samples is not None:
-            raise UserError("--samples is for an ONNX model")
+            raise UserError("--samples works only for an ONNX model")
         return language_job(model, file, chosen)
     if not model:
-        raise UserError("which model? Name an ONNX file, the folder of a language model, or an --endpoint")
+        raise UserError("no model given; name an ONNX file, the folder of a language model, or an --endpoint")
     if given := next((name for name in LANGUAGE if chosen.get(name)), None):
         option = f"--{given.replace('_', '-')}"
         raise UserError(f"{option} is for a language model: name its folder, an --engine or an --endpoint")

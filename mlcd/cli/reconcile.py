@@ -1,4 +1,4 @@
-"""The ledger against the cloud's bill: after every run, and `mlcd ledger --reconcile`."""
+"""Compare the ledger with the cloud's bill: after every run, and for `mlcd ledger --reconcile`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from mlcd.core.runs.run import Run
 from mlcd.core.units import format_usd
 
 if TYPE_CHECKING:
-    from mlcd.reports.reconcile import Reconciled  # of a run without a bill it is not needed
+    from mlcd.reports.reconcile import Reconciled  # needed only for runs with a bill
 
 
 def show_reconciled(ledger: Ledger, run: str, bill: Path | None, output: str) -> None:
-    """Print each launch of a run as both books have it. `bill`: a file of the cloud's, in place of asking."""
+    """Print the cost of each launch by the ledger and by the cloud. `bill`: a file to read instead of asking it."""
     lines = ledger.lines(run)
     first = lines[0].entry
     assert isinstance(first, Started)
     backend = cloud(first.on, first.job).backend
     if not isinstance(backend, ReportsBills):
-        raise WrongState(f"run '{lines[0].run}' was on {first.on}, which sends no bill")
+        raise WrongState(f"run '{lines[0].run}' ran on {first.on}, which sends no bill")
     rows, source = reconciled(lines, backend, bill), backend.bill_source if bill is None else str(bill)
     if output == "json":
         launches = [{**asdict(row), "differs": row.differs} for row in rows]
@@ -37,11 +37,11 @@ def show_reconciled(ledger: Ledger, run: str, bill: Path | None, output: str) ->
         return
     results = consoles()[0]
     results.print(_table(rows))
-    results.print(f"The cloud's side: {source}.")
+    results.print(f"Costs of the cloud: {source}.")
 
 
 def reconciled(lines: Sequence[Line], backend: ReportsBills, bill: Path | None) -> list[Reconciled]:
-    """The launches of a run in both books."""
+    """The launches of a run, with the cost by the ledger and by the cloud."""
     from mlcd.reports.reconcile import read_aws_export, reconcile
 
     labels = [line.entry.launch.label for line in lines if isinstance(line.entry, Settled | Voided)]
@@ -53,7 +53,7 @@ def reconciled(lines: Sequence[Line], backend: ReportsBills, bill: Path | None) 
 
 
 def bill_note(run: Run) -> str:
-    """A line about the cloud's bill of a run; empty where the cloud sends none, or nothing was ordered."""
+    """A line that compares the run's cost with the cloud's bill; empty if the cloud sends none."""
     backend, lines = run.cloud.backend, run.ledger.lines(run.name)
     if not isinstance(backend, ReportsBills) or not any(isinstance(line.entry, Settled) for line in lines):
         return ""
@@ -63,7 +63,7 @@ def bill_note(run: Run) -> str:
     try:
         both = in_all(reconciled(lines, backend, None))
     except BackendError as error:
-        return f"The bill could not be read ({error}). Later: {more}"
+        return f"The cloud's bill could not be read ({error}). Try later: {more}"
     usd = f"ledger {format_usd(both.ledger_usd)}, cloud {format_usd(both.cloud_usd or 0.0)}"
     return f"Bill: {usd}{f'; {both.words}' if both.words else ''} ({backend.bill_source}). By launch: {more}"
 

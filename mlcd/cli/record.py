@@ -1,4 +1,4 @@
-"""mlcd record: measure a job on every configuration, and write a recording."""
+"""mlcd record: measure a job on every configuration, and store the results as a recording."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from mlcd.planners.train.nouns import planned_training
 
 EVERYTHING = "exhaustive"
 OPTIONS = [name for name in words_of("train") if name not in (*ONLY_ON_FUNCTIONS, "storage")]
-"""Those of `mlcd train` on machines."""
+"""The options of `mlcd train` that are about machines."""
 
 
 @click.command()
 @job_file
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder of the recording.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write the recording to.")
 @with_options(options_of("train", *OPTIONS))
 @confirmed
 @output
 def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> None:
-    """Probe every configuration, and write a recording of it.
+    """Probe every configuration, and store the results as a recording.
 
-    Searches can then be tried on it at no cost. It stays within the limits; options as of `mlcd train`.
+    Searches on the recording cost nothing. Recording keeps the job's limits; options are those of `mlcd train`.
 
     \b
     mlcd record job.yaml --on local --out mine
@@ -49,10 +49,10 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
         load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING}
     )
     if planned_training(job) is not None:
-        raise UserError("a recording keeps machines and no plans; leave `plan:` out")
+        raise UserError("jobs with `plan:` cannot be recorded; leave `plan:` out of the job file")
     if job.search.max_probe_usd is None:  # by default every configuration is probed
         job = replace(job, search=replace(job.search, max_probe_usd=inf))
-    out.mkdir(parents=True, exist_ok=True)  # an unwritable folder fails now, not after hours
+    out.mkdir(parents=True, exist_ok=True)  # so that an unwritable folder fails now, not after hours
     ledger = open_ledger()
     live = Live(ledger, "json")
     with ExitStack() as held:
@@ -64,5 +64,5 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
     recording = recording_of(run.name, run.book.account)
     save_recording(recording, out)
     count = len(recording.points)
-    words = f"{counted(count, 'configuration')} in {out}. Search on it with: --on recorded:{out}"
+    words = f"Recorded {counted(count, 'configuration')} in {out}. Search on the recording with: --on recorded:{out}"
     print_answer(output, words, {"run": run.name, "out": str(out), "points": count})

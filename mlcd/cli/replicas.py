@@ -1,4 +1,4 @@
-"""mlcd replicas: how many of what carry the traffic that is expected, and for which price."""
+"""mlcd replicas: how many replicas of which deployment the expected traffic needs, and their price."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mlcd.planners.serve.nouns import Counted, ServingTask, serving_task
 from mlcd.reports.serve.words import format_price, kept_words, knob_names
 
 WIDE = 6
-"""Deployments in the table, the cheapest first."""
+"""Most rows of the table, the cheapest first."""
 
 
 def _positive(text: str) -> float:
@@ -35,7 +35,7 @@ def _positive(text: str) -> float:
 
 
 def _api_price(text: str) -> ApiPrice:
-    """'0.60' for a million tokens of either kind, or '0.15/0.60' for those of prompts and of answers."""
+    """Dollars for a million tokens: '0.60' for all, or '0.15/0.60' for those of prompts and of answers."""
     prompts, _, answers = text.partition("/")
     try:
         return ApiPrice(parse_usd(prompts), parse_usd(answers or prompts))
@@ -45,35 +45,45 @@ def _api_price(text: str) -> ApiPrice:
 
 @click.command()
 @run_name
-@click.option("--rate", metavar="RATE", callback=parsed_by(_positive), help="Requests a second that you expect.")
+@click.option("--rate", metavar="RATE", callback=parsed_by(_positive), help="Expected requests a second.")
 @click.option(
     "--peak",
     "peaks",
     multiple=True,
     metavar="PEAK",
     callback=parsed_by(lambda texts: [parse_peak(text) for text in texts]),
-    help="Hours of the day with so many times the rate: 3x@11:00-14:00; repeatable.",
+    help="Hours of the day with a multiple of the rate: 3x@11:00-14:00; repeatable.",
 )
 @click.option(
-    "--traffic", type=FILE, help="In place of a rate: a CSV of hour,requests_per_s, or of arrivals' timestamp."
+    "--traffic",
+    type=FILE,
+    help="Instead of --rate: a CSV file with hour,requests_per_s, or with a timestamp for each request.",
 )
-@click.option("--spare/--no-spare", default=True, help="Whether one more replica is there for one that is lost; it is.")
+@click.option("--spare/--no-spare", default=True, help="Plan one more replica, in case one is lost. Default: --spare.")
 @click.option(
     "--api-price",
     metavar="USD",
     callback=parsed_by(_api_price),
-    help="What an API takes for a million tokens, to compare: 0.60, or 0.15/0.60 for prompts and answers.",
+    help="Compare with an API: its dollars for a million tokens, 0.60, or 0.15/0.60 for prompts and answers.",
 )
-@click.option("--input-tokens", metavar="TOKENS", callback=parsed_by(_positive), help="Of a prompt; as in the trials.")
 @click.option(
-    "--output-tokens", metavar="TOKENS", callback=parsed_by(_positive), help="Of an answer; as in the trials."
+    "--input-tokens",
+    metavar="TOKENS",
+    callback=parsed_by(_positive),
+    help="Tokens of a prompt. Default: as in the trials.",
+)
+@click.option(
+    "--output-tokens",
+    metavar="TOKENS",
+    callback=parsed_by(_positive),
+    help="Tokens of an answer. Default: as in the trials.",
 )
 @output
 def replicas(run: str, output: str, **asked: Any) -> None:
-    """Replicas of a language model for your traffic, and their price.
+    """How many replicas of a language model your traffic needs, and their price.
 
-    From the levels of concurrency that the trials of `mlcd serve` measured, at no cost. Requests arrive at random, so a
-    replica is planned for less than its trial answered.
+    Computed from what the trials of `mlcd serve` measured, at no cost. Requests arrive at random, so each replica is
+    planned for fewer requests than its trial answered.
 
     \b
     mlcd replicas last --rate 40 --peak 3x@11:00-14:00
@@ -84,13 +94,13 @@ def replicas(run: str, output: str, **asked: Any) -> None:
     account = ledger.account(name)
     task = serving_task(account.job)
     if task is None or task.counted is not Counted.TOKENS:
-        raise UserError(f"run '{name}' does not serve a language model: mlcd replicas is for those")
+        raise UserError(f"run '{name}' does not serve a language model; mlcd replicas works only for those")
     traffic, lengths, spare = _traffic(asked), _lengths(task, asked), int(asked["spare"])
     found = options(account.job, account.searched.measurements, lengths)
     chosen = cheapest(found, traffic, lengths, spare)
     if chosen is None:
         kept = " and ".join(kept_words(task))
-        none = f"keeps {kept} at any number of requests at once" if kept else "answered"
+        none = f"keeps {kept}, at any concurrency" if kept else "succeeded"
         raise WrongState(f"run '{name}' has no trial that {none}: mlcd show {name}")
     price: ApiPrice | None = asked["api_price"]
     even = break_even(found, traffic, lengths, price, spare) if price is not None else None
@@ -110,16 +120,16 @@ def replicas(run: str, output: str, **asked: Any) -> None:
 def _traffic(asked: Mapping[str, Any]) -> Traffic:
     path: Path | None = asked["traffic"]
     if (path is None) == (asked["rate"] is None):
-        raise UserError("say what to expect: --rate REQUESTS_A_SECOND, or --traffic FILE, and not both")
+        raise UserError("give the expected traffic: either --rate REQUESTS_A_SECOND or --traffic FILE")
     if path is None:
         return of_rate(asked["rate"], asked["peaks"])
     if asked["peaks"]:
-        raise UserError("--peak goes with --rate: a file says each hour by itself")
+        raise UserError("--peak works only with --rate; a --traffic file has the rate of each hour")
     try:
         return parse_traffic_file(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError:
         raise UserError(
-            f"{path}: no such file; it is a CSV of hour,requests_per_s, or of arrivals' timestamp"
+            f"{path}: no such file; it is a CSV file with hour,requests_per_s, or with a timestamp for each request"
         ) from None
     except UnicodeError:
         raise UserError(f"{path}: not UTF-8 text") from None
@@ -131,7 +141,7 @@ def _lengths(task: ServingTask, asked: Mapping[str, Any]) -> Lengths:
     tokens_in = asked["input_tokens"] or (prompts.input_tokens if prompts is not None and known else None)
     tokens_out = asked["output_tokens"] or (prompts.output_tokens if prompts is not None and known else None)
     if tokens_in is None or tokens_out is None:
-        raise UserError("the run does not say how long requests are: give --input-tokens and --output-tokens")
+        raise UserError("the run does not say how long requests are; give --input-tokens and --output-tokens")
     return Lengths(tokens_in, tokens_out)
 
 
@@ -163,7 +173,7 @@ def _span(planned: Fleet) -> str:
 
 
 def _words(planned: Fleet, spare: int, price: ApiPrice | None, even: float | None) -> list[str]:
-    lost = "one of them may be lost" if spare else "none of them may be lost"
+    lost = "one of them may fail" if spare else "none of them may fail"
     month = f"{format_usd(planned.usd_per_month)} a month of 730 h"
     fixed = f"{format_usd(planned.usd_per_month_fixed)} with {max(planned.counts)} all the time"
     tokens = f"{format_price(planned.usd_per_million_output)} a million tokens of answers, "
@@ -198,7 +208,7 @@ def _beside(planned: Fleet, price: ApiPrice, even: float | None) -> str:
         f"An API at {format_price(price.input_usd)} in, {format_price(price.output_usd)} out: {format_usd(api)} a month"
     )
     if even is None:
-        return f"{words}; it stays cheaper, however much traffic there is."
+        return f"{words}; it is cheaper at any traffic."
     return f"{words}; yours is cheaper from {format_rate(even)} requests a second on average."
 
 
@@ -213,7 +223,7 @@ def _hours(counts: Sequence[int]) -> list[str]:
 
 
 def autoscaling(planned: Fleet) -> dict[str, float]:
-    """Settings of tools that scale by requests at once, or by requests a second."""
+    """Settings of tools that scale by concurrent requests, or by requests a second."""
     most = max(planned.counts)
     rate, in_flight = planned.option.replica.target(most)
     return {

@@ -1,4 +1,4 @@
-"""mlcd report, mlcd curves: files and tables to look at, to print and to send."""
+"""mlcd report, mlcd curves: a run as an HTML file, and its trade-off curve as a table."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from mlcd.reports.terminal import rich_table
 
 @click.command()
 @run_name
-@click.option("--to", "to", type=FILE, help="The file to write; RUN.html.")
+@click.option("--to", "to", type=FILE, help="The file to write. Default: RUN.html.")
 @output
 def report(run: str, to: Path | None, output: str) -> None:
-    """Write one self-contained HTML page about a run.
+    """Write the page of a run as one HTML file.
 
     \b
     mlcd report last --to report.html
@@ -35,12 +35,14 @@ def report(run: str, to: Path | None, output: str) -> None:
 
 @click.command()
 @run_name
-@click.option("--html", "html", metavar="FILE", type=FILE, help="Write the report, which has the picture.")
+@click.option(
+    "--html", "html", metavar="FILE", type=FILE, help="Also write the HTML report, which has the curve as a chart."
+)
 @output
 def curves(run: str, html: Path | None, output: str) -> None:
-    """The trade-off curve of a run of `mlcd scale`, and its knee.
+    """Show time against cost of each configuration of a run of `mlcd scale`.
 
-    Expected time and cost of each configuration, and the best trade-offs (the Pareto boundary).
+    The table marks the best trade-offs (the Pareto boundary) and the knee, beyond which more money buys little speed.
 
     \b
     mlcd curves last --html curve.html

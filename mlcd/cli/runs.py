@@ -1,4 +1,4 @@
-"""mlcd runs, show, ledger: what is in the ledger."""
+"""mlcd runs, show, ledger: print what the ledger has."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STATUSES = ("searching", "decided", "infeasible", "running", "finished", "failed
 
 
 def _when(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
-    """A date, or so long ago."""
+    """A date, or a duration before now."""
     if text is None:
         return None
     with suppress(ValueError):
@@ -48,13 +48,29 @@ def _when(ctx: click.Context, param: click.Parameter, text: str | None) -> datet
 
 @click.command()
 @click.option(
-    "--status", type=click.Choice(STATUSES), help="Only those with this status; interrupted: its process is gone."
+    "--status", type=click.Choice(STATUSES), help="Only runs with this status; interrupted: their process is gone."
 )
-@click.option("--project", metavar="WORD", help="Only those of this project.")
-@click.option("--tag", "tags", metavar="WORD", multiple=True, help="Only those with this tag; repeated: with each.")
-@click.option("--since", metavar="WHEN", callback=_when, help="Begun from then on: 2026-11-01, or 7d: so long ago.")
-@click.option("--until", metavar="WHEN", callback=_when, help="Begun by then: to the end of a date, or so long ago.")
-@click.option("--archived", is_flag=True, help="Archived runs, which are left out otherwise.")
+@click.option("--project", metavar="WORD", help="Only runs of this project.")
+@click.option(
+    "--tag",
+    "tags",
+    metavar="WORD",
+    multiple=True,
+    help="Only runs with this tag; repeatable, for runs with all of them.",
+)
+@click.option(
+    "--since",
+    metavar="WHEN",
+    callback=_when,
+    help="Only runs that began at this date or later; or within this time: 2026-11-01, 7d.",
+)
+@click.option(
+    "--until",
+    metavar="WHEN",
+    callback=_when,
+    help="Only runs that began by the end of this date; or before this time: 2026-11-01, 7d.",
+)
+@click.option("--archived", is_flag=True, help="Only archived runs, which are left out otherwise.")
 @output
 def runs(
     status: str | None,
@@ -65,7 +81,7 @@ def runs(
     archived: bool,
     output: str,
 ) -> None:
-    """All runs: goal, state, what they chose and what they cost.
+    """List all runs: goal, status, choice and cost.
 
     \b
     mlcd runs --status interrupted
@@ -81,8 +97,10 @@ def runs(
         raise damaged[begun[0]]
     damaged = {name: damaged[name] for name in damaged if labels.get(name, UNLABELLED).archived == archived}
     accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in lines_of[name]) for name in lines_of}
-    found = {name for name in lines_of if _is_asked(ledger, only, lines_of[name], accounts[name], labels.get(name))}
-    if only == RunFilter(archived=which):  # nothing but its labels is known of a damaged one
+    found = {
+        name for name in lines_of if _passes_filter(ledger, only, lines_of[name], accounts[name], labels.get(name))
+    }
+    if only == RunFilter(archived=which):  # only the labels of a damaged run are known
         found |= damaged.keys()
     names = [name for name in begun if name in found]
     if output == "json":
@@ -95,10 +113,10 @@ def runs(
         brief = [{key: documents[name][key] for key in documents[name] if key not in LONG_PARTS} for name in names]
         print_json({"runs": brief})
     elif begun and not names:
-        consoles()[0].print("No run is as asked. All of them: mlcd runs, and mlcd runs --archived")
+        consoles()[0].print("No run passes these filters. All runs: mlcd runs, and mlcd runs --archived")
     else:
         _print_runs(ledger, names, lines_of, accounts, labels)
-    if damaged:  # also an error on stderr: an incomplete list is no success
+    if damaged:  # an incomplete list is an error, so stderr says why
         raise damaged[min(damaged, key=begun.index)]
 
 
@@ -114,7 +132,7 @@ def _read_all(ledger: Ledger, names: Sequence[str]) -> tuple[dict[str, list[Line
     return lines_of, damaged
 
 
-def _is_asked(ledger: Ledger, only: RunFilter, lines: list[Line], account: Account, labels: Labels | None) -> bool:
+def _passes_filter(ledger: Ledger, only: RunFilter, lines: list[Line], account: Account, labels: Labels | None) -> bool:
     known, run = labels or UNLABELLED, lines[0].run
     driven = (only.status is not None or known.archived) and ledger.is_driven(run)
     return only.passes(labelled(summary_of(run, lines[0].written_at, account, driven), known))
@@ -124,7 +142,7 @@ def _is_asked(ledger: Ledger, only: RunFilter, lines: list[Line], account: Accou
 @run_name
 @output
 def show(run: str, output: str) -> None:
-    """A run: its probes, its decision, its outcome.
+    """Show a run: its probes, its decision, its outcome.
 
     \b
     mlcd show last
@@ -135,7 +153,7 @@ def show(run: str, output: str) -> None:
         print_json(run_document(lines, boundary_points(account)))
         return
     results, _ = consoles()
-    narrate = Narrator(results, epochs=False)  # a table shows those of functions better
+    narrate = Narrator(results, epochs=False)  # epochs of functions are shown as a table
     for line in lines:
         narrate(line)
     if account.decision is not None:
@@ -148,15 +166,15 @@ def show(run: str, output: str) -> None:
 
 @click.command()
 @run_name
-@click.option("--reconcile", is_flag=True, help="Hold each launch against what the cloud says it cost.")
+@click.option("--reconcile", is_flag=True, help="Compare each launch with what the cloud says it cost.")
 @click.option(
     "--bill",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="With --reconcile: a CSV file of AWS's cost exports, with the tag `mlcd`.",
+    help="With --reconcile: a CSV file exported from AWS's cost data, with the tag `mlcd`.",
 )
 @output
 def ledger(run: str, reconcile: bool, bill: Path | None, output: str) -> None:
-    """Every dollar, probe and reason of a run, in order.
+    """List all that a run did, in order: each launch, its reason and its cost.
 
     \b
     mlcd ledger last
@@ -204,7 +222,7 @@ def _print_runs(
     """Print a row for each run; those without lines are damaged."""
     results, _ = consoles()
     if not names:
-        results.print("No run yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL")
+        results.print("No runs yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL")
         return
     totals = _spent_by_provenance(accounts[name] for name in names if name in accounts)
     table = plain_table(("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"), (), show_footer=True, footer_style="bold")
@@ -226,7 +244,7 @@ def _print_runs(
 
 
 def _spent_by_provenance(accounts: Iterable[Account]) -> dict[str, float]:
-    """What live runs have really spent, and what simulated and recorded ones report: never in one sum."""
+    """Dollars by provenance: real money and simulated dollars are never added."""
     totals: dict[Provenance, float] = {}
     for account in accounts:
         totals[account.provenance] = totals.get(account.provenance, 0.0) + account.history.spent_usd

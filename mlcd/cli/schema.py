@@ -1,4 +1,4 @@
-"""mlcd schema: what MLCD prints, answers and reads, as JSON Schema."""
+"""mlcd schema: JSON Schema of what MLCD prints, serves and reads."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 @click.command()
 @click.argument("of", type=click.Choice(tuple(SCHEMAS)), default="run", metavar="[WHAT]")
 def schema(of: str) -> None:
-    """JSON Schema of a run's document, its events, the API, or a job file.
+    """Print a JSON Schema: of a run, its events, the API, or a job file.
 
-    WHAT is run (what -o json prints of a run; the default), events (a line of --watch-json), api (OpenAPI) or job.
+    WHAT is run (-o json of a run; the default), events (a line of --watch-json), api (OpenAPI) or job (a job file).
 
     \b
     mlcd schema run

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 LOCAL_ONLY = {
     "bench": "measures on this machine",
     "learn": "measures on this machine",
-    "record": "keeps a recording on this machine",
-    "catalog": "fetches prices to this machine",
-    "schema": "says what this MLCD prints and reads",
-    "clean": "looks for what was left behind on this machine",
+    "record": "writes a recording on this machine",
+    "catalog": "stores prices on this machine",
+    "schema": "describes the MLCD of this machine",
+    "clean": "cleans up this machine",
     "ui": "is a server itself",
     "service": "is a server itself",
-    "worker": "works for a database",
-    "mcp": "is a server itself, with --service URL for a team's",
+    "worker": "works on a database",
+    "mcp": "is a server itself (for a team's service use mcp --service URL)",
     "yes": "answers agents of this machine",
 }
 """Commands that work only on this machine, and why."""
@@ -36,8 +36,8 @@ server_option = click.option(
     "--server",
     metavar="URL",
     envvar="MLCD_SERVER",
-    help="Use an MLCD service, not this machine: http://localhost:8421. Also MLCD_SERVER; the token is MLCD_TOKEN's, "
-    "or that of `mlcd login URL`.",
+    help="Use the MLCD service at this address instead of this machine; also MLCD_SERVER. The token is MLCD_TOKEN, or "
+    "the one stored by `mlcd login`.",
 )
 
 
@@ -51,7 +51,7 @@ def refuse_local_only(command: str | None, server: str | None) -> None:
 def chosen_server() -> Server | None:
     """The server of the command line, opened once and closed when the command ends; None for this machine.
 
-    The token is that of the environment, or else the stored one.
+    The token is MLCD_TOKEN, or else the stored one.
     """
     ctx = click.get_current_context()
     url = ctx.find_root().params.get("server")

@@ -41,19 +41,19 @@ database = click.option(
     "--database",
     metavar="URL",
     envvar=DATABASE_URL,
-    help="postgresql://USER:PASSWORD@HOST/DATABASE; better in a file, or as MLCD_DATABASE_URL.",
+    help="postgresql://USER:PASSWORD@HOST/DATABASE; safer in a file, or as MLCD_DATABASE_URL.",
 )
 database_file = click.option(
     "--database-file",
     type=click.Path(path_type=Path),
     envvar="MLCD_DATABASE_URL_FILE",
-    help="A file with that URL, which only the service's user can read (chmod 600).",
+    help="A file that holds the URL, readable only by the service's user (chmod 600).",
 )
 trust_runners = click.option(
     "--trust-runners",
     is_flag=True,
     envvar="MLCD_TRUST_RUNNERS",
-    help="Let jobs run as the service's own user: each runner can then do all that the service can.",
+    help="Run jobs as the service's own user. Everybody with the role runner can then do all that the service can.",
 )
 
 
@@ -61,14 +61,14 @@ def _count(flag: str, usual: int, text: str) -> Callable[[F], F]:
     return click.option(flag, default=usual, show_default=True, type=click.IntRange(1), help=text)
 
 
-at_once = _count("--at-once", 4, "Parallel runs of a worker.")
+at_once = _count("--at-once", 4, "Most runs of a worker at the same time.")
 grace = click.option(
     "--grace",
     metavar="DURATION",
     default=f"{TIMING.grace_s:g}s",
     show_default=True,
     callback=parsed_by(parse_duration),
-    help="At its end: how long active runs may take to finish their step, so that nothing is lost.",
+    help="At shutdown: how long active runs may take to finish their current step.",
 )
 log_format = click.option(
     "--log-format",
@@ -76,7 +76,7 @@ log_format = click.option(
     default="json",
     show_default=True,
     envvar=log.FORMAT,
-    help="Of the log on stderr: JSON lines, or text for people.",
+    help="Format of the log on stderr: JSON lines, or text.",
 )
 log_level = click.option(
     "--log-level",
@@ -84,7 +84,7 @@ log_level = click.option(
     default="info",
     show_default=True,
     envvar=log.LEVEL,
-    help="info: each request; warning: refusals, wrong tokens, troubles; error: faults.",
+    help="What is logged. info: every request; warning: refusals, wrong tokens, problems; error: failures.",
 )
 
 
@@ -93,7 +93,11 @@ log_level = click.option(
 @database_file
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @port
-@click.option("--workers", type=click.IntRange(0), help="Worker processes here; one for each core. 0: none.")
+@click.option(
+    "--workers",
+    type=click.IntRange(0),
+    help="Worker processes on this machine; 0 for none. Default: one for each core.",
+)
 @at_once
 @grace
 @recordings
@@ -101,11 +105,13 @@ log_level = click.option(
     "--places",
     default=SAFE_PLACES,
     show_default=True,
-    help="Where jobs may run, with commas: simulated, recorded, local, functions, ray, skypilot.",
+    help="Where jobs may run, comma-separated: simulated, recorded, local, functions, ray, skypilot.",
 )
 @trust_runners
-@click.option("--count-simulated", is_flag=True, help="Count simulated and recorded runs against budgets, too.")
-@_count("--member-running", CAPS.running, "Parallel runs of one member on all workers; at most half of each worker's.")
+@click.option("--count-simulated", is_flag=True, help="Count simulated and recorded runs against budgets as well.")
+@_count(
+    "--member-running", CAPS.running, "Most runs of one member at the same time; never more than half of each worker's."
+)
 @_count("--member-queued", CAPS.queued, "Most queued runs of one member.")
 @_count("--simulated-probes", CAPS.probes, "Most probes of one run on a simulated or recorded cloud.")
 @click.option(
@@ -114,20 +120,24 @@ log_level = click.option(
     default="30m",
     show_default=True,
     callback=parsed_by(parse_duration),
-    help="Most time that such a run may compute at once.",
+    help="Most computing time of such a run in one go.",
 )
-@click.option("--public-url", metavar="URL", help="How members reach it, behind a proxy: https://mlcd.example.org.")
+@click.option(
+    "--public-url",
+    metavar="URL",
+    help="The address that members use, if it is behind a proxy: https://mlcd.example.org.",
+)
 @click.option(
     "--mail-file",
     type=click.Path(path_type=Path),
     envvar="MLCD_MAIL_FILE",
-    help="A file that names the mail server for news, which only the service's user can read (chmod 600).",
+    help="A file that names the mail server for news, readable only by the service's user (chmod 600).",
 )
 @click.option(
     "--oidc-file",
     type=click.Path(path_type=Path),
     envvar="MLCD_OIDC_FILE",
-    help="Sign members in by OpenID Connect, as this TOML file says; needs --public-url.",
+    help="Sign members in by OpenID Connect, as this TOML file configures; needs --public-url.",
 )
 @log_format
 @log_level
@@ -155,7 +165,7 @@ def service(
 ) -> None:
     """Serve a team: members, budgets, a queue and workers.
 
-    The pages and the API of `mlcd ui`, on PostgreSQL. The first start prints the token of `admin`.
+    It has the pages and the API of `mlcd ui`, and needs PostgreSQL. The first start prints the token of `admin`.
 
     \b
     mlcd service --database-file /etc/mlcd.database
@@ -186,7 +196,9 @@ def service(
         ending.callback(supervisor.close)
         shown_address = f"{settings.public_url}, from {address(listener)}" if settings.public_url else address(listener)
         serve(create_app(state), listener, lambda: click.echo(f"MLCD serves {shown_address}"), behind_proxy=True)
-        click.echo("ending the workers (Ctrl-C: now); their runs continue at the next start", err=True)
+        click.echo(
+            "waiting for the workers to end (Ctrl-C: end them now); their runs continue at the next start", err=True
+        )
 
 
 @click.command()
@@ -206,9 +218,9 @@ def worker(
     log_format: str,
     log_level: str,
 ) -> None:
-    """Drive runs of a service, on this machine or any other.
+    """Run queued jobs of a service, on this machine or any other.
 
-    All it needs is the service's database.
+    It needs only the service's database.
 
     \b
     mlcd worker --database-file /etc/mlcd.database --at-once 8
@@ -219,10 +231,7 @@ def worker(
 
 
 def _prepare(trust_runners: bool, log_format: str, log_level: str) -> None:
-    """Protect the state folder and this process's memory from other users; tell the workers whether to trust jobs.
-
-    And how to log: what this process starts finds it in its environment.
-    """
+    """Protect the state folder and this process's memory from other users; set the environment of the workers."""
     os.environ[log.FORMAT], os.environ[log.LEVEL] = log_format, log_level
     log.to_stderr()
     private_home()
@@ -239,8 +248,8 @@ def _postgres(database: str | None, file: Path | None, command: str) -> str:
         database = private_text(file)
     if not (database or "").startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
         raise UserError(
-            f"{command} needs PostgreSQL: give --database-file, or set MLCD_DATABASE_URL, "
-            "as postgresql://USER:PASSWORD@HOST/DATABASE; for one person: mlcd ui"
+            f"{command} needs PostgreSQL: give --database-file, or set MLCD_DATABASE_URL "
+            "to postgresql://USER:PASSWORD@HOST/DATABASE. For one user: mlcd ui"
         )
     return str(database)
 
@@ -249,11 +258,11 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
     """The app's state on this database; closed by `ending`."""
     ledger = Ledger(url)
     ending.callback(ledger.close)
-    warm_up()  # input of members is parsed in child processes
+    warm_up()  # members' input is parsed in child processes
     members = Members(ledger.database, lambda: datetime.now(UTC))
     if not members.all():
         token = members.add("admin", Role.ADMIN)
-        click.echo(f"first start: sign in as 'admin' with this token, which is shown only now: {token}")
+        click.echo(f"first start: sign in as 'admin' with this token, which is shown only once: {token}")
     queue = Queue(ledger, caps)
     ending.callback(queue.close)
     queue.adopt()
@@ -262,11 +271,11 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
 
 
 def _provider(file: Path | None, public_url: str | None) -> Provider | None:
-    """Who signs members in; it is first asked when somebody wants to."""
+    """The sign-in provider; it is contacted only when somebody signs in."""
     if file is None:
         return None
     if public_url is None:
-        raise UserError("--oidc-file needs --public-url: the provider sends people back there")
+        raise UserError("--oidc-file needs --public-url, to which the provider sends people back")
     return Provider(*read(file), f"{public_url}/sign-in/callback", lambda: datetime.now(UTC))
 
 

@@ -1,4 +1,4 @@
-"""mlcd spot history: where machines could be had, as all runs have seen it."""
+"""mlcd spot history: which machines were available, as seen by all runs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ DAY = "%Y-%m-%d %H:%M"
 
 @click.group()
 def spot() -> None:
-    """Where machines could be had, as all runs have seen it."""
+    """Which machines were available, as seen by all runs."""
 
 
 @spot.command()
-@click.option("--type", "instance_type", default="*", metavar="PATTERN", help="Instance types, such as 'p3.*'.")
-@click.option("--zone", default="*", metavar="PATTERN", help="Zones or regions, such as 'us-east-1*'.")
-@click.option("--on", "place", help="A place, such as skypilot:aws; all by default.")
+@click.option(
+    "--type", "instance_type", default="*", metavar="PATTERN", help="Only these instance types, such as 'p3.*'."
+)
+@click.option("--zone", default="*", metavar="PATTERN", help="Only these zones or regions, such as 'us-east-1*'.")
+@click.option("--on", "place", help="Only this place, such as skypilot:aws.")
 @output
 def history(instance_type: str, zone: str, place: str | None, output: str) -> None:
-    """Where machines could be had, by type, zone, nodes and market.
+    """Which machines were available, by type, zone, nodes and market.
 
     Every launch of every run counts, probes too. Times are UTC.
 
@@ -48,7 +50,7 @@ def history(instance_type: str, zone: str, place: str | None, output: str) -> No
         return
     results, _ = consoles()
     if not found:
-        results.print("No launch was seen yet that these filters let through.")
+        results.print("No launches yet, or none that passes these filters.")
         return
     results.print(_table(found))
     tries = counted(sum(each.tries for each in found), "launch")

@@ -1,4 +1,4 @@
-"""mlcd team: members of a service, their roles and budgets; on the service's database, or over its API."""
+"""mlcd team: the members of a service, their roles and budgets; over its API, or on its database."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def _parse_limit(text: str) -> float | str:
     return 0.0 if text.strip().removeprefix("$") in ("0", "0.00") else parse_usd(text)
 
 
-FEW = 200  # entries of the audit log in a table
+MOST_AUDIT_ROWS = 200
+"""Default number of entries of the audit log in a table."""
 _limit = parsed_by(_parse_limit)
 _role = click.Choice([*map(str, Role)])
 _on_database = (
@@ -46,7 +47,7 @@ _on_database = (
         "--database",
         metavar="URL",
         envvar="MLCD_DATABASE_URL",
-        help="The service's database: postgresql://...; this machine's ledger without it.",
+        help="The service's database, postgresql://... Default: this machine's ledger.",
     ),
     output,
 )
@@ -54,26 +55,28 @@ _name = click.argument("name")
 _per = click.option(
     "--per",
     type=click.Choice([*map(str, Per)]),
-    help="Period of the budget: in total (the default), or each month (UTC).",
+    help="Period of the budget: total, or each month (UTC). Default: total.",
 )
 
 
 @click.group()
 def team() -> None:
-    """Members of a service, their roles and budgets."""
+    """Manage the members of a service, their roles and budgets."""
 
 
 @team.command()
 @_name
-@click.option("--role", type=_role, default="runner", show_default=True, help="What they may do.")
-@click.option("--team", "team_name", metavar="TEAM", help="The team that their runs count for.")
-@click.option("--budget", metavar="USD", callback=_limit, help="Dollars for all their runs together; no limit without.")
+@click.option("--role", type=_role, default="runner", show_default=True, help="Their role.")
+@click.option("--team", "team_name", metavar="TEAM", help="The team against whose budget their runs count.")
+@click.option(
+    "--budget", metavar="USD", callback=_limit, help="Most dollars for all their runs together. Default: no limit."
+)
 @_per
 @with_options(_on_database)
 def add(
     name: str, role: str, team_name: str | None, budget: Any, per: str | None, database: str | None, output: str
 ) -> None:
-    """Add a member; prints their token, only once.
+    """Add a member; their token is shown only once.
 
     \b
     mlcd team add ada --budget 200 --per month
@@ -84,7 +87,7 @@ def add(
 @team.command(name="list")
 @with_options(_on_database)
 def list_(database: str | None, output: str) -> None:
-    """The members, their roles and budgets, and what each has left.
+    """List the members, their roles and budgets, and what each has left.
 
     \b
     mlcd team list
@@ -98,7 +101,7 @@ def list_(database: str | None, output: str) -> None:
         return
     results, _ = consoles()
     if not rows:
-        results.print("No member yet. Add one: mlcd team add NAME --role admin")
+        results.print("No members yet. Add one: mlcd team add NAME --role admin")
         return
     table = plain_table(["NAME", "ROLE", "TEAM"], ["SPENT", "BUDGET", "TEAM'S", "LEFT"])
     for member, use, left_usd in rows:
@@ -111,9 +114,11 @@ def list_(database: str | None, output: str) -> None:
 
 @team.command()
 @_name
-@click.option("--role", type=_role, help="What they may do.")
-@click.option("--team", "team_name", metavar="TEAM", help="The team that new runs count for; 'none'.")
-@click.option("--budget", metavar="USD", callback=_limit, help="Dollars for all their runs together; 'none'.")
+@click.option("--role", type=_role, help="Their new role.")
+@click.option("--team", "team_name", metavar="TEAM", help="Their team, for new runs; 'none' for no team.")
+@click.option(
+    "--budget", metavar="USD", callback=_limit, help="Most dollars for all their runs together; 'none' for no limit."
+)
 @_per
 @with_options(_on_database)
 def change(
@@ -121,7 +126,7 @@ def change(
 ) -> None:
     """Change a member's role, team or budget.
 
-    What is not given stays.
+    Options that are not given stay as they are.
 
     \b
     mlcd team change ada --budget 500
@@ -134,7 +139,7 @@ def change(
     if per is not None:
         changes["budget_per"] = Per(per)
     if not changes:
-        raise UserError("nothing to change; give --role, --team, --budget or --per")
+        raise UserError("nothing to change: give --role, --team, --budget or --per")
     member = _open(database).change(name, **changes)
     print_answer(output, f"{name} is {member} now.", {"member": _document(member)})
 
@@ -145,7 +150,7 @@ def change(
 def token(name: str, database: str | None, output: str) -> None:
     """Make a new token for a member.
 
-    The old one and all their sessions become invalid.
+    The old token and all their sessions end.
 
     \b
     mlcd team token ada
@@ -157,7 +162,7 @@ def token(name: str, database: str | None, output: str) -> None:
 @_name
 @with_options(_on_database)
 def remove(name: str, database: str | None, output: str) -> None:
-    """Remove a member: token and sessions become invalid; runs stay.
+    """Remove a member: their token and sessions end; their runs stay.
 
     \b
     mlcd team remove ada
@@ -172,7 +177,7 @@ def remove(name: str, database: str | None, output: str) -> None:
 @click.argument("subject")
 @with_options(_on_database)
 def link(name: str, issuer: str, subject: str, database: str | None, output: str) -> None:
-    """Let an account of the sign-in provider be this member.
+    """Let a member sign in with an account of the sign-in provider.
 
     \b
     mlcd team link ada https://sso.example.org 248289761001
@@ -185,13 +190,13 @@ def link(name: str, issuer: str, subject: str, database: str | None, output: str
 @_name
 @with_options(_on_database)
 def unlink(name: str, database: str | None, output: str) -> None:
-    """Let no account of a provider be this member any more.
+    """Let a member no longer sign in with an account of the provider.
 
     \b
     mlcd team unlink ada
     """
     _open(database).unlink(name)
-    print_answer(output, f"{name} cannot sign in with an account any more; their token stays.", {"unlinked": name})
+    print_answer(output, f"{name} can no longer sign in with an account; their token stays.", {"unlinked": name})
 
 
 @team.command()
@@ -200,9 +205,9 @@ def unlink(name: str, database: str | None, output: str) -> None:
 @_per
 @with_options(_on_database)
 def budget(team_name: str, usd: Any, per: str | None, database: str | None, output: str) -> None:
-    """Set the budget of all runs of a team together.
+    """Set the budget of a team, for all its runs together.
 
-    USD is dollars, 'none' no limit.
+    USD is a number of dollars, or 'none' for no limit.
 
     \b
     mlcd team budget vision 1000 --per month
@@ -213,14 +218,16 @@ def budget(team_name: str, usd: Any, per: str | None, database: str | None, outp
 
 
 @team.command()
-@click.option("--most", type=click.IntRange(1, 10_000), help="How many entries; 200, or all with --to.")
-@click.option("--before", metavar="SEQ", type=click.IntRange(1, 2**62), help="Only those older than this entry.")
-@click.option("--who", metavar="NAME", help="Only what this member, or address, did.")
+@click.option("--most", type=click.IntRange(1, 10_000), help="Most entries. Default: 200; with --to, all.")
+@click.option("--before", metavar="SEQ", type=click.IntRange(1, 2**62), help="Only entries before this one.")
+@click.option("--who", metavar="NAME", help="Only actions of this member, or address.")
 @click.option("--action", metavar="ACTION", help="Only this action, such as 'submit'.")
-@click.option("--outcome", type=click.Choice(["ok", "refused"]), help="Only what ended so.")
-@click.option("--since", metavar="DATE", help="From this day on (UTC), such as 2026-11-01.")
-@click.option("--until", metavar="DATE", help="Up to the end of this day.")
-@click.option("--to", metavar="FILE", type=click.Path(path_type=Path), help="Write FILE.csv or FILE.jsonl.")
+@click.option("--outcome", type=click.Choice(["ok", "refused"]), help="Only actions with this outcome.")
+@click.option("--since", metavar="DATE", help="Only from this day on (UTC), such as 2026-11-01.")
+@click.option("--until", metavar="DATE", help="Only up to the end of this day (UTC).")
+@click.option(
+    "--to", metavar="FILE", type=click.Path(path_type=Path), help="Write the entries to this file, .csv or .jsonl."
+)
 @with_options(_on_database)
 def audit(
     most: int | None,
@@ -234,7 +241,7 @@ def audit(
     database: str | None,
     output: str,
 ) -> None:
-    """Who did what, and whether it was allowed; the newest first.
+    """List who did what, and whether it was allowed; newest first.
 
     \b
     mlcd team audit --outcome refused --since 2026-11-01 --to refused.csv
@@ -242,9 +249,9 @@ def audit(
     only, opened = AuditFilter.read(who, action, outcome, since, until), _open(database)
     if to is not None:
         lines = _write_audit(opened, only, to, most, before)
-        print_answer(output, f"{lines} entries are in {to}.", {"file": str(to), "entries": lines})
+        print_answer(output, f"Wrote {lines} entries to {to}.", {"file": str(to), "entries": lines})
         return
-    entries = opened.audit(most or FEW, before, only)
+    entries = opened.audit(most or MOST_AUDIT_ROWS, before, only)
     if output == "json":
         print_json({"entries": [{**asdict(each), "at": each.at.isoformat()} for each in entries]})
         return
@@ -259,7 +266,7 @@ def _write_audit(opened: Team | RemoteTeam, only: AuditFilter, to: Path, most: i
     """Write the entries to a file, by its ending; return how many."""
     kinds: dict[str, Format] = {".csv": "csv", ".jsonl": "jsonl"}
     if to.suffix not in kinds:
-        raise UserError(f"--to {to}: name a file that ends in .csv or .jsonl")
+        raise UserError(f"--to {to}: the name must end in .csv or .jsonl")
     written = 0
 
     def read(before: int | None) -> list[AuditedAction]:
@@ -293,7 +300,7 @@ def _server(database: str | None) -> Server | None:
     if database and root.params.get("server"):
         source = ctx.get_parameter_source("database")
         if source is root.get_parameter_source("server"):
-            raise UserError("both a database and a server are given: use either --database or mlcd --server")
+            raise UserError("both a database and a server are given; use either --database or mlcd --server")
         if source is ParameterSource.COMMANDLINE:
             return None
     return chosen_server()

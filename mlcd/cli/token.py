@@ -1,4 +1,4 @@
-"""mlcd token: your own tokens of a service, for programs."""
+"""mlcd token: your own tokens of a service, for programs such as CI."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _name = click.argument("name")
 
 @click.group()
 def token() -> None:
-    """Your own tokens of a service: for CI, scripts, monitoring."""
+    """Manage your own tokens of a service: for CI, scripts, monitoring."""
 
 
 @token.command(name="list")
 @output
 def list_(output: str) -> None:
-    """Your named tokens: what each may, until when, and its last use.
+    """List your named tokens: scope, end and last use of each.
 
     \b
     mlcd token list
@@ -38,9 +38,9 @@ def list_(output: str) -> None:
             print_json({"tokens": found})
             return
         if not found:
-            consoles()[0].print("No named token. Make one: mlcd token add NAME")
+            consoles()[0].print("You have no named tokens. Make one: mlcd token add NAME")
             return
-        table = plain_table(["NAME", "MAY", "MADE (UTC)", "ENDS (UTC)", "LAST USED (UTC)"], [])
+        table = plain_table(["NAME", "SCOPE", "MADE (UTC)", "ENDS (UTC)", "LAST USED (UTC)"], [])
         for each in found:
             ends = "expired" if each["expired"] else _day(each["expires_at"], "never")
             used = _day(each["used_at"], "never", "%Y-%m-%d %H:%M")
@@ -50,15 +50,18 @@ def list_(output: str) -> None:
 
 @token.command()
 @_name
-@click.option("--scope", type=click.Choice(["read", "run"]), default="read", show_default=True, help="What it may.")
 @click.option(
-    "--days", type=click.IntRange(0, 3_650), default=90, show_default=True, help="How long; 0: until it is revoked."
+    "--scope", type=click.Choice(["read", "run"]), default="read", show_default=True, help="What the token allows."
+)
+@click.option(
+    "--days", type=click.IntRange(0, 3_650), default=90, show_default=True, help="Days until it expires; 0: never."
 )
 @output
 def add(name: str, scope: str, days: int, output: str) -> None:
-    """Make a token for a program; prints it, only once.
+    """Make a token for a program; it is shown only once.
 
-    It may read, or also start and end runs; never more than you, and not make tokens.
+    With the scope `read` it can only read; with `run` it can also start and end runs. It can never do more than you,
+    and cannot make tokens.
 
     \b
     mlcd token add ci --scope run --days 30
@@ -71,7 +74,7 @@ def add(name: str, scope: str, days: int, output: str) -> None:
 @_name
 @output
 def rotate(name: str, output: str) -> None:
-    """A new secret for a token of yours; the old one is void at once.
+    """Replace a named token by a new one; the old one ends at once.
 
     \b
     mlcd token rotate ci
@@ -84,23 +87,23 @@ def rotate(name: str, output: str) -> None:
 @_name
 @output
 def revoke(name: str, output: str) -> None:
-    """End a token of yours at once.
+    """Revoke a named token at once.
 
     \b
     mlcd token revoke ci
     """
     server = _server()
     server.send("DELETE", path_of("tokens", _known(server, name)))
-    print_answer(output, f"Token {name} is void.", {"revoked": name})
+    print_answer(output, f"Token {name} is revoked.", {"revoked": name})
 
 
 @token.command()
 @output
 def renew(output: str) -> None:
-    """Replace the token that an admin gave you, and that you use now.
+    """Replace the token that an admin gave you, which you use now.
 
-    The old one and your sessions in browsers end; named tokens stay. If `mlcd login` has stored the old one, it stores
-    the new one.
+    The old token and your browser sessions end; named tokens stay. If `mlcd login` stored the old token, the new one
+    replaces it.
 
     \b
     mlcd token renew
@@ -121,7 +124,7 @@ def renew(output: str) -> None:
 def _server() -> Server:
     server = chosen_server()
     if server is None:
-        raise UserError("tokens are of a service: mlcd --server URL token ..., or set MLCD_SERVER")
+        raise UserError("tokens need a service: mlcd --server URL token ..., or set MLCD_SERVER")
     return server
 
 
@@ -131,7 +134,7 @@ def _known(server: Server, name: str) -> str:
     with server.reading():
         names = [str(each["name"]) for each in answer["tokens"]]
     if name not in names:
-        raise UserError(f"no token '{name}': {', '.join(names) or 'you have none'}")
+        raise UserError(f"you have no token '{name}'; your tokens: {', '.join(names) or 'none'}")
     return name
 
 

@@ -29,26 +29,30 @@ from mlcd.service.workers.submissions import Source, to_json
 
 @click.command()
 @port
-@click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address; others need `mlcd service`.")
-@click.option("--no-browser", is_flag=True, help="Only say where the pages are.")
-@click.option("--no-demo", is_flag=True, help="If there is no run yet: do not start the example.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="A loopback address; for others use `mlcd service`."
+)
+@click.option("--no-browser", is_flag=True, help="Do not open a browser; only print the address.")
+@click.option("--no-demo", is_flag=True, help="Do not start the example run if there are no runs yet.")
 @recordings
 def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path | None) -> None:
-    """Open the pages: all runs of this machine, live.
+    """Open the web pages of this machine's runs, for one user.
 
-    For one user; Ctrl-C ends it.
+    It shows them as they happen. Ctrl-C ends it.
 
     \b
     mlcd ui
     """
     if not _is_loopback(host):
-        raise UserError(f"--host {host}: mlcd ui has no accounts, so it answers only this machine; use: mlcd service")
+        raise UserError(
+            f"--host {host}: mlcd ui has no accounts, so it listens only on loopback; for others: mlcd service"
+        )
     clouds = recordings_in(recordings)
     with ExitStack() as ending:
         listener = ending.enter_context(bound(host, port, 1 if port == 0 else PORTS_TRIED))
         url = address(listener)
         if port != 0 and not url.endswith(f":{port}"):
-            click.echo(f"port {port} is taken; this is the next one", err=True)
+            click.echo(f"port {port} is taken; using the next free one", err=True)
         home = home_folder()
         ledger = Ledger(home / "ledger.db")
         ending.callback(ledger.close)

@@ -25,9 +25,9 @@ from mlcd.reports.text import show_decision
 @run_name
 @with_options((*options_of("what-if"), output))
 def what_if(run: str, output: str, **chosen: Any) -> None:
-    """Decide again from the stored probes, at no cost.
+    """Decide again under other limits, from stored probes, at no cost.
 
-    What is not given stays as in the run. The run itself does not change.
+    Options that are not given stay as in the run. The run itself does not change.
 
     \b
     mlcd what-if last --budget 50
@@ -40,7 +40,7 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     if task is not None:
         account = account.asking(asked_again(task, chosen))
     elif unsuitable := [option for option in SERVICE_NAMES if chosen.get(option) is not None]:
-        raise UserError(f"--{unsuitable[0].replace('_', '-')} is for runs of `mlcd serve`; '{name}' is not one")
+        raise UserError(f"--{unsuitable[0].replace('_', '-')} works only for runs of `mlcd serve`; '{name}' is not one")
     decision = decide_again(account, goal)
     if output == "json":
         document = decision_of(replace(account.job, goal=goal), decision, account.searched)
@@ -54,6 +54,6 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
         results.print(better, markup=False)
     stored = "probes" if task is None else "trials"
     results.print(
-        f"From stored {stored}; nothing was spent. A search with this goal from the start might have probed others.",
+        f"Decided from stored {stored}; nothing was spent. A new search with these limits might find a better one.",
         style="dim",
     )

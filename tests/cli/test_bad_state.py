@@ -177,7 +177,7 @@ def test_names_that_are_no_text_are_told(
         monkeypatch.setenv("MLCD_HOME", f"{home}\udcff")
     complaint = mlcd(*command).complaint
     assert "\\udcff" in complaint
-    assert "not text in UTF-8; rename it" in complaint
+    assert "not UTF-8 text; rename it" in complaint
 
 
 @pytest.mark.parametrize(

@@ -83,11 +83,11 @@ def test_a_run_without_a_curve_is_one_line(mlcd: Mlcd, recorded_job: WriteJob) -
 def test_a_file_that_cannot_be_written_is_one_line(mlcd: Mlcd, ledger: Ledger, tmp_path: Path) -> None:
     elastic_run(ledger)
     said = mlcd("curves", "last", "--html", tmp_path / "none" / "x").complaint
-    assert "cannot be written: No such file or directory; choose another with --html" in said
+    assert "cannot be written: No such file or directory; choose another path with --html" in said
 
 
 def test_models_are_listed_shown_exported_and_forgotten(mlcd: Mlcd, home: Path, tmp_path: Path) -> None:
-    assert "No model yet" in mlcd("models").out
+    assert "No models yet" in mlcd("models").out
     name = learned().name
     FileModelStore(home / "models").save(learned())
     listed = mlcd("models").out
@@ -105,7 +105,7 @@ def test_models_are_listed_shown_exported_and_forgotten(mlcd: Mlcd, home: Path, 
     assert json.loads(exported)["run"] == "digits-1"
     assert mlcd("models", "export", name, tmp_path / "model.json").code == 0
     assert (tmp_path / "model.json").read_text() == exported
-    assert "Forgot" in mlcd("models", "forget", name).out
+    assert "Deleted the model" in mlcd("models", "forget", name).out
     assert mlcd("models", "-o", "json").document == {"models": [], "unreadable": []}
 
 

@@ -114,15 +114,15 @@ def test_what_cannot_be_deployed_is_one_line(mlcd: Mlcd, chat: Callable[..., str
     chat(replace(CHAT, on="recorded:somewhere"))
     assert "was not tried on this machine" in mlcd("deploy", "last").complaint
     chat(chat_job({"gpus": (1,)}, name="", url="http://there:8000"))
-    assert "asks an engine that runs already" in mlcd("deploy", "last").complaint
+    assert "uses an engine that runs already" in mlcd("deploy", "last").complaint
     chat()
     assert "is spent already" in mlcd("deploy", "last", "--budget", "0.01").complaint
     ledger = Ledger(home / "ledger.db")
     serving_run(ledger)
     ledger.close()
-    assert "serves no language model" in mlcd("deploy", "last").complaint
+    assert "does not serve a language model" in mlcd("deploy", "last").complaint
 
 
 def test_serve_refuses_to_deploy_an_onnx_model_before_anything_is_spent(home: Path) -> None:
-    with pytest.raises(WrongState, match="--deploy: it serves no language model"):
+    with pytest.raises(WrongState, match="--deploy: this job does not serve a language model"):
         begin_and_deploy(ONNX, How(decide_only=True, yes=True, detach=False, output="table"))

@@ -44,7 +44,7 @@ def test_each_target_prints_its_file_and_says_what_is_not_in_it(mlcd: Mlcd, serv
         answer = mlcd("export", "last", "--to", target)
         assert answer.code == 0
         assert word in answer.out
-        assert "not in the files: precision = int8: " in answer.err
+        assert "not in the files: precision = int8 (" in answer.err
         assert "--to-dir DIR writes them all" in answer.err
         alone = mlcd("export", "last", "--to", target, "--file", "one.txt")
         assert "one of " in alone.out
@@ -128,7 +128,7 @@ def test_what_cannot_be_written_is_one_line(mlcd: Mlcd, served: Callable[..., st
 
 def test_a_task_is_one_file(mlcd: Mlcd, recorded_job: WriteJob) -> None:
     mlcd("train", recorded_job("budget: $40"), "--decide-only")
-    assert "it is one file" in mlcd("export", "last", "--to", "skypilot", "--to-dir", "out").complaint
+    assert "is a single file" in mlcd("export", "last", "--to", "skypilot", "--to-dir", "out").complaint
 
 
 def test_a_serving_run_is_listed_shown_and_reported_like_any_other(mlcd: Mlcd, served: Callable[..., str]) -> None:

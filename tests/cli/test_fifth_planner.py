@@ -94,7 +94,7 @@ def test_a_job_file_without_its_block_is_refused(mlcd: Any, job: Path) -> None:
 def test_plan_names_the_first_probe_and_spends_nothing(mlcd: Any, job: Path) -> None:
     planned = mlcd("plan", job)
     assert planned.code == 0
-    assert "First: 1 x c5.large, chunks of 64" in planned.out
+    assert "First probe: 1 x c5.large, chunks of 64" in planned.out
     assert mlcd("plan", job, "-o", "json").document["configurations"] == 32
     assert mlcd("runs", "-o", "json").document["runs"] == []
 

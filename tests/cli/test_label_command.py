@@ -89,7 +89,7 @@ def test_runs_are_labelled_as_they_begin_found_by_that_compared_and_archived(run
         (("label", "RUN", "--tag", "a b"), "tag 'a b': expected a word"),
         (("label", "RUN", "--project", "-x"), "project '-x': expected a word"),
         (("label", "nobody-1", "--note", "x"), "nobody-1"),
-        (("compare", "RUN"), "1 run to compare: name 2 to 6"),
+        (("compare", "RUN"), "1 run given; name 2 to 6"),
         (("compare", "RUN", "nobody-1"), "nobody-1"),
         (("runs", "--project"), "see mlcd runs --help"),
         (("runs", "--since", "yesterday"), "write a date such as 2026-11-19"),

@@ -47,7 +47,7 @@ def job(tmp_path: Path) -> Path:
 def test_plan_shows_the_best_plan_of_each_gpu_and_what_it_rests_on(mlcd: Any, job: Path):
     shown = mlcd("plan", job)
     assert shown.code == 0
-    assert "Best plan of each GPU, fastest first; in 90% of cases between the ends:" in shown.out
+    assert "Best plan of each GPU, fastest first, with 90% intervals:" in shown.out
     assert "not measured" in shown.out
     assert "2B tokens in 488k sequences" in shown.out
     document = json.loads(mlcd("plan", job, "-o", "json").out)
@@ -75,10 +75,13 @@ def test_a_model_alone_can_be_asked_about(mlcd: Any, job: Path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "name a job file, or a model: mlcd plan --model config.json --tokens 300M"),
-        (("--model", "."), "--tokens: on how many will it be trained? Such as --tokens 300M"),
-        (("job.yaml", "--adapter", "lora"), "--adapter goes with --model; a job file says it in `mlcd:`"),
-        (("job.yaml", "--model", "."), "name a job file, or a model: mlcd plan --model config.json --tokens 300M"),
+        ((), "give either a job file or a model, as in mlcd plan --model config.json --tokens 300M"),
+        (("--model", "."), "--model needs the number of tokens to train on, such as --tokens 300M"),
+        (("job.yaml", "--adapter", "lora"), "--adapter works only with --model; in a job file it is a key of `mlcd:`"),
+        (
+            ("job.yaml", "--model", "."),
+            "give either a job file or a model, as in mlcd plan --model config.json --tokens 300M",
+        ),
     ],
 )
 def test_a_question_that_says_too_little_or_too_much(mlcd: Any, words: tuple[str, ...], message: str):
@@ -122,7 +125,10 @@ def test_a_recording_knows_no_plans(mlcd: Any, job: Path, tmp_path: Path):
     assert asked.code == 2
     assert "a recording knows machines and no plans; leave `plan:` out, or use --on simulated" in asked.err
     made = mlcd("record", job, "--out", tmp_path / "made")
-    assert (made.code, made.err.strip()) == (2, "mlcd: a recording keeps machines and no plans; leave `plan:` out")
+    assert (made.code, made.err.strip()) == (
+        2,
+        "mlcd: jobs with `plan:` cannot be recorded; leave `plan:` out of the job file",
+    )
     assert not (tmp_path / "made").exists()
 
 
@@ -149,7 +155,7 @@ def test_a_plan_says_which_gpus_are_over_the_limit_and_what_to_do_where_none_fit
     job.write_text(JOB.replace("2B", "4k").replace("p4d.24xlarge, p5.4xlarge", "g5.xlarge"))
     small = " ".join(mlcd("plan", job, "--nodes", "1").out.split())
     assert "4.1k tokens in 1 sequence " in small
-    assert "No plan is likely to fit the memory of A10G: name larger GPUs, or let the plan take less" in small
+    assert "No plan is likely to fit into the memory of A10G: name larger GPUs, or let the plan take less" in small
 
 
 def test_without_a_limit_memory_is_to_blame_where_nothing_would_be_probed(mlcd: Any, job: Path):

@@ -51,7 +51,7 @@ def test_short_sequences_are_taken_in_larger_micro_batches(plan: Any):
 
 def test_an_image_of_unknown_patches_is_asked_about(plan: Any):
     odd = {**VIT, "patch_size": [16, 16]}
-    assert "--sequence: in how many patches does the model see an image?" in plan(odd, "--tokens", "197k").err
+    assert "config.json does not say into how many patches an image is cut" in plan(odd, "--tokens", "197k").err
     assert "no limit, 1k samples" in plan(odd, "--tokens", "197k", "--sequence", "197").out
 
 
@@ -80,6 +80,6 @@ def test_a_model_of_the_hub_has_to_be_fetched_first(mlcd: Any):
     asked = mlcd("plan", "--model", "meta-llama/Llama-3.1-8B", "--tokens", "4M")
     assert asked.code == 2
     assert asked.err.strip() == (
-        "mlcd: meta-llama/Llama-3.1-8B: no such file; of a model on the hub fetch the config first: "
+        "mlcd: meta-llama/Llama-3.1-8B: no such file; if it is a model of the hub, fetch its config first: "
         "hf download meta-llama/Llama-3.1-8B config.json --local-dir ."
     )

@@ -188,6 +188,6 @@ def test_plan_names_the_first_probes_of_train_with_their_price(
     assert [probe["worst_usd"] for probe in planned["first_probes"]] == pytest.approx([e["worst_usd"] for e in begun])
     assert [probe["because"] for probe in planned["first_probes"]] == [entry["because"] for entry in begun]
     for probe in planned["first_probes"]:
-        assert f"First: {probe['configuration']}, at most {format_usd(probe['worst_usd'])}" in shown
+        assert f"First probe: {probe['configuration']}, at most {format_usd(probe['worst_usd'])}" in shown
     if not begun:
         assert "Nothing would be probed: " in shown

@@ -30,7 +30,7 @@ def chat(home: Path) -> str:
 def test_forty_requests_a_second_three_times_as_many_at_noon(mlcd: Mlcd, chat: str) -> None:
     answer = mlcd("replicas", "last", "--rate", 40, "--peak", "3x@11:00-14:00", "--api-price", "0.60")
     assert answer.code == 0
-    assert "One of them may be lost." in answer.out
+    assert "One of them may fail." in answer.out
     assert "11-14 h: " in answer.out
     assert "An API at $0.60 in, $0.60 out: " in answer.out
     assert "yours is cheaper from " in answer.out
@@ -67,12 +67,12 @@ def test_traffic_from_a_file(mlcd: Mlcd, chat: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        ([], "say what to expect: --rate"),
-        (["--rate", 4, "--traffic", "x.csv"], "and not both"),
+        ([], "give the expected traffic: either --rate"),
+        (["--rate", 4, "--traffic", "x.csv"], "or --traffic FILE"),
         (["--rate", "many"], "expected a number above zero, such as 40"),
         (["--rate", 4, "--peak", "3x"], "such as 3x@11:00-14:00"),
         (["--traffic", "x.csv"], "x.csv: no such file"),
-        (["--traffic", "x.csv", "--peak", "3x@1:00-2:00"], "--peak goes with --rate"),
+        (["--traffic", "x.csv", "--peak", "3x@1:00-2:00"], "--peak works only with --rate"),
         (["--rate", 4, "--api-price", "cheap"], "such as 0.60, or 0.15/0.60"),
     ],
 )

@@ -248,9 +248,9 @@ def test_an_answer_at_int8_says_what_is_known_of_its_answers(
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (["--min-agreement", "0.9"], "--min-agreement is about --samples: give both"),
+        (["--min-agreement", "0.9"], "--min-agreement needs --samples"),
         (["--samples", "none.npz"], "none.npz: no such file or folder"),
-        (["--samples", "none.npz", "--knobs", "fp32.yaml"], "int8 is not among the knobs"),
+        (["--samples", "none.npz", "--knobs", "fp32.yaml"], "int8 is not in the knobs file"),
         (["--samples", "none.npz", "--on", "recorded:here"], "leave out --on recorded and --server"),
     ],
 )

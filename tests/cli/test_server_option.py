@@ -258,7 +258,7 @@ def test_a_learned_model_is_forgotten_there_by_an_admin(
     assert "ada is a runner; this takes an admin" in there("models", "forget", name).complaint
     monkeypatch.setenv("MLCD_TOKEN", service.tokens["root"])
     forgotten = mlcd("--server", service.url, "models", "forget", name)
-    assert (forgotten.code, forgotten.out) == (0, f"Forgot {name}.\n")
+    assert (forgotten.code, forgotten.out) == (0, f"Deleted the model {name}.\n")
     assert f"unknown stored model '{name}'" in there("models", "show", name).complaint
     assert f"unknown stored model '{name}'" in mlcd("--server", service.url, "models", "forget", name).complaint
 

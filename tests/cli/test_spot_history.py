@@ -49,9 +49,9 @@ def test_a_table_is_filtered_by_type_zone_and_place(mlcd: Mlcd, ran: Any) -> Non
     assert "us-east-1a" in table
     assert "simulated" in table
     for filters in (["--type", "p3.*"], ["--zone", "eu-*"], ["--on", "skypilot:aws"]):
-        assert mlcd("spot", "history", *filters).out == "No launch was seen yet that these filters let through.\n"
+        assert mlcd("spot", "history", *filters).out == "No launches yet, or none that passes these filters.\n"
         assert mlcd("spot", "history", *filters, "-o", "json").document == {"capacity": []}
 
 
 def test_without_a_run_there_is_nothing_to_show(mlcd: Mlcd) -> None:
-    assert mlcd("spot", "history").out.startswith("No launch was seen yet")
+    assert mlcd("spot", "history").out.startswith("No launches yet")

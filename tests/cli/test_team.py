@@ -70,7 +70,7 @@ def test_a_member_is_added_changed_renewed_and_removed(team: Callable[..., Any])
 
 
 def test_the_list_tells_what_each_has_left(team: Callable[..., Any]):
-    assert team("list").out == "No member yet. Add one: mlcd team add NAME --role admin\n"
+    assert team("list").out == "No members yet. Add one: mlcd team add NAME --role admin\n"
     team("add", "ada", "--team", "vision", "--budget", 50)
     team("add", "bob", "--role", "viewer")
     assert team("budget", "vision", "1,200").out == "Team vision may spend at most $1,200.00.\n"
@@ -110,7 +110,7 @@ def test_a_budget_is_by_the_month_when_that_is_said_and_stays_so(team: Callable[
         (("add", "bob", "--budget", "much"), "expected dollars"),
         (("add", "bob", "--budget", "-3"), "more than zero"),
         (("add", "bob", "--role", "boss"), "'boss' is not one of"),
-        (("change", "ada"), "nothing to change; give --role, --team, --budget or --per"),
+        (("change", "ada"), "nothing to change: give --role, --team, --budget or --per"),
         (("change", "ada", "--per", "week"), "'week' is not one of"),
         (("change", "adda", "--role", "viewer"), "unknown member 'adda': did you mean 'ada'?"),
         (("token", "zoe"), "unknown member 'zoe'"),

@@ -102,7 +102,7 @@ def test_the_command_line_says_where_to_make_a_token(team, tmp_path):
     done = subprocess.run(
         command, env={**os.environ, "MLCD_HOME": str(tmp_path)}, input="\n", capture_output=True, text=True
     )
-    assert f"no token was given; sign in with Lab SSO at {team.url}/tokens and make one" in done.stderr
+    assert f"no token was given; to make one, sign in with Lab SSO at {team.url}/tokens" in done.stderr
 
 
 def test_a_link_that_somebody_else_made_signs_nobody_in(page, team, expect):

@@ -202,7 +202,7 @@ def test_the_command_says_that_nothing_is_wrong(tmp_path: Path):
     done = CliRunner().invoke(cli, ["check", str(path)], standalone_mode=False)
     assert (done.return_value, done.output) == (
         0,
-        f"{path}: no mistakes; what it would do, at no cost: mlcd plan {path}\n",
+        f"{path}: no mistakes. See what it would do, at no cost: mlcd plan {path}\n",
     )
 
 

@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from mlcd.core.errors import UserError
 
 CAPS = {
-    "latency_p50": ("p50", "half of the answers come"),
-    "latency_p95": ("p95", "19 of 20 answers come"),
-    "latency_p99": ("p99", "99 of 100 answers come"),
-    "ttft_p50": ("ttft_p50", "half of the first tokens come"),
-    "ttft_p95": ("ttft_p95", "19 of 20 first tokens come"),
-    "tpot_p50": ("tpot_p50", "half of the answers take, for each token after the first,"),
-    "tpot_p95": ("tpot_p95", "19 of 20 answers take, for each token after the first,"),
-    "itl_p50": ("itl_p50", "half of the next tokens come"),
-    "itl_p95": ("itl_p95", "19 of 20 next tokens come"),
+    "latency_p50": ("p50", "median latency"),
+    "latency_p95": ("p95", "95th percentile of the latency"),
+    "latency_p99": ("p99", "99th percentile of the latency"),
+    "ttft_p50": ("ttft_p50", "median time to the first token"),
+    "ttft_p95": ("ttft_p95", "95th percentile of the time to the first token"),
+    "tpot_p50": ("tpot_p50", "median time per token after the first"),
+    "tpot_p95": ("tpot_p95", "95th percentile of the time per token after the first"),
+    "itl_p50": ("itl_p50", "median time between two tokens"),
+    "itl_p95": ("itl_p95", "95th percentile of the time between two tokens"),
 }
 """Each option that caps a figure: the figure, and its meaning in words."""
 
