@@ -1,10 +1,11 @@
-"""The top of a run's page: the answer in a sentence, and the key figures.
+"""The top of the page of a run on machines: the answer in a sentence, and the key figures.
 
-Here of jobs on machines; of others in `mlcd.reports.functions` and `mlcd.reports.serve`.
+The same for other runs is in `mlcd.reports.functions` and `mlcd.reports.serve`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from mlcd.core.configuration import Configuration
@@ -45,7 +46,7 @@ def cards(story: Story) -> list[Card]:
 
 
 def limit_cards(story: Story) -> list[Card]:
-    """The budget and the deadline, those that there are, and what is left of each."""
+    """The budget and the deadline, if set, and what is left of each."""
     goal, history, shown = story.goal, story.account.history, []
     if goal.budget_usd is not None:
         left = left_words(goal.budget_usd - history.spent_usd, format_usd)
@@ -57,7 +58,7 @@ def limit_cards(story: Story) -> list[Card]:
 
 
 def sentences(story: Story) -> tuple[str, str]:
-    """The answer, and what needs saying after it."""
+    """The answer, and a second sentence where one is needed."""
     decision, history = story.decision, story.account.history
     if decision is None:
         best = story.best
@@ -66,7 +67,7 @@ def sentences(story: Story) -> tuple[str, str]:
     if decision.configuration is None:
         return _infeasible(decision, story.goal, history)
     within, sentence = limits_words(story.goal), str(decision.configuration)
-    certificate = f"; {certificate_words(decision, f'within {within}')}" if within else ""
+    certificate = f"; {certificate_words(decision, within)}" if within else ""
     if story.account.ended is not None:
         used = f"{format_duration(history.elapsed_s)} and {format_usd(history.spent_usd)} in total"
         if story.account.status is Status.FINISHED:
@@ -81,16 +82,16 @@ def sentences(story: Story) -> tuple[str, str]:
 
 
 def undecided(story: Story, doing: str, tried: str, best: str = "") -> tuple[str, str]:
-    """Where a run stands that has no decision yet. `best`: the best so far, in words."""
+    """The two sentences of a run that has no decision yet. `best`: the best so far, in words."""
     stopped = story.account.status is Status.STOPPED
     sentence = f"{'Stopped' if stopped else f'Still {doing}'} after {tried}"
     sentence += f", {format_usd(story.account.history.spent_usd)} spent" + (f"; best so far {best}" if best else "")
-    now = "This page shows the run as it stood; make it again later."
+    now = "This page shows the run as it was when the page was written; write it again later."
     return f"{sentence}.", f"Go on with: mlcd resume {story.run}" if stopped else now
 
 
 def _total_words(story: Story, ahead: Forecast) -> str:
-    """'2 h and $12.00 expected in total'; of a ranking, what all of the work takes."""
+    """'2 h and $12.00 expected in total'; for a ranking, what all of the work takes."""
     seconds, usd = story.total(ahead)
     total, decision = f"{format_duration(seconds)} and {format_usd(usd)}", story.decision
     if decision is not None and decision.curve and decision.curve[0].relative:
@@ -99,23 +100,25 @@ def _total_words(story: Story, ahead: Forecast) -> str:
 
 
 def _infeasible(decision: Decision, goal: Goal, history: History) -> tuple[str, str]:
-    """The constraint with its value, 'the budget ($30.00) cannot be kept ...', and what would be enough."""
+    """Which limit cannot be kept, with its value and why, and what would be enough."""
     binding, ways = decision.binding, decision.relaxations
     if any(m.mistake is not None and binding.endswith(m.mistake) for m in history.measurements):
-        return f"{binding[0].upper()}{binding[1:]}.", "Mend the job and submit it again: no other limit would help."
-    limits = [format_usd(goal.budget_usd)] if goal.budget_usd is not None and binding != "the deadline" else []
-    limits += [format_duration(goal.deadline_s)] if goal.deadline_s is not None and binding != "the budget" else []
-    what, also, more = binding.partition("; ")
-    limit = f"{what} ({' / '.join(limits)}){also}{more}" if limits else binding
-    if any(way.max_probe_usd is None for way in ways):
-        limit += " cannot be kept on anything that was measured"
+        return f"{binding[0].upper()}{binding[1:]}.", "Fix the job and submit it again; other limits would not help."
     needs = ", or ".join(filter(None, map(relaxation_words, ways)))
-    needs = f"It needs {needs}." if needs else ""
-    return f"Cannot be certified: {limit}.", needs
+    more = f"It needs {needs}." if needs else ""
+    named = re.match(r"the (?P<budget>budget)?(?P<deadline>(?: and the )?deadline)?(?: together)?", binding)
+    if named is None or not any(named.groups()):
+        return f"Cannot be certified: {binding}.", more
+    limits = [format_usd(goal.budget_usd)] if named["budget"] and goal.budget_usd is not None else []
+    limits += [format_duration(goal.deadline_s)] if named["deadline"] and goal.deadline_s is not None else []
+    limit, why = f"{named[0]} ({' / '.join(limits)})", binding[named.end() :]
+    if any(way.max_probe_usd is None for way in ways):
+        return f"Cannot be certified: nothing that was measured keeps {limit}{why}.", more
+    return f"Cannot be certified within {limit}{why}.", more
 
 
 def totals(story: Story) -> tuple[float, float, str]:
-    """Seconds and dollars in all, and in a word what they are: actual, expected, or so far."""
+    """Seconds and dollars in total, and what they are: actual, expected, or so far."""
     history = story.account.history
     if story.account.ended is not None:
         return history.elapsed_s, history.spent_usd, "actual, probes included"
@@ -127,15 +130,15 @@ def totals(story: Story) -> tuple[float, float, str]:
 
 
 def where_it_ends(story: Story) -> tuple[Configuration, Forecast] | None:
-    """Where the job would end, and what that takes: as decided, or on the best so far."""
+    """The configuration to finish on, as decided or the best so far, and the forecast for it."""
     if (best := story.best) is not None:
         return best.measurement.configuration, story.ahead(best)
     decision = story.decision
     if decision is None or not decision.curve or decision.configuration is None or decision.forecast is None:
         return None
-    return decision.configuration, decision.forecast  # of a curve, what is chosen need not have been probed
+    return decision.configuration, decision.forecast  # a point of a curve may be chosen without a probe
 
 
 def left_words(left: float, words: Callable[[float], str]) -> str:
-    """'$1.20 left', 'passed by 5 m'."""
-    return f"{words(left)} left" if left >= 0 else f"passed by {words(-left)}"
+    """'$1.20 left', 'exceeded by 5 m'."""
+    return f"{words(left)} left" if left >= 0 else f"exceeded by {words(-left)}"

@@ -1,4 +1,4 @@
-"""What a terminal shows: a search as it goes, decisions, runs and ledgers as tables."""
+"""A run in a terminal: its entries as they are written, its decision, its outcome, its ledger."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from mlcd.reports.terminal import rich_table, say_decision
 from mlcd.reports.words import (
     all_the_work_words,
     amount_words,
-    counted_on_words,
+    assumption_words,
     curve_words,
     decision_words,
     goal_words,
@@ -53,7 +53,7 @@ from mlcd.reports.words import (
 )
 
 MOST_ROWS = 15
-WAITING_TOLD_EVERY_S = 3_600.0
+WAITING_SHOWN_EVERY_S = 3_600.0
 _MEASURED = (
     ("Configuration", ""), ("GPUs", ""), ("$/h", "num"), ("Samples/s", "num"), ("Time", "num"), ("Cost", "num"),
     ("At most", "num"), ("Probe", "num"), ("Chosen", "mark"),
@@ -65,26 +65,26 @@ _LEDGER = (
 
 
 class Narrator:
-    """Prints a run as its entries are written; a stored run is printed by handing it the stored ones."""
+    """Prints the entries of a run, as they are written or from the ledger."""
 
     def __init__(self, console: Console, before: Account | None = None, epochs: bool = True) -> None:
-        """`epochs`: whether launches of a run on functions are printed one by one; a table of them comes anyway."""
+        """`epochs`: print each launch of a run on functions, besides the table at the end."""
         self._console = console
         self._account = before or Account()
         self._at_once = 1
         self._epochs = epochs
-        self._waiting_told_s: float | None = None
+        self._waiting_shown_s: float | None = None
 
     @property
     def account(self) -> Account:
-        """Where the run stands after what was printed."""
+        """The state of the run after the printed entries."""
         return self._account
 
     def __call__(self, line: Line) -> None:
         """Print one entry."""
         self._account = self._account.after(line.entry, line.elapsed_s)
         if not isinstance(line.entry, Waited):
-            self._waiting_told_s = None
+            self._waiting_shown_s = None
         match line.entry:
             case Started() as started:
                 self._say(f"[bold]{escape(line.run)}[/bold]  {escape(_begins(started))}")
@@ -124,13 +124,13 @@ class Narrator:
         return not self._epochs and launch.work is not None and launch.purpose is Purpose.RUN
 
     def _say_waiting(self, now_s: float, because: str) -> None:
-        """Every few minutes there is an entry; it is told once an hour."""
-        if self._waiting_told_s is None or now_s - self._waiting_told_s >= WAITING_TOLD_EVERY_S:
+        """Entries about waiting come every few minutes; one an hour is shown."""
+        if self._waiting_shown_s is None or now_s - self._waiting_shown_s >= WAITING_SHOWN_EVERY_S:
             self._say(f"  -  [dim]waiting: {escape(because)}[/dim]")
-            self._waiting_told_s = now_s
+            self._waiting_shown_s = now_s
 
     def _say_work(self, launch: Launch, because: str) -> None:
-        """A stage that begins; of a training run, an epoch on another allocation than the last, and why."""
+        """The start of a stage; in training, an epoch on another allocation than the last, and why."""
         task, runs = functions_task(self._account.job), self._account.history.runs
         words = f"run  [bold]{escape(work_words(task, launch))}[/bold]"
         if task.tuning is not None:
@@ -149,7 +149,7 @@ class Narrator:
 
 
 def _begins(started: Started) -> str:
-    """How a run begins: 'simulated, net-value, fastest within $100.00: 1.3M samples, 84 configurations of 7 types'."""
+    """The first line of a run: 'simulated, net-value, fastest within $100.00: 1.3M samples, 84 configurations ...'."""
     job, space = started.job, started.space
     if isinstance(job.ask, ServingTask):
         return first_words(started)
@@ -158,17 +158,14 @@ def _begins(started: Started) -> str:
         return f"{started.provenance}, {job.search.method}: {workload_words(job.ask)}, {goal}"
     work = amount_words(job)
     if started.begun_from:
-        work += f", {format_count(started.saved_samples)} of them saved by {started.begun_from}"
+        work += f", {format_count(started.saved_samples)} of them done by {started.begun_from}"
     size = f"{counted(len(space), 'configuration')} of {counted(len(space.choices), 'type')}"
     size += f", {len(started.known)} of them known from earlier runs" if started.known else ""
     return f"{started.provenance}, {job.search.method}, {goal}: {work}, {size}"
 
 
 def show_decision(console: Console, account: Account, decision: Decision, goal: Goal) -> None:
-    """The measured table with the chosen row marked, the reserve, and the decision in a sentence.
-
-    `goal` is the run's own, or that of a what-if.
-    """
+    """What was measured, the reserve, and the decision in a sentence. `goal`: the run's, or that of a what-if."""
     history, provenance = account.searched, account.provenance
     if isinstance(account.job.ask, ServingTask):
         show_service(console, account, decision, goal)
@@ -190,8 +187,8 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
     if not account.history.runs:
         _show_warnings(console, account)
     _show_reserve(console, account, decision, goal)
-    if words := counted_on_words(decision, history):
-        console.print(f"Counted on: {words}")
+    if words := assumption_words(decision, history):
+        console.print(f"Assumes: {words}")
     say_decision(console, decision, decision_words(decision, goal), provenance, wraps=True)
     if decision.curve:
         console.print(f"Curve: {curve_words(decision)}", markup=False)
@@ -227,7 +224,7 @@ def _measured_row(m: Measurement, ahead: Forecast, mark: str) -> list[str]:
 
 
 def show_outcome(console: Console, account: Account) -> None:
-    """The real outcome of the final run against its forecast, if there was one, and against its target."""
+    """The outcome of the final run, if there was one, against its forecast and its target."""
     decision, runs = account.decision, account.final_runs
     if decision is not None and decision.done:
         _show_total(console, account)
@@ -238,10 +235,10 @@ def show_outcome(console: Console, account: Account) -> None:
     foreseen, job = decision.forecast, account.job
     seconds, usd = sum(m.seconds for m in runs), sum(m.usd for m in runs)
     ended = account.ended.because if account.ended is not None else "still running"
-    forecast = "no time was claimed"
+    forecast = "no time was forecast"
     if foreseen is not None and decision.curve and decision.curve[0].relative:
         takes = f"{format_duration(foreseen.seconds)} and {format_usd(foreseen.usd)}"
-        forecast = f"{takes} {all_the_work_words(decision)}; no time to the target was claimed"
+        forecast = f"{takes} {all_the_work_words(decision)}; no time to the target was forecast"
     elif foreseen is not None:
         forecast = f"forecast {format_duration(foreseen.seconds)} ({_off(seconds, foreseen.seconds)}) "
         forecast += f"and {format_usd(foreseen.usd)} ({_off(usd, foreseen.usd)})"
@@ -261,7 +258,7 @@ def _show_total(console: Console, account: Account) -> None:
 
 def _off(actual: float, foreseen: float) -> str:
     percent = round(100 * (actual / foreseen - 1), 1)
-    return f"{percent:+.1f} %" if percent else "as foreseen"
+    return f"{percent:+.1f} %" if percent else "as forecast"
 
 
 def ledger_table(lines: Sequence[Line]) -> Table:
@@ -277,10 +274,10 @@ def ledger_table(lines: Sequence[Line]) -> Table:
 
 
 def _left_out(decision: Decision, measured: Sequence[Measurement]) -> str:
-    """What was measured and is no choice, since its batch is expected to miss the target."""
+    """What was measured but cannot be chosen, since its batch is expected to miss the target."""
     expected = {p.configuration for p in decision.curve}
     names = [str(m.configuration) for m in measured if m.configuration not in expected] if expected else []
-    return f"Left out, expected to need more epochs than `work` allows: {'; '.join(names)}" if names else ""
+    return f"Not a choice, since expected to need more epochs than `work` allows: {'; '.join(names)}" if names else ""
 
 
 def _failures(measurements: Sequence[Measurement]) -> str:

@@ -80,7 +80,7 @@ def test_an_impossible_job_names_the_limit_and_what_would_do(
     assert needed > answer.document["goal"][field]
     shown = mlcd("train", recorded_job(limits))
     assert shown.code == 3
-    assert f"cannot be certified: {binding}; needs " in shown.out
+    assert f"cannot be certified within {binding}; it needs " in shown.out
 
 
 def test_what_would_do_does(mlcd: Mlcd, recorded_job: WriteJob) -> None:
@@ -96,7 +96,7 @@ def test_a_decision_is_shown_with_its_evidence_and_launched_later(mlcd: Mlcd, jo
     assert "CHOSEN" in decided.out
     assert "✔" in decided.out
     assert "Reserve: spent $" in decided.out
-    assert "certified fastest within $40.00 with 99 %" in decided.out
+    assert "certified within $40.00 with 99 % confidence" in decided.out
     assert "Run it with: mlcd launch demo-1" in decided.out
     launched = mlcd("launch", "demo-1")
     assert launched.code == 0

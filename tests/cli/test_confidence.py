@@ -36,12 +36,12 @@ def test_without_a_limit_there_is_nothing_to_be_sure_of(mlcd: Mlcd, recorded_job
 
 def test_the_answer_tells_it_wherever_it_is_read(mlcd: Mlcd, recorded_job: WriteJob, tmp_path: Path) -> None:
     shown = mlcd("train", recorded_job("budget: $40"), "--confidence", "99.5 %", "-y")
-    assert "certified fastest within $40.00 with 99.5 %" in shown.out
-    assert "Counted on: the rate that the run keeps with 99.5 %; launches of one configuration" in shown.out
+    assert "certified within $40.00 with 99.5 % confidence" in shown.out
+    assert "Assumes: the rate that the run reaches with 99.5 % confidence; launches of one configuration" in shown.out
     mlcd("report", "last", "--to", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
-    assert "certified within $40.00 with 99.5 %" in page
-    assert "finishing at the rate that the run keeps with 99.5 %, stays within the limit" in page
+    assert "certified within $40.00 with 99.5 % confidence" in page
+    assert "finishing at the rate that the run reaches with 99.5 % confidence, stays within the limit" in page
 
 
 def test_who_asks_for_less_certifies_more_from_the_same_probes(mlcd: Mlcd, recorded_job: WriteJob) -> None:

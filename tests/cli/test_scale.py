@@ -75,7 +75,7 @@ def test_the_fastest_of_a_job_with_little_data_is_the_fastest_of_its_table(
     assert decision["forecast"]["seconds"] == min(finish["seconds"] for finish in finishes)
     assert decision["curve"][0]["seconds"] is None, "no time to the target is claimed"
     told = " ".join(mlcd("show", "last").out.split())
-    assert "if the target takes all of the work; how soon the target comes is not known yet; certified fastest" in told
+    assert "if the target takes all of the work; the time to the target is not known yet; certified within" in told
     rows = mlcd("curves", "last").out.splitlines()[1:-1]
     assert all("ranked" in row for row in rows), "a factor is neither measured nor modelled"
 
@@ -83,13 +83,13 @@ def test_the_fastest_of_a_job_with_little_data_is_the_fastest_of_its_table(
 def test_a_run_leaves_a_model_and_the_next_one_claims_a_time(mlcd: Mlcd, job: WriteJob) -> None:
     path = job()
     first = mlcd("scale", path, "-y")
-    assert "how soon the target comes is not known yet" in " ".join(first.out.split())
+    assert "the time to the target is not known yet" in " ".join(first.out.split())
     assert len(mlcd("models", "-o", "json").document["models"]) == 1
     second = mlcd("scale", path, "-y")
-    assert "expected; no limit to break" in second.out
+    assert "expected; no limit was set" in second.out
     ranked = mlcd("scale", path, "-y", "--search", "none")
     assert ranked.code == 0
-    assert "no time is claimed" in ranked.out
+    assert "no time is forecast" in ranked.out
     assert mlcd("show", "last", "-o", "json").document["probes"] == []
 
 
@@ -144,7 +144,7 @@ def test_with_models_of_other_jobs_only_their_average_ranks(mlcd: Mlcd, job: Wri
         mlcd("scale", job(name, extra=unlike % (name, name)), "-y")
     answer = mlcd("scale", job("three", extra=unlike % ("three", "three")), "--search", "none", "-y")
     assert answer.code == 0
-    assert "no time is claimed" in answer.out
+    assert "no time is forecast" in answer.out
     started = mlcd("ledger", "last", "-o", "json").document["entries"][0]
     assert started["lesson"] == "the average of all jobs: 2 stored models"
 

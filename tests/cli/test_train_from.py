@@ -31,7 +31,7 @@ def test_what_an_earlier_run_saved_is_done_and_not_paid_for_again(mlcd: Mlcd, wr
     answer = mlcd("train", longer, "--from", "demo-1", "-y", "-o", "json")
     assert answer.code == 0, answer.err
     again = answer.document
-    assert "22M samples, 20M of them saved by demo-1" in answer.err
+    assert "22M samples, 20M of them done by demo-1" in answer.err
     assert again["status"] == "finished"
     assert again["saved_samples"] == pytest.approx(22e6)
     assert again["spent_usd"] < 0.4 * first["spent_usd"]

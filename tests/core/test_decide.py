@@ -19,7 +19,7 @@ from mlcd.core.ledger.entries import Decided, from_json, to_json
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.scale.nouns import Mode, ScalingTask, batch_of
 from mlcd.reports.text import show_decision
-from mlcd.reports.words import counted_on_words, decision_words
+from mlcd.reports.words import assumption_words, decision_words
 
 OFFER = Offer("node", 1.0, 4, 16)
 SPACE = Space((Choice(OFFER, (1, 2, 4)),), ProbeTime(60.0, 6.0), startup_limit_s=60.0)
@@ -99,7 +99,7 @@ def test_a_batch_that_is_expected_to_miss_its_target_is_told_as_left_out() -> No
     screen = io.StringIO()
     show_decision(Console(file=screen, width=300), account_of(lines), decision, plain.goal)
     left_out = "1 x type-0, batch 256; 2 x type-0, batch 256"
-    assert f"Left out, expected to need more epochs than `work` allows: {left_out}" in screen.getvalue()
+    assert f"Not a choice, since expected to need more epochs than `work` allows: {left_out}" in screen.getvalue()
 
 
 def test_a_certificate_states_its_probability_where_there_is_a_limit() -> None:
@@ -117,7 +117,7 @@ def test_decisions_from_before_a_probability_was_stated_say_what_they_said() -> 
     old = from_json(text)
     assert isinstance(old, Decided)
     assert old.decision == replace(now, confidence=None)
-    assert "certified fastest within" in decision_words(old.decision, goal)
+    assert "certified within" in decision_words(old.decision, goal)
     assert "%" not in decision_words(old.decision, goal)
-    assert decision_words(now, goal) == f"{decision_words(old.decision, goal)} with 99 %"
-    assert counted_on_words(old.decision, HISTORY) == ""
+    assert decision_words(now, goal) == f"{decision_words(old.decision, goal)} with 99 % confidence"
+    assert assumption_words(old.decision, HISTORY) == ""

@@ -36,10 +36,10 @@ def test_of_two_about_as_good_the_one_with_room_is_chosen(memory: float | None, 
 def test_one_that_is_clearly_better_is_chosen_all_the_same_and_its_certificate_says_so() -> None:
     decision = chosen(probed(FOUR, 100.0, 0.971), probed(TWO, 80.0, 0.6))
     assert decision.configuration == FOUR
-    words = ", but a probe of it took 97 % of the memory: it may run out of it"
-    assert decision_words(decision, GOAL).endswith(f"certified fastest within 11 d 14 h with 99 %{words}")
+    words = ", but a probe used 97 % of its memory, so the job may run out of memory"
+    assert decision_words(decision, GOAL).endswith(f"certified within 11 d 14 h with 99 % confidence{words}")
     free = chosen(probed(FOUR, 100.0, 0.971), goal=Goal())
-    assert decision_words(free, Goal()).endswith(f"no limit to break{words}")
+    assert decision_words(free, Goal()).endswith(f"no limit was set{words}")
 
 
 def test_where_all_are_close_to_the_wall_the_best_is_chosen() -> None:
@@ -64,5 +64,5 @@ def test_a_ledger_keeps_it() -> None:
 
 
 def test_a_probe_that_came_close_is_shown_so() -> None:
-    assert result_words(probed(FOUR, 100.0, 0.97)).endswith(", 97 % of the memory")
+    assert result_words(probed(FOUR, 100.0, 0.97)).endswith(", 97 % of its memory")
     assert "memory" not in result_words(probed(FOUR, 100.0, 0.9))

@@ -280,7 +280,7 @@ def test_a_run_that_cannot_be_certified_says_what_it_needs() -> None:
     needed = decision.relaxations[0].budget_usd
     assert needed is not None
     answer = view(page(written))["answer"]
-    assert "Cannot be certified: the budget ($5.00)" in answer["sentence"]
+    assert "Cannot be certified: nothing that was measured keeps the budget ($5.00)" in answer["sentence"]
     assert f"It needs {enough_usd(needed)}" in answer["more"]
 
 

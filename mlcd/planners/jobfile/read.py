@@ -23,7 +23,7 @@ def text_of(path: Path) -> str:
         str(path.absolute()).encode()  # the ledger is text, and keeps the folder
         return path.read_text(encoding="utf-8")
     except UnicodeEncodeError:
-        raise JobFileError(f"{str(path)!a}: not text in UTF-8; rename it") from None
+        raise JobFileError(f"{str(path)!a}: not UTF-8 text; rename it") from None
     except FileNotFoundError:
         raise JobFileError(f"{path}: no such file; a job file is a SkyPilot task with an `mlcd:` block") from None
     except (OSError, UnicodeError) as error:
