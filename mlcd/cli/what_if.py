@@ -19,6 +19,7 @@ from mlcd.reports.document import decision_of
 from mlcd.reports.not_certain import not_certain_words
 from mlcd.reports.run_document.core import RunGoal
 from mlcd.reports.text import show_decision
+from mlcd.reports.words import goal_words
 
 
 @click.command("what-if")
@@ -48,6 +49,7 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
         print_json({"run": name, "goal": goal_asked, "decision": document.model_dump(mode="json")})
         return
     results, _ = consoles()
+    results.print(f"Goal: {goal_words(goal, account.job.target, serving_task(account.job))}", markup=False)
     show_decision(results, account, decision, goal)
     label = None if decision.configuration is None else str(decision.configuration)
     if task is None and (better := not_certain_words(ledger.lines(name), goal, label)) is not None:
