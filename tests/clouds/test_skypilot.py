@@ -749,7 +749,8 @@ def test_after_a_run_a_line_tells_the_bill(home):
     assert f"cloud {format_usd(billed)}; the ledger has" in told
     assert told.endswith("By launch: mlcd ledger digits-1 --reconcile")
     path.sky.billed_usd = fails
-    assert bill_note(run) == "The cloud's bill could not be read (no answer). Try later: mlcd ledger digits-1 --reconcile"
+    note = "The cloud's bill could not be read (no answer). Try later: mlcd ledger digits-1 --reconcile"
+    assert bill_note(run) == note
 
 
 def fails():
