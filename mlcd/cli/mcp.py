@@ -101,7 +101,7 @@ def opened_agent_client(
 
     permissions = Permissions(PermissionLevel(may), yes, ApprovalChannel(ask))
     if yes and permissions.may is not PermissionLevel.PROBE:
-        raise UserError("-y is for --may probe: look starts nothing, and launch asks about nothing")
+        raise UserError("-y works only with --may probe; look starts nothing, and launch asks nothing")
     if url is not None:
         return _of_a_team(url, token, permissions, budget, places, recordings, count_simulated)
     return _of_this_machine(name, permissions, budget, places, recordings, count_simulated)
@@ -186,7 +186,7 @@ def _of_this_machine(
 def _of_a_team(
     url: str, token: str | None, permissions: Permissions, budget: float | None, *of_this_machine: Any
 ) -> Iterator[AgentClient]:
-    """An agent that is a member of a team: its role and its budget are kept there."""
+    """An agent that is a member of a team; the service keeps its role and its budget."""
     from contextlib import closing
 
     from mlcd.cli.server import tokens
@@ -216,7 +216,7 @@ def _of_a_team(
 
 
 def _checked_member(server: Server, permissions: Permissions) -> str:
-    """The member's name; refused without a budget, or in a role that allows more than it should."""
+    """The member's name. Refused: an admin, and one without a budget if the agent may spend."""
     from mlcd.service.agents.permissions import PermissionLevel
 
     me = server.get("/me")

@@ -98,7 +98,7 @@ def _kind(job: Job, chosen: Mapping[str, Any]) -> str:
 
 
 def _only_remote(job: Job, remote: SubmissionPreview) -> Shown:
-    """On a recording that only the server has: what the server says."""
+    """A recording that only the server has: show what the server says."""
     words = f"{job.name}  {remote.goal_words}"
     return {"job": job.name, "on": job.on}, lambda results: results.print(words, markup=False)
 

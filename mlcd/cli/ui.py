@@ -66,7 +66,7 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
             newest = [_demo(ledger, executor)]
         serve(app, listener, lambda: _show(url, newest, no_browser), behind_proxy=False)
         if driven := executor.alive():
-            click.echo(f"stopping {counted(driven, 'run')}; go on later with: mlcd resume RUN", err=True)
+            click.echo(f"stopping {counted(driven, 'run')}; continue later with: mlcd resume RUN", err=True)
 
 
 def _demo(ledger: Ledger, executor: LocalExecutor) -> str:
@@ -75,7 +75,7 @@ def _demo(ledger: Ledger, executor: LocalExecutor) -> str:
     job = of_text("train", text, {})
     run = ledger.submit(job.name, to_json(job, True, Source("train", "train.yaml", text, {})))
     executor.send(run)
-    click.echo("no run yet: starting the example on the simulated cloud; nothing is rented", err=True)
+    click.echo("no runs yet: starting the example on the simulated cloud; nothing is rented", err=True)
     return run
 
 
