@@ -39,7 +39,6 @@ def _parse_limit(text: str) -> float | str:
 
 
 MOST_AUDIT_ROWS = 200
-"""Default number of entries of the audit log in a table."""
 _limit = parsed_by(_parse_limit)
 _role = click.Choice([*map(str, Role)])
 _on_database = (
@@ -67,10 +66,8 @@ def team() -> None:
 @team.command()
 @_name
 @click.option("--role", type=_role, default="runner", show_default=True, help="Their role.")
-@click.option("--team", "team_name", metavar="TEAM", help="The team against whose budget their runs count.")
-@click.option(
-    "--budget", metavar="USD", callback=_limit, help="Most dollars for all their runs together. Default: no limit."
-)
+@click.option("--team", "team_name", metavar="TEAM", help="The team whose budget their runs count against.")
+@click.option("--budget", metavar="USD", callback=_limit, help="Most dollars for all their runs. Default: no limit.")
 @_per
 @with_options(_on_database)
 def add(
@@ -116,9 +113,7 @@ def list_(database: str | None, output: str) -> None:
 @_name
 @click.option("--role", type=_role, help="Their new role.")
 @click.option("--team", "team_name", metavar="TEAM", help="Their team, for new runs; 'none' for no team.")
-@click.option(
-    "--budget", metavar="USD", callback=_limit, help="Most dollars for all their runs together; 'none' for no limit."
-)
+@click.option("--budget", metavar="USD", callback=_limit, help="Most dollars for all their runs; 'none' for no limit.")
 @_per
 @with_options(_on_database)
 def change(
@@ -225,9 +220,7 @@ def budget(team_name: str, usd: Any, per: str | None, database: str | None, outp
 @click.option("--outcome", type=click.Choice(["ok", "refused"]), help="Only actions with this outcome.")
 @click.option("--since", metavar="DATE", help="Only from this day on (UTC), such as 2026-11-01.")
 @click.option("--until", metavar="DATE", help="Only up to the end of this day (UTC).")
-@click.option(
-    "--to", metavar="FILE", type=click.Path(path_type=Path), help="Write the entries to this file, .csv or .jsonl."
-)
+@click.option("--to", metavar="FILE", type=click.Path(path_type=Path), help="Write them to this file, .csv or .jsonl.")
 @with_options(_on_database)
 def audit(
     most: int | None,
