@@ -80,7 +80,7 @@ def _api_price(text: str) -> ApiPrice:
 )
 @output
 def replicas(run: str, output: str, **asked: Any) -> None:
-    """How many replicas of a language model your traffic needs, and their price.
+    """Replicas that a language model needs for your traffic, and their price.
 
     Computed from what the trials of `mlcd serve` measured, at no cost. Requests arrive at random, so each replica is
     planned for fewer requests than its trial answered.

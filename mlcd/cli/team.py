@@ -46,7 +46,7 @@ _on_database = (
         "--database",
         metavar="URL",
         envvar="MLCD_DATABASE_URL",
-        help="The service's database, postgresql://... Default: this machine's ledger.",
+        help="PostgreSQL URL of the service's database. Default: this machine's ledger.",
     ),
     output,
 )
