@@ -255,7 +255,7 @@ def test_a_learned_model_is_forgotten_there_by_an_admin(
     assert there("scale", job, "-y").code == 0
     name = there("models", "-o", "json").document["models"][0]["name"]
     assert there("models", "show", name).code == 0
-    assert "ada is a runner; this takes an admin" in there("models", "forget", name).complaint
+    assert "ada is a runner; this needs an admin" in there("models", "forget", name).complaint
     monkeypatch.setenv("MLCD_TOKEN", service.tokens["root"])
     forgotten = mlcd("--server", service.url, "models", "forget", name)
     assert (forgotten.code, forgotten.out) == (0, f"Deleted the model {name}.\n")

@@ -171,7 +171,7 @@ def test_only_admins_rule_and_only_where_there_is_a_team(
 ) -> None:
     before = on_its_database("list").out
     for deed in (("list",), ("add", "eve", "--role", "admin"), ("token", "root"), ("remove", "vic"), ("audit",)):
-        assert "not allowed: ada is a runner; this takes an admin" in there(*deed, who="ada").complaint
+        assert "not allowed: ada is a runner; this needs an admin" in there(*deed, who="ada").complaint
     assert on_its_database("list").out == before
     with one_person(tmp_path / "ui") as alone:
         assert "`mlcd ui` has one user and no team" in mlcd("--server", alone.url, "team", "list").complaint

@@ -107,5 +107,5 @@ def test_the_command_line_says_where_to_make_a_token(team, tmp_path):
 
 def test_a_link_that_somebody_else_made_signs_nobody_in(page, team, expect):
     page.goto(f"{team.url}/sign-in/callback?code=theirs&state=theirs")
-    expect(page.get_by_role("alert")).to_contain_text("this sign-in was not begun in this browser")
+    expect(page.get_by_role("alert")).to_contain_text("this sign-in was begun in another browser")
     assert httpx.get(f"{team.url}/api/v1/health").json()["provider"] == "Lab SSO"

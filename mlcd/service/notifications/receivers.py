@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, true, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from mlcd.core.database import Database
 from mlcd.core.database.schema import entries, teams
@@ -21,7 +21,7 @@ from mlcd.core.errors import UnknownName, UserError
 from mlcd.service.notifications.events import EVENTS, Notification
 from mlcd.service.notifications.mail import check_address
 from mlcd.service.notifications.webhook import check_url, shown_url
-from mlcd.service.team.members import Member, Role, find_member
+from mlcd.service.team.members import Member, Role, find_member, lapsed_members
 
 MOST, MOST_EACH = 50, 5
 """The most receivers of the service, and of each member."""
@@ -90,8 +90,10 @@ class Receivers:
         return self._read(or_(own, table.c.owner.is_(None)) if who.role is Role.ADMIN else own)
 
     def due(self) -> list[Receiver]:
-        """The receivers that are not waiting for a retry."""
-        return [each for each in self._read(true()) if each.next_at is None or each.next_at <= self.now()]
+        """The receivers that are not waiting for a retry, nor owned by a member without access at the moment."""
+        now = self.now()
+        admitted = or_(table.c.owner.is_(None), table.c.owner.not_in(lapsed_members(now)))
+        return [each for each in self._read(admitted) if each.next_at is None or each.next_at <= now]
 
     def add(self, asked: NewReceiver, owner: str | None) -> tuple[int, str]:
         """Add a receiver for what happens from now on; return its number and the secret that signs its notifications.

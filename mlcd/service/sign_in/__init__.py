@@ -1,1 +1,1 @@
-"""Sign-in by a provider of OpenID Connect: its settings, the protocol, who members are there."""
+"""Sign-in with an OpenID Connect provider: its settings, the protocol, and the members' accounts there."""

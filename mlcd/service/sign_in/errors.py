@@ -1,11 +1,11 @@
-"""Why somebody is not let in by a provider."""
+"""Errors of the sign-in with a provider."""
 
 from mlcd.core.errors import MlcdError
 
 
 class SignInRefused(MlcdError):
-    """Somebody is not let in; the message says why, in one line, without a secret."""
+    """The sign-in is refused; the message says why, in one line, without a secret."""
 
 
 class ProviderFault(SignInRefused):
-    """The provider is away, or its answer cannot be believed: it lets nobody in."""
+    """The provider cannot be reached, or its answer is not trustworthy."""

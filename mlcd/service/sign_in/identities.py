@@ -1,7 +1,7 @@
-"""Which member somebody is who signed in at a provider: bound by issuer and subject, never by a name.
+"""Which member an account at a sign-in provider belongs to: identified by issuer and subject, never by name.
 
-A name is what a provider says, and two people may have the same there and here. So it only names new members; nobody
-who is a member already, or was one, is taken over: an admin links them.
+A provider chooses names, and two people may have the same name there and here. So a name only names new members.
+Existing or former members are never taken over by name: an admin has to link them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from mlcd.service.team.members import (
     ensure_team,
     find_member,
     hashed,
+    limit_named_tokens,
     new_secret,
     revoke_named_tokens,
     set_member,
@@ -49,7 +50,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class SignInResult:
-    """Who was let in, and what changed for them, in the words of the audit log; '' for nothing."""
+    """The member who signed in, and the change to them as the audit log names it; '' for none."""
 
     member: Member
     changed: str
@@ -62,7 +63,7 @@ class Identities:
         self._database, self._now = database, now
 
     def enter(self, account: Account, name: str, groups: set[str], settings: SignInSettings) -> SignInResult:
-        """Let somebody in, as the member that they are or as a new one; `SignInRefused` if they may not come in."""
+        """Sign somebody in as their member, or as a new one; `SignInRefused` if they may not use MLCD."""
         grant = settings.grant(groups)
         with self._database.write() as connection:
             known = self._member_of(connection, account)
@@ -73,9 +74,9 @@ class Identities:
         raise SignInRefused(f"{known or name} is in no group that may use MLCD; ask an admin of {settings.shown}")
 
     def link(self, name: str, account: Account) -> None:
-        """From now on this account is that member; in place of another one, whose sessions end.
+        """Link an account to a member. It replaces the member's earlier account, whose sessions end.
 
-        The new one's first sign-in says how long tokens are good. Until then that stays as it was.
+        The expiry of the member's access stays as it was until the new account first signs in.
         """
         if not all(0 < len(text) <= LONGEST and text.isprintable() for text in (account.issuer, account.subject)):
             raise UserError("issuer and subject: as the provider writes them, in one line")
@@ -91,7 +92,11 @@ class Identities:
             self._bind(connection, account, name, good_until)
 
     def unlink(self, name: str) -> None:
-        """No account is that member any more; their token, and who has it, stay. What is void by now stays void."""
+        """Remove the link to the member's account.
+
+        Their own token stays valid; named tokens expire when they would have without a new sign-in. What is void by now
+        stays void.
+        """
         now = _text(self._now())
         with self._database.write() as connection:
             good_until = _good_until(connection, name)
@@ -102,6 +107,8 @@ class Identities:
             if good_until is not None and good_until <= now:
                 set_member(connection, name, token_hash=hashed(new_secret()))
                 revoke_named_tokens(connection, name, now)
+            elif good_until is not None:
+                limit_named_tokens(connection, name, good_until)
 
     def _admit(
         self, connection: Connection, account: Account, name: str, grant: Grant, settings: SignInSettings, is_new: bool
@@ -126,7 +133,7 @@ class Identities:
             link = shlex.join(["mlcd", "team", "link", name, account.issuer, account.subject])
             raise SignInRefused(f"'{name}' is, or was, a member without this account; an admin can link them: {link}")
         row = {"role": str(grant.role), "team": grant.team, "budget_usd": grant.budget_usd}
-        secret = hashed(new_secret())  # nobody has this token: they sign in, or make one
+        secret = hashed(new_secret())  # nobody knows this token: they sign in, or make one
         more = {"budget_per": str(grant.budget_per), "token_hash": secret, "created_at": _text(self._now())}
         connection.execute(insert(members).values(name=name, **row, **more))
         ensure_team(connection, grant.team)
@@ -135,7 +142,7 @@ class Identities:
     def _update_from_groups(
         self, connection: Connection, name: str, grant: Grant, names_teams: bool
     ) -> tuple[Member, str]:
-        """Give a member the role and the team of their groups."""
+        """Update a member's role and team from their groups at the provider."""
         if connection.execute(select(members.c.removed_at).where(members.c.name == name)).scalar_one() is not None:
             raise SignInRefused(f"{name} was removed from MLCD; an admin can add them again: mlcd team add {name}")
         member = find_member(connection, name)
@@ -149,7 +156,7 @@ class Identities:
         return find_member(connection, name), "change member"
 
     def _revoke_access(self, connection: Connection, name: str) -> None:
-        """Their sessions end, their tokens are void until they are let in again, and no news goes to them any more."""
+        """End a member's sessions and notifications, and suspend their tokens until they can sign in again."""
         set_until = update(identities).where(identities.c.member == name).values(good_until=_text(self._now()))
         connection.execute(set_until)
         end_sessions(connection, name)
@@ -165,7 +172,7 @@ class Identities:
 
 
 def _good_until(connection: Connection, name: str) -> str | None:
-    """Until when a member's tokens are good; None: for ever, or nobody has signed in so far."""
+    """Until when a member's tokens are valid; None: no end, or they have never signed in."""
     return connection.execute(select(identities.c.good_until).where(identities.c.member == name)).scalar()
 
 

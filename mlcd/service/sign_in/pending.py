@@ -1,7 +1,7 @@
-"""Sign-ins that are under way: what a browser that was sent to the provider has to come back with.
+"""Pending sign-ins: what a browser that was sent to the provider has to come back with.
 
-In the database, so that any process of a service can finish what another began. Each is taken out by the first answer,
-right or wrong: no answer can be used twice.
+They are in the database, so that any process of a service can finish what another began. The first answer, right or
+wrong, deletes a pending sign-in: no answer can be used twice.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from mlcd.service.team.members import hashed, new_secret
 
 LASTS = timedelta(minutes=10)
 MOST = 10_000
-"""At once: they are begun by people whom nobody knows."""
-BEGIN_AGAIN = "this sign-in was not begun in this browser, is over, or took longer than 10 minutes; begin again"
+"""The most pending sign-ins: anybody can begin one without authentication."""
+BEGIN_AGAIN = "this sign-in was begun in another browser, is over, or took longer than 10 minutes; sign in again"
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What ties an answer to a browser (`state`), a token to this sign-in (`nonce`) and a code to us (`verifier`)."""
+    """Secrets that bind the answer to the browser (`state`), the token to this sign-in (`nonce`), the code to us (PKCE
+    `verifier`).
+    """
 
     state: str
     nonce: str
@@ -40,25 +42,25 @@ class Pending:
 
 
 class PendingSignIns:
-    """Those on a database. `now`: the clock."""
+    """The pending sign-ins on a database. `now`: the clock."""
 
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
         self._database, self._now = database, now
 
     def begin(self) -> tuple[str, Pending]:
-        """The secret for the browser's cookie, and what its answer is to be compared with."""
+        """Begin a sign-in; return the secret for the browser's cookie, and what the answer has to match."""
         secret, pending, now = new_secret(), Pending.new(), self._now().astimezone(UTC)
         row = {"hash": hashed(secret), "expires_at": (now + LASTS).isoformat()}
         with self._database.write() as connection:
             connection.execute(delete(sign_ins).where(sign_ins.c.expires_at < now.isoformat()))
             if connection.execute(select(func.count()).select_from(sign_ins)).scalar_one() >= MOST:
-                raise SignInRefused("too many sign-ins are under way; try again in some minutes")
-            known = {"state": pending.state, "nonce": pending.nonce, "verifier": pending.verifier}
-            connection.execute(insert(sign_ins).values(**row, **known))
+                raise SignInRefused("too many sign-ins are pending; try again in some minutes")
+            bindings = {"state": pending.state, "nonce": pending.nonce, "verifier": pending.verifier}
+            connection.execute(insert(sign_ins).values(**row, **bindings))
         return secret, pending
 
     def take(self, secret: str, state: str) -> Pending:
-        """What was begun with this cookie, once; `SignInRefused` if it was not, or with another state."""
+        """Take the sign-in of this cookie, once; `SignInRefused` if there is none, or the state differs."""
         this = sign_ins.c.hash == hashed(secret)
         with self._database.write() as connection:
             row = connection.execute(select(sign_ins).where(this)).one_or_none()

@@ -1,6 +1,6 @@
-"""The file that says which provider signs members in, and what members of its groups may: TOML.
+"""The TOML file with the sign-in provider and the roles of its groups.
 
-Of the groups in the file the first one counts that somebody is in: so the order decides, and nothing is added up.
+The first group in the file that somebody is in decides their role: grants are not combined.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Part(BaseModel):
 
 
 class Grant(_Part):
-    """What members of a group may. The budget is what they begin with: an admin may change it."""
+    """What members of a group get. The budget is only the initial one: an admin may change it."""
 
     role: Role
     team: str | None = None
@@ -48,7 +48,7 @@ RoleOrGrant = Annotated[Grant, BeforeValidator(lambda given: {"role": given} if 
 
 
 class SignInSettings(_Part):
-    """A provider, and whom it lets in."""
+    """A provider, and who may sign in with it."""
 
     issuer: str
     client_id: str = Field(min_length=1)
@@ -71,26 +71,26 @@ class SignInSettings(_Part):
     @model_validator(mode="after")
     def _lets_somebody_in(self) -> Self:
         if not self.groups and self.default is None:
-            raise ValueError("nobody could sign in: give [groups], or a default role")
+            raise ValueError("nobody could sign in: add [groups] or a default role")
         return self
 
     @property
     def shown(self) -> str:
-        """The provider's name for people."""
+        """The provider's display name."""
         return self.name or str(urlsplit(self.issuer).hostname)
 
     @property
     def names_teams(self) -> bool:
-        """Whether the file says who is in which team; else admins do."""
+        """Whether the file assigns teams; otherwise admins do."""
         return any(grant is not None and grant.team is not None for grant in (*self.groups.values(), self.default))
 
     def grant(self, groups: set[str]) -> Grant | None:
-        """What somebody in these groups may; None: they may not come in."""
+        """The grant of somebody in these groups; None: they may not sign in."""
         return next((grant for group, grant in self.groups.items() if group in groups), self.default)
 
 
 def read(file: Path) -> tuple[SignInSettings, str | None]:
-    """The settings, and the client's secret if there is one; `UserError` with the place of the first mistake."""
+    """Read the settings, and the client's secret if there is one; `UserError` names the first mistake."""
     try:
         with file.open("rb") as opened:
             document = tomllib.load(opened)
@@ -109,7 +109,7 @@ def read(file: Path) -> tuple[SignInSettings, str | None]:
 
 
 def check_address(url: str, advice: str) -> None:
-    """`ValueError` unless it is https, or on this machine: codes and tokens are sent there."""
+    """`ValueError` unless the URL is https or on this machine: codes and tokens are sent there."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -117,7 +117,7 @@ def check_address(url: str, advice: str) -> None:
         parts = urlsplit("")
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
     if not parts.hostname or not is_safe or parts.username or parts.fragment or not url.isprintable():
-        raise ValueError(f"{url[:200]!r} is no https address; {advice}")
+        raise ValueError(f"{url[:200]!r} is not an https URL; {advice}")
 
 
 def _first(error: ValidationError) -> str:

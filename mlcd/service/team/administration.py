@@ -1,6 +1,6 @@
-"""The audit log, and administration of a team on its database: each action is carried out and written there.
+"""The audit log, and the administration of a team, whose actions are all written to it.
 
-The log is an append-only table beside the ledger: who did what, and whether it was allowed. Secrets never get there:
+The log is an append-only table beside the ledger: who did what, and whether it was allowed. It never contains secrets:
 callers pass names and outcomes, and anything that looks like a token is masked.
 """
 
@@ -21,7 +21,7 @@ from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Members, Role, without_secrets
 
 LONGEST_DATE = len("2026-11-19")
-MOST_LETTERS = 500  # longest text: some of it comes from requests
+MOST_LETTERS = 500  # of a text: some texts come from requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,18 @@ class AuditedAction:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    seq: Annotated[int, Field(description="Its number.")]
-    at: Annotated[datetime, Field(description="When.")]
-    who: Annotated[str, Field(description="A member, or the address of somebody who is none.")]
-    action: Annotated[str, Field(description="What was done.")]
-    about: Annotated[str, Field(description="To what.")]
+    seq: Annotated[int, Field(description="The number of the entry.")]
+    at: Annotated[datetime, Field(description="The time.")]
+    who: Annotated[str, Field(description="The member, or the IP address of a client that is not signed in.")]
+    action: Annotated[str, Field(description="The action, such as submit.")]
+    about: Annotated[str, Field(description="The run, member or other thing that it concerns.")]
     outcome: Annotated[str, Field(description="ok, or refused.")]
-    detail: Annotated[str, Field(description="More of it, or why it was refused.")]
+    detail: Annotated[str, Field(description="Details, or why it was refused.")]
 
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries: of whom, what was done, with which outcome, and from when until before when."""
+    """A filter of audit entries: by who, action, outcome, and time (`since` inclusive, `until` exclusive)."""
 
     who: str | None = None
     action: str | None = None
@@ -53,29 +53,29 @@ class AuditFilter:
     def read(
         cls, who: str | None, action: str | None, outcome: str | None, since: str | None, until: str | None
     ) -> "AuditFilter":
-        """From words; a date is its whole day, in UTC."""
+        """From the texts of a request; a date means its whole day in UTC."""
         return cls(who or None, action or None, outcome or None, moment(since), moment(until, end=True))
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """The same in SQL."""
+        """The filter as SQL conditions."""
         columns = schema.audit.c
         equal = {"who": self.who, "action": self.action, "outcome": self.outcome}
-        found = [columns[name] == value for name, value in equal.items() if value is not None]
-        found += [columns.at >= _iso(self.since)] if self.since is not None else []
-        return found + ([columns.at < _iso(self.until)] if self.until is not None else [])
+        conditions = [columns[name] == value for name, value in equal.items() if value is not None]
+        conditions += [columns.at >= _iso(self.since)] if self.since is not None else []
+        return conditions + ([columns.at < _iso(self.until)] if self.until is not None else [])
 
 
 ALL = AuditFilter()
 
 
 def moment(text: str | None, *, end: bool = False) -> datetime | None:
-    """'2026-11-19', or a time of that day such as '2026-11-19T12:00'; UTC unless it says otherwise. `end`: of a day."""
+    """Parse a date or time such as '2026-11-19' or '2026-11-19T12:00'; UTC by default. `end`: a date means its end."""
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text)
-        found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-        return (found + timedelta(days=1) if end and len(text) <= LONGEST_DATE else found).astimezone(UTC)
+        time = datetime.fromisoformat(text)
+        time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        return (time + timedelta(days=1) if end and len(text) <= LONGEST_DATE else time).astimezone(UTC)
     except (ValueError, OverflowError):
         raise UserError(f"time {text[:40]!r}: write a date such as 2026-11-19, or 2026-11-19T12:00") from None
 
@@ -94,7 +94,7 @@ class Audit:
             connection.execute(insert(schema.audit).values(at=_iso(self._now()), **row))
 
     def entries(self, most: int = 200, before: int | None = None, only: AuditFilter = ALL) -> list[AuditedAction]:
-        """The newest first; `before`: only entries before this number."""
+        """The entries, newest first; `before`: only entries before this number."""
         columns = schema.audit.c
         query = select(*(columns[each.name] for each in fields(AuditedAction))).order_by(columns.seq.desc()).limit(most)
         query = query.where(*only.conditions())
@@ -147,12 +147,12 @@ class Team:
         self._audit.write(self._who, "remove member", name)
 
     def link(self, name: str, account: Account) -> None:
-        """From now on an account of a provider is this member."""
+        """Link a sign-in provider's account to a member."""
         self._identities.link(name, account)
         self._audit.write(self._who, "link member", name, detail=str(account))
 
     def unlink(self, name: str) -> None:
-        """No account of a provider is this member any more."""
+        """Remove the link between a member and their account at the sign-in provider."""
         self._identities.unlink(name)
         self._audit.write(self._who, "unlink member", name)
 
@@ -168,7 +168,7 @@ class Team:
 
 
 def _iso(time: datetime) -> str:
-    """As stored: text that sorts by time."""
+    """The stored form: text that sorts by time."""
     return time.astimezone(UTC).isoformat()
 
 

@@ -1,9 +1,9 @@
-"""The remaining budgets of members and teams: the check before a run is submitted or resumed.
+"""The remaining budgets of members and teams, checked before a run is submitted or resumed.
 
-A run that can still spend counts with its whole budget, one that is over with what it spent, a refused one with
-nothing. Each run stays within its own budget by the ledger's reserve; so while these sums stay within the limits of
-members and teams, nobody can overspend. The check and the submission are one transaction, and writers are serialized:
-two simultaneous requests never both get the same dollars.
+A run that can still spend counts with its whole budget, a finished one with what it spent, a refused one with nothing.
+The ledger keeps each run within its own budget. So as long as these sums stay within the budgets of members and teams,
+nobody can overspend. The check and the submission are one transaction, and writers are serialized: two simultaneous
+requests never both get the same dollars.
 
 In a monthly budget, what was settled in earlier months no longer counts, and what a run can still spend counts in every
 month. So no month exceeds its budget: a dollar is claimed until it is settled, and then belongs to that month.
@@ -37,7 +37,7 @@ Now = Callable[[], datetime]  # the clock
 
 
 class OverBudget(UserError):
-    """More than the remaining budget of a member or their team."""
+    """A run needs more than the remaining budget of its owner or their team."""
 
     def __init__(self, message: str, left_usd: float) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class OverBudget(UserError):
 
 @dataclass(frozen=True, slots=True)
 class RemainingBudget:
-    """What is left of a budget: `usd` None for no limit. `renewed_on`: when it starts anew; None: never."""
+    """What is left of a budget. `usd`: None for no limit. `renewed_on`: when the next period starts; None: never."""
 
     usd: float | None = None
     of: str = ""
@@ -63,7 +63,7 @@ class RemainingBudget:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What counts against a budget: what was spent in its period, and what runs can still spend (may be infinite)."""
+    """What counts against a budget: dollars spent in its period, and dollars that runs can still spend (maybe inf)."""
 
     spent_usd: float
     claimed_usd: float
@@ -102,15 +102,15 @@ def submit(
     now: Now = _now,
     most_queued: int | None = None,
 ) -> str:
-    """Submit a run if its owner's remaining budget covers it; return the run's name. It has not started then.
+    """Store a submission if its owner's remaining budget covers it; return the run's name. Nothing is started.
 
-    `free`: it costs nothing and does not count. `most_queued`: the most queued runs of one member.
+    `free`: the run costs nothing and does not count. `most_queued`: the most queued runs of one member.
     """
     if member is None:
         return ledger.submit(job.name, submission)
     catch_up(ledger.database)  # so that there is little to read while the lock is held
     with ledger.database.write() as connection:
-        owner = find_member(connection, member.name)  # the current row, not the state at the request
+        owner = find_member(connection, member.name)  # the member may have changed since the request came
         if most_queued is not None:
             _check_queued(connection, owner.name, most_queued)
         if not free:
@@ -129,10 +129,10 @@ def recheck(
     now: Now = _now,
     goal: Goal | None = None,
 ) -> None:
-    """Before a run is resumed: its whole budget counts again, if its owner's remaining budget covers it.
+    """Claim the budget of a run that is about to be resumed, if its owner's remaining budget covers it.
 
     `member`: who resumes it; the owner pays. `launch`: whether its decision will be launched; None: as submitted.
-    `goal`: its new limits. The result is written at once, so that it counts from now on.
+    `goal`: its new limits. The claim is written to the ledger at once, so that it counts from now on.
     """
     name = ledger.find(run)
     catch_up(ledger.database)
@@ -158,7 +158,7 @@ def recheck(
                 raise WrongState(f"run '{name}' is being driven; stop it before its limits change: mlcd stop {name}")
             _check_remaining(name, state, limits, remaining)
         elif owner is None or state.can_spend or (state.facts.is_waiting_at_decision and not launches):
-            return  # it has no owner, or it counts already, or it will spend nothing
+            return  # it has no owner, or its budget is claimed already, or it will spend nothing
         else:
             _check_remaining(name, state, None, remaining)
             entry = entry or Resumed(f"{member.name if member is not None else owner} went on")
@@ -180,7 +180,7 @@ def _change_submission(connection: Connection, run: str, launch: bool | None, go
 
 
 def release(ledger: Ledger, run: str, because: str) -> None:
-    """Stop a started run that is not driven: it then counts only with what it spent."""
+    """Mark a started run without a driver as stopped: from then on only what it has spent counts."""
     name = ledger.find(run)
     if ledger.is_driven(name):
         raise WrongState(f"run '{name}' is being driven; ask it to stop: mlcd stop {name}")

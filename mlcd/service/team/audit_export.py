@@ -1,4 +1,4 @@
-"""The audit log for other programs: CSV for spreadsheets, JSON lines for the rest; the newest first."""
+"""Exports the audit log, newest entries first: CSV for spreadsheets, JSON Lines for other programs."""
 
 import csv
 import io
@@ -13,15 +13,15 @@ from mlcd.service.team.administration import AuditedAction
 Format = Literal["csv", "jsonl"]
 PAGE = 1_000
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet would execute a cell that begins so: members choose some of these texts."""
-CUT = "cut short: what is older could not be read; take it again"
-"""The last line of a file that is not whole."""
+"""A spreadsheet would execute a cell that begins so (CSV injection), and members choose some of these texts."""
+CUT = "incomplete: older entries could not be read; export again"
+"""The last line of an incomplete file."""
 
 
 def exported(read: Callable[[int | None], list[AuditedAction]], kind: Format) -> Iterator[str]:
-    """All that `read` gives, in pieces; it is asked for the entries before a number, until there are none.
+    """The file in pieces. `read`: returns a page of entries before a number, or none at the end.
 
-    If it fails, the last line says so, and the error is raised: who transfers the pieces breaks off.
+    If reading fails, the last line says so, and the error is raised to abort the transfer.
     """
     if kind == "csv":
         yield _row([each.name for each in fields(AuditedAction)])

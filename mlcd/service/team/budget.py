@@ -1,9 +1,9 @@
-"""A budget, dollars and a period (months are UTC's), and what each run counts in its owner's.
+"""Budgets (dollars per period; months are in UTC), and what each run counts against its owner's budget.
 
-A run is not replayed for that. A few numbers are enough, updated with each entry as `Account` is: what was settled in
-which month, what is open, whether it is decided, launched, stopped or ended. They are cached, and only newer entries
-are read. That is correct because the ledger is append-only and its numbers are in the order of commits: old entries
-never change, and none is inserted later. A test compares this with a full replay after every step.
+Runs are not replayed for that. A few numbers per run are enough, updated at each entry: dollars settled per month,
+open launches, and whether it is decided, launched, stopped or ended. They are cached; only newer entries are read.
+That is correct because the ledger is append-only and entries are numbered in the order of commits. A test compares this
+with a full replay after every step.
 """
 
 import json
@@ -66,7 +66,7 @@ NO_LIMIT = Budget()
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A run's entries, reduced to money. `months`: what was settled in each. `open`: launches that are not settled.
+    """What matters of a run's entries for budgets. `months`: dollars settled in each. `open`: unsettled launches.
 
     `feasible`: the decision names a configuration.
     """
@@ -123,10 +123,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class BudgetState:
-    """The state of a run for its owner's budget. `final`: it can never spend again.
+    """The state of a run with regard to its owner's budget. `final`: it can never spend again.
 
-    `launches`: it will be launched when it is decided. `budget_usd`: its own limit, None if it has none. For a run that
-    is over, these may be missing.
+    `launches`: its decision will be launched. `budget_usd`: its own limit; None if it has none. Both may be missing for
+    a run that is over.
     """
 
     facts: Facts
@@ -167,13 +167,13 @@ def catch_up(database: Database) -> None:
 
 
 def runs_with_open_launches(database: Database) -> set[str]:
-    """The runs that may have machines: launches of theirs are not settled."""
+    """The runs with unsettled launches: they may have machines."""
     catch_up(database)
     return {run for run, facts in _CACHE[database][1].items() if facts.open > 0}
 
 
 def budget_states(connection: Connection, database: Database, whose: ColumnElement[bool]) -> list[BudgetState]:
-    """The states of these runs, within a transaction or without."""
+    """The states of these runs."""
     runs = schema.runs.c
     rows = connection.execute(select(runs.name, runs.refused).where(whose)).all()
     _, states = _read(connection, database)

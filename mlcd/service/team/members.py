@@ -1,7 +1,7 @@
 """The members of the team, their roles, tokens and sessions.
 
 Only hashes of tokens and sessions are stored. A plain SHA-256 is enough: slow, salted hashes protect passwords, which
-people choose and others can guess; these are 256 random bits from the operating system.
+can be guessed, but these secrets are 256 random bits from the operating system.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, insert, or_, select, update
 
 from mlcd.core.database import Database
 from mlcd.core.database.schema import identities, members, receivers, sessions, teams, tokens
@@ -23,7 +23,7 @@ from mlcd.core.errors import LedgerError, UnknownName, UserError, WrongState
 from mlcd.service.team.budget import NO_LIMIT, Budget, Per
 
 SESSION_LASTS = timedelta(hours=12)
-NOTED_EVERY = timedelta(minutes=1)  # the last use of a token: not a write for each request
+NOTED_EVERY = timedelta(minutes=1)  # how often the last use of a token is written: not at each request
 PREFIX = "mlcd_"  # makes a token recognizable, to people and to tools that search for leaked ones
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")
 _SECRET = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{16,}}")
@@ -50,7 +50,10 @@ class Role(StrEnum):
 
 
 class Scope(StrEnum):
-    """How much of what a member may their token may. Named ones are for programs: they cannot make or end tokens."""
+    """What a token allows, at most what its member's role allows. READ and RUN are for programs' named tokens.
+
+    With these, nobody can make or end tokens.
+    """
 
     READ = "read"
     RUN = "run"
@@ -58,7 +61,7 @@ class Scope(StrEnum):
 
     @property
     def most(self) -> Role:
-        """The role that nobody is more than by such a token."""
+        """The highest role that a request with such a token can have."""
         return {Scope.READ: Role.VIEWER, Scope.RUN: Role.RUNNER}.get(self, Role.ADMIN)
 
 
@@ -66,7 +69,7 @@ class Scope(StrEnum):
 class Member:
     """A user of the service. `budget_usd`: for all their runs together; None for no limit.
 
-    `scope`, `token`: of the named token that they came with; without one they may all that their role may.
+    `scope`, `token`: those of the named token of this request; without one: FULL and ''.
     """
 
     name: str
@@ -96,7 +99,7 @@ class Members:
     def add(
         self, name: str, role: Role, team: str | None = None, usd: float | None = None, per: Per = Per.TOTAL
     ) -> str:
-        """Add a member, new or returning with their earlier runs; return the token, which is shown only once."""
+        """Add a new member, or one who was removed, with their earlier runs; return the token, shown only once."""
         row = _checked({"role": role, "team": team, "budget_usd": usd, "budget_per": per})
         check_name("member", name)
         token = new_secret()
@@ -125,7 +128,7 @@ class Members:
         return token
 
     def remove(self, name: str) -> None:
-        """Remove a member: token and sessions become invalid. Their runs stay, and count for their team."""
+        """Remove a member: tokens and sessions become invalid. Their runs stay, and count for their team."""
         with self.database.write() as connection:
             check_not_last_admin(connection, find_member(connection, name))
             set_member(connection, name, removed_at=_text(self.now()))
@@ -173,19 +176,18 @@ class Members:
         return None if named is None else self._with_named(hashed(token), *named)
 
     def _is_admitted(self) -> ColumnElement[bool]:
-        """Who may come with a token: who is there and, if a provider signs them in, was signed in lately."""
-        lapsed = select(identities.c.member).where(identities.c.good_until <= _text(self.now()))
-        return and_(_PRESENT, members.c.name.not_in(lapsed))
+        """The condition for access: not removed and, if linked to a sign-in provider, signed in recently enough."""
+        return and_(_PRESENT, members.c.name.not_in(lapsed_members(self.now())))
 
     def _with_named(
         self, digest: str, name: str, scope: str, expires_at: str | None, used_at: str | None, *row: Any
     ) -> Member | None:
-        """The member of a named token that has not expired; its last use is noted, to the minute."""
+        """The member of a named token, None if it has expired; its last use is recorded to the minute."""
         now = self.now()
         if expires_at is not None and now >= datetime.fromisoformat(expires_at):
             return None
         if used_at is None or now - datetime.fromisoformat(used_at) >= NOTED_EVERY:
-            with suppress(LedgerError), self.database.write() as connection:  # of no use to refuse somebody for it
+            with suppress(LedgerError), self.database.write() as connection:  # not worth refusing a request
                 connection.execute(update(tokens).where(tokens.c.hash == digest).values(used_at=_text(now)))
         member, limited = _member(*row), Scope(scope)
         role = member.role if limited.most.may(member.role) else limited.most
@@ -227,6 +229,11 @@ class Members:
         query = select(teams.c.name, teams.c.budget_usd, teams.c.budget_per).order_by(teams.c.name)
         with self.database.read() as connection:
             return {name: Budget(usd, Per(per or Per.TOTAL)) for name, usd, per in connection.execute(query)}
+
+
+def lapsed_members(now: datetime) -> Select[tuple[str]]:
+    """The names of members who would have to sign in at the provider again before they may use the service."""
+    return select(identities.c.member).where(identities.c.good_until <= _text(now))
 
 
 def new_secret() -> str:
@@ -282,7 +289,7 @@ def _all(connection: Connection) -> list[Member]:
 
 
 def set_member(connection: Connection, name: str, **row: Any) -> None:
-    """Change columns of a member, within the caller's transaction; so do the next ones."""
+    """Change columns of a member, within the caller's transaction. So do the next functions."""
     connection.execute(update(members).where(members.c.name == name).values(**row))
 
 
@@ -292,7 +299,7 @@ def end_sessions(connection: Connection, name: str) -> None:
 
 
 def delete_receivers(connection: Connection, name: str) -> None:
-    """No news to who has left."""
+    """Delete a member's own receivers of notifications."""
     connection.execute(delete(receivers).where(receivers.c.owner == name))
 
 
@@ -300,6 +307,12 @@ def revoke_named_tokens(connection: Connection, name: str, at: str) -> None:
     """End all named tokens of a member."""
     theirs = update(tokens).where(tokens.c.member == name, tokens.c.revoked_at.is_(None))
     connection.execute(theirs.values(revoked_at=at))
+
+
+def limit_named_tokens(connection: Connection, name: str, until: str) -> None:
+    """Let all named tokens of a member expire at this time, if they do not expire earlier."""
+    later = or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > until)
+    connection.execute(update(tokens).where(tokens.c.member == name, later).values(expires_at=until))
 
 
 def ensure_team(connection: Connection, team: str | None) -> None:

@@ -1,6 +1,6 @@
-"""Named tokens of members, for programs: each with a scope, most with an end. Only hashes are stored.
+"""Named tokens of members, for programs: each has a scope, and most expire. Only hashes are stored.
 
-Beside them each member has one token without a name, which an admin gave them and which may all that they may.
+Each member also has one unnamed token with their full rights, which an admin gave them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from mlcd.core.errors import UnknownName, UserError
 from mlcd.service.team.members import Scope, check_name, find_member, hashed, new_secret
 
 MOST = 20
-"""Of one member at a time."""
+"""The most named tokens of a member at a time."""
 LONGEST_DAYS = 3_650
 
 
 @dataclass(frozen=True, slots=True)
 class NamedToken:
-    """A token without its secret. `used_at`: to the minute."""
+    """A token without its secret. `used_at`: its last use, to the minute."""
 
     name: str
     scope: Scope
@@ -41,34 +41,36 @@ class NamedTokens:
         self._database, self._now = database, now
 
     def all(self, member: str) -> list[NamedToken]:
-        """Those of a member that were not revoked, by name."""
-        query = select(tokens).where(_live(member)).order_by(tokens.c.name)
+        """A member's tokens that were not revoked, by name."""
+        query = select(tokens).where(_not_revoked(member)).order_by(tokens.c.name)
         with self._database.read() as connection:
-            return [self._told(row) for row in connection.execute(query)]
+            return [self._named_token(row) for row in connection.execute(query)]
 
     def add(self, member: str, name: str, scope: Scope, days: int | None) -> tuple[NamedToken, str]:
-        """Make a token; its secret is returned only here. `days`: how long it lasts; None: until it is revoked."""
+        """Make a token and return its secret, which is not stored. `days`: its lifetime; None: until it is revoked."""
         check_name("token", name)
         if scope is Scope.FULL:
-            raise UserError("scope full: a named token may read, or run")
+            raise UserError("scope 'full': a named token can only have the scope read or run")
         if days is not None and not 1 <= days <= LONGEST_DAYS:
             raise UserError(f"{days} days: expected 1 to {LONGEST_DAYS}")
         with self._database.write() as connection:
             find_member(connection, member)
-            if connection.execute(select(tokens.c.hash).where(_live(member, name))).first() is not None:
+            if connection.execute(select(tokens.c.hash).where(_not_revoked(member, name))).first() is not None:
                 raise UserError(f"{member} has a token '{name}' already: rotate it, or revoke it first")
-            count = connection.execute(select(func.count()).select_from(tokens).where(_live(member))).scalar_one()
+            count = connection.execute(
+                select(func.count()).select_from(tokens).where(_not_revoked(member))
+            ).scalar_one()
             if count >= MOST:
                 raise UserError(f"{member} has {count} tokens, and {MOST} are the most; revoke one first")
-            return self._made(connection, member, name, scope, timedelta(days=days) if days is not None else None)
+            return self._insert(connection, member, name, scope, timedelta(days=days) if days is not None else None)
 
     def rotate(self, member: str, name: str) -> tuple[NamedToken, str]:
-        """A new secret for a token, which then lasts as long again; the old one is void at once."""
+        """Replace a token's secret and restart its lifetime; the old secret is void at once."""
         with self._database.write() as connection:
-            before = self._told(self._find(connection, member, name))
+            before = self._named_token(self._find(connection, member, name))
             self._revoke(connection, member, name)
             lasts = before.expires_at - before.created_at if before.expires_at is not None else None
-            return self._made(connection, member, name, before.scope, lasts)
+            return self._insert(connection, member, name, before.scope, lasts)
 
     def revoke(self, member: str, name: str) -> None:
         """End a token at once."""
@@ -76,7 +78,7 @@ class NamedTokens:
             self._find(connection, member, name)
             self._revoke(connection, member, name)
 
-    def _made(
+    def _insert(
         self, connection: Connection, member: str, name: str, scope: Scope, lasts: timedelta | None
     ) -> tuple[NamedToken, str]:
         secret, now = new_secret(), self._now().astimezone(UTC)
@@ -87,7 +89,7 @@ class NamedTokens:
         return NamedToken(name, scope, now, expires_at, None, False), secret
 
     def _find(self, connection: Connection, member: str, name: str) -> Any:
-        rows = connection.execute(select(tokens).where(_live(member))).all()
+        rows = connection.execute(select(tokens).where(_not_revoked(member))).all()
         found = next((row for row in rows if row.name == name), None)
         if found is None:
             raise UnknownName("token", name, [row.name for row in rows])
@@ -95,16 +97,16 @@ class NamedTokens:
 
     def _revoke(self, connection: Connection, member: str, name: str) -> None:
         now = self._now().astimezone(UTC).isoformat()
-        connection.execute(update(tokens).where(_live(member, name)).values(revoked_at=now))
+        connection.execute(update(tokens).where(_not_revoked(member, name)).values(revoked_at=now))
 
-    def _told(self, row: Any) -> NamedToken:
+    def _named_token(self, row: Any) -> NamedToken:
         created_at, expires_at, used_at = map(_time, (row.created_at, row.expires_at, row.used_at))
         assert created_at is not None
         expired = expires_at is not None and self._now() >= expires_at
         return NamedToken(row.name, Scope(row.scope), created_at, expires_at, used_at, expired)
 
 
-def _live(member: str, name: str | None = None) -> Any:
+def _not_revoked(member: str, name: str | None = None) -> Any:
     """Of a member, not revoked; `name`: only this one."""
     live = and_(tokens.c.member == member, tokens.c.revoked_at.is_(None))
     return live if name is None else and_(live, tokens.c.name == name)

@@ -5,6 +5,7 @@ import errno
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route, compile_path
 from starlette.types import Lifespan
 
-from mlcd.core.errors import MissingExtra, MlcdError
+from mlcd.core.errors import LedgerError, MissingExtra, MlcdError
 from mlcd.core.version import VERSION
 from mlcd.service.notifications.abandoned_runs import AbandonedRunDetector
 from mlcd.service.notifications.delivery import NotificationDelivery
@@ -62,38 +63,39 @@ PARTS = (
     control, labels, workers, tokens, team, audit, notifications,
 )  # fmt: skip
 TAGS = [
-    {"name": "runs", "description": "The runs of the ledger: what they tried, decided, cost."},
-    {"name": "watch", "description": "What happens, as server-sent events."},
-    {"name": "explore", "description": "Other goals, decided again from stored probes, at no cost."},
+    {"name": "runs", "description": "The runs of the ledger: probes, decisions and costs."},
+    {"name": "watch", "description": "Server-sent events."},
+    {"name": "explore", "description": "Decisions under other goals, from stored probes, at no cost."},
     {"name": "files", "description": "Reports, logs and deployments."},
     {"name": "catalog", "description": "Offers, learned models, examples."},
     {"name": "submit", "description": "New runs, and models to serve."},
-    {"name": "labels", "description": "What people say of runs: projects, tags, notes, the archive."},
+    {"name": "labels", "description": "Labels of runs: projects, tags, notes, the archive."},
     {"name": "control", "description": "Launch, resume, stop, take down."},
-    {"name": "workers", "description": "Who drives what, and what waits."},
-    {"name": "session", "description": "Who asks."},
+    {"name": "workers", "description": "Workers, the runs that they drive, and the queue."},
+    {"name": "session", "description": "Sign-in, and the current user."},
     {"name": "tokens", "description": "A member's own tokens."},
-    {"name": "news", "description": "Where news of runs goes."},
+    {"name": "news", "description": "Notifications about runs, and their receivers."},
     {"name": "team", "description": "Members, budgets, the audit log."},
     {"name": "service", "description": "The service itself."},
 ]
-_SESSION = "The cookie that POST /session gives a browser. What changes something also needs X-MLCD: 1."
-_TOKEN = "A member's token, mlcd_...; `mlcd ui` has one person and needs none."
+_SESSION = "The cookie that POST /session sets in a browser. Requests that change something also need X-MLCD: 1."
+_TOKEN = "A member's token, mlcd_...; `mlcd ui` has a single user and needs none."
 SCHEMES = {
     "token": {"type": "http", "scheme": "bearer", "description": _TOKEN},
     "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": _SESSION},
 }
-LONGEST_LINE = 300  # of an error message: it may repeat a name from the request
+LONGEST_LINE = 300  # of an error message, which may repeat a name from the request
+ADOPT_EVERY_S, ADOPT_AFTER = 30.0, timedelta(minutes=1)  # see `_adopting_submissions`
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 _LOG = logging.getLogger("mlcd.service.web")
 
 
 def create_app(state: State) -> FastAPI:
-    """The app of one service. Its feed runs as long as the app."""
+    """The app of one service. It runs the feed and the notifications as long as it is served."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with state.feed.running(), _sending_notifications(state):
+        async with state.feed.running(), _sending_notifications(state), _adopting_submissions(state):
             yield
 
     app = _app_with_routes(lifespan)
@@ -113,10 +115,10 @@ def create_app(state: State) -> FastAPI:
 
 @cache
 def api_document() -> dict[str, Any]:
-    """What every service says of its API: what FastAPI makes of the routes, and what a code generator needs beside.
+    """The OpenAPI document: what FastAPI generates from the routes, adapted to this service.
 
-    Made when it is first asked for, since it takes a while. The framework's own shape of a malformed request (422) is
-    left out: here that is a 400, as every route says.
+    Cached, since generating it takes a while. FastAPI's 422 for malformed requests is removed: this service answers
+    them with 400, which every route declares.
     """
     document = _app_with_routes().openapi()
     for path, methods in document["paths"].items():
@@ -173,8 +175,27 @@ async def _sending_notifications(state: State) -> AsyncIterator[None]:
             await task
 
 
+@asynccontextmanager
+async def _adopting_submissions(state: State, every_s: float = ADOPT_EVERY_S) -> AsyncIterator[None]:
+    """While the block runs, queue submissions that were stored but could not be queued: the database was away."""
+
+    async def adopt_forever() -> None:
+        while True:
+            await asyncio.sleep(every_s)
+            with suppress(LedgerError):  # still away
+                await asyncio.to_thread(state.executor.adopt, ADOPT_AFTER)
+
+    task = asyncio.create_task(adopt_forever())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
 def _add_monitoring(app: FastAPI, state: State) -> None:
-    """Metrics and a line for each request; `mlcd ui` has neither."""
+    """Add metrics and a request log; `mlcd ui` has neither."""
     app.state.metrics = None
     if state.settings.mode == "service":
         try:
@@ -200,7 +221,7 @@ async def _mlcd_error(request: Request, error: Exception) -> Response:
 
 
 async def _malformed_request(request: Request, error: Exception) -> Response:
-    """Only the first mistake, in one line, without the value that was sent."""
+    """Report only the first mistake, in one line, without the value that was sent."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
@@ -228,7 +249,7 @@ async def _disk_full(request: Request, error: Exception) -> Response:
     if not isinstance(error, OSError) or error.errno not in DISK_ERRORS:
         raise error
     _LOG.error("%s %r: %s", request.method, request.url.path, error)
-    return Refusal(503, f"the service cannot write to its disk ({error.strerror}); nothing was kept").response()
+    return Refusal(503, f"the service cannot write to its disk ({error.strerror}); nothing was stored").response()
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:

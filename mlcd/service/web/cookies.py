@@ -1,4 +1,4 @@
-"""Cookies of ours: scripts cannot read them, and no other site can have them sent."""
+"""Sets and deletes cookies that scripts cannot read (HttpOnly) and other sites cannot use (SameSite=Strict)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from fastapi import Request, Response
 from mlcd.service.web.state import State
 
 
-def give(answer: Response, name: str, value: str, lasts_s: int, request: Request, state: State) -> None:
-    """Have the browser keep a cookie."""
+def set_cookie(answer: Response, name: str, value: str, lasts_s: int, request: Request, state: State) -> None:
+    """Set a cookie in the browser."""
     answer.set_cookie(name, value, lasts_s, **_flags(request, state))
 
 
-def take_back(answer: Response, name: str, request: Request, state: State) -> None:
-    """Have the browser forget a cookie."""
+def delete_cookie(answer: Response, name: str, request: Request, state: State) -> None:
+    """Delete a cookie in the browser."""
     answer.delete_cookie(name, path="/", **_flags(request, state))
 
 

@@ -1,4 +1,4 @@
-"""What all routes share: the base of request bodies, and errors: every error response is {"error": one line}."""
+"""Errors of the API: every error response is {"error": one line}. Also the base class of request bodies."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 STATUS_MEANINGS = {
     304: "It has not changed since the `ETag` that was sent.",
-    400: "The request is malformed: a parameter or the body is not what the document says.",
+    400: "The request is malformed: a parameter or the body is not as documented.",
     401: "No token or session, or a wrong one.",
     403: "The member's role does not allow this, or the request comes from another site.",
     404: "There is no such thing.",
     405: "This path has no such method.",
-    409: "The run is not in a state that allows this, or a budget does not.",
+    409: "The state of the run, or a budget, does not allow this.",
     413: "The body is too large.",
-    415: "The body is of a type that is not read here.",
-    416: "There are no such bytes.",
-    422: "What was sent can be read, and cannot be used: the line says why.",
-    429: "Too many requests; `Retry-After` says when to come again.",
-    502: "The sign-in provider cannot be reached, or its answer cannot be believed.",
+    415: "The content type of the body is not supported.",
+    416: "The range is not within the file.",
+    422: "The request is well-formed but not valid: the message says why.",
+    429: "Too many requests; `Retry-After` says when to try again.",
+    502: "The sign-in provider cannot be reached, or its answer is not valid.",
     503: "The database cannot be reached.",
 }
-ANY = (400, 401, 403, 429, 503)  # what every route but /health may answer with
+COMMON_STATUSES = (400, 401, 403, 429, 503)  # any route except /health may answer with these
 
 
 class RequestBody(BaseModel):
@@ -37,22 +37,22 @@ class RequestBody(BaseModel):
 
 
 class Problem(BaseModel):
-    """Every answer that is no success."""
+    """The body of every error response."""
 
     error: str = Field(description="What is wrong, and what to do, in one line.")
-    left_usd: float | None = Field(default=None, description="What is left of a budget that does not allow it.")
-    asks: str | None = Field(default=None, description="What a run may cost that nobody has agreed to yet.")
+    left_usd: float | None = Field(default=None, description="If a budget does not allow it: dollars left in it.")
+    asks: str | None = Field(default=None, description="If the request needs agreement to a cost: that cost in words.")
 
 
-def error_responses(*statuses: int, always: tuple[int, ...] = ANY) -> dict[int | str, dict[str, Any]]:
-    """For a route's `responses`: these statuses, and those that any route may answer with."""
+def error_responses(*statuses: int, always: tuple[int, ...] = COMMON_STATUSES) -> dict[int | str, dict[str, Any]]:
+    """For a route's `responses`: these statuses, and the common ones."""
     return {
         status: {"model": Problem, "description": STATUS_MEANINGS[status]} for status in sorted({*always, *statuses})
     }
 
 
 class Refusal(MlcdError):
-    """A request that is refused with this status and headers; `extra`: more keys beside `error`."""
+    """An error response with this status and these headers; `extra`: more keys beside `error`."""
 
     def __init__(
         self, status: int, line: str, headers: Mapping[str, str] | None = None, extra: Mapping[str, Any] | None = None
@@ -62,20 +62,20 @@ class Refusal(MlcdError):
 
     def response(self) -> "JSONResponse":
         """The response, in one line."""
-        from starlette.responses import JSONResponse  # not above: the children that read files import this module
+        from starlette.responses import JSONResponse  # not at the top: child processes import this module, too
 
         return JSONResponse({"error": " ".join(str(self).split()), **self.extra}, self.status, self.headers)
 
 
 def public_message(error: BaseException) -> str:
-    """An error message that any member may read: without the database's address, which is only logged."""
+    """An error message that any member may see: without the database's address, which is only logged."""
     if isinstance(error, LedgerError):
         return f"the ledger: {error.reason}"
     return str(error) if isinstance(error, MlcdError) else "the ledger cannot be read; see the service's log"
 
 
 def refusal(error: MlcdError) -> Refusal:
-    """An error of MLCD with its HTTP status: 422 by default."""
+    """The error response for an error of MLCD: 422 by default."""
     if isinstance(error, Refusal):
         return error
     left_usd = getattr(error, "left_usd", None)  # set if a member or a team is over its budget

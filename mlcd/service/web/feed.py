@@ -43,7 +43,7 @@ class Feed:
         self.run_states: dict[str, RunState] = {}
         self.recent = RecentEvents()
         self.last = 0  # the number of the newest known entry
-        self.away = ""  # why the ledger cannot be read now; '' if it can
+        self.read_error = ""  # why the ledger cannot be read now; '' if it can
         self.listeners: list[Callable[[Line, Account], None]] = []  # called once for each entry, in order
         self._ledger, self._poll_s = ledger, poll_s
         self._cache = RunCache(most_lines)
@@ -84,7 +84,7 @@ class Feed:
         return [brief.summary for brief in reversed(self.run_states.values()) if brief.summary is not None]
 
     def revision(self, run: str) -> int:
-        """That of the run's labels; 0: it has none."""
+        """The revision number of the run's labels; 0 if it has none."""
         return self._labels.get(run, (0, UNLABELLED))[0]
 
     async def find(self, run: str) -> str:
@@ -117,7 +117,7 @@ class Feed:
         return await self._in_thread(self._ledger.since, seq, BATCH)
 
     async def reconsider(self, run: str) -> None:
-        """Before a run is watched: one that was over may have been resumed since."""
+        """Update whether a run is over before it is watched: it may have been resumed since."""
         brief = self.run_states[run]
         if brief.over and await self._due(brief):
             brief.over = False
@@ -134,16 +134,16 @@ class Feed:
             try:
                 await self.catch_up()
             except Exception as error:
-                if not self.away:
+                if not self.read_error:
                     _LOG.warning("the ledger cannot be read; retrying: %s", error)
                     if not isinstance(error, LedgerError):
                         _LOG.error("unexpected error", exc_info=error)
-                self.away = public_message(error)
+                self.read_error = public_message(error)
                 backoff_s = min(LONGEST_BACKOFF_S, 2 * backoff_s)
             else:
-                if self.away:
+                if self.read_error:
                     _LOG.warning("the ledger can be read again")
-                self.away, backoff_s = "", self._poll_s
+                self.read_error, backoff_s = "", self._poll_s
 
     async def _due(self, brief: RunState) -> bool:
         """Whether it is about to be driven: it was just sent, or a worker has to launch its decision."""
@@ -283,7 +283,7 @@ class Feed:
         return changed
 
     async def _update_labels(self) -> set[str]:
-        """Update what people say of the runs; return the changed ones."""
+        """Update the labels of the runs; return the changed runs."""
         changed = set()
         for revision, run, labels in await self._in_thread(self._ledger.labels_since, self._relabelled):
             self._labels[run], self._relabelled = (revision, labels), revision

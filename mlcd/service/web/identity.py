@@ -1,6 +1,6 @@
-"""Who sends a request: a member, by token or session, and their role; in ui mode, the only user.
+"""Authentication and roles: a member is identified by token or session; ui mode has a single user.
 
-The gate authenticates before any route, so that no route can forget it; a route asks for a role.
+The gate authenticates before any route, so that no route can forget it; each route requires a role.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -24,7 +24,7 @@ OPEN = {
 }
 """Routes without a token: health, the OpenAPI document, and sign-in."""
 CLOSED = ("/api/", "/metrics")
-"""Paths that begin so need one; the pages themselves are public, their data are not."""
+"""Paths with these prefixes need a token; the pages themselves are public, their data are not."""
 BEARER = "bearer "
 LONGEST_SECRET = 200
 ONE_PERSON = "you"  # the user's name in the audit log of ui mode
@@ -42,23 +42,23 @@ def rates_of(request: Request) -> RateLimits:
 
 
 def require(role: Role, full: bool = False) -> Callable[..., Member | None]:
-    """A dependency: the member has at least this role; `full`: and did not come with a named token."""
+    """A FastAPI dependency: require at least this role; `full`: and not a named token."""
 
     def allowed(request: Request, state: CurrentState) -> Member | None:
-        who: Member | None = request.state.member  # None in ui mode; it fails without a gate
+        who: Member | None = request.state.member  # None in ui mode; raises if the gate was bypassed
         if who is not None and not who.role.may(role):
-            needed = f"this takes {'an' if role is Role.ADMIN else 'a'} {role}"
+            needed = f"this needs {'an' if role is Role.ADMIN else 'a'} {role}"
             line = f"{who.name} is a {who.role}; {needed}: ask an admin"
             raise _not_allowed(request, state, who, _token_words(who, needed) or line)
         if who is not None and full and who.scope is not Scope.FULL:
-            raise _not_allowed(request, state, who, _token_words(who, "this takes who has it themselves: sign in"))
+            raise _not_allowed(request, state, who, _token_words(who, "this needs the member's own sign-in or token"))
         return who
 
     return allowed
 
 
 def _token_words(who: Member, needed: str) -> str:
-    """Why a named token does not do; '' if it is not the token's fault."""
+    """Why a named token is not enough; '' if the request has none."""
     return f"token '{who.token}' of {who.name} may {who.scope}; {needed}" if who.scope is not Scope.FULL else ""
 
 
@@ -68,7 +68,7 @@ def _not_allowed(request: Request, state: State, who: Member, line: str) -> Refu
 
 
 def reading_slot(what: Literal["submission", "typing"]) -> Callable[..., AsyncIterator[Member | None]]:
-    """A dependency: a runner who sends something that a child process reads, within their concurrency limit."""
+    """A FastAPI dependency for input that a child process reads: require a runner, within their concurrency limit."""
 
     async def slot(
         request: Request, who: Annotated[Member | None, Depends(require(Role.RUNNER))]
@@ -124,13 +124,13 @@ def authenticate(request: Request, state: State, rates: RateLimits) -> Member | 
     if state.members is None:
         return None
     if "authorization" not in request.headers and COOKIE not in request.cookies:
-        raise _unauthorized("a token is needed: `Authorization: Bearer mlcd_...`; ask an admin for one")
+        raise _unauthorized("a token is required: `Authorization: Bearer mlcd_...`; ask an admin for one")
     member = _member(request, state.members)
     if member is None:
         rates.count("sign-in", address_of(request))
         path = request.scope["path"]
         state.audit.write(address_of(request), "authenticate", path, "refused", "wrong token or session")
-        raise _unauthorized("the token or session is wrong, was replaced, or has ended; sign in again")
+        raise _unauthorized("the token or session is wrong, was replaced, or has expired; sign in again")
     request.state.member = member
     rates.count("member", member.name)
     if member.scope is Scope.READ and request.method not in SAFE_METHODS:  # whatever the route would say
@@ -142,7 +142,7 @@ def is_still_member(state: State, request: Request) -> bool:
     """Whether the sender of this request is still a member, as far as is known."""
     try:
         return state.members is None or _member(request, state.members) is not None
-    except LedgerError:  # the database is unreachable: do not punish the member
+    except LedgerError:  # the database is unreachable: keep the stream open
         return True
 
 

@@ -1,4 +1,4 @@
-"""The logs of a run's launches, and what its machines used: files of this machine, or copies in the database."""
+"""The logs and the resource usage of a run's launches: files on this machine, or copies in the database."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JobLog(Protocol):
 
 @dataclass(frozen=True)
 class FileLog:
-    """A file of this machine, or nothing yet. Whether its launch is over was looked up before its size."""
+    """A log file on this machine. `path`: None while there is none yet. `over` was read before `size`."""
 
     path: Path | None
     over: bool
@@ -57,7 +57,7 @@ class FileLog:
 
 @dataclass(frozen=True)
 class CopiedLog:
-    """A log whose pieces a worker on another machine copies."""
+    """A log that a worker on another machine copies into the database, in pieces."""
 
     pieces: LogPieces
     label: str
@@ -87,7 +87,7 @@ class JobLogs:
         object.__setattr__(self, "pieces", LogPieces(self.state.database))
 
     def open(self, launch: int | None, process: int) -> tuple[int, JobLog]:
-        """The log of a process of a launch, of the newest that has one; and which launch that is."""
+        """The number of a launch and the log of one of its processes. `launch`: None for the newest with a log."""
         numbers = [launch] if launch is not None else list(range(self.snapshot.account.orders, 0, -1))
         copied = self.pieces.with_log([self._label(n) for n in numbers], process)
         for number in numbers:
@@ -145,8 +145,8 @@ class JobLogs:
         return any(isinstance(entry, Settled | Voided) and entry.launch.label == label for entry in past)
 
 
-def whole(log: JobLog, first: int, last: int) -> Iterator[bytes]:
-    """These bytes of a log, in pieces."""
+def byte_range(log: JobLog, first: int, last: int) -> Iterator[bytes]:
+    """The bytes of a log from `first` to `last`, inclusive, in pieces."""
     while first <= last and (piece := log.read(first, min(PIECE_BYTES, last + 1 - first))):
         yield piece
         first += len(piece)

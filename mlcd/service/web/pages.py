@@ -1,4 +1,4 @@
-"""The pages: built files, read when the app starts and served from memory, so that no request reaches the disk.
+"""Serves the built pages. They are read into memory when the app starts, so that no request reaches the disk.
 
 Every path that is neither the API's nor a file gets index.html, whose router shows the page.
 """

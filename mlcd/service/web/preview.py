@@ -1,4 +1,4 @@
-"""What a submission would do before it costs anything, as `mlcd plan` shows it: from prices and hints alone."""
+"""Previews a submission as `mlcd plan` does: from prices and hints of the job file, at no cost."""
 
 import json
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ from mlcd.service.workers.submissions import SubmissionPreview, from_json
 
 @dataclass(frozen=True)
 class FirstProbe:
-    """A probe that the search would begin with, by what is known without earlier runs."""
+    """One of the search's first probes, if no earlier runs are taken into account."""
 
     configuration: Annotated[str, Field(description="Where it would run.")]
-    worst_usd: Annotated[float, Field(description="Dollars that it costs at the most.")]
-    worst_s: Annotated[float, Field(description="Seconds that it takes at the most.")]
+    worst_usd: Annotated[float, Field(description="Its maximum cost in dollars.")]
+    worst_s: Annotated[float, Field(description="Its maximum duration in seconds.")]
 
 
 @dataclass(frozen=True)
@@ -37,35 +37,36 @@ class Credentials:
     """Whether a cloud's credentials are on the machine of this service."""
 
     cloud: Annotated[str, Field(description="The cloud.")]
-    found: Annotated[bool, Field(description="Whether they are.")]
-    to_do: Annotated[str, Field(description="How to get them; empty where they were found.")]
+    found: Annotated[bool, Field(description="Whether credentials were found.")]
+    to_do: Annotated[str, Field(description="How to set them up; empty if they were found.")]
 
 
 @dataclass(frozen=True)
 class Ahead:
-    """What a search would face. Modelled from published rates, not measured."""
+    """The outlook of a search. Modelled from published rates, not measured."""
 
-    configurations: Annotated[int | None, Field(description="How many may be probed; null where that is not known.")]
-    first: Annotated[list[FirstProbe], Field(description="The first probes; empty where nothing would be probed.")]
+    configurations: Annotated[int | None, Field(description="Configurations in the search space; null if not known.")]
+    first: Annotated[list[FirstProbe], Field(description="The first probes; empty if nothing would be probed.")]
     usd_per_hour: Annotated[
-        tuple[float, float] | None, Field(description="From the cheapest to the dearest type at its smallest size.")
+        tuple[float, float] | None,
+        Field(description="Price range: the cheapest and the most expensive instance type at the smallest size."),
     ]
     chance: Annotated[str, Field(description="Whether the limits look possible: likely, doubtful, unlikely, unknown.")]
     because: Annotated[str, Field(description="Why.")]
-    best: Annotated[str | None, Field(description="Where the job is expected to be done best; null if not known.")]
-    usd: Annotated[float | None, Field(description="Dollars that the job is expected to cost there.")]
-    seconds: Annotated[float | None, Field(description="Seconds that the job is expected to take there.")]
+    best: Annotated[str | None, Field(description="The expected best configuration; null if not known.")]
+    usd: Annotated[float | None, Field(description="The expected cost of the job there, in dollars.")]
+    seconds: Annotated[float | None, Field(description="The expected duration of the job there, in seconds.")]
 
 
 @dataclass(frozen=True)
 class Previewed(SubmissionPreview):
-    """What a run would be, and what is asked before it may cost real money; nothing is reserved."""
+    """A preview of a run, and the cost that has to be agreed to; nothing is reserved."""
 
     ahead: Annotated[
-        Ahead | None, Field(description="What `mlcd plan` shows of it; null where it costs no real money.")
+        Ahead | None, Field(description="The outlook as `mlcd plan` shows it; null if the run costs no real money.")
     ]
-    asks: Annotated[str | None, Field(description="What it may spend of real money; null where it spends none.")]
-    credentials: Annotated[list[Credentials], Field(description="Of the clouds that it may rent from.")]
+    asks: Annotated[str | None, Field(description="The real money that it may spend, in words; null if none.")]
+    credentials: Annotated[list[Credentials], Field(description="The clouds that it may rent from.")]
 
 
 _AHEAD: TypeAdapter[Ahead] = TypeAdapter(Ahead)
@@ -78,23 +79,23 @@ def ahead_of(submitted: str) -> str:
 
 
 def read_ahead(text: str) -> Ahead:
-    """What the child process said."""
+    """Parse the answer of the child process."""
     return _AHEAD.validate_python(json.loads(text), strict=False)
 
 
 def unknown(because: str) -> Ahead:
-    """Nothing is known; `because`: why."""
+    """An outlook without any figures; `because`: why."""
     return Ahead(None, [], None, str(Chance.UNKNOWN), because, None, None, None)
 
 
 def credentials_for(job: Job) -> list[Credentials]:
-    """Of each cloud that a job on SkyPilot may rent from; on other places nothing is known."""
+    """The credentials of each cloud that a job on SkyPilot may rent from; none for other places."""
     kind, _, named = job.on.partition(":")
     if kind != "skypilot":
         return []
     try:
         clouds = clouds_of(job, named)
-    except UserError:  # none was named, and there are credentials of none
+    except UserError:  # the job names no cloud, and there are no credentials for any
         clouds = tuple(clouds_in(home() / "catalog"))
     return [Credentials(each.cloud, bool(each.found), each.to_do) for each in accounts(clouds)]
 
@@ -118,7 +119,7 @@ def _on_machines(job: Job) -> Ahead:
 
 
 def _on_functions(job: Job) -> Ahead:
-    """The plan by published figures; nothing is probed for it."""
+    """The outlook of a job on functions: its plan from published figures."""
     from mlcd.planners.functions.prepare import plan_ahead
 
     planned = plan_ahead(job)

@@ -1,4 +1,4 @@
-"""What every route can use: the settings of a service, its ledger, members, workers and feed."""
+"""The state of a service that every route can use: settings, ledger, members, executor and feed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_WORKER = "no worker is running: submitted runs wait; start one with mlcd work
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a member. `known_for_s`: how often a stream checks again that its receiver is still one."""
+    """Limits of a member. `known_for_s`: how often an event stream checks that its receiver is still a member."""
 
     upload_mb: int = 200
     uploads_mb_each: int = 2_000
@@ -43,13 +43,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Settings:
-    """Mode 'ui': one person on this machine. Mode 'service': members with tokens.
+    """The settings. Mode 'ui': a single user on this machine. Mode 'service': members with tokens.
 
     `recordings`: clouds to replay, by the name in `recorded:NAME`; a request never names a path. `hosts`: accepted Host
     headers beside loopback. `same_user`: on loopback, answer only processes of this user, where the system knows that.
     `count_simulated`: runs on simulated and recorded clouds count against budgets. `member_queued`: most queued runs of
-    one member. `news_every_s`: how often news is looked for.
-    `mail`: how news is mailed; None: not at all.
+    one member. `news_every_s`: interval of notifications. `mail`: the mail server for them; None: no mail.
     """
 
     mode: Literal["ui", "service"]
@@ -68,7 +67,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class State:
-    """The state of one service. `members` is None in ui mode. `provider`: who signs members in beside their tokens."""
+    """The state of one service. `members` is None in ui mode. `provider`: the sign-in provider, if any."""
 
     ledger: Ledger
     database: Database
@@ -80,7 +79,7 @@ class State:
     provider: Provider | None = None
 
     def send(self, run: str, launch: bool) -> None:
-        """Start or resume a run; its watchers wait for that."""
+        """Start or resume a run; tell the feed to expect a driver."""
         self.executor.send(run, launch)
         self.feed.expect(run)
 

@@ -1,8 +1,8 @@
-"""How untrusted input is read: by a function in a child process with few rights and little time.
+"""Reads untrusted input (job files, models) in a child process with few rights and hard limits.
 
-The child is forked from multiprocessing's fork server, which has the modules loaded: it takes about 20 ms. Its answer
-is JSON, which the service checks again, never a pickle: a compromised child could send anything. It is killed after its
-timeout. Messages use the sender's names: a path of the service is replaced by the name that was sent.
+The child is forked from multiprocessing's fork server, which has the modules loaded: that takes about 20 ms. Its answer
+is JSON, which the service validates, never a pickle: a compromised child could send anything. It is killed after a
+timeout. Error messages use the file name that the client sent instead of a path of the service.
 """
 
 import json
@@ -38,7 +38,7 @@ from mlcd.service.workers.submissions import from_json, to_json
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits. `memory_mb`: beyond what the process has at its start. `file_mb`: of each file that it writes."""
+    """Limits of a child. `memory_mb`: in addition to its size at the start. `file_mb`: of each file that it writes."""
 
     memory_mb: int
     cpu_s: int
@@ -76,7 +76,7 @@ def passes_limits(file_bytes: int) -> Limits:
 def in_child_process(what: str, limits: Limits, work: Work, *arguments: object) -> str:
     """The text that `work` returns in a child process; `UserError` if it fails or exceeds a limit. `what`: its name."""
     if not _slots.acquire(timeout=SLOT_TIMEOUT_S):
-        raise Refusal(429, "too many requests are being read at the moment; try again in 5 s", {"Retry-After": "5"})
+        raise Refusal(429, "the service is reading too many requests; try again in 5 s", {"Retry-After": "5"})
     try:
         reply, exit_code = _run_child(limits, work, arguments)
     finally:
@@ -84,7 +84,7 @@ def in_child_process(what: str, limits: Limits, work: Work, *arguments: object) 
     if reply is None:
         _LOG.warning("reading %r: the child ended with %s, and no answer", what, exit_code)
         most = f"{limits.cpu_s} s or {limits.memory_mb} MB"
-        raise UserError(f"{what}: reading it takes more than {most}, or breaks the reader; it is refused")
+        raise UserError(f"{what}: refused, since reading it takes more than {most}, or crashes the reader")
     if reply.startswith("!"):
         raise UserError(" ".join(reply[1:].split()))
     return reply[1:]
@@ -183,14 +183,14 @@ def job_of_upload(facts: ModelFacts, upload: str, words: Mapping[str, Any], knob
 
 
 def inspect_model(path: str, name: str) -> str:
-    """What a model's file says without being run: facts, and the count of each kind of operator."""
+    """Inspect a model's file without running it; return its facts and operator counts as JSON."""
     with _with_senders_name(path, name):
         message = _self_contained(path)
         model = open_model(path)
         size = Path(path).stat().st_size
         claimed = model.weights_mb * (1 << 20)
         if not 0 <= claimed <= WIDEST * size:
-            raise UserError(f"{path}: it claims {claimed:,.0f} bytes of weights, but the file has {size:,}")
+            raise UserError(f"{path}: it claims {claimed:,.0f} bytes of weights, but the file has only {size:,} bytes")
         check_values(path, message)
         kind, billions = kind_of_input(model, {}), model.parameters / 1e9
         facts = ModelFacts(Path(name).stem, family(model), kind, model.weights_mb, billions)
@@ -198,7 +198,7 @@ def inspect_model(path: str, name: str) -> str:
 
 
 def passes(path: str, name: str, shapes: Mapping[str, int], folder: str) -> str:
-    """Profiles of some passes of a model. `folder`: ONNX Runtime writes them there."""
+    """Run some forward passes of a model and return their profiles. `folder`: ONNX Runtime writes them there."""
     tempfile.tempdir = folder
     with _with_senders_name(path, name):
         model = open_model(path)

@@ -1,4 +1,4 @@
-"""What is made of a whole run and asked for again and again: made once for each state of it, and cached as bytes."""
+"""A cache of rendered views of runs (page, report, tables): rendered once for each state of a run, kept as bytes."""
 
 import asyncio
 import json
@@ -23,12 +23,12 @@ from mlcd.reports.view.view import waiting_view
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.run_cache import NOTHING
 
-MOST = 400  # of these that are kept, the least used go first
+MOST = 400  # cached views; the least recently used are evicted first
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A run as it stood: what every page about it is made of."""
+    """An immutable snapshot of a run, from which all views are rendered."""
 
     run: str
     lines: tuple[Line, ...]
@@ -38,24 +38,24 @@ class Snapshot:
 
     @property
     def labels(self) -> Labels:
-        """What people say of it."""
+        """The run's labels."""
         return Labels(*(getattr(self.summary, name) for name in Labels.__slots__))
 
     @property
     def boundary(self) -> tuple[Planned, ...]:
-        """Of a run on functions, what its plan was chosen from: in brief, since there may be ten thousand points."""
+        """For a run on functions: the plans that the decision chose from, thinned out, since there may be thousands."""
         if not isinstance(self.account.job.ask, FunctionsTask) or self.account.decision is None:
             return ()
         first = self.lines[0]
         return _boundary(_Decided(self.account.job, self.account.decision, (self.run, first.seq, first.written_at)))
 
 
-Make = Callable[[Snapshot], bytes]
+Render = Callable[[Snapshot], bytes]
 
 
 @dataclass(frozen=True)
 class _Decided:
-    """A decision, told apart from others by the first entry of its run."""
+    """A cache key: a decision, identified by the first entry of its run, which is cheap to hash."""
 
     job: Job = field(compare=False)
     decision: Decision = field(compare=False)
@@ -64,21 +64,21 @@ class _Decided:
 
 @lru_cache(maxsize=64)
 def _boundary(decided: _Decided) -> tuple[Planned, ...]:
-    """It follows from the calibration, and is not stored; a run is looked at again and again while it goes on."""
+    """Recompute the boundary from the stored calibration. Cached, since pages are rendered again at each change."""
     from mlcd.planners.functions.prepare import boundary_of
 
     return tuple(brief(boundary_of(decided.job, plan_of(decided.decision).calibration), MOST_POINTS))
 
 
 class Views:
-    """A cache of the newest view of each kind and run: of its last entry, whether it is driven, and its labels."""
+    """The newest view of each kind and run. A view is valid for a last entry, a driven state and a set of labels."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._made: OrderedDict[tuple[str, str], tuple[tuple[int, bool, Labels], asyncio.Future[bytes]]] = OrderedDict()
 
     async def snapshot(self, run: str) -> Snapshot:
-        """A run that was found; `WrongState` where it has no entry yet, or never will."""
+        """A snapshot of a known run; `WrongState` if it has no entries (yet)."""
         brief, whole = self._feed.run_states[run], await self._feed.whole(run)
         if brief.damaged:
             raise LedgerCorrupt(f"run '{run}' cannot be read: {brief.damaged}")
@@ -90,19 +90,19 @@ class Views:
         raise WrongState(f"run '{run}' is waiting for a worker")
 
     def tag(self, run: str) -> str:
-        """Of the state that a run is in, for `ETag`."""
+        """The `ETag` of the run's current state."""
         brief = self._feed.run_states[run]
         status = brief.summary.status if brief.summary is not None and not brief.last else ""
         progress = f"-{crc32(brief.progress):x}" if brief.progress != NOTHING else ""
         return f'"{VERSION}-{brief.last}-{int(brief.driven)}{status}-{self._feed.revision(run)}{progress}"'
 
-    async def made(self, what: str, run: str, make: Make) -> bytes:
-        """What `make` makes of the run as it stands, in a thread, once for all who ask."""
+    async def rendered(self, what: str, run: str, render: Render) -> bytes:
+        """The view of the run's current state, from the cache or rendered in a thread, once for all who wait."""
         snapshot = await self.snapshot(run)
         key, state = (what, run), (snapshot.lines[-1].seq, snapshot.driven, snapshot.labels)
         kept = self._made.get(key)
         if kept is None or kept[0] != state or _has_failed(kept[1]):
-            kept = self._made[key] = state, asyncio.ensure_future(asyncio.to_thread(make, snapshot))
+            kept = self._made[key] = state, asyncio.ensure_future(asyncio.to_thread(render, snapshot))
             if len(self._made) > MOST:
                 self._made.popitem(last=False)
         self._made.move_to_end(key)
@@ -114,7 +114,7 @@ class Views:
         return None if brief.last or brief.summary is None else as_json(waiting_view(brief.summary))
 
     def with_progress(self, run: str, body: bytes) -> bytes:
-        """A run's page with where its launches stand, which changes far more often than the rest of it."""
+        """Add the progress of launches to a run's page; it changes far more often than the rest."""
         return b'%b,"progress":%b}' % (body.removesuffix(b"}"), self._feed.run_states[run].progress)
 
 
@@ -123,12 +123,12 @@ def _has_failed(task: asyncio.Future[bytes]) -> bool:
 
 
 def as_json(document: object) -> bytes:
-    """Compact, and never with what JSON has no word for."""
+    """Compact JSON; NaN and infinity are errors."""
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
 
 
 def entries_json(run: str, lines: Sequence[Line], driven: bool) -> bytes:
-    """The entries as the ledger keeps them; their text is not read and written again."""
+    """The entries as JSON. Their stored text is inserted as it is, without parsing it."""
     entries = ",".join(
         f'{{"seq":{line.seq},"run":{json.dumps(line.run)},"written_at":"{line.written_at.isoformat()}",'
         f'"elapsed_s":{json.dumps(line.elapsed_s)},"entry":{to_json(line.entry)}}}'

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections import deque
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from mlcd.clouds import control
@@ -40,6 +40,9 @@ class RunExecutor(Protocol):
 
     def alive(self) -> int:
         """How many processes of the executor are alive."""
+
+    def adopt(self, older_than: timedelta) -> int:
+        """Queue submissions that were stored but not queued; return their number."""
 
     def roster(self) -> Roster:
         """Who drives what, since when, and what waits for its turn."""
@@ -99,6 +102,10 @@ class LocalExecutor:
         """How many children are driving a run."""
         with self._lock:
             return len(self._children)
+
+    def adopt(self, older_than: timedelta) -> int:
+        """Nothing: this queue is in memory, so no database can be lost between a submission and its queue."""
+        return 0
 
     def roster(self) -> Roster:
         """This process as the one worker, and its queue."""

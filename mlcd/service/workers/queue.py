@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from mlcd.core.errors import LedgerUnreachable, MissingExtra, WrongState
@@ -82,10 +83,14 @@ class Queue:
         """Close the connection; workers and queued runs go on."""
         self._pool.close()
 
-    def adopt(self) -> int:
-        """Queue submissions that a service stored but did not queue before it died; return their number."""
-        unqueued = [each.run for each in self._ledger.waiting() if each.refused is None and not self._queued(each.run)]
-        return sum(self._defer(run, Errand.DRIVE) for run in unqueued)
+    def adopt(self, older_than: timedelta = timedelta(0)) -> int:
+        """Queue submissions that were stored but not queued, since the service or the database died between the two.
+
+        `older_than`: leave younger ones, which their request may be about to queue. Returns the number queued.
+        """
+        before = datetime.now(UTC) - older_than
+        waiting = [each for each in self._ledger.waiting() if each.refused is None and each.created_at <= before]
+        return sum(self._defer(each.run, Errand.DRIVE) for each in waiting if not self._queued(each.run))
 
     def _defer(self, run: str, errand: Errand) -> bool:
         from procrastinate.exceptions import AlreadyEnqueued

@@ -68,6 +68,10 @@ class Idle:
         queue = (Waiting(run, "see through", None, i, seen, None) for i, run in enumerate(waits, 1))
         return Roster(self.clock(), (me,), tuple(queue))
 
+    def adopt(self, older_than: timedelta) -> int:
+        self.asked.append(("adopt", str(older_than)))
+        return 0
+
     def clock(self) -> datetime:
         return datetime.now(UTC)
 

@@ -125,11 +125,11 @@ def test_a_fault_tells_nothing_of_itself_and_is_logged(
 
 def test_health_says_so_when_the_database_is_away(stage: Stage) -> None:
     assert stage.ask("GET", f"{API}/health").json()["ok"]
-    stage.state.feed.away = "the database cannot be reached"
+    stage.state.feed.read_error = "the database cannot be reached"
     try:
         told = stage.ask("GET", f"{API}/health")
     finally:
-        stage.state.feed.away = ""
+        stage.state.feed.read_error = ""
     assert (told.status, told.error) == (503, "the database cannot be reached")
 
 

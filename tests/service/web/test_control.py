@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,12 @@ from stage import API, Stage, staged
 
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.decision import Decision
+from mlcd.core.errors import LedgerUnreachable
 from mlcd.core.ledger import Decided, Ended, Reserved, Settled, Status, Stopped
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run import start
 from mlcd.core.runs.run_machine import claim_for_this_machine
+from mlcd.service.web.app import ADOPT_AFTER, _adopting_submissions
 from mlcd.service.workers.submissions import from_json
 
 
@@ -166,3 +170,19 @@ def test_a_service_without_a_worker_says_so(tmp_path: Path) -> None:
     with staged(tmp_path / "ui", mode="ui") as stage:
         stage.executor.workers = 0
         assert stage.ask("GET", f"{API}/health").json()["ok"], "one person's runs need no worker"
+
+
+def test_what_was_stored_but_not_queued_is_queued_as_soon_as_the_database_is_back(stage: Stage) -> None:
+    async def until_adopted_twice() -> None:
+        async with _adopting_submissions(stage.state, every_s=0.001):
+            while stage.executor.asked.count(("adopt", str(ADOPT_AFTER))) < 2:
+                await asyncio.sleep(0.001)
+
+    adopt = stage.executor.adopt
+
+    def away_at_first(older_than: timedelta) -> int:
+        adopt(older_than)
+        raise LedgerUnreachable("the database is away")
+
+    stage.executor.adopt = away_at_first  # type: ignore[method-assign]
+    asyncio.run(until_adopted_twice())

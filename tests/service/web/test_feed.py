@@ -292,14 +292,14 @@ def test_a_database_that_is_away_is_waited_for_and_nothing_is_lost(monkeypatch: 
                 assert numbers(await soon(stream)) == [1]
                 waits = asyncio.ensure_future(all_of(stream))
                 ledger.gone = True
-                while not feed.away:
+                while not feed.read_error:
                     await asyncio.sleep(0)
                 assert feed.summaries()[0].run == book.run
                 ledger.gone = False
                 busy(book, 5)
                 finished(book)
                 assert numbers(await waits) == list(range(2, 9))
-                while feed.away:
+                while feed.read_error:
                     await asyncio.sleep(0)
 
     run(scenario)

@@ -145,6 +145,32 @@ def test_news_of_their_runs_goes_no_more_to_somebody_who_was_shut_out(stage, sma
     assert receivers.due() == []
 
 
+def test_nothing_is_mailed_to_somebody_who_would_have_to_sign_in_again(tmp_path, small):
+    small.person, small.groups = {"sub": "g-1", "preferred_username": "grace"}, ("vision",)
+    with signing_in(tmp_path / "home", small, tokens_days=5) as stage:
+        session_of(entered(stage, small))
+        receivers = Receivers(stage.state.database, stage.state.members.now)
+        receivers.add(NewReceiver(kind="mail", address="grace@example.org"), owner="grace")
+        receivers.add(NewReceiver(kind="mail", address="ops@example.org"), owner=None)
+        stage.later.append(timedelta(days=6))
+        assert [each.owner for each in receivers.due()] == [None]
+        stage.later.clear()
+        assert [each.owner for each in receivers.due()] == ["grace", None]
+
+
+def test_named_tokens_of_an_unlinked_member_expire_when_they_would_have_without_a_new_sign_in(tmp_path, small):
+    small.person, small.groups = {"sub": "g-1", "preferred_username": "grace"}, ("vision",)
+    with signing_in(tmp_path / "home", small, tokens_days=5) as stage:
+        session = {**session_of(entered(stage, small)), **OURS}
+        body = {"name": "ci", "days": None}
+        made = stage.ask("POST", f"{API}/tokens", body=body, headers=session).json()["token"]
+        token = {"authorization": f"Bearer {made}"}
+        assert stage.ask("DELETE", f"{API}/members/grace/account", "ada").status == 204
+        assert me(stage, token).status == 200
+        stage.later.append(timedelta(days=6))
+        assert me(stage, token).status == 401
+
+
 def test_who_is_linked_to_another_account_is_signed_out_where_the_first_one_signed_in(stage, small):
     small.person = {"sub": "g-1", "preferred_username": "grace"}
     session = session_of(entered(stage, small))
@@ -199,9 +225,9 @@ def test_names_and_groups_come_from_the_claims_that_the_operator_says(tmp_path, 
     with signing_in(tmp_path / "google", small, **changes) as stage:
         assert me(stage, session_of(entered(stage, small))).json()["name"] == "kim@example.org"
         small.person["email_verified"] = False
-        assert "has not verified the address" in entered(stage, small).error
+        assert "has not verified the email address" in entered(stage, small).error
         del small.person["email"]
-        assert "does not say preferred_username or email" in entered(stage, small).error
+        assert "sends no claim preferred_username or email" in entered(stage, small).error
     small.person = {"sub": "10", "nick": "Kim Possible", "hd": "example.org"}
     with signing_in(tmp_path / "nick", small, name_claim="nick", **changes) as stage:
         assert "a name has up to 60 small letters" in entered(stage, small).error
@@ -218,7 +244,7 @@ def test_groups_that_only_userinfo_tells_are_asked_for_and_must_be_of_the_same_p
         assert me(stage, session_of(entered(stage, small))).json()["team"] == "vision"
         small.userinfo = {**small.userinfo, "sub": "somebody-else", "groups": ["mlcd-admins"]}
         told = entered(stage, small)
-        assert (told.status, told.error) == (502, "Keycloak tells of somebody else than who signed in")
+        assert (told.status, told.error) == (502, "Keycloak answers about another person than the one who signed in")
 
 
 def test_the_page_is_told_who_signs_in_and_a_token_still_does(stage, small, tmp_path):

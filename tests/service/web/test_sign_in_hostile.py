@@ -14,9 +14,9 @@ from stage import API, PLENTY
 
 from mlcd.service.sign_in.pending import LASTS
 
-BEGIN_AGAIN = "this sign-in was not begun in this browser, is over, or took longer than 10 minutes; begin again"
-UNBELIEVED = "the token of Keycloak cannot be believed: "
-ALGORITHM = UNBELIEVED + "it is signed in no way that is taken"
+BEGIN_AGAIN = "this sign-in was begun in another browser, is over, or took longer than 10 minutes; sign in again"
+NOT_VALID = "the token of Keycloak is not valid: "
+ALGORITHM = NOT_VALID + "its signature is not accepted"
 NOW = int(time.time())
 
 
@@ -60,7 +60,7 @@ def refused(stage, told, status: int, line: str) -> None:
 )
 def test_a_token_with_a_wrong_claim_lets_nobody_in(claims, why, stage, small):
     small.claims = claims
-    refused(stage, entered(stage, small), 502, UNBELIEVED + why)
+    refused(stage, entered(stage, small), 502, NOT_VALID + why)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_token_with_a_wrong_claim_lets_nobody_in(claims, why, stage, small):
         (none_of, ALGORITHM),
         (by_public_key, ALGORITHM),
         (by_client_secret, ALGORITHM),
-        (by_stranger, UNBELIEVED + "its signature is wrong"),
+        (by_stranger, NOT_VALID + "its signature is wrong"),
         (lambda claims, key: "", ALGORITHM),
         (lambda claims, key: "a.b.c", ALGORITHM),
         (lambda claims, key: "\N{SNOWMAN}", ALGORITHM),
@@ -137,9 +137,9 @@ def test_a_provider_that_always_says_who_it_is_has_to_say_it(tmp_path, small):
     "metadata, why",
     [
         ({"issuer": "https://evil.example"}, "Keycloak calls itself 'https://evil.example', not 'ISSUER'"),
-        ({"authorization_endpoint": "javascript:alert(1)"}, "is no https address"),
-        ({"authorization_endpoint": "http://evil.example/"}, "is no https address"),
-        ({"authorization_endpoint": None}, "is no https address"),
+        ({"authorization_endpoint": "javascript:alert(1)"}, "is not an https URL"),
+        ({"authorization_endpoint": "http://evil.example/"}, "is not an https URL"),
+        ({"authorization_endpoint": None}, "is not an https URL"),
     ],
 )
 def test_nobody_is_sent_where_the_provider_cannot_be(metadata, why, stage, small):
@@ -154,7 +154,7 @@ def test_a_code_is_not_sent_where_it_would_be_read(stage, small):
     small.metadata = {"token_endpoint": "http://evil.example/token"}
     told = entered(stage, small)
     assert told.status == 502
-    assert "token_endpoint 'http://evil.example/token' is no https address" in told.error
+    assert "token_endpoint 'http://evil.example/token' is not an https URL" in told.error
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_new_key_of_the_provider_is_taken_and_the_old_one_is_not(stage, small)
     assert small.asked.count("/jwks") == 2
     small.sign = lambda claims, _: signed(claims, old)
     told = entered(stage, small)
-    assert (told.status, told.error) == (502, UNBELIEVED + "it is signed by an unknown key")
+    assert (told.status, told.error) == (502, NOT_VALID + "it is signed with an unknown key")
 
 
 def test_a_key_that_the_provider_took_back_is_good_for_an_hour_at_most(stage, small):
@@ -207,7 +207,7 @@ def test_a_key_that_the_provider_took_back_is_good_for_an_hour_at_most(stage, sm
     small.claims = {"exp": NOW + 7_200}
     session_of(entered(stage, small))
     stage.later.append(timedelta(hours=1))
-    assert entered(stage, small).error == UNBELIEVED + "it is signed by an unknown key"
+    assert entered(stage, small).error == NOT_VALID + "it is signed with an unknown key"
 
 
 @pytest.mark.parametrize("groups", [7, True, {"mlcd-admins": True}, [["mlcd-admins"], 7, None], "MLCD-ADMINS", ""])

@@ -44,14 +44,14 @@ def test_a_good_file_is_read_with_its_secret(file: Path) -> None:
     [
         (("client_id", "client-id"), "client_id: Field required"),
         (('client_id = "mlcd"', 'client_id = "mlcd"\ncolour = "red"'), "colour: Extra inputs are not permitted"),
-        (("https://sso", "http://sso"), "issuer: 'http://sso.example.org/realms/lab' is no https address"),
-        (("https://sso", "https://user:x@sso"), "is no https address"),
+        (("https://sso", "http://sso"), "issuer: 'http://sso.example.org/realms/lab' is not an https URL"),
+        (("https://sso", "https://user:x@sso"), "is not an https URL"),
         (('"admin"', '"king"'), "groups.mlcd-admins.role: Input should be 'viewer', 'runner' or 'admin'"),
         (('team = "vision"', 'team = "My Team"'), "groups.vision.team: team 'My Team': a name has up to 60 small"),
         (("50", "-50"), "groups.vision.budget_usd: Input should be greater than or equal to 0"),
         (("50", "nan"), "groups.vision.budget_usd: Input should be a finite number"),
         (("[groups]", "[groups"), "not TOML: "),
-        ((GOOD[GOOD.index("[groups]") :], ""), "nobody could sign in: give [groups], or a default role"),
+        ((GOOD[GOOD.index("[groups]") :], ""), "nobody could sign in: add [groups] or a default role"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(change: tuple[str, str], line: str, file: Path) -> None:

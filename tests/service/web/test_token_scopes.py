@@ -110,7 +110,7 @@ def test_a_run_token_runs_what_its_member_may_and_is_no_admin(stage):
     for path in ("/members", "/audit", "/teams", "/audit/export"):
         told = stage.ask("GET", API + path, "ada/run")
         assert told.status == 403
-        assert told.error == "token 'run-token' of ada may run; this takes an admin"
+        assert told.error == "token 'run-token' of ada may run; this needs an admin"
     assert stage.ask("GET", f"{API}/me", "ada/run").json()["scope"] == "run"
 
 

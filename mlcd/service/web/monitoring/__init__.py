@@ -1,1 +1,1 @@
-"""What operators watch a service by: metrics, whether it is ready, and a log line for each request."""
+"""Monitoring for operators: metrics, readiness, and a request log."""

@@ -29,25 +29,25 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "mlcd_http_request_duration_seconds",
-            "Time until an answer begins, of requests by route template.",
+            "Time until the answer begins, by route template.",
             ["method", "route", "status"],
             buckets=API_S,
             registry=self._registry,
         )
         self._probes = Histogram(
             "mlcd_probe_duration_seconds",
-            "How long probes took from the order of their machines to their end; simulated ones on their own clock.",
+            "Duration of probes from ordering the machines to the end; simulated ones on the simulated clock.",
             ["provenance", "outcome"],
             buckets=PROBE_S,
             registry=self._registry,
         )
 
     def on_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """A request was answered."""
+        """Record an answered request."""
         self._requests.labels(method, route, str(status)).observe(seconds)
 
     def on_entry(self, line: Line, account: Account) -> None:
-        """An entry was read from the ledger; all of them are read at the start."""
+        """Record a ledger entry. At the start of the service, all entries are replayed here."""
         entry = line.entry
         if isinstance(entry, Settled) and entry.launch.purpose is Purpose.PROBE:
             provenance = account.provenance or "unknown"
@@ -61,7 +61,7 @@ class Metrics:
 
 
 class _Fixed:
-    """Hands out families that were made before."""
+    """A collector that returns given metric families."""
 
     def __init__(self, families: Sequence[Metric]) -> None:
         self._families = families
@@ -73,7 +73,7 @@ class _Fixed:
 def _of_runs(summaries: Sequence[Summary]) -> list[Metric]:
     build = GaugeMetricFamily("mlcd_build_info", "The version of MLCD.", labels=["version"])
     build.add_metric([VERSION], 1)
-    runs = GaugeMetricFamily("mlcd_runs", "Runs by where they stand.", labels=["status"])
+    runs = GaugeMetricFamily("mlcd_runs", "Runs by status.", labels=["status"])
     standing = Counter(standing_of(each.status, each.driven) for each in summaries)
     for status in (*STATUSES, INTERRUPTED):
         runs.add_metric([status], standing[status])
@@ -92,7 +92,7 @@ def _of_runs(summaries: Sequence[Summary]) -> list[Metric]:
 
 
 def _of_workers(roster: Roster) -> list[Metric]:
-    alive = GaugeMetricFamily("mlcd_workers", "Workers, by whether they gave a sign of life lately.", labels=["state"])
+    alive = GaugeMetricFamily("mlcd_workers", "Workers, by whether their last heartbeat is recent.", labels=["state"])
     alive.add_metric(["alive"], roster.alive)
     alive.add_metric(["silent"], len(roster.workers) - roster.alive)
     slots = GaugeMetricFamily("mlcd_worker_slots", "Runs that live workers can drive at once.")
@@ -101,7 +101,7 @@ def _of_workers(roster: Roster) -> list[Metric]:
     driven.add_metric([], sum(len(each.runs) for each in roster.workers))
     depth = GaugeMetricFamily("mlcd_queue_depth", "Runs that wait for a worker.")
     depth.add_metric([], len(roster.waiting))
-    oldest = GaugeMetricFamily("mlcd_queue_oldest_seconds", "How long the run has waited that has waited longest.")
+    oldest = GaugeMetricFamily("mlcd_queue_oldest_seconds", "How long the oldest queued run has waited.")
     waited = ((roster.at - each.since).total_seconds() for each in roster.waiting if each.since is not None)
     oldest.add_metric([], max(0.0, *waited, 0.0))
     return [alive, slots, driven, depth, oldest]

@@ -1,4 +1,4 @@
-"""One log line for each request of a service, refused ones included, and its time for the metrics."""
+"""The request log: a line for each request, refused ones included; also measures durations for the metrics."""
 
 import logging
 import re
@@ -16,12 +16,12 @@ from mlcd.service.web.identity import address_of
 
 LOG = logging.getLogger("mlcd.service.requests")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-PROBED = ("/healthz", "/readyz", "/metrics")  # asked every few seconds: logged only if something is wrong
+PROBED = ("/healthz", "/readyz", "/metrics")  # requested every few seconds: logged only if something is wrong
 LONGEST_PATH = 200
 ID = "X-Request-ID"
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 OTHER, PAGE = "(other)", "(page)"
-NOT_REFUSED = (404, 405)  # nothing was there: no refusal
+NOT_REFUSED = (404, 405)  # logged as ordinary answers, not as refusals
 OnRequest = Callable[[str, str, int, float], None]
 
 
@@ -32,13 +32,13 @@ class Routes:
         self._patterns = [(compile_path(each)[0], each) for each in templates]
 
     def template(self, path: str) -> str:
-        """The template of a path; one word for all pages, and one for all that is nothing."""
+        """The template of a path; one name for all pages, and one for all unknown API paths."""
         found = next((template for pattern, template in self._patterns if pattern.match(path)), None)
         return found or (OTHER if path.startswith("/api/") else PAGE)
 
 
 class RequestLog:
-    """ASGI middleware around everything else: it sees what the gate refuses, and what fails."""
+    """The outermost ASGI middleware: it also logs what the gate refuses, and internal errors."""
 
     def __init__(self, app: ASGIApp, routes: Routes, on_request: OnRequest) -> None:
         self.app, self._routes, self._on_request = app, routes, on_request
@@ -71,8 +71,8 @@ class RequestLog:
         level = logging.ERROR if status >= 500 else logging.WARNING if _is_refusal(status) else logging.INFO
         if route in PROBED and level == logging.INFO:
             return
-        told = request.scope["state"]
-        member = getattr(told.get("member"), "name", None)
+        scope_state = request.scope["state"]
+        member = getattr(scope_state.get("member"), "name", None)
         about = {
             "request": number,
             "method": method,
@@ -81,17 +81,17 @@ class RequestLog:
             "status": status,
             "duration_ms": round(seconds * 1_000, 1),
             "member": member,
-            "token": getattr(told.get("member"), "token", None) or None,  # its name
+            "token": getattr(scope_state.get("member"), "token", None) or None,  # the token's name
             "address": address_of(request),
         }
-        if why := told.get("refused"):
+        if why := scope_state.get("refused"):
             about["because"] = without_secrets(why)
         words = f"{method} {route} {status} of {member or address_of(request) or 'nobody'}"
         LOG.log(level, "%s%s", words, f": {about['because']}" if why else "", extra={"about": about})
 
 
 def note_refusal(scope: Scope, line: str) -> None:
-    """Keep why a request is refused, for its line in the log."""
+    """Record why a request is refused, for the request log."""
     scope.setdefault("state", {})["refused"] = line
 
 
@@ -100,6 +100,6 @@ def _is_refusal(status: int) -> bool:
 
 
 def _number(request: Request) -> str:
-    """The number that a proxy gave the request, or a new one."""
+    """The request id from a proxy, or a new one."""
     given = request.headers.get(ID, "")
     return given if _ID.fullmatch(given) else secrets.token_hex(8)

@@ -111,7 +111,7 @@ async def what_if(run: RunName, views: CachedViews, who: Viewer, words: Annotate
 @router.get("/runs/{run}/tradeoff", summary="Time against cost of all that is known", response_model=Tradeoff)
 async def tradeoff(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """Totals, probes included, with the Pareto boundary and its knee, and the ranges within which a limit matters."""
-    body = await views.made("tradeoff", run, lambda snapshot: as_json(tradeoff_of(snapshot.lines)))
+    body = await views.rendered("tradeoff", run, lambda snapshot: as_json(tradeoff_of(snapshot.lines)))
     return Response(body, media_type=JSON)
 
 

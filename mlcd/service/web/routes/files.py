@@ -41,7 +41,7 @@ class Export(Part):
 )
 async def report(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """The page that `mlcd report` writes."""
-    return HTMLResponse(await views.made("report", run, _report))
+    return HTMLResponse(await views.rendered("report", run, _report))
 
 
 @router.get("/runs/{run}/export", summary="The decision as files for another tool", responses=error_responses(422))

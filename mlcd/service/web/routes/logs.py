@@ -1,11 +1,12 @@
-"""What jobs have written: in windows of lines, whole, and where it holds something."""
+"""The logs of jobs: in pieces, in windows of lines, as a file, and searched."""
 
 import asyncio
 import re
 from codecs import getincrementaldecoder
+from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Depends, Header, Query
 from fastapi.responses import Response, StreamingResponse
 from pydantic import Field
 
@@ -14,7 +15,7 @@ from mlcd.core.database.files import PIECE_BYTES
 from mlcd.core.part import Part
 from mlcd.service.web.errors import Refusal, error_responses
 from mlcd.service.web.identity import Viewer
-from mlcd.service.web.job_logs import JobLogs, whole
+from mlcd.service.web.job_logs import JobLog, JobLogs, byte_range
 from mlcd.service.web.routes.runs import CachedViews, RunName
 from mlcd.service.web.state import CurrentState
 
@@ -22,75 +23,98 @@ router = APIRouter(tags=["files"], responses=error_responses(404, 409))
 RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})")
 TEXT = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The log as it was written."}
 
-Launch = Annotated[int | None, Query(ge=1, le=10**6, description="Which launch of the run; the newest.")]
-Process = Annotated[int, Query(ge=0, le=10**4, description="Which process of the job.")]
-After = Annotated[int, Query(ge=0, le=2**53, description="Bytes that were read already.")]
+Launch = Annotated[int | None, Query(ge=1, le=10**6, description="The number of the launch; default: the newest.")]
+Process = Annotated[int, Query(ge=0, le=10**4, description="The number of the job's process.")]
+After = Annotated[int, Query(ge=0, le=2**53, description="The byte to continue from.")]
 Rank = Annotated[int | None, Query(ge=0, le=10**9, description="Only lines whose prefix names this rank.")]
-Reports = Annotated[bool, Query(description="Also lines by which the job tells MLCD how far it is.")]
+Reports = Annotated[bool, Query(description="Also lines in which the job reports its progress to MLCD.")]
 
 
 class Logs(Part):
     """A piece of a log."""
 
-    launch: int = Field(description="Which launch of the run it is of.")
-    text: str = Field(description="What was written.")
-    next: int = Field(description="Where the next piece begins.")
-    done: bool = Field(description="Whether nothing more will come.")
+    launch: int = Field(description="The number of the launch.")
+    text: str = Field(description="The text of the piece.")
+    next: int = Field(description="The byte at which the next piece begins.")
+    done: bool = Field(description="Whether the log is complete and read to its end.")
 
 
 class LogLine(Part):
-    """A line, as a terminal shows it last."""
+    """A line as a terminal would show it in the end."""
 
     at: int = Field(description="The byte of the log at which it begins.")
-    text: str = Field(description="What it says; its only escape sequences are those of colours.")
-    rank: int | None = Field(description="The rank that wrote it, if a prefix of the line says so.")
-    cut: int = Field(description="How many characters at its end are left out.")
+    text: str = Field(description="Its text; the only escape sequences in it are colours.")
+    rank: int | None = Field(description="The rank that wrote it, if the line has such a prefix.")
+    cut: int = Field(description="How many characters were cut off at its end.")
 
 
 class LogWindow(Part):
-    """Lines of a log that follow each other."""
+    """Consecutive lines of a log."""
 
-    launch: int = Field(description="Which launch of the run they are of.")
+    launch: int = Field(description="The number of the launch.")
     lines: list[LogLine] = Field(description="From top to bottom.")
-    start: int = Field(description="The byte from which on they are all: read what is before it with `before`.")
-    next: int = Field(description="Where the next lines begin: a last line that may grow is read again.")
+    start: int = Field(description="The byte at which the window begins: pass it as `before` for the lines before.")
+    next: int = Field(
+        description="The byte to pass as `after` for the next lines; an incomplete last line is sent again."
+    )
     size: int = Field(description="How many bytes the log has now.")
-    done: bool = Field(description="Whether nothing more will be written.")
+    done: bool = Field(description="Whether the log is complete.")
 
 
 class LogMatches(Part):
-    """Where a log holds what is looked for."""
+    """The matches of a search in a log."""
 
-    launch: int = Field(description="Which launch of the run it is of.")
-    at: list[int] = Field(description="The byte at which each line begins.")
-    next: int = Field(description="Where to look further.")
-    done: bool = Field(description="Whether the whole log was looked through.")
+    launch: int = Field(description="The number of the launch.")
+    at: list[int] = Field(description="The byte at which each matching line begins.")
+    next: int = Field(description="The byte to continue the search from.")
+    done: bool = Field(description="Whether the whole log was searched.")
 
 
 class LogParts(Part):
-    """Which logs there are."""
+    """The logs of a run."""
 
-    launches: list[int] = Field(description="The launches of the run that have one.")
-    launch: int = Field(description="The launch that the rest is about.")
-    processes: list[int] = Field(description="Its processes, each with a log of its own.")
-    ranks: list[int] = Field(description="The ranks that prefixes of lines name in the log of this process.")
+    launches: list[int] = Field(description="The launches that have a log.")
+    launch: int = Field(description="The launch that `processes` and `ranks` belong to.")
+    processes: list[int] = Field(description="Its processes; each has its own log.")
+    ranks: list[int] = Field(description="The ranks in the line prefixes of this log.")
 
 
-@router.get("/runs/{run}/logs", summary="What the job itself has written")
-async def logs(
-    state: CurrentState,
-    run: RunName,
-    views: CachedViews,
-    who: Viewer,
-    launch: Launch = None,
-    process: Process = 0,
-    after: After = 0,
-) -> Logs:
-    """A piece at a time, of launches on real machines; ask again from `next` until `done`."""
-    kept = JobLogs(state, await views.snapshot(run))
+@dataclass(frozen=True)
+class RequestedLog:
+    """The log that a request is about."""
+
+    logs: JobLogs
+    run: str
+    launch: int | None
+    process: int
+
+    def open(self) -> tuple[int, JobLog]:
+        """The number of its launch, and the log; `Refusal` (404) if there is none."""
+        return self.logs.open(self.launch, self.process)
+
+
+async def requested_log(
+    state: CurrentState, run: RunName, views: CachedViews, who: Viewer, launch: Launch = None, process: Process = 0
+) -> RequestedLog:
+    """The log that the parameters name; it is opened later, in a thread."""
+    return RequestedLog(JobLogs(state, await views.snapshot(run)), run, launch, process)
+
+
+def line_filter(rank: Rank = None, reports: Reports = False) -> LineFilter:
+    """Which lines of the log are wanted."""
+    return LineFilter(rank, reports)
+
+
+Log = Annotated[RequestedLog, Depends(requested_log)]
+Lines = Annotated[LineFilter, Depends(line_filter)]
+
+
+@router.get("/runs/{run}/logs", summary="The log of a job")
+async def logs(requested: Log, after: After = 0) -> Logs:
+    """One piece at a time; ask again from `next` until `done`. Only launches on real machines have logs."""
 
     def piece() -> Logs:
-        number, log = kept.open(launch, process)
+        number, log = requested.open()
         body = log.read(after, PIECE_BYTES)
         text, took = decoded(body)
         return Logs(launch=number, text=text, next=after + took, done=log.over and after + len(body) >= log.size)
@@ -100,23 +124,15 @@ async def logs(
 
 @router.get("/runs/{run}/logs/lines", summary="A window of the lines of a log")
 async def log_lines(
-    state: CurrentState,
-    run: RunName,
-    views: CachedViews,
-    who: Viewer,
-    launch: Launch = None,
-    process: Process = 0,
-    rank: Rank = None,
-    reports: Reports = False,
-    after: Annotated[int | None, Query(ge=0, le=2**53, description="The byte at which the first one begins.")] = None,
-    before: Annotated[int | None, Query(ge=0, le=2**53, description="The byte before which the last one ends.")] = None,
+    requested: Log,
+    only: Lines,
+    after: Annotated[int | None, Query(ge=0, le=2**53, description="The byte where the first line begins.")] = None,
+    before: Annotated[int | None, Query(ge=0, le=2**53, description="The byte after the last line.")] = None,
 ) -> LogWindow:
-    """As they are read: the last state of a progress bar, colours. Without `after` and `before`: the last lines."""
-    kept = JobLogs(state, await views.snapshot(run))
+    """Lines as a terminal shows them, with colours, and progress bars in their last state. By default the last lines."""
 
     def window() -> LogWindow:
-        number, log = kept.open(launch, process)
-        only = LineFilter(rank, reports)
+        number, log = requested.open()
         until = log.size if before is None else before
         found = lines_before(log, until, only) if after is None else lines_after(log, after, only)
         lines = [LogLine.model_validate(line) for line in found.lines]
@@ -127,41 +143,33 @@ async def log_lines(
     return await asyncio.to_thread(window)
 
 
-@router.get("/runs/{run}/logs/find", summary="Where a log holds a text, or tells of errors")
+@router.get("/runs/{run}/logs/find", summary="Search a log for a text or for errors")
 async def find_in_log(
-    state: CurrentState,
-    run: RunName,
-    views: CachedViews,
-    who: Viewer,
-    launch: Launch = None,
-    process: Process = 0,
-    rank: Rank = None,
-    reports: Reports = False,
-    text: Annotated[str, Query(max_length=200, description="Capitals or not; without it: errors and tracebacks.")] = "",
+    requested: Log,
+    only: Lines,
+    text: Annotated[
+        str, Query(max_length=200, description="Not case-sensitive; without it: errors and tracebacks.")
+    ] = "",
     after: After = 0,
 ) -> LogMatches:
-    """Some megabytes at a time; ask again from `next` until `done`."""
-    kept = JobLogs(state, await views.snapshot(run))
+    """Searches some megabytes at a time; ask again from `next` until `done`."""
 
     def matches() -> LogMatches:
-        number, log = kept.open(launch, process)
-        found = find(log, text, after, LineFilter(rank, reports))
+        number, log = requested.open()
+        found = find(log, text, after, only)
         return LogMatches(launch=number, at=list(found.at), next=found.next, done=found.done)
 
     return await asyncio.to_thread(matches)
 
 
-@router.get("/runs/{run}/logs/parts", summary="Which logs a run has")
-async def log_parts(
-    state: CurrentState, run: RunName, views: CachedViews, who: Viewer, launch: Launch = None, process: Process = 0
-) -> LogParts:
-    """Its launches on real machines, and of one of them the processes and ranks."""
-    kept = JobLogs(state, await views.snapshot(run))
+@router.get("/runs/{run}/logs/parts", summary="The logs of a run")
+async def log_parts(requested: Log) -> LogParts:
+    """The launches with logs, and the processes and ranks of one of them."""
 
     def parts() -> LogParts:
-        number, log = kept.open(launch, process)
-        ranks = list(ranks_in(log))
-        return LogParts(launches=kept.with_logs(), launch=number, processes=kept.processes(number), ranks=ranks)
+        number, log = requested.open()
+        ranks, logs = list(ranks_in(log)), requested.logs
+        return LogParts(launches=logs.with_logs(), launch=number, processes=logs.processes(number), ranks=ranks)
 
     return await asyncio.to_thread(parts)
 
@@ -173,18 +181,12 @@ async def log_parts(
     responses={200: TEXT, 206: TEXT, **error_responses(416)},
 )
 async def log_file(
-    state: CurrentState,
-    run: RunName,
-    views: CachedViews,
-    who: Viewer,
-    launch: Launch = None,
-    process: Process = 0,
+    requested: Log,
     range: Annotated[str | None, Header(description="A part of it: bytes=FIRST-LAST.")] = None,
 ) -> Response:
-    """As the job has written it, byte for byte; so far, while the job runs."""
-    kept = JobLogs(state, await views.snapshot(run))
-    number, log = await asyncio.to_thread(kept.open, launch, process)
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", f"{run}-{number}-{process}")
+    """The log byte for byte; while the job runs, what it has written so far."""
+    number, log = await asyncio.to_thread(requested.open)
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", f"{requested.run}-{number}-{requested.process}")
     headers = {"Content-Disposition": f'attachment; filename="{name}.log"', "Accept-Ranges": "bytes"}
     first, last, status = 0, log.size - 1, 200
     if range is not None and (asked := RANGE.fullmatch(range)) is not None:
@@ -194,12 +196,12 @@ async def log_file(
         headers["Content-Range"] = f"bytes {first}-{last}/{log.size}"
     headers["Content-Length"] = str(last + 1 - first)
     return StreamingResponse(
-        whole(log, first, last), status, headers, media_type="text/plain; charset=utf-8"
+        byte_range(log, first, last), status, headers, media_type="text/plain; charset=utf-8"
     )  # fmt: skip
 
 
 def decoded(piece: bytes) -> tuple[str, int]:
-    """The text of a piece, and the bytes that it used: a character that is cut at the end is left out."""
+    """The text of a piece, and how many of its bytes were decoded: an incomplete character at the end is left out."""
     decoder = getincrementaldecoder("utf-8")(errors="replace")
     text = decoder.decode(piece)
     left = len(decoder.getstate()[0])

@@ -41,7 +41,7 @@ async def _checks(state: State) -> dict[str, str]:
     except (LedgerError, TimeoutError) as error:
         why = public_message(error) if isinstance(error, LedgerError) else f"no answer within {READY_S:.0f} s"
         return {"database": why, "workers": "unknown: the database does not answer"}
-    return {"database": state.feed.away, "workers": trouble}
+    return {"database": state.feed.read_error, "workers": trouble}
 
 
 @router.get("/metrics")

@@ -104,7 +104,7 @@ def add_receiver(body: AskedReceiver, state: CurrentState, who: FullScopeMember)
                 422, "your own news comes by mail, and is of your runs; all else an admin adds, with own: false"
             )
         if not body.own and member.role is not Role.ADMIN:
-            raise Refusal(403, f"{member.name} is a {member.role}; this takes an admin: ask one")
+            raise Refusal(403, f"{member.name} is a {member.role}; this needs an admin: ask one")
         if body.kind == "mail":
             _check_mail(state, body.address)
         events = tuple(body.events) if body.events is not None else None

@@ -1,12 +1,13 @@
 """The list of runs, what they have spent, and each run in detail."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import Field
 
+from mlcd.core.backend import Provenance
 from mlcd.core.errors import WrongState
 from mlcd.core.part import Part
 from mlcd.reports.entries import ledger_rows
@@ -107,8 +108,9 @@ class RunTables(Part):
 class SpendShare(Part):
     """What a person or a team has spent."""
 
-    name: str | None = Field(description="Who; null: runs of nobody in particular.")
-    usd: float = Field(description="Dollars.")
+    name: str | None = Field(description="The member or team; null: runs without one.")
+    usd: float = Field(description="Dollars, simulated and recorded ones included.")
+    live_usd: float = Field(description="Real dollars alone.")
     runs: int = Field(description="How many runs.")
 
 
@@ -116,7 +118,8 @@ class SpendMonth(Part):
     """What the runs that began in a month have spent."""
 
     month: str = Field(description="The month, such as 2026-11.")
-    usd: float = Field(description="Dollars.")
+    usd: float = Field(description="Dollars, simulated and recorded ones included.")
+    live_usd: float = Field(description="Real dollars alone.")
     runs: int = Field(description="How many runs.")
 
 
@@ -129,12 +132,12 @@ class SpendSource(Part):
 
 
 class Spend(Part):
-    """Where the money went, simulated and replayed money included."""
+    """What was spent, real dollars apart from simulated and recorded ones."""
 
-    by_provenance: list[SpendSource] = Field(description="Real money apart from simulated and recorded.")
-    by_person: list[SpendShare] = Field(description="The dearest first.")
-    by_team: list[SpendShare] = Field(description="The dearest first.")
-    by_month: list[SpendMonth] = Field(description="In order.")
+    by_provenance: list[SpendSource] = Field(description="By kind of money: real, simulated, recorded.")
+    by_person: list[SpendShare] = Field(description="By member, highest first.")
+    by_team: list[SpendShare] = Field(description="By team, highest first.")
+    by_month: list[SpendMonth] = Field(description="By the month in which the runs began, in order.")
 
 
 def views_of(request: Request) -> Views:
@@ -219,7 +222,7 @@ async def view(
     tag = {"ETag": views.tag(run), "Cache-Control": "private, no-cache"}
     if if_none_match == tag["ETag"]:
         return Response(status_code=304, headers=tag)
-    body = views.waiting(run) or await views.made("view", run, _view)
+    body = views.waiting(run) or await views.rendered("view", run, _view)
     return Response(views.with_progress(run, body), media_type=JSON, headers=tag)
 
 
@@ -242,26 +245,30 @@ async def entries(
 @router.get("/runs/{run}/ledger", summary="The ledger in words and sums", response_model=LedgerRows, responses=OF_RUN)
 async def ledger(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """Every entry with its amounts and the running total."""
-    body = await views.made("ledger", run, lambda of: as_json({"run": of.run, "rows": ledger_rows(of.lines)}))
+    body = await views.rendered("ledger", run, lambda of: as_json({"run": of.run, "rows": ledger_rows(of.lines)}))
     return Response(body, media_type=JSON)
 
 
 @router.get("/runs/{run}/tables", summary="The run as tables in words", response_model=RunTables, responses=OF_RUN)
 async def tables(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """What was measured, what is asked, the final run against its forecast, and how the run was made."""
-    body = await views.made("tables", run, lambda snapshot: as_json(run_tables(snapshot.lines)))
+    body = await views.rendered("tables", run, lambda snapshot: as_json(run_tables(snapshot.lines)))
     return Response(body, media_type=JSON)
 
 
 @router.get("/spend", summary="What was spent, by person, team and month", responses=error_responses())
 async def spend(state: CurrentState, who: Viewer) -> Spend:
-    """The highest first; months in order. Runs without an owner are those of the command line."""
-    summaries = state.feed.summaries()
+    """Highest first; months in order. Runs without an owner are those of the command line."""
+    return spend_of(state.feed.summaries())
+
+
+def spend_of(summaries: Sequence[Summary]) -> Spend:
+    """The spending of these runs by kind of money, member, team and month."""
     sources = _summed((each for each in summaries if each.provenance), lambda each: each.provenance)
     people, teams = _summed(summaries, lambda each: each.owner), _summed(summaries, lambda each: each.team)
     months = sorted(_summed(summaries, lambda each: each.started_at[:7]), key=lambda each: str(each["name"]))
     return Spend(
-        by_provenance=[SpendSource(**each) for each in sources],
+        by_provenance=[SpendSource(name=each["name"], usd=each["usd"], runs=each["runs"]) for each in sources],
         by_person=[SpendShare(**each) for each in people],
         by_team=[SpendShare(**each) for each in teams],
         by_month=[SpendMonth(month=each.pop("name"), **each) for each in months],
@@ -284,7 +291,8 @@ def _summed(summaries: Iterable[Summary], key: Callable[[Summary], Any]) -> list
     """What runs with the same key have spent, the highest first."""
     sums: dict[Any, dict[str, Any]] = {}
     for each in summaries:
-        entry = sums.setdefault(key(each), {"name": key(each), "usd": 0.0, "runs": 0})
+        entry = sums.setdefault(key(each), {"name": key(each), "usd": 0.0, "live_usd": 0.0, "runs": 0})
         entry["usd"] += each.spent_usd
+        entry["live_usd"] += each.spent_usd if each.provenance == Provenance.LIVE else 0.0
         entry["runs"] += 1
     return sorted(sums.values(), key=lambda each: -each["usd"])

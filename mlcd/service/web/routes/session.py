@@ -12,7 +12,7 @@ from mlcd.core.part import Part, taken
 from mlcd.core.version import VERSION
 from mlcd.service.team.allowance import remaining_budget
 from mlcd.service.team.members import SESSION_LASTS, Member, Role, Scope
-from mlcd.service.web.cookies import give, take_back
+from mlcd.service.web.cookies import delete_cookie, set_cookie
 from mlcd.service.web.errors import Refusal, RequestBody, error_responses
 from mlcd.service.web.identity import LONGEST_SECRET, Viewer, address_of, rates_of
 from mlcd.service.web.safety.origin import COOKIE
@@ -73,8 +73,8 @@ class Me(Part):
 )
 async def health(state: CurrentState) -> Health:
     """For monitoring; it needs no token."""
-    if state.feed.away:
-        raise Refusal(503, state.feed.away)
+    if state.feed.read_error:
+        raise Refusal(503, state.feed.read_error)
     trouble = await run_in_threadpool(state.missing_workers)
     provider = state.provider.shown if state.provider is not None else None
     return Health(ok=not trouble, trouble=trouble, version=VERSION, mode=state.settings.mode, provider=provider)
@@ -112,7 +112,7 @@ def sign_in(body: Token, request: Request, state: CurrentState) -> Response:
     secret = state.members.open_session(member)
     state.audit.write(member.name, "sign in")
     answer = Response(status_code=204)
-    give(answer, COOKIE, secret, int(SESSION_LASTS.total_seconds()), request, state)
+    set_cookie(answer, COOKIE, secret, int(SESSION_LASTS.total_seconds()), request, state)
     return answer
 
 
@@ -124,5 +124,5 @@ def sign_out(request: Request, state: CurrentState, who: Viewer) -> Response:
             state.members.close_session(secret)
         state.audit.write(who.name, "sign out")
     answer = Response(status_code=204)
-    take_back(answer, COOKIE, request, state)
+    delete_cookie(answer, COOKIE, request, state)
     return answer

@@ -17,7 +17,7 @@ from mlcd.service.sign_in.identities import Account, Identities, SignInResult
 from mlcd.service.sign_in.pending import BEGIN_AGAIN, LASTS, PendingSignIns
 from mlcd.service.sign_in.provider import Provider, is_error_word
 from mlcd.service.team.members import Members
-from mlcd.service.web.cookies import give, take_back
+from mlcd.service.web.cookies import delete_cookie, set_cookie
 from mlcd.service.web.errors import Refusal, RequestBody, error_responses, public_message
 from mlcd.service.web.identity import LONGEST_SECRET, address_of, rates_of
 from mlcd.service.web.safety.origin import COOKIE
@@ -54,7 +54,7 @@ def begin_sign_in(request: Request, response: Response, state: CurrentState) -> 
         url = provider.address_for(pending)
     except SignInRefused as error:
         raise _refused(request, state, error) from None
-    give(response, PENDING, secret, int(LASTS.total_seconds()), request, state)
+    set_cookie(response, PENDING, secret, int(LASTS.total_seconds()), request, state)
     return Address(url=url)
 
 
@@ -73,8 +73,8 @@ def finish_sign_in(body: Returned, request: Request, state: CurrentState) -> Res
     secret = members.open_session(entered.member, lasts)
     state.audit.write(name, "sign in", detail=by)
     answer = Response(status_code=204)
-    give(answer, COOKIE, secret, int(lasts.total_seconds()), request, state)
-    take_back(answer, PENDING, request, state)
+    set_cookie(answer, COOKIE, secret, int(lasts.total_seconds()), request, state)
+    delete_cookie(answer, PENDING, request, state)
     return answer
 
 

@@ -46,7 +46,7 @@ async def arriving(what: str, seconds: float) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        raise Refusal(400, f"the {what} did not come within {seconds:.0f} s") from None
+        raise Refusal(400, f"the {what} did not arrive within {seconds:.0f} s") from None
     except ClientDisconnect:
         raise Refusal(400, f"the {what} is cut short") from None
 
@@ -59,7 +59,7 @@ def check_size(request: Request, most: int) -> None:
     if len(length) > 15 or int(length) > most:
         raise _too_large(most)
     if request.headers.get("content-encoding", "identity") != "identity":
-        raise Refusal(415, "compressed bodies are not read here; send it as it is")
+        raise Refusal(415, "compressed bodies are not supported; send it uncompressed")
 
 
 def check_type(request: Request, expected: str) -> None:
@@ -106,7 +106,7 @@ def check_json(body: bytes) -> None:
 def check_text(text: str) -> None:
     """Refuse characters that databases and files cannot store: NUL, and lone surrogates."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise Refusal(400, "text with a NUL or a lone surrogate in it cannot be stored")
+        raise Refusal(400, "text that contains NUL or a lone surrogate cannot be stored")
 
 
 def _children(value: Any) -> list[Any]:
@@ -118,12 +118,12 @@ def _children(value: Any) -> list[Any]:
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     unique = dict(pairs)
     if len(unique) < len(pairs):
-        raise ValueError("a key is written twice")
+        raise ValueError("a key occurs twice")
     return unique
 
 
 def _no_constants(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _short(word: str) -> int:

@@ -45,7 +45,7 @@ class RateLimits:
         }
 
     def count(self, what: What, whose: str) -> None:
-        """Count a request of a member, a submission, a file being typed, a test of news, or what an address asks."""
+        """Count one request of this kind for a member or an address; `Refusal` (429) if it exceeds the limit."""
         item, whose = self._items[what], network(whose) if what in ("address", "sign-in") else whose
         if not self._limiter.hit(item, what, whose):
             free_at = self._limiter.get_window_stats(item, what, whose).reset_time
