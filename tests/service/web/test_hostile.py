@@ -55,7 +55,7 @@ def test_a_hostile_input_is_refused_in_one_line_and_nothing_is_written(hostile: 
     assert len(line.splitlines()) == 1, line
     assert "Traceback" not in line
     assert str(world) not in line  # no path of the service
-    assert ("breaks the reader" in line) == (hostile.name in BREAKING), line
+    assert ("crashes the reader" in line) == (hostile.name in BREAKING), line
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert now[0] == runs[0]  # no entry in the ledger
     assert set(now[1]) - set(runs[1]) <= {each for each in now[1] if stage.state.ledger.owners()[each][0] == "rita"}

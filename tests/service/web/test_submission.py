@@ -290,13 +290,13 @@ def fall() -> str:
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_a_child_that_takes_too_much_is_ended_and_what_it_read_refused(work, limits):
-    with pytest.raises(UserError, match="breaks the reader"):
+    with pytest.raises(UserError, match="crashes the reader"):
         in_child_process("it", limits, work)
 
 
 def test_a_child_writes_no_files_and_knows_no_secrets(tmp_path, monkeypatch):
     patient = replace(TEXT, wall_s=300.0)
-    with pytest.raises(UserError, match=r"breaks the reader|cannot be read"):
+    with pytest.raises(UserError, match=r"crashes the reader|cannot be read"):
         in_child_process("it", patient, write_down, str(tmp_path / "new"))
     assert not (tmp_path / "new").exists() or (tmp_path / "new").read_text() == ""  # not a byte
     monkeypatch.setenv("MLCD_DATABASE_URL", "postgresql://u:secret@h/d")

@@ -121,7 +121,7 @@ def test_a_service_at_whose_places_nothing_is_served_takes_no_model(tmp_path):
 def test_a_model_that_never_ends_is_ended(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(onnx_model("endless loop"))
-    with pytest.raises(UserError, match="breaks the reader"):
+    with pytest.raises(UserError, match="crashes the reader"):
         in_child_process(
             "model.onnx", Limits(PASSES.memory_mb, 1, 30.0, 1), passes, str(path), "m.onnx", {}, str(tmp_path)
         )

@@ -127,7 +127,7 @@ async def log_lines(
     requested: Log,
     only: Lines,
     after: Annotated[int | None, Query(ge=0, le=2**53, description="The byte where the first line begins.")] = None,
-    before: Annotated[int | None, Query(ge=0, le=2**53, description="The byte after the last line.")] = None,
+    before: Annotated[int | None, Query(ge=0, le=2**53, description="Where the last line ends.")] = None,
 ) -> LogWindow:
     """Lines as a terminal shows them, with colours, and progress bars in their last state. By default the last lines."""
 
