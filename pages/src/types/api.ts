@@ -59,14 +59,14 @@ export interface components {
         };
         /**
          * Ahead
-         * @description What a search would face. Modelled from published rates, not measured.
+         * @description The outlook of a search. Modelled from published rates, not measured.
          */
         Ahead: {
-            /** @description How many may be probed; null where that is not known. */
+            /** @description Configurations in the search space; null if not known. */
             configurations: number | null;
-            /** @description The first probes; empty where nothing would be probed. */
+            /** @description The first probes; empty if nothing would be probed. */
             first: components["schemas"]["FirstProbe"][];
-            /** @description From the cheapest to the dearest type at its smallest size. */
+            /** @description Price range: the cheapest and the most expensive instance type at the smallest size. */
             usd_per_hour: [
                 number,
                 number
@@ -75,11 +75,11 @@ export interface components {
             chance: string;
             /** @description Why. */
             because: string;
-            /** @description Where the job is expected to be done best; null if not known. */
+            /** @description The expected best configuration; null if not known. */
             best: string | null;
-            /** @description Dollars that the job is expected to cost there. */
+            /** @description The expected cost of the job there, in dollars. */
             usd: number | null;
-            /** @description Seconds that the job is expected to take there. */
+            /** @description The expected duration of the job there, in seconds. */
             seconds: number | null;
         };
         /**
@@ -194,22 +194,22 @@ export interface components {
          * @description One thing that somebody did, or was refused.
          */
         AuditedAction: {
-            /** @description Its number. */
+            /** @description The number of the entry. */
             seq: number;
             /**
              * Format: date-time
-             * @description When.
+             * @description The time.
              */
             at: string;
-            /** @description A member, or the address of somebody who is none. */
+            /** @description The member, or the IP address of a client that is not signed in. */
             who: string;
-            /** @description What was done. */
+            /** @description The action, such as submit. */
             action: string;
-            /** @description To what. */
+            /** @description The run, member or other thing that it concerns. */
             about: string;
             /** @description ok, or refused. */
             outcome: string;
-            /** @description More of it, or why it was refused. */
+            /** @description Details, or why it was refused. */
             detail: string;
         };
         /**
@@ -438,9 +438,9 @@ export interface components {
         Credentials: {
             /** @description The cloud. */
             cloud: string;
-            /** @description Whether they are. */
+            /** @description Whether credentials were found. */
             found: boolean;
-            /** @description How to get them; empty where they were found. */
+            /** @description How to set them up; empty if they were found. */
             to_do: string;
         };
         /**
@@ -699,14 +699,14 @@ export interface components {
         };
         /**
          * FirstProbe
-         * @description A probe that the search would begin with, by what is known without earlier runs.
+         * @description One of the search's first probes, if no earlier runs are taken into account.
          */
         FirstProbe: {
             /** @description Where it would run. */
             configuration: string;
-            /** @description Dollars that it costs at the most. */
+            /** @description Its maximum cost in dollars. */
             worst_usd: number;
-            /** @description Seconds that it takes at the most. */
+            /** @description Its maximum duration in seconds. */
             worst_s: number;
         };
         /**
@@ -1276,62 +1276,62 @@ export interface components {
         };
         /**
          * LogLine
-         * @description A line, as a terminal shows it last.
+         * @description A line as a terminal would show it in the end.
          */
         LogLine: {
             /** @description The byte of the log at which it begins. */
             at: number;
-            /** @description What it says; its only escape sequences are those of colours. */
+            /** @description Its text; the only escape sequences in it are colours. */
             text: string;
-            /** @description The rank that wrote it, if a prefix of the line says so. */
+            /** @description The rank that wrote it, if the line has such a prefix. */
             rank: number | null;
-            /** @description How many characters at its end are left out. */
+            /** @description How many characters were cut off at its end. */
             cut: number;
         };
         /**
          * LogMatches
-         * @description Where a log holds what is looked for.
+         * @description The matches of a search in a log.
          */
         LogMatches: {
-            /** @description Which launch of the run it is of. */
+            /** @description The number of the launch. */
             launch: number;
-            /** @description The byte at which each line begins. */
+            /** @description The byte at which each matching line begins. */
             at: number[];
-            /** @description Where to look further. */
+            /** @description The byte to continue the search from. */
             next: number;
-            /** @description Whether the whole log was looked through. */
+            /** @description Whether the whole log was searched. */
             done: boolean;
         };
         /**
          * LogParts
-         * @description Which logs there are.
+         * @description The logs of a run.
          */
         LogParts: {
-            /** @description The launches of the run that have one. */
+            /** @description The launches that have a log. */
             launches: number[];
-            /** @description The launch that the rest is about. */
+            /** @description The launch that `processes` and `ranks` belong to. */
             launch: number;
-            /** @description Its processes, each with a log of its own. */
+            /** @description Its processes; each has its own log. */
             processes: number[];
-            /** @description The ranks that prefixes of lines name in the log of this process. */
+            /** @description The ranks in the line prefixes of this log. */
             ranks: number[];
         };
         /**
          * LogWindow
-         * @description Lines of a log that follow each other.
+         * @description Consecutive lines of a log.
          */
         LogWindow: {
-            /** @description Which launch of the run they are of. */
+            /** @description The number of the launch. */
             launch: number;
             /** @description From top to bottom. */
             lines: components["schemas"]["LogLine"][];
-            /** @description The byte from which on they are all: read what is before it with `before`. */
+            /** @description The byte at which the window begins: pass it as `before` for the lines before. */
             start: number;
-            /** @description Where the next lines begin: a last line that may grow is read again. */
+            /** @description The byte to pass as `after` for the next lines; an incomplete last line is sent again. */
             next: number;
             /** @description How many bytes the log has now. */
             size: number;
-            /** @description Whether nothing more will be written. */
+            /** @description Whether the log is complete. */
             done: boolean;
         };
         /**
@@ -1339,13 +1339,13 @@ export interface components {
          * @description A piece of a log.
          */
         Logs: {
-            /** @description Which launch of the run it is of. */
+            /** @description The number of the launch. */
             launch: number;
-            /** @description What was written. */
+            /** @description The text of the piece. */
             text: string;
-            /** @description Where the next piece begins. */
+            /** @description The byte at which the next piece begins. */
             next: number;
-            /** @description Whether nothing more will come. */
+            /** @description Whether the log is complete and read to its end. */
             done: boolean;
         };
         /**
@@ -1987,7 +1987,7 @@ export interface components {
         };
         /**
          * Previewed
-         * @description What a run would be, and what is asked before it may cost real money; nothing is reserved.
+         * @description A preview of a run, and the cost that has to be agreed to; nothing is reserved.
          */
         Previewed: {
             /** @description The job's name. */
@@ -2004,11 +2004,11 @@ export interface components {
             budget_usd: number | null;
             /** @description Of its owner's budget; null where there is none, or it does not count there. */
             left_usd: number | null;
-            /** @description What `mlcd plan` shows of it; null where it costs no real money. */
+            /** @description The outlook as `mlcd plan` shows it; null if the run costs no real money. */
             ahead: components["schemas"]["Ahead"] | null;
-            /** @description What it may spend of real money; null where it spends none. */
+            /** @description The real money that it may spend, in words; null if none. */
             asks: string | null;
-            /** @description Of the clouds that it may rent from. */
+            /** @description The clouds that it may rent from. */
             credentials: components["schemas"]["Credentials"][];
         };
         /**
@@ -2029,14 +2029,14 @@ export interface components {
         };
         /**
          * Problem
-         * @description Every answer that is no success.
+         * @description The body of every error response.
          */
         Problem: {
             /** @description What is wrong, and what to do, in one line. */
             error: string;
-            /** @description What is left of a budget that does not allow it. */
+            /** @description If a budget does not allow it: dollars left in it. */
             left_usd?: number | null;
-            /** @description What a run may cost that nobody has agreed to yet. */
+            /** @description If the request needs agreement to a cost: that cost in words. */
             asks?: string | null;
         };
         /**
@@ -2819,16 +2819,16 @@ export interface components {
         };
         /**
          * Spend
-         * @description Where the money went, simulated and replayed money included.
+         * @description What was spent, real dollars apart from simulated and recorded ones.
          */
         Spend: {
-            /** @description Real money apart from simulated and recorded. */
+            /** @description By kind of money: real, simulated, recorded. */
             by_provenance: components["schemas"]["SpendSource"][];
-            /** @description The dearest first. */
+            /** @description By member, highest first. */
             by_person: components["schemas"]["SpendShare"][];
-            /** @description The dearest first. */
+            /** @description By team, highest first. */
             by_team: components["schemas"]["SpendShare"][];
-            /** @description In order. */
+            /** @description By the month in which the runs began, in order. */
             by_month: components["schemas"]["SpendMonth"][];
         };
         /**
@@ -2838,8 +2838,10 @@ export interface components {
         SpendMonth: {
             /** @description The month, such as 2026-11. */
             month: string;
-            /** @description Dollars. */
+            /** @description Dollars, simulated and recorded ones included. */
             usd: number;
+            /** @description Real dollars alone. */
+            live_usd: number;
             /** @description How many runs. */
             runs: number;
         };
@@ -2869,10 +2871,12 @@ export interface components {
          * @description What a person or a team has spent.
          */
         SpendShare: {
-            /** @description Who; null: runs of nobody in particular. */
+            /** @description The member or team; null: runs without one. */
             name: string | null;
-            /** @description Dollars. */
+            /** @description Dollars, simulated and recorded ones included. */
             usd: number;
+            /** @description Real dollars alone. */
+            live_usd: number;
             /** @description How many runs. */
             runs: number;
         };

@@ -129,7 +129,7 @@ async def log_lines(
     after: Annotated[int | None, Query(ge=0, le=2**53, description="The byte where the first line begins.")] = None,
     before: Annotated[int | None, Query(ge=0, le=2**53, description="Where the last line ends.")] = None,
 ) -> LogWindow:
-    """Lines as a terminal shows them, with colours, and progress bars in their last state. By default the last lines."""
+    """Lines as a terminal shows them, with colours, and progress bars in their last state. Default: the last lines."""
 
     def window() -> LogWindow:
         number, log = requested.open()
