@@ -28,11 +28,11 @@ from mlcd.service.team.members import (
     ensure_team,
     find_member,
     hashed,
-    limit_named_tokens,
     new_secret,
     revoke_named_tokens,
     set_member,
 )
+from mlcd.service.team.tokens import limit_named_tokens
 
 LONGEST = 400  # of an issuer, and of a subject
 

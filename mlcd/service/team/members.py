@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, insert, select, update
 
 from mlcd.core.database import Database
 from mlcd.core.database.schema import identities, members, receivers, sessions, teams, tokens
@@ -50,10 +50,7 @@ class Role(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a token allows, at most what its member's role allows. READ and RUN are for programs' named tokens.
-
-    With these, nobody can make or end tokens.
-    """
+    """What a token allows within its member's role. READ and RUN are for named tokens, which cannot manage tokens."""
 
     READ = "read"
     RUN = "run"
@@ -307,12 +304,6 @@ def revoke_named_tokens(connection: Connection, name: str, at: str) -> None:
     """End all named tokens of a member."""
     theirs = update(tokens).where(tokens.c.member == name, tokens.c.revoked_at.is_(None))
     connection.execute(theirs.values(revoked_at=at))
-
-
-def limit_named_tokens(connection: Connection, name: str, until: str) -> None:
-    """Let all named tokens of a member expire at this time, if they do not expire earlier."""
-    later = or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > until)
-    connection.execute(update(tokens).where(tokens.c.member == name, later).values(expires_at=until))
 
 
 def ensure_team(connection: Connection, team: str | None) -> None:

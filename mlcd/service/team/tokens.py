@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, insert, select, update
+from sqlalchemy import Connection, and_, func, insert, or_, select, update
 
 from mlcd.core.database import Database
 from mlcd.core.database.schema import tokens
@@ -104,6 +104,12 @@ class NamedTokens:
         assert created_at is not None
         expired = expires_at is not None and self._now() >= expires_at
         return NamedToken(row.name, Scope(row.scope), created_at, expires_at, used_at, expired)
+
+
+def limit_named_tokens(connection: Connection, name: str, until: str) -> None:
+    """Let all named tokens of a member expire at this time, if they do not expire earlier."""
+    later = or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > until)
+    connection.execute(update(tokens).where(tokens.c.member == name, later).values(expires_at=until))
 
 
 def _not_revoked(member: str, name: str | None = None) -> Any:
