@@ -1,1 +1,1 @@
-"""Research beside the product: methods to compare with, contests against an oracle, the papers' studies."""
+"""Research, not part of the product: baselines, comparisons with an oracle, and reruns of published experiments."""

@@ -1,4 +1,4 @@
-"""The contest: every run there is to make, over as many processes as asked, surviving runs that crash."""
+"""Makes all runs of a comparison of methods, in several processes. A run that crashes does not end the others."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from mlcd_bench.journal import Journal
 from mlcd_bench.problems import Problem
 from mlcd_bench.train import Result, Setting, run
 
-AHEAD = 3
-"""Tasks handed out for each process: one in work, and enough waiting that none stands idle."""
+TASKS_PER_PROCESS = 3
+"""Tasks submitted for each process: one that runs, and two waiting so that no process is idle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A run to make: the problem by its place in the list, the method as written, the seed."""
+    """A run to make: the index of its problem, the method as written, the seed."""
 
     problem: int
     method: str
@@ -32,7 +32,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A run that ended in a bug, and what was seen of it."""
+    """A run that crashed, and why."""
 
     recording: str
     scenario: str
@@ -45,7 +45,7 @@ class Crash:
 
 
 def tasks(problems: Sequence[Problem], methods: Sequence[str], seeds: Sequence[int]) -> list[Task]:
-    """All runs in the order in which they are reported: problem, method, seed."""
+    """All runs, in the order in which they are reported: problem, method, seed."""
     return [Task(*each) for each in product(range(len(problems)), methods, seeds)]
 
 
@@ -56,7 +56,10 @@ def contest(
     processes: int = 1,
     journal: Journal | None = None,
 ) -> Iterator[tuple[Task, Result | Crash]]:
-    """Make the runs; they come as they are done, those of the journal first. Processes only make it faster."""
+    """Make the runs and yield each as it ends, those of the journal first.
+
+    The number of processes does not change the results.
+    """
     left = []
     for task in todo:
         known = journal.find(problems[task.problem], task.method, task.seed, setting) if journal is not None else None
@@ -64,8 +67,8 @@ def contest(
             left.append(task)
         else:
             yield task, known
-    made = _one_by_one(problems, left, setting) if processes == 1 else _pooled(problems, left, setting, processes)
-    for task, outcome in made:
+    outcomes = _serial(problems, left, setting) if processes == 1 else _parallel(problems, left, setting, processes)
+    for task, outcome in outcomes:
         if journal is not None and isinstance(outcome, Result):
             journal.add(outcome, setting)
         yield task, outcome
@@ -73,15 +76,15 @@ def contest(
 
 _PROBLEMS: Sequence[Problem] = ()
 _SETTING = Setting()
-"""What a worker works on: given once to each, since a problem is large and there are many tasks."""
+"""The input of a worker process: sent once to each, since a problem is large and there are many tasks."""
 
 
-def _begin(problems: Sequence[Problem], setting: Setting) -> None:
+def _initialize(problems: Sequence[Problem], setting: Setting) -> None:
     global _PROBLEMS, _SETTING
     _PROBLEMS, _SETTING = problems, setting
     if multiprocessing.parent_process() is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that hands out the work
-        threadpool_limits(1)  # the matrices are tiny, and the cores are taken
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent process
+        threadpool_limits(1)  # the matrices are tiny, and the other cores are busy
 
 
 def _attempt(task: Task) -> Result | Crash:
@@ -98,25 +101,25 @@ def _crash(problems: Sequence[Problem], task: Task, because: str) -> Crash:
     return Crash(problem.recording.name, f"{problem.scenario}{factor}", task.method, task.seed, because)
 
 
-def _one_by_one(
+def _serial(
     problems: Sequence[Problem], left: Sequence[Task], setting: Setting
 ) -> Iterator[tuple[Task, Result | Crash]]:
-    _begin(problems, setting)
-    with threadpool_limits(1):  # the same arithmetic, to the last digit, as in a worker
+    _initialize(problems, setting)
+    with threadpool_limits(1):  # the same arithmetic, to the last digit, as in a worker process
         for task in left:
             yield task, _attempt(task)
 
 
-def _pooled(
+def _parallel(
     problems: Sequence[Problem], left: Sequence[Task], setting: Setting, processes: int
 ) -> Iterator[tuple[Task, Result | Crash]]:
     waiting = list(reversed(left))
     while waiting:
         working: dict[Future[Result | Crash], Task] = {}
-        pool = ProcessPoolExecutor(processes, initializer=_begin, initargs=(problems, setting))
+        pool = ProcessPoolExecutor(processes, initializer=_initialize, initargs=(problems, setting))
         try:
             while waiting or working:
-                while waiting and len(working) < AHEAD * processes:
+                while waiting and len(working) < TASKS_PER_PROCESS * processes:
                     working[pool.submit(_attempt, waiting[-1])] = waiting[-1]
                     waiting.pop()
                 for future in wait(working, return_when=FIRST_COMPLETED).done:
@@ -126,12 +129,12 @@ def _pooled(
             pass
         finally:
             pool.shutdown(cancel_futures=True)
-        for task in working.values():  # a worker died, and one of these killed it: each alone, to find out which
+        for task in working.values():  # a worker died: run each of these tasks alone, to find out which one killed it
             yield task, _alone(problems, task, setting)
 
 
 def _alone(problems: Sequence[Problem], task: Task, setting: Setting) -> Result | Crash:
-    with ProcessPoolExecutor(1, initializer=_begin, initargs=(problems, setting)) as pool:
+    with ProcessPoolExecutor(1, initializer=_initialize, initargs=(problems, setting)) as pool:
         try:
             return pool.submit(_attempt, task).result()
         except BrokenProcessPool:

@@ -1,4 +1,4 @@
-"""A cloud on which some probes fail by chance: no capacity, a node that never came up."""
+"""A cloud on which some probes fail at random: no capacity, a node that never came up."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome
 
 STREAM = 1
-"""Keeps these draws apart from those of the noise, so that a probe that does not fail shows the same as ever."""
+"""Separates these random numbers from those of the noise: a probe that does not fail shows the same as without."""
 
 
 @dataclass(frozen=True)
 class Failing:
-    """Another recorded cloud, but this share of its probes fails after half their time."""
+    """Wraps a recorded cloud: this share of its probes fails after half their time."""
 
     backend: Backend
     clock: VirtualClock
@@ -31,18 +31,18 @@ class Failing:
     provenance = Provenance.RECORDED
 
     def run(self, job: Job, launch: Launch) -> Events:
-        """The launch as it would have been, unless chance is against it."""
+        """The wrapped cloud's launch, or a failure."""
         if launch.purpose is not Purpose.PROBE or not self.fails(launch):
             return self.backend.run(job, launch)
         half_s = self.probe_time.seconds(launch.configuration.nodes) / 2
         return play([Ended(half_s, Outcome.LAUNCH_FAILED, "failed by chance")], job, launch, self.clock)
 
     def reclaim(self, label: str) -> float | None:
-        """As the backend within does."""
+        """As the wrapped backend does."""
         return self.backend.reclaim(label)
 
     def fails(self, launch: Launch) -> bool:
-        """Whether this launch fails: drawn for it alone, so the same again whenever it is asked."""
+        """Whether this launch fails: drawn from its label, so always the same."""
         name = zlib.crc32(launch.configuration.offer.name.encode())
         rng = np.random.default_rng([self.seed, name, launch.configuration.nodes, launch.ordinal, STREAM])
         return bool(rng.random() < self.share)

@@ -1,7 +1,7 @@
-"""Results on disk as they come, one JSON object a line, so that a contest can be gone on with.
+"""Results in a file, one JSON object a line, so that a stopped comparison can continue.
 
-A line is a result with the setting that it was made under. A rerun takes a result from here only if the
-setting, the version and the oracle are the same, so another recording under the same name is no trap.
+A line is a result with its setting. A rerun reuses a result only if the setting, the version and the oracle are the
+same, so another recording with the same name is not confused with it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Journal:
     """A file of results, read at the start and appended to."""
 
     def __init__(self, path: Path) -> None:
-        """Read what is there; a last line that a crash cut short is dropped, anything else that is wrong is told."""
+        """Read the file. An incomplete last line, as after a crash, is dropped; other mistakes are errors."""
         self._known: dict[Key, Result] = {}
         text = path.read_bytes() if path.exists() else b""
         whole = text.rfind(b"\n") + 1
@@ -42,7 +42,7 @@ class Journal:
         return len(self._known)
 
     def find(self, problem: Problem, method: str, seed: int, setting: Setting) -> Result | None:
-        """The result of this run, if it was made already."""
+        """The stored result of this run, if there is one."""
         asked: Key = (
             problem.recording.name,
             str(problem.scenario),
@@ -52,13 +52,15 @@ class Journal:
             problem.oracle_hours,
             method,
             seed,
-            json.dumps(_told(setting), sort_keys=True),
+            json.dumps(_setting_document(setting), sort_keys=True),
         )
         return self._known.get(asked)
 
     def add(self, result: Result, setting: Setting) -> None:
-        """Append a result; it is with the operating system when this returns."""
-        line = json.dumps({"setting": _told(setting), **result.document()}, allow_nan=False, separators=(",", ":"))
+        """Append a result and flush it to the operating system."""
+        line = json.dumps(
+            {"setting": _setting_document(setting), **result.document()}, allow_nan=False, separators=(",", ":")
+        )
         self._file.write(line.encode() + b"\n")
         self._file.flush()
 
@@ -67,7 +69,7 @@ class Journal:
         self._file.close()
 
 
-def _told(setting: Setting) -> dict[str, Any]:
+def _setting_document(setting: Setting) -> dict[str, Any]:
     return {**asdict(setting), "version": VERSION}
 
 

@@ -1,4 +1,4 @@
-"""Names of entrants: NAME is the method as it is, NAME+guard the same method under the product's guard."""
+"""Names of entrants: NAME is the raw method, NAME+guard the same method under the product's guard."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def entrants() -> list[str]:
 
 
 def tools() -> list[str]:
-    """Every tool that people use today, raw and guarded."""
+    """Every external optimiser (Optuna, SMAC ...), raw and guarded."""
     return _both(TOOLS)
 
 
 def parse_methods(written: str) -> list[str]:
-    """The entrants that a comma-separated list names; 'all' is every method, 'tools' every tool."""
+    """The entrants in a comma-separated list; 'all' is every method, 'tools' every external optimiser."""
     words = {"all": entrants(), "tools": tools()}
     names = [name for part in written.split(",") for name in words.get(part.strip(), [part.strip()])]
     known = entrants() + tools()
@@ -48,7 +48,7 @@ def method(search: Search) -> Strategy:
 
 
 def is_guarded(name: str) -> bool:
-    """Whether the guard watches this entrant."""
+    """Whether this entrant runs under the guard."""
     return name.endswith(GUARDED)
 
 

@@ -1,4 +1,4 @@
-"""What is competed on: a recorded job under a scenario and a limit, and what an oracle does there.
+"""Problems of a comparison: a recorded job under a scenario and a limit, and what an oracle does with it.
 
 limit     the factor x the smallest possible time (a deadline) or cost (a budget) of training
 oracle    the best configuration within the limit, without a probe
@@ -18,7 +18,7 @@ from mlcd_bench.simulated import SimulatedRecording
 
 
 class Scenario(StrEnum):
-    """The paper's three."""
+    """The three scenarios of the HeterBO paper."""
 
     FASTEST = "fastest"
     CHEAPEST_BY_DEADLINE = "cheapest-by-deadline"
@@ -26,15 +26,15 @@ class Scenario(StrEnum):
 
     @property
     def objective(self) -> Objective:
-        """What is made small."""
+        """What is minimised."""
         return Objective.CHEAPEST if self is Scenario.CHEAPEST_BY_DEADLINE else Objective.FASTEST
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A recording under a scenario, and what the oracle does there.
+    """A recording under a scenario, and the oracle's result.
 
-    `space` is the same object for all problems of a recording, so that what it caches is computed once.
+    `space` is the same object for all problems of a recording, so that its caches are shared.
     """
 
     recording: Recording
@@ -50,7 +50,7 @@ class Problem:
 def problems(
     recordings: Iterable[Recording], scenarios: Sequence[Scenario], limit_factors: Sequence[float]
 ) -> list[Problem]:
-    """Every recording under every scenario and, where there is a limit, every factor."""
+    """Every recording under every scenario and, if it has a limit, every factor."""
     found = []
     for recording in recordings:
         space, job = recording.space, job_of(recording)
@@ -69,7 +69,7 @@ def rescaled(recordings: Sequence[Recording], hours: Sequence[float]) -> list[Re
 
 
 def job_of(recording: Recording) -> Job:
-    """The job that was recorded, with all that the recording tells of it."""
+    """The recorded job, with all that the recording says about it."""
     known = recording.communication in set(Communication)
     batch = Hints(global_batch=recording.global_batch)
     return Job(
@@ -82,7 +82,7 @@ def job_of(recording: Recording) -> Job:
 
 
 def training_hours(recording: Recording, configuration: Configuration) -> float | None:
-    """What training takes at the recorded rate; None where it failed."""
+    """Training time at the recorded rate; None if training failed."""
     rate = recording.points[configuration].samples_per_s
     return None if rate is None else recording.work_samples / rate / 3_600
 

@@ -1,7 +1,7 @@
-"""The simulated cloud as a recording: 62 types x 50 nodes, the size of the paper's AWS, for named jobs.
+"""The simulated cloud as a recording: 62 types x 50 nodes, the size of the HeterBO paper's AWS, for named jobs.
 
-The numbers are those of the `simulated` backend without its weather, so that methods compete on the same
-surfaces that a user meets there. Sizes of models are the paper's where it tells them; the rest is typical.
+Rates are those of the `simulated` backend without random failures and preemptions, so that methods are compared on the
+same speeds that a user gets there. Model sizes are the paper's where it states them; the others are typical.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TYPES, NODES = 62, 50
 
 @dataclass(frozen=True)
 class SimulatedRecording(Recording):
-    """A recording of what was never measured: it knows of its job what a user would write into a job file."""
+    """A recording of simulated rates, with the hints that a user would write into a job file."""
 
     hints: Hints = field(default_factory=Hints)
 
@@ -41,11 +41,11 @@ JOBS = {
         Job("bert", 4e6, communication=Communication.ALL_REDUCE, hints=Hints(340e6, 260e9, 256)),
     )
 }
-"""Jobs by name: parameters, FLOP for a sample forward and backward, samples in a global batch."""
+"""Jobs by name: parameters, FLOP of a sample forward and backward, samples in a global batch."""
 
 
 def simulated(name: str, seed: int = 0) -> SimulatedRecording:
-    """The recording of one of `JOBS`; the seed draws how efficient each type is."""
+    """The recording of one of `JOBS`; the seed determines how efficient each type is."""
     if name not in JOBS:
         raise UnknownName("simulated job", name, JOBS)
     return recorded_from(Simulated(VirtualClock(), seed), JOBS[name], offers(), NODES)
@@ -58,14 +58,14 @@ def simulated_recordings(written: str) -> list[SimulatedRecording]:
 
 
 def offers() -> tuple[Offer, ...]:
-    """The packaged AWS types without the memory-optimised ones, and of the rest the 62 that cost least."""
+    """The 62 cheapest packaged AWS types, without the memory-optimised ones."""
     suited = [offer for offer in load_offers(("aws",)) if not offer.instance_type.startswith("r")]
     kept = set(sorted(suited, key=lambda offer: offer.usd_per_hour)[:TYPES])
     return tuple(offer for offer in suited if offer in kept)
 
 
 def recorded_from(backend: Simulated, job: Job, types: tuple[Offer, ...], most_nodes: int) -> SimulatedRecording:
-    """What the backend would show for every type and node count, noise and bad luck apart."""
+    """The backend's true rates for every type and node count, without noise or failures."""
     model, nodes = Model.of(job.hints), np.arange(1.0, most_nodes + 1)
     points: dict[Configuration, Point] = {}
     for offer in types:

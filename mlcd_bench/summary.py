@@ -1,4 +1,4 @@
-"""A contest in numbers: panels of methods, duels and places; losses as well as wins."""
+"""Summary of a comparison: a ranking for each scenario, and wins and losses of our method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlcd_bench.page import Duel, Focus, Panel, Place, Spread, Standing
 from mlcd_bench.train import Result
 
 FAVOURITES = ("net-value+guard", "net-value", "heterbo+guard", "heterbo")
-"""The methods that a page looks at closely: the first of these that took part."""
+"""The page shows wins and losses of the first of these methods that took part."""
 SAME = 1e-9
 """Ratios closer than this are a tie."""
 
@@ -22,7 +22,7 @@ K = TypeVar("K")
 
 
 def summarise(results: Sequence[Result]) -> list[Panel]:
-    """A panel for each scenario and factor, in the order they came; within it the best median first."""
+    """A panel for each scenario and factor, in their order; within it the best median first."""
     panels = []
     for (scenario, factor), group in _grouped(results, lambda r: (r.scenario, r.limit_factor)).items():
         by_method = _grouped(group, lambda r: r.method)
@@ -34,7 +34,7 @@ def summarise(results: Sequence[Result]) -> list[Panel]:
 
 
 def focus_on(results: Sequence[Result], panels: Sequence[Panel]) -> Focus | None:
-    """Where the favourite wins and loses, among the methods of its own form, raw or guarded."""
+    """Where our method wins and loses, against methods of the same form (raw or guarded)."""
     took_part = {result.method for result in results}
     method = next((name for name in FAVOURITES if name in took_part), None)
     rivals = [r for r in results if method is not None and is_guarded(r.method) == is_guarded(method)]
@@ -87,7 +87,7 @@ def _probing_share(group: Sequence[Result]) -> float:
 
 
 def _median(standing: Standing) -> tuple[float, bool, str]:
-    """The median of the runs that chose; of two that are alike, the guarded one first."""
+    """Sort key: the median of the runs that chose; of equals the guarded one first."""
     return (standing.ratios.median if standing.ratios is not None else inf, not standing.guarded, standing.method)
 
 
@@ -116,13 +116,13 @@ def _duels(results: Sequence[Result], method: str) -> Iterable[Duel]:
 
 
 def _places(results: Sequence[Result], panel: Panel, method: str) -> Iterable[Place]:
-    """Every recording of a panel, the largest loss first."""
+    """The recordings of a panel, the largest loss first."""
     here = [r for r in results if (r.scenario, r.limit_factor) == (panel.scenario, panel.limit_factor)]
     found = []
     for recording, group in _grouped(here, lambda r: r.recording).items():
         medians = {name: _whole_median(runs) for name, runs in _grouped(group, lambda r: r.method).items()}
         ours = medians.get(method, inf)
-        # A tie is ours: the order of names must not make a loss of it.
+        # A tie counts for us, so that the order of names cannot turn it into a loss.
         best = min(medians, key=lambda name: (medians[name], name != method))
         if isfinite(medians[best]):
             found.append(Place(recording, best, medians[best], ours if isfinite(ours) else None))
@@ -130,12 +130,12 @@ def _places(results: Sequence[Result], panel: Panel, method: str) -> Iterable[Pl
 
 
 def _whole_median(runs: Sequence[Result]) -> float:
-    """The median over all runs; of an even number the worse middle one, since half of a refusal is no number."""
+    """The median over all runs; of an even number the worse middle one, since a refusal cannot be averaged."""
     return sorted(_value(result) for result in runs)[len(runs) // 2]
 
 
 def _value(result: Result) -> float:
-    """The ratio, with refusing worse than any."""
+    """The ratio; a refusal counts as infinite."""
     return result.ratio if result.ratio is not None else inf
 
 

@@ -1,4 +1,4 @@
-"""A few searches as paths: what was spent against the best training so far."""
+"""A few searches as curves: spending against the best training found so far."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN_FIRST = ("net-value+guard", "heterbo+guard", "convbo", "cherrypick")
 
 
 def traces(problems: Sequence[Problem], results: Sequence[Result], panels: Sequence[Panel]) -> list[Trace]:
-    """Some problems, spread over all, each with the lowest seed and a handful of methods."""
+    """A sample of problems, each with the lowest seed and a few methods."""
     if not results or not problems:
         return []
     seed, methods = min(result.seed for result in results), _methods(results, panels)
@@ -34,7 +34,7 @@ def _methods(results: Sequence[Result], panels: Sequence[Panel]) -> list[str]:
     took_part = dict.fromkeys(result.method for result in results)
     best = [standing.method for panel in panels for standing in panel.standings[:2]]
     found: dict[str, str] = {}
-    for name in (*SHOWN_FIRST, *best, *took_part):  # of each method one form: both would often be the same line
+    for name in (*SHOWN_FIRST, *best, *took_part):  # only one form of each method: raw and guarded often coincide
         if name in took_part:
             found.setdefault(name.removesuffix(GUARDED), name)
     return list(found.values())[:MOST_METHODS]
@@ -47,7 +47,7 @@ def _spread_out(problems: Sequence[Problem]) -> list[Problem]:
 
 
 def _path(problem: Problem, result: Result) -> Path:
-    """The search round by round, from the recording: the rates are the true ones, not what a probe said."""
+    """The search round by round, with the true rates of the recording instead of the measured ones."""
     by_name = {(c.offer.instance_type, c.nodes): c for c in problem.space.configurations}
     cheapest = problem.scenario is Scenario.CHEAPEST_BY_DEADLINE
     oracle = problem.oracle_usd if cheapest else problem.oracle_hours
@@ -70,7 +70,7 @@ def _probe_hours(problem: Problem, configuration: Configuration, fraction: float
 
 
 def _training(problem: Problem, configuration: Configuration, cheapest: bool) -> float:
-    """What training takes there, in the objective; infinite where it fails."""
+    """Hours or dollars of training there; infinite if it fails."""
     hours = training_hours(problem.recording, configuration)
     if hours is None:
         return inf
@@ -78,7 +78,7 @@ def _training(problem: Problem, configuration: Configuration, cheapest: bool) ->
 
 
 def _within(problem: Problem, configuration: Configuration) -> bool:
-    """Whether training there, without any probe, is within the limit."""
+    """Whether training there, without probes, is within the limit."""
     if problem.limit is None:
         return True
     by_deadline = problem.job.goal.deadline_s is not None

@@ -1,8 +1,8 @@
-"""One run of one method on one problem, with the ledger in memory: the product's own loop, nothing else.
+"""One run of one method on one problem, through the product's own loop with the ledger in memory.
 
-total     all probes, and then training on the chosen configuration at its recorded rate
-ratio     total over oracle, in the scenario's objective
-violated  the total passes the limit
+total     all probes, then training on the chosen configuration at its recorded rate
+ratio     total over the oracle's, in the scenario's objective
+violated  the total exceeds the limit
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from mlcd_bench.methods import GUARDED, is_guarded, method
 from mlcd_bench.problems import Problem, training_hours
 
 OTHER_NOISE = 1_000
-"""Added to the seed of a run that was made before."""
+"""Added to the seed of the earlier run."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What holds for every run of a contest.
+    """Settings of all runs of a comparison.
 
-    `noise` is the relative error of a probe's rate, `failures` the share of probes that fail by chance.
-    `early_look` and `parallel` are for methods that know of them: probes are whole and one at a time otherwise.
-    `checkpoints`: the work that a probe does counts, for every method. `earlier`: one run of the same job under
-    the same limits was made before, with other noise.
+    `noise` is the relative error of a probe's rate, `failures` the share of probes that fail at random.
+    `early_look` and `parallel` apply to methods that support them; other methods make whole probes, one at a time.
+    `checkpoints`: the work of a probe counts as done, for every method. `earlier`: the same job was run once before
+    under the same limits, with other noise.
     """
 
     noise: float = 0.03
@@ -78,26 +78,26 @@ class Result:
     violated: bool
 
     def document(self) -> dict[str, Any]:
-        """As plain data. What is nested is shared, not copied."""
+        """As plain data. Nested data is shared, not copied."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @staticmethod
     def of(document: dict[str, Any]) -> Result:
-        """From what `document` gave, perhaps by way of JSON."""
+        """The inverse of `document`, also after a conversion to JSON."""
         chosen = document["chosen"]
         return Result(**{**document, "chosen": tuple(chosen) if chosen is not None else None})
 
 
 def run(problem: Problem, name: str, seed: int, setting: Setting) -> Result:
-    """Run a method, raw or guarded, and count what it came to."""
-    asked = Search(name.removesuffix(GUARDED), early_look=setting.early_look, parallel=setting.parallel)
-    return play(problem, name, lambda seed: method(replace(asked, seed=seed)), seed, setting)
+    """Run a method, raw or guarded."""
+    search = Search(name.removesuffix(GUARDED), early_look=setting.early_look, parallel=setting.parallel)
+    return play(problem, name, lambda seed: method(replace(search, seed=seed)), seed, setting)
 
 
 def play(
     problem: Problem, name: str, strategy: Callable[[int], Strategy], seed: int, setting: Setting = DEFAULT
 ) -> Result:
-    """Run a strategy, made of a seed, under the name that its results are to have; guarded if the name says so."""
+    """Run the strategy made from a seed. `name` labels the result; the run is guarded if the name says so."""
     if setting.checkpoints:
         problem = replace(problem, job=replace(problem.job, checkpoints=True))
     ledger = Ledger(None)
@@ -112,7 +112,7 @@ def play(
 def _search(
     problem: Problem, strategy: Strategy, guarded: bool, seed: int, setting: Setting, ledger: Ledger
 ) -> tuple[History, list[Line], Configuration | None, bool]:
-    """One search in the ledger: what was seen, its entries, the choice, and whether that is certified."""
+    """One search: its history, ledger entries, choice, and whether the choice is certified."""
     cloud, job = _cloud(problem, setting, seed), problem.job
     known = earlier_measurements(ledger, job, problem.space)
     first = Started(job, problem.space, "recorded", cloud.provenance, VERSION, known)
@@ -139,10 +139,10 @@ def _cloud(problem: Problem, setting: Setting, seed: int) -> Cloud:
 
 
 def _pick(problem: Problem, history: History, finish: Finish) -> Configuration | None:
-    """What a raw method ends with: the configuration that it names, measured or not.
+    """The choice of a raw method: the configuration that it names, measured or not.
 
-    One that names none leaves the choice to the product, as strategies may: the best that can be
-    certified, or nothing.
+    If it names none, the product chooses, as for any strategy: the best that can be certified, or
+    nothing.
     """
     if finish.configuration is not None:
         return finish.configuration
@@ -158,10 +158,10 @@ def result(
     certified: bool,
     lines: Sequence[Line] = (),
 ) -> Result:
-    """What a search and then training on its choice come to. `lines`: the search's entries."""
+    """The result of a search followed by training on its choice. `lines`: the search's ledger entries."""
     probing_usd, probing_hours = history.spent_usd, history.elapsed_s / 3_600
     total_usd, total_hours, ratio = probing_usd, probing_hours, None
-    # A raw pick that was never measured may not run at all; then there is no total to compare, only what is gone.
+    # A raw choice that was never measured may not run at all. Then the total is that of the probes, without a ratio.
     training = training_hours(problem.recording, chosen) if chosen is not None else None
     if chosen is not None and training is not None:
         training *= remaining_job(problem.job, history).work_samples / problem.job.work_samples
@@ -192,7 +192,7 @@ def result(
 
 
 def _probes(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """The probes as they are in the ledger: which share of its time each took, and in which round."""
+    """The probes in the ledger: the share of its time that each took, and its round."""
     return [
         {
             "instance_type": line.entry.launch.configuration.offer.instance_type,
@@ -206,7 +206,7 @@ def _probes(lines: Sequence[Line]) -> list[dict[str, Any]]:
 
 
 def _fraction(settled: Settled) -> float:
-    """1 for a whole probe, and for one that failed: that it took half as long is what failing means here."""
+    """1 for a whole probe and for a failed one, although a failed probe takes half the time."""
     whole_s = settled.launch.lifetime_s
     if whole_s is None or not settled.measurement.ok:
         return 1.0
@@ -214,4 +214,4 @@ def _fraction(settled: Settled) -> float:
 
 
 def _no_guard(job: Job, space: Space, history: History, configurations: Sequence[Configuration], share: float) -> None:
-    """No protection at all: what a method does by itself."""
+    """Refuses nothing: the raw method."""

@@ -1,1 +1,1 @@
-"""Methods to compare with: what other papers and people do. Each is registered as an entry point of `mlcd.methods`."""
+"""Baselines: methods of other papers and common practice, registered as entry points of `mlcd.methods`."""

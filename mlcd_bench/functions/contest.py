@@ -58,7 +58,7 @@ def compete(
     processes: int = 1,
     told: Callable[[int, int], None] = lambda done, of: None,
 ) -> Contest:
-    """Every run in order: job, phase, limit, method. Processes only make it faster."""
+    """Every run in order: job, phase, limit, method. The number of processes does not change the results."""
     seeds = [None] * (TUNING in phases) + list(range(setting.seeds)) * (TRAINING in phases)
     tasks = [Task(job, tuple(methods), setting, seed) for job in jobs for seed in seeds]
     made: dict[Task, list[Run]] = {}

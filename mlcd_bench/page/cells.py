@@ -1,4 +1,4 @@
-"""Small parts of the page: tables, numbers as words, plots that fill a table's cell at any width."""
+"""Parts of the page: tables, formatted numbers, and plots that fill a table cell at any width."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mlcd_bench.page.data import Spread
 from mlcd_bench.page.svg import Scale, element, text
 
 WIDE, HIGH = 1_000, 24
-"""Of a plot in a cell, in its own units; the browser stretches it to the cell."""
+"""Size of a plot in its own units; the browser stretches it to the cell."""
 
 
 def cell(content: str, class_: str | None = None, **attributes: object) -> str:
@@ -33,7 +33,7 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    """'98 %'; a share that is neither none nor all is never rounded to either."""
+    """'98 %'; only exactly none and all are shown as 0 and 100 %."""
     rounded = f"{share:.0%}" if share in (0, 1) or 0.005 <= share <= 0.995 else f"{share:.1%}"
     return rounded.replace("%", " %")
 
@@ -44,13 +44,13 @@ def gap(share: float | None) -> str:
 
 
 def ticks(scale: Scale, words: Callable[[float], str], most: int) -> str:
-    """The words of an axis, in a table's head above its plots."""
+    """Tick labels of an axis, in the table's head above its plots."""
     placed = (element("span", text(words(t)), style=f"left:{scale(t) / WIDE:.2%}") for t in scale.ticks(most))
     return element("div", *placed, class_="ticks", aria_hidden="true")
 
 
 def grid(scale: Scale, most: int) -> str:
-    """The lines of an axis, behind one plot."""
+    """Grid lines of an axis, behind one plot."""
     lines = "".join(f"M{scale(tick):.0f} 0V{HIGH}" for tick in scale.ticks(most))
     return element("path", d=lines, class_="grid")
 

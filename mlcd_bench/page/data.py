@@ -1,4 +1,4 @@
-"""What the contest's page shows, as plain data: the bench counts, this room draws."""
+"""The data that the page of a comparison shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How ratios are spread: the box is q1 to q3, the whiskers p5 to p95."""
+    """Quantiles of the ratios: the box is q1 to q3, the whiskers p5 to p95."""
 
     p5: float
     q1: float
@@ -21,8 +21,8 @@ class Spread:
 class Standing:
     """Many runs of one method under one scenario and limit, pooled over recordings and seeds.
 
-    `ratios` are those of the runs that chose something that runs: None where no run did. `whole_median` is
-    over all runs, a refusal counting as worse than any ratio; None where most refuse. `over_low` and
+    `ratios` are those of the runs that chose a configuration that works; None if no run did. `whole_median` is over all
+    runs, a refusal counting as worse than any ratio; None if most refuse. `over_low` and
     `over_high` are the 95 % interval (Wilson) of the share of runs past their limit.
     """
 
@@ -61,9 +61,9 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """One method against another over the same problems and seeds; refusing is worse than any ratio.
+    """One method against another over the same problems and seeds; a refusal is worse than any ratio.
 
-    Gaps are ratio over ratio, less one: 0.1 is a tenth worse. None where there is nothing to compare.
+    Gaps are ratio over ratio, minus one: 0.1 is 10 % worse. None if there is nothing to compare.
     """
 
     rival: str
@@ -78,7 +78,7 @@ class Duel:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A recording under a scenario: the best method there, and the one that is looked at. None: it refuses."""
+    """A recording under a scenario: the best method, and the method in focus. None: it refuses."""
 
     recording: str
     best: str
@@ -88,7 +88,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """The method that the page looks at closely: where it wins, and where it loses."""
+    """The method in focus: where it wins, and where it loses."""
 
     method: str
     duels: tuple[Duel, ...]
@@ -97,7 +97,7 @@ class Focus:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One search: after each round what was spent and the best training so far, both over the oracle's total."""
+    """One search: after each round the spending and the best training so far, both over the oracle's total."""
 
     method: str
     steps: tuple[tuple[float, float | None], ...]
@@ -117,7 +117,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """All that there is to show."""
+    """All data of the page."""
 
     panels: tuple[Panel, ...]
     focus: Focus | None

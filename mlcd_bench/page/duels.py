@@ -1,4 +1,4 @@
-"""Losses as well as wins: the favourite against each rival, and recording by recording."""
+"""Wins and losses of the method in focus, against each rival and by recording."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _DUELS = (
 
 
 def duels(focus: Focus) -> str:
-    """The favourite against each rival, over the same problems and seeds."""
+    """The method in focus against each rival, over the same problems and seeds."""
     rows = [_duel(duel) for duel in focus.duels]
     return table(f"{focus.method} against each rival", _DUELS, rows, "duels")
 
 
 def places(focus: Focus) -> str:
-    """For each panel, folded up: which method is best on each recording, and how far behind the favourite is."""
+    """For each panel, collapsed: the best method of each recording, and how far behind the method in focus is."""
     return "".join(_panel(focus.method, panel, rows) for panel, rows in focus.places if rows)
 
 

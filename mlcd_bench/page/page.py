@@ -1,4 +1,4 @@
-"""A contest as one HTML page that needs nothing else: no network, no script, no font."""
+"""A comparison as one self-contained HTML page: no network, no script, no font."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ WIDE, NARROW = 840, 350
 MOST_CRASHES = 20
 
 _HEAT_NOTE = (
-    "Median of total over oracle; 1 would be perfect, and cannot be reached, since the oracle pays for no probe. "
-    "Below it the share of runs that chose: a method that refuses hard problems looks better than one that takes them, "
-    "and so does one that passes its limit, in red."
+    "Median of total over oracle. 1 would be perfect, but cannot be reached, since the oracle pays for no probes. "
+    "Below it the share of runs that chose a configuration. A method that refuses hard problems looks better than one "
+    "that accepts them, and so does one that exceeds its limit (red)."
 )
 _PANEL_NOTE = (
-    "Boxes go from quartile to quartile, whiskers from 5 to 95 %, the bar is the median, the dot the mean; "
-    "of the runs that chose, over all recordings and seeds. ★ has the lowest median, refusals counting as worst, of "
-    "those that never passed a limit. Intervals of the runs past their limit are Wilson's, 95 %."
+    "Boxes go from quartile to quartile, whiskers from 5 to 95 %; the bar is the median, the dot the mean, over the "
+    "runs of all recordings and seeds that chose a configuration. ★: the lowest median, refusals counting as worst, "
+    "of the methods that never exceeded a limit. Intervals of the runs over their limit are Wilson's, 95 %."
 )
 _DUEL_NOTE = (
-    "The same problems and seeds, one by one; refusing counts as worse than any ratio. "
-    "Gaps are medians of ratio over ratio."
+    "On the same problems and seeds; a refusal counts as worse than any ratio. Gaps are medians of ratio over ratio."
 )
 _TRACE_NOTE = (
-    "Each line is one search: right is what its probes took, down is better training. Only configurations that would "
-    "be within the limit count. The mark is what it chose; dashed lines are raw. Long searches are cut off."
+    "Each line is one search: to the right its spending on probes, down better training. Only configurations within "
+    "the limit count. The mark is the choice; dashed lines are raw. Long searches are cut off."
 )
 
 
@@ -71,7 +70,7 @@ def _answer(contest: Contest) -> str:
         return (
             "Best: " + "; ".join(best) + "."
             if best
-            else "No method kept every limit, chose in half of its runs, and had a rival."
+            else "No method with a rival kept every limit and chose in half of its runs."
         )
     mine = [s for s in _all(contest) if s.method == focus.method]
     best_in = sum(panel.best == focus.method for panel in contest.panels)
@@ -85,7 +84,7 @@ def _sections(contest: Contest) -> list[str]:
     key = element(
         "ul",
         element("li", _swatch("guarded"), "under the guard (NAME+guard)"),
-        element("li", _swatch("raw"), "raw: nothing protects the limit"),
+        element("li", _swatch("raw"), "raw: without the guard"),
         class_="legend",
     )
     panels = [

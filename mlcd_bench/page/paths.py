@@ -1,4 +1,4 @@
-"""Figure: a few searches, what was spent on probes against the best training found so far."""
+"""Figure of a few searches: spending on probes against the best training found so far."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from mlcd_bench.page.data import Path, Trace
 from mlcd_bench.page.svg import COLOURS, Box, Scale, drawing, element, marked, marker, path, text
 
 LONGEST = 3.0
-"""A search longer than so many times the median one is cut off: an exhaustive one would hide the others."""
+"""Searches longer than so many times the median are cut off, so that an exhaustive one does not hide the others."""
 LOG_FROM = 5.0
 
 
 def trace(number: int, shown: Trace, width: int) -> str:
-    """One problem: a line for each method, down by steps, with a mark where it chose."""
+    """One problem: a falling step line for each method, with a mark at its choice."""
     area = Box(46.0, 30.0, width - 16.0, 290.0 if width >= 600 else 250.0)
     ends = [p.steps[-1][0] for p in shown.paths if len(p.steps) > 1]
     right = min(max(ends), LONGEST * median(ends)) * 1.05 if ends else 1.0
@@ -31,7 +31,7 @@ def trace(number: int, shown: Trace, width: int) -> str:
         "best training found, over the oracle's",
     )
     lines = "".join(_line(i, found, x, y) for i, found in enumerate(shown.paths))
-    said = "; ".join(_told(found) for found in shown.paths)
+    said = "; ".join(_description(found) for found in shown.paths)
     return drawing(f"trace-{number}", width, area.bottom + 44, title(shown), said, frame, lines)
 
 
@@ -63,7 +63,7 @@ def _line(index: int, found: Path, x: Scale, y: Scale) -> str:
     return element("g", element("title", text(found.method)), drawn, at)
 
 
-def _told(found: Path) -> str:
+def _description(found: Path) -> str:
     rounds = len(found.steps) - 1
     ended = f"chose {found.chosen:.2f}" if found.chosen is not None else "chose nothing"
     return f"{found.method}: {rounds} rounds, {found.steps[-1][0]:.2f} spent, {ended}"

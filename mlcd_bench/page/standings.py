@@ -11,7 +11,7 @@ from mlcd_bench.page.svg import Scale, element, text
 
 TICKS, SHARE_TICKS = 5, 2
 LOG_FROM = 4.0
-"""Where the worst p95 is beyond this, the axis is logarithmic: a bad method must not squeeze the good ones."""
+"""If the worst p95 is larger, the axis is logarithmic, so that a bad method does not squeeze the good ones."""
 
 
 def standings(panel: Panel) -> str:
@@ -38,7 +38,7 @@ def standings(panel: Panel) -> str:
 
 
 def heat(panels: Sequence[Panel]) -> str:
-    """All medians at a glance: methods down, panels across; darker is worse, red passed the limit."""
+    """A heat map of all medians: methods down, panels across; darker is worse, red exceeded the limit."""
     where = {(panel, s.method): s for panel in panels for s in panel.standings}
     methods = sorted(
         dict.fromkeys(s.method for panel in panels for s in panel.standings),

@@ -1,4 +1,4 @@
-"""What figures are drawn with, as SVG in strings: elements, scales and ticks, a frame, marks."""
+"""SVG as strings: elements, scales and ticks, a frame, marks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ticks = list[tuple[float, str]]
 
 
 def text(value: object) -> str:
-    """Words of the user, safe inside an element or an attribute, of HTML and of SVG."""
+    """Escaped text, safe inside an HTML or SVG element or attribute."""
     return escape(_UNPRINTABLE.sub("�", str(value)))
 
 
@@ -37,7 +37,7 @@ def element(name: str, *content: str, **attributes: object) -> str:
 
 
 def _short(value: object) -> object:
-    """Pixels to a tenth: more digits are only weight."""
+    """Pixels rounded to a tenth, to keep the page small."""
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
 
 
@@ -75,7 +75,7 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
     def ticks(self, most: int = 6) -> list[float]:
-        """Round values inside the scale, not more than asked for."""
+        """At most so many round values inside the scale."""
         if self.log:
             for steps in ((1, 2, 5), (1, 3), (1,)):
                 ticks = self._decades(steps)

@@ -60,7 +60,7 @@ STUDY = Study(
     "random search by number of probes, and HeterBO",
     "Total time of random search with different numbers of profiling steps, as box plots. The text names neither job "
     "nor numbers; the figure stands with the three scenarios.",
-    "Scenario 1 of those: the simulated ResNet on 1..100 c5.4xlarge, 3.75 h at best; 1 to 30 probes by lot. 'Each' is "
+    "Scenario 1 of those: the simulated ResNet on 1..100 c5.4xlarge, 3.75 h at best; 1 to 30 random probes. 'Each' is "
     "judged by the number of probes that does best against HeterBO. 'Wider' is 1.5 times and more.",
     _cases,
     (*(Drawn(k) for k in PROBES), HETERBO, NET_VALUE),

@@ -27,7 +27,7 @@ class Optimum:
 
 @dataclass(frozen=True)
 class Drawn:
-    """So many probes by lot, and then the best of them."""
+    """So many probes at random, and then the best of them."""
 
     probes: int
 

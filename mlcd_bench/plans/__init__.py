@@ -1,1 +1,1 @@
-"""Contests on recorded plans of training language models: who finds the best plan by the fewest probes."""
+"""Comparisons on measured training plans of language models: which method needs the fewest probes for the best plan."""

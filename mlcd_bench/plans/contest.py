@@ -1,9 +1,9 @@
-"""One run of one method on one problem: its probes, what it would take after each, and what it forecast.
+"""One run of one method on one problem: its probes, its choice after each, and its forecasts.
 
-chosen   after 0 probes: what the method would take unseen, where it can tell; after more: the best of those probed that
-         ran, since only what was measured can be certified. None where there is no such plan
-ratio    what the chosen plan costs over what the best plan costs; None where none is chosen, or where the one that was
-         chosen unseen runs out of memory: a miss
+chosen   after 0 probes: the plan that the method would choose without a probe, if it can; after more: the best probed
+         plan that ran, since only measured plans can be certified. None if there is no such plan
+ratio    cost of the chosen plan over that of the best; None for a miss: nothing is chosen, or the plan chosen without
+         a probe runs out of memory
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from mlcd_bench.plans.grey_box import believed
 from mlcd_bench.plans.problem import PlanProblem, Shown
 
 LOOKS = (0, 1, 3, 6)
-"""Probes after which the choice is looked at."""
+"""Numbers of probes after which the choice is recorded."""
 FORECASTS = (0, 3)
-"""Probes after which the forecast is."""
+"""Numbers of probes after which the forecasts are recorded."""
 OURS = "grey-box"
 Order = Callable[[PlanProblem, np.random.Generator], Sequence[int]]
 ORDERS: Mapping[str, Order] = {"random": by_lot, "practice": practice, "textbook": textbook, "popular": popular}
 """Methods that rank all plans before any probe."""
 METHODS = (OURS, *ORDERS, "gp-ei")
 BLIND = ("random", "gp-ei")
-"""Methods that choose nothing unseen."""
+"""Methods that choose nothing before the first probe."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class PlanRun:
 
 
 def play_plans(problem: PlanProblem, method: str, seed: int, probes: int) -> PlanRun:
-    """Probe so many plans, one after the other."""
+    """Probe up to so many plans, one after the other."""
     tried, unseen = _tried(problem, method, seed, probes)
     choices = [unseen if n == 0 else Shown.of(problem, tried[:n]).best for n in LOOKS]
     first = problem.rows[0]
@@ -75,7 +75,7 @@ def play_plans(problem: PlanProblem, method: str, seed: int, probes: int) -> Pla
 
 
 def _tried(problem: PlanProblem, method: str, seed: int, probes: int) -> tuple[list[int], int | None]:
-    """The plans probed, in order, and the one that would have been taken before."""
+    """The probed plans, in order, and the choice before the first probe."""
     if method in ORDERS:
         order = ORDERS[method](problem, np.random.default_rng(seed))
         return list(order[:probes]), None if method in BLIND else next(iter(order), None)

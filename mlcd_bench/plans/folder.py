@@ -1,8 +1,8 @@
-"""A folder of training runs of language models that somebody measured: each CSV file has one plan a row.
+"""A folder of measured training runs of language models: CSV files with a plan a row.
 
-The columns are those of `COLUMNS`; others are ignored. Two things are worked out that no column says: how many experts
-a mixture has, from its parameters, and whether activations were checkpointed where that is unknown. There it is taken
-for full: a constant factor of a source's times, which what is learned from that source corrects.
+The columns are those of `COLUMNS`; others are ignored. Two values are inferred: the number of
+experts of a mixture, from its parameters, and whether activations were checkpointed if that is unknown. Then full
+checkpointing is assumed: a constant factor of a source's times, which learning from that source corrects.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PRECISIONS = {
 }
 UNKNOWN = "unknown"
 LIKELY = 3.0
-"""Parameters further than this factor from what the sizes amount to are a mistake, such as another unit."""
+"""Parameters that differ from the model's sizes by more than this factor are a mistake, such as another unit."""
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -68,12 +68,12 @@ class PlanRow:
 
     @property
     def group(self) -> tuple[str, str, int, str]:
-        """What its plan is one of several for: file, model, tokens of a sequence, adapter."""
+        """The problem that its plan belongs to: file, model, tokens of a sequence, adapter."""
         return (self.file, self.model, self.spec.sequence, self.spec.plan.adapter)
 
     @property
     def seen(self) -> MeasuredRun:
-        """The same as priors are learned from."""
+        """The same run, in the form from which priors are learned."""
         failed = self.outcome is Outcome.OUT_OF_MEMORY
         return MeasuredRun(self.model, self.source, self.spec, self.step_s, failed, self.allocated_gb, self.reserved_gb)
 
@@ -170,7 +170,7 @@ def _positive(line: Line, column: str) -> int:
 
 
 def _architecture(line: Line) -> Architecture:
-    """The sizes as the row tells them; its parameters stand, unless they cannot be of a model of these sizes."""
+    """The model's sizes. The row's number of parameters counts, unless it is impossible for these sizes."""
     params, active = (line.number(each, above_zero=True) for each in ("params", "active_params"))
     sizes = {each: _positive(line, each) for each in SIZES[2:8]}
     hidden, layers, ffn = sizes["hidden"], sizes["layers"], sizes["ffn"]

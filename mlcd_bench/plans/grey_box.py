@@ -1,4 +1,4 @@
-"""Our method on recorded plans: what it has learned from other models, and what it believes after some probes."""
+"""Our method on recorded plans: the prior learned from other models, and the posterior after some probes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ERROR = 0.01
 
 
 def believed(problem: PlanProblem, tried: Sequence[int], seed: int) -> PlanBelief:
-    """What our method believes after these probes."""
+    """Our method's posterior after these probes."""
     shown = Shown.of(problem, tried)
     ran = [problem.rows[i] for i in shown.ran]
     seen = ProbeResults(
@@ -32,6 +32,6 @@ def believed(problem: PlanProblem, tried: Sequence[int], seed: int) -> PlanBelie
 
 
 def learned(rows: Sequence[PlanRow]) -> Prior | None:
-    """What other models teach; None, for the shipped one, where there is no other model."""
+    """The prior learned from other models; None, for the shipped one, if there are none."""
     seen = [row.seen for row in rows]
     return Prior(learn_time(seen), learn_memory(seen)) if seen else None

@@ -1,7 +1,7 @@
-"""A contest's problem: the plans by which one model was trained, of which the fastest or cheapest is looked for.
+"""Problems of a comparison: the measured plans of one model, of which the fastest or cheapest is searched.
 
-cost   of a plan: seconds, or dollars, of one sequence. So plans of other global batches can be compared, as with a
-       cost of a token, since all plans of a problem have sequences of one length
+cost   of a plan: seconds, or dollars, of one sequence. Plans with different global batches are then
+       comparable, since all plans of a problem have sequences of one length
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PER_HOUR = 3_600
 
 
 class PlanGoal(StrEnum):
-    """What the best plan has least of."""
+    """What the best plan minimises."""
 
     FASTEST = "fastest"
     CHEAPEST = "cheapest"
@@ -34,7 +34,7 @@ class PlanGoal(StrEnum):
 class PlanProblem:
     """The measured plans of a model, a length of sequences and an adapter in one file.
 
-    `others`: rows of the models that are not hidden. `prior`: what was learned from them; None for the shipped one.
+    `others`: rows of the models that are not hidden. `prior`: learned from them; None for the shipped one.
     """
 
     rows: tuple[PlanRow, ...]
@@ -50,30 +50,30 @@ class PlanProblem:
 
     @cached_property
     def factor(self) -> Floats:
-        """Log of a plan's cost, less log of its step's seconds."""
+        """Log of a plan's cost minus log of its step's seconds."""
         return np.array([log_factor(row, self.goal) for row in self.rows])
 
     @cached_property
     def cost(self) -> Floats:
-        """Log cost of each plan; nan for what ran out of memory."""
+        """Log cost of each plan; nan if it ran out of memory."""
         return self.factor + np.log([row.step_s or np.nan for row in self.rows])
 
     @property
     def optimum(self) -> int:
-        """The place of the best plan."""
+        """The index of the best plan."""
         return int(np.nanargmin(self.cost))
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What the probes of a run have shown: `tried`, in order, and the log cost of each plan, nan where unknown."""
+    """The results of the probes of a run: `tried`, in order, and the log cost of each plan, nan if unknown."""
 
     tried: tuple[int, ...]
     cost: Floats
 
     @staticmethod
     def of(problem: PlanProblem, tried: Sequence[int]) -> Shown:
-        """What these probes show."""
+        """The results of these probes."""
         cost = np.full(len(problem.rows), np.nan)
         cost[list(tried)] = problem.cost[list(tried)]
         return Shown(tuple(tried), cost)
@@ -90,18 +90,19 @@ class Shown:
 
     @property
     def best(self) -> int | None:
-        """The plan that costs least of those that were probed and ran."""
+        """The cheapest of the probed plans that ran."""
         return min(self.ran, key=lambda i: float(self.cost[i]), default=None)
 
 
 def log_factor(row: PlanRow, goal: PlanGoal) -> float:
-    """Log of a plan's cost, less log of its step's seconds."""
+    """Log of a plan's cost minus log of its step's seconds."""
     usd_per_s = row.spec.gpus * row.usd_per_gpu_hour / PER_HOUR
     return float(np.log((usd_per_s if goal is PlanGoal.CHEAPEST else 1.0) / row.spec.global_batch))
 
 
 def plan_problems(rows: Sequence[PlanRow], unseen: Sequence[str], goals: Sequence[PlanGoal]) -> list[PlanProblem]:
-    """A problem for each goal and each set of plans of which one ran. `unseen`: hidden together; none: one by one."""
+    """A problem for each goal and each set of plans of which one ran. `unseen`: models hidden together; none: one by
+    one."""
     models = tuple(dict.fromkeys(row.model for row in rows))
     for name in unseen:
         if name not in models:

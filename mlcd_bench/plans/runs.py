@@ -1,4 +1,4 @@
-"""All runs of a contest of training plans, over as many processes as asked: what is learned first, then the runs."""
+"""All runs of a comparison of training plans, in several processes: first the priors are learned, then the runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Entry:
-    """One problem with all that is to be run on it."""
+    """One problem and the runs to make on it."""
 
     problem: PlanProblem
     methods: tuple[str, ...]
@@ -36,7 +36,7 @@ class Entry:
 
 
 def informed(problems: Sequence[PlanProblem], processes: int) -> list[PlanProblem]:
-    """With what the other models teach. With some hidden, it is learned once for all problems of these."""
+    """The problems with priors learned from the other models: once for all problems with the same hidden models."""
     others = {problem.hidden: problem for problem in problems}
     priors = dict(zip(others, _map(_learn, list(others.values()), processes), strict=True))
     return [replace(problem, prior=priors[problem.hidden]) for problem in problems]
@@ -52,7 +52,7 @@ def _learn(problem: PlanProblem) -> Prior | None:
 
 
 def _map(work: Callable[[Task], Result], tasks: Sequence[Task], processes: int) -> Iterator[Result]:
-    """In this process if one is enough."""
+    """In this process if `processes` is 1."""
     if processes == 1 or len(tasks) < 2:
         with threadpool_limits(1):
             yield from map(work, tasks)

@@ -1,10 +1,10 @@
-"""What a contest of training plans came to: choices, probes out of memory, and how true the forecasts were.
+"""Summary of a comparison of training plans: choices, probes out of memory, and accuracy of the forecasts.
 
-share     of the runs whose choice costs at most 5 % more than the best plan; a miss is not among them
-mean      of the choices' costs over those of the best plans, misses left out, which are counted as `missed`
+share     of the runs whose choice costs at most 5 % more than the best plan; a miss does not
+mean      of the choices' costs over those of the best plans, without misses, which are counted as `missed`
 mape      mean of |forecast / truth - 1| of a step's time, over plans that ran; after three probes of those not probed,
           and `before_of_these`: of the same plans before any probe
-coverage  how many of these times lie in the forecast's interval of 90 %
+coverage  share of these times within the forecast's 90 % interval
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from mlcd_bench.plans.folder import Outcome, PlanRow
 
 CLOSE = 1.05
 LEAST = 4
-"""Plans of a problem whose choices are counted: of fewer, three probes try all."""
+"""Problems with fewer plans are not counted: three probes would try nearly all of them."""
 EARLY = 3
-"""Probes among which those out of memory are counted."""
+"""Probes out of memory are counted among the first so many."""
 ALL = "all"
 LATE = f"after_{FORECASTS[1]}"
 Truth = Mapping[tuple[str, int], PlanRow]
@@ -58,7 +58,7 @@ def _look(ratios: Sequence[float | None]) -> dict[str, float | None]:
 
 
 def forecasts(runs: Sequence[PlanRun], rows: Sequence[PlanRow]) -> list[dict[str, Any]]:
-    """For each file how true our forecasts were, before any probe and after three."""
+    """The accuracy of our forecasts for each file, before any probe and after three."""
     ours = [run for run in runs if run.method == OURS]
     truth = {(row.file, row.row): row for row in rows}
     return [
@@ -109,6 +109,6 @@ def _unique(names: Any) -> list[str]:
 
 
 def _several(names: Any) -> list[str]:
-    """The names, unless there is but one, whose table would be that of all."""
+    """The names, if there are several: a single one would repeat the table of all."""
     found = _unique(names)
     return found if len(found) > 1 else []

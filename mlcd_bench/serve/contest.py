@@ -1,4 +1,4 @@
-"""One run of one method on one unseen model, with the ledger in memory: the product's own loop, nothing else.
+"""One run of one method on one unseen model, through the product's own loop with the ledger in memory.
 
 accuracy   after each trial: the true value of the configuration that looks best from all trials so far, over the
            optimum; trials of the same configuration count together
@@ -38,7 +38,7 @@ Play = Callable[[ServeProblem, str, int, float], Result]
 
 @dataclass(frozen=True)
 class ServeResult:
-    """One run: the row that `mlcd bench serve -o json` prints. Accuracy is None where nothing keeps the caps."""
+    """One run: the row that `mlcd bench serve -o json` prints. Accuracy is None if no configuration keeps the caps."""
 
     model: str
     method: str
@@ -53,7 +53,7 @@ class ServeResult:
 
 
 def play(problem: ServeProblem, method: str, seed: int, noise: float) -> ServeResult:
-    """Search for an unseen model, and count what that came to."""
+    """Search for an unseen model."""
     tried = trials_of(problem, method, seed, noise)
     return ServeResult(
         problem.model.facts.name,
@@ -66,7 +66,7 @@ def play(problem: ServeProblem, method: str, seed: int, noise: float) -> ServeRe
 
 
 def trials_of(problem: ServeProblem, method: str, seed: int, noise: float) -> Sequence[Measurement]:
-    """What a search tries, one after the other, and what each trial shows."""
+    """The trials of a search, in order."""
     job = replace(problem.job, search=replace(problem.job.search, method=method, seed=seed))
     clock = VirtualClock()
     backend = RecordedService(problem.recorded, problem.model, clock, noise, seed)
@@ -85,7 +85,7 @@ def trials_of(problem: ServeProblem, method: str, seed: int, noise: float) -> Se
 
 
 def accuracy(problem: ServeProblem, tried: Sequence[Measurement], trials: int) -> list[float | None]:
-    """After each of so many trials; a search that stopped before keeps what it had."""
+    """The accuracy after each trial; a search that stopped early keeps its last value."""
     if problem.optimum <= 0:
         return [None] * trials
     found: list[float | None] = []
@@ -111,10 +111,10 @@ def _trial(problem: ServeProblem, m: Measurement, noise: float) -> dict[str, Any
 _PROBLEMS: Sequence[ServeProblem] = ()
 _NOISE = 0.0
 _PLAY: Play[Any] = play
-"""What a worker works on: given once to each, since a problem is large and there are many runs of it."""
+"""The input of a worker process: sent once to each, since a problem is large and there are many runs of it."""
 
 
-def _begin(problems: Sequence[ServeProblem], noise: float, play: Play[Result]) -> None:
+def _initialize(problems: Sequence[ServeProblem], noise: float, play: Play[Result]) -> None:
     global _PROBLEMS, _NOISE, _PLAY
     _PROBLEMS, _NOISE, _PLAY = problems, noise, play
     threadpool_limits(1)
@@ -135,7 +135,8 @@ def compete(
     *,
     play: Play[Result],
 ) -> Iterator[Result]:
-    """Every run in order: model, method, seed. Processes only make it faster. `play`: makes a run of one of them."""
+    """Every run in order: model, method, seed. The number of processes does not change the results. `play`: makes one
+    run."""
     tasks = list(product(range(len(problems)), methods, seeds))
     if processes == 1:
         with threadpool_limits(1):
@@ -144,7 +145,7 @@ def compete(
                 told(i, len(tasks))
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, _begin, (problems, noise, play)) as pool:
+    with ProcessPoolExecutor(processes, context, _initialize, (problems, noise, play)) as pool:
         for i, result in enumerate(pool.map(_work, tasks, chunksize=4), start=1):
             yield result
             told(i, len(tasks))

@@ -1,6 +1,6 @@
-"""Contests on recorded deployments of language models: which serves a model that nobody measured, for how much.
+"""Comparisons on recorded deployments of language models: which one serves an unseen model at the least cost.
 
-problem   a workload (model, tokens in and out of a request) under caps on TTFT and TPOT, where some row keeps them
+problem   a workload (model, tokens in and out of a request) under caps on TTFT and TPOT that some row keeps
 share     of the best: tokens for a dollar of the row chosen so far over those of the best row; 0 while none is chosen
 row       of points.csv, counted from 1 without its header
 """
@@ -25,15 +25,15 @@ from mlcd_bench.serve.contest import trials_of
 from mlcd_bench.serve.problem import ServeProblem
 
 CAPS_MS = ((None, None), (2_000, 50), (1_000, 30), (1_000, 20), (500, 15), (None, 10))
-"""TTFT and TPOT, each at most; None for none."""
+"""Caps on TTFT and TPOT; None for no cap."""
 TRIALS, SEEDS = 6, 3
-"""Defaults of a contest."""
+"""Defaults of a comparison."""
 ENGINES_ONLY = ("nearest", "roofline", "aiconfigurator")
 """Methods that need the sizes of a language model."""
 METHODS = ("grey-box", "random", "popular", "portfolio", "gp-ei", *ENGINES_ONLY)
-"""Those that play on this kind of folder."""
+"""The methods for this kind of folder."""
 LOOKS = (1, 3, 6)
-"""Trials after which a table looks at the share."""
+"""Numbers of trials after which a table shows the share."""
 PER_HOUR = 3_600
 
 
@@ -53,7 +53,7 @@ class EngineRun:
     share: list[float] = field(default_factory=list)
 
     def after(self, trials: int) -> float:
-        """The share of the best after so many trials; a search that stopped before keeps what it had."""
+        """The share of the best after so many trials; a search that stopped early keeps its last value."""
         return self.share[min(trials, len(self.share)) - 1] if self.share else 0.0
 
 
@@ -85,7 +85,7 @@ def caps_of(ttft_ms: float | None, tpot_ms: float | None) -> tuple[Cap, ...]:
 
 
 def play_engines(problem: ServeProblem, method: str, seed: int, noise: float) -> EngineRun:
-    """Search for an unseen workload, and count what that came to."""
+    """Search for an unseen workload."""
     tried = trials_of(problem, method, seed, noise)
     facts = problem.model.facts
     assert facts.prompts is not None
@@ -105,7 +105,7 @@ def play_engines(problem: ServeProblem, method: str, seed: int, noise: float) ->
 
 
 def _chosen(problem: ServeProblem, tried: Sequence[Measurement]) -> Measurement | None:
-    """Of these trials the one that is worth most; None where none keeps the caps."""
+    """The best of these trials; None if none keeps the caps."""
     good = History(tuple(tried)).good
     best = max(good, key=lambda m: service_level.value(problem.job, m), default=None)
     return best if best is not None and service_level.keeps(problem.job, best) else None
@@ -117,7 +117,7 @@ def _caps_ms(problem: ServeProblem) -> dict[str, float | None]:
 
 
 def _trial(problem: ServeProblem, m: Measurement) -> dict[str, Any]:
-    """What a trial showed; of a sweep, at its best level, with the rows of all of them."""
+    """The result of a trial; of a sweep, at its best concurrency, with the rows of all of them."""
     level, cell = service_level.best_level(problem.job, m), problem.recorded.composed(problem.model, m.configuration)
     told = {
         "row": _row(problem, m),
@@ -135,7 +135,7 @@ def _ms(seconds: float | None) -> float | None:
 
 
 def _row(problem: ServeProblem, m: Measurement) -> int:
-    """The row that a trial stands for; of a sweep, that of its best level."""
+    """The row of a trial; of a sweep, that of its best concurrency."""
     cell = problem.recorded.composed(problem.model, m.configuration)
     assert cell is not None, "a recording has only what was measured"
     return cell.levels[service_level.best_level(problem.job, m).concurrency].row if cell.levels else cell.row

@@ -1,6 +1,6 @@
-"""What is competed on: a recorded model that nobody has seen, under caps, and what an oracle finds there.
+"""Problems of a comparison: a recorded model treated as unseen, under caps, and the oracle's result.
 
-value     answers a second over dollars an hour (or what the goal makes large); 0 where it fails or breaks a cap
+value     answers a second over dollars an hour (or what the goal maximises); 0 if it fails or breaks a cap
 optimum   the largest value of any configuration
 """
 
@@ -20,7 +20,7 @@ from mlcd.planners.serve.service_level import objective_value
 
 @dataclass(frozen=True)
 class Caps:
-    """What trials have to keep: caps in ms, or a multiple of what each model does at best."""
+    """Caps on latencies, in ms or as a multiple of each model's best."""
 
     latency_ms: float | None = None
     latency_factor: float | None = None
@@ -30,7 +30,7 @@ class Caps:
 
 @dataclass(frozen=True)
 class ServeProblem:
-    """A model to be served, as if it had never been seen. `knowledge` holds the seen ones alone."""
+    """A model to serve, treated as unseen. `knowledge` holds only the seen models."""
 
     recorded: Knowledge
     knowledge: Knowledge
@@ -56,7 +56,7 @@ class ServeProblem:
 
     @cached_property
     def optimum(self) -> float:
-        """The largest value; 0 where nothing keeps the caps."""
+        """The largest value; 0 if nothing keeps the caps."""
         return max(self.truth.values())
 
     def _value(self, configuration: Configuration) -> float:
@@ -74,7 +74,7 @@ def serve_problems(
     one_by_one: bool,
     objective: Objective = Objective.PER_DOLLAR,
 ) -> list[ServeProblem]:
-    """A problem for each unseen model; all of them unknown to each other, or each left out alone."""
+    """A problem for each unseen model. All of them are hidden together, or each is left out alone."""
     found = []
     for name in unseen:
         model, space = folder.model(name), folder.space(name)
@@ -86,7 +86,7 @@ def serve_problems(
 
 
 def unprofiled(problem: ServeProblem) -> ServeProblem:
-    """The same, of a model whose operators nobody has looked at."""
+    """The same problem without the model's operator profile."""
     service = service_of(problem.job)
     blind = replace(service, model=replace(service.model, profiles=()))
     return replace(problem, job=replace(problem.job, ask=blind))

@@ -1,4 +1,4 @@
-"""What a contest came to, method by method."""
+"""Summary of a comparison, by method."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mlcd_bench.serve.contest import ServeResult
 
 
 def summary(runs: Sequence[ServeResult]) -> list[dict[str, Any]]:
-    """For each method the mean accuracy after each trial, the worst model's in the end, and the trials it took."""
+    """For each method the mean accuracy after each trial, the worst model's final accuracy, and the trials made."""
     found = []
     for method in dict.fromkeys(run.method for run in runs):
         mine = [run for run in runs if run.method == method]
-        # Where nothing keeps the caps there is no optimum, and nothing to be measured by.
+        # If nothing keeps the caps there is no optimum, and no accuracy.
         curves: dict[str, list[list[float | None]]] = {run.model: [] for run in mine if None not in run.accuracy}
         for run in mine:
             if run.model in curves:

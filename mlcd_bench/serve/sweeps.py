@@ -1,4 +1,4 @@
-"""Recorded deployments, of which one trial shows all that was measured: every number of requests at once."""
+"""Recorded deployments; one trial shows all concurrencies at which a deployment was measured."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mlcd.planners.serve.nouns import Level, Served
 
 @dataclass(frozen=True)
 class RecordedSweeps:
-    """Replays a workload's sweeps, exactly as they were measured."""
+    """Replays a workload's sweeps exactly as measured."""
 
     knowledge: Knowledge
     model: SeenModel
     clock: VirtualClock
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
-        """One sweep, which takes the time that is reserved for it."""
+        """One sweep, which takes the reserved time."""
         seconds, configuration = launch.lifetime_s, launch.configuration
         if seconds is None:
             raise BackendError("a recorded trial lasts as long as its reserve: none is stated")

@@ -1,6 +1,6 @@
-"""Tools people use today, as entrants of the contest: not methods of the product, which never needs them.
+"""Popular optimisers (Optuna, SMAC ...) as entrants of `mlcd bench train`. The product does not use them.
 
-Each is a thin adapter, a strategy like any other. It is imported when it is asked for, since its tool is an extra.
+Each is a thin adapter, a strategy like any other, imported on demand, since its package is an optional extra.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _optuna_tpe(seed: int) -> Strategy:
 
 
 def _optuna_gp(seed: int) -> Strategy:
-    import torch  # noqa: F401  # Optuna loads it late, in the middle of a contest
+    import torch  # noqa: F401  # Optuna would import it late, in the middle of a comparison
 
     from mlcd_bench.tools.optuna import OptunaGP
 

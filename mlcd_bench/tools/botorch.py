@@ -1,12 +1,12 @@
 """BoTorch: log expected improvement per cost of the probe.
 
 Balandat et al., 'BoTorch', NeurIPS 2020; Ament et al., 'Unexpected Improvements to Expected Improvement', NeurIPS 2023
-(log EI). How it is read: docs/methods/baselines.md.
+(log EI). How we interpret it: docs/methods/baselines.md.
 
-`SingleTaskGP` as it comes, over the same features as our own processes, of -log J. There is nothing to move: the
-acquisition is computed for each configuration that is open. A failure is told as the worst that ran.
+`SingleTaskGP` with its defaults, over the same features as our own processes, of -log J. The acquisition is computed
+for each open configuration, so no suggestion has to be moved. A failure is reported as the worst that ran.
 
-Symbols   q(D)    what a probe of D costs at most, in the unit of J
+Symbols   q(D)    the most that a probe of D costs, in the unit of J
           log EI(D) - log q(D)   the acquisition
 """
 
@@ -33,13 +33,13 @@ from mlcd_bench.tools.trials import FIRST, TRIALS, Trial, draw, next_trial
 
 @dataclass(frozen=True)
 class BoTorch:
-    """First points by lot, then the largest log EI per cost."""
+    """Random first points, then the largest log EI per cost."""
 
     seed: int = 0
     trials: int = TRIALS
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The largest log EI per cost of what is open."""
+        """The open configuration with the largest log EI per cost."""
         cost = space.probe_s if job.goal.objective is Objective.FASTEST else space.probe_usd
 
         def pick(open_: Mask, trials: list[Trial]) -> int:
@@ -49,7 +49,7 @@ class BoTorch:
             return int(np.argmax(np.where(open_, per_cost, -np.inf)))
 
         with botorch.manual_seed(draw(self.seed, history)), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # too few points for its taste, and fits that it makes again
+            warnings.simplefilter("ignore")  # it warns of few points, and of fits that it repeats
             return next_trial(job, space, history, "botorch", self.trials, pick)
 
 

@@ -1,10 +1,10 @@
 """Optuna: its TPE sampler, the default, and its Gaussian process.
 
 Akiba et al., 'Optuna: A Next-generation Hyperparameter Optimization Framework', KDD 2019.
-How it is read: docs/methods/baselines.md.
+How we interpret it: docs/methods/baselines.md.
 
-The type is a categorical parameter, the nodes a log-integer from the smallest to the largest of all types. What is
-suggested is moved to the nearest that is open. A failure is told as the worst that ran.
+The type is a categorical parameter, the nodes a log-integer from the smallest to the largest of all types. A
+suggestion is moved to the nearest open configuration. A failure is reported as the worst that ran.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mlcd.core.strategy import Step
 from mlcd_bench.baselines.train.candidates import Mask
 from mlcd_bench.tools.trials import FIRST, TRIALS, Trial, bounds, draw, nearest, next_trial
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)  # it tells of every study, and a contest makes thousands
+optuna.logging.set_verbosity(optuna.logging.WARNING)  # it logs every study, and a comparison makes thousands
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _next_step(
         return nearest(space, open_, offer, nodes)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is experimental in it, and bounds its own fit runs into
+        warnings.simplefilter("ignore")  # it warns of experimental features, and of bounds that its own fit reaches
         return next_trial(job, space, history, name, asked, pick)
 
 

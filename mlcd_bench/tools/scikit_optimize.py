@@ -1,10 +1,10 @@
 """scikit-optimize: `gp_minimize`, by its ask-and-tell interface.
 
-Head et al., 'scikit-optimize', 2018. How it is read: docs/methods/baselines.md.
+Head et al., 'scikit-optimize', 2018. How we interpret it: docs/methods/baselines.md.
 
 The type is a categorical dimension, the nodes a log-integer one. All else is the tool's default: a Gaussian process,
-one of EI, LCB and PI by lot ('gp_hedge'), a point by lot where that was tried before. What is asked for is moved to the
-nearest that is open. A failure is told as the worst that ran.
+one of EI, LCB and PI at random ('gp_hedge'), a random point if that was tried before. A suggestion is moved to the
+nearest open configuration. A failure is reported as the worst that ran.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mlcd_bench.tools.trials import FIRST, TRIALS, Trial, bounds, draw, nearest,
 
 @dataclass(frozen=True)
 class ScikitOptimize:
-    """scikit-optimize as it comes."""
+    """scikit-optimize with its defaults."""
 
     seed: int = 0
     trials: int = TRIALS
@@ -36,7 +36,7 @@ class ScikitOptimize:
             return nearest(space, open_, *_asked(space, trials, draw(self.seed, history)))
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # points tried before, and bounds its own fit runs into
+            warnings.simplefilter("ignore")  # it warns of repeated points, and of bounds that its own fit reaches
             return next_trial(job, space, history, "scikit-optimize", self.trials, pick)
 
 

@@ -1,15 +1,15 @@
 """SMAC3: Bayesian optimisation with a random forest, its facade for hyperparameters.
 
 Lindauer et al., 'SMAC3: A Versatile Bayesian Optimization Package for Hyperparameter Optimization', JMLR 2022.
-How it is read: docs/methods/baselines.md.
+How we interpret it: docs/methods/baselines.md.
 
 The type is a categorical hyperparameter, the nodes a log-integer one. First points from its Sobol design, then its
-default: a random forest over log J, log EI, one in five by lot. What is asked for is moved to the nearest that is open.
-A failure is told as a crash that cost as much as the worst that ran.
+default: a random forest over log J, log EI, one in five at random. A suggestion is moved to the nearest open
+configuration. A failure is reported as a crash that cost as much as the worst that ran.
 
-One part is not the default. EI is computed for points by lot, nearly all of so small a space, without SMAC's local
-search on top: that one goes by the order of a set, so that another process finds another of the many points that a
-forest thinks equally good. It also takes ten times as long.
+One part is not the default. EI is computed for random points, nearly all of so small a space, without SMAC's local
+search: that depends on the order of a set, so that another process finds another of the many points that a forest
+predicts to be equally good. It also takes ten times as long.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from mlcd_bench.baselines.train.candidates import Mask, generator
 from mlcd_bench.tools.trials import FIRST, TRIALS, Trial, bounds, draw, nearest, next_trial
 
 CHALLENGERS = 10_000
-"""SMAC's default: how many points EI is computed for, at most."""
+"""SMAC's default for the most points for which EI is computed."""
 DRAWS = 10
-"""For each point of a small space, so that hardly one is missed."""
+"""Random points for each point of a small space, so that few are missed."""
 LEAVES = 1_000
-"""More than there are ever trials."""
+"""More than the trials of any search."""
 QUIET = 50
-"""Above all levels at which SMAC logs on its way."""
+"""Above all log levels that SMAC uses."""
 
 
 class Sorted(RandomSearch):  # type: ignore[misc]
@@ -55,7 +55,7 @@ class Sorted(RandomSearch):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class SMAC3:
-    """SMAC's facade for hyperparameters as it comes."""
+    """SMAC's facade for hyperparameters with its defaults."""
 
     seed: int = 0
     trials: int = TRIALS
@@ -66,18 +66,18 @@ class SMAC3:
         def pick(open_: Mask, trials: list[Trial]) -> int:
             try:
                 asked = self._asked(space, history, trials)
-            except ConfigurationSpaceExhaustedException:  # it has drawn what was tried a few times, and gives up
+            except ConfigurationSpaceExhaustedException:  # it drew tried configurations several times, and gave up
                 return int(generator(self.seed, history).choice(open_.nonzero()[0]))
             return nearest(space, open_, int(asked["type"]), int(asked["nodes"]))
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # fewer configurations than its samples
+            warnings.simplefilter("ignore")  # it warns of fewer configurations than samples
             return next_trial(job, space, history, "smac3", self.trials, pick)
 
     def _asked(self, space: Space, history: History, trials: list[Trial]) -> Setting:
         types = Categorical("type", list(range(len(space.offers))))
         box = ConfigurationSpace([types, Integer("nodes", bounds(space), log=True)])
-        # SMAC writes down its scenario, wanted or not: into a folder that is gone at the end of the step
+        # SMAC always writes its scenario to disk: into a temporary folder
         with TemporaryDirectory() as folder:
             first = len(trials) < FIRST
             # one design for the whole search, whatever else is drawn afresh at each step
@@ -110,7 +110,7 @@ def _ask(scenario: Scenario, design: object, space: Space, trials: list[Trial]) 
 
 
 def _forest(scenario: Scenario) -> RandomForest:
-    """The facade's forest, but for room for a thousand leaves: it clears room for a million in every tree."""
+    """The facade's forest with room for a thousand leaves: by default each tree clears memory for a million."""
     return RandomForest(
         scenario.configspace,
         n_trees=10,

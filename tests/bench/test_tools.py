@@ -21,7 +21,7 @@ from mlcd.testing.strategies import StrategyContract
 from mlcd_bench.methods import check_installed, entrants, parse_methods, tools
 from mlcd_bench.problems import Scenario, problems
 from mlcd_bench.tools import TOOLS, tool
-from mlcd_bench.tools.trials import FIRST, TRIALS, bounds, nearest, told
+from mlcd_bench.tools.trials import FIRST, TRIALS, bounds, nearest, trials_of
 from mlcd_bench.train import Setting, run
 
 pytestmark = pytest.mark.night  # other tools in the same contest as ours
@@ -198,10 +198,10 @@ def test_what_is_told_is_the_objective_and_a_failure_is_the_worst_that_ran():
     seconds = [5e7 / 10, 5e7 / 100]
     usd = [space.configurations[place].usd(s) for place, s in zip((0, 30), seconds, strict=True)]
     for objective, values in ((Objective.FASTEST, seconds), (Objective.CHEAPEST, usd)):
-        trials = told(job_on(recording, Goal(objective)), space, past)
+        trials = trials_of(job_on(recording, Goal(objective)), space, past)
         assert [(trial.place, trial.ran) for trial in trials] == [(0, True), (30, True), (20, False)]
         assert [trial.log_j for trial in trials] == pytest.approx(np.log([*values, max(values)]))
-    assert told(job_on(recording), space, History((measured(failed, None),))) == []
+    assert trials_of(job_on(recording), space, History((measured(failed, None),))) == []
 
 
 def test_a_wish_goes_to_the_nearest_that_is_open_of_its_own_type_first():

@@ -15,7 +15,7 @@ from mlcd_bench.baselines.serve.process import expected_improvement, posterior
 from mlcd_bench.plans.problem import PlanProblem, Shown
 
 FIRST = 2
-"""Drawn by lot before there is anything to fit."""
+"""Drawn at random before there is anything to fit."""
 
 
 def gp_ei(problem: PlanProblem, shown: Shown, rng: np.random.Generator) -> int | None:

@@ -1,4 +1,4 @@
-"""Methods that put all plans in an order before any probe: by lot, and what practitioners are told to do.
+"""Methods that put all plans in an order before any probe: at random, and what practitioners are told to do.
 
 Practitioners: the least tensor and pipeline parallelism that fits, since its exchanges cost most; then the largest
 micro-batch, and no activations computed again. They are told for free what fits, which others must find out. Of the
@@ -22,7 +22,7 @@ def by_lot(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
 
 
 def practice(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
-    """The plans that fit, as practitioners rank them; equals by lot."""
+    """The plans that fit, as practitioners rank them; equals at random."""
     fits = [i for i in by_lot(problem, rng) if problem.rows[i].step_s is not None]
     return sorted(fits, key=lambda i: (_machines(problem.rows[i], problem.goal), _plan(problem.rows[i])))
 

@@ -18,7 +18,7 @@ from mlcd_bench.plans.problem import PlanProblem, log_factor
 
 
 def popular(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
-    """The best plans of others first; equals by lot."""
+    """The best plans of others first; equals at random."""
     others = [row for row in problem.others if row.step_s is not None]
     lot = [int(i) for i in rng.permutation(len(problem.rows))]
     if not others:

@@ -26,7 +26,7 @@ GIB = 2**30
 
 
 def textbook(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
-    """What fits by the book first, the least cost first; the rest by how much memory it needs. Equals by lot."""
+    """What fits by the book first, the least cost first; the rest by how much memory it needs. Equals at random."""
     specs, factor = problem.candidates, problem.factor
     cost = [float(np.log(step_s(each)) + factor[i]) for i, each in enumerate(specs)]
     over = [max(1.0, needed_gib(each) / each.gpu.memory_gb) for each in specs]

@@ -1,4 +1,4 @@
-"""Searches for a serving configuration, each made from models seen before and a seed."""
+"""Baselines for serving, each made from knowledge of other models and a seed."""
 
 from mlcd_bench.baselines.serve.aiconfigurator import Aiconfigurator
 from mlcd_bench.baselines.serve.ernest import Ernest

@@ -1,8 +1,7 @@
 """NVIDIA's aiconfigurator: deployments in the order of its own estimates (`pip install 'mlcd[aiconfigurator]'`).
 
-It looks up times of kernels that were measured on each GPU, and composes them. It knows the models whose configs it
-ships; a model of a recording is one of these if it has the same name. What it cannot estimate comes last. An estimate
-takes a second or two, so each is made once.
+It composes measured kernel times of each GPU. It knows the models whose configs it ships; a recorded model is matched
+by name. Configurations that it cannot estimate come last. An estimate takes a second or two, so each is cached.
 """
 
 from __future__ import annotations
@@ -33,28 +32,28 @@ MODES = {"bf16": "bfloat16", "fp8": "fp8", "fp4": "nvfp4"}
 EXPERT_MODES = {**MODES, "fp8": "fp8_block"}
 """Its names of precisions, of dense models and of those with experts."""
 UNKNOWN = Cell(1e-9, dict.fromkeys(Figure, inf))
-"""Of what it cannot estimate."""
+"""Score of a configuration that it cannot estimate."""
 
 
 def is_installed() -> bool:
-    """Whether its package is here."""
+    """Whether its package is installed."""
     return find_spec(NAME) is not None
 
 
 def not_installed() -> UserError:
-    """What a user can do about it."""
+    """The error that says how to install it."""
     return UserError(f"{NAME} is not installed: pip install 'mlcd[{NAME}]'")
 
 
 @dataclass(frozen=True)
 class Aiconfigurator:
-    """What it estimates to be best, in order; it learns nothing from its trials."""
+    """The order of its estimates, best first; it learns nothing from its trials."""
 
     knowledge: Knowledge
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The best of what is left that should keep the caps; else the one that should come closest."""
+        """The best untried configuration expected to keep the caps; else the one expected to miss them least."""
         if not is_installed():
             raise not_installed()
         open_ = untried(job, space, history)
@@ -62,13 +61,13 @@ class Aiconfigurator:
             return end
         cells = [_forecast(job, configuration) for configuration in space.configurations]
         pick = best_then_cheapest(scores(job, space, cells), space, open_)
-        return Probe(space.configurations[pick], f"the best that is left by {NAME}")
+        return Probe(space.configurations[pick], f"the best untried configuration by {NAME}")
 
 
 def _forecast(job: Job, configuration: Configuration) -> Cell:
     task = service_of(job)
     if task.language is None or task.language.architecture is None:
-        raise UserError(f"{NAME} needs the sizes of a language model, and those of {job.name} are not known")
+        raise UserError(f"{NAME} needs the sizes of a language model, and those of {job.name} are unknown")
     sizes = task.language.architecture
     deployment, prompts = deployment_of(configuration, task.language.engine.name), task.language.prompts
     if deployment.concurrency:
@@ -79,8 +78,8 @@ def _forecast(job: Job, configuration: Configuration) -> Cell:
 
 @lru_cache(KEPT)
 def _level(model: str, sizes: Architecture, deployment: Deployment, prompts: Prompts, concurrency: int) -> Cell:
-    """What it expects with so many requests at once in the whole deployment."""
-    logging.getLogger(NAME).setLevel(logging.ERROR)  # it tells of each table that it reads
+    """Its estimate for this concurrency of the whole deployment."""
+    logging.getLogger(NAME).setLevel(logging.ERROR)  # it logs each table that it reads
     logging.getLogger(f"{NAME}_core").setLevel(logging.ERROR)
     from aiconfigurator.cli.api import cli_estimate  # type: ignore[import-not-found]
 
@@ -96,7 +95,7 @@ def _level(model: str, sizes: Architecture, deployment: Deployment, prompts: Pro
             **_precision(sizes, deployment.precision),
             **(_split(deployment, in_worker) if deployment.split else _whole(deployment, in_worker)),
         )
-    except Exception:  # whatever it is that it does not know, from a kernel to a precision
+    except Exception:  # anything that it does not support, from a kernel to a precision
         return UNKNOWN
     ttft_s, tpot_s = float(found.ttft) / 1_000, float(found.tpot) / 1_000
     answer_s = ttft_s + (prompts.output_tokens - 1) * tpot_s
@@ -104,7 +103,7 @@ def _level(model: str, sizes: Architecture, deployment: Deployment, prompts: Pro
 
 
 def _precision(sizes: Architecture, precision: str) -> dict[str, object]:
-    """What it is told of precision: nothing of a model that is published in one of its own."""
+    """Its precision arguments: none for a model that is published in a precision of its own."""
     if sizes.expert_bits:
         return {}
     if not sizes.experts:
@@ -140,7 +139,7 @@ def _split(deployment: Deployment, batch: int) -> dict[str, object]:
 
 @lru_cache(KEPT)
 def _path(model: str) -> str:
-    """The full name of a model that it ships a config of."""
+    """The full name of a model whose config it ships."""
     from importlib.resources import files
 
     named = (each.name for each in (files(f"{NAME}_core") / "model_configs").iterdir())

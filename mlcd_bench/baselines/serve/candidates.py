@@ -1,4 +1,4 @@
-"""What a search for a service may try next, and when it is over."""
+"""What a baseline for serving may try next, and when its search ends."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mlcd.planners.serve.service_level import best, certifies
 Mask = NDArray[np.bool_]
 
 MOST_TRIALS = 30
-"""An end for a search whose owner sets none. Exhaustive search has its own."""
+"""The most trials if the job sets no limit. Exhaustive search has its own."""
 
 
 def untried(job: Job, space: Space, history: History) -> Mask:
-    """What has no answer yet.
+    """Configurations without a result.
 
-    A method that knows nothing of limits finds out by a refusal that somebody holds it to them. From then on only what
-    they leave room for is open: the same as asking for one thing after the other until one passes.
+    A method that ignores limits learns from a refusal that they are enforced. From then on only what they allow is
+    open: the same as proposing one configuration after the other until one is accepted.
     """
     open_ = np.ones(len(space), dtype=bool)
     open_[[space.index[configuration] for configuration in history.tried]] = False
@@ -33,19 +33,19 @@ def over(job: Job, history: History, open_: Mask, most: int = MOST_TRIALS) -> Fi
     """The end of a search that has used its trials, or has nothing left to try."""
     done, may = len(history.measurements), job.search.trials if job.search.trials is not None else most
     if done >= may:
-        return Finish(f"{done} trial{'' if done == 1 else 's'} were taken, as many as it may")
+        return Finish(f"{done} trial{'' if done == 1 else 's'} were made, the most allowed")
     if not open_.any():
-        return Finish("everything that may be tried was tried")
+        return Finish("every allowed configuration was tried")
     return None
 
 
 def generator(seed: int, history: History) -> np.random.Generator:
-    """Randomness of one step: the same history draws the same."""
+    """The random generator of one step: the same history gives the same numbers."""
     return np.random.default_rng([seed, len(history.measurements) + len(history.refusals)])
 
 
 def _affordable(job: Job, space: Space, history: History) -> Mask:
-    """Whether the limits leave room for a trial, and for confirming the best one after it: see `service_level.py`."""
+    """Whether the limits allow a trial and a confirmation of the best one after it: see `service_level.py`."""
     found = best(job, history.good)
     again = found is not None and not certifies(job, found)
     again_s, again_usd = space.worst_probe(found.configuration) if found is not None and again else (0.0, 0.0)

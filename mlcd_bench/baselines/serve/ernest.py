@@ -25,26 +25,26 @@ from mlcd_bench.baselines.serve.candidates import Mask, over, untried
 from mlcd_bench.baselines.serve.features import points
 
 DESIGNED = 5
-"""Trials that are taken for what they tell, before the model chooses."""
+"""Designed trials before the model chooses."""
 RIDGE = 1e-6
-"""Lets fewer trials than terms be compared at all."""
+"""Regularisation, so that fewer trials than terms can be compared."""
 
 
 @dataclass(frozen=True)
 class Ernest:
-    """Five telling trials of the cheaper half, then the best by the model, fitted again after each. Draws nothing."""
+    """Five informative trials of the cheaper half, then the best by the model, refitted after each. Deterministic."""
 
     knowledge: Knowledge
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The next designed trial, or what the model says is best."""
+        """The next designed trial, or the best by the model."""
         open_ = untried(job, space, history)
         if (end := over(job, history, open_)) is not None:
             return end
         done = len(history.measurements)
         if done < DESIGNED or len(history.good) < 2:
-            pick = _most_telling(space, history, open_)
+            pick = _most_informative(space, history, open_)
             number = f", {done + 1} of {DESIGNED}" if done < DESIGNED else ": too few have run"
             return Probe(space.configurations[pick], f"for the model of times{number}")
         pick, said = _best_by_model(job, space, history, open_)
@@ -65,8 +65,8 @@ def terms(space: Space) -> Floats:
     return np.hstack(blocks)
 
 
-def _most_telling(space: Space, history: History, open_: Mask) -> int:
-    """Of the cheaper half of what is open, what adds most to log det F'F: a D-optimal design, grown by one."""
+def _most_informative(space: Space, history: History, open_: Mask) -> int:
+    """The open configuration of the cheaper half that adds most to log det F'F: a greedy D-optimal design."""
     rows = terms(space)
     rows = rows / np.maximum(rows.max(axis=0), 1e-12)
     usd = np.where(open_, space.probe_usd, np.inf)
@@ -78,7 +78,7 @@ def _most_telling(space: Space, history: History, open_: Mask) -> int:
 
 
 def _best_by_model(job: Job, space: Space, history: History, open_: Mask) -> tuple[int, str]:
-    """The largest worth that the model says keeps the caps; if it says that nothing does, what misses them least."""
+    """The best configuration that keeps the caps by the model; if none does, the one that misses them least."""
     service, rows = service_of(job), terms(space)
     ran = [space.index[m.configuration] for m in history.good]
     rate = 1 / np.maximum(rows @ _fit(rows[ran], np.array([1 / m.rate for m in history.good])), 1e-12)
@@ -102,6 +102,6 @@ def _best_by_model(job: Job, space: Space, history: History, open_: Mask) -> tup
 
 
 def _fit(rows: Floats, seconds: Floats) -> Floats:
-    """Theta by non-negative least squares of relative errors: a trial's noise is a share of what it shows."""
+    """Theta by non-negative least squares of relative errors: a trial's noise is relative."""
     theta: Floats = nnls(rows / seconds[:, None], np.ones(len(rows)))[0]
     return theta

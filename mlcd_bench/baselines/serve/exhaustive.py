@@ -1,4 +1,4 @@
-"""Exhaustive search: try everything, then choose. The reference that accuracy is measured against."""
+"""Exhaustive search: try everything, then choose. The reference for accuracy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlcd_bench.baselines.serve.candidates import over, untried
 
 @dataclass(frozen=True)
 class Exhaustive:
-    """Everything, the cheapest trial first; where trials are limited, as far as they go."""
+    """Tries everything, the cheapest first, as far as the number of trials allows."""
 
     knowledge: Knowledge
     seed: int = 0
@@ -24,7 +24,7 @@ class Exhaustive:
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The cheapest trial that is left."""
         open_ = untried(job, space, history)
-        # A launch that failed by chance is taken once more: twice the space is the most there can be.
+        # A launch that failed by chance is repeated once, so there are at most twice as many trials as configurations.
         if (end := over(job, history, open_, most=2 * len(space))) is not None:
             return end
         pick = int(np.argmin(np.where(open_, space.probe_usd, np.inf)))

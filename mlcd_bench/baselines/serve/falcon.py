@@ -27,21 +27,21 @@ from mlcd.planners.serve.model_facts import Profile
 from mlcd.planners.serve.nouns import service_of
 from mlcd.planners.serve.operators.onnx_profile import KEY_SHARE, parts
 from mlcd_bench.baselines.serve.candidates import Mask, generator, over, untried
-from mlcd_bench.baselines.serve.falcon_trees import Tree, planted
+from mlcd_bench.baselines.serve.falcon_trees import Tree, build_tree
 from mlcd_bench.baselines.serve.falcon_walk import Forest, Place, follow
 from mlcd_bench.baselines.serve.features import SeenValues, seen_values, shown
 from mlcd_bench.baselines.serve.gp_ei import drawn_best
 from mlcd_bench.baselines.serve.process import expected_improvement, posterior
 
 SPREAD = 0.2
-"""How far a new model's values stray from V, of an optimum of 1, where too few trials tell."""
+"""Assumed deviation of a new model's values from V, relative to an optimum of 1, while there are too few trials."""
 
 
 @dataclass(frozen=True)
 class Falcon:
-    """One trial by lot, then left while results improve and right when they do not, by a Gaussian process inside.
+    """One random trial, then left while results improve and right when they do not; a Gaussian process inside a region.
 
-    `stored`: trees that were planted before, by `trees` or from a file.
+    `stored`: trees built before, by `trees` or from a file.
     """
 
     knowledge: Knowledge
@@ -56,7 +56,7 @@ class Falcon:
         rng, (rows, v) = generator(self.seed, history), shown(job, space, history)
         if not rows:
             pick = int(rng.choice(np.flatnonzero(open_)))
-            return Probe(space.configurations[pick], "by lot: the first trial shows the model's key operators")
+            return Probe(space.configurations[pick], "a random first trial shows the model's key operators")
         forest = Forest.of(self.stored or self.trees(job, space), space, rows, v)
         place = follow(forest, open_)
         if place is not None:
@@ -65,9 +65,9 @@ class Falcon:
         return Probe(space.configurations[pick], "every region was searched: the most promising of what was pruned")
 
     def trees(self, job: Job, space: Space) -> tuple[Tree, ...]:
-        """Of the model's key operators in their order, those that seen models have too.
+        """A tree for each key operator of the model that seen models have, too.
 
-        Where there is none of these, or nobody looked at the operators: one tree for all seen models alike.
+        If there is none, or no profile of the operators: one tree for all seen models.
         """
         seen, wanted = seen_values(self.knowledge, job, space), key_weights(service_of(job).model.profiles)
         known = tuple(tree for operator in wanted if (tree := _tree(seen, operator)) is not None)
@@ -76,24 +76,24 @@ class Falcon:
 
 @lru_cache(4 * KEPT)
 def _tree(seen: SeenValues, operator: str) -> Tree | None:
-    """From the models that have this key operator, each counting by its share; None if there is none."""
+    """The tree of the models with this key operator, weighted by its share in each; None if there are none."""
     shares = np.array([key_weights(model.facts.profiles).get(operator, 0.0) for model in seen.knowledge.models])
     best = seen.y.max(axis=1, initial=0.0)
     counts = (shares > 0) & (best > 0)
     if not counts.any():
         return None
     v: Floats = shares[counts] @ (seen.y[counts] / best[counts, None]) / shares[counts].sum()
-    return planted(operator, v, seen.space)
+    return build_tree(operator, v, seen.space)
 
 
 @lru_cache(KEPT)
 def _tree_of_all(seen: SeenValues) -> Tree:
-    return planted("all operators", seen.average, seen.space)
+    return build_tree("all operators", seen.average, seen.space)
 
 
 @dataclass(frozen=True)
 class _Belief:
-    """Of every configuration, in units of s: V of its leaf, and a Gaussian process of what trials leave of it."""
+    """For every configuration, in units of s: V of its leaf, and a Gaussian process of the residuals of the trials."""
 
     mu: Floats
     sigma: Floats
@@ -112,7 +112,7 @@ class _Belief:
 
 
 def _trial(forest: Forest, place: Place, open_: Mask, rng: np.random.Generator) -> Probe:
-    """The best that was seen in a region, if nothing was tried there yet; else the largest EI in it."""
+    """The best known configuration of a region, if nothing was tried there yet; else the one with the largest EI."""
     configurations, inside = forest.space.configurations, forest.inside(place)
     said = f"{forest.trees[place.tree].operator}: {place.because}"
     best = forest.best(place)
@@ -125,9 +125,9 @@ def _trial(forest: Forest, place: Place, open_: Mask, rng: np.random.Generator) 
 
 
 def key_weights(profiles: Sequence[Profile]) -> Mapping[str, float]:
-    """The key operators of a model over all passes that were profiled, in order, each with the mean of its shares.
+    """The key operators of a model over all profiled passes, in order, each with its mean share.
 
-    None at all where nobody looked.
+    Empty without a profile.
     """
     time: dict[str, float] = defaultdict(float)
     memory: dict[str, float] = defaultdict(float)

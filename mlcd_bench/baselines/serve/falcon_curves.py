@@ -1,4 +1,4 @@
-"""Falcon's resource curves: how an operator's worth reacts to knobs, and which knobs hardly matter.
+"""Falcon's resource curves: how an operator's value depends on knobs, and which knobs have little effect.
 
 Wu et al., SoCC 2022, sections 2.3 and 3.1. Where the paper is silent: docs/methods/falcon.md.
 
@@ -24,14 +24,14 @@ CUT_OFF = 0.85
 FLAT = 0.1
 """A curve whose values differ by less than this share of its highest is a plane."""
 ONE_SIDED = 0.25
-"""Where one knob of a pair has less than this share of the other's effect, the other alone determines the curve."""
+"""If one knob of a pair has less than this share of the other's effect, the other alone determines the curve."""
 
 Settings = Mapping[str, tuple[Knob, ...]]
-"""For each knob, how it is set in every configuration."""
+"""For each knob, its value in every configuration."""
 
 
 class Shape(StrEnum):
-    """Of a resource curve. Convex: lowest inside, best at its edges; concave: highest inside."""
+    """Shape of a resource curve. Convex: lowest inside, best at its edges; concave: highest inside."""
 
     SLOPE = "slope"
     CONVEX = "convex"
@@ -41,14 +41,14 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True)
 class Curve:
-    """A pair of knobs with the shape of what they do; of a slope, the knob that determines it."""
+    """A pair of knobs and the shape of their effect; for a slope, the knob that determines it."""
 
     knobs: tuple[str, ...]
     shape: Shape
 
     @property
     def levels(self) -> int:
-        """Of a tree that it splits: convex and concave curves have two boundaries to satisfy at once."""
+        """Tree levels that it splits: convex and concave curves have two boundaries."""
         return {Shape.PLANE: 0, Shape.SLOPE: 1}.get(self.shape, 2)
 
 
@@ -58,7 +58,7 @@ def effects(v: Floats, settings: Settings) -> Floats:
 
 
 def kept_knobs(v: Floats, settings: Settings) -> tuple[str, ...]:
-    """The knobs that matter: those whose effect survives being reduced to the principal components and turned back."""
+    """The knobs that matter: those whose effect remains after a projection on the principal components."""
     e = effects(v, settings)
     e = e - e.mean(axis=0)
     own = (e**2).mean(axis=0)
@@ -73,13 +73,13 @@ def kept_knobs(v: Floats, settings: Settings) -> tuple[str, ...]:
 
 
 def best_setting(v: Floats, setting: Sequence[Knob]) -> Knob:
-    """Of one knob, what is best on average over all else."""
+    """The value of a knob that is best on average over all others."""
     codes = _codes(setting)
     return setting[int(np.flatnonzero(codes == np.argmax(_means(v, codes)))[0])]
 
 
 def curves(v: Floats, settings: Settings) -> tuple[Curve, ...]:
-    """The KOP-RC of each pair of knobs, those that explain most first."""
+    """The KOP-RC of each pair of knobs, those that explain most variance first."""
     if len(settings) == 1:
         return (Curve(tuple(settings), Shape.SLOPE),)
     found = []
@@ -90,7 +90,7 @@ def curves(v: Floats, settings: Settings) -> tuple[Curve, ...]:
 
 
 def surface(v: Floats, a: Sequence[Knob], b: Sequence[Knob]) -> Floats:
-    """The mean of v for each pair of settings, both in rising order, words by what they do; NaN where there is none."""
+    """The mean of v for each pair of settings, both in rising order, words by their effect; NaN if there is none."""
     rows, columns = _ranks(v, a), _ranks(v, b)
     shape = (rows.max() + 1, columns.max() + 1)
     place = rows * shape[1] + columns

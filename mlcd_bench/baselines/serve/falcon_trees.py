@@ -2,7 +2,7 @@
 
 Wu et al., SoCC 2022, section 3.2. Where the paper is silent: docs/methods/falcon.md.
 
-Symbols   D = {(a_i, v_i)}   configurations and what they are worth to an operator, offline
+Symbols   D = {(a_i, v_i)}   configurations and their offline value for an operator
           Omega_nm           region m of tree n; its left child is the good one
           V(Omega)           mean of v over D in Omega, equation (2)
 """
@@ -25,7 +25,7 @@ from mlcd_bench.baselines.serve.features import KnobCode, Points, points
 HEIGHT = 8
 """Section 6: 'we measure the tree height empirically and set it to eight'."""
 FEWEST = 4
-"""Configurations that a region needs to be split."""
+"""A region with fewer configurations is not split."""
 
 Rows = NDArray[np.intp]
 
@@ -62,7 +62,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Tree:
-    """The regions of one operator. `fixed`: knobs that hardly matter, set to what is best on average."""
+    """The regions of one operator. `fixed`: knobs with little effect, set to their best value on average."""
 
     operator: str
     codes: tuple[KnobCode, ...]
@@ -71,7 +71,7 @@ class Tree:
     root: Region
 
     def encode(self, told: Points) -> Floats:
-        """The points of a space as this tree sees them."""
+        """The points of a space in this tree's columns."""
         if self.codes == told.codes:
             return told.x
         blocks = [code.encode(told.settings[code.name]) for code in self.codes]
@@ -96,8 +96,8 @@ class Tree:
         return here
 
 
-def planted(operator: str, v: Floats, space: Space) -> Tree:
-    """The tree of what configurations are worth to an operator."""
+def build_tree(operator: str, v: Floats, space: Space) -> Tree:
+    """The tree of the values of configurations for an operator."""
     told = points(space)
     settings = {code.name: told.settings[code.name] for code in told.codes}
     if not settings:
@@ -105,14 +105,14 @@ def planted(operator: str, v: Floats, space: Space) -> Tree:
     kept = kept_knobs(v, settings)
     fixed = tuple((name, best_setting(v, settings[name])) for name in settings if name not in kept)
     rows = fitting(told, fixed)
-    if not len(rows):  # a space with holes may not have the best of everything at once
+    if not len(rows):  # a space with gaps may not contain the combination of all best values
         kept, fixed, rows = tuple(settings), (), np.arange(len(space))
     found = curves(v[rows], {name: tuple(settings[name][i] for i in rows) for name in kept})
     return Tree(operator, told.codes, fixed, found, _Grower(space, told, v).grown(rows, _levels(found)))
 
 
 def fitting(told: Points, fixed: Knobs) -> Rows:
-    """The configurations whose knobs are set like this."""
+    """The configurations with these knob values."""
     fits = np.ones(len(told.x), dtype=bool)
     for name, setting in fixed:
         fits &= np.array([each == setting for each in told.settings[name]])
@@ -149,7 +149,7 @@ def split(x: Floats, v: Floats, columns: list[int]) -> Boundary | None:
 
     None where that leaves one side empty, or the better side is not better.
     """
-    from sklearn.svm import SVC  # slow to import, and few commands come here
+    from sklearn.svm import SVC  # slow to import, and few commands need it
 
     spread = float(np.ptp(v))
     if len(v) < FEWEST or spread < 1e-9 or not columns or np.ptp(x[:, columns], axis=0).max() == 0:
@@ -158,7 +158,7 @@ def split(x: Floats, v: Floats, columns: list[int]) -> Boundary | None:
     good = two_means(both, both[int(np.argmin(v))], both[int(np.argmax(v))])
     if good.all() or not good.any():
         return None
-    # Configurations that differ in other knobs fall on one point: counted, they give the same machine much sooner.
+    # Configurations that differ only in other knobs are one point: weights give the same result much faster.
     labelled, count = np.unique(np.column_stack([x[:, columns], good]), axis=0, return_counts=True)
     machine = SVC(kernel="linear").fit(labelled[:, :-1], labelled[:, -1], sample_weight=count)
     weights, bias = machine.coef_[0], float(machine.intercept_[0])
@@ -183,10 +183,10 @@ _CODEC: TypeAdapter[tuple[Tree, ...]] = TypeAdapter(tuple[Tree, ...])
 
 
 def to_json(trees: tuple[Tree, ...]) -> str:
-    """Trees as text, to be kept: linear boundaries are a weight for each column and a bias."""
+    """Trees as JSON: a linear boundary is a weight for each column and a bias."""
     return _CODEC.dump_json(trees, indent=1).decode()
 
 
 def from_json(text: str) -> tuple[Tree, ...]:
-    """The trees that were written; `ValueError` if the text is none."""
+    """Trees from JSON; `ValueError` if the text is invalid."""
     return _CODEC.validate_json(text)

@@ -1,10 +1,10 @@
-"""Where Falcon's search stands: a region of a tree, found again from what the trials gave.
+"""The state of Falcon's search: a region of a tree, recomputed from the results of the trials.
 
 Wu et al., SoCC 2022, Algorithm 1, lines 6 to 16: left into a good region while results improve, else right: to another
 region, or another tree. Where the paper is silent: docs/methods/falcon.md.
 
 Symbols   v_j   value of trial j          V^(Omega)   mean of v over the trials in a region, equation (3);
-                                                      s V(Omega) where there is none
+                                                      s V(Omega) if there is none
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mlcd_bench.baselines.serve.features import points
 
 @dataclass(frozen=True)
 class Place:
-    """A region: its tree, the way to it from the root, and how often it was split further with new data."""
+    """A region: its tree, its path from the root, and how often it was split further with new data."""
 
     tree: int
     path: str
@@ -34,7 +34,7 @@ class Place:
 
 @dataclass(frozen=True)
 class View:
-    """A tree over a space: its points, those whose pruned knobs are set as they should be, and V of each one's leaf."""
+    """A tree over a space: its points, those whose pruned knobs have their fixed value, and V of each one's leaf."""
 
     x: Floats
     allowed: Mask
@@ -43,7 +43,7 @@ class View:
 
 @dataclass(frozen=True)
 class Forest:
-    """The trees of a model over a space, and what was tried: rows of the space with their values."""
+    """The trees of a model over a space, and the trials: rows of the space with their values."""
 
     trees: tuple[Tree, ...]
     views: tuple[View, ...]
@@ -57,7 +57,7 @@ class Forest:
         return Forest(trees, tuple(_view(ByIdentity(tree, space)) for tree in trees), space, rows, v)
 
     def scale(self, tree: int) -> float:
-        """s, by least squares; 1 while nothing is worth anything."""
+        """s, by least squares; 1 while all values are zero."""
         v, seen = self.v, self.views[tree].leaf_values[self.rows]
         return float(seen @ v / (seen @ seen)) if seen @ v > 0 else float(v.max(initial=0.0)) or 1.0
 
@@ -66,7 +66,7 @@ class Forest:
         return _inside(ByIdentity(self.trees[place.tree], self.views[place.tree]), place.path)
 
     def after(self, trials: int) -> Forest:
-        """As it stood after the first trials: what came later is no reason for a turn that was taken before."""
+        """The state after the first so many trials: later trials do not affect earlier turns."""
         return replace(self, rows=self.rows[:trials], v=self.v[:trials])
 
     def best(self, place: Place) -> int | None:
@@ -83,7 +83,7 @@ class Forest:
         return self.scale(place.tree) * region.value if region is not None else 0.0
 
     def deeper(self, place: Place, expected: Floats, inside: Mask) -> Mask:
-        """New sub-regions of a leaf, split with what the trials say: the good one of the good one of ..."""
+        """Sub-regions of a leaf, split by the trials' results: the good one of the good one of ..."""
         rows, x = np.flatnonzero(inside), self.views[place.tree].x
         for _ in range(place.deeper):
             boundary = split(x[rows], expected[rows], list(range(x.shape[1])))
@@ -96,25 +96,25 @@ class Forest:
 
 
 def follow(forest: Forest, open_: Mask) -> Place | None:
-    """Where Algorithm 1 stands after these trials; None if no region has anything left to try."""
+    """The region of Algorithm 1 after these trials; None if no region has an untried configuration."""
     place = _down(forest, Place(0, "", "left, into the good region of its tree"))
     for trials, (before, now) in enumerate(pairwise(forest.v), start=2):
-        # The paper has no trial that fails. One that gives nothing is no reason to go on there.
+        # The paper has no failed trials. Here a trial without value is no reason to continue in its region.
         turn = _left if now >= before and now > 0 else _right
         place = turn(forest.after(trials), place)
-    roots = [Place(n, "", "the region is searched through, so all of its tree") for n in range(len(forest.trees))]
+    roots = [Place(n, "", "the region is exhausted, so all of its tree") for n in range(len(forest.trees))]
     ahead = [place, *sorted(_elsewhere(forest, place), key=forest.predicted, reverse=True), *roots]
     return next((each for each in ahead if (forest.inside(each) & open_).any()), None)
 
 
 def _down(forest: Forest, place: Place) -> Place:
-    """The good child of a region, or the region itself where it has none."""
+    """The good child of a region, or the region itself if it has none."""
     region = forest.trees[place.tree].at(place.path + "L")
     return place if region is None else Place(place.tree, place.path + "L", place.because)
 
 
 def _left(forest: Forest, place: Place) -> Place:
-    """Exploit: one level down on the good side; below a leaf, sub-regions that the new data make."""
+    """Exploit: one level down on the good side; below a leaf, sub-regions from the new data."""
     down = _down(forest, place)
     if down != place:
         return Place(down.tree, down.path, "it improved, so left, into the better part of the region")
@@ -123,12 +123,12 @@ def _left(forest: Forest, place: Place) -> Place:
 
 
 def _right(forest: Forest, place: Place) -> Place:
-    """Explore: the region beside the way here, or the good one of another tree, that is predicted to give most."""
+    """Explore: the sibling region on the path, or the good region of another tree, with the largest prediction."""
     return max(_elsewhere(forest, place), key=forest.predicted, default=place)
 
 
 def _elsewhere(forest: Forest, place: Place) -> list[Place]:
-    """The other child at each turn of the way, the last turn first; then the other trees, in their order."""
+    """The other child at each turn of the path, the last turn first; then the other trees, in their order."""
     turns = range(len(place.path) - 1, -1, -1)
     beside = [place.path[:i] + ("R" if place.path[i] == "L" else "L") for i in turns]
     regions = [Place(place.tree, path, "it did not improve, so right, to another region") for path in beside]

@@ -1,7 +1,7 @@
-"""Configurations as points, and what every seen model would come to on each of them.
+"""Configurations as points, and the value of each for every seen model.
 
 Symbols   N, M   configurations of the space, seen models          X   the points, one row each
-          Y      M x N: what the goal makes large, 0 where a model fails or breaks a cap
+          Y      M x N: what the goal maximises, 0 if a model fails or breaks a cap
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from mlcd.planners.serve.service_level import value
 class KnobCode:
     """How the values of a knob become columns.
 
-    A number, the place of its log between the smallest and the largest; a word, a column for each word, so that two
-    words are as far apart as the two ends of a number.
+    A number becomes its log, scaled between the smallest and the largest; a word becomes a column for each word, so
+    that two words are as far apart as the ends of a number.
     """
 
     name: str
@@ -35,19 +35,19 @@ class KnobCode:
 
     @staticmethod
     def of(name: str, settings: tuple[Knob, ...]) -> KnobCode:
-        """From all values that a knob has."""
+        """From all values of a knob."""
         if any(isinstance(setting, str) for setting in settings):
             return KnobCode(name, tuple(sorted({str(setting) for setting in settings})))
         return KnobCode(name, (), float(min(settings)), float(max(settings)))
 
     @property
     def varies(self) -> bool:
-        """Whether there is anything to choose."""
+        """Whether it has several values."""
         return len(self.words) > 1 or self.high > self.low
 
     @property
     def width(self) -> int:
-        """How many columns it takes."""
+        """The number of its columns."""
         return len(self.words) or 1
 
     def encode(self, settings: tuple[Knob, ...]) -> Floats:
@@ -67,7 +67,7 @@ class KnobCode:
 
 @dataclass(frozen=True)
 class Points:
-    """A space as points. `of`: for each column of x, the place of its knob in `codes`; `rows`: by knobs, which row."""
+    """A space as points. `of`: for each column of x, the index of its knob in `codes`; `rows`: row by knobs."""
 
     codes: tuple[KnobCode, ...]
     settings: dict[str, tuple[Knob, ...]]
@@ -98,14 +98,14 @@ def _points(same: ByIdentity) -> Points:
 
 
 def _columns(space: Space, names: Sequence[str]) -> dict[str, tuple[Knob, ...]]:
-    """For each knob, how it is set in every configuration of a space, in the space's order."""
+    """For each knob, its value in every configuration of a space, in order."""
     told = [dict(knobs_of(configuration)) for configuration in space.configurations]
     return {name: tuple(knobs[name] for knobs in told) for name in names}
 
 
 @dataclass(frozen=True, eq=False)
 class SeenValues:
-    """Y, of seen models on a space under what a job asks. There is one for each: it is the same only as itself."""
+    """Y, of seen models on a space under a job's goal and caps. Cached, and compared by identity."""
 
     knowledge: Knowledge
     space: Space
@@ -113,20 +113,20 @@ class SeenValues:
 
     @cached_property
     def normalised(self) -> Floats:
-        """Y with each model's best as 1; models that nothing serves are left out. Maybe no row at all."""
+        """Y with each model's best as 1. Models that no configuration serves are left out, so it may be empty."""
         best = self.y.max(axis=1, initial=0.0)
         shares: Floats = self.y[best > 0] / best[best > 0, None]
         return shares
 
     @cached_property
     def average(self) -> Floats:
-        """Of each model's optimum, what it gets on each configuration, on average; 0 where nothing was seen."""
+        """The mean share of the seen models' optima on each configuration; 0 without seen models."""
         share: Floats = self.normalised.mean(axis=0) if len(self.normalised) else np.zeros(len(self.space))
         return share
 
 
 def seen_values(knowledge: Knowledge, job: Job, space: Space) -> SeenValues:
-    """What each seen model would come to on each configuration, under the job's goal and caps."""
+    """The value of each configuration for each seen model, under the job's goal and caps."""
     service = service_of(job)
     return _seen_values(ByIdentity(knowledge, space), service.caps, service.min_rate, job.goal.objective)
 
@@ -143,7 +143,7 @@ def _seen_values(same: ByIdentity, caps: tuple[Cap, ...], min_rate: float | None
 
 
 def _rates(knowledge: Knowledge, model: SeenModel, space: Space, caps: tuple[Cap, ...]) -> Floats:
-    """`Knowledge.composed` for a whole space at once; 0 where the model does not run, or breaks a cap."""
+    """`Knowledge.composed` for a whole space at once; 0 if the model does not run or breaks a cap."""
     cells, place, allowed, cores = _anatomy(ByIdentity(knowledge, space))
     told = [model.cells.get(cell) for cell in cells]
     kept = [cell.within(caps) if cell is not None else None for cell in told]
@@ -172,7 +172,7 @@ def _anatomy(same: ByIdentity) -> tuple[list[Knobs], list[int], Floats, list[flo
 
 
 def shown(job: Job, space: Space, history: History) -> tuple[list[int], Floats]:
-    """The configurations with an answer, in the order they came, and what each is worth: 0 for one that failed."""
+    """The tried configurations in order, and the value of each: 0 for one that failed."""
     found = {m.configuration: 0.0 for m in history.measurements if not m.outcome.is_bad_luck}
     found |= {m.configuration: value(job, m) for m in history.good}
     return [space.index[configuration] for configuration in found], np.array(list(found.values()))

@@ -2,7 +2,7 @@
 
 Snoek, Larochelle and Adams, 'Practical Bayesian Optimization of Machine Learning Algorithms', NIPS 2012.
 
-Symbols   y(x)   what a trial of x is worth, 0 where it fails or breaks a cap; EI: see `process.py`
+Symbols   y(x)   the value of a trial of x, 0 if it fails or breaks a cap; EI: see `process.py`
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from mlcd_bench.baselines.serve.features import points, shown
 from mlcd_bench.baselines.serve.process import expected_improvement, posterior
 
 FIRST = 2
-"""Drawn by lot before there is anything to fit."""
+"""Random trials before the first fit."""
 
 
 @dataclass(frozen=True)
 class GpEi:
-    """Two by lot, then the largest expected improvement."""
+    """Two random trials, then the largest expected improvement."""
 
     knowledge: Knowledge
     seed: int = 0
@@ -39,14 +39,14 @@ class GpEi:
         rng, rows = generator(self.seed, history), shown(job, space, history)[0]
         if len(rows) < FIRST:
             pick = int(rng.choice(np.flatnonzero(open_)))
-            return Probe(space.configurations[pick], f"drawn by lot, {len(rows) + 1} of {FIRST} to begin with")
+            return Probe(space.configurations[pick], f"drawn at random, {len(rows) + 1} of {FIRST} to begin with")
         promises = improvements(job, space, history)
         pick = drawn_best(np.where(open_, promises, -1.0), rng)
         return Probe(space.configurations[pick], expectation(promises[pick]))
 
 
 def improvements(job: Job, space: Space, history: History) -> Floats:
-    """EI of every configuration, as a share of the best so far; of its spread while nothing is worth anything."""
+    """EI of every configuration as a share of the best so far; of its spread while all values are zero."""
     rows, y = shown(job, space, history)
     x, best = points(space).x, float(y.max(initial=0.0))
     y = y / (best or 1.0)
@@ -55,10 +55,10 @@ def improvements(job: Job, space: Space, history: History) -> Floats:
 
 
 def drawn_best(score: Floats, rng: np.random.Generator) -> int:
-    """The largest; among equals by lot."""
+    """The index of the largest score; of equals a random one."""
     return int(rng.choice(np.flatnonzero(score >= score.max() - 1e-12)))
 
 
 def expectation(share: float) -> str:
-    """What is hoped of a trial, in words."""
+    """The expected improvement of a trial, in words."""
     return f"expected to improve on the best by {100 * share:.2g} %"

@@ -1,9 +1,9 @@
-"""HeterBO carried over to serving: Bayesian optimisation that pays for its trials.
+"""HeterBO adapted to serving: Bayesian optimisation that counts the cost of its trials.
 
-Yi et al., 'Not All Explorations Are Equal', IPDPS 2020; `baselines/train/heterbo.py` is the method itself. What is kept
-of it, and how: docs/methods/serve-baselines.md.
+Yi et al., 'Not All Explorations Are Equal', IPDPS 2020; `baselines/train/heterbo.py` is the original method. How it is
+adapted: docs/methods/serve-baselines.md.
 
-Symbols   type   a way to set the knobs that are words        EI     expected improvement: see `process.py`
+Symbols   type   a combination of the values of all word knobs        EI     expected improvement: see `process.py`
           usd    dollars of a trial                           TEI    EI / usd
 """
 
@@ -33,7 +33,7 @@ class HeterBO:
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The next type that has shown nothing yet, or the largest TEI."""
+        """The next type without a result, or the largest TEI."""
         open_ = untried(job, space, history)
         if (end := over(job, history, open_)) is not None:
             return end
@@ -49,14 +49,15 @@ def _type(configuration: Configuration) -> Type:
 
 
 def _first_of_a_type(space: Space, history: History, open_: Mask) -> Probe | None:
-    """The cheapest of a type that has not run yet; above one that failed at least twice its price, or the dearest."""
+    """The cheapest configuration of a type without a result. After a failure one of at least twice the price, or the
+    most expensive one."""
     ran = {_type(m.configuration) for m in history.good}
     failed: dict[Type, float] = {}
     for m in history.measurements:
         kind = _type(m.configuration)
         failed[kind] = max(failed.get(kind, 0.0), m.configuration.usd_per_hour)
     least: dict[Type, Configuration] = {}
-    dearest: dict[Type, Configuration] = {}
+    most_expensive: dict[Type, Configuration] = {}
     for i in np.flatnonzero(open_):
         configuration = space.configurations[i]
         kind, usd = _type(configuration), configuration.usd_per_hour
@@ -64,14 +65,14 @@ def _first_of_a_type(space: Space, history: History, open_: Mask) -> Probe | Non
             continue
         if usd >= 2 * failed.get(kind, 0.0) and (kind not in least or usd < least[kind].usd_per_hour):
             least[kind] = configuration
-        if kind not in dearest or usd > dearest[kind].usd_per_hour:
-            dearest[kind] = configuration
-    firsts = [least.get(kind, dearest[kind]) for kind in dearest]
+        if kind not in most_expensive or usd > most_expensive[kind].usd_per_hour:
+            most_expensive[kind] = configuration
+    firsts = [least.get(kind, most_expensive[kind]) for kind in most_expensive]
     if not firsts:
         return None
     first = min(firsts, key=lambda configuration: configuration.usd_per_hour)
     kind = _type(first)
     words = ", ".join(kind) or "the machine"
     if kind in failed:
-        return Probe(first, f"what was tried of {words} did not run: twice the size")
+        return Probe(first, f"{words} did not run yet: twice the size")
     return Probe(first, f"the smallest of {words}, cheapest first")

@@ -1,8 +1,8 @@
-"""A meta-model: weights from which a few gradient steps lead to a model of any one of many curves.
+"""A meta-model: weights from which a few gradient steps lead to a model of any of many curves.
 
-Finn, Abbeel and Levine, 'Model-Agnostic Meta-Learning', ICML 2017. The network has one hidden layer whose weights stay
-as they were drawn (Rahimi and Recht, 'Random Features for Large-Scale Kernel Machines', NIPS 2007). Only its output
-layer learns; for that one, the weights that are nearest to those of all tasks have a closed form.
+Finn, Abbeel and Levine, 'Model-Agnostic Meta-Learning', ICML 2017. The network has one hidden layer with fixed random
+weights (Rahimi and Recht, 'Random Features for Large-Scale Kernel Machines', NIPS 2007). Only its
+output layer learns; the weights nearest to those of all tasks have a closed form.
 
 Symbols   phi(x)  hidden layer: sqrt(2 / D) cos(W x + b), W ~ N(0, 1 / l^2)      theta   output layer: f = phi theta
           alpha   step of the gradient of half the squared error; phi phi' is about 1, so that 1 goes the whole way
@@ -32,7 +32,7 @@ class MetaModel:
 
     @staticmethod
     def trained(x: Floats, tasks: Floats) -> MetaModel:
-        """From the seen curves, one row each, over the points x. What is drawn has a seed of its own."""
+        """From the seen curves, one row each, over the points x. Its random weights have a fixed seed."""
         rng = np.random.default_rng(0)
         w = rng.normal(0, 1 / LENGTH, (x.shape[1], HIDDEN))
         phi = np.sqrt(2 / HIDDEN) * np.cos(x @ w + rng.uniform(0, 2 * np.pi, HIDDEN))

@@ -1,7 +1,7 @@
 """Morphling: a meta-model of the seen models as the prior mean, adapted by gradient steps, and a Gaussian process.
 
 Wang et al., 'Morphling: Fast, Near-Optimal Auto-Configuration for Cloud-Native Model Serving', SoCC 2021. How it is
-carried over: docs/methods/serve-baselines.md. The meta-model: `meta_model.py`.
+adapted: docs/methods/serve-baselines.md. The meta-model: `meta_model.py`.
 
 Symbols   f(x; theta)   the meta-model, of values whose optimum is 1      s   the new model's scale: y is about s f
           r(x)          y / s - f(x; theta'), a Gaussian process          EI  see `process.py`
@@ -26,7 +26,8 @@ from mlcd_bench.baselines.serve.meta_model import MetaModel
 from mlcd_bench.baselines.serve.process import expected_improvement, posterior
 
 SPREAD = 0.2
-"""How far a new model's values stray from an adapted meta-model, of an optimum of 1, where too few trials tell."""
+"""Assumed deviation of a new model's values from the adapted meta-model, relative to an optimum of 1, while there are
+too few trials."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def _meta_model(seen: SeenValues) -> MetaModel:
 
 
 def _improvements(meta: MetaModel, x: Floats, rows: list[int], y: Floats) -> Floats:
-    """EI as a share of the best so far; of the scale while nothing is worth anything."""
+    """EI as a share of the best so far; of the scale while all values are zero."""
     before = meta.expected[rows]
     scale = float(before @ y / (before @ before)) if before @ y > 0 else 1.0
     mean = meta.adapted(rows, y / scale)

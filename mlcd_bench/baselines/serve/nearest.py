@@ -1,6 +1,6 @@
-"""The nearest model: what serves the seen language model best that is most like the unseen one, then the next.
+"""The nearest model: the best configurations of the seen language model that is most similar to the unseen one.
 
-Likeness: the distance between logs of sizes and of the lengths of requests, each difference counting equally.
+Similarity: the distance between logs of sizes and of the lengths of requests, each difference counting equally.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mlcd_bench.baselines.serve.popular import NOTHING_SEEN, best_then_cheapest
 
 @dataclass(frozen=True)
 class Nearest:
-    """It learns nothing from its trials, and draws nothing: the order is fixed before the first one."""
+    """It learns nothing from its trials: the order is fixed before the first one. Deterministic."""
 
     knowledge: Knowledge
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The best for the nearest seen model of those that are left; of what it never ran on, by the next nearest."""
+        """The best untried configuration for the nearest seen model, then for the next nearest."""
         open_ = untried(job, space, history)
         if (end := over(job, history, open_)) is not None:
             return end
@@ -47,8 +47,8 @@ class Nearest:
 
 
 def sizes(facts: ModelFacts) -> Floats:
-    """What likeness is judged by: logs of parameters, of those in use, and of tokens in and out of a request."""
+    """The features of similarity: logs of parameters, of active ones, and of tokens in and out of a request."""
     architecture, prompts = facts.architecture, facts.prompts
     if architecture is None or prompts is None:
-        raise UserError(f"nearest compares sizes of language models, and those of {facts.name} are not known")
+        raise UserError(f"nearest compares sizes of language models, and those of {facts.name} are unknown")
     return np.log([architecture.params_b, architecture.active_b, prompts.input_tokens, prompts.output_tokens])

@@ -1,6 +1,6 @@
 """The most popular configurations: those that were best on average over the seen models, in order.
 
-What anybody can do without searching; every table of search methods should have it.
+A baseline without any search.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ NOTHING_SEEN = "the cheapest: no model was seen that would do"
 
 @dataclass(frozen=True)
 class Popular:
-    """It draws nothing, so that its seed changes nothing."""
+    """Deterministic: the seed has no effect."""
 
     knowledge: Knowledge
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The best on average of those that are left; the cheaper of equals."""
+        """The best untried configuration on average; of equals the cheapest."""
         open_ = untried(job, space, history)
         if (end := over(job, history, open_)) is not None:
             return end
@@ -41,7 +41,7 @@ class Popular:
 
 
 def best_then_cheapest(score: Floats, space: Space, open_: Mask) -> int:
-    """The largest score of those open; the cheapest of equals, then the first."""
+    """The open configuration with the largest score; of equals the cheapest, then the first."""
     left = np.flatnonzero(open_)
     order = np.lexsort((space.usd_per_s[left], -np.round(score[left], 12)))
     return int(left[order[0]])

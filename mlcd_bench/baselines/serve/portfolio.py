@@ -3,7 +3,7 @@
 Greedy maximisation of a submodular function, within 1 - 1/e of the best set of its size (Nemhauser, Wolsey and Fisher,
 Mathematical Programming 14, 1978).
 
-Symbols   Y[m, x]   what model m gets on x, its optimum being 1         F(S)   mean over m of max over x in S of Y[m, x]
+Symbols   Y[m, x]   value of x for model m, its optimum being 1         F(S)   mean over m of max over x in S of Y[m, x]
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mlcd_bench.baselines.serve.popular import best_then_cheapest
 
 @dataclass(frozen=True)
 class Portfolio:
-    """It learns nothing from its trials, and draws nothing: the set is fixed before the first one."""
+    """It learns nothing from its trials: the set is fixed before the first one. Deterministic."""
 
     knowledge: Knowledge
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The one that adds most to F of what was tried; once nothing does, the best on average of what is left."""
+        """The configuration that adds most to F; once none adds anything, the best untried one on average."""
         open_ = untried(job, space, history)
         if (end := over(job, history, open_)) is not None:
             return end
@@ -41,7 +41,7 @@ class Portfolio:
         gain = np.maximum(y, covered[:, None]).sum(axis=0) - covered.sum() if len(y) else np.zeros(len(space))
         if gain[open_].max() < 1e-9:
             pick = best_then_cheapest(seen.average, space, open_)
-            return Probe(space.configurations[pick], "the seen models are covered: the best on average of what is left")
+            return Probe(space.configurations[pick], "the seen models are covered: the best untried one on average")
         pick = best_then_cheapest(gain, space, open_)
         reaches = float(covered.mean() + gain[pick] / len(y))
         reason = f"with it, {100 * reaches:.0f} % of the optimum on average over {len(y)} seen models"
@@ -49,6 +49,6 @@ class Portfolio:
 
 
 def coverage(y: Floats, chosen: list[int]) -> Floats:
-    """What each model gets on the best of those chosen."""
+    """The best value of the chosen configurations for each model."""
     most: Floats = y[:, chosen].max(axis=1, initial=0.0)
     return most

@@ -1,11 +1,11 @@
-"""A Gaussian process over the points of a space, and what a trial promises by it.
+"""A Gaussian process over the points of a space, and the expected improvement of a trial.
 
-Symbols   X, y   points that were tried, and what they were worth      m(x)   what is expected before any trial
+Symbols   X, y   tried points and their values                         m(x)   prior mean
           l      length scale, the same along every column             k      Matern 5/2, of variance 1 after scaling
           mu, sigma   posterior mean and standard deviation            EI     E[(y - y_best)+]
 
-scikit-learn's regressor does the algebra. The length scale is the most likely one on a grid: with a handful of points
-the likelihood has no sharp peak, and a grid is repeatable.
+scikit-learn's regressor does the algebra. The length scale maximises the likelihood on a grid: with few points
+the likelihood has no sharp peak, and a grid is deterministic.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from mlcd.core.configuration import Floats
 
 LENGTHS = (0.2, 0.4, 0.8, 1.6)
 NUGGET = 1e-4
-"""Of the variance: what a trial may be off by, and what keeps the algebra sound."""
+"""Noise as a share of the variance: a trial's error, and numerical stability."""
 
 Likelihood = Callable[..., float]
 
 
 def posterior(x: Floats, residual: Floats, at: Floats, scale: float = 1.0) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of what is left after the prior mean, at each row of `at`.
+    """Mean and standard deviation of the residual after the prior mean, at each row of `at`.
 
-    `scale`: how far values spread where there are too few to tell.
+    `scale`: the spread of values while there are too few to estimate it.
     """
-    from sklearn.gaussian_process import GaussianProcessRegressor  # slow to import, and few commands come here
+    from sklearn.gaussian_process import GaussianProcessRegressor  # slow to import, and few commands need it
     from sklearn.gaussian_process.kernels import Matern
 
     spread = float(np.sqrt(np.mean(residual**2)))

@@ -1,4 +1,4 @@
-"""Random search: configurations by lot, the best of them.
+"""Random search: the best of random configurations.
 
 Bergstra and Bengio, 'Random Search for Hyper-Parameter Optimization', JMLR 2012.
 """
@@ -19,15 +19,15 @@ from mlcd_bench.baselines.serve.candidates import generator, over, untried
 
 @dataclass(frozen=True)
 class RandomTrials:
-    """Each of the untried equally likely."""
+    """Each untried configuration equally likely."""
 
     knowledge: Knowledge
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """One more by lot."""
+        """One more random configuration."""
         open_ = untried(job, space, history)
         if (end := over(job, history, open_)) is not None:
             return end
         pick = int(generator(self.seed, history).choice(np.flatnonzero(open_)))
-        return Probe(space.configurations[pick], f"drawn by lot from {int(open_.sum()):,} that are left")
+        return Probe(space.configurations[pick], f"drawn at random from {int(open_.sum()):,} untried ones")

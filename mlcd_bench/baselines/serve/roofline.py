@@ -1,4 +1,4 @@
-"""The roofline alone: textbook times of prefill and decode, nothing fitted, nothing learned.
+"""The roofline model alone: textbook times of prefill and decode, with nothing fitted or learned.
 
 Symbols   b    requests at once in a worker         W(b)   bytes of weights that a step of b tokens reads
           K    bytes of keys and values of a request that is half answered
@@ -35,23 +35,23 @@ from mlcd_bench.baselines.serve.popular import best_then_cheapest
 
 @dataclass(frozen=True)
 class Roofline:
-    """What the formula says is best, in order; it learns nothing from its trials."""
+    """The order by the formula, best first; it learns nothing from its trials."""
 
     knowledge: Knowledge
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The best of what is left that should keep the caps; else the one that should come closest."""
+        """The best untried configuration expected to keep the caps; else the one expected to miss them least."""
         open_ = untried(job, space, history)
         if (end := over(job, history, open_)) is not None:
             return end
         cells = [forecast(self.knowledge, job, configuration) for configuration in space.configurations]
         pick = best_then_cheapest(scores(job, space, cells), space, open_)
-        return Probe(space.configurations[pick], "the best that is left by the roofline")
+        return Probe(space.configurations[pick], "the best untried configuration by the roofline")
 
 
 def scores(job: Job, space: Space, cells: Sequence[Cell]) -> Floats:
-    """What each configuration is worth by a forecast; where that breaks a cap, how far, below zero."""
+    """The value of each configuration by its forecast; if that breaks a cap, minus the excess."""
     caps = service_of(job).caps
     found = []
     for cell, usd_per_hour in zip(cells, space.usd_per_hour, strict=True):
@@ -65,10 +65,10 @@ def scores(job: Job, space: Space, cells: Sequence[Cell]) -> Floats:
 
 
 def forecast(knowledge: Knowledge, job: Job, configuration: Configuration) -> Cell:
-    """What a configuration should do, at its number of requests at once or at each of those that a trial sweeps."""
+    """The forecast of a configuration, at its concurrency or at each concurrency of a sweep."""
     model = service_of(job).language
     if model is None or model.architecture is None:
-        raise UserError(f"roofline needs the sizes of a language model, and those of {job.name} are not known")
+        raise UserError(f"roofline needs the sizes of a language model, and those of {job.name} are unknown")
     deployment = deployment_of(configuration, model.engine.name)
     gpu = gpu_named(deployment.gpu, knowledge.resources.get("gpu"))
     if deployment.concurrency:
@@ -91,7 +91,7 @@ def _level(model: LanguageModel, sizes: Architecture, deployment: Deployment, gp
 
 
 def figures_of(ttft_s: float, tpot_s: float, answer_s: float) -> dict[Figure, float]:
-    """Every figure of a forecast that is one number each: it knows of no spread, so all quantiles are the same."""
+    """All figures of a forecast. It has no spread, so all quantiles are equal."""
     answer, ttft = dict.fromkeys(QUANTILES, answer_s), dict.fromkeys((Figure.TTFT_P50, Figure.TTFT_P95), ttft_s)
     between = (Figure.TPOT_P50, Figure.TPOT_P95, Figure.ITL_P50, Figure.ITL_P95)
     return answer | ttft | dict.fromkeys(between, tpot_s)

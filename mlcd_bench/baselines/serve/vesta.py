@@ -1,9 +1,9 @@
-"""Vesta carried over to serving: knowledge of seen models passed on through labels, in a bipartite graph of two layers.
+"""Vesta adapted to serving: knowledge of seen models is transferred through labels, in a bipartite graph of two layers.
 
 Wu et al., 'Best VM Selection for Big Data Applications across Multiple Frameworks by Transfer Learning', ICPP 2021.
-How it is carried over: docs/methods/serve-baselines.md.
+How it is adapted: docs/methods/serve-baselines.md.
 
-Symbols   model -- label -- configuration      Y[m, x]   what model m gets on x, its optimum being 1
+Symbols   model -- label -- configuration      Y[m, x]   value of x for model m, its optimum being 1
           V[l, x]   weight of a label's edge to a configuration: mean of Y over the models with the label
           u[l]      weight of the new model's edge to a label, none negative; y(x) = sum over l of u[l] V[l, x]
 """
@@ -27,28 +27,30 @@ from mlcd_bench.baselines.serve.popular import NOTHING_SEEN, best_then_cheapest
 
 LABELS = 9
 """K of k-means, as the paper recommends; half the models where there are fewer than 18."""
-BY_LOT = 3
-"""Trials that find out the new model's labels."""
+RANDOM_TRIALS = 3
+"""Random trials that determine the new model's labels."""
 RIDGE = 0.1
-"""How strongly the edges are held to those of the average seen model: so much of a squared value each."""
+"""Ridge penalty that pulls the edges towards those of the average seen model."""
 
 
 @dataclass(frozen=True)
 class Vesta:
-    """Three trials by lot tell the labels of the model; then what these labels like best."""
+    """Three random trials determine the labels of the model; then the best by these labels."""
 
     knowledge: Knowledge
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """By lot, or the best by the labels."""
+        """A random configuration, or the best by the labels."""
         open_ = untried(job, space, history)
         if (end := over(job, history, open_)) is not None:
             return end
         rows, y = shown(job, space, history)
-        if len(rows) < BY_LOT:
+        if len(rows) < RANDOM_TRIALS:
             pick = int(generator(self.seed, history).choice(np.flatnonzero(open_)))
-            return Probe(space.configurations[pick], f"by lot, to find the model's labels: {len(rows) + 1} of {BY_LOT}")
+            return Probe(
+                space.configurations[pick], f"random, to find the model's labels: {len(rows) + 1} of {RANDOM_TRIALS}"
+            )
         v, common = _labels(seen_values(self.knowledge, job, space))
         u = edges(v[:, rows], y, common)
         pick = best_then_cheapest(u @ v, space, open_)
@@ -63,7 +65,7 @@ class Vesta:
 @lru_cache(KEPT)
 def _labels(seen: SeenValues) -> tuple[Floats, Floats]:
     """V, and how common each label is among the seen models."""
-    from sklearn.cluster import KMeans  # slow to import, and few commands come here
+    from sklearn.cluster import KMeans  # slow to import, and few commands need it
 
     y = seen.normalised
     if not len(y):
@@ -75,9 +77,9 @@ def _labels(seen: SeenValues) -> tuple[Floats, Floats]:
 
 
 def edges(v: Floats, y: Floats, common: Floats) -> Floats:
-    """u by ridge regression of the trials on the labels, held to what is common, none negative.
+    """u by ridge regression of the trials on the labels, pulled towards what is common, none negative.
 
-    The scale of a new model is not known: it is that at which the average model fits the trials best.
+    The unknown scale of the new model is the one at which the average model fits the trials best.
     """
     if not len(common):
         return common

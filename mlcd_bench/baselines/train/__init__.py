@@ -1,4 +1,4 @@
-"""Searches for a training configuration, each made from what the job says of the search."""
+"""Baselines for training, each made from the job's search settings."""
 
 from mlcd.core.job import Search
 from mlcd_bench.baselines.train.cheapest_offer import CheapestOffer
@@ -32,7 +32,7 @@ def convbo(search: Search) -> ConvBO:
 
 
 def convbo_improved(search: Search) -> ConvBO:
-    """The same, with the limit in mind."""
+    """The improved form, which knows the limits."""
     return ConvBO(search.seed, improved=True)
 
 
@@ -42,12 +42,12 @@ def cherrypick(search: Search) -> CherryPick:
 
 
 def cherrypick_improved(search: Search) -> CherryPick:
-    """The same, with the limit in mind."""
+    """The improved form, which knows the limits."""
     return CherryPick(search.seed, improved=True)
 
 
 def ei_per_dollar(search: Search) -> EIPerDollar:
-    """Expected improvement for the price of a probe."""
+    """Expected improvement per dollar of a probe."""
     return EIPerDollar(search.seed)
 
 

@@ -1,4 +1,4 @@
-"""What a probe promises.
+"""Expected improvement and expected saving of a probe.
 
 Symbols   mu, sigma   mean and standard deviation of the log rate     k   the rate to beat
 """

@@ -1,7 +1,7 @@
-"""What a baseline may probe next, and what it picks in the end.
+"""What a baseline may probe next, and what it chooses in the end.
 
-Symbols   S      samples to train          T(D)   seconds to finish on D, infinite where nothing says
-          limit  budget or deadline        gone   what probes have used of it
+Symbols   S      samples to train          T(D)   seconds to finish on D, infinite if unknown
+          limit  budget or deadline        gone   the part that probes have used
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Mask = NDArray[np.bool_]
 
 
 def untried(job: Job, space: Space, history: History) -> Mask:
-    """What has no answer yet. Fewer nodes of a type that ran out of memory have theirs.
+    """Configurations without a result. Fewer nodes of a type that ran out of memory count as tried.
 
-    A method that knows nothing of limits finds out by a refusal that somebody holds it to them. From then on
-    only what `allowed_probes` lets pass is open: the same as asking for one thing after the other until one passes.
+    A method that ignores limits learns from a refusal that they are enforced. From then on only what
+    `allowed_probes` accepts is open: the same as proposing one configuration after the other until one is accepted.
     """
     open_ = np.ones(len(space), dtype=bool)
     open_[[space.index[configuration] for configuration in history.tried]] = False
@@ -40,18 +40,18 @@ def same_type(space: Space, offer: Offer) -> Mask:
 
 
 def generator(seed: int, history: History) -> np.random.Generator:
-    """Randomness of one step: the same history draws the same."""
+    """The random generator of one step: the same history gives the same numbers."""
     return np.random.default_rng([seed, len(history.measurements) + len(history.refusals)])
 
 
 def promising(job: Job, space: Space) -> list[Offer]:
-    """Types by what is published of them, the best first: see `yardstick`."""
+    """Types by their published specifications, the best first: see `yardstick`."""
     per = [offer.tflops / (offer.usd_per_hour if _money_matters(job) else 1.0) for offer in space.offers]
     return [space.offers[i] for i in np.argsort(-np.array(per), kind="stable")]
 
 
 def yardstick(job: Job) -> str:
-    """What makes a type promising: its published rate, for each dollar where money matters."""
+    """The ranking criterion of types: the published rate, per dollar if money matters."""
     return "for its price" if _money_matters(job) else "by its published rate"
 
 
@@ -74,9 +74,9 @@ def measured_s(job: Job, space: Space, history: History) -> Floats:
 
 
 def best_of(job: Job, space: Space, history: History, finish_s: Floats, *, probes_count: bool) -> Configuration | None:
-    """The best by the objective within the limits, by expected values; if nothing is, what passes them by least.
+    """The best expected objective within the limits; if nothing is within them, what exceeds them least.
 
-    `probes_count`: whether what probes have used is held against the limits, or the final run alone.
+    `probes_count`: whether the spending on probes counts against the limits, or only the final run.
     """
     if not np.isfinite(finish_s).any():
         return None
@@ -93,7 +93,7 @@ def best_of(job: Job, space: Space, history: History, finish_s: Floats, *, probe
 
 
 def best_measured(job: Job, space: Space, history: History, *, probes_count: bool = False) -> Configuration | None:
-    """The best of what was measured; a method that does not count its probes holds only the final run to the limits."""
+    """The best measured configuration. Without `probes_count` only the final run must keep the limits."""
     return best_of(job, space, history, measured_s(job, space, history), probes_count=probes_count)
 
 

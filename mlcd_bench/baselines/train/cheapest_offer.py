@@ -1,6 +1,6 @@
-"""The cheapest offer: what people do who look at the price list and nothing else.
+"""The cheapest offer: common practice that considers only the price list.
 
-One probe shows that the job runs there at all. No paper: a habit.
+One probe shows that the job runs there at all. No paper.
 """
 
 from __future__ import annotations
@@ -27,5 +27,7 @@ class CheapestOffer:
             size = next_size(space, history, open_, offer)
             if size is not None:
                 failed = bool(history.measurements)
-                return Probe(size, "the next larger or dearer, after a failure" if failed else "the cheapest there is")
-        return Finish("the job ran on nothing that may be tried")
+                return Probe(
+                    size, "the next larger or more expensive, after a failure" if failed else "the cheapest offer"
+                )
+        return Finish("the job ran on none of the allowed configurations")

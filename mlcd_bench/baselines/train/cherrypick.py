@@ -2,9 +2,9 @@
 
 Alipourfard et al., 'CherryPick: Adaptively Unearthing the Best Cloud Configurations for Big Data Analytics',
 NSDI 2017; 'improved' is CP_imprd of Yi et al., IPDPS 2020 (HeterBO), figure 18. Further symbols:
-`conventional.py`. How it is read, and how the space is trimmed without a human: docs/methods/baselines.md.
+`conventional.py`. How we interpret it, and how the space is trimmed without a human: docs/methods/baselines.md.
 
-Symbols   T_max(D)   how long finishing on D may take for the limits to hold
+Symbols   T_max(D)   the longest time to finish on D within the limits
           EI(D) P(T(D) <= T_max(D))   the acquisition under a constraint, section 3.4
 """
 
@@ -33,7 +33,7 @@ from mlcd_bench.baselines.train.gaussian_process import features
 
 FIRST_POINTS = 3
 STOP_SHARE = 0.10
-"""Of J*: an expected improvement below it ends the search, after the least runs."""
+"""As a share of J*: an expected improvement below it ends the search, after the minimum number of runs."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class CherryPick:
     improved: bool = False
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The largest expected improvement of the trimmed space, or the best measured once that is small."""
+        """The largest expected improvement in the trimmed space, or the best measured once that is small."""
         open_ = untried(job, space, history) & trimmed(space)
         best = incumbent(job, space, history, improved=self.improved)
         keeps = affordable(job, space, history, best) if self.improved else np.ones_like(open_)
@@ -90,7 +90,7 @@ def trimmed(space: Space) -> Mask:
 
 
 def _golden(dimensions: int) -> Floats:
-    """Steps of the additive sequence that fills a cube evenly: powers of 1/g, where g^(d+1) = g + 1."""
+    """Steps of an additive low-discrepancy sequence: powers of 1/g, where g^(d+1) = g + 1."""
     g = 2.0
     for _ in range(50):
         g = (1 + g) ** (1 / (dimensions + 1))

@@ -1,7 +1,7 @@
 """ConvBO: conventional Bayesian optimisation, HeterBO's first baseline.
 
 Snoek et al., NIPS 2012, as Yi et al., IPDPS 2020 (HeterBO), sections III and V use it; 'improved' is their
-BO_imprd, figure 18. Symbols: `conventional.py`. How it is read: docs/methods/baselines.md.
+BO_imprd, figure 18. Symbols: `conventional.py`. How we interpret it: docs/methods/baselines.md.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from mlcd_bench.baselines.train.conventional import (
 
 FIRST_POINTS = 2
 STOP_SHARE = 0.01
-"""Of J*: an expected improvement below it ends the search."""
+"""As a share of J*: an expected improvement below it ends the search."""
 
 
 @dataclass(frozen=True)
 class ConvBO:
-    """Two points by lot, then the largest EI. `improved`: stops before probes and the best pass the limits."""
+    """Two random points, then the largest EI. `improved`: stops before probes and the final run exceed the limits."""
 
     seed: int = 0
     improved: bool = False
@@ -47,7 +47,7 @@ class ConvBO:
             return end
         if len(history.good) < FIRST_POINTS:
             pick = int(generator(self.seed, history).choice(np.flatnonzero(open_ & keeps)))
-            return Probe(space.configurations[pick], f"a first point by lot, {len(history.good) + 1} of {FIRST_POINTS}")
+            return Probe(space.configurations[pick], f"a random first point, {len(history.good) + 1} of {FIRST_POINTS}")
         belief = Belief.of(job, space, history, best)
         if self.improved:
             open_ &= belief.finish_s <= longest_s(job, space, history)

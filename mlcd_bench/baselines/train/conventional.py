@@ -7,8 +7,8 @@ Symbols   D = (m, n)   instance type, nodes          s(D)       samples a second
           J(D)         the objective to finish on D: S / s(D), times dollars a second if the cheapest is sought
           J*           of the best measured D        EI(D)      E[(J* - J(D))+]
 
-Conventional: a probe is free and the limits are not seen. The 'improved' forms see the limits, by expected
-values alone: they keep no reserve for what they do not know.
+Conventional: probes count as free, and limits are ignored. The 'improved' forms know the limits, but only by expected
+values: they keep no reserve for uncertainty.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from mlcd_bench.baselines.train.candidates import Mask, best_measured
 from mlcd_bench.baselines.train.gaussian_process import features, posterior
 
 LEAST_RUNS = 6
-"""CherryPick's: before so many have run, the posterior knows too little of its own scale to say that EI is small."""
+"""CherryPick's minimum number of runs: before that, the posterior's scale is too uncertain to tell that EI is small."""
 MOST_RUNS = 30
-"""An end for a search whose expected improvement never becomes small. What failed does not count."""
+"""The most runs of a search whose expected improvement never becomes small. Failures do not count."""
 
-PASSES = "after the next probe, finishing on the best would pass the limits"
+PASSES = "after the next probe, finishing on the best would exceed the limits"
 
 
 @dataclass(frozen=True)
 class Belief:
-    """What the posterior says of every configuration."""
+    """The posterior of every configuration."""
 
     job: Job
     space: Space
     mu: Floats
     sigma: Floats
     best: float | None
-    """J*; None where the limits are seen and nothing measured keeps them."""
+    """J*; None if the limits count and nothing measured keeps them."""
 
     @staticmethod
     def of(job: Job, space: Space, history: History, incumbent: Measurement | None) -> Belief:
-        """From what was measured, which must be something. A failure counts as the slowest rate measured."""
+        """From at least one measurement. A failure counts as the slowest measured rate."""
         good = history.good
         failed = {m.configuration for m in history.measurements if not m.ok and not m.outcome.is_bad_luck}
         failed -= {m.configuration for m in good}
@@ -67,12 +67,12 @@ class Belief:
 
     @property
     def finish_s(self) -> Floats:
-        """Seconds to finish, at the middle of the posterior."""
+        """Seconds to finish, at the posterior median."""
         seconds: Floats = self.job.work_samples * np.exp(-self.mu)
         return seconds
 
     def share(self, open_: Mask) -> Floats:
-        """EI as a share of J*. With nothing to improve on, the smallest J of what is open counts as all of it."""
+        """EI as a share of J*. Without a J*, relative to the smallest J of the open configurations."""
         log_j = np.log(self.job.work_samples) - self.mu + np.log(_unit(self.job, self.space))
         if self.best is None:
             least: Floats = np.exp(np.minimum(log_j[open_].min(initial=np.inf) - log_j, 0.0))
@@ -87,7 +87,7 @@ class Belief:
         return chance
 
     def probe(self, pick: int, share: float) -> Probe:
-        """A probe, and what is hoped of it."""
+        """A probe, with its expected improvement as the reason."""
         if self.best is None:
             return Probe(self.space.configurations[pick], "nothing measured keeps the limits; this one may")
         said = f"expected to improve on the best by {100 * share:.2g} %"
@@ -104,7 +104,7 @@ def incumbent(job: Job, space: Space, history: History, *, improved: bool) -> Me
 
 
 def longest_s(job: Job, space: Space, history: History) -> Floats:
-    """How long the final run on each configuration may take after its probe, for the limits to hold."""
+    """The longest final run on each configuration, after its probe, within the limits."""
     longest = np.full(len(space), np.inf)
     if job.goal.deadline_s is not None:
         longest = np.minimum(longest, job.goal.deadline_s - history.elapsed_s - space.probe_s)
@@ -126,9 +126,9 @@ def affordable(job: Job, space: Space, history: History, best: Measurement | Non
 
 
 def over(job: Job, space: Space, history: History, open_: Mask, keeps: Mask, *, improved: bool) -> Finish | None:
-    """The end of a search that has nothing left to probe, or has probed for long enough."""
+    """The end of a search that has nothing left to probe, or has made the most runs."""
     if not open_.any():
-        return finish(job, space, history, "everything that may be tried was tried", improved=improved)
+        return finish(job, space, history, "every allowed configuration was tried", improved=improved)
     if not (open_ & keeps).any():
         return finish(job, space, history, PASSES, improved=improved)
     if len(history.good) >= MOST_RUNS:
@@ -142,5 +142,5 @@ def finish(job: Job, space: Space, history: History, because: str, *, improved: 
 
 
 def _unit(job: Job, space: Space) -> Floats:
-    """What a second on each configuration counts in the objective."""
+    """The value of a second on each configuration in the objective."""
     return np.ones(len(space)) if job.goal.objective is Objective.FASTEST else space.usd_per_s

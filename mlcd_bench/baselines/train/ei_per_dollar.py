@@ -1,10 +1,10 @@
-"""EI per dollar, with cost cooling: cheap probes first, then whatever promises most.
+"""EI per dollar, with cost cooling: cheap probes first, later the largest expected improvement.
 
 Lee, Perrone, Archambeau and Seeger, 'Cost-aware Bayesian Optimization', arXiv 2003.10870, 2020.
-Further symbols: `conventional.py`. How it is read: docs/methods/baselines.md.
+Further symbols: `conventional.py`. How we interpret it: docs/methods/baselines.md.
 
 Symbols   q(D)    dollars that a probe of D costs at most
-          used    share of the budget that is gone; without one, of the deadline; without both, what probes cost
+          used    share of the budget that is used; without one, of the deadline; without both, what probes cost
                   over what finishing on the best costs
           alpha   1 - used: 1 at the start, 0 at the end
           EI(D) / q(D)^alpha   the acquisition
@@ -27,27 +27,27 @@ from mlcd_bench.baselines.train.conventional import LEAST_RUNS, Belief, finish, 
 
 FIRST_POINTS = 2
 STOP_SHARE = 0.01
-"""Of J*: what is not expected to improve by as much is not probed, however cheap."""
+"""As a share of J*: a smaller expected improvement is not probed, however cheap."""
 
 
 @dataclass(frozen=True)
 class EIPerDollar:
-    """Two points by lot, then the largest EI for the price of its probe; the price counts less as money goes."""
+    """Two random points, then the largest EI per dollar of its probe; the price counts less as the budget is used."""
 
     seed: int = 0
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """The largest cooled EI per dollar, or the best measured once EI is small or the money is gone."""
+        """The largest cooled EI per dollar, or the best measured once EI is small or the budget is used."""
         open_ = untried(job, space, history)
         if (end := over(job, space, history, open_, open_, improved=False)) is not None:
             return end
         best = incumbent(job, space, history, improved=False)
         if best is None or len(history.good) < FIRST_POINTS:
             pick = int(generator(self.seed, history).choice(np.flatnonzero(open_)))
-            return Probe(space.configurations[pick], f"a first point by lot, {len(history.good) + 1} of {FIRST_POINTS}")
+            return Probe(space.configurations[pick], f"a random first point, {len(history.good) + 1} of {FIRST_POINTS}")
         gone = used(job, space, history, best)
         if gone >= 1:
-            return finish(job, space, history, "probing has used up what there was for it")
+            return finish(job, space, history, "the budget for probes is used up")
         belief = Belief.of(job, space, history, best)
         share = belief.share(open_)
         if len(history.good) >= LEAST_RUNS:
@@ -59,7 +59,7 @@ class EIPerDollar:
 
 
 def used(job: Job, space: Space, history: History, best: Measurement) -> float:
-    """The share of what there is for probing that is gone."""
+    """The used share of what is available for probes."""
     if job.goal.budget_usd is not None:
         return history.spent_usd / job.goal.budget_usd
     if job.goal.deadline_s is not None:
@@ -68,5 +68,5 @@ def used(job: Job, space: Space, history: History, best: Measurement) -> float:
 
 
 def best_for_its_price(ei: Floats, probe_usd: Floats, alpha: float, open_: Mask) -> int:
-    """The largest EI / q^alpha of what is open."""
+    """The open configuration with the largest EI / q^alpha."""
     return int(np.argmax(np.where(open_, ei / probe_usd**alpha, -np.inf)))

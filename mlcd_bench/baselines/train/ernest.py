@@ -18,12 +18,12 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Finish, Probe, Step
 from mlcd_bench.baselines.train.candidates import Mask, best_of, measured_s, next_size, promising, same_type, untried
-from mlcd_bench.baselines.train.scale_out import TERMS, fit, most_telling, terms
+from mlcd_bench.baselines.train.scale_out import TERMS, fit, most_informative, terms
 
 
 @dataclass(frozen=True)
 class Ernest:
-    """Four small sizes of each type that promises most on paper; then the best by their curves. Needs no seed."""
+    """Four small sizes of each of the most promising types, then the best by their curves. Needs no seed."""
 
     most_runs: int = 3 * TERMS
     probes_per_type: int = TERMS
@@ -39,13 +39,13 @@ class Ernest:
                     because = f"for the scale-out curve of {offer.name}, size {done + 1} of {self.probes_per_type}"
                     return Probe(size, because)
         if not history.good:
-            return Finish("the job ran on nothing that was tried")
+            return Finish("the job ran on no configuration that was tried")
         pick = best_of(job, space, history, _predicted_s(job, space, history), probes_count=True)
         curves = len({m.configuration.offer for m in history.good})
         return Finish(f"the best by the scale-out curves of {curves} of {len(space.choices)} types", pick)
 
     def _wanted(self, space: Space, history: History, open_: Mask, offer: Offer) -> Configuration | None:
-        """The smallest size that runs, then the most telling ones of the smaller half."""
+        """The smallest size that runs, then the most informative ones of the smaller half."""
         measured = _sizes_measured(history, offer)
         if not len(measured):
             return next_size(space, history, open_, offer)
@@ -56,7 +56,7 @@ class Ernest:
         left = small[open_[small]]
         if not len(left):
             return None
-        return space.configurations[int(left[most_telling(measured, space.nodes[left])])]
+        return space.configurations[int(left[most_informative(measured, space.nodes[left])])]
 
 
 def _sizes_measured(history: History, offer: Offer) -> Floats:
@@ -64,7 +64,7 @@ def _sizes_measured(history: History, offer: Offer) -> Floats:
 
 
 def _predicted_s(job: Job, space: Space, history: History) -> Floats:
-    """T by the curve of each type with two sizes or more; what was measured counts as measured, failures never."""
+    """T by the curve of each type with two sizes or more; measured times where measured, infinite where it failed."""
     finish_s = np.full(len(space), np.inf)
     for offer in {m.configuration.offer: None for m in history.good}:
         nodes = _sizes_measured(history, offer)

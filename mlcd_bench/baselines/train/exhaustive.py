@@ -1,7 +1,7 @@
 """Exhaustive search: measure everything, then choose.
 
-The reference of every evaluation, such as Yi et al., IPDPS 2020 (HeterBO), section V. It knows the optimum
-in the end, and has paid for all there is.
+The reference of every evaluation, such as Yi et al., IPDPS 2020 (HeterBO), section V. It finds the optimum,
+and pays for every configuration.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from mlcd_bench.baselines.train.candidates import best_measured, untried
 
 @dataclass(frozen=True)
 class Exhaustive:
-    """Everything, the cheapest probe first."""
+    """Probes everything, the cheapest first."""
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The cheapest probe that is left."""
         open_ = untried(job, space, history)
         if not open_.any():
-            because = "everything that may be tried was tried"
+            because = "every allowed configuration was tried"
             return Finish(because, best_measured(job, space, history))
         pick = int(np.argmin(np.where(open_, space.probe_usd, np.inf)))
         return Probe(space.configurations[pick], f"everything, cheapest probe first: {int(open_.sum())} to go")

@@ -5,10 +5,10 @@ Symbols   X    configurations as points, one row each, every column scaled to 0.
           l_n  length scale along nodes      l_m  length scale along the specifications of a type
           v    variance of the process, in units of the variance of y
 
-scikit-learn's regressor does the algebra. Its hyperparameters are the most likely ones on a grid, under
-the kernel v * Matern 5/2 (CherryPick's choice, too): with the handful of points that a search can afford,
-the likelihood has no sharp peak, gradients stop wherever they started, and a grid is as good and repeatable.
-The whole grid is one stack of matrices: one by one, the likelihoods took nearly all of a search's time.
+scikit-learn's regressor does the algebra. Its hyperparameters maximise the likelihood on a grid, under
+the kernel v * Matern 5/2 (also CherryPick's choice). With few points the likelihood has no sharp peak and gradients
+stop near their start; a grid is as good, and deterministic. The whole grid is one stack of matrices: one by one, the
+likelihoods took nearly all of a search's time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TYPICAL_SCALE = 1.0
 
 
 def features(space: Space) -> Floats:
-    """Each configuration as a point: nodes, then what is published of its type; logs, scaled to 0..1."""
+    """Each configuration as a point: nodes, then published specifications of its type; logs, scaled to 0..1."""
     per_offer = np.array(
         [
             [
@@ -51,15 +51,15 @@ def posterior(
 ) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the log rate at each row of `at`, given y with its errors at x.
 
-    `along_nodes`: how far log rates may spread along nodes, while only one node count was measured.
+    `along_nodes`: the spread of log rates along nodes while only one node count was measured.
     """
-    from sklearn.gaussian_process import GaussianProcessRegressor  # slow to import, and few commands come here
+    from sklearn.gaussian_process import GaussianProcessRegressor  # slow to import, and few commands need it
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
     centre, scale = float(y.mean()), float(y.std())
     if len(y) < 2 or scale < 1e-9:
         scale = TYPICAL_SCALE
-    if np.ptp(x[:, 0]) == 0:  # types alone say nothing of how far rates spread along nodes
+    if np.ptp(x[:, 0]) == 0:  # types alone say nothing about the spread along nodes
         scale = max(scale, along_nodes)
     y = (y - centre) / scale
     noise = np.maximum(error / scale, 1e-4) ** 2

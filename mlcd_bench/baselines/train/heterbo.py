@@ -1,4 +1,4 @@
-"""HeterBO: Bayesian optimisation that pays for its probes.
+"""HeterBO: Bayesian optimisation that counts the cost of its probes.
 
 Yi et al., 'Not All Explorations Are Equal', IPDPS 2020. Differences from the paper: docs/methods/heterbo.md.
 
@@ -35,15 +35,15 @@ Mask = NDArray[np.bool_]
 UPPER_95 = 1.645
 """One-sided 95 %: the stop condition's confidence."""
 SURPRISE = 10.0
-"""How much faster than its published rate suggests, next to what was measured, a type may turn out to be.
-Beyond that it counts as impossible. Real surprises, caches that suddenly hold the data, reach four to five."""
+"""The most that a type may exceed its published rate, relative to what was measured. More counts as impossible.
+Real surprises, such as data that suddenly fit into caches, reach four to five."""
 
 
 @dataclass(frozen=True)
 class HeterBO:
     """Single nodes first, then the configuration that leaves most of the limit.
 
-    It is deterministic: it has nothing to draw, so it needs no seed.
+    It is deterministic and needs no seed.
     """
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
@@ -54,7 +54,7 @@ class HeterBO:
         if (first := _first_of_a_type(space, history, open_)) is not None:
             return first
         if not history.good:
-            return Finish("the job ran on nothing that was tried")
+            return Finish("the job ran on no configuration that was tried")
         belief = _Belief.of(job, space, history)
         open_ &= belief.pays
         if not open_.any():
@@ -68,7 +68,7 @@ class HeterBO:
 
 @dataclass(frozen=True)
 class _Slack:
-    """What would be left of a limit after probing and finishing on each configuration."""
+    """The part of a limit that would be left after probing and finishing on each configuration."""
 
     left: Floats
     limit: float
@@ -77,7 +77,7 @@ class _Slack:
 
 @dataclass(frozen=True)
 class _Belief:
-    """What the posterior says of every configuration, in the units of the goal."""
+    """The posterior of every configuration, in the units of the goal."""
 
     job: Job
     space: Space
@@ -92,7 +92,7 @@ class _Belief:
         x = features(space)
         rows = x[[space.index[m.configuration] for m in good]]
         y = np.log([m.rate for m in good])
-        # Until two sizes were measured, even n times the rate on n nodes is not to be ruled out.
+        # Until two sizes were measured, even n times the rate on n nodes is possible.
         along_nodes = max(1.0, float(np.log(space.nodes.max() / space.nodes.min())) / UPPER_95)
         mu, sigma = posterior(rows, y, np.array([m.rel_error for m in good]), x, along_nodes)
         candidates = certifiable(job, space, history) or good
@@ -103,8 +103,8 @@ class _Belief:
     def pays(self) -> Mask:
         """Whether at the 95 % upper bound of its rate a configuration would be worth its probe.
 
-        It must end within the limits then; and where something measured already does, improve the
-        objective on it by more than the probe takes.
+        It must then end within the limits. If something measured already does, it must also improve the
+        objective by more than the cost of the probe.
         """
         fastest_s = self.job.work_samples * np.exp(-self.mu - UPPER_95 * self.sigma)
         within = _in_limits(self.job, self.space, self.history, fastest_s)
@@ -124,7 +124,7 @@ class _Belief:
         pick = int(np.argmax(np.where(open_, score, -np.inf)))
         tightest = min(slacks, key=lambda slack: float(slack.left[pick]) / slack.limit)
         left = float(tightest.left[pick])
-        said = "leaves most of the limit" if left >= 0 else "passes the limit by least"
+        said = "leaves most of the limit" if left >= 0 else "exceeds the limit least"
         said = said if self.job.goal.limited else f"{self.job.goal.objective} way to the end"
         sure = f"± {100 * self.sigma[pick]:.0f} %" if self.sigma[pick] < 1 else "a guess: nothing like it was measured"
         reason = f"{said}: {tightest.words(abs(left))} (at {format_rate(np.exp(self.mu[pick]))}/s, {sure})"
@@ -158,7 +158,8 @@ class _Belief:
 
 
 def _answered(space: Space, history: History) -> Mask:
-    """What was tried; what is too small, having run out of memory; what is past the peak of a concave curve."""
+    """Tried configurations, those too small (a larger one ran out of memory), and those past the peak of a concave
+    curve."""
     closed = np.zeros(len(space), dtype=bool)
     for configuration in history.tried:
         closed[space.index[configuration]] = True
@@ -177,10 +178,10 @@ def _answered(space: Space, history: History) -> Mask:
 
 
 def _possible(job: Job, space: Space, history: History) -> Mask:
-    """What might end within the limits, given luck. Only asked while nothing measured does.
+    """Configurations that could end within the limits at best. Used only while nothing measured does.
 
-    The bound is the best measured rate for each published FLOP/s, times SURPRISE: an impossible job
-    is then recognised after the few probes it takes to see that nothing comes near.
+    The bound is the best measured rate per published FLOP/s, times SURPRISE, so that an impossible job
+    is recognised after a few probes.
     """
     goal = job.goal
     if not goal.limited or not history.good or certifiable(job, space, history):
@@ -201,7 +202,7 @@ def _in_limits(job: Job, space: Space, history: History, finish_s: Floats) -> Ma
 
 
 def _first_of_a_type(space: Space, history: History, open_: Mask) -> Probe | None:
-    """The smallest size of a type that has no rate yet, cheapest type first; after a failure, twice the size."""
+    """The smallest size of a type without a rate, the cheapest type first; after a failure, twice the size."""
     known = {m.configuration.offer for m in history.good}
     sizes: dict[Offer, list[Configuration]] = {}
     for i in np.flatnonzero(open_):
@@ -231,9 +232,9 @@ def _same_type(space: Space, configuration: Configuration) -> Mask:
 def _why_nothing_is_open(job: Job, space: Space, history: History) -> str:
     untried = ~_answered(space, history)
     if not untried.any():
-        return "everything there is was tried, or is ruled out by what was tried"
+        return "every configuration was tried, or is ruled out by one that was"
     if (untried & allowed_probes(job, space, history)).any():
-        return f"nothing untried could finish within the limits, even {SURPRISE:.0f} times faster than to be expected"
+        return f"nothing untried could finish within the limits, even {SURPRISE:.0f} times faster than expected"
     if certifiable(job, space, history):
         return "the limits allow no further probe: the rest is reserved"
     return "the limits allow no further probe" if history.measurements else "the limits allow no probe at all"

@@ -1,6 +1,6 @@
-"""One node, then linear: what people do who try a node and multiply.
+"""One node, then linear: common practice that measures one node and multiplies.
 
-No paper: a habit. HeterBO, figure 1 and section II, shows why it misleads: no job scales linearly for long.
+No paper. HeterBO, figure 1 and section II, shows why it misleads: no job scales linearly for long.
 
 Symbols   m, n   instance type, nodes     n0   the smallest size of m that runs
           s(m, n) = s(m, n0) n / n0       samples a second, as extrapolated
@@ -29,7 +29,7 @@ from mlcd_bench.baselines.train.candidates import (
 
 @dataclass(frozen=True)
 class OneNodeLinear:
-    """The smallest size of the few types that promise most on paper; then what would be best if they scaled."""
+    """The smallest size of the most promising types, then the best choice if they scaled linearly."""
 
     types: int = 3
 
@@ -41,10 +41,10 @@ class OneNodeLinear:
             for offer in promising(job, space):
                 size = None if offer in known else next_size(space, history, open_, offer)
                 if size is not None:
-                    said = "the smallest size of a type that promises most"
+                    said = "the smallest size of a promising type,"
                     return Probe(size, f"{said} {yardstick(job)}, {len(known) + 1} of {self.types}")
         if not known:
-            return Finish("the job ran on nothing that may be tried")
+            return Finish("the job ran on none of the allowed configurations")
         finish_s = _extrapolated_s(job, space, history)
         pick = best_of(job, space, history, finish_s, probes_count=True)
         return Finish("the best, if every type scales linearly from its smallest size", pick)

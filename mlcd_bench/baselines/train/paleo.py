@@ -1,4 +1,4 @@
-"""Paleo: no probe at all; computing and communicating are calculated from published facts.
+"""Paleo: no probes; computation and communication times are calculated from published specifications.
 
 Qi, Sparks and Talwalkar, 'Paleo: A Performance Model for Deep Neural Networks', ICLR 2017.
 Differences from the paper: docs/methods/baselines.md. The calculation itself: `modeling/physics.py`.
@@ -36,8 +36,10 @@ class Paleo:
             finish_s = job.work_samples / rates
         pick = best_of(job, space, history, finish_s, probes_count=True)
         if pick is None:
-            return Finish("by calculation the job fits the memory of nothing there is")
+            return Finish("by calculation the job fits the memory of no offer")
         seconds = format_duration(float(finish_s[space.index[pick]]))
         hinted = job.hints.parameters is not None or job.hints.flops_per_sample is not None
         of = "" if hinted else " of a typical model, as the job says nothing about its own"
-        return Finish(f"the best by calculation from published facts{of}: {seconds} on {pick}, nothing measured", pick)
+        return Finish(
+            f"the best by calculation from published specifications{of}: {seconds} on {pick}, nothing measured", pick
+        )

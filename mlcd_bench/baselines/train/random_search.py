@@ -1,4 +1,4 @@
-"""Random search: a few configurations by lot, the best of them.
+"""Random search: the best of a few random configurations.
 
 Bergstra and Bengio, 'Random Search for Hyper-Parameter Optimization', JMLR 2012; in Yi et al., IPDPS 2020
 (HeterBO), figure 12, by number of probes.
@@ -20,13 +20,13 @@ from mlcd_bench.baselines.train.candidates import best_measured, generator, untr
 
 @dataclass(frozen=True)
 class RandomSearch:
-    """So many probes, each of the untried equally likely; more only until one runs the job."""
+    """A fixed number of probes, each untried configuration equally likely; more only until one runs the job."""
 
     seed: int = 0
     probes: int = 6
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """One more by lot, or the best of those drawn."""
+        """One more random probe, or the best of those made."""
         done = len(history.measurements)
         if done >= self.probes and history.good:
             return Finish(f"{counted(done, 'probe')} drawn, as set", best_measured(job, space, history))
@@ -34,7 +34,7 @@ class RandomSearch:
         if not len(open_):
             return Finish("nothing is left to draw from", best_measured(job, space, history))
         pick = int(generator(self.seed, history).choice(open_))
-        because = f"drawn by lot, {done + 1} of {self.probes}"
+        because = f"drawn at random, {done + 1} of {self.probes}"
         if done >= self.probes:
-            because = f"drawn by lot: none of {counted(done, 'probe')} ran the job"
+            because = f"drawn at random: none of {counted(done, 'probe')} ran the job"
         return Probe(space.configurations[pick], because)

@@ -3,7 +3,7 @@
 Venkataraman et al., 'Ernest', NSDI 2016: equation (1) and section 3.2.
 
 Symbols   n      nodes                          tau    seconds for one sample
-          f(n)   (1, 1/n, log n, n): what does not shrink, what is shared out, a tree of messages, one message each
+          f(n)   (1, 1/n, log n, n): constant, divided work, a tree of messages, one message a node
           theta  their weights, none negative: tau = f(n) theta
           F      the rows f(n) of what was measured
 """
@@ -17,7 +17,7 @@ from mlcd.core.configuration import Floats
 
 TERMS = 4
 RIDGE = 1e-6
-"""Lets fewer sizes than terms be compared at all."""
+"""Regularisation, so that fewer sizes than terms can be compared."""
 
 
 def terms(nodes: Floats) -> Floats:
@@ -26,12 +26,12 @@ def terms(nodes: Floats) -> Floats:
 
 
 def fit(nodes: Floats, s_per_sample: Floats) -> Floats:
-    """Theta by non-negative least squares of relative errors: a probe's noise is a share of what it shows."""
+    """Theta by non-negative least squares of relative errors: a probe's noise is relative."""
     theta: Floats = nnls(terms(nodes) / s_per_sample[:, None], np.ones(len(nodes)))[0]
     return theta
 
 
-def most_telling(measured: Floats, candidates: Floats) -> int:
+def most_informative(measured: Floats, candidates: Floats) -> int:
     """The index of the size that adds most to log det F'F: a D-optimal design, grown by one."""
     rows = terms(np.concatenate([measured, candidates]))
     rows = rows / np.maximum(np.abs(rows).max(axis=0), 1e-12)

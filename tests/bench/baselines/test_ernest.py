@@ -12,7 +12,7 @@ from mlcd.core.strategy import Finish, Probe, Strategy
 from mlcd.testing.clouds import job_on, small_recording
 from mlcd.testing.strategies import StrategyContract
 from mlcd_bench.baselines.train.ernest import Ernest
-from mlcd_bench.baselines.train.scale_out import fit, most_telling, terms
+from mlcd_bench.baselines.train.scale_out import fit, most_informative, terms
 
 
 class TestErnest(StrategyContract):
@@ -58,7 +58,7 @@ def test_no_weight_is_negative_whatever_was_measured():
     assert (fit(nodes, np.array([1.0, 0.2, 0.9, 0.1])) >= 0).all()
 
 
-def test_the_most_telling_size_is_that_of_the_largest_determinant():
+def test_the_most_informative_size_is_that_of_the_largest_determinant():
     measured, candidates = np.array([1.0, 10.0, 4.0]), np.array([2.0, 3.0, 6.0, 8.0])
 
     def determinant(n):
@@ -66,7 +66,7 @@ def test_the_most_telling_size_is_that_of_the_largest_determinant():
         return np.linalg.det(rows.T @ rows)
 
     best = max(range(4), key=lambda i: determinant(candidates[i]))
-    assert most_telling(measured, candidates) == best
+    assert most_informative(measured, candidates) == best
 
 
 @pytest.mark.parametrize("objective", [Objective.FASTEST, Objective.CHEAPEST])

@@ -34,7 +34,7 @@ def test_lot_textbook_and_popular_have_every_plan_once(large: PlanProblem) -> No
 
 def test_practice_takes_little_tensor_parallelism_and_large_micro_batches(large: PlanProblem) -> None:
     order = practice(large, rng())
-    plans = [large.rows[i].facts.plan for i in order]
+    plans = [large.rows[i].spec.plan for i in order]
     ranked = [(plan.tensor * plan.pipeline, -plan.micro_batch) for plan in plans]
     assert ranked == sorted(ranked)
     assert sorted(order) == [i for i, row in enumerate(large.rows) if row.step_s is not None]
@@ -42,21 +42,21 @@ def test_practice_takes_little_tensor_parallelism_and_large_micro_batches(large:
 
 def test_practice_takes_the_most_machines_for_time_and_the_fewest_for_money(tmp_path: Path) -> None:
     rows = read_plans(write_plans(tmp_path, ["tiny"]))
-    more = [replace(row, row=100 + row.row, facts=replace(row.facts, gpus=16)) for row in rows]
+    more = [replace(row, row=100 + row.row, spec=replace(row.spec, gpus=16)) for row in rows]
     fastest, cheapest = plan_problems([*rows, *more], [], list(PlanGoal))
-    assert fastest.rows[practice(fastest, rng())[0]].facts.gpus == 16
-    assert cheapest.rows[practice(cheapest, rng())[0]].facts.gpus == 8
+    assert fastest.rows[practice(fastest, rng())[0]].spec.gpus == 16
+    assert cheapest.rows[practice(cheapest, rng())[0]].spec.gpus == 8
 
 
 def test_popular_is_what_was_best_for_the_others(large: PlanProblem) -> None:
-    first = large.rows[popular(large, rng())[0]].facts.plan
+    first = large.rows[popular(large, rng())[0]].spec.plan
     groups = {model: [row for row in large.others if row.model == model] for model in ("tiny", "small")}
-    best = {min(rows, key=lambda row: row.step_s or np.inf).facts.plan for rows in groups.values()}
+    best = {min(rows, key=lambda row: row.step_s or np.inf).spec.plan for rows in groups.values()}
     assert first in best
 
 
 def test_the_textbook_says_what_textbooks_say(large: PlanProblem) -> None:
-    facts = next(row.facts for row in large.rows if row.facts.plan.tensor == 1)
+    facts = next(row.spec for row in large.rows if row.spec.plan.tensor == 1)
 
     def planned(**changed: object) -> float:
         return step_s(replace(facts, plan=replace(facts.plan, **changed)))
@@ -69,7 +69,7 @@ def test_the_textbook_says_what_textbooks_say(large: PlanProblem) -> None:
 
 
 def test_what_fits_by_the_book_comes_first(large: PlanProblem) -> None:
-    over = [needed_gib(large.rows[i].facts) > 80 for i in textbook(large, rng())]
+    over = [needed_gib(large.rows[i].spec) > 80 for i in textbook(large, rng())]
     assert over == sorted(over)
 
 

@@ -21,7 +21,7 @@ from mlcd.testing.serving import serve
 from mlcd_bench.baselines.serve import Falcon
 from mlcd_bench.baselines.serve.falcon import key_weights
 from mlcd_bench.baselines.serve.falcon_curves import Shape, best_setting, classify, curves, kept_knobs, surface
-from mlcd_bench.baselines.serve.falcon_trees import HEIGHT, Region, from_json, planted, split, to_json, two_means
+from mlcd_bench.baselines.serve.falcon_trees import HEIGHT, Region, build_tree, from_json, split, to_json, two_means
 from mlcd_bench.baselines.serve.falcon_walk import Forest, follow
 from mlcd_bench.baselines.serve.features import points
 
@@ -136,7 +136,7 @@ def regions(region: Region):
 
 @given(st.lists(st.floats(0, 1), min_size=30, max_size=30))
 def test_the_left_child_is_the_better_one_and_no_tree_is_higher_than_eight(v):
-    tree = planted("op", np.array(v), small_space())
+    tree = build_tree("op", np.array(v), small_space())
     assert tree.root.height <= HEIGHT
     for region in regions(tree.root):
         if region.left is not None and region.right is not None:
@@ -147,7 +147,7 @@ def test_the_left_child_is_the_better_one_and_no_tree_is_higher_than_eight(v):
 def test_the_value_of_a_region_is_the_mean_of_what_lies_in_it():
     space = small_space()
     v = values(space, lambda precision, batch, cores: np.log2(batch) * (precision == "bf16") * cores)
-    tree = planted("op", v, space)
+    tree = build_tree("op", v, space)
     forest = Forest.of((tree,), space, [], np.zeros(0))
     x, inside = points(space).x, forest.views[0].allowed
     good = tree.root.boundary.is_good(x)
@@ -203,7 +203,7 @@ def walked(trial_values, tree_count=2):
     batches = tuple(2**i for i in range(9))
     space = serving_space(KnobTable({"batch": batches, "cores": (1, 2, 4, 8), "precision": ("bf16", "fp32")}))
     v = values(space, lambda batch, cores, precision: np.log2(batch) + 2 * np.log2(cores) + 5 * (precision == "bf16"))
-    trees = tuple(planted(f"op-{n}", v if n == 0 else v[::-1].copy(), space) for n in range(tree_count))
+    trees = tuple(build_tree(f"op-{n}", v if n == 0 else v[::-1].copy(), space) for n in range(tree_count))
     assert all(tree.fixed == () for tree in trees)
     rows = list(range(len(trial_values)))
     return follow(Forest.of(trees, space, rows, np.array(trial_values)), np.ones(len(space), dtype=bool))
