@@ -1,7 +1,7 @@
-"""Refreshes the AWS catalog: specs and spot prices from EC2, on-demand prices from the Price List API.
+"""Refresh the AWS catalog: specs and spot prices from EC2, on-demand prices from the Price List API.
 
-The instance types stay those of the current catalog, each in all regions that are asked for. A type without a current
-price keeps its old price, date and region.
+The instance types stay those of the current catalog, each in all requested regions. A type without a current price
+keeps its old price, date and region.
 """
 
 import importlib
@@ -47,7 +47,7 @@ class RefreshSummary:
                 lines.append(f"spot prices in {counted(len(zones), 'zone')}: {', '.join(zones)}")
         if self.kept:
             dated = ", ".join(f"{row.instance_type} ({row.price_date})" for row in self.kept)
-            lines.append(f"no price was found for {len(self.kept)}, which keep their old one: {dated}")
+            lines.append(f"no current price for {len(self.kept)}, which keep their old one: {dated}")
         return "\n".join(lines)
 
 
@@ -66,7 +66,7 @@ def refresh(
     priced = {row.instance_type for _, new in fetched.values() for row in new}
     updated: dict[tuple[str, str], OfferRow] = {}
     for region, (rows, _) in fetched.items():
-        for row in rows:  # an old price of another region is of no use beside a new one
+        for row in rows:  # an old price of another region is useless if the type has a new one
             if row.region == region or row.instance_type not in priced:
                 updated[row.instance_type, row.region] = row
     write_rows(path, updated.values())
@@ -77,7 +77,7 @@ def refresh(
 def _fetched(
     rows: Sequence[OfferRow], region: str, ec2: Any, pricing: Any, now: datetime
 ) -> tuple[list[OfferRow], list[OfferRow]]:
-    """The rows with what AWS says of them in a region: all of them, and those that have a price of today."""
+    """The rows with AWS's data for a region: all rows, and those that have a current price."""
     types = [row.instance_type for row in rows]
     with _aws_errors(), _client("ec2", region, ec2) as ec2, _client("pricing", PRICING_REGION, pricing) as pricing:
         specs = fetch_specs(ec2, types)
@@ -215,7 +215,7 @@ def _with_specs(row: OfferRow, specs: Specs) -> OfferRow:
 
 
 def _with_price(row: OfferRow, usd: float, by_zone: Mapping[str, float], region: str, now: datetime) -> OfferRow:
-    """At these prices. A spot price of a region is the median of its zones."""
+    """The row at these prices. The spot price of a region is the median of its zones."""
     old = row.spot_usd_per_hour if row.region == region else None
     if not by_zone and row.region == region:
         by_zone = row.spot_usd_by_zone

@@ -1,4 +1,4 @@
-"""What a GB out of a cloud's region costs, in dollars: list prices; no free gigabytes of a month are taken off."""
+"""List prices of network traffic out of a cloud's region, in dollars a GB, without any free allowance."""
 
 from fnmatch import fnmatchcase
 from functools import cache
@@ -9,19 +9,19 @@ PRICES = ("usd_per_gb", "price_date")
 
 
 def egress_usd_per_gb(cloud: str, region: str) -> float:
-    """Of what leaves a region, to wherever that is dearest: `egress.csv`; `*` is any other region.
+    """Price of traffic out of a region to its most expensive destination, from `egress.csv` (`*`: any other region).
 
-    A cloud whose prices are not known counts as the dearest of all.
+    A cloud without known prices counts as the most expensive of all.
     """
-    prices = _dearest()
+    prices = _highest_prices()
     return prices.get((cloud, region)) or prices.get((cloud, "*")) or max(prices.values())
 
 
 @cache
 def egress_between_usd_per_gb(cloud: str, origin: str, target: str) -> float:
-    """From one region to another of the same cloud: the first line of `egress_between_regions.csv` that is about both.
+    """Price of traffic between two regions of a cloud: the first line of `egress_between_regions.csv` that matches.
 
-    A cell of it has patterns of regions' names, with blanks between them.
+    Its cells hold patterns of region names, separated by spaces.
     """
     if origin == target:
         return 0.0
@@ -29,7 +29,7 @@ def egress_between_usd_per_gb(cloud: str, origin: str, target: str) -> float:
         ends = (line.text("from"), origin), (line.text("to"), target)
         if line.text("cloud") == cloud and all(_is_one_of(region, patterns) for patterns, region in ends):
             return line.number("usd_per_gb", above_zero=True)
-    return max(_dearest().values())  # every cloud of the package has a last line for any two regions
+    return max(_highest_prices().values())  # a cloud without prices; the others have a last line for any two regions
 
 
 def _is_one_of(region: str, patterns: str) -> bool:
@@ -37,10 +37,10 @@ def _is_one_of(region: str, patterns: str) -> bool:
 
 
 @cache
-def _dearest() -> dict[tuple[str, str], float]:
-    """By cloud and region."""
-    dearest: dict[tuple[str, str], float] = {}
+def _highest_prices() -> dict[tuple[str, str], float]:
+    """The highest price of traffic by cloud and region."""
+    highest: dict[tuple[str, str], float] = {}
     for line in packaged_table("egress.csv", "cloud", "region", "to", *PRICES):
         key = line.text("cloud"), line.text("region")
-        dearest[key] = max(dearest.get(key, 0.0), line.number("usd_per_gb", above_zero=True))
-    return dearest
+        highest[key] = max(highest.get(key, 0.0), line.number("usd_per_gb", above_zero=True))
+    return highest

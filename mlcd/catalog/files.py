@@ -1,4 +1,4 @@
-"""Catalog files: their rows, the packaged ones, and refreshed ones that replace them.
+"""Read and write catalog files: the packaged ones, and refreshed ones that replace them.
 
 A refreshed file is `<directory>/<cloud>.csv`, where the directory is the state folder's `catalog`.
 """
@@ -22,7 +22,7 @@ from mlcd.core.errors import CatalogError, UnknownName, UserError
 CLOUDS = ("aws", "gcp", "azure")
 """The clouds that have a packaged catalog."""
 OTHER_CLOUDS = ("lambda", "runpod", "nebius", "fluidstack", "hyperbolic", "vast", "paperspace", "do", "oci", "verda")
-"""Those that SkyPilot rents from, too, and whose prices can be taken from its catalog."""
+"""Clouds without a packaged catalog, whose prices can be taken from SkyPilot's catalog."""
 MINIMUM_BILLED_S = dict.fromkeys((*CLOUDS, "lambda", "runpod", "nebius"), 60.0)
 """By cloud, the minimum billed seconds of a machine. A cloud that is not here counts as billed by the hour."""
 BY_THE_HOUR_S = 3_600.0
@@ -59,7 +59,7 @@ class OfferRow:
         return self.spot_usd_by_zone.get(zone, self.spot_usd_per_hour) if spot else self.usd_per_hour
 
     def offer(self, *, spot: bool = False, zone: str = "") -> Offer:
-        """What a search may rent: this type at its on-demand or its spot price, in any zone or in this one."""
+        """The row as an offer of a search, at its on-demand or spot price, in any zone or in this one."""
         usd_per_hour = self.price(spot=spot, zone=zone)
         if usd_per_hour is None:
             raise CatalogError(f"{self.cloud} {self.instance_type}: no spot price is known; use it on demand")
@@ -72,11 +72,11 @@ class OfferRow:
 COLUMNS = tuple(each.name for each in fields(OfferRow) if each.name != "cloud")
 """The columns of a catalog file, in the order they are written."""
 NEEDED = COLUMNS[:-1]
-"""Those that a file must have: spot prices by zone came later."""
+"""The columns that a file must have; spot prices by zone were added later."""
 
 
 def clouds_in(directory: Path | None) -> tuple[str, ...]:
-    """The clouds that have a catalog: those of the package, and those whose prices were taken into this directory."""
+    """The clouds that have a catalog: packaged, or refreshed in this directory."""
     return (*CLOUDS, *(each for each in OTHER_CLOUDS if directory is not None and (directory / f"{each}.csv").exists()))
 
 
@@ -110,7 +110,7 @@ def load_rows(cloud: str, *, directory: Path | None = None) -> tuple[OfferRow, .
 
 
 def offered_rows(directory: Path | None) -> list[OfferRow]:
-    """Of all clouds, without what cannot be rented any more."""
+    """The rows of all clouds, without retired types."""
     rows = (row for cloud in clouds_in(directory) for row in load_rows(cloud, directory=directory))
     return [row for row in rows if (row.cloud, row.instance_type) not in retired_types()]
 
@@ -159,19 +159,19 @@ def known_accelerators() -> dict[str, tuple[float, float]]:
 
 @cache
 def retired_types() -> dict[tuple[str, str], str]:
-    """By cloud and instance type, the year and month since which it cannot be rented any more: `retired.csv`.
+    """Retired instance types from `retired.csv`: by cloud and type, the year and month of their end.
 
-    Their rows stay in the catalog, for simulations and for the papers' figures.
+    Their rows stay in the catalog for simulations and to reproduce published figures.
     """
     table = packaged_table("retired.csv", "cloud", "instance_type", "since")
     return {(line.text("cloud"), line.text("instance_type")): line.text("since") for line in table}
 
 
 def packaged_table(file_name: str, *columns: str) -> Iterator[Line]:
-    """The lines of a packaged file with these columns. Each line says where its facts come from."""
+    """The lines of a packaged file with these columns. Each line must have a source."""
     text, name = packaged_text(file_name), f"mlcd/catalog/{file_name}"
     for line in read_table(text, name=name, columns=(*columns, "source"), complain=CatalogError):
-        line.text("source")  # each needs one
+        line.text("source")  # raises if it is empty
         yield line
 
 
@@ -208,7 +208,7 @@ def _parse_row(line: Line, cloud: str) -> OfferRow:
 
 
 def _by_zone(line: Line) -> dict[str, float]:
-    """As it is written: 'us-east-1a=0.31 us-east-1b=0.29'; empty where none is known."""
+    """Spot prices by zone, from 'us-east-1a=0.31 us-east-1b=0.29'."""
     column = "spot_usd_by_zone"
     pairs = [pair.partition("=") for pair in line.cells.get(column, "").split()]
     return {zone: replace(line, cells={column: usd}).number(column, above_zero=True) for zone, _, usd in pairs}

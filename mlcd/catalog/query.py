@@ -1,4 +1,4 @@
-"""Queries a catalog: by GPU, price, memory, name; sorted. Pure functions."""
+"""Query a catalog by GPU, price, memory and name, and sort the result. Pure functions."""
 
 import difflib
 import re

@@ -1,9 +1,8 @@
-"""Takes prices from the catalog that SkyPilot keeps on this machine: `~/.sky/catalogs/VERSION/CLOUD/vms.csv`.
+"""Take prices from the catalog that SkyPilot keeps on this machine: `~/.sky/catalogs/VERSION/CLOUD/vms.csv`.
 
-SkyPilot fetches it when it is first used and again every few hours. Nothing is fetched here. Its files have a line for
-each instance type and region, or zone; GCP's have hosts and GPUs apart. A cloud that is in MLCD's packaged catalog
-keeps its types; those of GPUs that it has no type of are added. Of another cloud all GPU types are taken whose GPU MLCD
-knows.
+SkyPilot fetches it on first use and again every few hours; nothing is fetched here. Its files have a line for each
+instance type and region or zone; in GCP's, hosts and GPUs have separate lines. A cloud with a packaged catalog keeps
+its types, and gets types of GPUs that it lacks. From other clouds, all types are taken whose GPU MLCD knows.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from mlcd.core.errors import CatalogError, UnknownName, UserError
 from mlcd.core.units import counted
 
 CATALOGS = Path(".sky/catalogs")
-"""Below the home folder, a folder for each version of SkyPilot's format."""
+"""In the home folder; it has a folder for each version of SkyPilot's format."""
 COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
 WHOSE = "SkyPilot's catalog"
-"""What the source of such a row begins with."""
+"""The start of the `source` of these rows."""
 ASSUMED_GBPS = 10.0
-"""Network of a type that is in no catalog of ours: SkyPilot's has none."""
+"""Assumed network of a type that is in no catalog of MLCD, since SkyPilot's has no such figure."""
 
 
 @dataclass(frozen=True)
 class CloudRefresh:
-    """Of one cloud: types with a new price, those that keep their old one, and GPUs that MLCD does not know."""
+    """The refresh of one cloud: types with a new price, types that keep their old price, and unknown GPUs."""
 
     cloud: str
     path: Path
@@ -40,13 +39,13 @@ class CloudRefresh:
     unknown_gpus: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """A line for what is new, one for what is not, one for what was left out."""
+        """One line each for new prices, kept prices, and types that were left out."""
         lines = [
             f"{self.cloud}: {counted(len(self.repriced), 'type')} at SkyPilot's prices of {self.dated}: {self.path}"
         ]
         if self.kept:
             lines.append(
-                f"  no price there of {counted(len(self.kept), 'type')}, kept as before: {', '.join(self.kept)}"
+                f"  no price there for {counted(len(self.kept), 'type')}, kept as before: {', '.join(self.kept)}"
             )
         if self.unknown_gpus:
             lines.append(f"  left out, GPUs that MLCD does not know: {', '.join(self.unknown_gpus)}")
@@ -55,7 +54,7 @@ class CloudRefresh:
 
 @dataclass(frozen=True)
 class Listed:
-    """SkyPilot's lines of one cloud, and when the file was written. `version`: of its format."""
+    """SkyPilot's lines for one cloud, and when the file was written. `version`: of its format."""
 
     cloud: str
     lines: tuple[Line, ...]
@@ -64,38 +63,38 @@ class Listed:
 
     @property
     def source(self) -> str:
-        """What a row says of where its price is from."""
+        """The `source` of a row with this price."""
         return f"{WHOSE} ({self.version}) as fetched on {self.written:%Y-%m-%d}"
 
 
 def refresh_from_skypilot(
     directory: Path, *, clouds: Sequence[str] = (), regions: Sequence[str] = (), home: Path | None = None
 ) -> tuple[CloudRefresh, ...]:
-    """Write `<directory>/CLOUD.csv` of these clouds, or of all that SkyPilot has; each as a whole or not at all.
+    """Write `<directory>/CLOUD.csv` for these clouds, or for all that SkyPilot has; each file atomically.
 
-    A type is taken in `regions`; where none are named, in the region of the packaged catalog, or else in the one where
-    it costs least on demand.
+    Types are taken in `regions`; without regions, in the region of the packaged catalog, or else where the type is
+    cheapest on demand.
     """
-    there = _folders((home or Path.home()) / CATALOGS)
-    known = [name for name in (*CLOUDS, *OTHER_CLOUDS) if name in there]
+    folders = _folders((home or Path.home()) / CATALOGS)
+    known = [name for name in (*CLOUDS, *OTHER_CLOUDS) if name in folders]
     for name in clouds:
         if name not in known:
             raise UnknownName("cloud of SkyPilot's catalog", name, known)
-    made = [_refreshed(_listed(name, there[name]), directory, regions) for name in clouds or known]
-    for summary, rows in made:
+    refreshed = [_refreshed(_listed(name, folders[name]), directory, regions) for name in clouds or known]
+    for summary, rows in refreshed:
         write_rows(summary.path, rows)
-    return tuple(summary for summary, _ in made)
+    return tuple(summary for summary, _ in refreshed)
 
 
 def _folders(catalogs: Path) -> dict[str, Path]:
     """By cloud, the folder of its newest version."""
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for file in sorted(catalogs.glob("v*/*/vms.csv"), key=lambda file: _number(file.parts[-3])):
-        found[file.parent.name] = file.parent
-    if not found:
+        folders[file.parent.name] = file.parent
+    if not folders:
         fetch = "install SkyPilot (pip install 'mlcd[skypilot]') and let it fetch them: sky gpus list"
         raise UserError(f"{catalogs}: no catalog of SkyPilot here; {fetch}")
-    return found
+    return folders
 
 
 def _number(version: str) -> int:
@@ -135,7 +134,7 @@ def _refreshed(listed: Listed, directory: Path, regions: Sequence[str]) -> tuple
 
 
 def _repriced(listed: Listed, old: Sequence[OfferRow], regions: Sequence[str]) -> tuple[list[OfferRow], list[OfferRow]]:
-    """The types of the catalog at SkyPilot's prices, and those of which it has none."""
+    """The types of the catalog with SkyPilot's prices, and those without one."""
     rows, kept = [], []
     for row in {row.instance_type: row for row in reversed(old)}.values():
         priced = [
@@ -149,19 +148,19 @@ def _repriced(listed: Listed, old: Sequence[OfferRow], regions: Sequence[str]) -
 
 
 def _of_new_gpus(listed: Listed, old: Sequence[OfferRow], regions: Sequence[str]) -> list[OfferRow]:
-    """Types of GPUs that the packaged catalog of the cloud has none of: what came out since it was made."""
+    """Types with GPUs that the cloud's packaged catalog does not have, because they are newer."""
     gpus, types = {row.accelerator for row in load_rows(listed.cloud)}, {row.instance_type for row in old}
-    found = [row for row in _new_rows(listed, set()) if row.accelerator not in gpus and row.instance_type not in types]
-    return _cheapest(found, regions)
+    new = [row for row in _new_rows(listed, set()) if row.accelerator not in gpus and row.instance_type not in types]
+    return _cheapest(new, regions)
 
 
 def _priced(listed: Listed, row: OfferRow) -> OfferRow | None:
-    """A row with SkyPilot's price of its region. GCP's GPUs are added to their host: 'n1-standard-8+1xT4'."""
+    """A row with SkyPilot's price in its region. On GCP, a GPU's price is added to its host's: 'n1-standard-8+1xT4'."""
     host = row.instance_type.partition("+")[0]
-    here = [line for line in listed.lines if line.cells["Region"] == row.region]
-    parts = [[line for line in here if line.cells["InstanceType"] == host]]
+    in_region = [line for line in listed.lines if line.cells["Region"] == row.region]
+    parts = [[line for line in in_region if line.cells["InstanceType"] == host]]
     if listed.cloud == "gcp" and row.accelerators:
-        parts.append([line for line in here if not line.cells["InstanceType"] and _gpus(line) == _gpus_of(row)])
+        parts.append([line for line in in_region if not line.cells["InstanceType"] and _gpus(line) == _gpus_of(row)])
     on_demand = [_most(part, "Price") for part in parts]
     if any(usd is None for usd in on_demand) or not sum(filter(None, on_demand)):
         return None
@@ -173,33 +172,33 @@ def _priced(listed: Listed, row: OfferRow) -> OfferRow | None:
         usd_per_hour=usd,
         spot_usd_per_hour=min(usd, sum(filter(None, spot))) if None not in spot else None,
         price_date=f"{listed.written:%Y-%m}",
-        source=f"{listed.source}; {_of_specs(row)}",
+        source=f"{listed.source}; {_specs_source(row)}",
         spot_usd_by_zone={zone: price for zone, price in zones.items() if price <= usd},
     )
 
 
-def _of_specs(row: OfferRow) -> str:
-    """Where all but the price is from, with its warnings."""
+def _specs_source(row: OfferRow) -> str:
+    """The source of everything but the price, with its warnings."""
     whose, _, rest = row.source.partition("; ")
     return rest if whose.startswith(WHOSE) else f"specs as before: {row.source}"
 
 
 def _new_rows(listed: Listed, unknown: set[str]) -> Iterator[OfferRow]:
-    """A row for each GPU type and region of a cloud that is in no catalog of ours."""
-    found: dict[tuple[str, str], list[Line]] = {}
+    """A row for each GPU type and region in SkyPilot's list, for clouds or types that MLCD's catalogs do not have."""
+    by_type: dict[tuple[str, str], list[Line]] = {}
     for line in listed.lines:
         if line.cells["InstanceType"] and line.cells["AcceleratorName"]:
-            found.setdefault((line.text("InstanceType"), line.cells["Region"]), []).append(line)
-    for (instance_type, region), lines in found.items():
+            by_type.setdefault((line.text("InstanceType"), line.cells["Region"]), []).append(line)
+    for (instance_type, region), lines in by_type.items():
         (name, count), usd = _gpus(lines[0]), _most(lines, "Price")
-        ours = _our_name(name)
-        if ours is None:
+        accelerator = _catalog_name(name)
+        if accelerator is None:
             unknown.add(name)
             continue
         vcpus, memory_gb = _stated(lines[0], "vCPUs"), _stated(lines[0], "MemoryGiB")
         if not (usd and vcpus and memory_gb and count >= 1 and count.is_integer()):
-            continue  # a part of a GPU, or what nobody can rent now
-        tflops, gpu_memory_gb = known_accelerators()[ours]
+            continue  # a fraction of a GPU, or not available now
+        tflops, gpu_memory_gb = known_accelerators()[accelerator]
         spot = _most(lines, "SpotPrice")
         yield OfferRow(
             cloud=listed.cloud,
@@ -207,7 +206,7 @@ def _new_rows(listed: Listed, unknown: set[str]) -> Iterator[OfferRow]:
             region=region or "any",
             vcpus=vcpus,
             memory_gb=memory_gb,
-            accelerator=ours,
+            accelerator=accelerator,
             accelerators=int(count),
             tflops_per_accelerator=tflops,
             accelerator_memory_gb=gpu_memory_gb,
@@ -215,13 +214,13 @@ def _new_rows(listed: Listed, unknown: set[str]) -> Iterator[OfferRow]:
             usd_per_hour=usd,
             spot_usd_per_hour=min(spot, usd) if spot else None,
             price_date=f"{listed.written:%Y-%m}",
-            source=f"{listed.source}; network assumed, nobody states it there",
+            source=f"{listed.source}; network assumed, as it is not stated there",
             spot_usd_by_zone={zone: price for zone, price in _by_zone(lines).items() if price <= usd},
         )
 
 
 def _cheapest(rows: Sequence[OfferRow], regions: Sequence[str]) -> list[OfferRow]:
-    """The rows in these regions; where none are named, each type where it costs least."""
+    """The rows in these regions; without regions, each type where it is cheapest."""
     if regions:
         return [row for row in rows if row.region in regions]
     best: dict[str, OfferRow] = {}
@@ -231,16 +230,16 @@ def _cheapest(rows: Sequence[OfferRow], regions: Sequence[str]) -> list[OfferRow
     return list(best.values())
 
 
-def _our_name(name: str) -> str | None:
-    """A GPU by the name that MLCD's catalogs have for it; None where it is not known."""
-    ours = known_accelerators()
-    if name in ours:
+def _catalog_name(name: str) -> str | None:
+    """The name of a GPU in MLCD's catalogs; None if it is unknown."""
+    known = known_accelerators()
+    if name in known:
         return name
     try:
-        found = gpu_named(name).name
+        alias_of = gpu_named(name).name
     except UnknownName:
         return None
-    return found if found in ours else None
+    return alias_of if alias_of in known else None
 
 
 def _gpus(line: Line) -> tuple[str, float]:
@@ -256,12 +255,12 @@ def _stated(line: Line, column: str) -> float | None:
 
 
 def _most(lines: Iterable[Line], column: str) -> float | None:
-    """The highest price of several zones: an error must not lead to overspending. None where none is stated."""
+    """The highest price of several zones, as an error must not lead to overspending; None if none is stated."""
     return max((usd for line in lines if (usd := _stated(line, column)) is not None), default=None)
 
 
 def _by_zone(lines: Iterable[Line]) -> dict[str, float]:
-    """Spot prices of zones, where the file names them."""
+    """Spot prices by zone, if the file names zones."""
     return {
         zone: usd
         for line in lines

@@ -28,7 +28,7 @@ from mlcd.core.runs.real_money import costs_real_money, traffic_text
 from mlcd.core.runs.run import first_entry, first_probes
 from mlcd.core.strategy import Finish, Probe
 from mlcd.core.units import counted, format_duration, format_usd
-from mlcd.planners.form.jobs import asked_job
+from mlcd.planners.form.jobs import job_with_options
 from mlcd.planners.functions.job_from_options import is_on_functions
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.prepare import PlanAhead, plan_ahead
@@ -67,7 +67,7 @@ def plan(job_path: Path | None, output: str, **chosen: Any) -> int:
     by_model = job_of_model(job_path, {name: chosen.pop(name) for name in NAMES})
     job, code, server = by_model or load_job(job_path or ""), 0, chosen_server()
     kind = next((name for name in job.blocks if name in added_names()), None) or _kind(job, chosen)
-    job = asked_job(kind, job, chosen, str(job_path))
+    job = job_with_options(kind, job, chosen, str(job_path))
     # Ask the server now, so that it refuses now what it would refuse later.
     remote = preview(server, submission_of_file(kind, job_path, chosen)) if server is not None and job_path else None
     results, progress = consoles()

@@ -1,4 +1,4 @@
-"""The options of a planner's command, made from the names of `mlcd.planners.form.words`."""
+"""The options of a planner's command, made from the names of `mlcd.planners.form.option_parsers`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlcd.cli.options import parsed_by, shapes
-from mlcd.planners.form.words import GOALS, LEARNING_RATES, MOST_PARALLEL, SEARCHES, words_of
+from mlcd.planners.form.option_parsers import GOALS, LEARNING_RATES, MOST_PARALLEL, SEARCHES, parsers_of
 from mlcd.planners.serve.caps import CAPS, METHOD, SERVERS, TRIALS, WHERE
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ AS_TYPED = ("on", "method", "knowledge", "engine", "endpoint", "prompts")
 
 def options_of(kind: str, *names: str) -> list[Callable[[Any], Any]]:
     """The options of a kind of question, or those of these names."""
-    return [_option(kind, name) for name in names or words_of(kind)]
+    return [_option(kind, name) for name in names or parsers_of(kind)]
 
 
 def _added(kind: str) -> Planner:
@@ -118,4 +118,4 @@ def _option(kind: str, name: str) -> Callable[[Any], Any]:
         also = ["--backend"] if (kind, name) == ("scale", "on") else []
         return click.option(flag, *also, metavar=metavar, help=text)
     field = ["storages"] if name == "storage" else []
-    return click.option(flag, *field, metavar=metavar, callback=parsed_by(words_of(kind)[name]), help=text)
+    return click.option(flag, *field, metavar=metavar, callback=parsed_by(parsers_of(kind)[name]), help=text)

@@ -130,10 +130,10 @@ def command_of(kind: str) -> click.Command:
 
 def read_job(kind: str, path: Path, chosen: Mapping[str, Any]) -> Job:
     """The job of a file, overridden by options of the command line."""
-    from mlcd.planners.form.jobs import asked_job
+    from mlcd.planners.form.jobs import job_with_options
     from mlcd.planners.jobfile.read import load_job
 
-    return asked_job(kind, load_job(path), chosen, str(path))
+    return job_with_options(kind, load_job(path), chosen, str(path))
 
 
 train, tune, scale = map(command_of, HELP)

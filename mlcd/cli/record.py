@@ -21,13 +21,13 @@ from mlcd.core.errors import UserError
 from mlcd.core.planner import planner_named
 from mlcd.core.runs.run import start
 from mlcd.core.units import counted
-from mlcd.planners.form.words import words_of
+from mlcd.planners.form.option_parsers import parsers_of
 from mlcd.planners.functions.job_from_options import ONLY_ON_FUNCTIONS
 from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.train.nouns import planned_training
 
 EVERYTHING = "exhaustive"
-OPTIONS = [name for name in words_of("train") if name not in (*ONLY_ON_FUNCTIONS, "storage")]
+OPTIONS = [name for name in parsers_of("train") if name not in (*ONLY_ON_FUNCTIONS, "storage")]
 """The options of `mlcd train` that are about machines."""
 
 

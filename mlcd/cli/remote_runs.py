@@ -34,7 +34,7 @@ from mlcd.core.options import goal_again
 from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import AnyRun, Stop
 from mlcd.planners.form.jobs import is_launched
-from mlcd.planners.form.words import parsed
+from mlcd.planners.form.option_parsers import parse_options
 from mlcd.planners.train.inlined_config import with_inlined_config
 from mlcd.reports.headway import from_json
 from mlcd.service.remote.ledger import RemoteLedger, watch
@@ -151,7 +151,7 @@ def resume_remote(server: Server, run: str, limits: Mapping[str, str], how: How)
     how.confirm_detached()
     resumed = RemoteRun(server, RemoteLedger(server).find(run), how.output, known=True)
     job = resumed.account.job
-    agree_to_limits(job, goal_again(job, parsed("what-if", limits)), how.yes)
+    agree_to_limits(job, goal_again(job, parse_options("what-if", limits)), how.yes)
     resumed.launches = how.unasked and planner_of(job).launches
     undecided = resumed.account.decision is None
     # If the run is over, the server's answer says whether it can be resumed.

@@ -18,7 +18,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.home import home as home_folder
 from mlcd.core.ledger import Ledger
 from mlcd.core.units import counted
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.service.team.administration import Audit
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
@@ -72,7 +72,7 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
 def _demo(ledger: Ledger, executor: LocalExecutor) -> str:
     """Start the example's run: an empty page would not show what MLCD does."""
     text = files("mlcd.service.web").joinpath("examples/train.yaml").read_text("utf-8")
-    job = of_text("train", text, {})
+    job = job_from_text("train", text, {})
     run = ledger.submit(job.name, to_json(job, True, Source("train", "train.yaml", text, {})))
     executor.send(run)
     click.echo("no runs yet: starting the example on the simulated cloud; nothing is rented", err=True)

@@ -1,8 +1,8 @@
 """What earlier runs have taught, for all planners.
 
-earlier.py     of the same job and place: measurements in the ledger, how far launches differ, the stored model to use
-capacity.py    of the clouds: whether machines could be had, by zone, type, size and time
-shelf.py       the one interface to what is kept by name, of which each planner reads its own; knowledge bases
-models.py      models that `mlcd scale` has learned, as files or as rows of a team's database
-knowledge/     the knowledge bases that come with MLCD
+earlier_runs.py   measurements of the same job, launch spread at the same place, the most similar stored model
+capacity.py       availability of machines, by zone, type, size and time
+record_store.py   the common interface to records that are stored by name; knowledge bases
+models.py         models that `mlcd scale` has learned, as files or as rows of a team's database
+knowledge/        the knowledge bases that come with MLCD
 """

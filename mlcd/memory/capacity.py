@@ -1,7 +1,6 @@
-"""What runs have seen of the clouds' capacity: every launch tells whether machines could be had, when and where.
+"""Observed capacity of clouds: every launch in the ledger shows whether machines were available, when and where.
 
-It also tells how long they took to come, how long they lived, and whether they were taken back. All of it is in the
-ledger; nothing is stored besides.
+It also shows how long they took to start, how long they ran, and whether they were preempted. Nothing else is stored.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from mlcd.core.measurement import Outcome
 from mlcd.memory.earlier_runs import MOST_RUNS
 
 REMEMBERED = timedelta(days=7)
-"""What a zone had before says little of today."""
+"""Older observations of a zone say little about today."""
 ENOUGH_TRIES = 24
-"""So many are needed to be told apart by the hour of the day."""
+"""Launch attempts needed before they are split by hour of the day."""
 HOUR_S = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityObservation:
-    """One launch of one run: `at`, when its machines were asked for."""
+    """One launch of a run. `at`: when its machines were requested."""
 
     at: datetime
     on: str
@@ -38,14 +37,17 @@ class CapacityObservation:
 
     @property
     def where(self) -> str:
-        """The zone, or the region where any of its zones would do."""
+        """The zone, or the region if any of its zones was accepted."""
         return self.rental.market.zone or self.rental.market.region
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What was seen of one size of one type on one market of a place. `got_by_hour`: UTC hour: tries, and how many
-    of them got machines; empty while there are few tries."""
+    """Observed availability of one number of nodes of one type on one market of a place.
+
+    `tries`: launch attempts; `got`: how many got machines. `got_by_hour`: tries and successes by hour of the day, UTC;
+    empty while there are few.
+    """
 
     on: str
     cloud: str
@@ -65,12 +67,12 @@ class Capacity:
 
     @property
     def share(self) -> float:
-        """Of the tries that got machines."""
+        """The share of attempts that got machines."""
         return self.got / self.tries
 
 
 def observations_of(lines: Sequence[Line]) -> Iterator[CapacityObservation]:
-    """What the launches of a run have seen. Machines that no cloud rents out are left out: they have no region."""
+    """The observations of a run's launches. Launches outside clouds, which have no region, are left out."""
     started = lines[0].entry
     assert isinstance(started, Started)
     for line in lines:
@@ -78,8 +80,8 @@ def observations_of(lines: Sequence[Line]) -> Iterator[CapacityObservation]:
             continue
         order, m = line.entry.launch, line.entry.measurement
         offer = order.rented.offer
-        nobody_saw = m.outcome is Outcome.INTERRUPTED and not m.startup_s
-        if not offer.region or nobody_saw:
+        unknown = m.outcome is Outcome.INTERRUPTED and not m.startup_s
+        if not offer.region or unknown:
             continue
         market = order.market or Market(offer.zone, offer.spot, offer.usd_per_hour, offer.region)
         rental = Rental.of(market, m, line.elapsed_s)
@@ -89,45 +91,47 @@ def observations_of(lines: Sequence[Line]) -> Iterator[CapacityObservation]:
 
 
 def all_observations(ledger: Ledger) -> list[CapacityObservation]:
-    """What all runs have seen, the oldest first. Damaged runs are passed over."""
-    found: list[CapacityObservation] = []
+    """The observations of all runs, the oldest first, without damaged runs."""
+    observations: list[CapacityObservation] = []
     for run in ledger.runs():
         with suppress(LedgerCorrupt):
-            found += observations_of(ledger.lines(run))
-    return sorted(found, key=lambda look: look.at)
+            observations += observations_of(ledger.lines(run))
+    return sorted(observations, key=lambda each: each.at)
 
 
 def rentals_before(
     ledger: Ledger, job: Job, instance_types: Collection[str], now: datetime, owner: str | None = None
 ) -> tuple[Rental, ...]:
-    """What runs at the same place have lately seen of these types, the oldest first, on the clock of a run that begins
-    now. `owner`: of whom the runs are, where members share a ledger."""
-    found: list[Rental] = []
+    """Recent rentals of these types by runs at the same place, the oldest first, on the clock of a run that begins now.
+
+    `owner`: only runs of this member, if members share a ledger.
+    """
+    rentals: list[Rental] = []
     for run in ledger.runs_at(job.on, MOST_RUNS, owner):
         with suppress(LedgerCorrupt):
-            for look in observations_of(ledger.lines(run)):
-                rental = look.rental
-                if look.on == job.on and rental.instance_type in instance_types and now - look.at < REMEMBERED:
-                    began_s = (look.at - now).total_seconds()
+            for seen in observations_of(ledger.lines(run)):
+                rental = seen.rental
+                if seen.on == job.on and rental.instance_type in instance_types and now - seen.at < REMEMBERED:
+                    began_s = (seen.at - now).total_seconds()
                     ended_s = began_s + rental.ended_s - rental.began_s
-                    found.append(replace(rental, began_s=began_s, ended_s=min(0.0, ended_s)))
-    return tuple(sorted(found, key=lambda rental: rental.ended_s))
+                    rentals.append(replace(rental, began_s=began_s, ended_s=min(0.0, ended_s)))
+    return tuple(sorted(rentals, key=lambda rental: rental.ended_s))
 
 
-def capacity(looks: Iterable[CapacityObservation]) -> list[Capacity]:
-    """What was seen of each size of each type, by place, zone and market."""
+def capacity(observations: Iterable[CapacityObservation]) -> list[Capacity]:
+    """Observed capacity by place, type, zone, number of nodes and market."""
     groups: dict[tuple[str, str, str, str, int, bool], list[CapacityObservation]] = {}
-    for look in looks:
-        rental = look.rental
-        key = (look.on, look.cloud, rental.instance_type, look.where, rental.nodes, not rental.market.spot)
-        groups.setdefault(key, []).append(look)
+    for each in observations:
+        rental = each.rental
+        key = (each.on, each.cloud, rental.instance_type, each.where, rental.nodes, not rental.market.spot)
+        groups.setdefault(key, []).append(each)
     return [_capacity(groups[key]) for key in sorted(groups)]
 
 
-def _capacity(looks: Sequence[CapacityObservation]) -> Capacity:
-    first, came = looks[0], [look for look in looks if look.rental.came]
-    lives = [(look.rental.ended_s - look.rental.began_s) / HOUR_S for look in came]
-    starts = sorted(look.rental.startup_s for look in came if look.rental.startup_s)
+def _capacity(observations: Sequence[CapacityObservation]) -> Capacity:
+    first, came = observations[0], [each for each in observations if each.rental.came]
+    lives = [(each.rental.ended_s - each.rental.began_s) / HOUR_S for each in came]
+    starts = sorted(each.rental.startup_s for each in came if each.rental.startup_s)
     return Capacity(
         on=first.on,
         cloud=first.cloud,
@@ -135,15 +139,15 @@ def _capacity(looks: Sequence[CapacityObservation]) -> Capacity:
         instance_type=first.rental.instance_type,
         nodes=first.rental.nodes,
         market="spot" if first.rental.market.spot else "on demand",
-        tries=len(looks),
+        tries=len(observations),
         got=len(came),
-        taken_back=sum(look.rental.taken_back for look in came),
+        taken_back=sum(each.rental.taken_back for each in came),
         mean_life_h=fmean(lives) if lives else None,
         startup_median_s=_quantile(starts, 50),
         startup_p99_s=_quantile(starts, 99),
-        last_got=max((look.at for look in came), default=None),
-        last_seen=max(look.at for look in looks),
-        got_by_hour=_by_hour(looks) if len(looks) >= ENOUGH_TRIES else {},
+        last_got=max((each.at for each in came), default=None),
+        last_seen=max(each.at for each in observations),
+        got_by_hour=_by_hour(observations) if len(observations) >= ENOUGH_TRIES else {},
     )
 
 
@@ -153,9 +157,9 @@ def _quantile(values: Sequence[float], percent: int) -> float | None:
     return quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
-def _by_hour(looks: Iterable[CapacityObservation]) -> dict[int, tuple[int, int]]:
+def _by_hour(observations: Iterable[CapacityObservation]) -> dict[int, tuple[int, int]]:
     counts: dict[int, tuple[int, int]] = {}
-    for look in looks:
-        tries, got = counts.get(look.at.hour, (0, 0))
-        counts[look.at.hour] = tries + 1, got + look.rental.came
+    for each in observations:
+        tries, got = counts.get(each.at.hour, (0, 0))
+        counts[each.at.hour] = tries + 1, got + each.rental.came
     return dict(sorted(counts.items()))

@@ -1,11 +1,11 @@
-"""What earlier runs tell of a job: its speed, how far launches differ at its place, and the stored model to start from.
+"""What earlier runs tell about a job: measurements, the launch spread at its place, a stored model to start from.
 
-The speed tells a search where to look. It never certifies anything: machines, data and code may have changed, so
-what is promised rests on this run's own probes.
+Earlier measurements guide a search. They never support a certificate, because machines, data and code may have changed:
+only the run's own probes do.
 
-The distance of two jobs is a sum: 1 for another architecture, the decades between their numbers of parameters (at most
-3), 1 for other data, 1/2 for another optimiser. If one of the two is not stated: 1/2, for the optimiser 1/4. A stored
-model within distance 1 is used unchanged; if there is none, the caller averages all of them.
+The distance of two jobs is a sum: 1 for different architectures, the decades between their numbers of parameters (at
+most 3), 1 for different data, 1/2 for different optimisers. If one of two values is missing, it counts 1/2; for the
+optimiser 1/4. A stored model within distance 1 is used unchanged; if there is none, the caller averages all of them.
 """
 
 import math
@@ -24,11 +24,11 @@ from mlcd.memory.models import Identity, ModelStore, StoredModel
 from mlcd.memory.record_store import UnreadableRecord
 
 MOST_RUNS = 20
-"""Of the same job, or at the same place, that are looked at, the newest first."""
+"""Earlier runs of the same job, or at the same place, that are read; the newest first."""
 
 
 def earlier_measurements(ledger: Ledger, job: Job, space: Space) -> tuple[Measurement, ...]:
-    """One measurement for each configuration of the space that an earlier run of this job has measured."""
+    """For each configuration of the space that earlier runs of this job have measured, the newest measurement."""
     newest: dict[Machines, Measurement] = {}
     for account in ledger.accounts(job.name, MOST_RUNS):
         if _same(account.job, job):
@@ -37,9 +37,9 @@ def earlier_measurements(ledger: Ledger, job: Job, space: Space) -> tuple[Measur
                 [m for m in launches if m.outcome is Outcome.OUT_OF_MEMORY]
                 for launches in (history.measurements, history.runs)
             )
-            for m in (*ran_out, *history.good, *too_large):  # a run that ran out of memory knows more than its probe
+            for m in (*ran_out, *history.good, *too_large):  # a run that ran out of memory overrides its probe
                 newest.setdefault(_machines(m.configuration), m)
-    # At today's price; what it cost then, another run has paid.
+    # Time and cost are zero, because another run has paid for it.
     return tuple(
         Measurement(configuration, known.outcome, 0.0, 0.0, known.samples_per_s, known.rel_error)
         for configuration in space.configurations
@@ -48,28 +48,28 @@ def earlier_measurements(ledger: Ledger, job: Job, space: Space) -> tuple[Measur
 
 
 def earlier_launch_spread(ledger: Ledger, job: Job, owner: str | None = None) -> LogLikelihoods:
-    """What launches that earlier runs of any job made twice at this place say of how far such launches differ.
+    """Log likelihoods of the launch spread, from configurations that earlier runs of any job here launched repeatedly.
 
-    `owner`: of whom the runs are, where members share a ledger. What others run must not move one's certificates.
+    `owner`: only runs of this member, if members share a ledger: other members' runs must not affect certificates.
     """
     total = NO_REPEATS
     for account in ledger.accounts_at(job.on, MOST_RUNS, owner):
         ask = account.job.ask
         if (ask is None or ask.launches_compare) and _same_cloud(account.job, job):
-            shown = repeat_log_likelihoods((*account.history.measurements, *account.history.runs))
-            total = tuple(map(sum, zip(total, shown, strict=True)))
+            of_run = repeat_log_likelihoods((*account.history.measurements, *account.history.runs))
+            total = tuple(map(sum, zip(total, of_run, strict=True)))
     return total
 
 
 def _same(one: Job, other: Job) -> bool:
-    """Whether two jobs do the same work in the same place. How much of it, and within what limits, does not matter."""
-    work, others = ((j.on, j.communication, j.hints, j.task.get("setup"), j.task.get("run")) for j in (one, other))
-    alike = one.ask is None or other.ask is None or one.ask.same_work(other.ask)
-    return _same_cloud(one, other) and work == others and alike
+    """Whether two jobs do the same work in the same place; its amount and the limits do not matter."""
+    work, other_work = ((j.on, j.communication, j.hints, j.task.get("setup"), j.task.get("run")) for j in (one, other))
+    same_ask = one.ask is None or other.ask is None or one.ask.same_work(other.ask)
+    return _same_cloud(one, other) and work == other_work and same_ask
 
 
 def _same_cloud(one: Job, other: Job) -> bool:
-    """Of two jobs at one place: each seed is a simulated cloud of its own."""
+    """For two jobs at one place: each seed is a different simulated cloud."""
     return one.on != "simulated" or one.search.seed == other.search.seed
 
 
@@ -77,7 +77,7 @@ Machines = tuple[str, str, tuple[float, ...], bool, int, Setting | None]
 
 
 def _machines(configuration: Configuration) -> Machines:
-    """What makes the same machines, set alike, whatever they cost today. A name may be of another size by now."""
+    """A key of the machines and their setting, without the price. Sizes are part of it, because they may change."""
     offer = configuration.offer
     size = offer.vcpus, offer.memory_gb, offer.accelerators, offer.network_gbps
     return offer.cloud, offer.instance_type, size, offer.spot, configuration.nodes, configuration.setting
@@ -88,7 +88,7 @@ MOST_DECADES = 3.0
 
 
 class Similarity(StrEnum):
-    """The relation of the selected models to the job."""
+    """How the selected models relate to the job."""
 
     SAME = "the same job"
     SIMILAR = "the most similar job"
@@ -104,9 +104,9 @@ class NearestModels:
 
 
 def nearest_models(job: Job, space: Space, shelf: ModelStore) -> tuple[NearestModels | None, list[UnreadableRecord]]:
-    """The stored models to ask about a job, and those that cannot be read.
+    """The stored models to use for a job, and the unreadable ones.
 
-    What was simulated or recorded is no lesson for real machines, nor the other way round.
+    Simulated, recorded and live models are never mixed.
     """
     kinds = {"simulated": Provenance.SIMULATED, "recorded": Provenance.RECORDED}
     provenance = kinds.get(job.on.partition(":")[0], Provenance.LIVE)

@@ -1,7 +1,6 @@
-"""Models that runs of `mlcd scale` have learned: what is stored of one, where, and which of them suits a job.
+"""Store the models that runs of `mlcd scale` have learned: as files or, for a team, as rows of its database.
 
-One person's are files, a team's are rows of its database, for all workers. The model itself is plain data here; its
-planner parses it with `learned`, so that this package does not depend on any kind of model.
+The model itself is plain data here; its planner parses it with `learned`, so this package depends on no kind of model.
 """
 
 import json
@@ -134,7 +133,7 @@ class FileModelStore(ModelStore):
     folder: Path
 
     def readers(self) -> Mapping[str, Callable[[], StoredModel]]:
-        """Of each file; hidden ones are not finished."""
+        """A reader for each file; hidden files are unfinished."""
         paths = sorted(path for path in self.folder.glob("*.json") if not path.name.startswith("."))
         return {path.stem: partial(_read_file, path) for path in paths}
 
@@ -145,7 +144,7 @@ class FileModelStore(ModelStore):
         return self.folder / f"{name}.json"
 
     def save(self, stored: StoredModel) -> None:
-        """Whole or not at all."""
+        """Write the file atomically."""
         body = _written(stored)
         self.folder.mkdir(parents=True, exist_ok=True)
         # in the same folder, so that the replacement is atomic; hidden, so that a crash leaves no partial model
@@ -169,7 +168,7 @@ class DatabaseModelStore(ModelStore):
     database: Database
 
     def readers(self) -> Mapping[str, Callable[[], StoredModel]]:
-        """Of each row."""
+        """A reader for each row."""
         with self.database.read() as connection:
             rows = connection.execute(select(table.c.name, table.c.body).order_by(table.c.name)).all()
         return {name: partial(_parsed, body, f"stored model '{name}'", name) for name, body in rows}
@@ -226,7 +225,7 @@ def _parsed(body: str, where: str, name: str) -> StoredModel:
 
 
 def _unusable(where: str, name: str, why: str) -> UserError:
-    return UserError(f"{where}: {why}; drop it with: mlcd models forget {name}")
+    return UserError(f"{where}: {why}; delete it with: mlcd models forget {name}")
 
 
 def _complaint(error: ValidationError) -> str:

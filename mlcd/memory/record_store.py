@@ -1,7 +1,6 @@
-"""The one interface to what runs leave for later ones: records by name, wherever they are kept.
+"""The common interface to records that runs leave for later ones, stored by name in files or a database.
 
-What a record is, its planner says. Knowledge bases are folders of measurements: those of `mlcd learn`, and those that
-come with MLCD.
+Planners define the records. Knowledge bases are folders of measurements, made by `mlcd learn` or shipped with MLCD.
 """
 
 from abc import ABC, abstractmethod
@@ -25,13 +24,13 @@ class UnreadableRecord:
 
 
 class RecordStore(ABC, Generic[T]):
-    """Records of one kind. `noun`: what messages call one of them."""
+    """Records of one kind. `noun`: the name of a record in messages."""
 
     noun: ClassVar[str]
 
     @abstractmethod
     def readers(self) -> Mapping[str, Callable[[], T]]:
-        """For each name, what reads its record; `UserError`, in one line, if it cannot."""
+        """For each name, a function that reads its record; it raises `UserError` if it cannot."""
 
     def load(self, name: str) -> T:
         """The record of that name; `UserError` if there is none, or if it cannot be read."""
@@ -41,7 +40,7 @@ class RecordStore(ABC, Generic[T]):
         return readers[name]()
 
     def all(self) -> tuple[dict[str, T], list[UnreadableRecord]]:
-        """All records by name, and the unreadable ones: a newer MLCD may have written them."""
+        """All records by name, and the unreadable ones, such as those of a newer MLCD."""
         records, broken = {}, []
         for name, read in self.readers().items():
             try:
@@ -59,19 +58,19 @@ SHIPPED = Path(__file__).with_name("knowledge")
 
 @dataclass(frozen=True)
 class KnowledgeBases(RecordStore[T]):
-    """Those that come with MLCD, and those of a folder. `read`: what their planner makes of one."""
+    """The knowledge bases that come with MLCD, and those of a folder. `read`: the planner's function to read one."""
 
     read: Callable[[Path], T]
     own: Path = SHIPPED
     noun: ClassVar[str] = "knowledge base"
 
     def readers(self) -> Mapping[str, Callable[[], T]]:
-        """One's own takes the place of a shipped one of the same name."""
+        """A reader for each knowledge base; one in `own` replaces a shipped one of the same name."""
         folders = [about.parent for place in (SHIPPED, self.own) for about in sorted(place.glob(f"*/{ABOUT}"))]
         return {folder.name: partial(self.read, folder) for folder in folders}
 
     def named(self, name: str) -> T:
-        """The base of that name, or of the folder of that path."""
+        """The knowledge base of this name, or in the folder of this path."""
         for folder in (self.own / name, Path(name), SHIPPED / name):
             if (folder / ABOUT).is_file():
                 return self.read(folder)

@@ -1,1 +1,1 @@
-"""The planners: for each, what may vary and one file for each published algorithm."""
+"""The planners, a folder each, and what they share: job files, options, profilers and models."""

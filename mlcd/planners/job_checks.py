@@ -1,4 +1,4 @@
-"""What several planners ask of a job before it starts, do to it, and say when it has ended."""
+"""Shared by several planners: check and complete a job before it starts, and say how it ended."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mlcd.core.measurement import Measurement
 from mlcd.core.strategy import Finish
 
 NAMED_BY_PATH = ("recorded", "market", "local", "ray")
-"""Places that are named by a file or a folder."""
+"""Places whose name has the path of a file or folder."""
 ONE_AT_A_TIME = ("local", "ray")
-"""Places where launches would wait for, or slow down, each other's nodes."""
+"""Places where concurrent launches would share nodes and slow each other down."""
 
 
 NO_PLANS_RECORDED = "a recording knows machines and no plans; leave `plan:` out, or use --on simulated"
 
 
 def check_goal(job: Job, *, knee: bool = False) -> None:
-    """One line for a goal that training does not have. `knee`: whether this kind of it may ask for the knee."""
+    """Raise, in one line, for a goal that training does not have. `knee`: whether the knee is allowed."""
     if job.goal.objective is Objective.PER_DOLLAR:
         raise UserError("per-dollar is a goal of `mlcd serve`; training is for fastest or cheapest, or the knee")
     if job.goal.objective is Objective.KNEE and not knee:
@@ -29,7 +29,7 @@ def check_goal(job: Job, *, knee: bool = False) -> None:
 
 
 def with_absolute_path(job: Job) -> Job:
-    """With its path made absolute, so that the run can be resumed from any folder; one probe at a time if need be."""
+    """The job with an absolute path in its place, so that it can be resumed anywhere; one probe at a time if needed."""
     kind, _, path = job.on.partition(":")
     if path and kind in NAMED_BY_PATH:
         job = replace(job, on=f"{kind}:{Path(path).resolve()}")
@@ -37,14 +37,14 @@ def with_absolute_path(job: Job) -> Job:
 
 
 def one_at_a_time(job: Job) -> Job:
-    """With one probe after the other."""
+    """The job without concurrent probes."""
     return replace(job, search=replace(job.search, parallel=1))
 
 
 def finish_of_run(job: Job, history: History, last: Measurement) -> Finish:
-    """A job that ended by itself has finished, unless it had reported clearly less than its work.
+    """The finish of a job that ended by itself: successful unless it reported clearly less than its work.
 
-    What an earlier launch saved while nobody watched was never reported, and is not done again.
+    Work that an earlier launch saved while MLCD was not running was never reported, so less is accepted then.
     """
     if last.mismatch is None:
         remark = f", but {last.detail}" if last.detail else ""
@@ -53,6 +53,6 @@ def finish_of_run(job: Job, history: History, last: Measurement) -> Finish:
         return Finish(f"the job ran to its end, but {last.mismatch.words}", last.configuration)
     if job.checkpoints and history.has_unseen_end:
         reported = f"{last.mismatch.reported:,.0f} samples, {last.mismatch.share} of the {last.mismatch.stated:,.0f}"
-        more = "and may have saved more while nobody watched"
+        more = "and may have saved more while MLCD was not running"
         return Finish(f"the job ran to its end; it reported {reported} that `work` states, {more}", last.configuration)
     return Finish(f"the job {last.mismatch.words}")

@@ -1,7 +1,7 @@
-"""What ledgers said before payloads had kinds, in today's words.
+"""Convert ledger entries from before payloads had kinds to today's format.
 
 Until November 2026 a job, a configuration, a launch, a measurement and a decision each had a field for every planner,
-all but one of them empty. `upgraded` finds them by their keys, anywhere in an entry.
+all but one of them empty. `upgraded` recognises these objects by their keys, anywhere in an entry.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def upgraded(value: Any) -> Any:
-    """The same as it is written today; what is written so already stays as it is."""
+    """The value in today's format; unchanged if it is in that format already."""
     if isinstance(value, list):
         return [upgraded(each) for each in value]
     if not isinstance(value, dict):

@@ -146,8 +146,8 @@ def test_the_same_seed_gives_the_same_weather_and_another_one_does_not():
 
 def test_a_way_out_is_tried_fresh_and_with_the_earlier_search_known(monkeypatch):
     posed, known = problems([RECORDING], [Scenario.CHEAPEST_BY_DEADLINE], [1.02]), []
-    real = trial.known_from
-    monkeypatch.setattr(trial, "known_from", lambda *given: known.append(real(*given)) or known[-1])
+    real = trial.earlier_measurements
+    monkeypatch.setattr(trial, "earlier_measurements", lambda *given: known.append(real(*given)) or known[-1])
     refused = tried(Task("assumed", 0, 0), posed, Setting(relaxations=True))
     assert refused.relaxed_known is not None
     assert not known[0]

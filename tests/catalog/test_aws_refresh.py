@@ -64,7 +64,7 @@ def test_a_type_without_a_price_keeps_its_old_one_and_the_summary_says_so(
     assert f"{len(before) - 6} of {len(before)} types have a price of today in us-east-1: {summary.path}" in str(
         summary
     )
-    assert "no price was found for 6, which keep their old one: p2.xlarge (2022-11)" in str(summary)
+    assert "no current price for 6, which keep their old one: p2.xlarge (2022-11)" in str(summary)
 
 
 def test_specs_come_from_ec2_and_rates_from_the_accelerator_file(tmp_path: Path, ec2: Any, pricing: Any) -> None:

@@ -44,7 +44,9 @@ def test_a_zone_of_no_region_is_refused_in_a_line(zone: str, meant: str | None) 
     with pytest.raises(UserError) as caught:
         regions_of([zone], REGIONS)
     said = str(caught.value)
-    assert said.startswith(f"zones: no prices are known of '{zone}', only of zones in europe-west1, europe-west10, us-")
+    assert said.startswith(
+        f"zones: no prices are known for '{zone}', only for zones in europe-west1, europe-west10, us-"
+    )
     assert said.endswith("More regions: mlcd catalog refresh aws --region REGION --region REGION")
     assert (f"did you mean '{meant}'?" in said) is (meant is not None)
     assert "\n" not in said

@@ -21,7 +21,7 @@ from mlcd.core.runs.real_money import costs_real_money
 from mlcd.core.runs.run import first_probes, start
 from mlcd.core.strategy import Finish
 from mlcd.core.units import format_usd
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
@@ -101,7 +101,7 @@ def test_no_probe_of_the_smallest_job_costs_more_than_its_limit(job: Path) -> No
     """It would have opened with 36 x p5en.48xlarge, at $1,200."""
     seen: list[Started] = []
     with closing(open_ledger()) as ledger:
-        start(of_text("train", SMALLEST, {"on": "skypilot:aws"}), ledger, agree=seen.append)
+        start(job_from_text("train", SMALLEST, {"on": "skypilot:aws"}), ledger, agree=seen.append)
     probes = first_probes(seen[0])
     assert not isinstance(probes, Finish)
     for probe in probes:
@@ -149,7 +149,7 @@ def test_new_limits_of_a_run_that_rents_are_asked_for(
     mlcd: Mlcd, job: Path, limits: tuple[str, ...], options: tuple[str, ...]
 ) -> None:
     with closing(open_ledger()) as ledger:
-        start(of_text("train", SMALLEST, {"on": "skypilot:aws", "budget": "20"}), ledger)
+        start(job_from_text("train", SMALLEST, {"on": "skypilot:aws", "budget": "20"}), ledger)
         refused = mlcd("resume", "last", *limits, *options).complaint
         assert "It rents on skypilot:aws for real money" in refused
         assert ("nothing bounds the total" in refused) == ("none" in limits)

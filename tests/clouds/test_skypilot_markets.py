@@ -142,7 +142,7 @@ def test_a_zone_has_its_own_spot_price_where_that_is_known_and_else_that_of_the_
     assert row.price(spot=True, zone="us-east-1a") == 0.05
     assert row.price(spot=True, zone="us-east-1b") == row.spot_usd_per_hour
     with pytest.raises(
-        UserError, match="no prices are known of 'us-east-1f', only of zones in us-east-1; did you mean"
+        UserError, match="no prices are known for 'us-east-1f', only for zones in us-east-1; did you mean"
     ):
         space_of(job(("us-east-1f",)))
 
@@ -193,7 +193,7 @@ def test_several_regions_are_asked_for_in_full(two_regions, asked, says):
         (job(use_spot="maybe"), "use_spot: 'maybe': expected true, false or any"),
         (
             job(zones=("eu-west-1a",)),
-            "zones: no prices are known of 'eu-west-1a', only of zones in us-east-1; .*mlcd catalog refresh aws",
+            "zones: no prices are known for 'eu-west-1a', only for zones in us-east-1; .*mlcd catalog refresh aws",
         ),
         (job(zones=("us-esat-1a",)), "did you mean 'us-east-1a'?"),
         (job(zones=("us-east-1",)), "did you mean 'us-east-1a'?"),

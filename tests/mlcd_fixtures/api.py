@@ -18,7 +18,7 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Ledger, Line, Settled, Stopped
 from mlcd.core.ledger.entries import from_json
 from mlcd.core.runs.run import start, what_if
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.planners.serve.form import recorded_model, serving_job
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.document import run_document
@@ -72,11 +72,11 @@ class Event:
 def fill(ledger: Ledger, folder: Path, examples: Mapping[str, str]) -> None:
     """A run of every kind, made by MLCD itself in a second. `examples`: job files of 'scale', 'tune', 'functions'."""
     jobs = [
-        of_text("train", TRAIN, {}),
-        replace(of_text("scale", examples["scale"], {}), name="elastic"),
+        job_from_text("train", TRAIN, {}),
+        replace(job_from_text("scale", examples["scale"], {}), name="elastic"),
         _service(folder),
-        replace(of_text("tune", examples["tune"], {"trials": "8"}), name="tuned"),
-        replace(of_text("train", examples["functions"], {}), name="trained"),
+        replace(job_from_text("tune", examples["tune"], {"trials": "8"}), name="tuned"),
+        replace(job_from_text("train", examples["functions"], {}), name="trained"),
     ]
     for job in jobs:
         run = start(job, ledger)

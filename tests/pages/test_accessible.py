@@ -14,7 +14,7 @@ from mlcd_fixtures.examples import at_night_except
 
 from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 
 pytestmark = pytest.mark.live
 
@@ -38,7 +38,7 @@ def rich(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     home = tmp_path_factory.mktemp("rich")
     ledger = open_ledger(home)
     fill(ledger, home / "recordings", {kind: (EXAMPLES / f"{kind}.yaml").read_text() for kind in EXAMPLED})
-    start(replace(of_text("train", TRAIN, {}), name=60 * "m"), ledger)
+    start(replace(job_from_text("train", TRAIN, {}), name=60 * "m"), ledger)
     ledger.close()
     return serve(home, "ui", "--no-browser", "--no-demo", "--port", "0")
 

@@ -18,7 +18,7 @@ import pytest
 
 from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 
 pytestmark = pytest.mark.live
 
@@ -169,7 +169,7 @@ def test_another_budget_is_another_choice_at_no_cost(page, ui, expect):
 def test_an_elastic_run_that_claims_no_time_has_its_limits_and_its_knee_to_look_at(page, ui, expect, monkeypatch):
     monkeypatch.setenv("MLCD_HOME", str(ui.home))  # nobody has trained it before
     ledger = open_ledger(ui.home)
-    run = start(replace(of_text("scale", SCALE.read_text(), {}), name="elastic"), ledger)
+    run = start(replace(job_from_text("scale", SCALE.read_text(), {}), name="elastic"), ledger)
     with run.hold():
         decision = run.search()
     ledger.close()
@@ -392,7 +392,7 @@ def test_the_answer_comes_first_and_the_probes_are_ordered_by_any_column(page, u
 def test_from_an_infeasible_answer_one_goes_straight_on_with_what_would_be_enough(page, ui, expect, monkeypatch):
     monkeypatch.setenv("MLCD_HOME", str(ui.home))
     with closing(open_ledger(ui.home)) as ledger:
-        run = start(replace(of_text("train", JOB, {"budget": "$1"}), name="poor"), ledger)
+        run = start(replace(job_from_text("train", JOB, {"budget": "$1"}), name="poor"), ledger)
         with run.hold():
             assert run.search().configuration is None
     page.goto(f"{ui.url}/runs/{run.name}")

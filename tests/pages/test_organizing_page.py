@@ -10,7 +10,7 @@ import pytest
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import LabelUpdate
 from mlcd.core.runs.run import start
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 
 pytestmark = pytest.mark.live
 
@@ -33,9 +33,11 @@ def many(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     home: Path = tmp_path_factory.mktemp("many")
     ledger = open_ledger(home)
     for seed in (1, 2):
-        start(of_text("train", JOB.replace("NAME", "decided").replace("seed: 1", f"seed: {seed}"), {}), ledger).search()
+        start(
+            job_from_text("train", JOB.replace("NAME", "decided").replace("seed: 1", f"seed: {seed}"), {}), ledger
+        ).search()
     for i in range(60):
-        run = start(of_text("train", JOB.replace("NAME", "begun"), {}), ledger).name
+        run = start(job_from_text("train", JOB.replace("NAME", "begun"), {}), ledger).name
         if i % 2:
             ledger.label(run, LabelUpdate.of("odd", ["x"], note=SCRIPT))
     ledger.close()

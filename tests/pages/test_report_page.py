@@ -15,7 +15,7 @@ from mlcd_fixtures.examples import at_night_except
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Decided, Ledger, Line
 from mlcd.core.runs.run import start
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.planners.functions.nouns import FunctionsTask, plan_of
 from mlcd.planners.functions.prepare import boundary_of
 from mlcd.reports.html import page as report_of
@@ -62,7 +62,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ledger = open_ledger(folder / "home")
     examples = {kind: (EXAMPLES / f"{kind}.yaml").read_text() for kind in ("scale", "tune", "functions")}
     fill(ledger, folder / "recordings", examples)
-    assert start(of_text("train", TRAIN.replace("$60", "$1.60"), {}), ledger).search().configuration is None
+    assert start(job_from_text("train", TRAIN.replace("$60", "$1.60"), {}), ledger).search().configuration is None
     written = {run: ledger.lines(run) for run in (*KINDS, STOPPED)}
     written |= {"infeasible": ledger.lines("last"), "interrupted": written["demo-1"][:6]}
     last = next(i for i, line in enumerate(written["demo-1"]) if isinstance(line.entry, Decided))

@@ -143,8 +143,8 @@ def test_a_block_can_be_shared_by_an_anchor() -> None:
         ("mlcd: {work: 1}\nrun: !!python/name:os.system\n", "2:6", "not YAML"),
         ("mlcd: {work: 1}\nrun: \x07\n", "2:6", "the character #x0007 is not allowed"),
         ("mlcd: {work: 1}\nrun: 2026-13-45\n", "1:1", "not YAML: month must be in 1..12"),
-        ("mlcd: {work: 1}\nenvs: &a {b: *a}\n", "2:7", "an alias stands inside what it stands for"),
-        ("mlcd: {work: 1}\nenvs: {b: !!binary AA==}\n", "2:11", "binary values cannot be kept"),
+        ("mlcd: {work: 1}\nenvs: &a {b: *a}\n", "2:7", "an alias inside its own anchor"),
+        ("mlcd: {work: 1}\nenvs: {b: !!binary AA==}\n", "2:11", "binary values are not allowed"),
         ("mlcd: {work: 1}\nenvs: [a]\n", "2:1", "envs: expected names and values, such as `EPOCHS: 90`"),
         ("mlcd: {work: 1}\nenvs: {a=b: 1}\n", "2:8", "envs 'a=b': expected a variable's name, such as EPOCHS"),
         ('mlcd: {work: 1}\nenvs: {a: "\\0"}\n', "2:8", "envs 'a': expected a variable's name, such as EPOCHS"),
@@ -231,10 +231,10 @@ def test_work_that_cannot_be_counted_is_refused(work: str, told: str) -> None:
         ),
         (
             r"report: '(?P<epoch>\d+) (?P<step>\d+)'",
-            "report: with an `epoch` group, say how long an epoch is: `work",
+            "report: an `epoch` group needs the length of an epoch: `work",
         ),
-        (r"report: '(?P<epoch>\d+) (?P<samples>\d+)'", "report: with an `epoch` group, say how long an epoch is"),
-        (r"report: 'epoch (?P<epoch>[\d.]+)'", "report: with an `epoch` group, say how long an epoch is"),
+        (r"report: '(?P<epoch>\d+) (?P<samples>\d+)'", "report: an `epoch` group needs the length of an epoch"),
+        (r"report: 'epoch (?P<epoch>[\d.]+)'", "report: an `epoch` group needs the length of an epoch"),
     ],
 )
 def test_a_report_that_cannot_be_matched_or_counted_is_refused(more: str, told: str) -> None:
@@ -258,7 +258,7 @@ def test_an_epoch_whose_length_is_known_can_be_counted(more: str) -> None:
 
 
 def test_a_step_within_an_epoch_needs_its_batch() -> None:
-    with pytest.raises(JobFileError, match="say `batch: 128`"):
+    with pytest.raises(JobFileError, match="add `batch: 128`"):
         parse_job(r"mlcd: {work: {dataset: 5k, epochs: 2}, report: '(?P<epoch>\d+) (?P<step>\d+)'}", PATH)
 
 

@@ -12,7 +12,7 @@ from mlcd_fixtures.api import TRAIN, fill
 
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.reports.comparison import Comparison, compare
 from mlcd.reports.comparison.jobs import keys_of
 from mlcd.reports.story import Story
@@ -31,7 +31,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compare]:
         kinds = {kind: (EXAMPLES / f"{kind}.yaml").read_text() for kind in ("scale", "tune", "functions")}
         fill(ledger, home / "recordings", kinds)
         for change in (("", ""), ("1..4", "1..8"), ("$60", "$90\n  goal: cheapest")):
-            start(of_text("train", TRAIN.replace(*change), {}), ledger).search()
+            start(job_from_text("train", TRAIN.replace(*change), {}), ledger).search()
 
         def these(*runs: str) -> Comparison:
             found = []
@@ -124,7 +124,7 @@ def test_counts_are_shown_as_people_write_them_and_never_rounded(tmp_path: Path)
     job = TRAIN.replace("25M", "25.6M").replace("12G", "12.3G")
     other = job.replace("25.6M", "25557032")
     with closing(Ledger(tmp_path / "ledger.db")) as ledger:
-        runs = [start(of_text("train", text, {}), ledger) for text in (job, other)]
+        runs = [start(job_from_text("train", text, {}), ledger) for text in (job, other)]
         keys = [keys_of(Story.of(ledger.lines(run.name)).started) for run in runs]
     assert [each["parameters"] for each in keys] == ["25.6M", "25,557,032"]
     assert keys[0]["flops_per_sample"] == "12.3G"

@@ -14,7 +14,7 @@ from mlcd.core.decision import Decision, Relaxation
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Ledger, Line
 from mlcd.core.runs.run import start
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.planners.serve.nouns import Cap, EasedTask, Figure
 from mlcd.reports.headline import brief_usd, fits_words, headline
 from mlcd.reports.story import Story
@@ -24,7 +24,7 @@ from mlcd.reports.words import decision_words, relaxation_words
 def lines(*, launched: bool = True) -> list[Line]:
     """A whole search on the simulated cloud, and what was decided."""
     ledger = Ledger(None)
-    run = start(of_text("train", TRAIN, {}), ledger)
+    run = start(job_from_text("train", TRAIN, {}), ledger)
     run.search()
     if launched:
         run.launch()

@@ -20,7 +20,7 @@ from rich.console import Console
 from mlcd.core.additions import Additions, Axis, Column, Fact, Figure, LimitLine, Point, Series, Table
 from mlcd.core.ledger import Ledger, Line, Settled
 from mlcd.core.runs.run import start
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.reports.document import document_of, run_document
 from mlcd.reports.run_document import OtherRun, RunDocument, run_schema
 from mlcd.reports.story import Story
@@ -61,7 +61,7 @@ ADDED = Additions(
 
 def trained_lines() -> list[Line]:
     ledger = Ledger(None)
-    run = start(of_text("train", TRAIN, {}), ledger)
+    run = start(job_from_text("train", TRAIN, {}), ledger)
     run.search()
     run.launch()
     return ledger.lines(run.name)

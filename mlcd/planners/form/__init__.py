@@ -1,1 +1,1 @@
-"""What was asked for, as a job: the command line and the API build the same one."""
+"""Build a job from options and a job file, for the command line and the API alike."""

@@ -1,5 +1,5 @@
-"""Read a job file: a SkyPilot task with one more block, `mlcd:`. `read.py` has what to call.
+"""Read a job file: a SkyPilot task with an additional block, `mlcd:`. The entry point is `read.py`.
 
-Every mistake is one line that starts with file:line:column. docs/reference/job-file.md lists the keys. Nothing is
-imported here: planners build their own blocks of a job file from `keys.py`, and `read.py` imports these blocks.
+Every error is one line that starts with file:line:column. docs/reference/job-file.md lists the keys. This file imports
+nothing, because planners build their own blocks from `keys.py`, and `read.py` imports the planners.
 """

@@ -33,11 +33,11 @@ from mlcd.planners.jobfile.keys import (
 
 DEFAULT = Search()
 PLATFORMS = ("skypilot", "functions")
-"""Backends whose second word names a platform, and no path."""
+"""Places in whose name a platform follows, not a path."""
 
 
 def _usd_or_unlimited(written: Any) -> float | None:
-    """Dollars; 'none' is infinite, since None means that nothing was said."""
+    """Dollars; 'none' becomes infinity, since None means that the key is missing."""
     return math.inf if written == "none" else None if written is None else units.parse_usd(written)
 
 
@@ -85,10 +85,10 @@ class SearchBlock(Keys):
 
     @property
     def settings(self) -> Search:
-        """As the rest of MLCD knows it; a look at the end of a probe is no look."""
-        same = self.model_dump(exclude={"early_look", "max_probe", "max_hourly"})
+        """The block as a `Search`; a look at the end of a probe is not early."""
+        same_names = self.model_dump(exclude={"early_look", "max_probe", "max_hourly"})
         look = self.early_look if self.early_look < 1 else None
-        return Search(**same, early_look=look, max_probe_usd=self.max_probe, max_hourly_usd=self.max_hourly)
+        return Search(**same_names, early_look=look, max_probe_usd=self.max_probe, max_hourly_usd=self.max_hourly)
 
 
 class FingerprintBlock(Keys):
@@ -103,7 +103,7 @@ class FingerprintBlock(Keys):
 
     @property
     def settings(self) -> Fingerprint:
-        """As the rest of MLCD knows it."""
+        """The block as a `Fingerprint`."""
         return Fingerprint(**self.model_dump())
 
 
@@ -156,13 +156,13 @@ class Block(Keys):
     @model_validator(mode="after")
     def _a_sequence_has_a_length(self) -> Block:
         if self.work.tokens is not None and self.sequence is None:
-            raise mistake_at(("work", "tokens"), "work: of how many tokens is a sample? Say `sequence: 4096`")
+            raise mistake_at(("work", "tokens"), "work: how many tokens has a sample? Add `sequence: 4096`")
         return self
 
     @model_validator(mode="after")
     def _a_size_is_that_of_checkpoints(self) -> Block:
         if self.checkpoint_size and not self.checkpoints:
-            saves_none = "checkpoint_size: the job saves no checkpoints; add `checkpoints: true`, once it does"
+            saves_none = "checkpoint_size: the job saves no checkpoints; add `checkpoints: true` once it does"
             raise mistake_at(("checkpoint_size",), saves_none)
         return self
 
@@ -174,27 +174,27 @@ class Block(Keys):
         if self.work.dataset is None:
             raise mistake_at(
                 ("report",),
-                "report: with an `epoch` group, say how long an epoch is: `work: {dataset: 50k, epochs: 20}`, "
+                "report: an `epoch` group needs the length of an epoch: `work: {dataset: 50k, epochs: 20}`, "
                 "or a `steps` group, as in 'step (?P<step>\\d+)/(?P<steps>\\d+)'",
             )
         if "step" in groups and "samples" not in groups and self.batch is None:
-            counted = "report: steps within an epoch are counted in samples; say `batch: 128`, or as it is"
-            raise mistake_at(("report",), counted)
+            needs_batch = "report: steps within an epoch need the batch size to count samples; add `batch: 128`"
+            raise mistake_at(("report",), needs_batch)
         return self
 
     @property
     def planner_blocks(self) -> dict[str, PlannerBlock]:
-        """The blocks of planners that the file has, by the planner's name."""
+        """The planners' blocks in the file, by the planner's name."""
         blocks = {name: getattr(self, name) for name in type(self).model_fields}
         return {planner_of_key(name): block for name, block in blocks.items() if isinstance(block, PlannerBlock)}
 
     @property
     def target(self) -> Target | None:
-        """The metric that ends the job, in whichever block it is told."""
+        """The metric that ends the job, from whichever block has it."""
         return next((block.target for block in self.planner_blocks.values() if block.target is not None), None)
 
     def job(self, name: str, task: Mapping[str, Any], folder: Path) -> Job:
-        """The job; the path of a recording or of node types is relative to the job file's folder."""
+        """The block as a `Job`. A relative path in `on` is relative to the job file's folder."""
         on = self.on
         kind, _, path = on.partition(":")
         if path and kind not in PLATFORMS:
@@ -223,9 +223,9 @@ class Block(Keys):
 
 
 def block_for(keys: Iterable[str]) -> type[Block]:
-    """The `mlcd:` block of a file that has these keys: with the blocks of the planners that it names.
+    """The model of the `mlcd:` block for a file with these keys: with the blocks of the planners among them.
 
-    The keys of the usual planner, which a file need not name, stand in the `mlcd:` block itself.
+    The usual planner has no block: its keys are in the `mlcd:` block itself.
     """
     base: type[Block] = planner_named(USUAL).keys or Block
     others = [key for key in keys if key not in base.model_fields and planner_of_key(key) in planner_names()]
@@ -235,9 +235,9 @@ def block_for(keys: Iterable[str]) -> type[Block]:
 
 
 def planner_of_key(key: str) -> str:
-    """The planner whose block it is."""
+    """The planner whose block has this key."""
     return FORMER_NAMES.get(key, key)
 
 
 FORMER_NAMES = {"elastic": "scale"}
-"""What blocks of job files were called before."""
+"""Old keys of planners' blocks."""

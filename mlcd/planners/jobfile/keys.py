@@ -1,4 +1,4 @@
-"""What the blocks of a job file are made of: how a value is read, how much there is to do, a planner's own block."""
+"""Building blocks of job-file models: parsers of values, the `work` block, and the base of planners' blocks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 
 def read(parse: Callable[[Any], T]) -> BeforeValidator:
-    """A unit's parser, as pydantic wants it: nothing, or the word none, stays None."""
+    """A parser as a pydantic validator; a missing value and 'none' become None."""
     return BeforeValidator(lambda written: None if written in (None, "none") else parse(written))
 
 
 def whole(written: Any) -> float:
-    """A count of things that cannot be cut: 256, 1k."""
+    """A whole number: 256, 1k."""
     value = parse_count(written, such_as="256")
     if value < 1 or value != int(value):
         raise ValueError(f"'{written}': expected a whole number, such as 256")
@@ -37,7 +37,7 @@ def one_of(choices: type[StrEnum]) -> BeforeValidator:
 
 
 def mistake_at(where: tuple[str | int, ...], what: str) -> ValidationError:
-    """A mistake that is only seen with other keys at hand, with the key that it is about."""
+    """An error that involves several keys, reported at the key `where`."""
     details = InitErrorDetails(type="value_error", loc=where, input=None, ctx={"error": ValueError(what)})
     return ValidationError.from_exception_data("mistake", [details])
 
@@ -54,16 +54,16 @@ Whole = Annotated[float | None, read(whole)]
 Size = Annotated[int | None, read(lambda written: int(whole(written)))]
 Gigabytes = Annotated[float | None, read(parse_gb), Field(examples=["16GB"])]
 Names = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
-"""What people may write where names are read."""
+"""JSON Schema of a key that accepts one name or a list of names."""
 
 
 def such_as(counts: str) -> WithJsonSchema:
-    """What people may write where two counts are read."""
+    """JSON Schema of a range of counts, with an example."""
     return WithJsonSchema({"type": ["integer", "string"], "examples": [counts]})
 
 
 def or_alone(alone: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any]], None]:
-    """For the schema of a block that may be a value alone: `alone` makes that value's of the block's."""
+    """JSON Schema of a block that may also be a single value. `alone`: makes that value's schema from the block's."""
 
     def change(schema: dict[str, Any]) -> None:
         block = dict(schema)
@@ -80,7 +80,7 @@ class Keys(BaseModel):
 
 
 WAYS = "`samples: 90M`, or `dataset: 1.28M` and `epochs: 70`, or `tokens: 300M` with `sequence: 4096`"
-"""How work can be told."""
+"""The ways to write `work`, for messages."""
 
 
 class Work(Keys):
@@ -103,17 +103,17 @@ class Work(Keys):
         return written if isinstance(written, dict) else {"samples": written}
 
     @model_validator(mode="after")
-    def _one_way_to_say_it(self) -> Work:
+    def _exactly_one_way(self) -> Work:
         both = self.dataset is not None and self.epochs is not None
-        told = (self.samples is not None, self.dataset is not None or self.epochs is not None, self.tokens is not None)
-        if sum(told) != 1 or told[1] != both:
+        ways = (self.samples is not None, self.dataset is not None or self.epochs is not None, self.tokens is not None)
+        if sum(ways) != 1 or ways[1] != both:
             raise ValueError(f"work: say either {WAYS}")
         if not math.isfinite((self.dataset or 0.0) * (self.epochs or 0.0)):
             raise ValueError("work: `dataset` times `epochs` is too large")
         return self
 
     def total(self, sequence: int | None = None) -> float:
-        """In samples. `sequence`: tokens of one; the last may be filled up."""
+        """The work in samples, rounded up. `sequence`: tokens in a sample."""
         if self.tokens is not None:
             return float(math.ceil(self.tokens / (sequence or 1)))
         return self.samples if self.samples is not None else (self.dataset or 0.0) * (self.epochs or 0.0)
@@ -126,8 +126,8 @@ class PlannerBlock(Keys):
     """The metric that ends the job, such as accuracy >= 75 %."""
 
     def check(self, work: Work) -> None:
-        """`ValueError` for what does not go together with the rest of the file."""
+        """`ValueError` if the block contradicts the rest of the file."""
 
     def ask(self, work: Work) -> Ask:
-        """As the rest of MLCD knows it."""
+        """The block as the planner's part of a job."""
         raise NotImplementedError

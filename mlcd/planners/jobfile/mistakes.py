@@ -1,8 +1,8 @@
-"""All that is wrong with a job file, at once.
+"""Find all mistakes in a job file, not only the first.
 
-A model of pydantic tells what is wrong with each value; what contradicts another is only seen once all values can be
-read. So what is wrong is left out, and the rest is read again, until nothing more is found. What is then said because
-something was left out (it is missing; another key needs it) is no mistake of the file, and is not told.
+Pydantic reports wrong values, but contradictions between values only once all of them can be read. So wrong values are
+removed and the rest is validated again, until there are no new errors. Errors that only come from a removal (a missing
+key, or another key that needs it) are not reported.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mlcd.planners.jobfile.source import Mistake, Source, Trail
 from mlcd.planners.jobfile.task import TASK_KEYS, task_mistakes, task_of
 
 STAND_IN = {"samples": 1}
-"""In place of work that cannot be read: without any, nothing else could be."""
+"""Replaces an invalid `work`, without which nothing else can be validated."""
 
 
 def checked(source: Source, folder: Path | None) -> tuple[Block | None, list[Mistake]]:
-    """What can be read of the `mlcd:` block of a file; and all mistakes, the one first that a run would say.
+    """The valid part of a file's `mlcd:` block, and all mistakes; the first is the one that a run reports.
 
-    `folder`: where files that it names are read; None: nowhere.
+    `folder`: where files that it names are read; None: none are read.
     """
     found = list(source.mistakes)
     if not isinstance(source.written, dict):
@@ -47,7 +47,7 @@ def checked(source: Source, folder: Path | None) -> tuple[Block | None, list[Mis
         reading = _Reading(source, {"folder": folder, "task": task_of(written)})
         block = reading.block()
         found += [*in_task, *reading.found]
-    elif "mlcd" in meant | source.lost or ("mlcd" in written and source.lost):  # it may have been there
+    elif "mlcd" in meant | source.lost or ("mlcd" in written and source.lost):  # the unreadable line may have been it
         found += in_task
     else:
         missing = "the `mlcd:` block is missing; it needs at least `work:`"
@@ -56,17 +56,17 @@ def checked(source: Source, folder: Path | None) -> tuple[Block | None, list[Mis
 
 
 def misnamed(source: Source, block: Block) -> Iterator[Mistake]:
-    """Names that a file can have and nobody knows. A run says so itself, after its options have had their say."""
+    """Unknown places and methods. A run checks them itself, after its options have replaced the file's values."""
     if block.on.partition(":")[0] not in places():
         yield source.mistake(("mlcd", "on"), str(unknown_place(block.on)))
     planners = {USUAL, *block.planner_blocks}
     known = [method for name in sorted(planners) for method in planner_named(name).methods]
-    if not planners & set(added_names()) and block.search.method not in known:  # others may have methods of their own
+    if not planners & set(added_names()) and block.search.method not in known:  # other packages may add methods
         yield source.mistake(("mlcd", "search", "method"), str(UnknownName("method", block.search.method, known)))
 
 
 class _Reading:
-    """A `mlcd:` block that is read again and again, each time without what was wrong with it."""
+    """Validates a `mlcd:` block repeatedly, each time without the values that were wrong."""
 
     def __init__(self, source: Source, context: Mapping[str, Any]) -> None:
         self.source, self.context = source, context
@@ -75,7 +75,7 @@ class _Reading:
         self._left_out: set[Trail] = {(word,) for word in source.lost}
 
     def block(self) -> Block | None:
-        """What can be read of it; None if nothing can."""
+        """The valid part of the block; None if nothing is left."""
         while True:
             model = block_for(map(str, self.written))
             try:
@@ -85,8 +85,8 @@ class _Reading:
                     return None
 
     def _note(self, model: type[Block], error: ValidationError) -> bool:
-        """Note what is new; whether anything could be left out."""
-        # A key that is missing may be one that is mistyped: that is told first.
+        """Note new mistakes; return whether anything could be removed."""
+        # A missing key may be a mistyped one, so those are noted first.
         details = sorted(error.errors(), key=lambda each: each["type"] == "missing")
         known = frozenset(self._left_out)
         news = [_mistake(each, model, self.source) for each in details]
@@ -97,7 +97,7 @@ class _Reading:
         return any(left_out)
 
     def _follows(self, detail: ErrorDetails, mistake: Mistake, known: frozenset[Trail], news: list[Mistake]) -> bool:
-        """Whether it is only said because something was left out, or mistyped."""
+        """Whether an error only comes from a removed or mistyped key."""
         where = tuple(detail["loc"])
         if detail["type"] == "missing" and any(
             each.instead == where[-1] and each.key.rpartition(".")[0] == mistake.key.rpartition(".")[0] for each in news
@@ -107,7 +107,7 @@ class _Reading:
         return any(each[: len(where)] == where or where[: len(each)] == each or each[-1] in words for each in known)
 
     def _leave_out(self, detail: ErrorDetails, mistake: Mistake) -> bool:
-        """Leave out what is wrong; of a key that is missing, the block that lacks it. False if that cannot be."""
+        """Remove what is wrong; for a missing key, the block that lacks it. False if that is impossible."""
         where = tuple(detail["loc"])
         if mistake.instead is not None:
             self._left_out.add((*where[:-1], mistake.instead))
@@ -127,7 +127,7 @@ class _Reading:
         return True
 
     def _written_part(self, where: Trail) -> Trail:
-        """The part of this path that is there; all of it, where it is that of work."""
+        """The part of this path that exists; the whole path if it is that of `work`."""
         inside: Any = self.written
         for i, key in enumerate(where):
             if not isinstance(inside, dict) or key not in inside:
@@ -166,7 +166,7 @@ def _words(detail: ErrorDetails, name: str, model: type[Block], inside: Trail) -
 
 
 def _known_keys(model: type[BaseModel], inside: Sequence[str | int]) -> list[str]:
-    """The keys of the block in which a mistake is; of the whole block, those of every planner that has one, too."""
+    """The keys of the block with the mistake; for the `mlcd:` block also the names of all planners' blocks."""
     if not inside:
         blocks = [name for name in planner_names() if planner_named(name).block is not None]
         return [*(name for name in model.model_fields if name not in FORMER_NAMES), *blocks]
@@ -178,7 +178,7 @@ def _known_keys(model: type[BaseModel], inside: Sequence[str | int]) -> list[str
 
 
 def _block_with(name: str, model: type[BaseModel]) -> str | None:
-    """The block that knows a key which was written above it, as `nodes` beside `search`."""
+    """The block in which a key belongs that was written one level too high, such as `nodes` next to `search`."""
     for part in model.model_fields:
         below = _below(model, part)
         if below is not None and name in below.model_fields:
@@ -187,6 +187,6 @@ def _block_with(name: str, model: type[BaseModel]) -> str | None:
 
 
 def _below(model: type[BaseModel], part: str) -> type[BaseModel] | None:
-    """What the keys of such a block are; None: it has none."""
+    """The model of a key that is a block; None for other keys."""
     kinds = get_args(model.model_fields[part].annotation) or (model.model_fields[part].annotation,)
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)

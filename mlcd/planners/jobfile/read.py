@@ -1,4 +1,4 @@
-"""From a text to a job, or to the one line that says what is wrong with it; or to all such lines."""
+"""Read a job from a file or text, or report its first mistake, or all mistakes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from mlcd.planners.jobfile.task import task_of
 
 
 def load_job(path: str | Path) -> Job:
-    """The job that a file describes; `JobFileError` says what is wrong, and where."""
+    """The job of a file; `JobFileError` says what is wrong, and where."""
     path = Path(path)
     return parse_job(text_of(path), path)
 
 
 def text_of(path: Path) -> str:
-    """What is in a job file; `JobFileError` if it cannot be read."""
+    """The text of a job file; `JobFileError` if it cannot be read."""
     try:
-        str(path.absolute()).encode()  # the ledger is text, and keeps the folder
+        str(path.absolute()).encode()  # the ledger stores the folder as text
         return path.read_text(encoding="utf-8")
     except UnicodeEncodeError:
         raise JobFileError(f"{str(path)!a}: not UTF-8 text; rename it") from None
@@ -31,9 +31,9 @@ def text_of(path: Path) -> str:
 
 
 def parse_job(text: str, path: Path, *, reads_files: bool = True) -> Job:
-    """The job that a text describes; `path` names it in messages, and relative recordings are beside it.
+    """The job of a text. `path`: its file's name for messages; relative paths in it are relative to that folder.
 
-    `reads_files`: whether it may name a file of this machine that is read now.
+    `reads_files`: whether it may name files of this machine, which are read now.
     """
     source = read_source(text)
     block, mistakes = checked(source, path.parent if reads_files else None)
@@ -43,7 +43,7 @@ def parse_job(text: str, path: Path, *, reads_files: bool = True) -> Job:
 
 
 def mistakes_in(text: str, folder: Path | None) -> list[Mistake]:
-    """All that is wrong with a job file, in the order of its lines. `folder`: where files that it names are read."""
+    """All mistakes in a job file, by line. `folder`: where files that it names are read."""
     source = read_source(text)
     block, mistakes = checked(source, folder)
     if block is not None:

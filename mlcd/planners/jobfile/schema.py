@@ -1,4 +1,4 @@
-"""The keys of a job file as JSON Schema, for editors. What it refuses, MLCD refuses; MLCD refuses more.
+"""The keys of a job file as JSON Schema, for editors. MLCD itself checks more than the schema does.
 
 The description of a key is the docstring below it in its block.
 """
@@ -28,19 +28,19 @@ WRITTEN: dict[str, JsonSchemaValue] = {
     "dataclass": {"type": "string"},
     "dict": {"type": "object"},
 }
-"""What people may write where a value of this type is read from words, such as '$100'."""
+"""JSON types that users may write for a value of this type that is parsed from text, such as '$100'."""
 
 
 class _AsWritten(GenerateJsonSchema):
-    """A value that is parsed from words has the schema of what may be written, not of what it becomes."""
+    """For a value that is parsed from text, generates the schema of the text, not of the parsed value."""
 
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
-        """The names of an enum and the keys of a block are known; of words, `mlcd check` knows what they may be."""
+        """Enums and blocks keep their schema; other parsed values allow any text, which `mlcd check` checks."""
         within = schema["schema"]
         inner = self.generate_inner(within)
         if inner.keys() & {"$ref", "enum", "properties", "anyOf"} and within["type"] != "nullable":
             return inner
-        if "$ref" in (names := inner.get("items", {})):  # one of them, some, or each with the script's own word
+        if "$ref" in (names := inner.get("items", {})):  # one name, a list, or a mapping to the script's own names
             by_name = {"type": "object", "propertyNames": names}
             return {"anyOf": [names, {"type": "array", "items": names}, by_name]}
         if within["type"] != "nullable":
@@ -49,7 +49,7 @@ class _AsWritten(GenerateJsonSchema):
         return {"anyOf": [words, {"type": "null"}]} if words else {}
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """With what its keys mean."""
+        """Add the descriptions of its keys."""
         made = super().model_schema(schema)
         block = next((each for each in made.get("anyOf", ()) if "properties" in each), made)
         for name, words in _meanings(schema["cls"]).items():
@@ -57,17 +57,17 @@ class _AsWritten(GenerateJsonSchema):
         return made
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """A default is told where it may be written like that."""
+        """Only simple defaults, which can be written as they are."""
         plain = isinstance(schema.get("default"), str | bool | int | float)
         return super().default_schema(schema) if plain else self.generate_inner(schema["schema"])
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """'Max Probe' says no more than the key."""
+        """No titles: 'Max Probe' only repeats the key."""
         return False
 
 
 def _meanings(block: type[Any]) -> dict[str, str]:
-    """The docstrings below the fields of a class and of those that it extends. Read here, where they are asked for."""
+    """The docstrings below the fields of a class and of its base classes, by field."""
     found: dict[str, str] = {}
     for each in reversed(block.__mro__):
         if each.__module__.startswith("mlcd.") and each.__name__ in (source := _source(each.__module__)):
@@ -77,7 +77,7 @@ def _meanings(block: type[Any]) -> dict[str, str]:
 
 @cache
 def _source(module: str) -> dict[str, dict[str, str]]:
-    """Of each class of a module, the docstrings below its fields."""
+    """The docstrings below fields in a module, by class and field."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     return {each.name: dict(_below_fields(each)) for each in tree.body if isinstance(each, ast.ClassDef)}
 
@@ -91,7 +91,7 @@ def _below_fields(block: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def job_schema() -> dict[str, Any]:
-    """A SkyPilot task with the block `mlcd`, and in that the blocks of all planners that are installed."""
+    """The schema of a SkyPilot task with the block `mlcd`, which has the blocks of all installed planners."""
     model = block_for((*planner_names(), *FORMER_NAMES))
     block = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=_AsWritten)
     known = {**block.pop("$defs"), "Block": block}

@@ -1,4 +1,4 @@
-"""The text of a file in YAML: its values, where each of them stands, and what is wrong with it as text."""
+"""Parse YAML into values with their positions, and report what is wrong with the text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlcd.core.errors import JobFileError
 
 MERGE = "tag:yaml.org,2002:merge"
 MOST_VALUES = 100_000
-"""Aliases of aliases double with every line: what nobody has written by hand is not read to its end."""
+"""Limit against aliases of aliases, which double the values with every line."""
 
 Trail = tuple[str | int, ...]
 """The keys and positions that lead to a value."""
@@ -24,7 +24,7 @@ Marks = Mapping[Trail, yaml.Mark]
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong with a file at one place, and what to do. `key`: the way there, as in 'mlcd.search.nodes'."""
+    """One mistake: its position, its key ('mlcd.search.nodes'), and a message that says what to do."""
 
     line: int
     column: int
@@ -34,21 +34,21 @@ class Mistake:
     @property
     def instead(self) -> str | None:
         """The word that was probably meant."""
-        found = re.search(r"did you mean '([^']+)'\?$", self.message)
-        return found[1] if found is not None else None
+        hint = re.search(r"did you mean '([^']+)'\?$", self.message)
+        return hint[1] if hint is not None else None
 
     def in_file(self, path: str | Path) -> str:
         """'job.yaml:12:5: budget 'abc': expected dollars'."""
         return f"{path}:{self.line}:{self.column}: {self.message}"
 
     def as_of_compiler(self, path: str | Path) -> str:
-        """'job.yaml:12:5: mlcd.budget: 'abc': expected dollars'; the key is said once."""
-        said = re.sub(rf"^{re.escape(self.key.rpartition('.')[2])}(: | (?='))", "", self.message)
-        return f"{path}:{self.line}:{self.column}: {self.key}: {said}" if self.key else self.in_file(path)
+        """'job.yaml:12:5: mlcd.budget: 'abc': expected dollars', without repeating the key."""
+        message = re.sub(rf"^{re.escape(self.key.rpartition('.')[2])}(: | (?='))", "", self.message)
+        return f"{path}:{self.line}:{self.column}: {self.key}: {message}" if self.key else self.in_file(path)
 
 
 class Unreadable(Exception):
-    """A mistake behind which nothing can be read."""
+    """A mistake after which the rest of the text cannot be read."""
 
     def __init__(self, mistake: Mistake) -> None:
         super().__init__(mistake.message)
@@ -57,9 +57,9 @@ class Unreadable(Exception):
 
 @dataclass
 class Source:
-    """A text as values, and where each of them stands. With mistakes, it is what can be read of it.
+    """The values of a text and their positions; with mistakes, of the readable part.
 
-    `lost`: what may be keys in a line that is no YAML, and was left out.
+    `lost`: possible keys in a line that is not YAML and was removed.
     """
 
     written: Any = None
@@ -68,18 +68,18 @@ class Source:
     lost: frozenset[str] = frozenset()
 
     def mistake(self, where: Trail, message: str, key: Trail | None = None) -> Mistake:
-        """At the innermost part of this path that is in the file. `key`: what it is about, if that is not there."""
+        """A mistake at the innermost existing part of this path. `key`: the key it is about, if that is missing."""
         inner = next((where[:n] for n in range(len(where), 0, -1) if where[:n] in self.marks), ())
         return _at(self.marks.get(inner), message, inner if key is None else key)
 
 
 def read_source(text: str) -> Source:
-    """The text as values. Where one line is no YAML, what is told is that, and what can be read without the line."""
+    """Parse a text. If a single line is not YAML, report it, and parse the text without that line."""
     source, suspects = _read(text)
     lines = text.split("\n")
     for line in suspects:
         following = next((each for each in lines[line + 1 :] if each.strip()), "")
-        if _depth(following) > _depth(lines[line]):  # it begins a block, whose keys would then belong to another
+        if _depth(following) > _depth(lines[line]):  # it starts a block, whose keys would move to another block
             continue
         rest, more = _read("\n".join((*lines[:line], "", *lines[line + 1 :])))
         if not more and isinstance(rest.written, dict):
@@ -94,7 +94,7 @@ def _depth(line: str) -> int:
 
 
 def _read(text: str) -> tuple[Source, list[int]]:
-    """The text as values; and if it is no YAML, the lines, counted from 0, of which one may be to blame."""
+    """Parse a text; if it is not YAML, also return the lines (from 0) that may be the cause."""
     source = Source()
     try:
         loader = yaml.SafeLoader(text)
@@ -105,7 +105,7 @@ def _read(text: str) -> tuple[Source, list[int]]:
     except Unreadable as error:
         source.mistakes.append(error.mistake)
     except yaml.MarkedYAMLError as error:
-        no_colon = error.problem == "could not find expected ':'"  # seen where the next line begins
+        no_colon = error.problem == "could not find expected ':'"  # reported at the start of the next line
         mark = (error.context_mark if no_colon else None) or error.problem_mark or error.context_mark
         why = ", ".join(filter(None, (error.context, error.problem)))
         source.mistakes.append(_at(mark, f"not YAML: {why}"))
@@ -123,7 +123,7 @@ def _read(text: str) -> tuple[Source, list[int]]:
 
 
 def read_yaml(text: str, path: Path) -> tuple[Any, Marks]:
-    """The text as values, and where each of them stands; `JobFileError` for the first mistake."""
+    """The values of a text and their positions; `JobFileError` for the first mistake."""
     source = read_source(text)
     if source.mistakes:
         raise JobFileError(source.mistakes[0].in_file(path))
@@ -131,15 +131,15 @@ def read_yaml(text: str, path: Path) -> tuple[Any, Marks]:
 
 
 def _mark(node: yaml.Node, trail: Trail, source: Source, around: tuple[yaml.Node, ...]) -> None:
-    """Note where everything stands, and leave out what a job cannot say: a key twice, a loop, bytes."""
+    """Record the position of every value, and remove what a job file must not have: duplicate keys, loops, bytes."""
     if node in around:
-        raise Unreadable(_at(node.start_mark, "an alias stands inside what it stands for; write it out", trail))
+        raise Unreadable(_at(node.start_mark, "an alias inside its own anchor; write it out", trail))
     if node.tag == "tag:yaml.org,2002:binary":
         node.tag = "tag:yaml.org,2002:str"
-        message = "binary values cannot be kept; write text, or a path to a file"
+        message = "binary values are not allowed; write text, or a path to a file"
         source.mistakes.append(_at(node.start_mark, message, trail))
     if len(source.marks) > MOST_VALUES:
-        message = f"more than {MOST_VALUES:,} values, aliases written out; say less"
+        message = f"more than {MOST_VALUES:,} values, with aliases written out; write fewer"
         raise Unreadable(_at(node.start_mark, message, trail))
     around = (*around, node)
     if isinstance(node, yaml.MappingNode):
@@ -151,7 +151,7 @@ def _mark(node: yaml.Node, trail: Trail, source: Source, around: tuple[yaml.Node
 
 
 def _mark_pair(key: yaml.Node, value: yaml.Node, trail: Trail, source: Source, around: tuple[yaml.Node, ...]) -> bool:
-    """Note where a key stands; whether it can be kept."""
+    """Record the position of a key; return whether it is kept."""
     if not isinstance(key, yaml.ScalarNode):
         source.mistakes.append(_at(key.start_mark, "a key must be a plain word", trail))
         return False

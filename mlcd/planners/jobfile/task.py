@@ -1,4 +1,4 @@
-"""What SkyPilot reads of a job file: passed on untouched, and checked where the search reads it, too."""
+"""The SkyPilot part of a job file: passed on unchanged, and checked where the search also reads it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TASK_KEYS = {
     "inputs": "SkyPilot's own: data that is read.",
     "outputs": "SkyPilot's own: data that is written.",
 }
-"""What SkyPilot lets a task say, passed on untouched; each with its meaning."""
+"""The keys of a SkyPilot task, with their descriptions."""
 RESOURCES: dict[str, Any] = {
     "infra": {"description": "The cloud, and its region and zone: aws, aws/us-east-1."},
     "accelerators": {"description": "A type, or a list of them: A100, A100:8, [A10G, L4]."},
@@ -35,14 +35,14 @@ RESOURCES: dict[str, Any] = {
     "any_of": False,
     "ordered": False,
 }
-"""What the search reads of `resources`, as JSON Schema; the rest is SkyPilot's."""
+"""JSON Schema of the part of `resources` that the search reads."""
 
 Found = Iterator[tuple[Trail, str]]
-"""Mistakes: where, and what."""
+"""Mistakes: the path of each, and its message."""
 
 
 def task_of(written: Mapping[str, Any]) -> dict[str, Any]:
-    """The task. Secrets keep their names only: a ledger is no safe."""
+    """The SkyPilot task of a file. The values of secrets are dropped, so that the ledger does not store them."""
     task = {key: value for key, value in written.items() if key in TASK_KEYS}
     if isinstance(task.get("secrets"), dict):
         task["secrets"] = dict.fromkeys(task["secrets"])
@@ -50,7 +50,7 @@ def task_of(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def task_mistakes(written: Mapping[str, Any]) -> Found:
-    """What is wrong with the task, where MLCD reads it."""
+    """Mistakes in the part of the task that MLCD reads."""
     if isinstance(written.get("name"), dict | list):
         yield ("name",), "name: expected a word, such as resnet50"
     yield from _in_resources(written.get("resources") or {})
@@ -58,7 +58,7 @@ def task_mistakes(written: Mapping[str, Any]) -> Found:
 
 
 def _in_processes(written: Mapping[str, Any]) -> Found:
-    """What processes are started with: no system takes a zero byte there, or a variable whose name is none."""
+    """Zero bytes and invalid variable names, with which no process can be started."""
     for key in ("setup", "run", "workdir"):
         if "\0" in str(written.get(key)):
             yield (key,), f"{key}: has a zero byte in it; take it out"
@@ -73,7 +73,7 @@ def _in_processes(written: Mapping[str, Any]) -> Found:
 
 
 def _in_resources(resources: Any) -> Found:
-    """What the search reads of SkyPilot's `resources`; the rest is SkyPilot's to judge."""
+    """Mistakes in the part of `resources` that the search reads; SkyPilot checks the rest."""
     if not isinstance(resources, dict):
         yield ("resources",), "resources: expected keys such as `accelerators: A100:8`"
         return

@@ -9,7 +9,7 @@ from typing import Any
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import first_entry, first_probes
 from mlcd.core.strategy import Finish
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.service.web.untrusted_input import SPACE, in_child_process
 
 
@@ -21,10 +21,10 @@ def preview_probes(kind: str, text: str, options: Mapping[str, Any], recordings:
 
 
 def _probes(kind: str, text: str, options: dict[str, Any], recordings: dict[str, str]) -> str:
-    job = of_text(kind, text, options)
+    job = job_from_text(kind, text, options)
     place, _, name = job.on.partition(":")
     if place == "recorded":
-        job = of_text(kind, text, {**options, "on": f"recorded:{recordings[name]}"})
+        job = job_from_text(kind, text, {**options, "on": f"recorded:{recordings[name]}"})
     with closing(Ledger(None)) as ledger:
         first, _ = first_entry(job, ledger)
     probes, previews = first_probes(first), []

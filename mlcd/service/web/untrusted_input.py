@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from mlcd.core.errors import MissingExtra, MlcdError, UserError
 from mlcd.core.job import Job
 from mlcd.core.planner import planner_of
-from mlcd.planners.form.jobs import of_text, serving
+from mlcd.planners.form.jobs import job_from_text, serving_job_of
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.form import recorded_model
 from mlcd.planners.serve.model_facts import ModelFacts, Profile
@@ -166,7 +166,7 @@ def _size() -> int:
 
 def job_of_text(kind: str, text: str, words: Mapping[str, Any], name: str) -> str:
     """A job file and options, as a job."""
-    job = of_text(kind, text, words, name)
+    job = job_from_text(kind, text, words, name)
     planner_of(job).search_strategy(job)  # an unknown method is refused now, not later by a worker
     return _checked_json(job)
 
@@ -174,12 +174,12 @@ def job_of_text(kind: str, text: str, words: Mapping[str, Any], name: str) -> st
 def job_of_model(model: str, folder: str, words: Mapping[str, Any], knobs: str | None) -> str:
     """A job that serves a model of a recording."""
     facts, counted = recorded_model(model, Path(folder))
-    return _checked_json(serving(facts, words, knobs, counted=counted))
+    return _checked_json(serving_job_of(facts, words, knobs, counted=counted))
 
 
 def job_of_upload(facts: ModelFacts, upload: str, words: Mapping[str, Any], knobs: str | None) -> str:
     """A job that serves an uploaded model."""
-    return _checked_json(serving(facts, words, knobs, upload))
+    return _checked_json(serving_job_of(facts, words, knobs, upload))
 
 
 def inspect_model(path: str, name: str) -> str:

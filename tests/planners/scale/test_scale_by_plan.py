@@ -16,7 +16,7 @@ from mlcd.core.ledger import Ledger
 from mlcd.core.ledger.entries import Started, from_json, to_json
 from mlcd.core.measurement import Outcome
 from mlcd.core.planner import planner_of
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.planners.scale.fixed_plan import with_fixed_plan
 from mlcd.planners.train.nouns import PlanKnob, plan_of
 from mlcd.reports.words import amount_words
@@ -40,7 +40,7 @@ mlcd:
 
 
 def scaled(text: str = JOB, **options: str) -> Job:
-    return of_text("scale", text, options)
+    return job_from_text("scale", text, options)
 
 
 def test_a_whole_run_keeps_its_plan_and_its_global_batch() -> None:

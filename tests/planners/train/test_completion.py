@@ -399,7 +399,7 @@ def test_work_that_was_saved_while_nobody_watched_is_not_held_against_the_job():
     step = RunToCompletion(FIRST).next_step(remaining_job(job, history), RECORDING.space, history)
     assert step == Finish(
         "the job ran to its end; it reported 300,000 samples, 30 % of the 1,000,000 that `work` states, and may have "
-        "saved more while nobody watched",
+        "saved more while MLCD was not running",
         FIRST,
     )
     for seen in (History(runs=(rest,)), History(runs=(replace(unseen, samples_done=3e5), rest))):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mlcd.core.errors import JobFileError, UserError
 from mlcd.core.job import Job
 from mlcd.core.planner import planner_named, planner_of
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.planners.jobfile.read import load_job, parse_job
 from mlcd.planners.jobfile.schema import job_schema
 from mlcd.planners.modeling.architecture import architecture_of
@@ -141,9 +141,9 @@ def test_a_service_reads_no_file_for_a_job(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     monkeypatch.chdir(tmp_path)
     text = "mlcd:\n  " + USUAL.replace("|", "\n  ")
-    assert planned_training(of_text("train", text, {})) is not None
+    assert planned_training(job_from_text("train", text, {})) is not None
     with pytest.raises(UserError, match=r"'config\.json': a service reads no file of yours; write the sizes"):
-        of_text("train", text.replace(SIZES, "{config: config.json}"), {})
+        job_from_text("train", text.replace(SIZES, "{config: config.json}"), {})
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_config_beside_the_job_file_goes_to_a_service_with_it(tmp_path: Path, 
     text = "mlcd:\n  " + USUAL.replace("|", "\n  ").replace(SIZES, written)
     sent = with_inlined_config(text, tmp_path)
     assert sent.count("\n") == text.count("\n")
-    asked = planned_training(of_text("train", sent, {}))
+    asked = planned_training(job_from_text("train", sent, {}))
     assert asked is not None
     assert asked.architecture == architecture_of(CONFIG)
     assert with_inlined_config("mlcd: {work: 1}", tmp_path) == "mlcd: {work: 1}"
@@ -217,7 +217,7 @@ MODEL = f"model: {SIZES}"
          "MLCD_MICRO_BATCH; name that, or a variable of your own"),
         (f"|{MODEL}", "", "6:3: plan: `model` is missing beside it; say `model: {config: config.json}`"),
         ("|global_batch: 256", "", "6:3: plan: `global_batch` is missing beside it; say `global_batch: 256`"),
-        (f"|sequence: 4096|{PLAN}", "", "3:10: work: of how many tokens is a sample? Say `sequence: 4096`"),
+        (f"|sequence: 4096|{PLAN}", "", "3:10: work: how many tokens has a sample? Add `sequence: 4096`"),
         ("{tokens: 300M}", "300M", "3:3: work '300M': tokens or sequences? Say `work: {tokens: 300M}`, or "
          "`{samples: 300M}` if sequences are meant"),
         ("{tokens: 300M}", "{tokens: 1k, samples: 5}", "3:3: work: say either `samples: 90M`, or `dataset: 1.28M` and "

@@ -18,7 +18,7 @@ from mlcd.core.ledger import Ledger, Reserved
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.place import cloud
 from mlcd.core.runs.run import start, what_if, with_probe_limit
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.modeling.outlook import SHARE, usual_probe_limit
 from mlcd.planners.train.planner import METHODS, method
@@ -125,12 +125,12 @@ def test_where_no_probe_at_all_is_allowed_max_probe_is_what_binds() -> None:
 
 
 def test_what_may_not_be_rented_by_the_hour_is_not_in_the_space() -> None:
-    job = of_text("train", JOB, {"max_hourly": "$5"})
+    job = job_from_text("train", JOB, {"max_hourly": "$5"})
     space = cloud("simulated", job).space
     assert space.usd_per_hour.max() <= 5
-    assert len(space) < len(cloud("simulated", of_text("train", JOB, {})).space)
+    assert len(space) < len(cloud("simulated", job_from_text("train", JOB, {})).space)
     with pytest.raises(UserError, match=r"cheapest configuration costs .* --max-hourly \d"):
-        cloud("simulated", of_text("train", JOB, {"max_hourly": "0.001"}))
+        cloud("simulated", job_from_text("train", JOB, {"max_hourly": "0.001"}))
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_the_job_file_says_both(tmp_path: Path, written: str, probe: float | Non
 @pytest.mark.parametrize("kind", ["train", "scale"])
 def test_what_is_asked_takes_the_place_of_what_the_file_says(kind: str) -> None:
     text = f"{JOB}  search: {{max_probe: $20, max_hourly: $50}}\n"
-    job = of_text(kind, text, {"max_probe": "$3", "max_hourly": "none"})
+    job = job_from_text(kind, text, {"max_probe": "$3", "max_hourly": "none"})
     assert (job.search.max_probe_usd, job.search.max_hourly_usd) == (3.0, None)
-    assert of_text(kind, text, {"max_probe": "none"}).search.max_probe_usd == math.inf
+    assert job_from_text(kind, text, {"max_probe": "none"}).search.max_probe_usd == math.inf
 
 
 @given(st.floats(0.01, 1e6))
@@ -174,9 +174,9 @@ def test_without_a_budget_it_is_a_share_of_the_cheapest_finish_that_is_expected(
 
 def test_it_is_frozen_when_a_run_starts_and_none_is_kept() -> None:
     ledger = Ledger(None)
-    usual = start(of_text("train", JOB, {"instances": "c5.*"}), ledger)
+    usual = start(job_from_text("train", JOB, {"instances": "c5.*"}), ledger)
     assert ledger.account(usual.name).job.search.max_probe_usd == SHARE * 100
-    unlimited = start(of_text("train", JOB, {"instances": "c5.*", "max_probe": "none"}), ledger)
+    unlimited = start(job_from_text("train", JOB, {"instances": "c5.*", "max_probe": "none"}), ledger)
     assert ledger.account(unlimited.name).job.search.max_probe_usd is None
     decision = usual.search()
     assert what_if(usual.name, ledger, usual.job.goal).configuration == decision.configuration

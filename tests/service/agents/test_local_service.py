@@ -10,7 +10,7 @@ import pytest
 
 from mlcd.core.errors import MlcdError, UserError, WrongState
 from mlcd.core.ledger import Ledger
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.service.agents.agent_client import AgentClient
 from mlcd.service.agents.local_service import (
     RUNNING_AT_ONCE,
@@ -74,7 +74,7 @@ def test_a_second_start_that_states_no_budget_keeps_the_one_that_was_set(ledger:
 
 
 def test_what_is_too_much_at_once_is_refused_and_claims_nothing(ledger: Ledger) -> None:
-    job = to_json(of_text("train", JOB, {"on": "local"}), False)
+    job = to_json(job_from_text("train", JOB, {"on": "local"}), False)
     executor = AgentExecutor(ledger)
     with ExitStack() as held:
         held.callback(executor.close)

@@ -12,7 +12,7 @@ from stage import API, Stage, staged
 from starlette.requests import Request
 
 from mlcd.core.errors import BackendError, LedgerCorrupt, LedgerError, MlcdError, UnknownName, UserError, WrongState
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.planners.serve.space import parse_knobs
 from mlcd.service.web.app import create_app
 from mlcd.service.web.errors import Refusal, refusal
@@ -164,7 +164,7 @@ def test_every_example_can_be_submitted_as_it_is(stage: Stage) -> None:
         if each["kind"] == "serve":
             assert parse_knobs(each["text"], Path("knobs.yaml")).table
         else:
-            assert of_text(each["kind"], each["text"], {}).goal.limited
+            assert job_from_text(each["kind"], each["text"], {}).goal.limited
 
 
 def test_offers_are_filtered_and_counted(stage: Stage) -> None:

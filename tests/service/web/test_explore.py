@@ -19,7 +19,7 @@ from stage import API, Stage, staged
 from mlcd.core.job import Goal
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start, what_if
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.reports.story import Story
 from mlcd.reports.tradeoff import FARTHEST, tradeoff_of
 
@@ -31,7 +31,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     home = tmp_path_factory.mktemp("explore")
     with pytest.MonkeyPatch.context() as patch, staged(home, mode="ui") as stage:
         patch.setenv("MLCD_HOME", str(home))
-        for job in (of_text("train", TRAIN, {}), of_text("tune", FUNCTIONS, {"trials": "8"})):
+        for job in (job_from_text("train", TRAIN, {}), job_from_text("tune", FUNCTIONS, {"trials": "8"})):
             start(job, stage.state.ledger).search()
         stage.look()
         yield stage

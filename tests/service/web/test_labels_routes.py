@@ -11,7 +11,7 @@ from stage import API, JOB, Stage, staged
 
 from mlcd.core.ledger import LabelUpdate
 from mlcd.core.runs.run import start
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.service.team.members import Scope
 from mlcd.service.team.tokens import NamedTokens
 
@@ -40,7 +40,7 @@ def listed(stage: Stage, query: str = "", who: str | None = None) -> list[str]:
 
 def begun(stage: Stage, *names: str) -> None:
     for name in names:
-        start(of_text("train", JOB.replace("digits", name), {}), stage.state.ledger)
+        start(job_from_text("train", JOB.replace("digits", name), {}), stage.state.ledger)
     stage.look()
 
 
@@ -123,7 +123,7 @@ def test_what_another_process_labels_is_listed_once_the_feed_has_read_it(alone: 
     assert listed(alone, "?project=p") == []
     alone.look()
     assert listed(alone, "?project=p") == ["a-1"]
-    start(of_text("train", JOB.replace("digits", "a"), {}), alone.state.ledger, run=None)
+    start(job_from_text("train", JOB.replace("digits", "a"), {}), alone.state.ledger, run=None)
     alone.state.ledger.label("a-2", LabelUpdate.of(project="p"))  # with its first entry
     alone.look()
     assert listed(alone, "?project=p") == ["a-2", "a-1"]

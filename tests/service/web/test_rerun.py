@@ -13,7 +13,7 @@ from stage import API, JOB, Stage, staged
 from mlcd.core.decision import Decision
 from mlcd.core.ledger import Decided, Started, Status
 from mlcd.core.runs.run import start
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 from mlcd.service.workers.submissions import from_json
 
 RENTED = JOB.replace("work: 1M", "work: 1M\n  on: skypilot:aws")
@@ -56,7 +56,7 @@ def test_what_is_wrong_or_unknown_is_refused_and_begins_nothing(stage: Stage) ->
 
 def test_a_run_of_the_command_line_has_a_probe_limit_of_its_new_budget(stage: Stage) -> None:
     who, ledger = "ron" if stage.tokens else None, stage.state.ledger
-    run = start(of_text("train", JOB, {}), ledger)
+    run = start(job_from_text("train", JOB, {}), ledger)
     again = stage.ask("POST", f"{API}/runs/{run.name}/again", who, {"budget": "50"}).json()["run"]
     job, _ = from_json(ledger.submission(again).request)  # type: ignore[union-attr]
     assert run.job.search.max_probe_usd is not None
@@ -89,7 +89,7 @@ def test_real_money_needs_a_yes_and_the_yes_names_the_new_limit(tmp_path: Path) 
 def test_new_limits_of_a_run_on_rented_machines_need_a_yes(tmp_path: Path) -> None:
     with staged(tmp_path / "home", mode="ui") as stage:
         ledger = stage.state.ledger
-        job = of_text("train", JOB, {})
+        job = job_from_text("train", JOB, {})
         run = stage.submit(None).json()["run"]
         driven = start(job, ledger, run=run)
         driven.book.write(Decided(Decision(None, "nothing fits", binding="the budget")))
@@ -121,7 +121,7 @@ def test_the_job_file_is_kept_as_it_was_sent_with_its_options(stage: Stage) -> N
 
 
 def test_of_a_run_of_the_command_line_no_job_file_is_kept_and_that_is_said(stage: Stage) -> None:
-    run = start(of_text("train", JOB, {}), stage.state.ledger)
+    run = start(job_from_text("train", JOB, {}), stage.state.ledger)
     told = stage.ask("GET", f"{API}/runs/{run.name}/job", "vera" if stage.tokens else None)
     assert (told.status, "was not kept" in told.error) == (404, True)
 
@@ -139,7 +139,7 @@ def test_many_at_once_are_accepted_only_as_far_as_the_budget_goes(tmp_path: Path
 
 def test_a_place_that_only_a_command_can_name_is_not_taken_for_another(stage: Stage) -> None:
     who, ledger = "ron" if stage.tokens else None, stage.state.ledger
-    begun = start(of_text("train", JOB, {}), ledger)
+    begun = start(job_from_text("train", JOB, {}), ledger)
     on = "local:/home/me/nodes.yaml"
     started = begun.book.account.started
     assert started is not None

@@ -11,7 +11,7 @@ from mlcd.core.ledger import Status
 from mlcd.core.options import goal_again
 from mlcd.core.part import Part
 from mlcd.core.runs.run_machine import other_machine
-from mlcd.planners.form.words import parsed
+from mlcd.planners.form.option_parsers import parse_options
 from mlcd.service.team.allowance import recheck, release
 from mlcd.service.team.members import Member, Role
 from mlcd.service.web.errors import Refusal, RequestBody, error_responses, unknown_is_404
@@ -73,7 +73,7 @@ def resume_run(run: Named, state: CurrentState, who: Runner, how: GoOn | None = 
         note.about = name = _started(state, who, run)
         _check_not_driven(state, name)
         how, account = how or GoOn(), state.ledger.account(name)
-        goal = goal_again(account.job, parsed("what-if", how.model_dump(exclude={"launch", "yes"})))
+        goal = goal_again(account.job, parse_options("what-if", how.model_dump(exclude={"launch", "yes"})))
         if goal != account.job.goal:
             check_agreed(replace(account.job, goal=goal), how.yes)
         was_launched = account.decision is not None and (account.final_runs or account.open)

@@ -12,7 +12,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.options import goal_again
 from mlcd.core.part import Part
 from mlcd.core.runs.run import decide_again
-from mlcd.planners.form.words import parsed
+from mlcd.planners.form.option_parsers import parse_options
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.caps import SERVICE_NAMES
 from mlcd.planners.serve.form import asked_again
@@ -103,7 +103,7 @@ async def what_if(run: RunName, views: CachedViews, who: Viewer, words: Annotate
     """From the stored probes, at no cost; the run does not change. A search with this goal from the start might have
     probed other configurations.
     """
-    chosen = parsed("what-if", words.model_dump(exclude_none=True))
+    chosen = parse_options("what-if", words.model_dump(exclude_none=True))
     snapshot = await views.snapshot(run)
     return Response(as_json(await asyncio.to_thread(_decided_again, snapshot, chosen)), media_type=JSON)
 

@@ -12,7 +12,7 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import LabelUpdate
 from mlcd.core.options import goal_again
 from mlcd.core.part import Part
-from mlcd.planners.form.words import parsed
+from mlcd.planners.form.option_parsers import parse_options
 from mlcd.service.web.errors import Refusal, RequestBody, error_responses, unknown_is_404
 from mlcd.service.web.identity import Submitter, Viewer, audited
 from mlcd.service.web.places import confined, public_place
@@ -59,7 +59,7 @@ def run_again(run: Named, state: CurrentState, who: Submitter, body: Again | Non
     with audited(state, who, "submit", run) as note:
         job, before = _earlier(state, run)
         limits = asked.model_dump(exclude={"launch", "yes"})
-        job = replace(job, goal=goal_again(job, parsed("what-if", limits)))
+        job = replace(job, goal=goal_again(job, parse_options("what-if", limits)))
         limits = {name: word for name, word in limits.items() if word is not None}
         source = replace(before, options={**before.options, **limits}) if before is not None else None
         job = _allowed(job, state)

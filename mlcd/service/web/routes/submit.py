@@ -18,7 +18,7 @@ from mlcd.core.ledger.labels import MOST_TAGS, UNCHANGED
 from mlcd.core.part import Part
 from mlcd.core.runs.real_money import costs_real_money, spending_limit_text
 from mlcd.planners.form.jobs import kinds
-from mlcd.planners.form.words import parsed
+from mlcd.planners.form.option_parsers import parse_options
 from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.words import goal_words
 from mlcd.service.team.allowance import remaining_budget, submit
@@ -174,7 +174,7 @@ def _served(state: State, body: Asked) -> str:
     """A job that serves a model, as JSON."""
     if body.job.strip():
         raise UserError("serve takes no job file: name an upload or a recorded model, and give the rest in options")
-    chosen = parsed("serve", body.options)
+    chosen = parse_options("serve", body.options)
     on = str(chosen.get("on") or "local")
     kind, _, folder = internal_place(on, state.settings).partition(":")
     if kind == "recorded":

@@ -17,7 +17,7 @@ from mlcd.core.errors import UnknownName
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
 from mlcd.memory.models import DatabaseModelStore, FileModelStore, Identity, Machine, StoredModel, learned_models
-from mlcd.planners.form.jobs import of_text
+from mlcd.planners.form.jobs import job_from_text
 
 KEPT = StoredModel(
     "digits-1", Identity("digits"), (Machine("a", 1.0, 1),), (1, 2), (32,), {"x": [1.0]}, Provenance.LIVE
@@ -74,7 +74,7 @@ def test_a_row_that_cannot_be_read_is_told_and_can_be_forgotten():
             connection.execute(insert(models).values(name="odd", saved_at="", body='{"format": 99}'))
         stored, (broken,) = shelf.all()
         assert list(stored) == [KEPT.name]
-        assert broken.because.endswith("drop it with: mlcd models forget odd")
+        assert broken.because.endswith("delete it with: mlcd models forget odd")
         shelf.forget("odd")
         assert shelf.all()[1] == []
 
@@ -86,7 +86,9 @@ def test_one_persons_models_are_files_and_a_teams_are_in_its_database(tmp_path, 
 
 
 def test_what_a_run_on_one_machine_has_learned_a_run_on_another_one_starts_from(tmp_path, monkeypatch, team):
-    job = of_text("scale", files("mlcd.service.web").joinpath("examples/scale.yaml").read_text(encoding="utf-8"), {})
+    job = job_from_text(
+        "scale", files("mlcd.service.web").joinpath("examples/scale.yaml").read_text(encoding="utf-8"), {}
+    )
     emptied(team)
     monkeypatch.setenv("MLCD_HOME", str(tmp_path / "here"))
     first = start(job, team)

@@ -15,7 +15,7 @@ from mlcd.cli.planner_options import AS_TYPED
 from mlcd.cli.planners import scale, serve, train, tune
 from mlcd.cli.what_if import what_if
 from mlcd.core.errors import UserError
-from mlcd.planners.form.words import MOST_EACH, MOST_LETTERS, WORDS, parsed
+from mlcd.planners.form.option_parsers import MOST_EACH, MOST_LETTERS, PARSERS, parse_options
 
 COMMANDS: dict[str, click.Command] = {"train": train, "tune": tune, "scale": scale, "serve": serve, "what-if": what_if}
 OF_THE_COMMAND_ALONE = {"decide_only", "yes", "output", "knobs", "detach", "begin_from", "variables"}
@@ -40,13 +40,13 @@ def by_the_command_line(kind: str, name: str, value: str) -> Any:
         return ctx.params[option.name or ""]
 
 
-@pytest.mark.parametrize("kind", WORDS)
+@pytest.mark.parametrize("kind", PARSERS)
 def test_the_words_of_a_kind_are_the_options_of_its_command(kind: str) -> None:
     labels = {"project", "tag"}  # they are about the run, not about its job
-    assert set(WORDS[kind]) == set(options(kind)) - {"decide_only", "yes"} - labels
+    assert set(PARSERS[kind]) == set(options(kind)) - {"decide_only", "yes"} - labels
 
 
-ONE_WORD = sorted((kind, name) for kind in WORDS for name in WORDS[kind] if name != "fresh")
+ONE_WORD = sorted((kind, name) for kind in PARSERS for name in PARSERS[kind] if name != "fresh")
 
 
 @given(st.sampled_from(ONE_WORD), st.sampled_from(SAID) | st.text(max_size=8))
@@ -56,11 +56,11 @@ def test_a_word_is_read_as_the_command_line_reads_it(place: tuple[str, str], val
         expected = by_the_command_line(kind, name, value)
     except click.UsageError:
         with pytest.raises(UserError, match=name):
-            parsed(kind, {name: value})
+            parse_options(kind, {name: value})
         return
     if name in {*AS_TYPED, "instances", "target_loss", "min_rps"}:
         return  # a shell may say anything there; what a request may say is tested below
-    (read,) = parsed(kind, {name: value}).values()
+    (read,) = parse_options(kind, {name: value}).values()
     assert read == expected
 
 
@@ -78,7 +78,7 @@ def test_whatever_json_says_is_read_or_refused_in_one_line_that_names_the_option
     kind, name = place
     told = ""
     try:
-        parsed(kind, {name: value})
+        parse_options(kind, {name: value})
     except UserError as error:
         told = str(error)
     assert not told or told.startswith(name)
@@ -86,15 +86,15 @@ def test_whatever_json_says_is_read_or_refused_in_one_line_that_names_the_option
 
 def test_numbers_of_json_and_names_of_the_command_line_are_words_too() -> None:
     said = {"budget": 100, "early-look": 0.5, "seed": 3, "nodes": 4, "instances": ["c5.*", "p3.*"], "deadline": None}
-    assert parsed("train", said) == {
+    assert parse_options("train", said) == {
         "budget": 100.0,
         "early_look": 0.5,
         "seed": 3,
         "nodes": (4, 4),
         "instances": ("c5.*", "p3.*"),
     }
-    assert parsed("serve", {"shape": {"sequence": 128}}) == parsed("serve", {"shape": ["sequence=128"]})
-    assert parsed("tune", {"storage": "s3,vm-ps", "fresh": True}) == {"storages": ("s3", "vm-ps"), "fresh": True}
+    assert parse_options("serve", {"shape": {"sequence": 128}}) == parse_options("serve", {"shape": ["sequence=128"]})
+    assert parse_options("tune", {"storage": "s3,vm-ps", "fresh": True}) == {"storages": ("s3", "vm-ps"), "fresh": True}
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_numbers_of_json_and_names_of_the_command_line_are_words_too() -> None:
         ("train", {"on": "simulated\nlocal"}, "on 'simulated"),
         ("train", {"fresh": "yes"}, "fresh 'yes': expected true or false"),
         ("train", {"instances": [["c5"]]}, "instances: expected a word or a number, or a list of them"),
-        ("train", {"instances": ["c"] * (MOST_EACH + 1)}, "instances: 101 values; at most 100 are read"),
-        ("train", {"nodes": "1" * (MOST_LETTERS + 1)}, "nodes: 201 letters; at most 200 are read"),
+        ("train", {"instances": ["c"] * (MOST_EACH + 1)}, "instances: 101 values; at most 100 are allowed"),
+        ("train", {"nodes": "1" * (MOST_LETTERS + 1)}, "nodes: 201 characters; at most 200 are allowed"),
         ("serve", {"min_rps": 0}, "min_rps '0': expected a number above 0"),
         ("serve", {"knowledge": "../../etc"}, "knowledge '../../etc': expected a name, such as cpu"),
         ("serve", {"knowledge": "/etc"}, "knowledge '/etc': expected a name, such as cpu"),
@@ -122,10 +122,10 @@ def test_numbers_of_json_and_names_of_the_command_line_are_words_too() -> None:
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(kind: str, said: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError) as refused:
-        parsed(kind, said)
+        parse_options(kind, said)
     assert str(refused.value).startswith(told)
 
 
 def test_words_survive_the_way_through_json() -> None:
     said = {"budget": "100", "nodes": "1..8", "instances": ["c5.*"], "early_look": "none"}
-    assert parsed("train", json.loads(json.dumps(said))) == parsed("train", said)
+    assert parse_options("train", json.loads(json.dumps(said))) == parse_options("train", said)

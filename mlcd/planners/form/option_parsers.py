@@ -1,6 +1,6 @@
-"""Options as people write them, for programs that have no command line: the same words, the same parsers.
+"""Parse options that are given as text, for programs without a command line: same names, same parsers.
 
-`parsed("train", {"budget": "100", "deadline": "6h", "nodes": "1..8"})` is what the command line would make of
+`parse_options("train", {"budget": "100", "deadline": "6h", "nodes": "1..8"})` is what the command line would make of
 `mlcd train JOB --budget 100 --deadline 6h --nodes 1..8`.
 """
 
@@ -33,11 +33,11 @@ SEARCHES = ("full", "partial", "none")
 LEARNING_RATES = ("none", "linear", "sqrt", "adascale")
 MOST_PARALLEL = 64
 MOST_LETTERS, MOST_EACH = 200, 100
-"""Of a word, and of a list of them: more is not meant."""
+"""Longest text of a value, and most values in a list."""
 
 
 def _of_functions(name: str) -> Parser:
-    """A parser of the block of functions, imported when it is first used: the help of a command needs none of it."""
+    """A parser of the functions planner, imported on first use, so that `--help` stays fast."""
 
     def parse(text: Any) -> Any:
         return getattr(import_module("mlcd.planners.functions.block"), name)(text)
@@ -46,7 +46,7 @@ def _of_functions(name: str) -> Parser:
 
 
 storages, functions, memory = map(_of_functions, ("storage_names", "function_range", "memory_range"))
-"""Where functions meet, as in 's3,vm-ps'; how many they are, as in '1..50'; megabytes of each, as in '512..1769'."""
+"""Storages to exchange gradients, 's3,vm-ps'; numbers of functions, '1..50'; megabytes of each, '512..1769'."""
 
 
 def _number(more_than: float, written: Any) -> float:
@@ -71,7 +71,7 @@ def _word(written: Any) -> str:
 
 
 def _name(written: Any) -> str:
-    """A name, and never a path."""
+    """A name that is not a path."""
     if not isinstance(written, str) or not re.fullmatch(r"[\w-][\w. -]*", written):
         raise ValueError(f"'{written}': expected a name, such as cpu")
     return written
@@ -84,7 +84,7 @@ def _sizes(written: Any) -> dict[str, int]:
 
 
 def whole(least: int, most: float = math.inf) -> Parser:
-    """Reads a whole number between these ends."""
+    """A parser of whole numbers in this range."""
     return partial(units.parse_whole, least=least, most=most)
 
 
@@ -144,18 +144,18 @@ _TABLES: dict[str, Parsers] = {
     },
     "what-if": _LIMITS | _CONFIDENCE | _ASKED_OF_A_SERVICE,
 }  # fmt: skip
-WORDS: dict[str, Parsers] = {
+PARSERS: dict[str, Parsers] = {
     kind: {"goal": partial(units.parse_one_of, known=GOALS[kind]), **table} for kind, table in _TABLES.items()
 }
-"""For each kind of question: its options, and what reads each of them."""
-_FIELDS = {"storage": "storages", "shape": "shapes"}
-"""Where an option is told under another name than it is kept."""
+"""For each kind of job, its options and their parsers."""
+_RENAMED = {"storage": "storages", "shape": "shapes"}
+"""Options whose values are passed on under another name."""
 
 
-def words_of(kind: str) -> Mapping[str, Parser]:
-    """The options of a kind of question; of a planner of another package, the usual ones and its own."""
-    if kind in WORDS:
-        return WORDS[kind]
+def parsers_of(kind: str) -> Mapping[str, Parser]:
+    """The options of a kind of job. For a planner of another package: the usual ones and its own."""
+    if kind in PARSERS:
+        return PARSERS[kind]
     from mlcd.core.planner import planner_named
 
     planner = planner_named(kind)
@@ -164,16 +164,16 @@ def words_of(kind: str) -> Mapping[str, Parser]:
     return {"goal": partial(units.parse_one_of, known=planner.goals), **usual, **own}
 
 
-def parsed(kind: str, words: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of these options, under the names that the builders of jobs know; `UserError` for the first mistake.
+def parse_options(kind: str, words: Mapping[str, Any]) -> dict[str, Any]:
+    """Parse these options; `UserError` for the first mistake.
 
-    Names may be written as on the command line (`early-look`) or with an underscore. None is as good as nothing.
+    Names may have dashes, as on the command line (`early-look`), or underscores. None counts as not given.
     """
     from mlcd.core.planner import added_names
 
-    if kind not in WORDS and kind not in added_names():
-        raise UnknownName("kind of job", str(kind), (*WORDS, *added_names()))
-    known = words_of(kind)
+    if kind not in PARSERS and kind not in added_names():
+        raise UnknownName("kind of job", str(kind), (*PARSERS, *added_names()))
+    known = parsers_of(kind)
     chosen: dict[str, Any] = {}
     for option, value in words.items():
         name = str(option).replace("-", "_")
@@ -183,21 +183,21 @@ def parsed(kind: str, words: Mapping[str, Any]) -> dict[str, Any]:
             continue
         _check_size(name, value)
         try:
-            chosen[_FIELDS.get(name, name)] = known[name](value)
+            chosen[_RENAMED.get(name, name)] = known[name](value)
         except ValueError as error:
             raise UserError(f"{name} {error}") from None
     return chosen
 
 
 def _check_size(name: str, value: Any) -> None:
-    """Nothing that is long, and lists of plain words alone."""
+    """Refuse values that are too long or nested."""
     if isinstance(value, Mapping):
         value = [item for pair in value.items() for item in pair]
     each = value if isinstance(value, list | tuple) else [value]
     if len(each) > MOST_EACH:
-        raise UserError(f"{name}: {len(each)} values; at most {MOST_EACH} are read")
+        raise UserError(f"{name}: {len(each)} values; at most {MOST_EACH} are allowed")
     for one in each:
         if not isinstance(one, str | int | float):
             raise UserError(f"{name}: expected a word or a number, or a list of them")
         if isinstance(one, str) and len(one) > MOST_LETTERS:
-            raise UserError(f"{name}: {len(one)} letters; at most {MOST_LETTERS} are read")
+            raise UserError(f"{name}: {len(one)} characters; at most {MOST_LETTERS} are allowed")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mlcd.cli.planners import read_job, scale, train, tune
 from mlcd.core.errors import JobFileError, UserError
 from mlcd.core.job import Job, Objective
-from mlcd.planners.form.jobs import OF_A_FILE, of_text, serving
+from mlcd.planners.form.jobs import FILE_KINDS, job_from_text, serving_job_of
 from mlcd.planners.serve.caps import CAPS
 from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Arrivals, Cap, Figure, ServingTask
@@ -74,39 +74,41 @@ ASKED = (
 def test_the_api_and_the_command_line_make_the_same_job(asked: tuple[str, Path, dict[str, str]]) -> None:
     kind, path, said = asked
     expected = by_the_command_line(kind, path, said)
-    made = of_text(kind, path.read_text(), said, path.name)
+    made = job_from_text(kind, path.read_text(), said, path.name)
     assert made == replace(expected, folder="")
     assert made.goal.stated == expected.goal.stated
 
 
 def test_the_name_of_a_text_is_for_messages_and_never_a_path(tmp_path: Path) -> None:
     text = MACHINES.read_text().replace("name: resnet50\n", "")
-    assert of_text("train", text, {}, "../../etc/cifar.yaml").name == "cifar"
+    assert job_from_text("train", text, {}, "../../etc/cifar.yaml").name == "cifar"
     with pytest.raises(JobFileError, match=r"^cifar\.yaml:1:1"):
-        of_text("train", "- not a job", {}, "../../etc/cifar.yaml")
+        job_from_text("train", "- not a job", {}, "../../etc/cifar.yaml")
 
 
 def test_a_job_of_a_text_has_no_folder_of_the_one_who_reads_it() -> None:
-    assert of_text("train", MACHINES.read_text(), {}).folder == ""
+    assert job_from_text("train", MACHINES.read_text(), {}).folder == ""
 
 
 @pytest.mark.parametrize("kind", ["serve", "what-if", "cook", ""])
 def test_a_kind_without_a_job_file_is_refused(kind: str) -> None:
     with pytest.raises(UserError, match="unknown kind of job"):
-        of_text(kind, MACHINES.read_text(), {})
+        job_from_text(kind, MACHINES.read_text(), {})
 
 
 def test_an_option_of_another_place_is_refused_as_on_the_command_line() -> None:
     with pytest.raises(UserError, match="--storage is for jobs on functions"):
-        of_text("train", MACHINES.read_text(), {"storage": "s3"})
+        job_from_text("train", MACHINES.read_text(), {"storage": "s3"})
     with pytest.raises(UserError, match="--nodes is for machines"):
-        of_text("train", FUNCTIONS.read_text(), {"nodes": "1..4"})
+        job_from_text("train", FUNCTIONS.read_text(), {"nodes": "1..4"})
 
 
 def test_a_model_is_served_as_it_was_asked_for() -> None:
     knobs = "knobs: {threads: [1, 2]}\nprice: {threads: 0.04}\n"
     facts = ModelFacts("tiny")
-    job = serving(facts, {"latency-p95": "30ms", "min-rps": 10, "budget": "2", "trials": 4}, knobs, "/tmp/tiny.onnx")
+    job = serving_job_of(
+        facts, {"latency-p95": "30ms", "min-rps": 10, "budget": "2", "trials": 4}, knobs, "/tmp/tiny.onnx"
+    )
     assert isinstance(job.ask, ServingTask)
     assert job.ask.caps == (Cap(Figure.P95, 0.03),)
     assert (job.ask.min_rate, job.ask.arrivals) == (10.0, Arrivals.OPEN)
@@ -121,15 +123,15 @@ def test_a_model_is_served_as_it_was_asked_for() -> None:
 @pytest.mark.parametrize("written", [20, 0.2, "20"])
 def test_a_time_without_its_unit_is_refused(option: str, written: object) -> None:
     with pytest.raises(UserError, match=rf"'{written}': expected .* \(a number alone has no unit\)"):
-        serving(ModelFacts("tiny"), {option: written}, "knobs: {threads: [1, 2]}\nprice: {threads: 0.04}\n")
+        serving_job_of(ModelFacts("tiny"), {option: written}, "knobs: {threads: [1, 2]}\nprice: {threads: 0.04}\n")
 
 
 def test_a_mistake_in_the_knobs_is_told_by_its_line() -> None:
     with pytest.raises(JobFileError, match=r"^knobs\.yaml:1:"):
-        serving(ModelFacts("tiny"), {}, "knobs: {threads: [1, 2]}\n")
+        serving_job_of(ModelFacts("tiny"), {}, "knobs: {threads: [1, 2]}\n")
 
 
 def test_every_kind_has_words() -> None:
-    from mlcd.planners.form.words import WORDS
+    from mlcd.planners.form.option_parsers import PARSERS
 
-    assert {*OF_A_FILE, "serve"} < set(WORDS)
+    assert {*FILE_KINDS, "serve"} < set(PARSERS)
