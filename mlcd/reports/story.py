@@ -108,8 +108,8 @@ class Story:
         certified = [probe for probe in self.good if self.certified(probe)]
         return min(certified, key=lambda probe: objective(self.goal, self.ahead(probe)), default=None)
 
-    def run_concurrently(self, probe: Tried) -> Measurement:
-        """What all probes of its configuration show together: what the decision rests on."""
+    def pooled(self, probe: Tried) -> Measurement:
+        """All measurements of the probe's configuration combined, on which the decision is based."""
         return self._together.get(probe.measurement.configuration, probe.measurement)
 
     def ahead(self, probe: Tried) -> Forecast:

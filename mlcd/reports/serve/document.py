@@ -42,7 +42,7 @@ def trials_of(story: Story) -> list[RunTrial]:
     job, documents = story.job, []
     for trial in story.probes:
         m = trial.measurement
-        judged = story.run_concurrently(trial) if m.ok else m
+        judged = story.pooled(trial) if m.ok else m
         m, judged = at_best_level(job, m), at_best_level(job, judged)
         fields = taken(RunTrial, trial, label=str(m.configuration), chosen=trial is story.chosen)
         documents.append(RunTrial(**fields, **_tested(job, m, judged), breaks=broken_words(judged, service_of(job))))

@@ -168,7 +168,7 @@ def _row(story: Story, trial: Tried, knobs: list[str], figures: list[Figure]) ->
         verdict, numbers = outcome_words(m.outcome), ["–"] * (5 + len(figures))
     else:
         again = trial not in story.good
-        verdict = "tried again" if again else words.certified(story.job, story.run_concurrently(trial))
+        verdict = "tried again" if again else words.certified(story.job, story.pooled(trial))
         rate, *rest = words.number_cells(m, figures, "–")
         numbers = [rate, f"{100 * Z * m.rel_error:.1f} %", *rest]
     verdict = f"{verdict} (chosen)" if trial is story.chosen else verdict

@@ -106,7 +106,7 @@ def _step(story: Story, probe: Tried) -> Fields:
     rate = (m.rate, m.slow_samples_per_s, m.fast_samples_per_s) if m.ok else (None, None, None)
     certified = finish = None
     if m.ok and isinstance(story.job.ask, ServingTask):
-        certified = certifies(story.job, story.run_concurrently(probe))
+        certified = certifies(story.job, story.pooled(probe))
     elif m.ok and not isinstance(story.job.ask, FunctionsTask):
         certified, finish = story.certified(probe), forecast_of(story.ahead(probe))
     return {

@@ -74,7 +74,7 @@ def test_another_source_is_known_by_one_trial_where_the_level_is_all_that_differ
     truth, open_ = 3.0 + PLACES, np.array([4.0, 0.0])
     left = [
         float(np.abs(np.median(drawn(belief, shown(truth, 2)), axis=0) - truth).max())
-        for belief in (belief_mixture(seen(1.0), GROUPS, OF, NOISE, elsewhere=each) for each in (open_, None))
+        for belief in (belief_mixture(seen(1.0), GROUPS, OF, NOISE, other_source=each) for each in (open_, None))
     ]
     assert left[0] < 0.6 < 1.2 < left[1]
 

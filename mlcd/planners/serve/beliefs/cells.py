@@ -1,7 +1,7 @@
-"""The cells of a space as numbers: which words are set there, how large the batch is, how much of the device it has.
+"""The cells of a space as numbers: the category (text knobs), the batch size, and the amounts of the device.
 
-Symbols   c    a cell: the knobs that the device's work depends on          b(c)   its batch
-          r    amounts of the device, each as a share of the largest one    u      log work, log(b / prod r)
+Symbols   c    a cell: the knobs that the device's work depends on          b(c)   its batch size
+          r    amounts of the device, each as a share of the largest        u      log work, log(b / prod r)
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mlcd.planners.serve.nouns import Knob, Knobs
 
 Indices = NDArray[np.intp]
 BATCH = "batch"
-"""The knob that says how many requests are answered together."""
+"""The knob for the number of requests in a batch."""
 
 
 @dataclass(frozen=True)
 class Axes:
-    """How cells become numbers: word knobs make categories, `batch` is the batch, any other number is an amount."""
+    """How knobs become numbers: text knobs make categories, `batch` is the batch, other numeric knobs are amounts."""
 
     words: tuple[str, ...]
     amounts: tuple[str, ...]
@@ -33,7 +33,7 @@ class Axes:
     categories: tuple[tuple[Knob, ...], ...]
 
     def category_of(self, profile: Profile) -> int | None:
-        """The first category with the profile's precision; None if that precision is no setting here."""
+        """The first category with the profile's precision; None if that precision is not in the space."""
         if not self.words:
             return 0
         return next((i for i, words in enumerate(self.categories) if profile.precision in words), None)
@@ -41,7 +41,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells, one an entry: category, log batch, and log amounts (one column each)."""
+    """Cells as columns: category, log batch, and log amounts (one column for each amount)."""
 
     axes: Axes
     category: Indices
@@ -54,11 +54,11 @@ class Cells:
 
     @cached_property
     def work(self) -> Floats:
-        """u, the log of the batch that falls to each unit of the device."""
+        """u: the log of the batch per unit of the device."""
         return np.asarray(self.log_batch - self.log_amounts.sum(axis=1))
 
     def and_then(self, other: Cells) -> Cells:
-        """These, followed by others."""
+        """These cells, followed by others."""
         return Cells(
             self.axes,
             np.concatenate([self.category, other.category]),
@@ -67,7 +67,7 @@ class Cells:
         )
 
     def groups(self, batch: bool, amounts: bool) -> Indices:
-        """A number for each cell, the same for those of one category that share the batch, the amounts, or both."""
+        """A group number for each cell: equal if category and batch, amounts, or both are equal."""
         if (batch, amounts) not in self._groups:
             columns = [self.category[:, None].astype(float)]
             columns += [self.log_batch[:, None]] if batch else []
@@ -78,7 +78,7 @@ class Cells:
 
 
 def axes_of(cells: Iterable[Knobs], names: Sequence[str]) -> Axes:
-    """What the knobs of these cells are."""
+    """The axes that the knobs of these cells span."""
     settings = [dict(cell) for cell in cells]
     words = tuple(name for name in names if any(isinstance(knobs[name], str) for knobs in settings))
     amounts = tuple(name for name in names if name not in words and name != BATCH)
@@ -88,7 +88,7 @@ def axes_of(cells: Iterable[Knobs], names: Sequence[str]) -> Axes:
 
 
 def as_numbers(cells: Sequence[Knobs], axes: Axes) -> Cells:
-    """The cells along these axes. An amount of zero counts as next to nothing."""
+    """The cells along these axes. An amount of zero counts as 1e-9."""
     settings = [dict(cell) for cell in cells]
     place = {category: i for i, category in enumerate(axes.categories)}
     largest = list(zip(axes.amounts, axes.largest, strict=True))
@@ -102,7 +102,7 @@ def as_numbers(cells: Sequence[Knobs], axes: Axes) -> Cells:
 
 
 def profiled(batches: Sequence[tuple[int, int]], axes: Axes) -> Cells:
-    """The cells that profiles are of, (category, batch) each: they have the whole device."""
+    """The cells of profiles, given as (category, batch): profiles run on the whole device."""
     return Cells(
         axes,
         np.array([category for category, _ in batches], dtype=np.intp),

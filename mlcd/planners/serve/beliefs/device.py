@@ -1,8 +1,8 @@
-"""The belief about a model on cuts of one device: its time and memory by cell, learnt from seen models and from trials.
+"""The belief about a model on partitions of one device: time and memory by cell, from seen models and from trials.
 
-What depends on the seen models, the space and the model's facts alone is worked out once; a draw then takes
-milliseconds. The parts: `surfaces` (the laws, their prior, and how samples bend to what was measured), `past` (what
-seen models make likely), `evidence` (what a trial tells, and what fails). In one notation: docs/methods/grey-box.md.
+Whatever depends only on the seen models, the space and the model's facts is computed once and cached; a draw then takes
+milliseconds. The parts: `surfaces` (the functions of the cell and conditioning), `seen_fields` (the prior from seen
+models), `evidence` (what trials show, and what fails). In one notation: docs/methods/grey-box.md.
 """
 
 from __future__ import annotations
@@ -51,26 +51,26 @@ from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Figure, served_by, service_of
 
 LIKE_SEEN, LIKE_NONE = 0.8, 0.12
-"""Chances before the first trial: that the new model is like seen ones, or one of their kind and like none of them."""
+"""Prior probabilities that the new model resembles seen ones, or is of their kind without resembling any."""
 USUAL_MISFIT = 0.05
-"""What the law may leave unexplained of a seen model's times, as a standard deviation of the log."""
-PREVIEWS = 128
-"""Samples by which a belief foretells the first trials."""
+"""Expected standard deviation of a seen model's log times from its fields."""
+PREDICTIVE_SAMPLES = 128
+"""Samples that estimate how well a hypothesis predicts the first trials."""
 MOST_WEIGHED = 10
-"""Trials that beliefs are weighed by."""
-GROUNDS = 8
-"""Spaces with a model that are remembered: each is large."""
+"""Most trials that hypotheses are weighed by."""
+CACHED_PRIORS = 8
+"""Priors (of a model on a space) in the cache: each is large."""
 Trials = Sequence[tuple[int, CellTrial]]
-"""Each with the cell that it is of."""
+"""Each trial with the index of its cell."""
 Point = tuple[int, float, float, int]
-"""A cell, a log value there, its standard deviation, and whether it is a bound (as in `surfaces.Observations`)."""
+"""A cell's index, a log value there, its standard deviation, and whether it is a bound (see `Observations`)."""
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A belief before the first trial, and its chance.
+    """A hypothesis about how the new model relates to the seen ones, with its prior probability.
 
-    `profiles`: what was seen of the device alone. `previews`: samples of the fields of time and of memory.
+    `profiles`: the profiles' times, of the device alone. `previews`: prior samples of the fields of time and memory.
     """
 
     chance: float
@@ -81,7 +81,7 @@ class Hypothesis:
     previews: tuple[list[Samples], list[Samples]]
 
     def log_chance(self, trials: Trials, cells: Cells) -> float:
-        """Of this belief, after the first trials: later ones change its chance very little."""
+        """Log posterior up to a constant, given the first trials; later ones change it very little."""
         first = trials[:MOST_WEIGHED]
         times = [(at, each.time, each.sd) for at, each in first if each.time is not None and each.time_bound == 0]
         sizes = [(at, each.memory, REPEATS) for at, each in first if each.memory is not None and each.memory_bound == 0]
@@ -95,11 +95,10 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class DevicePrior:
-    """A space and a model as they stand before the first trial.
+    """The prior of a model on a space, before the first trial.
 
-    All cells in a row: those of the space first, `own` in number, then measured ones that the space has not, then
-    profiled ones. Of each configuration: `of` is its cell, `allowed_gb` its memory, `cores` those that prepare
-    requests. `hypotheses`: beliefs that trust the seen models more or less.
+    `cells`: first the `own` cells of the space, then measured cells outside it, then profiled ones. For each
+    configuration: `of` is the index of its cell, `allowed_gb` its memory limit, `cores` those that prepare requests.
     """
 
     cells: Cells
@@ -111,24 +110,24 @@ class DevicePrior:
 
 
 def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
-    """So many samples of what each configuration does."""
+    """Samples of the performance of each configuration."""
     service = service_of(job)
-    ground, usual = _device_prior(ByIdentity(knowledge, space, service.model)), _ratio(ByIdentity(knowledge), TYPICAL)
+    prior, usual = _device_prior(ByIdentity(knowledge, space, service.model)), _ratio(ByIdentity(knowledge), TYPICAL)
     trials = [
-        (int(ground.of[space.index[each.measurement.configuration]]), each)
+        (int(prior.of[space.index[each.measurement.configuration]]), each)
         for each in cell_trials(knowledge, service, history, usual)
         if each.measurement.configuration in space.index
     ]
-    time, held, runs = _drawn_by_trust(ground, trials, count, rng)
-    host = host_limits(knowledge, service, history, ground.cores, usual)
-    rate = np.where(runs, np.exp(ground.cells.log_batch[: ground.own] - time), 0.0)[:, ground.of]
-    rate = np.where(np.exp(held)[:, ground.of] > ground.allowed_gb, 0.0, np.minimum(rate, host))
+    time, held, runs = _drawn_by_hypothesis(prior, trials, count, rng)
+    host = host_limits(knowledge, service, history, prior.cores, usual)
+    rate = np.where(runs, np.exp(prior.cells.log_batch[: prior.own] - time), 0.0)[:, prior.of]
+    rate = np.where(np.exp(held)[:, prior.of] > prior.allowed_gb, 0.0, np.minimum(rate, host))
     asked = dict.fromkeys(cap.figure for cap in service.caps) or {Figure.P95: None}
-    return Draws(rate, {each: _figure(knowledge, each, time, trials, rng)[:, ground.of] for each in asked})
+    return Draws(rate, {each: _figure(knowledge, each, time, trials, rng)[:, prior.of] for each in asked})
 
 
 def _figure(knowledge: Knowledge, figure: Figure, time: Floats, trials: Trials, rng: np.random.Generator) -> Floats:
-    """Seconds of a latency figure, sample x cell; as measured where a trial was exact."""
+    """Samples of a latency figure in seconds, sample x cell; cells with an exact trial keep its value."""
     ratio = shown_ratio(_ratio(ByIdentity(knowledge), figure), [each for _, each in trials], figure)
     log = time + ratio.mean
     if ratio.sd > EXACT:
@@ -146,14 +145,14 @@ def _ratio(knowledge: ByIdentity, figure: Figure) -> Ratio:
     return seen_ratio(knowledge.objects[0], figure)
 
 
-@lru_cache(GROUNDS)
+@lru_cache(CACHED_PRIORS)
 def _device_prior(known: ByIdentity) -> DevicePrior:
-    """Of a knowledge, a space and a model's facts, worked out once."""
+    """The cached prior of a knowledge, a space and a model's facts."""
     return device_prior_of(*known.objects)
 
 
 def device_prior_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> DevicePrior:
-    """All that is known of a model on a space before its first trial."""
+    """The prior of a model on a space."""
     cell_of = [knowledge.cell_of(configuration) for configuration in space.configurations]
     rows = list(dict.fromkeys([*cell_of, *(cell for model in knowledge.models for cell in model.cells)]))
     axes, where = axes_of(rows, knowledge.anatomy.cell), {cell: i for i, cell in enumerate(rows)}
@@ -181,7 +180,9 @@ def device_prior_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> De
 
 
 def _views(past: SeenFields, facts: ModelFacts) -> list[tuple[float, SeenFields, Similarity, bool]]:
-    """How the new model may stand to the seen ones: like some of them, like none of them, or unlike anything seen."""
+    """(probability, seen fields, similarity, wide) of each hypothesis: the new model resembles some of the seen ones,
+    none of them, or is unlike anything seen.
+    """
     nobody, like, chance = (
         past.forgotten(),
         similarity(facts, past.facts),
@@ -206,14 +207,16 @@ def _hypothesis(
     running = patterns(past.runs, like.near, facts, customary, cells)
     profiles = [(at, seconds - past.profile_bias, past.profile_sd, 0) for at, seconds in looks]
     rng, seen = np.random.default_rng(0), _seen([], profiles)
-    times = conditioned([each.sample(PREVIEWS, rng) for each in time], BATCH_TIME, cells.work, seen, rng)
-    return Hypothesis(chance, time, memory, running, profiles, (times, [each.sample(PREVIEWS, rng) for each in memory]))
+    times = conditioned([each.sample(PREDICTIVE_SAMPLES, rng) for each in time], BATCH_TIME, cells.work, seen, rng)
+    return Hypothesis(
+        chance, time, memory, running, profiles, (times, [each.sample(PREDICTIVE_SAMPLES, rng) for each in memory])
+    )
 
 
 def _log_predictive(
     points: Sequence[tuple[int, float, float]], fields: Sequence[Samples], law: Law, work: Floats
 ) -> float:
-    """Log density of measurements, (cell, log value, standard deviation) each, by samples of the fields."""
+    """Log predictive density of measurements (cell, log value, standard deviation), estimated from field samples."""
     if not points:
         return 0.0
     at, values, sd = (np.array(each) for each in zip(*points, strict=True))
@@ -222,32 +225,32 @@ def _log_predictive(
     return student(values - drawn.mean(axis=0), total)
 
 
-def _drawn_by_trust(
-    ground: DevicePrior, trials: Trials, count: int, rng: np.random.Generator
+def _drawn_by_hypothesis(
+    prior: DevicePrior, trials: Trials, count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Runs]:
-    """Log seconds, log GB and where it runs, sample x cell; every hypothesis gives its share of the samples."""
-    logs = [each.log_chance(trials, ground.cells) for each in ground.hypotheses]
-    by_share = zip(ground.hypotheses, shares(logs, count, rng), strict=True)
-    parts = [_drawn(ground, hypothesis, trials, share, rng) for hypothesis, share in by_share if share]
+    """Log seconds, log GB and where it runs, sample x cell; each hypothesis contributes its share of the samples."""
+    logs = [each.log_chance(trials, prior.cells) for each in prior.hypotheses]
+    by_share = zip(prior.hypotheses, shares(logs, count, rng), strict=True)
+    parts = [_drawn(prior, hypothesis, trials, share, rng) for hypothesis, share in by_share if share]
     times, sizes, runs = zip(*parts, strict=True)
     return np.vstack(times), np.vstack(sizes), np.vstack(runs)
 
 
 def _drawn(
-    ground: DevicePrior, hypothesis: Hypothesis, trials: Trials, count: int, rng: np.random.Generator
+    prior: DevicePrior, hypothesis: Hypothesis, trials: Trials, count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Runs]:
-    """The same of one hypothesis."""
+    """The same for one hypothesis."""
     times = [(at, each.time, each.sd, each.time_bound) for at, each in trials if each.time is not None]
     peaks = [(at, each.memory, REPEATS, each.memory_bound) for at, each in trials if each.memory is not None]
 
     def over(priors: Sequence[Prior], law: Law, work: Floats, seen: Observations) -> Floats:
         return surface(
-            conditioned([each.sample(count, rng) for each in priors], law, work, seen, rng), law, work, ground.own
+            conditioned([each.sample(count, rng) for each in priors], law, work, seen, rng), law, work, prior.own
         )
 
-    time = over(hypothesis.time, BATCH_TIME, ground.cells.work, _seen(times, hypothesis.profiles))
-    held = over(hypothesis.memory, MEMORY_HELD, ground.cells.log_batch, _seen(peaks, []))
-    return time, held, hypothesis.patterns.sample(count, *_ran_and_failed(trials), rng)[:, : ground.own]
+    time = over(hypothesis.time, BATCH_TIME, prior.cells.work, _seen(times, hypothesis.profiles))
+    held = over(hypothesis.memory, MEMORY_HELD, prior.cells.log_batch, _seen(peaks, []))
+    return time, held, hypothesis.patterns.sample(count, *_ran_and_failed(trials), rng)[:, : prior.own]
 
 
 def _seen(points: Sequence[Point], alone: Sequence[Point]) -> Observations:

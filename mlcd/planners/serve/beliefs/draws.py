@@ -1,4 +1,4 @@
-"""What each configuration may do, as samples of a belief, and the signature of what draws them.
+"""Samples of a belief about the performance of each configuration, and the signature of functions that draw them.
 
 Symbols   S    samples          N    configurations of the space, in its order
 """
@@ -19,9 +19,9 @@ from mlcd.planners.serve.nouns import Figure
 
 @dataclass(frozen=True)
 class Draws:
-    """One row for each sample: answers a second (0 where it does not run), and each figure in seconds; S x N.
+    """One row per sample (S x N): answers a second, 0 if it does not run, and each figure in seconds.
 
-    `outside`: the share of the space, 0 to 1, of which those who were seen tell nothing.
+    `outside`: the share of the space, 0 to 1, about which the seen models say nothing.
     """
 
     rate: Floats
@@ -30,10 +30,10 @@ class Draws:
 
 
 Belief = Callable[[Knowledge, Job, Space, History, int, np.random.Generator], Draws]
-"""Draws so many samples of what each configuration does, by what seen models tell and by all that was measured."""
+"""Draws samples of the performance of each configuration, given the seen models and the trials so far."""
 
 
 def shares(log_chances: Sequence[float] | Floats, count: int, rng: np.random.Generator) -> list[int]:
-    """How many of so many samples each of some beliefs gives: drawn by their chances, up to a constant."""
+    """Split `count` samples at random among beliefs by their probabilities (logs, up to a constant)."""
     chances = np.exp(np.array(log_chances) - max(log_chances))
     return [int(share) for share in rng.multinomial(count, chances / chances.sum())]

@@ -1,8 +1,8 @@
-"""What trials tell about a device: the time of a batch, memory, what the host can prepare, and which cells run at all.
+"""What trials show about a device: batch time, memory, the host's limit, and which cells run at all.
 
-A pattern of failure is a seen model's own, or a plain one: a category fails, everywhere or on less than the whole
-device, at all batches, from a batch on, or up to one. A trial that ran or failed multiplies each pattern's weight by
-how well it says so. A category that could not even be profiled, where others were, fails at the batches of a profile.
+Failure patterns are those of seen models, or plain ones: a category fails, on the whole device too or only on less, at
+all batches, from a batch on, or up to one. Each trial multiplies the weight of every pattern by its likelihood. A
+category that could not be profiled, although seen models could, probably fails at the batches of a profile.
 
 Symbols   t    seconds of one batch on the device = batch / device rate
 """
@@ -25,20 +25,20 @@ from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Arrivals, Figure, ServingTask, served_by
 
 NEAR = 0.97
-"""A rate so close to what the host can prepare, or to what was sent, is no more than a lower bound on the device's."""
+"""A rate this close to the host's limit, or to the offered load, is only a lower bound on the device's rate."""
 TYPICAL = Figure.P50
 REPEATS = 0.01
-"""However exact a trial, the next one differs by about so much."""
+"""Relative difference between repeated trials, however exact each one is."""
 
 CONTRADICTORY = 0.7
-"""In the log: latencies that differ so much from what the rate says, from cell to cell, are not of these cells."""
+"""If the log ratio of latency to batch time varies this much between cells, the records contradict themselves."""
 EXACT = 1e-9
-"""A spread so small is rounding."""
+"""Smaller spreads are rounding errors."""
 
 
 @dataclass(frozen=True)
 class CellTrial:
-    """One trial of a cell: logs of its time and memory, None if unknown. `bound`: as in `surfaces.Seen`."""
+    """One trial of a cell: the logs of its time and memory, None if unknown. Bounds are as in `Observations`."""
 
     measurement: Measurement
     time: float | None = None
@@ -50,7 +50,7 @@ class CellTrial:
 
     @property
     def exact(self) -> bool:
-        """Whether any trial of the cell would show the same latency: this one was steady, and waited for no host."""
+        """Whether another trial of the cell would show the same latency: no noise, and no wait for the host."""
         if self.time is None or self.time_bound != 0 or self.sd > REPEATS:
             return False
         return abs(math.log(batch_of(self.measurement.configuration) / self.measurement.rate) - self.time) < EXACT
@@ -58,7 +58,7 @@ class CellTrial:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Log of a figure over t: over models `mean` and `sd`, over the cells of one model `within`."""
+    """The log of a figure over t: `mean` and `sd` between models, `within`: sd between the cells of one model."""
 
     mean: float = 0.0
     sd: float = 0.0
@@ -66,7 +66,7 @@ class Ratio:
 
 
 def cell_trials(knowledge: Knowledge, service: ServingTask, history: History, usual: Ratio) -> tuple[CellTrial, ...]:
-    """What the trials tell, those left out that say nothing. `usual`: of a typical latency, over the seen models."""
+    """The trials as cell trials, without those that failed by bad luck. `usual`: the ratio for the typical latency."""
     return tuple(_cell_trial(knowledge, service, m, usual) for m in history.measurements if not m.outcome.is_bad_luck)
 
 
@@ -88,32 +88,32 @@ def _device_time(knowledge: Knowledge, service: ServingTask, m: Measurement, usu
     sent = service.min_rate if service.arrivals is Arrivals.OPEN else None
     held_up = m.rate >= NEAR * host if host is not None else _waited(knowledge, m, usual)
     if held_up and by_latency is not None:
-        return by_latency, 0  # the host was the slower one, and the latency is the device's own
+        return by_latency, 0  # the host limits the rate, and the latency is the device's own
     return by_rate, -1 if held_up or (sent is not None and m.rate >= NEAR * sent) else 0
 
 
 def _waited(knowledge: Knowledge, m: Measurement, usual: Ratio) -> bool:
-    """Whether the device waited for the host, whose rate is unknown: it answered faster than requests came."""
+    """Whether the device waited for the host, whose limit is unknown: it answered faster than requests arrived."""
     by_latency = _by_latency(m, usual)
     answered_faster = by_latency is not None and by_latency * m.rate < NEAR * batch_of(m.configuration)
     return answered_faster and bool(knowledge.anatomy.host)
 
 
 def _by_latency(m: Measurement, usual: Ratio) -> float | None:
-    """t, from a typical latency; None if none was measured."""
+    """t estimated from the typical latency; None if that was not measured."""
     figure = served_by(m).figures.get(TYPICAL, 0.0)
     return figure / math.exp(usual.mean) if figure > 0 else None
 
 
 def batch_of(configuration: Configuration) -> float:
-    """The batch that a configuration answers together."""
+    """The batch size of a configuration."""
     return max(number_of(configuration, BATCH) or 1.0, 1.0)
 
 
 def host_limits(knowledge: Knowledge, service: ServingTask, history: History, cores: Floats, usual: Ratio) -> Floats:
-    """Requests a second that so many cores prepare; infinite where that is no limit, or unknown.
+    """Requests a second that these numbers of cores prepare; infinite if unknown or no limit.
 
-    Of a kind of input that was never measured, a trial that waited for its host tells; cores are then taken to add up.
+    For an input kind without measurements, a trial that waited for its host shows the limit per core.
     """
     if not knowledge.anatomy.host:
         return np.full(len(cores), np.inf)
@@ -132,13 +132,13 @@ def host_limits(knowledge: Knowledge, service: ServingTask, history: History, co
 
 
 def cores_of(knowledge: Knowledge, configuration: Configuration) -> float:
-    """How many prepare its requests; one where that may not be set."""
+    """The cores that prepare requests; one if there is no such knob."""
     cores = number_of(configuration, knowledge.anatomy.host)
     return 1.0 if cores is None else max(cores, 1e-9)
 
 
 def seen_ratio(knowledge: Knowledge, figure: Figure) -> Ratio:
-    """How a figure relates to t, for the seen models; a wide guess about 1 if none has it or its cells disagree."""
+    """The ratio of a figure to t among the seen models; a wide guess around 1 without data, or if cells contradict."""
     models = []
     for model in knowledge.models:
         logs = [
@@ -155,7 +155,7 @@ def seen_ratio(knowledge: Knowledge, figure: Figure) -> Ratio:
 
 
 def shown_ratio(before: Ratio, trials: Sequence[CellTrial], figure: Figure) -> Ratio:
-    """The same once trials have shown theirs; those that waited for their host are no evidence of it."""
+    """The ratio updated by the trials, except those that waited for their host."""
     if before.sd < EXACT:
         return before
     shown = [
@@ -175,25 +175,25 @@ def shown_ratio(before: Ratio, trials: Sequence[CellTrial], figure: Figure) -> R
 
 Runs = NDArray[np.bool_]
 
-UNHEARD_OF = 0.1
-"""The chance of a plain pattern, and not a seen model's."""
-SURPRISE = 0.01
-"""The chance that a pattern is wrong about one cell."""
+NEW_PATTERN = 0.1
+"""Prior probability of a plain pattern, not a seen model's."""
+WRONG_ABOUT_A_CELL = 0.01
+"""Probability that a pattern is wrong about one cell."""
 UNPROFILED = 0.05
-"""The chance that a category was profiled though it fails, or was not though it runs."""
-UNLIKE = 0.3
-"""The weight that all seen models share alike, however near."""
+"""Probability that a failing category was profiled, or a running one was not."""
+UNIFORM_WEIGHT = 0.3
+"""Share of the weight that is distributed equally over seen models, whatever their similarity."""
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """Where a model runs, one pattern a row, and the weight of each."""
+    """Patterns of where a model runs, one per row, and the weight of each."""
 
     runs: Runs
     weights: Floats
 
     def sample(self, count: int, ran: Sequence[int], failed: Sequence[int], rng: np.random.Generator) -> Runs:
-        """So many patterns that agree with the cells that ran, and those that failed."""
+        """Sample patterns, corrected to agree with the cells that ran and those that failed."""
         log = self._log_weights(ran, failed)
         chance = np.exp(log - log.max())
         runs = self.runs[rng.choice(len(chance), count, p=chance / chance.sum())]
@@ -202,22 +202,24 @@ class Patterns:
         return runs
 
     def log_chance(self, ran: Sequence[int], failed: Sequence[int]) -> float:
-        """Of that these cells ran, and those failed."""
+        """The log probability that these cells ran and those failed."""
         return float(np.logaddexp.reduce(self._log_weights(ran, failed)))
 
     def _log_weights(self, ran: Sequence[int], failed: Sequence[int]) -> Floats:
         log = np.log(self.weights)
-        log = log + np.where(self.runs[:, list(ran)], 0.0, np.log(SURPRISE)).sum(axis=1)
-        return np.asarray(log + np.where(self.runs[:, list(failed)], np.log(SURPRISE), 0.0).sum(axis=1))
+        log = log + np.where(self.runs[:, list(ran)], 0.0, np.log(WRONG_ABOUT_A_CELL)).sum(axis=1)
+        return np.asarray(log + np.where(self.runs[:, list(failed)], np.log(WRONG_ABOUT_A_CELL), 0.0).sum(axis=1))
 
 
 def patterns(seen: Runs, near: Floats, facts: ModelFacts, customary: frozenset[int], cells: Cells) -> Patterns:
-    """What may fail: as the seen models did, or plainly. `customary`: categories that seen models have profiles of."""
+    """The patterns with their weights. `near`: similarity weights of the seen models. `customary`: the categories in
+    which seen models have profiles.
+    """
     plain, count = _plain(cells), len(seen)
-    alike = (1 - UNLIKE) * near + UNLIKE / max(count, 1)
-    # One more, of a model that runs everywhere, so that having seen nobody is no special case.
+    alike = (1 - UNIFORM_WEIGHT) * near + UNIFORM_WEIGHT / max(count, 1)
+    # One more pattern, which runs everywhere, so that having no seen models is no special case.
     own = np.append(alike * count, 1.0) / (count + 1)
-    weights = np.concatenate([(1 - UNHEARD_OF) * own, np.full(len(plain), UNHEARD_OF / max(len(plain), 1))])
+    weights = np.concatenate([(1 - NEW_PATTERN) * own, np.full(len(plain), NEW_PATTERN / max(len(plain), 1))])
     runs = np.vstack([seen, np.ones((1, len(cells)), bool), plain])
     if facts.profiles:
         batches = np.log([max(profile.batch, 1) for profile in facts.profiles])

@@ -1,16 +1,16 @@
-"""What a model will do on whole machines of several types, in batches of a size.
+"""The belief about a model on instance types, by batch size.
 
-A batch takes a while that no batch is short enough to avoid, then as long as the machine is slow: a curve over the
-batch that bends, differently by family of machines, and shifts with vCPUs as far as the model makes use of them. All of
-it is a mixed-effects regression over the seen models (`mixed_effects`). A figure is regressed beside the mean, which
-the rate tells: the quantiles of one batch's time hardly differ.
+The time of a batch is a bending curve over the batch size: first constant, then proportional. The curve differs between
+instance families, and shifts with vCPUs as far as the model uses them. This is a mixed-effects regression over the seen
+models (`mixed_effects`). Figures are regressed relative to the mean time, since quantiles of a batch's time hardly
+differ from it.
 
     log(rate / batch)            =  F w + e
     log(figure x rate / batch)   =  F w' + e'
 
 Symbols   F    features (`TransferModel.features`)          w    weights: shared by models, plus a model's own
 
-vCPUs are stated, or read from the type's name as clouds write it, or guessed from the price.
+vCPUs are given, or read from the type's name in the style of clouds, or guessed from the price.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from mlcd.planners.serve.beliefs.load_points import (
     tried_points,
 )
 from mlcd.planners.serve.beliefs.mixed_effects import (
-    STRANGE,
-    SURE,
-    WIDER,
+    LEARNED,
+    MODEL_INDEPENDENT,
+    UNLEARNED,
     BeliefMixture,
     Group,
     ObservedRows,
@@ -51,13 +51,13 @@ from mlcd.planners.serve.known_models import KEPT, Anatomy, ByIdentity, Knowledg
 from mlcd.planners.serve.nouns import Figure, knobs_of, service_of
 
 USD_PER_VCPU_HOUR = 0.05
-"""About what a vCPU costs with its memory, in any large cloud."""
+"""Approximate price of a vCPU with its memory, in any large cloud."""
 EC2_SIZES = {"nano": 2.0, "micro": 2.0, "small": 2.0, "medium": 2.0, "large": 2.0, "xlarge": 4.0}
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """A size of a family of machines. `accelerated`: whether it is told to have a GPU or the like."""
+    """An instance type. `accelerated`: whether it is known to have a GPU or similar."""
 
     name: str
     family: str
@@ -66,7 +66,7 @@ class InstanceType:
 
 
 def instance_types(usd: Mapping[str, float], resources: Mapping[str, Mapping[str, float]]) -> tuple[InstanceType, ...]:
-    """Each type, by name with its dollars an hour. `resources`: what is told, such as 'vcpus' and 'accelerators'."""
+    """The instance types, from their dollars an hour by name. `resources`: given data: 'vcpus' and 'accelerators'."""
     types = []
     for name, usd_per_hour in usd.items():
         family, read = _parted(name)
@@ -86,14 +86,15 @@ def _parted(name: str) -> tuple[str, float | None]:
 
 
 BATCH, VCPUS = 64.0, 8.0
-"""In the middle of what is tried: slopes turn about them."""
+"""Centres of the slopes."""
 GUESSES = {"level": (3.0,), "batch": (-0.7,), "vcpus": (0.5, 0.0), "accelerated": (1.0, 0.3)}
-"""By physics alone: a batch of 64 takes 50 ms on 8 vCPUs (e^-3 s), twice the batch 2^0.7 times as long, twice the vCPUs
-2^-0.5 times; an accelerator is e times faster, and its time grows by so much less with the log batch."""
+"""Prior means without data, as coefficients of log rate per batch: a batch of 64 takes 50 ms on 8 vCPUs (e^-3 s), twice
+the batch 2^0.7 times as long, twice the vCPUs 2^-0.5 times; an accelerator is e times faster, and its time grows less
+with the batch (0.3 in the log)."""
 BENDS = np.log(2.0 ** np.arange(1, 11))
-"""Batches at which every curve may bend: all doublings up to a thousand."""
+"""Batch sizes at which every curve may bend: all doublings up to a thousand."""
 FAMILY_BENDS = np.log([16.0, 64.0, 256.0])
-"""Batches at which a family's curve may bend differently."""
+"""Batch sizes at which a family's curve may bend differently."""
 GROUPS = (
     Group("level", 3.0, 1.5),
     Group("batch", 0.5, 0.3),
@@ -106,28 +107,28 @@ GROUPS = (
     Group("type", 0.1, 0.05),
 )
 NOISE = 0.05
-STEADY = 0.1
-"""A quantile beside the mean differs by so much of what the mean itself differs."""
-AT_NO_LOAD = 0.5
-"""The chance that a model which failed at a load also fails at each smaller one, on that type."""
+FIGURE_SCALE = 0.1
+"""Quantiles relative to the mean vary by this share of the mean's own variation."""
+FAILS_BELOW = 0.5
+"""The probability that a model which failed at a load also fails at every smaller load on that type."""
 
 
 @dataclass(frozen=True)
 class TransferModel:
-    """What the seen models tell of a new one, on some types of machines."""
+    """The regressions learned from seen models, for a set of instance types."""
 
     knowledge: Knowledge
     types: tuple[InstanceType, ...]
     _regressions: dict[Figure | None, BeliefMixture] = field(default_factory=dict, repr=False, compare=False)
 
     def regression(self, figure: Figure | None) -> BeliefMixture:
-        """Of a figure, or of the rate."""
+        """The regression of a figure; of the rate if None."""
         if figure not in self._regressions:
             anatomy, models = self.knowledge.anatomy, self.knowledge.models
             shown = [self.shown(seen_points(anatomy, model), figure) for model in models]
-            scale = 1.0 if figure is None else STEADY
+            scale = 1.0 if figure is None else FIGURE_SCALE
             groups = [Group(each.name, scale * each.shared, scale * each.own) for each in GROUPS]
-            chances, guess = ((WIDER, STRANGE), self._guess) if figure is None else (SURE, None)
+            chances, guess = ((LEARNED, UNLEARNED), self._guess) if figure is None else (MODEL_INDEPENDENT, None)
             self._regressions[figure] = belief_mixture(
                 pairs(shown), groups, self._groups, scale * NOISE, chances, guess
             )
@@ -140,7 +141,7 @@ class TransferModel:
         return rows(points, self.features(points.places), values)
 
     def features(self, where: MachineLoads) -> Floats:
-        """F: `GROUPS` in order, a row for each load test. Of `family` and of `which` type, one in each row is 1."""
+        """F: a row for each load test, columns in the order of `GROUPS`. `family` and `which` are one-hot encoded."""
         at = where.among({each.name: place for place, each in enumerate(self.types)})
         vcpus = np.array([each.vcpus for each in self.types])[at]
         accelerated = np.array([float(each.accelerated) for each in self.types])[at][:, None]
@@ -165,7 +166,7 @@ class TransferModel:
 
     @cached_property
     def _guess(self) -> Floats:
-        """The prior mean of the weights: by physics alone."""
+        """The prior mean of the weights, from `GUESSES`."""
         weights = np.zeros(len(self._groups))
         for name, values in GUESSES.items():
             place = [group.name for group in GROUPS].index(name)
@@ -174,7 +175,7 @@ class TransferModel:
 
 
 def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
-    """Samples of requests a second, and of every figure that has a cap."""
+    """Samples of requests a second and of every capped figure."""
     anatomy = knowledge.anatomy
     types = instance_types(*machines_and_resources(knowledge, space))
     lore = _transfer_model(ByIdentity(knowledge), types)
@@ -197,7 +198,7 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
 def _runs(
     anatomy: Anatomy, where: MachineLoads, history: History, count: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Where it runs: not at the load that it failed at, nor above, on the same type; below, perhaps."""
+    """Where the model runs in each sample: not at or above a load that failed on the same type; below only perhaps."""
     runs = np.ones((count, len(where.loads)), dtype=bool)
     ran = {machine_and_load(anatomy, knobs_of(m.configuration)) for m in history.good}
     for m in history.measurements:
@@ -207,11 +208,11 @@ def _runs(
             sure = max((other for machine, other in ran if machine == name and other < load), default=0.0)
             runs[:, same_type & (where.loads >= load)] = False
             perhaps = same_type & (where.loads < load) & (where.loads > sure)
-            runs[:, perhaps] &= rng.random((count, 1)) >= AT_NO_LOAD
+            runs[:, perhaps] &= rng.random((count, 1)) >= FAILS_BELOW
     return runs
 
 
 @lru_cache(KEPT)
 def _transfer_model(knowledge: ByIdentity, types: tuple[InstanceType, ...]) -> TransferModel:
-    """Kept for the types of a space: learning takes longer than drawing."""
+    """Cached for the types of a space, since learning takes longer than drawing."""
     return TransferModel(knowledge.objects[0], types)

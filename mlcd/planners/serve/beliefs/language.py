@@ -1,18 +1,18 @@
-"""What a language model will do on GPUs by the number, with so many users at once.
+"""The belief about a language model, by type and number of GPUs and by concurrent users.
 
-A token takes a pass over the weights, so a user alone gets bandwidth / weights tokens a second; more users share the
-pass until compute or memory is short. How far off that is, by load, machine and model, is a mixed-effects regression
-over the seen models (`mixed_effects`); where a model runs at all is a matter of its own (`language_fit`).
+Each token needs a pass over the weights, so a single user gets bandwidth / weights tokens a second; more users share a
+pass until compute or memory runs short. Deviations from that, by load, machine and model, are a mixed-effects
+regression over the seen models (`mixed_effects`). Where a model runs at all is modelled in `language_feasibility`.
 
     log rate    =  x + F w + e           x  =  log(bandwidth / weights) + 0.7 log users
     log figure  =  log users - x + F w' + e'
 
-On machines that nobody ran on, and with more users than anybody had, an engine may also bear k times the users before
-they wait for each other: u of them wait as long as u / k of the seen ones did.
+On machines without seen models, and with more users than any seen model had, the engine may handle k times the users
+before they wait for each other: u users then wait as long as u / k did in the seen engines.
 
-Symbols   x    tokens a second, by physics alone      F    features (`TransferModel.features`)
+Symbols   x    log tokens a second by physics alone   F    features (`TransferModel.features`)
           w    weights: shared by models, plus a model's own
-          k    how many users crowd as much as one of the seen (`CROWDS`)
+          k    users that cause as much waiting as one user of the seen engines (`CROWDS`)
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Figure, knobs_of, service_of
 
 SHARING = 0.7
-"""Twice the users get 2^0.7 times the tokens, about, where nothing is short."""
+"""Twice the users get about 2^0.7 times the tokens, as long as no resource is short."""
 USERS, PASSES = 8.0, 50.0
-"""Users, and passes over the weights a second, in the middle of what load tests try: slopes turn about them."""
+"""Centres of the slopes: users, and passes over the weights a second."""
 BENDS = np.log([2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
 """Users at which a curve may bend."""
 SQUEEZES = np.log([0.5, 1.0, 2.0, 4.0])
-"""Users for each GB that the weights leave free, at which it may bend."""
+"""Users per GB of memory that the weights leave free, at which a curve may bend."""
 LEAST_FREE = 0.03
-"""Of the memory, if a model runs where its weights should leave none."""
+"""Least free share of the memory, for models that run although their weights should fill it."""
 GB_PER_BILLION = 2.0
-"""Of parameters, at 16 bits each."""
+"""GB per billion parameters, at 16 bits."""
 BITS = ((1.0, 0.8), (0.5, 0.1), (0.25, 0.1))
-"""Of that, and the chance of it: weights of 16, 8 and 4 bits, where only the parameters are told."""
+"""(share of that, probability): weights of 16, 8 and 4 bits, if only the number of parameters is known."""
 BILLIONS, SPREAD, SIZES = 10.0, 1.0, 7
-"""A model of unknown size: the middle, the standard deviation of its log, and how many sizes are supposed."""
+"""For a model of unknown size: median, standard deviation of the log, and the number of sizes considered."""
 CROWDS = ((1.0, 0.4), (4.0, 0.3), (16.0, 0.3))
-"""k, and the chance of it where all of the space is outside what was seen; inside, k is 1. Paged and grouped keys and
-values take a fourth to a sixteenth of the memory that they took before (2023)."""
+"""(k, probability) if the whole space is outside what was seen; inside, k is 1. Paged and grouped KV caches need a
+fourth to a sixteenth of the memory of earlier ones (2023)."""
 GROUPS = (
     Group("level", 1.0, 0.3),
     Group("slopes", 0.3, 0.1),
@@ -82,14 +82,14 @@ GROUPS = (
     Group("machine and users", 0.1, 0.1),
 )
 NOISE = 0.15
-ELSEWHERE = 2.0
-"""By so much of the log the level of another source may differ: a model that reads a tenth of its weights for a token,
-in 8 bits, is twenty times faster than its size tells."""
+OTHER_SOURCE_SD = 2.0
+"""Standard deviation of another source's level, in the log: a model that reads a tenth of its weights per token, in 8
+bits, is twenty times faster than its size suggests."""
 
 
 @dataclass(frozen=True)
 class TransferModel:
-    """What the seen models tell of a new one, on a fleet of machines."""
+    """The regressions and the feasibility model learned from seen models, for a set of machines (`fleet`)."""
 
     knowledge: Knowledge
     fleet: tuple[Machine, ...]
@@ -97,24 +97,24 @@ class TransferModel:
 
     @cached_property
     def fit(self) -> Feasibility:
-        """Of where a model runs."""
+        """The belief about where a model runs."""
         anatomy = self.knowledge.anatomy
         sizes = [self.size_gb(model.facts) for model in self.knowledge.models]
         return learn_fit(list(zip(sizes, tried_by_seen(anatomy, self.knowledge.models, self.by_name), strict=True)))
 
     def regression(self, figure: Figure | None) -> BeliefMixture:
-        """Of a figure, or of the rate."""
+        """The regression of a figure; of the rate if None."""
         if figure not in self._regressions:
             anatomy, models = self.knowledge.anatomy, self.knowledge.models
             shown = [self.shown(seen_points(anatomy, each), figure, self.size_gb(each.facts)) for each in models]
             sizes = [1, 4, len(BENDS), len(SQUEEZES), len(self.fleet), len(self.fleet)]
             of = np.repeat(np.arange(len(GROUPS)), sizes)
-            level = np.where(of == 0, ELSEWHERE**2, 0.0)
-            self._regressions[figure] = belief_mixture(pairs(shown), GROUPS, of, NOISE, elsewhere=level)
+            level = np.where(of == 0, OTHER_SOURCE_SD**2, 0.0)
+            self._regressions[figure] = belief_mixture(pairs(shown), GROUPS, of, NOISE, other_source=level)
         return self._regressions[figure]
 
     def shown(self, points: LoadPoints, figure: Figure | None, weights_gb: float) -> ObservedRows:
-        """Load tests as rows of a regression: how far they are off the physics, features beside."""
+        """Load tests as rows of a regression: features, and the deviation from physics."""
         measured = points.log_rate if figure is None else points.log_figures[figure]
         off = measured - self.physics(points.places, figure, weights_gb)
         return rows(points, self.features(points.places, weights_gb), off)
@@ -127,7 +127,7 @@ class TransferModel:
         return x if figure is None else users - x
 
     def features(self, where: MachineLoads, weights_gb: float) -> Floats:
-        """F: `GROUPS` in order, a row for each load test."""
+        """F: a row for each load test, columns in the order of `GROUPS`."""
         machine, users = where.among(self.place), where.loads
         bandwidth, memory, count = self._numbers[machine].T
         load = np.log(users / USERS)
@@ -151,11 +151,11 @@ class TransferModel:
         return facts.weights_mb / 1_000 if facts.weights_mb else None
 
     def size_gb(self, facts: ModelFacts) -> float:
-        """The same, or what is typical."""
+        """The size of a model's weights, or the typical size if unknown."""
         return self.weights_gb(facts) or self.typical_gb
 
     def possible_sizes_gb(self, facts: ModelFacts) -> tuple[tuple[float, float], ...]:
-        """The sizes that a model's weights may have, and the chance of each."""
+        """The sizes that a model's weights may have, each with its probability."""
         known_gb = self.weights_gb(facts)
         if known_gb is None:
             quantiles = ndtri((np.arange(SIZES) + 0.5) / SIZES)
@@ -164,12 +164,12 @@ class TransferModel:
 
     @cached_property
     def typical_gb(self) -> float:
-        """In the middle of the seen models, and of what is usual."""
+        """The geometric mean of the seen models' sizes and the prior median."""
         return float(np.exp(np.mean([np.log(GB_PER_BILLION * BILLIONS), *self._log_sizes])))
 
     @cached_property
     def by_name(self) -> dict[str, Machine]:
-        """The fleet."""
+        """The machines by name."""
         return {machine.name: machine for machine in self.fleet}
 
     @cached_property
@@ -188,13 +188,13 @@ class TransferModel:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Of each machine in the fleet."""
+        """The index of each machine in the fleet."""
         return {machine.name: place for place, machine in enumerate(self.fleet)}
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A model, supposed to be of one size and to bear k times the users (`crowd`), after its trials."""
+    """The model's behaviour if it has this size and this k (`crowd`), given its trials. `chance`: prior probability."""
 
     lore: TransferModel
     weights_gb: float
@@ -206,12 +206,12 @@ class Hypothesis:
 
     @cached_property
     def log_chance(self) -> float:
-        """Of that size, that k and of what the trials showed: where it ran, how fast, and the figures that matter."""
+        """Log posterior of this size and k, up to a constant: given where it ran, its rates and its capped figures."""
         shown = [self.lore.regression(each).log_chance(self._shown(each)) for each in (None, *self.figures)]
         return float(np.log(self.chance)) + self._fit[1] + sum(shown)
 
     def runs(self, where: MachineLoads, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Whether it serves so many users there."""
+        """Whether it serves this many users on this machine, in each sample."""
         fleet = self.lore.fleet
         limits = self._fit[0].draw(fleet, self.weights_gb, self.tried, np.unique(where.loads), count, rng)
         served: NDArray[np.bool_] = where.loads < limits[:, where.among(self.lore.place)]
@@ -219,7 +219,7 @@ class Hypothesis:
         return served
 
     def draw(self, figure: Figure | None, where: MachineLoads, count: int, rng: np.random.Generator) -> Floats:
-        """A figure, or the rate, wherever it runs."""
+        """Samples of a figure (of the rate if None), assuming that it runs."""
         shown, seen_as = self._shown(figure), self._seen_as(where, figure)
         belief = self.lore.regression(figure).given(shown)
         off = belief.draw(self.lore.features(seen_as, self.weights_gb), shown, count, rng)
@@ -234,12 +234,12 @@ class Hypothesis:
         return self.lore.shown(points, figure, self.weights_gb)
 
     def _seen_as(self, where: MachineLoads, figure: Figure | None) -> MachineLoads:
-        """Where the seen models' users waited as long; their rate is compared as it stands."""
+        """The loads at which users of the seen engines waited equally long; the rate is compared at equal loads."""
         return where if figure is None else replace(where, loads=where.loads / self.crowd)
 
 
 def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
-    """Samples of tokens a second, and of every figure that has a cap."""
+    """Samples of tokens a second and of every capped figure."""
     service, anatomy = service_of(job), knowledge.anatomy
     fleet = tuple(machines(*machines_and_resources(knowledge, space)).values())
     lore = _transfer_model(ByIdentity(knowledge), fleet)
@@ -261,7 +261,7 @@ def draw(knowledge: Knowledge, job: Job, space: Space, history: History, count: 
 
 
 def _outside(knowledge: Knowledge, where: MachineLoads) -> float:
-    """The share of these on machines that no seen model ran on, or with more users than any of them had."""
+    """The share of these on machines without seen models, or with more users than any seen model had."""
     known, anatomy = seen_on(ByIdentity(knowledge)), knowledge.anatomy
     users = [machine_and_load(anatomy, at)[1] for model in knowledge.models for at in model.cells]
     new = np.array([name not in known for name in where.machines])
@@ -270,11 +270,11 @@ def _outside(knowledge: Knowledge, where: MachineLoads) -> float:
 
 @lru_cache(KEPT)
 def _transfer_model(knowledge: ByIdentity, fleet: tuple[Machine, ...]) -> TransferModel:
-    """Kept for a fleet: learning takes longer than drawing."""
+    """Cached for a fleet, since learning takes longer than drawing."""
     return TransferModel(knowledge.objects[0], fleet)
 
 
 def _crowds(outside: float) -> list[tuple[float, float]]:
-    """k, and the chance of it, where so much of the space is outside what was seen."""
+    """(k, probability), given the share of the space that is outside what was seen."""
     chances = [(k, outside * chance + (1 - outside) * (k == 1)) for k, chance in CROWDS]
     return [(k, chance) for k, chance in chances if chance > 0]

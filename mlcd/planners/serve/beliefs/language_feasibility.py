@@ -1,12 +1,12 @@
-"""Where a language model runs at all: whether its weights fit, whether it can be split, and how many users it bears.
+"""Where a language model runs: whether its weights fit, whether it can be split over GPUs, and its limit of users.
 
-A model needs e^t times its weights' 2 bytes a parameter, runs on more than one GPU only if it can be split, and on each
-machine it may fail for reasons of its own (q, by GPU type) or bear only so many users (c). t and 'can be split' are the
-model's; the grid over both is small enough for Bayes' rule as it stands. q, c and the chances of t and of splitting
-are learnt from seen models by expectation maximisation. What is not published of a machine is guessed from its price.
+A model needs e^t times the memory of its weights (at 2 bytes per parameter) and runs on several GPUs only if it can be
+split. On each machine it may fail for an unknown reason (q, by GPU type) or have a limit of users (c). t and 'can be
+split' are properties of the model, on a grid small enough for exact Bayes' rule. q, c and the prior of the grid are
+learned from seen models by expectation maximisation. Unpublished data of a machine are guessed from its price.
 
 Symbols   t    log of (memory needed / memory of the weights)     r    log of (memory there / memory of the weights)
-          q    chance that a type of GPU does not do, by type     c    chance that a machine bears only so many users
+          q    probability that a GPU type fails, by type         c    probability that a machine has a limit of users
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from mlcd.planners.serve.known_models import Anatomy, SeenModel
 from mlcd.planners.serve.nouns import knobs_of
 
 GB_FOR_A_DOLLAR, GB_S_FOR_A_DOLLAR = 10.0, 300.0
-"""Of memory, and of its bandwidth, an hour's dollar buys about so much where nothing tells more (L4 to H100, 2024)."""
+"""Memory, and memory bandwidth, per dollar an hour (L4 to H100, 2024); used if nothing else is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """So many GPUs of a kind, and what all of them have together."""
+    """A number of GPUs of one type, with their total memory and bandwidth."""
 
     name: str
     kind: str
@@ -40,14 +40,14 @@ class Machine:
 
 
 def machines(names: Mapping[str, float], resources: Mapping[str, Mapping[str, float]]) -> dict[str, Machine]:
-    """Each machine by its name, given with its dollars an hour.
+    """The machines by name, from their dollars an hour (`names`).
 
-    What nobody tells of one is what its price would buy of the others; its number of GPUs is read from its name.
+    Missing data are what the price would buy of the other machines; the number of GPUs is read from the name.
     """
-    told = {name: resources.get(name, {}) for name in names}
-    counts = {name: int(told[name].get("count", counted(name)[0])) for name in names}
-    gb = {name: each["memory_gb"] for name, each in told.items() if "memory_gb" in each}
-    gb_s = {name: each["bandwidth_gb_s"] * counts[name] for name, each in told.items() if "bandwidth_gb_s" in each}
+    known = {name: resources.get(name, {}) for name in names}
+    counts = {name: int(known[name].get("count", counted(name)[0])) for name in names}
+    gb = {name: each["memory_gb"] for name, each in known.items() if "memory_gb" in each}
+    gb_s = {name: each["bandwidth_gb_s"] * counts[name] for name, each in known.items() if "bandwidth_gb_s" in each}
     usual_gb, usual_gb_s = _for_a_dollar(gb, names, GB_FOR_A_DOLLAR), _for_a_dollar(gb_s, names, GB_S_FOR_A_DOLLAR)
     return {
         name: Machine(
@@ -58,32 +58,33 @@ def machines(names: Mapping[str, float], resources: Mapping[str, Mapping[str, fl
 
 
 def counted(name: str) -> tuple[int, str]:
-    """How many of which kind: '4 x T4' is four of T4; a name without a number is one of its kind."""
+    """Number and type of the GPUs: '4 x T4' is four T4; a name without a number is one GPU of that type."""
     match = re.fullmatch(r"\s*(\d+)\s*x\s*(.+?)\s*", name)
     return (int(match[1]), match[2]) if match else (1, name)
 
 
-def _for_a_dollar(told: Mapping[str, float], usd: Mapping[str, float], otherwise: float) -> float:
-    """How much of it a dollar an hour buys, in the middle of the machines that tell."""
-    bought = [amount / usd[name] for name, amount in told.items()]
+def _for_a_dollar(known: Mapping[str, float], usd: Mapping[str, float], otherwise: float) -> float:
+    """The amount that a dollar an hour buys: the geometric mean over machines with known amounts."""
+    bought = [amount / usd[name] for name, amount in known.items()]
     return float(np.exp(np.mean(np.log(bought)))) if bought else otherwise
 
 
 NEEDS = np.linspace(-1.0, 2.0, 31)
-"""t: from less than its 16-bit weights (a quantised model) to seven times these."""
+"""The grid of t: from less than the 16-bit weights (a quantised model) to seven times as much."""
 TYPICAL, SPREAD = 0.25, 0.3
-"""Of t, before anything is seen: a quarter more than the weights, for what a server holds besides."""
+"""Prior mean and standard deviation of t: a quarter more than the weights."""
 SPLITS = 0.9
+"""Prior probability that a model can be split."""
 ODD, CEILING = 0.05, 0.03
-"""Chances, before anything is seen, that a type does not do, and that a machine bears only so many users."""
-FAITH = 2.0
-"""How many models or machines these first guesses count for."""
+"""Prior means of q and c."""
+PRIOR_COUNT = 2.0
+"""The number of models or machines that these priors count for."""
 ROUNDS = 5
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What is known of a model on one machine: the most users it served, and the fewest it did not."""
+    """Results of a model on one machine: the most users that it served, and the fewest that it did not."""
 
     machine: Machine
     served: float = 0.0
@@ -93,7 +94,10 @@ class Tried:
 
 @dataclass(frozen=True)
 class Feasibility:
-    """Beliefs about where a model runs. `chances`: of each t (rows) without and with splitting (columns)."""
+    """The belief about where a model runs. `chances`: probabilities by t (rows) and 'can be split' (no, yes).
+
+    `odd`: q by GPU type; `odd_elsewhere`: q of other types; `ceiling`: c.
+    """
 
     chances: Floats
     odd: Mapping[str, float]
@@ -101,7 +105,7 @@ class Feasibility:
     ceiling: float = CEILING
 
     def given(self, tried: Sequence[Tried], weights_gb: float) -> tuple[Feasibility, float]:
-        """After what a model did on some machines; and the log chance of that."""
+        """The belief given a model's results on some machines, and the log probability of these results."""
         logs = sum((np.log(self._likelihood(each, weights_gb)) for each in tried), np.zeros_like(self.chances))
         joint = self.chances * np.exp(logs - logs.max())
         return replace(self, chances=joint / joint.sum()), float(np.log(joint.sum()) + logs.max())
@@ -115,9 +119,9 @@ class Feasibility:
         count: int,
         rng: np.random.Generator,
     ) -> Floats:
-        """For each sample and machine, the fewest users that it does not serve: 0 where it does not run at all.
+        """For each sample and machine, the fewest users that it does not serve; 0 if it does not run at all.
 
-        Of a belief that what was `tried` is part of already; that says besides which machines are known.
+        The belief must already be conditioned on `tried`, which is needed for the machines with known results.
         """
         flat = rng.choice(self.chances.size, size=count, p=self.chances.ravel())
         need, splits = NEEDS[flat // 2], flat % 2 == 1
@@ -130,10 +134,10 @@ class Feasibility:
         return limits
 
     def _limits(self, runs: Floats, tried: Tried, loads: Floats, rng: np.random.Generator) -> Floats:
-        """On one machine, given the chance that it runs there and what was tried."""
+        """The limits on one machine, given the probability that the model runs there and its results."""
         chance = rng.random(len(runs))
         if np.isfinite(tried.refused):
-            # Either it never runs there, or it bears fewer users than it was tried with.
+            # Either it never runs there, or its limit is below the number of users that failed.
             between = loads[(loads > tried.served) & (loads <= tried.refused)]
             bears = rng.choice(between if len(between) else np.array([tried.refused]), len(runs))
             never = chance * (1 - runs + runs * self.ceiling) < 1 - runs
@@ -146,7 +150,7 @@ class Feasibility:
         return self.odd.get(machine.kind, self.odd_elsewhere)
 
     def _can(self, machine: Machine, weights_gb: float) -> Floats:
-        """Which of the grid's models could run there, failures of the GPU type (q) aside."""
+        """Which hypotheses of the grid allow the model to run there, apart from q."""
         room = (_room(machine, weights_gb) > NEEDS)[:, None]
         return np.asarray((room & np.array([machine.count == 1, True])).astype(float))
 
@@ -158,22 +162,22 @@ class Feasibility:
             chance = 1 - (_room(tried.machine, weights_gb) > NEEDS)[:, None] * np.ones(2) * (1 - self.ceiling)
         else:
             chance = 1 - can * (1 - self._odd(tried.machine)) * (1 - self.ceiling)
-        return np.clip(chance, 1e-6, 1.0)  # nothing is impossible: the facts of a model may be wrong
+        return np.clip(chance, 1e-6, 1.0)  # no hypothesis is ruled out: the facts of a model may be wrong
 
 
 def prior() -> Feasibility:
-    """Before any model was seen."""
+    """The belief without seen models."""
     need = np.exp(-0.5 * ((NEEDS - TYPICAL) / SPREAD) ** 2)
     return Feasibility(np.outer(need / need.sum(), [1 - SPLITS, SPLITS]), {})
 
 
 def learn(seen: Sequence[tuple[float, Sequence[Tried]]]) -> Feasibility:
-    """From each seen model's weights in GB and what it did on every machine."""
+    """The belief learned from each seen model's weights in GB and its results on every machine."""
     first = prior()
     kinds = sorted({each.machine.kind for _, tried in seen for each in tried})
     limited = sum(each.served > 0 and np.isfinite(each.refused) for _, tried in seen for each in tried)
     served = sum(each.served > 0 for _, tried in seen for each in tried)
-    now = replace(first, ceiling=(FAITH * CEILING + limited) / (FAITH + served))
+    now = replace(first, ceiling=(PRIOR_COUNT * CEILING + limited) / (PRIOR_COUNT + served))
     for _ in range(ROUNDS if seen else 0):
         beliefs = [(now.given(tried, gb)[0].chances, gb, tried) for gb, tried in seen]
         could, failed = dict.fromkeys(kinds, 0.0), dict.fromkeys(kinds, 0.0)
@@ -182,15 +186,15 @@ def learn(seen: Sequence[tuple[float, Sequence[Tried]]]) -> Feasibility:
                 chance = float(np.sum(chances * now._can(each.machine, gb)))
                 could[each.machine.kind] += chance
                 failed[each.machine.kind] += 0.0 if each.served > 0 else chance
-        elsewhere = (FAITH * ODD + sum(failed.values())) / (FAITH + sum(could.values()))
-        odd = {kind: (FAITH * elsewhere + failed[kind]) / (FAITH + could[kind]) for kind in kinds}
-        chances = (FAITH * first.chances + sum(each for each, _, _ in beliefs)) / (FAITH + len(seen))
+        elsewhere = (PRIOR_COUNT * ODD + sum(failed.values())) / (PRIOR_COUNT + sum(could.values()))
+        odd = {kind: (PRIOR_COUNT * elsewhere + failed[kind]) / (PRIOR_COUNT + could[kind]) for kind in kinds}
+        chances = (PRIOR_COUNT * first.chances + sum(each for each, _, _ in beliefs)) / (PRIOR_COUNT + len(seen))
         now = replace(now, chances=_smooth(chances), odd=odd, odd_elsewhere=elsewhere)
     return now
 
 
 def tried_in(anatomy: Anatomy, history: History, by_name: Mapping[str, Machine]) -> tuple[Tried, ...]:
-    """What the trials of a history show, by machine. Trials that failed by bad luck are left out."""
+    """The results of a history's trials, by machine, without trials that failed by bad luck."""
     by_machine: dict[str, Tried] = {}
     for m in history.measurements:
         name, users = machine_and_load(anatomy, knobs_of(m.configuration))
@@ -206,7 +210,7 @@ def tried_in(anatomy: Anatomy, history: History, by_name: Mapping[str, Machine])
 def tried_by_seen(
     anatomy: Anatomy, models: Sequence[SeenModel], by_name: Mapping[str, Machine]
 ) -> list[tuple[Tried, ...]]:
-    """What each seen model tells of every machine that any of them ran on: a missing cell did not run."""
+    """The results of each seen model on every machine that any of them ran on. A missing cell did not run."""
     ran = [[machine_and_load(anatomy, knobs) for knobs in model.cells] for model in models]
     names = sorted({name for each in ran for name, _ in each})
     loads = sorted({load for each in ran for _, load in each})
@@ -219,7 +223,7 @@ def tried_by_seen(
 
 
 def _smooth(chances: Floats) -> Floats:
-    """t is a number: what holds at one value of the grid nearly holds at the next."""
+    """Smooth along t, since t is continuous."""
     padded = np.pad(chances, ((1, 1), (0, 0)), mode="edge")
     smooth: Floats = 0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]
     smooth /= smooth.sum()

@@ -1,6 +1,6 @@
-"""Load tests as columns: on which machine, under which load, and what came out, in logs.
+"""Load tests as columns: machine, load, and the logs of rate and figures.
 
-For spaces of two knobs: a machine, which is a word, and a load, which is a number (users, or a batch).
+For spaces with two knobs: a machine (text) and a load (a number: users, or a batch).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from mlcd.planners.serve.known_models import KEPT, Anatomy, ByIdentity, Cell, Kn
 from mlcd.planners.serve.nouns import Figure, Knobs, knobs_of, served_by
 
 LOADS = 12
-"""Loads of a seen model that are learnt from; between them, its curves hold no news."""
+"""Most loads of a seen model that are learned from; its curves between them add no information."""
 LEAST = 1e-6
-"""Below this, a rate or a latency is nothing at all."""
+"""Smaller rates and latencies are raised to this."""
 
 
 @dataclass(frozen=True)
 class MachineLoads:
-    """Where load tests stand: the machine and the load of each."""
+    """The machine and the load of each load test."""
 
     machines: tuple[str, ...]
     loads: Floats
 
     def among(self, names: Mapping[str, int]) -> NDArray[np.intp]:
-        """The place of each one's machine in a list."""
+        """The index of each one's machine."""
         return np.array([names[machine] for machine in self.machines], dtype=np.intp)
 
 
@@ -40,7 +40,7 @@ class MachineLoads:
 class LoadPoints:
     """Load tests that ran. `error`: variance of the logs. A figure that was not measured is NaN.
 
-    `at`: where each stands in a space; -1 where it does not.
+    `at`: the index of each one's configuration in a space; -1 if it is not in the space.
     """
 
     places: MachineLoads
@@ -51,19 +51,19 @@ class LoadPoints:
 
 
 def machine_and_load(anatomy: Anatomy, knobs: Knobs) -> tuple[str, float]:
-    """How the two knobs are set."""
+    """The values of the two knobs."""
     values, (machine, load) = dict(knobs), anatomy.cell
     return str(values[machine]), float(values[load])
 
 
 def places(anatomy: Anatomy, every: Iterable[Knobs]) -> MachineLoads:
-    """Where each of these stands."""
+    """The machine and the load of each of these settings."""
     both = [machine_and_load(anatomy, knobs) for knobs in every]
     return MachineLoads(tuple(machine for machine, _ in both), np.array([load for _, load in both], dtype=float))
 
 
 def seen_points(anatomy: Anatomy, model: SeenModel) -> LoadPoints:
-    """What a seen model did, at a dozen loads at the most."""
+    """The load tests of a seen model, at `LOADS` loads at most."""
     loads = sorted({machine_and_load(anatomy, knobs)[1] for knobs in model.cells})
     chosen = {loads[round(i) - 1] for i in np.geomspace(1, len(loads), LOADS)} if len(loads) > LOADS else set(loads)
     kept = {knobs: cell for knobs, cell in model.cells.items() if machine_and_load(anatomy, knobs)[1] in chosen}
@@ -72,7 +72,7 @@ def seen_points(anatomy: Anatomy, model: SeenModel) -> LoadPoints:
 
 
 def tried_points(anatomy: Anatomy, space: Space, history: History) -> LoadPoints:
-    """The trials that ran; repeated ones are one."""
+    """The trials that ran; repeated ones are combined."""
     good = history.good
     cells = [Cell(m.rate, served_by(m).figures) for m in good]
     errors = np.array([m.rel_error**2 for m in good], dtype=float)
@@ -86,24 +86,24 @@ def _points(where: MachineLoads, cells: Sequence[Cell], error: Floats, at: NDArr
 
 
 def _logs(numbers: Sequence[float]) -> Floats:
-    """Of each number, which counts as `LEAST` at the least."""
+    """The log of each number, which is at least `LEAST`."""
     return np.asarray(np.log(np.maximum(np.array(numbers, dtype=float), LEAST)))
 
 
 def rows(points: LoadPoints, features: Floats, values: Floats) -> ObservedRows:
-    """Load tests as rows of a regression, those left out that do not tell the value."""
+    """Load tests as rows of a regression, without those that lack the value."""
     known = np.isfinite(values)
     return ObservedRows(features[known], values[known], points.error[known], points.at[known])
 
 
 def pairs(shown: Iterable[ObservedRows]) -> list[tuple[Floats, Floats]]:
-    """Features and values of each model, those left out that show nothing."""
+    """Features and values of each model, without models that have no value."""
     return [(each.features, each.values) for each in shown if len(each.values)]
 
 
 @lru_cache(KEPT)
 def seen_on(knowledge: ByIdentity) -> frozenset[str]:
-    """The machines that any seen model ran on."""
+    """The machines on which any seen model ran."""
     known: Knowledge = knowledge.objects[0]
     return frozenset(machine_and_load(known.anatomy, knobs)[0] for model in known.models for knobs in model.cells)
 
@@ -111,7 +111,7 @@ def seen_on(knowledge: ByIdentity) -> frozenset[str]:
 def machines_and_resources(
     knowledge: Knowledge, space: Space
 ) -> tuple[dict[str, float], Mapping[str, Mapping[str, float]]]:
-    """Dollars an hour of each machine (the median for one that only seen models ran on), and what is known of them."""
+    """Dollars an hour of each machine (the median for machines that are not in the space), and their published data."""
     usd = {machine_and_load(knowledge.anatomy, knobs_of(c))[0]: c.usd_per_hour for c in space.configurations}
     usual = float(np.median(list(usd.values())))
     usd |= {name: usual for name in sorted(seen_on(ByIdentity(knowledge))) if name not in usd}

@@ -1,17 +1,17 @@
-"""The seen models' fields over the cells of a space, how alike they are to a new model, and what they make likely.
+"""The seen models' fields over the cells of a space, their similarity to a new model, and the prior that follows.
 
-Models are alike that spend their time in the same operators: Hellinger distance d between the shares of time, and
-kappa = exp(-d^2 / 2 l^2). A new model's fields are kriged from those of the seen ones, kappa being what two models have
-in common, delta what each has for itself, and K and k the kappas among the seen ones and to the new one:
+Models are similar if they spend their time in the same operators: d is the Hellinger distance of the time shares,
+kappa = exp(-d^2 / 2 l^2). A new model's fields are kriged from those of the seen ones: kappa is what two models have in
+common, delta what each has for itself, K the kappas among the seen models, k those to the new one:
 
-    w = (K + delta I)^-1 k          novelty v = 1 - k'w / (1 + delta), 1 for a model like no other
+    w = (K + delta I)^-1 k          novelty v = 1 - k'w / (1 + delta), 1 for a model unlike all others
 
-delta is chosen for each field by how well the seen models foretell each other: large where similarity tells nothing.
+delta is chosen for each field by how well the seen models predict each other: large if similarity has no effect.
 
-Each seen model's time and memory are split into fields (see `surfaces`), as nobody has seen it, by all its cells at
-once and by its profiles, which are of the device alone. With D_j the fields of model j less what its facts say of its
-size (calls, weights, largest tensor), a new model has mean = size + mean D + sum_j w_j (D_j - mean D), and varies by
-the deviations D_j - mean D, and a little (ETA) as nobody has seen it; both times the root of its novelty.
+Each seen model's time and memory are split into fields (see `surfaces`) using the prior without seen models, from all
+its cells together and its profiles, which measure the device only. Let D_j be the fields of model j minus a size term
+from its facts (calls, weights, largest tensor). A new model has the mean size + mean D + sum_j w_j (D_j - mean D). It
+varies by the deviations D_j - mean D and by ETA times the prior without seen models, both times the root of v.
 """
 
 from __future__ import annotations
@@ -44,34 +44,35 @@ from mlcd.planners.serve.model_facts import ModelFacts
 from mlcd.planners.serve.nouns import Knobs
 
 LENGTH = 0.35
-"""l."""
+"""l, the length scale of kappa."""
 OWN, OWN_SPREAD = 0.1, 1.5
-"""delta, before anybody was seen: its middle, and one standard deviation of its log."""
+"""Prior of delta: its median, and the standard deviation of its log."""
 CHOICES = OWN * 2.0 ** np.arange(-2, 8)
+"""The values of delta that are compared."""
 
 
 @dataclass(frozen=True)
 class Similarity:
-    """Of a model to the seen ones (`common`, k) and of those `between` themselves (K); `near`: k, of sum 1."""
+    """`common`: k, similarity of the new model to the seen ones. `between`: K. `near`: k normalised to sum 1."""
 
     common: Floats
     between: Floats
     near: Floats
 
     def ignored(self) -> Similarity:
-        """As if the model were like none of them."""
+        """As if the model resembled none of the seen ones."""
         count = len(self.common)
         return replace(self, common=np.zeros(count), near=np.full(count, 1 / max(count, 1)))
 
     def krige(self, deviations: Floats) -> tuple[Floats, float]:
-        """w and v for a field, from how far each seen model is off the mean of all (model x cell)."""
+        """w and v for a field, from each seen model's deviation from the mean of all (model x cell)."""
         own = max(CHOICES, key=lambda each: _evidence(each, self.between, deviations))
         weights = np.linalg.solve(self.between + own * np.eye(len(self.common)), self.common)
         return weights, float(1 - self.common @ weights / (1 + own))
 
 
 def similarity(facts: ModelFacts, seen: Sequence[ModelFacts]) -> Similarity:
-    """Of a model to each that was seen. Without a profile of it, nothing is near and everything equally far."""
+    """The similarity of a model to each seen one. Without a profile it is 0 to all of them."""
     mine, theirs = time_shares(facts), [time_shares(each) for each in seen]
     common = np.array([_kappa(mine, each) for each in theirs])
     between = np.array([[_kappa(a, b) for b in theirs] for a in theirs]).reshape(len(seen), len(seen))
@@ -81,7 +82,7 @@ def similarity(facts: ModelFacts, seen: Sequence[ModelFacts]) -> Similarity:
 
 
 def _evidence(own: float, between: Floats, deviations: Floats) -> float:
-    """Log likelihood of a delta, the cells of a model counting as one, and the scale as whatever fits best."""
+    """Log posterior of a delta: the cells of a model count as one, with the best-fitting scale."""
     count = len(between)
     correlation = (between + own * np.eye(count)) / (1 + own)
     scale = float((deviations * np.linalg.solve(correlation, deviations)).sum(axis=0).mean()) / count
@@ -90,7 +91,7 @@ def _evidence(own: float, between: Floats, deviations: Floats) -> float:
 
 
 def time_shares(facts: ModelFacts) -> Mapping[str, float]:
-    """Of each operator in the time of all profiles, each profile counting the same."""
+    """The share of each operator in the time, averaged over all profiles."""
     shares: dict[str, float] = {}
     for profile in facts.profiles:
         for name, share in profile.shares.items():
@@ -106,13 +107,13 @@ def _kappa(a: Mapping[str, float], b: Mapping[str, float]) -> float:
 
 
 def log_calls(facts: ModelFacts) -> float | None:
-    """The log of the operators that one pass starts: the host's floor grows with them."""
+    """The log of the operator calls in one pass, with which the host's floor grows; None without a profile."""
     calls = [profile.calls for profile in facts.profiles if profile.calls > 0]
     return math.log(min(calls)) if calls else None
 
 
 def log_largest_gb(facts: ModelFacts) -> float | None:
-    """The log of the largest tensor that an operator makes for one request: a model holds a few of them at once."""
+    """The log of the largest tensor per request: a model holds a few of them at a time. None without a profile."""
     largest = [
         max((each.memory_mb / max(each.calls, 1) for each in profile.operators), default=0.0) / profile.batch / 1_024
         for profile in facts.profiles
@@ -122,23 +123,23 @@ def log_largest_gb(facts: ModelFacts) -> float | None:
 
 
 ETA = 0.3
-"""How much a new model varies in ways that no seen model shows, beside what is thought before any was seen."""
+"""A new model's variation in ways that no seen model shows, relative to the prior without seen models."""
 PROFILE_SD = 0.05
-"""A profile's time differs from the device's in a trial by about so much, at the least."""
+"""Least difference, in the log, between a profile's time and the device time in a trial."""
 MISSING = 1e4
-"""The standard deviation, in the log, of what was not measured."""
+"""Standard deviation, in the log, that stands for a missing measurement."""
 MOST_CELLS = 160
-"""Observations models are split by so many of their cells at the most."""
+"""Most cells by which the seen models are split into fields."""
 
 Size = Callable[[ModelFacts], float | None]
 
 
 @dataclass(frozen=True)
 class SeenFields:
-    """The fields of each seen model over all cells (model x field x cell), where it ran, and the error of profiles.
+    """The fields of the seen models over all cells (model x field x cell), where each ran, and the error of profiles.
 
-    `misfit`: how far a seen model's times are off its fields, in the middle of the models: a standard deviation, in the
-    log. Hundredths if they are what the law allows; about 1 if the records contradict themselves.
+    `misfit`: median over models of the standard deviation of log times from their fields. Hundredths if the law fits;
+    about 1 if the records contradict themselves.
     """
 
     facts: tuple[ModelFacts, ...]
@@ -151,16 +152,16 @@ class SeenFields:
     misfit: float
 
     def forgotten(self) -> SeenFields:
-        """Without any seen model."""
+        """The same without seen models."""
         return SeenFields((), self.time[:0], self.memory[:0], self.runs[:0], 0.0, PROFILE_SD, 0.0, 0.0)
 
     def priors(
         self, facts: ModelFacts, like: Similarity, cells: Cells, wide: bool = False
     ) -> tuple[list[Prior], list[Prior]]:
-        """Of a new model's time and memory. `wide`: it also varies as the prior does."""
+        """The priors of a new model's time and memory fields. `wide`: ETA is 1."""
 
         def log_weights_gb(facts: ModelFacts) -> float | None:
-            """Beside the little that even an empty model holds."""
+            """The log of the weights' size, plus the memory of an empty model."""
             return math.log(facts.weights_mb / 1_024 + self.least_gb) if facts.weights_mb is not None else None
 
         def of(fields: Sequence[Field], sizes: Sequence[Size], past: Floats) -> list[Prior]:
@@ -185,7 +186,7 @@ class SeenFields:
         deviations = relative - usual
         weights, new = like.krige(deviations)
         novelty = math.sqrt(new)
-        doubt = 1 / (count + 1) ** 2  # of what few models cannot have shown
+        doubt = 1 / (count + 1) ** 2  # additional variance if there are few models
         eta = 1.0 if wide else ETA
         level = math.sqrt(field.level**2 + doubt * field.spread.level**2)
         spread = field.spread.scaled(novelty * level, novelty * math.sqrt(eta**2 + doubt))
@@ -196,7 +197,7 @@ class SeenFields:
 def seen_fields(
     models: Sequence[SeenModel], where: dict[Knobs, int], cells: Cells, profile_at: dict[tuple[int, int], int]
 ) -> SeenFields:
-    """Split what every model showed. `where`, `profile_at`: the places of measured and of profiled cells among all."""
+    """Split every model's measurements into fields. `where`, `profile_at`: indices of measured and profiled cells."""
     batch = np.exp(cells.log_batch)
     times, peaks, profiles = (np.full((len(models), len(cells)), np.nan) for _ in range(3))
     runs = np.ones((len(models), len(cells)), bool)
@@ -224,7 +225,7 @@ def seen_fields(
 
 
 def profile_times(facts: ModelFacts, axes: Axes, profile_at: dict[tuple[int, int], int]) -> list[tuple[int, float]]:
-    """(place, log seconds) of each profile that has a place."""
+    """(index of the cell, log seconds) of each profile whose cell is in the space."""
     times = []
     for profile in facts.profiles:
         category = axes.category_of(profile)
@@ -243,7 +244,7 @@ def _split(
     at: Indices,
     profile_at: Indices,
 ) -> Floats:
-    """The fields that explain every model's measurements at once; models are the samples here."""
+    """The fields that explain each model's measurements, for all models at once: they take the place of samples."""
     measured = np.hstack([values[:, at], profiles[:, profile_at]])
     missing, count = np.isnan(measured), measured.shape[1]
     sd = np.hstack([np.full(len(at), REPEATS), np.full(len(profile_at), PROFILE_SD)])
@@ -260,7 +261,7 @@ def _split(
 
 
 def _profile_error(time: Floats, profiles: Floats, cells: Cells) -> tuple[float, float]:
-    """Median and spread of a profile's log time less what trials make of it."""
+    """Median and spread of the profiles' log times minus the device time inferred from trials."""
     if not np.isfinite(profiles).any():
         return 0.0, PROFILE_SD
     off = (profiles - DEVICE_TIME.value(list(np.moveaxis(time, 1, 0)), cells.work))[np.isfinite(profiles)]
@@ -269,7 +270,7 @@ def _profile_error(time: Floats, profiles: Floats, cells: Cells) -> tuple[float,
 
 
 def _carried(runs: Runs, measured: Indices, cells: Cells) -> Runs:
-    """Where each ran; a cell that was never measured runs where the nearest measured one of its category does."""
+    """Where each model ran; an unmeasured cell counts as the nearest measured cell of its category."""
     if not len(measured):
         return runs
     carried = runs.copy()

@@ -1,4 +1,4 @@
-"""Surfaces over cells made of fields, each a Gaussian prior with few constants, and how they bend to measurements.
+"""Time and memory as functions of the cell, composed of Gaussian fields, and conditioning samples on measurements.
 
 Time of one batch on a device (seconds), with q = 3:
 
@@ -7,15 +7,15 @@ Time of one batch on a device (seconds), with q = 3:
 F  the host's floor: starting the operators            A  what the device takes for an empty batch
 B  the device's time for a unit of work                u  log work of a cell (see `cells`)
 
-Memory that it holds (GB):  log m = log( e^W + e^{V + log b} );  W what it holds for an empty batch, V for each request.
+Memory (GB):  log m = log( e^W + e^{V + log b} );  W for an empty batch, V for each request.
 
-z(c) = mu(c) + Phi(c) beta + e, with beta ~ N(0, I): a level, a level for each category, slopes in the log amounts and
-the log batch, smooth bends over the log batch; e is white noise that cells of a group share.
+Each letter is a field z(c) = mu(c) + Phi(c) beta + e, with beta ~ N(0, I): a level, a level for each category, slopes
+in the log amounts and the log batch, smooth bends over the log batch; e is white noise shared by groups of cells.
 
-Randomised maximum likelihood: each sample of the prior is moved to the nearest fields (in the prior's own metric) that
-explain the measurements, which are disturbed by their noise, a fresh one for each sample (Oliver, He, Reynolds 1996):
-exact where the law is linear, and close where it is not. The nearest fields are found by Gauss-Newton steps in the
-space of the measurements, so that only as many equations are solved as there are measurements.
+Conditioning is by randomised maximum likelihood: each prior sample is moved to the nearest fields (in the prior's
+metric) that explain the measurements plus fresh noise (Oliver, He, Reynolds 1996). This is exact if the law is linear,
+and close otherwise. The nearest fields are found by Gauss-Newton steps in the space of the measurements, so the linear
+systems are only as large as the number of measurements.
 
 Symbols   S    samples          n    measurements          f    fields          J    slopes of the law, S x f x n
 """
@@ -34,13 +34,13 @@ from mlcd.planners.serve.beliefs.cells import Cells, Indices
 
 OCTAVE = float(np.log(2))
 BEND_OCTAVES = 2.0
-"""Over so many doublings of the batch a bend is one."""
+"""Length scale of bends, in doublings of the batch."""
 MOST_OCTAVES = 13
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviations, in the log: of the level, of categories apart, by amount, by batch, and of bends."""
+    """Prior standard deviations in the log: level, difference of categories, slopes by amount and batch, bends."""
 
     level: float
     category: float
@@ -49,13 +49,13 @@ class Spread:
     bend: float = 0.0
 
     def scaled(self, level: float, by: float) -> Spread:
-        """With this level, and everything else so many times as wide."""
+        """With this level, and everything else scaled by a factor."""
         return Spread(level, self.category * by, self.amount * by, self.batch * by, self.bend * by)
 
 
 @dataclass(frozen=True)
 class Noise:
-    """White noise that is the same in cells of one category with the same batch, the same amounts, or both."""
+    """White noise shared by cells of one category with the same batch, the same amounts, or both."""
 
     sd: float
     batch: bool
@@ -64,7 +64,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Field:
-    """What is believed of a field before any model was seen (`mean`, `spread`), and its level's spread afterwards."""
+    """The prior of a field without seen models (`mean`, `spread`), and the spread of its level given seen models."""
 
     mean: float
     spread: Spread
@@ -101,7 +101,7 @@ def basis(cells: Cells, spread: Spread) -> Floats:
 
 
 def _bends(log_batch: Floats) -> Floats:
-    """Columns that make a squared-exponential Gaussian process over the log batch."""
+    """Columns of a squared-exponential Gaussian process over the log batch."""
     knots = np.arange(-1, MOST_OCTAVES + 1, BEND_OCTAVES) * OCTAVE
 
     def kernel(a: Floats, b: Floats) -> Floats:
@@ -114,21 +114,21 @@ def _bends(log_batch: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Prior:
-    """A field over certain cells: its mean, its basis, and of each noise the spread and every cell's group."""
+    """The prior of a field over certain cells: mean, basis, and the (sd, group of each cell) of each noise."""
 
     mean: Floats
     phi: Floats
     noises: tuple[tuple[float, Indices], ...]
 
     def covariance(self, at: Indices) -> Floats:
-        """Between the cells at these places."""
+        """The covariance between the cells at these indices."""
         total = self.phi[at] @ self.phi[at].T
         for sd, groups in self.noises:
             total += sd**2 * (groups[at][:, None] == groups[at])
         return np.asarray(total)
 
     def sample(self, count: int, rng: np.random.Generator | None) -> Samples:
-        """So many samples of the field; without an `rng`, so many times its mean."""
+        """Samples of the field; without an `rng`, copies of its mean."""
 
         def normal(columns: int) -> Floats:
             return np.zeros((count, columns)) if rng is None else rng.standard_normal((count, columns))
@@ -139,21 +139,21 @@ class Prior:
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples of a field: beta, and the noise of every group, one a row. Cells are worked out when asked for."""
+    """Samples of a field, one per row: beta and the noise of every group. Values at cells are computed on demand."""
 
     prior: Prior
     beta: Floats
     noises: list[Floats]
 
     def at(self, cells: Indices) -> Floats:
-        """The field at the cells of these places, sample x cell."""
+        """The field at the cells of these indices, sample x cell."""
         values = self.prior.mean[cells] + self.beta @ self.prior.phi[cells].T
         for noise, (_, groups) in zip(self.noises, self.prior.noises, strict=True):
             values += noise[:, groups[cells]]
         return np.asarray(values)
 
     def pushed(self, push: Floats, at: Indices) -> Samples:
-        """Moved by the prior's covariance with the cells at these places, times a push for each (sample x place)."""
+        """Moved by the prior's covariance with the cells at these indices times a push for each (sample x index)."""
         noises = []
         for noise, (sd, groups) in zip(self.noises, self.prior.noises, strict=True):
             met, place = np.unique(groups[at], return_inverse=True)
@@ -164,25 +164,25 @@ class Samples:
 
 
 def prior(field: Field, cells: Cells, spread: Spread | None = None, more: Sequence[Floats] = ()) -> Prior:
-    """A field before any model was seen; or with another spread, and more columns to its basis."""
+    """The prior of a field; `spread` and additional basis columns `more` come from seen models."""
     phi = np.hstack([*more, basis(cells, spread or field.spread)])
     noises = tuple((noise.sd, cells.groups(noise.batch, noise.amounts)) for noise in field.noises)
     return Prior(np.full(len(cells), float(field.mean)), phi, noises)
 
 
 SHARPNESS = 3.0
-"""q: how sharply the slower of host and device wins."""
+"""q: the sharpness of the maximum of host and device time."""
 STEPS, SPLIT_STEPS = 8, 12
-"""Of Gauss-Newton: for a model of which much is known, and to split one of which nothing is."""
+"""Gauss-Newton steps: to condition a model with prior knowledge, and to split a seen model without any."""
 LONGEST_STEP = 2.5
-"""In the log: a step that changes a field more than twelvefold is shortened."""
+"""Steps that change the log of a field by more than this (twelvefold) are shortened."""
 
 Fields = Sequence[Floats]
 """Each S x n."""
 
 
 class Law(NamedTuple):
-    """A surface from its fields: `value` is (fields, log work n) -> log value, S x n; `slopes`, S x f x n."""
+    """A surface as a function of its fields: `value`: (fields, log work n) -> log value, S x n; `slopes`: S x f x n."""
 
     value: Callable[[Fields, Floats], Floats]
     slopes: Callable[[Fields, Floats, Floats], Floats]
@@ -210,25 +210,25 @@ def _batch_slopes(z: Fields, work: Floats, value: Floats) -> Floats:
 
 
 DEVICE_TIME = MEMORY_HELD = Law(_sum_value, _sum_slopes)
-"""What an empty batch takes, and each unit of work, by the last two fields. Of time it is what a profile tells: the
-device alone; the host's floor, the first field, plays no part. Of memory the work is the log batch."""
+"""Empty batch plus work, from the last two fields. For time this is what a profile measures: the device only, without
+the host's floor (the first field). For memory the work is the log batch."""
 BATCH_TIME = Law(_batch_value, _batch_slopes)
-"""What a trial tells: the slower of host and device."""
+"""What a trial measures: the slower of host and device."""
 
 
 @dataclass(frozen=True)
 class Observations:
     """Measurements of a surface, in the log.
 
-    `at`: the cells. `values`, `sd`: S x n, or n for all samples alike. `bound`: -1 where the truth is at most the
-    value, 1 where it is at least that, 0 where it was measured. `alone`: where the device alone was seen.
+    `at`: the cells. `values`, `sd`: S x n, or n if equal for all samples. `bound`: -1: upper bound, 1: lower bound, 0:
+    exact. `device_only`: whether the device alone was measured (a profile).
     """
 
     at: Indices
     values: Floats
     sd: Floats
     bound: NDArray[np.int_]
-    alone: NDArray[np.bool_]
+    device_only: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.at)
@@ -242,7 +242,7 @@ def conditioned(
     rng: np.random.Generator | None = None,
     steps: int = STEPS,
 ) -> list[Samples]:
-    """The samples moved so that they explain what was seen; without an `rng` nothing is disturbed."""
+    """Move the samples so that they explain the observations; without an `rng` no noise is added."""
     if not len(seen):
         return list(fields)
     start = [each.at(seen.at) for each in fields]
@@ -256,7 +256,7 @@ def conditioned(
 
 
 def surface(fields: Sequence[Samples], law: Law, work: Floats, cells: int) -> Floats:
-    """The log value at the first so many cells, sample x cell."""
+    """The log value at the first `cells` cells, sample x cell."""
     places = np.arange(cells)
     return law.value([each.at(places) for each in fields], work[:cells])
 
@@ -264,14 +264,14 @@ def surface(fields: Sequence[Samples], law: Law, work: Floats, cells: int) -> Fl
 def _nearest(
     covariances: Sequence[Floats], start: Floats, law: Law, work: Floats, values: Floats, seen: Observations, steps: int
 ) -> Floats:
-    """What to push the fields by at the measured cells, S x f x n: the covariance times it is how far they move."""
+    """The push of the fields at the measured cells, S x f x n; the fields move by the covariance times it."""
     z, push = start, np.zeros_like(start)
     variances = np.broadcast_to(seen.sd, values.shape) ** 2
     pulls = np.broadcast_to(seen.bound == 0, values.shape)
     for step in range(steps):
         predicted, slopes = _predicted(z, law, work, seen)
         missed = values - predicted
-        # A bound pulls once it is broken, and from then on: let go when it is met, it would be broken again.
+        # A bound counts as a measurement once it is violated, and from then on: released, it would be violated again.
         pulls = pulls | (seen.bound * missed > 0)
         slopes = np.where(pulls[:, None, :], slopes, 0.0)
         wanted = np.where(pulls, missed, 0.0) + (slopes * (z - start)).sum(axis=1)
@@ -286,12 +286,12 @@ def _nearest(
 
 
 def _predicted(z: Floats, law: Law, work: Floats, seen: Observations) -> tuple[Floats, Floats]:
-    """What the fields say of each measurement, and the slopes of that."""
+    """The prediction of each measurement from the fields, and its slopes."""
     fields = list(np.moveaxis(z, 1, 0))
     predicted = law.value(fields, work)
     slopes = law.slopes(fields, work, predicted)
-    if seen.alone.any():
+    if seen.device_only.any():
         alone = DEVICE_TIME.value(fields, work)
-        slopes = np.where(seen.alone, DEVICE_TIME.slopes(fields, work, alone), slopes)
-        predicted = np.where(seen.alone, alone, predicted)
+        slopes = np.where(seen.device_only, DEVICE_TIME.slopes(fields, work, alone), slopes)
+        predicted = np.where(seen.device_only, alone, predicted)
     return predicted, slopes
