@@ -68,7 +68,7 @@ def ours(url: str, requests: int, seed: int) -> tuple[Figures, int]:
     first = OpenAi(url, "fake").targets(Prompts(INPUT_TOKENS, OUTPUT_TOKENS), seed)()
     assert isinstance(first, StreamTarget)
     numbers, seen, failures = count(), dict[int, Stream](), 0
-    make = lambda: NumberedTarget(first.talk, first.requests, numbers, seen)  # noqa: E731
+    make = lambda: NumberedTarget(first.template, first.requests, numbers, seen)  # noqa: E731
     with closing(generate(make, Closed(CLIENTS), every_s=0.05, timeout_s=60.0, warm_up=WARM_UP)) as reports:
         for report in reports:
             failures += report.window.failures
@@ -186,7 +186,7 @@ class StampedTarget(StreamTarget):
     delays_s: list[float] = field(default_factory=list)
     ttfts_s: list[float] = field(default_factory=list)
 
-    def pieces(self) -> StreamChunks:
+    def chunks(self) -> StreamChunks:
         return StampedPieces(delays_s=self.delays_s)
 
     async def send(self) -> Stream:
@@ -203,10 +203,10 @@ def many(streams: int, step_s: float, tokens: int, seconds: float, opened: bool)
 
         target = make()
         assert isinstance(target, StreamTarget)
-        talk = target.talk
+        template = target.template
 
         def stamped() -> StampedTarget:
-            return StampedTarget(target.talk, target.requests, delays_s, sent_ttfts_s)
+            return StampedTarget(target.template, target.requests, delays_s, sent_ttfts_s)
 
         latency_s = step_s * (tokens + 0.5)  # a request waits for half a step on average
         arrivals: Arrivals = Open(streams / latency_s, most_outstanding=2 * streams) if opened else Closed(streams)
@@ -217,7 +217,7 @@ def many(streams: int, step_s: float, tokens: int, seconds: float, opened: bool)
                 seen += report.window.streams
                 failures, late = failures + report.window.failures, report.late
                 if first >= 0:
-                    in_flight.append(talk.in_flight)
+                    in_flight.append(template.in_flight)
                 elif report.elapsed_s >= 2 * latency_s:  # all streams are there: count from here
                     first, skipped = len(seen), len(delays_s)
                     began_s, cpu_s = time.monotonic(), time.process_time()
@@ -231,7 +231,7 @@ def many(streams: int, step_s: float, tokens: int, seconds: float, opened: bool)
         f"{streams} streams, {'open' if opened else 'closed'} loop, a token every {1e3 * step_s:g} ms, {took_s:.0f} s:"
     )
     click.echo(
-        f"  {len(delays_ms) / took_s:,.0f} pieces a second, {np.mean(in_flight):,.0f} streams at once, "
+        f"  {len(delays_ms) / took_s:,.0f} chunks a second, {np.mean(in_flight):,.0f} streams at once, "
         f"{failures} failed, {late} late"
     )
     click.echo(f"  a piece is read {spread(delays_ms)} after it was sent; {100 * used_s / took_s:.0f} % of a core")

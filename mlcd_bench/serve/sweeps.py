@@ -26,7 +26,7 @@ class RecordedSweeps:
         """One sweep, which takes the reserved time."""
         seconds, configuration = launch.lifetime_s, launch.configuration
         if seconds is None:
-            raise BackendError("a recorded trial lasts as long as its reserve: none is stated")
+            raise BackendError("a recorded trial lasts for its lifetime, but none is given")
         self.clock.wait(seconds)
         usd, cell = configuration.usd(seconds), self.knowledge.composed(self.model, configuration)
         if cell is None:

@@ -131,11 +131,11 @@ def test_gpus_that_no_setting_uses_are_refused_and_not_left_out(mlcd: Mlcd, mode
     of = {"knobs": {"gpus": [1, 8], "sequences": [8]}, "price": {"gpus": 2.5}, "engine": {"name": "vllm"}}
     (tmp_path / "knobs.yaml").write_text(json.dumps(of), encoding="utf-8")
     answer = mlcd("serve", model, "--knobs", tmp_path / "knobs.yaml", *SHORT)
-    refused(answer, "gpus 8: no setting uses so many: tp x pp x dp has to be 8")
+    refused(answer, "gpus 8: no configuration uses that many: tp x pp x dp must be 8")
 
 
 def test_an_engine_that_is_not_installed_says_how_to_install_it(mlcd: Mlcd, model: Path) -> None:
-    refused(mlcd("serve", model, "--engine", "trtllm"), "no program 'trtllm-serve' here: pip install tensorrt-llm")
+    refused(mlcd("serve", model, "--engine", "trtllm"), "'trtllm-serve' is not installed: pip install tensorrt-llm")
 
 
 def test_an_engine_that_nobody_knows_gets_a_suggestion(mlcd: Mlcd, model: Path) -> None:
@@ -155,7 +155,7 @@ def test_requests_that_are_longer_than_the_model_takes_are_refused(mlcd: Mlcd, m
 
 def test_a_model_that_does_not_fit_is_refused_before_anything_is_spent(mlcd: Mlcd, model: Path, tmp_path: Path) -> None:
     file = knobs_file(tmp_path, knobs={"kv_cache_gb": [1_000_000]})
-    refused(mlcd("serve", model, "--knobs", file, *SHORT), "no setting of the knobs fits: it needs 1,000,001")
+    refused(mlcd("serve", model, "--knobs", file, *SHORT), "no configuration fits: it needs at least 1,000,001")
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_an_engine_that_runs_already_is_loaded_and_left_alone(tmp_path):
 @pytest.mark.parametrize(
     "bad, words",
     [
-        ("garbage", "not made of server-sent events"),
+        ("garbage", "not consist of server-sent events"),
         ("stall", "the server stalled"),
         ("close", "closed"),
         ("end", "ended early"),
@@ -146,5 +146,5 @@ def test_an_engine_that_ends_in_the_middle_of_a_sweep_leaves_what_it_has_shown(t
 def test_what_already_answers_at_the_address_is_not_taken_for_the_engine(tmp_path):
     with in_thread(FakeTiming()) as url:
         events = Engines(tmp_path, clock()).run(job_of(replace(VLLM, url=url)), launch())
-        with pytest.raises(UserError, match="something answers there"):
+        with pytest.raises(UserError, match="a server is already running there"):
             next(events)

@@ -113,7 +113,7 @@ def test_the_version_is_that_of_the_package_beside_the_program(tmp_path, monkeyp
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(site))
     assert installed_version(ENGINES["vllm"]) == "9.9+cpu"
-    with pytest.raises(UserError, match="no program '/nowhere/vllm' here: pip install vllm"):
+    with pytest.raises(UserError, match="'/nowhere/vllm' is not installed: pip install vllm"):
         installed_version(ENGINES["vllm"], "/nowhere/vllm serve")
 
 
@@ -123,7 +123,7 @@ def test_on_gpus_the_usual_knobs_are_powers_of_two_of_them_at_a_price_that_is_as
     assert table.knobs["gpus"] == table.knobs["tp"] == (1, 2)
     assert table.knobs["precision"] == ("bf16", "fp8")
     assert table.usd_per_hour == {"gpus": 2.5}
-    with pytest.raises(UserError, match="say what a GPU costs"):
+    with pytest.raises(UserError, match="the price of a GPU is missing"):
         default_knob_table("vllm", UsableGpus(gpus), None)
 
 

@@ -135,11 +135,11 @@ class TestRunningAlready:
             events_of(self.backend(tmp_path, url), job, launch())
 
     def test_a_knob_that_only_a_command_could_set_is_a_mistake(self, tmp_path, url):
-        with pytest.raises(UserError, match="knob 'batch': a server that is running already cannot be set"):
+        with pytest.raises(UserError, match="knob 'batch': a running server cannot be configured"):
             events_of(self.backend(tmp_path, url), self.JOB, launch(batch=2))
 
     def test_a_command_is_not_run_beside_a_server_that_answers_already(self, tmp_path, url):
-        with pytest.raises(UserError, match="something answers there before the command was run"):
+        with pytest.raises(UserError, match="a server is already running there"):
             events_of(self.backend(tmp_path, url, command="true"), self.JOB, launch())
 
     def test_an_endpoint_that_is_down_is_one_clear_line(self, tmp_path):

@@ -67,7 +67,7 @@ def test_triton_is_started_with_the_repository_of_the_export(tmp_path: Path) -> 
 def test_what_the_server_holds_beyond_its_memory_ends_the_trial(tmp_path: Path) -> None:
     done = tried(tmp_path, threads=1, batch=2, memory_gb=0.01)
     assert done.outcome is Outcome.OUT_OF_MEMORY
-    assert "of the 0.01 GB that it may hold" in done.detail
+    assert "more than its limit of 0.01 GB" in done.detail
 
 
 @pytest.mark.parametrize(

@@ -188,10 +188,10 @@ def test_settings_that_a_type_is_too_small_for_are_not_tried(job):
 @pytest.mark.parametrize(
     "table, told",
     [
-        (None, "say which types of machines to try: --knobs FILE"),
-        (KnobTable({"batch": (1, 2)}, base_usd=0.1), "say which types of machines to try: --knobs FILE"),
+        (None, "name the instance types to try: --knobs FILE"),
+        (KnobTable({"batch": (1, 2)}, base_usd=0.1), "name the instance types to try: --knobs FILE"),
         (KnobTable({INSTANCE: ("m5.lrge",)}), "m5.large"),
-        (KnobTable({INSTANCE: ("m5.large",), "threads": (64,)}), "none of the types has as many cores and"),
+        (KnobTable({INSTANCE: ("m5.large",), "threads": (64,)}), "no instance type has that many cores and"),
         (KnobTable({INSTANCE: ("m5.large",), "colour": ("red",)}), "knob of the embedded server"),
         (KnobTable({INSTANCE: ("m5.large",), "threads": ("many",)}), "knob threads = many: expected a number"),
     ],

@@ -1,4 +1,4 @@
-"""Engines that serve language models behind an OpenAI-compatible API, and trials on them."""
+"""Inference engines for language models (vLLM, SGLang, TensorRT-LLM, llama.cpp), and serving trials on them."""
 
 from mlcd.clouds.engines.kind import EngineKind
 from mlcd.clouds.engines.llamacpp import LLAMA_CPP

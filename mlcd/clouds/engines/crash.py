@@ -1,4 +1,4 @@
-"""Why an engine ended that should have kept running: the line of its output that says it, and its last lines."""
+"""Diagnose an engine that ended unexpectedly: find the line of its output that states the cause."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mlcd.clouds.frameworks.failures import KILLED, last_lines
 from mlcd.core.measurement import Ended, Outcome
 
 PREFIX = re.compile(r"^(?:\([\w. =-]+\)\s*)*(?:(?:INFO|WARNING|ERROR|CRITICAL)\b[^\]]*\]\s*)?")
-"""The process and the time that an engine writes before its lines: they differ from start to start."""
+"""Process and time in front of an engine's log lines; removed, since they differ from start to start."""
 ERROR = re.compile(r"^((?:[\w.]+\.)?\w*(?:Error|Exception)\b: .*|error: .*|.*: error: .*)$", re.MULTILINE)
 WRAPPED = re.compile(r"Engine core initialization failed|Engine core proc|See root cause above|Failed core proc", re.I)
-"""What says that something failed, and not what."""
+"""Errors that only report that something else failed."""
 NO_MEMORY = re.compile(
     r"out of memory|No available memory for the cache blocks|allocation is less than requested memory"
     r"|larger than the available KV cache memory|max seq len .* is larger than the maximum number of tokens"
@@ -21,7 +21,7 @@ NO_MEMORY = re.compile(
 
 
 def crashed(now_s: float, status: int, output: str) -> Ended:
-    """How an engine ended, from its exit status and the end of its output."""
+    """Explain why an engine ended, from its exit status and the end of its output."""
     text = "\n".join(PREFIX.sub("", line).rstrip() for line in output.splitlines())
     log = last_lines(text)
     why = _cause(text) or f"it ended with status {status}" + ("" if log else ", without any output")
@@ -34,7 +34,7 @@ def crashed(now_s: float, status: int, output: str) -> Ended:
 
 
 def _cause(text: str) -> str:
-    """The error that the others follow from, shortened to a line; else the last line."""
+    """The root error, shortened to one line; the last line if there is no error."""
     errors = [error.strip() for error in ERROR.findall(text) if not WRAPPED.search(error)]
     lines = text.split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -1,7 +1,7 @@
-"""What may vary where no file says it: the settings of an engine on this machine, and what they cost.
+"""The knobs of an engine on this machine, and their prices, if there is no file of knobs.
 
-On GPUs: how many share the model, its precision, and how much one step takes in. Without GPUs: cores, precision, how
-much one step takes in, the memory for keys and values, and whether the model is compiled first.
+On GPUs: number of GPUs, tensor parallelism, precision, tokens and sequences per step. Without GPUs: cores, precision,
+tokens and sequences per step, KV cache size, and whether the model is compiled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mlcd.planners.serve.nouns import Knob, KnobTable
 from mlcd.planners.serve.space import USD_PER_CORE_HOUR, USD_PER_GB_HOUR
 
 FP8_GPUS = ("H100", "H200", "H20", "GH200", "B200", "B300", "GB200", "L4", "L40S", "L40")
-"""GPUs that multiply in fp8."""
+"""GPUs with fp8 arithmetic."""
 BATCHED_TOKENS, SEQUENCES = (2_048, 8_192, 16_384), (64, 256, 1_024)
 CPU_BATCHED_TOKENS, CPU_SEQUENCES = (512, 2_048), (16, 64)
 
@@ -32,7 +32,7 @@ def memory_gb() -> float:
 
 def _on_gpus(found: UsableGpus, usd: float | None) -> KnobTable:
     if usd is None:
-        raise UserError(f"{found.kinds}: say what a GPU costs an hour: --price 2.50, or --knobs FILE with `price:`")
+        raise UserError(f"{found.kinds}: the price of a GPU is missing: --price 2.50, or --knobs FILE with `price:`")
     name, count = short_name(found.gpus[0].name), len(found.gpus)
     gpus = tuple(2**i for i in range(count.bit_length()) if 2**i <= count)
     kind: dict[str, tuple[Knob, ...]] = {"gpu": (name,)} if name.lower() in known_gpus() else {}
@@ -58,7 +58,7 @@ def _on_cpu(engine: str) -> KnobTable:
         "kv_cache_gb": tuple(each for each in (1, 4, 16) if each <= gb / 2) or (1,),
         "eager": ("eager", "compiled"),
     }
-    if engine == "llama.cpp":  # its file has the precision, and it takes what memory it needs
+    if engine == "llama.cpp":  # its file determines the precision, and it allocates what it needs
         knobs = {name: knobs[name] for name in ("threads", "batched_tokens", "sequences")}
     prices = {"threads": USD_PER_CORE_HOUR, "kv_cache_gb": USD_PER_GB_HOUR}
     return KnobTable(knobs, {name: usd for name, usd in prices.items() if name in knobs}, cores="threads")

@@ -1,5 +1,5 @@
-"""What is particular about an engine beside its command line (`planners/serve/llm/flags.py`): what has to be installed,
-and how its metrics are called. Beside this file is one for each engine."""
+"""The properties of an engine other than its command line (`planners/serve/llm/flags.py`): what must be installed, and
+the names of its metrics. Each engine has a file in this folder."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mlcd.planners.serve.llm.nouns import EngineLoad
 
 @dataclass(frozen=True)
 class EngineKind:
-    """An engine by name.
+    """An engine.
 
-    `program`: that has to be installed, of the Python package `package`; `install`: how. `variables`: of its
-    environment, always set. `gauges`: what its metrics at /metrics are called, for each that `EngineLoad` has.
+    `program`: the executable, from the Python package `package`; `install`: how to install it. `variables`: environment
+    variables that are always set. `gauges`: the metric at /metrics for each field of `EngineLoad`.
     """
 
     name: str
@@ -25,6 +25,6 @@ class EngineKind:
     gauges: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, metrics: Mapping[str, Sequence[float]]) -> EngineLoad:
-        """What its metrics tell of the moment; None for those that it lacks. Of replicas the sum, or the fullest."""
-        told = {each: metrics[name] for each, name in self.gauges.items() if name in metrics}
-        return EngineLoad(**{each: max(of) if each == "kv_cache" else sum(of) for each, of in told.items()})
+        """The current load from its metrics: the sum over replicas, and the fullest KV cache."""
+        found = {field: metrics[name] for field, name in self.gauges.items() if name in metrics}
+        return EngineLoad(**{name: max(of) if name == "kv_cache" else sum(of) for name, of in found.items()})

@@ -1,4 +1,4 @@
-"""llama.cpp: https://github.com/ggml-org/llama.cpp; the model is a GGUF file, and its precision that of the file."""
+"""llama.cpp: https://github.com/ggml-org/llama.cpp. The model is a GGUF file, which determines the precision."""
 
 from mlcd.clouds.engines.kind import EngineKind
 

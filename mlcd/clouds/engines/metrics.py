@@ -1,4 +1,4 @@
-"""An engine's own metrics, in Prometheus' text format."""
+"""Read an engine's own metrics, in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT_S = 1.0
 
 
 def engine_load(kind: EngineKind, url: str) -> EngineLoad | None:
-    """What an engine tells of this moment; None where it does not answer or has none of the metrics."""
+    """The current load of an engine; None if it does not answer or has none of the metrics."""
     if not kind.gauges:
         return None
     try:
@@ -30,7 +30,7 @@ def engine_load(kind: EngineKind, url: str) -> EngineLoad | None:
 
 
 def read_metrics(text: str) -> dict[str, list[float]]:
-    """The values of each metric: an engine of several replicas has one for each."""
+    """The values of each metric; an engine with several replicas has a value for each."""
     found: dict[str, list[float]] = defaultdict(list)
     for name, value in LINE.findall(text):
         with suppress(ValueError):

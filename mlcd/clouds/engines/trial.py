@@ -1,7 +1,7 @@
-"""Trials on engines of language models: the engine is started once, and loaded with more and more requests at once.
+"""Trials on language-model engines: the engine is started once and load-tested at increasing concurrency.
 
-Its start is part of the trial, and billed with it. A step of the sweep ends when it is known well enough, or its time
-is over; time that it leaves goes to the steps after it.
+The start is part of the trial, and billed with it. A step of the sweep ends when it has been measured well enough, or
+its time is over; unused time goes to later steps.
 """
 
 from __future__ import annotations
@@ -34,52 +34,48 @@ from mlcd.planners.serve.nouns import ServingTask, Window, knobs_of, service_of
 READY_TIMEOUT_S = 1.0
 """Timeout of a readiness check: an engine that hangs is not ready."""
 CHECK_S = 20.0
-"""The longest silence of an engine that is asked whether it works."""
+"""The longest silence of an engine in the check before a run."""
 WARM_UP = 2
-"""Requests before the first step that are not counted: an engine's very first ones take longer."""
-
-
-Tried = Mapping[int, Sequence[Sample]]
-"""The reports of each step so far, by its requests at once."""
+"""Requests before the first step that are not counted: an engine's first ones take longer."""
 
 
 class Pace(Protocol):
-    """How a sweep goes on."""
+    """Decides when a step of a sweep ends, and which one follows."""
 
     def known(self, service: ServingTask, reports: Sequence[Sample]) -> bool:
-        """Whether the reports of a step tell enough of it."""
+        """Whether the reports of a step are enough."""
         ...
 
     def following(
         self, service: ServingTask, sweep: Sequence[int], tried: Mapping[int, Sequence[Sample]]
     ) -> int | None:
-        """The requests at once to try after these steps; None to end the sweep."""
+        """The concurrency to try after these steps; None to end the sweep."""
         ...
 
 
-class Every:
-    """Every step of the sweep, each for its full time."""
+class EveryStep:
+    """Runs every step of the sweep for its full time."""
 
     def known(self, service: ServingTask, reports: Sequence[Sample]) -> bool:
-        """Never: a step has its time."""
+        """Never, so that a step takes its full time."""
         return False
 
     def following(
         self, service: ServingTask, sweep: Sequence[int], tried: Mapping[int, Sequence[Sample]]
     ) -> int | None:
-        """The next of the sweep."""
+        """The next step of the sweep."""
         return next((requests for requests in sweep if requests not in tried), None)
 
 
 @dataclass(frozen=True)
 class Engines(Trials):
-    """Serves a language model with a launch's knobs and sweeps the requests at once, at this `pace`."""
+    """Serves a language model with a launch's knobs and sweeps the concurrency at this `pace`."""
 
     timing: Timing = field(default_factory=lambda: Timing(startup_s=300.0, every_s=0.5, timeout_s=120.0))
-    pace: Pace = field(default_factory=Every)
+    pace: Pace = field(default_factory=EveryStep)
 
     def run(self, job: Job, launch: Launch) -> Events:
-        """Start the engine unless it runs already, sweep, end it."""
+        """Start the engine unless it is already running, sweep, stop it."""
         service, knobs = service_of(job), dict(knobs_of(launch.configuration))
         language = language_of(service)
         with ExitStack() as stack:
@@ -87,7 +83,7 @@ class Engines(Trials):
                 start = start_of(language.engine, service.path, knobs)
                 client = OpenAi(start.url, chat=language.prompts.chat)
                 if start.command and client.is_ready():
-                    raise UserError(f"{start.url}: something answers there before the engine was started: end it first")
+                    raise UserError(f"{start.url}: a server is already running there: stop it first")
                 held = stack.enter_context(HeldGpus(launch.configuration))
             trial = stack.enter_context(self.begun(launch, crashed))
             devices = held.variables(0) if held.gpus else {}
@@ -98,7 +94,7 @@ class Engines(Trials):
             yield from self._sweep(trial, service, language, client, cores)
 
     def check(self, service: ServingTask, stall_s: float = CHECK_S) -> None:
-        """UserError, on one line, unless an engine that runs already answers a whole request as it should."""
+        """UserError unless an engine that is already running answers a whole request correctly."""
         language = language_of(service)
         if language.engine.runs_already:
             client = OpenAi(language.engine.url, chat=language.prompts.chat, stall_s=stall_s)
@@ -106,18 +102,18 @@ class Engines(Trials):
                 asyncio.run(_answered(client.targets(language.prompts)()))
             except (BackendError, RequestFailed) as error:
                 why = str(error).removeprefix(f"{client.url}: ")
-                raise UserError(f"{client.url}: {why}; is it an engine with OpenAI's API, and is it well?") from None
+                raise UserError(f"{client.url}: {why}; check that it is a working engine with OpenAI's API") from None
 
     def _sweep(
         self, trial: Trial, service: ServingTask, language: LanguageModel, client: OpenAi, cores: set[int] | None
     ) -> Events:
-        """One step after the other; each sample has its concurrency and what the engine told of itself."""
+        """Run the steps; each sample has its concurrency and the engine's own metrics."""
         kind, tokens, tried = kind_of(language.engine), 0.0, dict[int, list[Sample]]()
         vocab = language.architecture.vocab if language.architecture is not None else 0
         try:
             requests = client.targets(language.prompts, trial.launch.ordinal, vocab)
         except BackendError as error:
-            why = str(error).removeprefix(f"{client.url}: ")  # its port is another each time
+            why = str(error).removeprefix(f"{client.url}: ")  # the port differs from trial to trial
             yield _failing(trial, language.sweep[0], why)
             return
         times = _Times(trial.now_s(), service.trial_s, language.sweep)
@@ -130,8 +126,8 @@ class Engines(Trials):
                 if isinstance(event, Ended):
                     yield event
                     return
-                told = engine_load(kind, client.url) if kind is not None else None
-                reports.append(_of_step(event, concurrency, tokens, told))
+                engine = engine_load(kind, client.url) if kind is not None else None
+                reports.append(_of_step(event, concurrency, tokens, engine))
                 yield reports[-1]
                 if trial.now_s() >= until_s or self.pace.known(service, reports):
                     break
@@ -140,14 +136,14 @@ class Engines(Trials):
 
 @dataclass(frozen=True)
 class _Times:
-    """When each step of a sweep ends that began at `ready_s`."""
+    """The end time of each step of a sweep that began at `ready_s`."""
 
     ready_s: float
     trial_s: float
     sweep: Sequence[int]
 
     def until_s(self, concurrency: int, now_s: float) -> float | None:
-        """The end of a step that begins now; None where too little time is left for one between two of the sweep."""
+        """The end of a step that begins now; None if too little time is left for an additional step in between."""
         share_s, end_s = self.trial_s / len(self.sweep), self.ready_s + self.trial_s
         if concurrency in self.sweep:
             return self.ready_s + share_s * (self.sweep.index(concurrency) + 1)
@@ -155,7 +151,7 @@ class _Times:
 
 
 async def _answered(target: Target) -> None:
-    """Send one request; RequestFailed unless it is answered as it should be."""
+    """Send one request; RequestFailed unless the answer is correct."""
     try:
         await target.send()
     finally:
@@ -170,7 +166,7 @@ def _not_ready(trial: Trial, start: Start, devices: dict[str, str], folder: Path
 
 
 def _step(trial: Trial, requests: MakeTarget, concurrency: int, warm_up: int) -> Events:
-    """So many requests at once. If the first ones fail, that is what it tells."""
+    """Run one step. If its warm-up requests fail, the step's only sample is that failure."""
     try:
         yield from trial.load(requests, Closed(concurrency), warm_up)
     except BackendError as error:
@@ -181,16 +177,15 @@ def _failing(trial: Trial, concurrency: int, why: str) -> Sample:
     return Sample(trial.now_s(), 0.0, evidence=Window(failures=1, error=why, concurrency=concurrency))
 
 
-def _of_step(sample: Sample, concurrency: int, tokens: float, told: EngineLoad | None) -> Sample:
-    """A sample of the whole sweep: its tokens come after those of the steps before."""
+def _of_step(sample: Sample, concurrency: int, tokens: float, engine: EngineLoad | None) -> Sample:
+    """A step's sample as a sample of the whole sweep: the tokens of earlier steps are added."""
     window = sample.evidence if isinstance(sample.evidence, Window) else Window()
-    return replace(
-        sample, samples=tokens + sample.samples, evidence=replace(window, concurrency=concurrency, engine=told)
-    )
+    evidence = replace(window, concurrency=concurrency, engine=engine)
+    return replace(sample, samples=tokens + sample.samples, evidence=evidence)
 
 
 def language_of(service: ServingTask) -> LanguageModel:
-    """What is particular about the language model that is served; asking another model is a bug."""
+    """The language-model part of a serving task. A task without one is a bug."""
     if service.language is None:
         raise ValueError(f"{service.model.name} is no language model")
     return service.language

@@ -1,1 +1,1 @@
-"""The load generator: when requests are sent, how, and their results."""
+"""The load generator: arrival processes, clients for the protocols, and results."""

@@ -1,8 +1,8 @@
-"""Runs a load against a target and reports the results twice a second.
+"""Sends a load to a target and reports the results at intervals.
 
-Open loop: requests are sent at times that are fixed in advance and do not depend on the server, as with independent
-users; the times are random, or those of a trace. Closed loop: a fixed number of clients, each of which sends its next
-request when its last one is answered.
+Open loop: requests are sent at times fixed in advance, which do not depend on the server, as with independent users;
+the times are random, or those of a trace. Closed loop: a fixed number of clients, each of which sends its next request
+when its last one is answered.
 
 The load runs in its own thread and event loop; the caller iterates over the reports. Latencies count from the time a
 request was due: in an open loop that is fixed in advance, so a server that stalls is charged for all requests that
@@ -32,13 +32,13 @@ class RequestFailed(Exception):
 
 
 class Target(Protocol):
-    """One connection to a server. It is made in the load's event loop, and sends one request at a time."""
+    """One connection to a server. It is created in the load's event loop, and sends one request at a time."""
 
     async def send(self) -> Stream | None:
         """Send one request and read its whole response; raise if it is not correct.
 
-        Returns the times of a streamed answer, counted from this call. It may be cancelled by a timeout: the next call
-        must not read the rest of the old response.
+        Returns the times of a streamed answer, counted from this call; None for other answers. A timeout may cancel it:
+        the next call must not read the rest of the old response.
         """
         ...
 
@@ -48,14 +48,14 @@ class Target(Protocol):
 
 
 def reason(error: Exception) -> str:
-    """Why a request failed, in one line."""
+    """The reason why a request failed, in one line."""
     match error:
         case RequestFailed():
             message = str(error)
         case ConnectionRefusedError():
             message = "connection refused: nothing listens there"
         case ConnectionError():
-            message = "the connection was closed before the answer was whole"
+            message = "the connection was closed before the answer was complete"
         case _:
             message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return " ".join(message.split())[:200]
@@ -67,9 +67,9 @@ BLOCK = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Poisson arrivals, `rate` a second.
+    """An open loop with Poisson arrivals, `rate` a second.
 
-    `most_outstanding`: most connections. A request that is due while all are busy waits for one; its latency still
+    `most_outstanding`: limit on connections. A request that is due while all are busy waits for one; its latency still
     counts from when it was due, and it is reported as late.
     """
 
@@ -88,7 +88,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """`concurrency` requests are in flight at any time. A client whose request failed pauses before its next one."""
+    """A closed loop with `concurrency` clients. A client whose request failed pauses before its next one."""
 
     concurrency: int
     pause_s: float = 0.1
@@ -96,7 +96,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Arrivals of a trace, in seconds from the start and in order. The load ends when all are answered."""
+    """An open loop with the arrivals of a trace, in seconds from the start, sorted. It ends when all are answered."""
 
     times_s: tuple[float, ...]
     most_outstanding: int = 4_096
@@ -114,9 +114,9 @@ MakeTarget = Callable[[], Target]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The state of a load, `elapsed_s` after its start: answers so far, and the window since the last report.
+    """The state of a load `elapsed_s` after its start: answers so far, and the window since the last report.
 
-    `late`: requests so far that were due while every connection was busy. `tokens`: of all streamed answers so far.
+    `late`: requests so far that were due while every connection was busy. `tokens`: in all streamed answers so far.
     """
 
     elapsed_s: float
@@ -149,7 +149,7 @@ class _Tally:
                 stream = await target.send()
         except TimeoutError:
             why = f"no answer within {self.timeout_s:g} s"
-        except Exception as error:  # any error of a server or a library is a failed request
+        except Exception as error:  # any error of the server or of a library is a failed request
             why = reason(error)
         else:
             if stream is None:
@@ -177,7 +177,7 @@ class _Tally:
 
 
 def _since_due(stream: Stream, waited_s: float) -> Stream:
-    """A stream's times from when its request was due, which it waited after."""
+    """The stream with times from when its request was due, instead of from when it was sent."""
     return replace(stream, ttft_s=stream.ttft_s + waited_s, latency_s=stream.latency_s + waited_s)
 
 
@@ -189,10 +189,10 @@ def generate(
     timeout_s: float = 10.0,
     warm_up: int = 0,
 ) -> Generator[Report, None, None]:
-    """Load a target until the generator is closed, or a trace is over. The first report is of the start.
+    """Load a target until the generator is closed, or a trace is over. The first report is at the start.
 
-    `timeout_s`: of a request. `warm_up`: requests that are sent before, in a closed loop as many at once as in the
-    load; they are in no report. BackendError if one of them fails.
+    `timeout_s`: of a request. `warm_up`: requests that are sent first, in a closed loop at the concurrency of the load,
+    and appear in no report. BackendError if one of them fails.
     """
     reports: SimpleQueue[Report | BaseException | None] = SimpleQueue()
     loop, stop = precise_loop(), asyncio.Event()
@@ -255,7 +255,7 @@ async def load(
 
 
 async def _warm_up(make_target: MakeTarget, requests: int, at_once: int, timeout_s: float) -> None:
-    """Send requests that nobody counts; BackendError if one of them fails."""
+    """Send requests that are not counted; BackendError if one of them fails."""
     left = requests
 
     async def send() -> None:
@@ -295,7 +295,7 @@ async def _send_in_turn(make_target: MakeTarget, arrivals: Closed, tally: _Tally
 
 
 async def _send_when_due(make_target: MakeTarget, arrivals: Open | Replay, tally: _Tally, start_s: float) -> None:
-    """The whole open loop. Connections are opened as they are needed."""
+    """Run an open loop. Connections are opened as needed."""
     loop = asyncio.get_running_loop()
     idle: asyncio.LifoQueue[Target] = asyncio.LifoQueue()
     targets: list[Target] = []

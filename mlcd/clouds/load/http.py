@@ -1,6 +1,6 @@
 """A keep-alive connection to an HTTP endpoint: the part of HTTP/1.1 that a load test needs.
 
-A full client spends more time on a request than a small model does; this one sends prepared bytes.
+It sends prepared bytes, since a full HTTP client spends more time on a request than a small model does.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from mlcd.core.errors import BackendError
 
 MOST_HEAD_BYTES = 65_536
 MOST_BODY_BYTES = 256 << 20
-"""The server is not trusted, and its answers are held in memory."""
-CUT_SHORT = "the connection was closed before the answer was whole"
+"""A limit, since answers are held in memory and the server is not trusted."""
+INCOMPLETE = "the connection was closed before the answer was complete"
 
 
 class _ClosedEarly(RequestFailed):
@@ -27,7 +27,7 @@ class _ClosedEarly(RequestFailed):
 
 @dataclass(frozen=True)
 class Request:
-    """The request, the same each time. `url`: a valid address."""
+    """A request that is sent repeatedly. `url`: a valid address."""
 
     url: str
     body: bytes = b""
@@ -35,7 +35,7 @@ class Request:
 
     @cached_property
     def endpoint(self) -> tuple[str, int, bool]:
-        """Host, port, and whether it is encrypted."""
+        """Host, port, and whether to use TLS."""
         parts = urlsplit(self.url)
         secure = parts.scheme == "https"
         return parts.hostname or "", parts.port or (443 if secure else 80), secure
@@ -46,7 +46,7 @@ class Request:
         return self.with_body(self.body)
 
     def with_body(self, body: bytes) -> bytes:
-        """The bytes to send if its body were this one."""
+        """The bytes to send, with another body."""
         return self._head + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
 
     @cached_property
@@ -127,7 +127,7 @@ class Http:
         try:
             answer = await _read_answer(reader)
         except asyncio.IncompleteReadError as error:
-            raise RequestFailed(CUT_SHORT) from error
+            raise RequestFailed(INCOMPLETE) from error
         except (ValueError, asyncio.LimitOverrunError) as error:
             raise RequestFailed("the answer is not HTTP/1.1") from error
         if answer.headers.get("connection", "").lower() == "close":
@@ -136,7 +136,7 @@ class Http:
 
 
 def ask_once(server: str, request: Request, timeout_s: float) -> Answer:
-    """The response to one request, whatever its status; BackendError, which names the server, if none comes."""
+    """The response to one request, whatever its status; BackendError, which names the server, if there is none."""
 
     async def ask() -> Answer:
         http = Http(request)
@@ -179,9 +179,9 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
-        raise (RequestFailed(CUT_SHORT) if error.partial else _ClosedEarly(CUT_SHORT)) from error
+        raise (RequestFailed(INCOMPLETE) if error.partial else _ClosedEarly(INCOMPLETE)) from error
     except ConnectionError as error:
-        raise _ClosedEarly(CUT_SHORT) from error
+        raise _ClosedEarly(INCOMPLETE) from error
 
 
 def _checked(size: int) -> int:

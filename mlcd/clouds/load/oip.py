@@ -1,7 +1,7 @@
-"""A client of the Open Inference Protocol v2, http://host:port or grpc://host:port, and example inputs for it.
+"""A client of the Open Inference Protocol v2 (http://host:port or grpc://host:port), and example inputs for it.
 
-They fit the model's file, or its server's description. A server states only types and sizes, not the valid values:
-integers are 0 and 1, which are tokens of any vocabulary.
+Inputs are made from the model's file, or from the server's description. The latter states types and sizes only, not
+valid values, so integers are 0 and 1, which are valid in any vocabulary.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class OverHttp:
     timeout_s: float = 5.0
 
     def is_ready(self) -> bool:
-        """Whether the server and its model report to be ready."""
+        """Whether the server and its model report that they are ready."""
         try:
             return all(200 <= self._get(path).status < 300 for path in ("/v2/health/ready", f"{self._path}/ready"))
         except BackendError:
             return False
 
     def inputs(self) -> tuple[Port, ...]:
-        """The inputs of the model. BackendError, on one line, if the server does not answer correctly."""
+        """The inputs of the model. BackendError if the server does not answer correctly."""
         metadata = self._document(self._path)
         try:
             return tuple(
@@ -60,7 +60,7 @@ class OverHttp:
             return False
 
     def server(self) -> str:
-        """Its name and version, as in 'mlserver 1.7.1'."""
+        """The server's name and version, as in 'mlserver 1.7.1'."""
         document = self._document("/v2")
         return f"{document.get('name', 'unknown')} {document.get('version', '')}".strip()
 
@@ -101,7 +101,7 @@ Oip = OverHttp | OverGrpc
 
 
 def client_for(url: str, model: str, timeout_s: float = 5.0) -> Oip:
-    """A client of the model of that name at an address."""
+    """The client for a model at an address. UserError if the address is invalid."""
     parts = urlsplit(url)
     try:
         valid = parts.scheme in ("http", "https", "grpc") and bool(parts.hostname) and parts.port != 0
@@ -112,7 +112,7 @@ def client_for(url: str, model: str, timeout_s: float = 5.0) -> Oip:
             f"'{url}': expected the address of a server, such as http://localhost:8080 or grpc://localhost:8081"
         )
     if not model:
-        raise UserError(f"{url}: which of its models? A server may have several; name one")
+        raise UserError(f"{url}: name the model, since a server may have several")
     if parts.scheme == "grpc":
         return OverGrpc(parts.netloc, model, timeout_s)
     return OverHttp(url.rstrip("/").removesuffix("/v2"), model, timeout_s)
@@ -125,9 +125,9 @@ def targets(server: Oip, examples: Sequence[Tensors], binary: bool) -> Callable[
 
 
 EXAMPLES = 8
-"""Different samples in a load test."""
+"""Number of different samples in a load test."""
 MOST_BYTES = 256 << 20
-"""Of all samples together: there are fewer of large ones, but at least one."""
+"""Most bytes of all samples together: there are fewer of large ones, but at least one."""
 
 
 def from_file(service: ServingTask, folder: Path) -> tuple[Tensors, ...]:
@@ -136,15 +136,15 @@ def from_file(service: ServingTask, folder: Path) -> tuple[Tensors, ...]:
 
 
 def from_server(server: Oip, service: ServingTask, folder: Path) -> tuple[Tensors, ...]:
-    """From the model's file if there is one, since it says more about the inputs. UserError if the server differs."""
+    """Samples from the model's file if there is one, since it says more about the inputs. UserError if they differ."""
     inputs = server.inputs()
     if not service.path:
         return tuple(example_inputs(inputs, service.shapes, seed) for seed in range(EXAMPLES))
     samples = from_file(service, folder)
     expected, given = {each.name for each in inputs}, set(samples[0])
     if expected and expected != given:
-        names = f"{', '.join(sorted(given))}; the server's model wants {', '.join(sorted(expected))}"
-        raise UserError(f"{service.path}: its inputs are {names}: is it the same model?")
+        names = f"{', '.join(sorted(given))}; those of the server's model are {', '.join(sorted(expected))}"
+        raise UserError(f"{service.path}: its inputs are {names}: use the same model in both")
     return samples
 
 
@@ -158,9 +158,9 @@ def _from_file(path: Path, shapes: tuple[tuple[str, int], ...]) -> tuple[Tensors
 
 
 def example_inputs(inputs: Sequence[Port], shapes: Mapping[str, int], seed: int) -> dict[str, NDArray[Any]]:
-    """One sample. `shapes`: lengths of free axes, by 'INPUT.AXIS'; the first axis counts samples."""
+    """One sample. `shapes`: sizes of free axes, by 'INPUT.AXIS'; the first axis is the batch."""
     if not inputs:
-        raise UserError("the server does not say what its model's inputs are: state them in its settings")
+        raise UserError("the server does not describe its model's inputs: state them in its settings")
     free_axes = {f"{each.name}.{axis}" for each in inputs for axis, side in enumerate(each.shape) if axis and side < 0}
     for name in shapes:
         if name not in free_axes:

@@ -1,7 +1,7 @@
 """A client of the Open Inference Protocol v2 over gRPC, with message types built at run time (no protoc).
 
 https://github.com/kserve/open-inference-protocol/blob/main/specification/protocol/open_inference_grpc.proto; only the
-fields that a client needs. protobuf skips other fields.
+fields that a client needs, since protobuf skips unknown ones.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class OverGrpc:
     timeout_s: float = 5.0
 
     def is_ready(self) -> bool:
-        """Whether the server and its model report to be ready."""
+        """Whether the server and its model report that they are ready."""
         try:
             server = self._call("ServerReady", message("ServerReadyRequest")())
             return bool(server.ready and self._call("ModelReady", message("ModelReadyRequest")(name=self.model)).ready)
@@ -56,7 +56,7 @@ class OverGrpc:
             return False
 
     def inputs(self) -> tuple[Port, ...]:
-        """The inputs of the model. BackendError, on one line, if the server does not answer correctly."""
+        """The inputs of the model. BackendError if the server does not answer correctly."""
         metadata = self._call("ModelMetadata", message("ModelMetadataRequest")(name=self.model))
         return tuple(Port(each.name, each.datatype, tuple(each.shape)) for each in metadata.inputs)
 
@@ -100,7 +100,7 @@ class GrpcTarget:
         except grpc.RpcError as error:
             raise RequestFailed(_reason(error)) from None
         if not message("ModelInferResponse").FromString(answer).outputs:
-            raise RequestFailed("the answer is not what was expected")
+            raise RequestFailed("the answer has no outputs")
 
     async def close(self) -> None:
         """Close the connection."""

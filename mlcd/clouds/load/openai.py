@@ -1,7 +1,7 @@
-"""A client of an OpenAI-compatible server of a language model: vLLM, SGLang, TensorRT-LLM, llama.cpp and others.
+"""A load-test client for OpenAI-compatible servers: vLLM, SGLang, TensorRT-LLM, llama.cpp and others.
 
-Answers are streamed. What a stream shows is counted from when its request is sent: the time to the first piece with
-content (TTFT), the gaps between pieces (ITL), and the end.
+Answers are streamed. Times count from when the request is sent: time to the first chunk with content (TTFT), gaps
+between chunks (ITL), and the end.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from mlcd.core.errors import BackendError, UserError
 from mlcd.planners.serve.llm.nouns import Prompts, Stream
 
 KEY_VARIABLE = "MLCD_ENDPOINT_KEY"
-"""The environment variable that holds the API key of an endpoint, if it wants one."""
+"""The environment variable with the API key of an endpoint, if it requires one."""
 REFUSED_FIELDS = (400, 422)
-"""Statuses by which servers refuse a field of a request that they do not know."""
+"""HTTP statuses with which servers refuse an unknown field of a request."""
 FULL_LENGTH = {"ignore_eos": True}
-"""Makes an answer as long as asked for, where the server takes it: vLLM, SGLang, llama.cpp, TensorRT-LLM."""
+"""Makes answers as long as requested, on servers that support it: vLLM, SGLang, llama.cpp, TensorRT-LLM."""
 CALIBRATION = (16, 144)
-"""Words of two prompts whose token counts tell those of all others."""
+"""Words in the two prompts that calibrate the number of tokens per word."""
 
 
 @dataclass(frozen=True)
 class OpenAi:
-    """One model of a server. `model`: empty for the only one that it has. `key_variable`: see KEY_VARIABLE.
+    """One model of a server. `model`: empty if the server has only one. `key_variable`: see KEY_VARIABLE.
 
-    `timeout_s`: of a question about the server itself. `stall_s`: the longest silence while an answer is streamed.
+    `timeout_s`: of requests for health and models. `stall_s`: the longest silence while an answer is streamed.
     """
 
     url: str
@@ -68,7 +68,7 @@ class OpenAi:
         object.__setattr__(self, "url", self.url.rstrip("/").removesuffix("/v1"))
 
     def is_ready(self) -> bool:
-        """Whether the server says that it is healthy; one without /health is, once it lists its models."""
+        """Whether the server reports that it is healthy; without /health, whether it lists its models."""
         try:
             status = self._get("/health").status
             return 200 <= (self._get("/v1/models").status if status == 404 else status) < 300
@@ -76,7 +76,7 @@ class OpenAi:
             return False
 
     def models(self) -> tuple[str, ...]:
-        """The models that it serves. BackendError, on one line, if it does not answer correctly."""
+        """The models of the server. BackendError if it does not answer correctly."""
         answer = self._get("/v1/models")
         if not 200 <= answer.status < 300:
             raise BackendError(f"{self.url}/v1/models: {self._refusal(answer)}")
@@ -88,47 +88,49 @@ class OpenAi:
             ) from None
 
     def targets(self, prompts: Prompts, seed: int = 0, vocab: int = 0, trace: Lengths | None = None) -> MakeTarget:
-        """A function that makes connections, for `generate`. Each request has the next of the prompts.
+        """A function that makes connections, for `generate`. Each request uses the next prompt.
 
-        `vocab`: tokens that the model knows, if one knows. `trace`: lengths in place of those of `prompts`. A few short
-        requests find out first what the server takes. BackendError, on one line, if it does not answer them correctly.
+        `vocab`: size of the vocabulary, 0 if unknown. `trace`: lengths in place of those of `prompts`. A few short
+        requests first find out what the server accepts. BackendError if it does not answer them correctly.
         """
         tokens_of = local_tokenizer(prompts.tokenizer) if prompts.tokenizer else None
-        talk = self._first_words()
+        template = self._accepted_template()
         if prompts.file:
             requests = from_file(prompts)
         else:
-            write = self._write(talk, tokens_of, vocab)
+            write = self._prompt_writer(template, tokens_of, vocab)
             requests = random_requests(write, trace or lengths_of(prompts, seed), prompts.shared_prefix, seed)
-        return lambda: StreamTarget(talk, requests)
+        return lambda: StreamTarget(template, requests)
 
-    def _first_words(self) -> RequestTemplate:
-        """How to ask for a whole answer: fields that a server refuses are left out."""
+    def _accepted_template(self) -> RequestTemplate:
+        """The request template with the optional fields that the server accepts."""
         model = self.model or self._only_model()
         for options in (FULL_LENGTH, {}):
-            talk = RequestTemplate(self, model, options)
+            template = RequestTemplate(self, model, options)
             try:
-                self._one(talk, PromptRequest("Hello", 1))
+                self._one(template, PromptRequest("Hello", 1))
             except _Refused as error:
                 if error.status not in REFUSED_FIELDS or not options:
                     raise BackendError(f"{self.url}: {error}{self._models_if_unknown(error, model)}") from None
             else:
                 break
-        return talk
+        return template
 
-    def _write(self, talk: RequestTemplate, tokens_of: Callable[[str], int] | None, vocab: int) -> PromptWriter:
-        """Writes prompts of so many tokens: as token ids where the server takes them, otherwise as words."""
+    def _prompt_writer(
+        self, template: RequestTemplate, tokens_of: Callable[[str], int] | None, vocab: int
+    ) -> PromptWriter:
+        """A writer of prompts with a given number of tokens: as token ids if the server accepts them, else as words."""
         if not self.chat:
             ids = TokenIds(vocab or FEWEST_TOKENS)
             try:
-                self._one(talk, PromptRequest(ids(4, 0, 0), 1))
+                self._one(template, PromptRequest(ids(4, 0, 0), 1))
             except _Refused as error:
                 if error.status not in REFUSED_FIELDS:
                     raise BackendError(f"{self.url}: {error}") from None
             else:
                 return ids
         counted = [
-            self._one(talk, PromptRequest(Words().text(words, 0, words), 1)).input_tokens for words in CALIBRATION
+            self._one(template, PromptRequest(Words().text(words, 0, words), 1)).input_tokens for words in CALIBRATION
         ]
         try:
             words = Words().calibrated(CALIBRATION, counted)
@@ -136,11 +138,11 @@ class OpenAi:
             raise BackendError(f"{self.url}: {error}") from None
         return words if tokens_of is None else CountedWords(words, tokens_of)
 
-    def _one(self, talk: RequestTemplate, ask: PromptRequest) -> Stream:
-        """The answer to one request. BackendError on one line, or _Refused if it was refused."""
+    def _one(self, template: RequestTemplate, ask: PromptRequest) -> Stream:
+        """The answer to one request. BackendError, or _Refused if it was refused."""
 
         async def main() -> Stream:
-            target = StreamTarget(talk, iter([ask]))
+            target = StreamTarget(template, iter([ask]))
             try:
                 return await target.send()
             finally:
@@ -156,14 +158,14 @@ class OpenAi:
     def _only_model(self) -> str:
         models = self.models()
         if len(models) != 1:
-            raise UserError(f"{self.url}: which of its models? It has: {', '.join(models) or 'none'}")
+            raise UserError(f"{self.url}: name one of its models: {', '.join(models) or 'it has none'}")
         return models[0]
 
     def _models_if_unknown(self, error: _Refused, model: str) -> str:
         if error.status != 404:
             return ""
         try:
-            return f"; is '{model}' one of its models? It has: {', '.join(self.models()) or 'none'}"
+            return f"; check that '{model}' is one of its models: {', '.join(self.models()) or 'none'}"
         except BackendError:
             return ""
 
@@ -173,12 +175,12 @@ class OpenAi:
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     def _refusal(self, answer: Answer) -> str:
-        """Why a server refused a request, in one line."""
+        """The reason why a server refused a request, in one line."""
         text = " ".join(error_text(answer.body).split())[:200]
         match answer.status:
             case 401 | 403:
                 has_key = "Authorization" in self._headers
-                why = f"the API key in {self.key_variable} is refused" if has_key else "it wants an API key"
+                why = f"the API key in {self.key_variable} is refused" if has_key else "it requires an API key"
                 return f"HTTP {answer.status}: {why}" + ("" if has_key else f": set {self.key_variable}")
             case 429:
                 return "HTTP 429: too many requests" + (f": {text}" if text else "")
@@ -199,7 +201,7 @@ class _Refused(RequestFailed):
 
 @dataclass
 class RequestTemplate:
-    """What all connections to a server share. `options`: fields of a request that it takes."""
+    """Builds the requests to a server, shared by all connections. `options`: optional fields that it accepts."""
 
     server: OpenAi
     model: str
@@ -230,33 +232,33 @@ class RequestTemplate:
 
 @dataclass
 class StreamTarget:
-    """A connection that sends one request after the other and reads the streams of their answers."""
+    """A connection that sends requests one at a time and reads their streamed answers."""
 
-    talk: RequestTemplate
+    template: RequestTemplate
     requests: Iterator[PromptRequest]
     connection: EventConnection = field(init=False)
 
     def __post_init__(self) -> None:
-        host, port, secure = self.talk.request.endpoint
-        self.connection = EventConnection(host, port, secure, self.talk.server.stall_s)
+        host, port, secure = self.template.request.endpoint
+        self.connection = EventConnection(host, port, secure, self.template.server.stall_s)
 
     async def send(self) -> Stream:
-        """Send the next request; raise unless its answer is whole and its tokens agree with its pieces."""
+        """Send the next request; raise unless its answer is complete and its token count agrees with its chunks."""
         sent_s = asyncio.get_running_loop().time()
         ask = next(self.requests)
-        pieces = self.pieces()
-        self.talk.in_flight += 1
+        chunks = self.chunks()
+        self.template.in_flight += 1
         try:
-            answer = await self.connection.ask(self.talk.wire(ask), pieces.on_event)
+            answer = await self.connection.ask(self.template.wire(ask), chunks.on_event)
             if not 200 <= answer.status < 300:
-                at_once = f" ({self.talk.in_flight} at once)" if answer.status == 429 else ""
-                raise _Refused(answer.status, self.talk.server._refusal(answer) + at_once)
+                at_once = f" ({self.template.in_flight} at once)" if answer.status == 429 else ""
+                raise _Refused(answer.status, self.template.server._refusal(answer) + at_once)
         finally:
-            self.talk.in_flight -= 1
-        return pieces.stream(sent_s, ask.output_tokens)
+            self.template.in_flight -= 1
+        return chunks.stream(sent_s, ask.output_tokens)
 
-    def pieces(self) -> StreamChunks:
-        """What collects the pieces of the next answer."""
+    def chunks(self) -> StreamChunks:
+        """The collector for the chunks of the next answer."""
         return StreamChunks()
 
     async def close(self) -> None:

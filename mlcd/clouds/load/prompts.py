@@ -1,10 +1,10 @@
-"""The requests of a load test of a language model: how long they are, and their text.
+"""The requests of a load test of a language model: their lengths and texts.
 
-Lengths are fixed, spread log-normally around a mean, of a trace, or of the user's own prompts. Texts are random, so
-that a server's prefix cache finds in them only the prefix that they are meant to share.
+Lengths are fixed, log-normal around a mean, from a trace, or from the user's own prompts. Texts are random, so that a
+server's prefix cache finds only the prefix that they are meant to share.
 
-A prompt's length is exact where a server takes token ids, or a local tokenizer counts them. Otherwise it is made of
-words, and how many tokens a server counted in two prompts tells how many a word has, and a chat template adds.
+A prompt's length is exact if the server accepts token ids, or a local tokenizer counts them. Otherwise it consists of
+words; the server's counts for two prompts show how many tokens a word has, and how many the chat template adds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mlcd.core.errors import UserError
 from mlcd.planners.serve.llm.nouns import Prompts
 
 Lengths = Iterator[tuple[int, int]]
-"""Of each request: tokens of its prompt, and of its answer."""
+"""Input and output tokens of each request."""
 _COMMON = (
     "time year people way day man thing woman life child world school state family student group country problem hand"
     " part place case week company system program question work government number night point home water room mother"
@@ -34,26 +34,26 @@ _COMMON = (
     " back parent face others level office door health person art war history party result change morning reason"
 )
 WORDS = tuple(_COMMON.split())
-"""Common words of English: most tokenizers have one token for each."""
+"""Common English words, which are a single token in most tokenizers."""
 FIRST_TOKEN, FEWEST_TOKENS = 16, 512
-"""Token ids below the first are often special; a vocabulary of unknown size has at least so many."""
+"""Lower token ids are often special; a vocabulary of unknown size is assumed to have FEWEST_TOKENS."""
 
 
 Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
 """A text, token ids, or the messages of a chat."""
 PromptWriter = Callable[[int, int, int], Prompt]
-"""Writes a prompt of so many tokens, of which so many at its beginning are the same for all; the rest is of a seed."""
+"""(tokens, shared, seed) -> prompt: the first `shared` tokens are equal in all prompts, the rest depends on seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """One request, and how many tokens its answer may have."""
+    """A prompt, and the most tokens that its answer may have."""
 
     prompt: Prompt
     output_tokens: int
 
     def as_chat_or_text(self, chat: bool) -> dict[str, Any]:
-        """The field of a request that holds it."""
+        """The request's field with the prompt: `messages` or `prompt`."""
         prompt = self.prompt
         messages = not isinstance(prompt, str) and bool(prompt) and isinstance(prompt[0], Mapping)
         if chat:
@@ -66,13 +66,13 @@ class PromptRequest:
 def random_requests(
     write: PromptWriter, lengths: Lengths, shared_prefix: int = 0, seed: int = 0
 ) -> Iterator[PromptRequest]:
-    """Requests of these lengths, none of which is like another."""
+    """Requests of these lengths with distinct random prompts."""
     for (input_tokens, output_tokens), number in zip(lengths, count(seed << 32), strict=False):
         yield PromptRequest(write(input_tokens, min(shared_prefix, input_tokens), number), output_tokens)
 
 
 def lengths_of(prompts: Prompts, seed: int = 0) -> Lengths:
-    """The lengths of the requests, without end."""
+    """An endless iterator of request lengths."""
     rng = np.random.default_rng(seed)
     sigma = math.sqrt(math.log1p(prompts.spread**2))
     means = np.array([prompts.input_tokens, prompts.output_tokens], dtype=float)
@@ -83,7 +83,7 @@ def lengths_of(prompts: Prompts, seed: int = 0) -> Lengths:
 
 
 POOL = 65_536
-"""Random items that prompts are cut out of: to draw each anew would take longer than to send it."""
+"""Size of the pool of random items from which prompts are cut: drawing each anew would take longer than sending it."""
 
 
 @lru_cache(maxsize=8)
@@ -92,7 +92,7 @@ def _pool(first: int, end: int) -> tuple[int, ...]:
 
 
 def _items(size: int, shared: int, seed: int, first: int, end: int) -> tuple[int, ...]:
-    """So many numbers in [first, end). After those that all share, the first few of them are the seed's alone."""
+    """`size` numbers in [first, end): first `shared` common ones, then a few that encode the seed, then pool items."""
     pool, own = _pool(first, end), list[int]()
     number = seed % (1 << 62)
     while len(own) < size - shared and number:
@@ -108,7 +108,7 @@ def _items(size: int, shared: int, seed: int, first: int, end: int) -> tuple[int
 
 @dataclass(frozen=True, slots=True)
 class TokenIds:
-    """Writes prompts as token ids of a vocabulary."""
+    """Writes prompts as random token ids of a vocabulary."""
 
     vocab: int = FEWEST_TOKENS
 
@@ -119,7 +119,7 @@ class TokenIds:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Writes prompts as words, of which each has so many tokens, and to which the server adds some."""
+    """Writes prompts as random words. `added`: tokens that the server adds to each prompt."""
 
     tokens_per_word: float = 1.0
     added: float = 0.0
@@ -130,26 +130,26 @@ class Words:
         return self.text(words, min(words, round(shared / self.tokens_per_word)), seed)
 
     def text(self, words: int, shared: int, seed: int) -> str:
-        """So many words."""
+        """A text with this many words."""
         return " ".join(map(WORDS.__getitem__, _items(words, shared, seed, 0, len(WORDS))))
 
     def calibrated(self, words: Sequence[int], tokens: Sequence[int]) -> Words:
-        """From two prompts of so many words, and how many tokens a server counted in each."""
+        """Calibrated by two prompts: their numbers of words, and the tokens that the server counted."""
         if tokens[1] <= tokens[0]:
-            raise ValueError("the server's count of a prompt's tokens does not grow with the prompt")
+            raise ValueError("the server's token count does not grow with the length of the prompt")
         slope = (tokens[1] - tokens[0]) / (words[1] - words[0])
         return replace(self, tokens_per_word=slope, added=tokens[0] - slope * words[0])
 
 
 @dataclass(frozen=True, slots=True)
 class CountedWords:
-    """Writes prompts as words that a local tokenizer counts, so that their tokens are exact."""
+    """Writes prompts as words counted by a local tokenizer, so that the number of tokens is exact."""
 
     words: Words
     tokens_of: Callable[[str], int]
 
     def __call__(self, tokens: int, shared: int, seed: int) -> Prompt:
-        """Random words: one more or less until their tokens are as many as asked for."""
+        """Random words, added or removed until the number of tokens is right."""
         wanted = max(1, tokens - round(self.words.added))
         number = max(1, round(wanted / self.words.tokens_per_word))
         tried: dict[int, int] = {}
@@ -162,7 +162,7 @@ class CountedWords:
 
 
 def local_tokenizer(path: str) -> Callable[[str], int]:
-    """Counts the tokens of a text. UserError if there is no such tokenizer."""
+    """A function that counts the tokens of a text. UserError if there is no such tokenizer."""
     file = Path(path) / "tokenizer.json" if Path(path).is_dir() else Path(path)
     if not file.is_file():
         raise UserError(f"tokenizer '{path}': there is no file {file}")
@@ -178,7 +178,7 @@ def local_tokenizer(path: str) -> Callable[[str], int]:
 
 
 def from_file(prompts: Prompts) -> Iterator[PromptRequest]:
-    """The user's own prompts, over and over. UserError, on one line, if the file cannot be used."""
+    """The user's own prompts, repeated without end. UserError if the file cannot be used."""
     path = Path(prompts.file)
     try:
         text = path.read_text(encoding="utf-8")
@@ -191,7 +191,7 @@ def from_file(prompts: Prompts) -> Iterator[PromptRequest]:
 
 
 def _documents(text: str, path: Path) -> Iterator[tuple[Any, str]]:
-    """The lines of a file of JSON Lines, or the items of one JSON list; each with where it is."""
+    """The lines of a JSON Lines file, or the items of a JSON list, each with its position for messages."""
     if text.lstrip().startswith("["):
         try:
             yield from ((each, f"{path}: item {number}") for number, each in enumerate(json.loads(text), start=1))

@@ -1,7 +1,7 @@
-"""A keep-alive HTTP/1.1 connection that reads an answer's server-sent events as they come.
+"""A keep-alive HTTP/1.1 connection that reads an answer's server-sent events as they arrive.
 
-Thousands of streams share one thread, so little is done for each piece: it is read into a buffer that all connections
-share, gets the time at which it was read, and is passed on.
+Thousands of streams share one thread, so little work is done per chunk: it is read into a buffer shared by all
+connections, gets the time at which it was read, and is passed on.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from mlcd.clouds.load.generate import RequestFailed
-from mlcd.clouds.load.http import CUT_SHORT, MOST_BODY_BYTES, MOST_HEAD_BYTES, Answer
+from mlcd.clouds.load.http import INCOMPLETE, MOST_BODY_BYTES, MOST_HEAD_BYTES, Answer
 
 OnEvent = Callable[[bytes, float], None]
-"""Is told the data of an event, and when it was read. It may raise RequestFailed."""
+"""Called with the data of an event and the time at which it was read. It may raise RequestFailed."""
 FIELDS = (b"event:", b"id:", b"retry:", b":")
-"""Lines of an event stream that say nothing to us; ':' begins a comment."""
+"""Lines of an event stream that are ignored; ':' begins a comment."""
 _BUFFER = bytearray(MOST_HEAD_BYTES)
 
 
@@ -32,9 +32,9 @@ class EventConnection:
     _wire: _Wire | None = field(default=None, init=False)
 
     async def ask(self, request: bytes, on_event: OnEvent) -> Answer:
-        """Send a request, pass on the events of its answer, and return the answer. Its body is empty if it had events.
+        """Send a request, pass on the events of its answer, and return the answer; its body is empty if it had events.
 
-        An answer that is not 2xx, or is no event stream, is returned with its body.
+        An answer that is not 2xx, or is not an event stream, is returned with its body.
         """
         try:
             reused = self._wire is not None and not self._wire.lost
@@ -43,12 +43,12 @@ class EventConnection:
                 return await wire.ask(request, on_event, self.stall_s)
             except ConnectionError:
                 if not reused or wire.heard:
-                    raise RequestFailed(CUT_SHORT) from None
+                    raise RequestFailed(INCOMPLETE) from None
                 self.abort()  # a server may close an idle connection: retry once
                 return await (await self._connected()).ask(request, on_event, self.stall_s)
         except ConnectionError as error:
             self.abort()
-            raise RequestFailed(CUT_SHORT) from error
+            raise RequestFailed(INCOMPLETE) from error
         except BaseException:  # also if cancelled: the rest of the answer must not be read as the next one's
             self.abort()
             raise
@@ -78,7 +78,7 @@ class EventConnection:
 
 
 class _Wire(asyncio.BufferedProtocol):
-    """Reads one answer after the other."""
+    """Reads the answers of one connection, one after the other."""
 
     def __init__(self) -> None:
         self.closed, self.lost, self.heard = asyncio.Event(), False, False
@@ -104,7 +104,7 @@ class _Wire(asyncio.BufferedProtocol):
             self._done = None
 
     def _watch(self) -> None:
-        """Give up if the server has been silent for too long, otherwise look again when it may have been."""
+        """Give up if the server has been silent for too long; otherwise check again when that may be the case."""
         silent_s = self._time() - self._heard_s
         if silent_s < self._stall_s - 1e-3:
             self._watching = asyncio.get_running_loop().call_later(self._stall_s - silent_s, self._watch)
@@ -119,7 +119,7 @@ class _Wire(asyncio.BufferedProtocol):
         now_s = self._heard_s = self._time()
         self.heard = True
         data = bytes(memoryview(_BUFFER)[:nbytes])
-        if self._done is None or self._done.done():  # nobody asked: what comes next would not be understood
+        if self._done is None or self._done.done():  # unsolicited data: later answers could not be told apart
             self.transport.abort()
             return
         try:
@@ -214,7 +214,7 @@ class _Wire(asyncio.BufferedProtocol):
 
 @dataclass
 class _Events:
-    """Cuts a body into events and passes on the data of each."""
+    """Splits a body into events and passes on the data of each."""
 
     on_event: OnEvent
     _rest: bytes = b""
@@ -236,4 +236,4 @@ class _Events:
 
 
 def _not_events(line: bytes) -> RequestFailed:
-    return RequestFailed(f"the stream is not made of server-sent events: {line[:60].decode(errors='replace')!r}")
+    return RequestFailed(f"the stream does not consist of server-sent events: {line[:60].decode(errors='replace')!r}")

@@ -1,7 +1,7 @@
-"""The pieces of a streamed answer, and what they tell of it.
+"""Collects the chunks of a streamed answer and turns them into its times and token counts.
 
-Times are those at which pieces were read. Tokens are the server's own count (`usage`), checked against the stream: a
-piece may hold several tokens, but there are never more pieces than tokens, nor more than was asked for.
+Times are those at which chunks were read. Tokens are the server's own count (`usage`), checked against the stream: a
+chunk may hold several tokens, but there are never more chunks than tokens, nor more tokens than requested.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from mlcd.planners.serve.llm.nouns import Stream
 _decode = json.JSONDecoder().decode
 """Twice as fast as json.loads on bytes."""
 CONTENT = ("content", "text", "reasoning_content", "reasoning", "tool_calls")
-"""Where a piece of a stream may have its content."""
+"""Fields in which a chunk may have its content."""
 
 
 @dataclass
 class StreamChunks:
-    """The pieces of one answer, as they come. `times_s`: of those with content."""
+    """The chunks of one answer. `times_s`: when those with content were read."""
 
     times_s: list[float] = field(default_factory=list)
     end_s: float = 0.0
@@ -32,7 +32,7 @@ class StreamChunks:
     events: int = 0
 
     def on_event(self, data: bytes, now_s: float) -> None:
-        """Take in an event of the stream."""
+        """Handle an event of the stream."""
         self.events += 1
         if data == b"[DONE]":
             self.ended = True
@@ -42,17 +42,17 @@ class StreamChunks:
         except RequestFailed:
             raise
         except (ValueError, RecursionError):
-            raise RequestFailed(f"the stream has a piece that is not JSON: {_shown(data)}") from None
+            raise RequestFailed(f"the stream has a chunk that is not JSON: {_excerpt(data)}") from None
         except (AttributeError, KeyError, IndexError, TypeError):
-            raise RequestFailed(f"the stream has a piece that is none of a completion: {_shown(data)}") from None
+            raise RequestFailed(f"the stream has a chunk that is not of a completion: {_excerpt(data)}") from None
 
-    def add(self, piece: dict[str, Any], now_s: float) -> None:
-        """Take in a piece."""
-        if piece.get("error"):
-            raise RequestFailed(f"the server broke the stream off: {error_text(piece)}")
-        if usage := piece.get("usage"):
+    def add(self, chunk: dict[str, Any], now_s: float) -> None:
+        """Add a chunk."""
+        if chunk.get("error"):
+            raise RequestFailed(f"the server ended the stream with an error: {error_text(chunk)}")
+        if usage := chunk.get("usage"):
             self.usage = usage
-        if not (choices := piece["choices"]):
+        if not (choices := chunk["choices"]):
             return
         choice = choices[0]
         delta = choice.get("delta") or choice
@@ -63,7 +63,7 @@ class StreamChunks:
             self.ended, self.end_s = True, now_s
 
     def stream(self, sent_s: float, most_tokens: int) -> Stream:
-        """The whole answer to a request for so many tokens; RequestFailed if it is not whole or does not add up."""
+        """The complete answer to a request for `most_tokens`; RequestFailed if it is incomplete or inconsistent."""
         if self.events == 0:
             raise RequestFailed("the answer is not a stream of server-sent events")
         if not self.ended:
@@ -72,21 +72,21 @@ class StreamChunks:
             raise RequestFailed("the answer has no content")
         tokens, input_tokens = self._count("completion_tokens"), self._count("prompt_tokens")
         if len(self.times_s) > tokens:
-            raise RequestFailed(f"the server counts {tokens} tokens, but streamed {len(self.times_s)} pieces of text")
+            raise RequestFailed(f"the server counts {tokens} tokens, but streamed {len(self.times_s)} chunks of text")
         if tokens > most_tokens:
-            raise RequestFailed(f"the server counts {tokens} tokens, but was asked for {most_tokens} at most")
+            raise RequestFailed(f"the server counts {tokens} tokens, but at most {most_tokens} were requested")
         gaps_s = tuple(after - before for before, after in pairwise(self.times_s))
         return Stream(self.times_s[0] - sent_s, self.end_s - sent_s, tokens, gaps_s, input_tokens)
 
     def _count(self, name: str) -> int:
         count = (self.usage or {}).get(name)
         if not isinstance(count, int):
-            raise RequestFailed(f"the stream does not say its usage ({name}), which was asked for: tokens are unknown")
+            raise RequestFailed(f"the stream lacks the requested usage ({name}), so tokens cannot be counted")
         return count
 
 
 def error_text(answer: bytes | Mapping[str, Any]) -> str:
-    """What an error says: its message where it is one of OpenAI's, vLLM's or FastAPI's, otherwise all of it."""
+    """The message of an error of OpenAI's, vLLM's or FastAPI's format; otherwise the whole text."""
     try:
         document = json.loads(answer) if isinstance(answer, bytes) else answer
         error = document.get("error") or document
@@ -95,5 +95,5 @@ def error_text(answer: bytes | Mapping[str, Any]) -> str:
         return answer[:300].decode(errors="replace") if isinstance(answer, bytes) else str(answer)
 
 
-def _shown(data: bytes) -> str:
+def _excerpt(data: bytes) -> str:
     return repr(data[:60].decode(errors="replace"))

@@ -1,4 +1,4 @@
-"""Reads arrival traces: when requests came, and how long they were, one a line. CSV with a header, or JSON Lines.
+"""Reads arrival traces: arrival time and lengths of each request, one per line. CSV with a header, or JSON Lines.
 
 | of            | time                    | tokens of a prompt | tokens of an answer |
 |---------------|-------------------------|--------------------|---------------------|
@@ -6,7 +6,7 @@
 | Azure's (CSV) | TIMESTAMP, date or s    | ContextTokens      | GeneratedTokens     |
 | Mooncake's    | timestamp, milliseconds | input_length       | output_length       |
 
-Tokens may be left out, of all requests.
+Token counts may be left out, for all requests.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from mlcd.clouds.load.generate import Replay
 from mlcd.core.errors import UserError
 
 INPUT, OUTPUT = ("input_tokens", "contexttokens", "input_length"), ("output_tokens", "generatedtokens", "output_length")
-"""Names of a column, in lower case."""
+"""Accepted column names, in lower case."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Requests by their time. `lengths`: tokens of prompt and answer of each; empty if the file does not tell them."""
+    """Requests sorted by time. `lengths`: input and output tokens of each; empty if the file has none."""
 
     arrivals: Replay
     lengths: tuple[tuple[int, int], ...] = ()
@@ -52,7 +52,7 @@ def read_trace(path: Path, time_scale: float = 1.0) -> Trace:
 
 
 def _rows(path: Path) -> Iterator[tuple[Mapping[str, object], str]]:
-    """The fields of each request, named in lower case, and where they are."""
+    """The fields of each request, with names in lower case, and their position for messages."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -74,7 +74,7 @@ def _rows(path: Path) -> Iterator[tuple[Mapping[str, object], str]]:
 
 
 def _request(fields: Mapping[str, object], where: str) -> tuple[float, tuple[int, ...]]:
-    """When a request came, in seconds, and its tokens, if they are told."""
+    """The arrival time of a request in seconds, and its token counts if given."""
     counts = [next((fields[name] for name in names if fields.get(name) is not None), None) for names in (INPUT, OUTPUT)]
     if (counts[0] is None) != (counts[1] is None):
         raise UserError(f"{where}: expected tokens of both the prompt and the answer, or of neither")
@@ -107,7 +107,7 @@ def _date_s(text: str, where: str) -> float:
 
 
 def _count(value: object, where: str) -> int:
-    """A number of tokens. Some traces have answers without any: a request asks for one at least."""
+    """A token count, at least 1: some traces have empty answers, but a request must ask for a token."""
     try:
         count = int(str(value))
     except ValueError:

@@ -1,4 +1,4 @@
-"""`python -m mlcd.clouds.servers MODEL`: serve an ONNX model over the Open Inference Protocol v2 until it is ended.
+"""`python -m mlcd.clouds.servers MODEL`: serve an ONNX model over the Open Inference Protocol v2 until it is stopped.
 
 It prints `ready: http://127.0.0.1:PORT` when it is ready. Exit codes: 12 if it exceeded its memory limit, 95 if the
 model does not support the knobs, 2 for wrong input.

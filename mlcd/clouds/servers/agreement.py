@@ -1,7 +1,7 @@
-"""Whether an int8 model answers as the model itself does, on samples of the user's.
+"""Compare the outputs of the int8 model with those of the original, on the user's samples.
 
-Of a classifier, whose one answer is a row of numbers for each sample, the share of samples with the same top class.
-Of others, the mean cosine between the answers; of a single number, which has no angle, one minus the relative error.
+For a classifier (a row of numbers for each sample): the share of samples with the same top class. For other outputs:
+the mean cosine similarity. For a single number per sample: one minus the relative error.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mlcd.planners.serve.operators import open_model
 from mlcd.planners.serve.operators.onnx_session import open_session, runtime_errors
 
 CHUNK = 16
-"""Samples in one pass, where the model leaves that open."""
+"""Samples in one pass, if the model's batch is free."""
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def compared(path: Path, samples: Path, least: float, cache: Path) -> Agreement:
-    """Run both on every sample; UserError, on one line, if one of them cannot be run."""
+    """Run both models on every sample; UserError if one of them cannot be run."""
     model = open_model(path)
     inputs = read_samples(samples, model)
     exact = _outputs(path, inputs, model.batch)
@@ -35,7 +35,7 @@ def compared(path: Path, samples: Path, least: float, cache: Path) -> Agreement:
 
 
 def agreement(exact: NDArray[Any], rough: NDArray[Any]) -> tuple[str, float]:
-    """What was compared, and how far it agrees: 1 where it is the same. A row for each sample."""
+    """The measure that was used, and the agreement by it; 1 is full agreement. Arrays have a row for each sample."""
     if exact.ndim == 2 and exact.shape[1] > 1:
         return "top class", float(np.mean(exact.argmax(axis=1) == rough.argmax(axis=1)))
     flat, other = (each.reshape(len(each), -1).astype(float) for each in (exact, rough))
@@ -48,7 +48,7 @@ def agreement(exact: NDArray[Any], rough: NDArray[Any]) -> tuple[str, float]:
 
 
 def _outputs(path: Path, inputs: Arrays, batch: int | None) -> NDArray[Any]:
-    """The first answer of the model to every sample."""
+    """The model's first output for every sample."""
     session = open_session(path)
     with runtime_errors(path):
         passes = [session.run(None, chunk)[0] for chunk in _chunks(inputs, batch or CHUNK)]
@@ -56,7 +56,7 @@ def _outputs(path: Path, inputs: Arrays, batch: int | None) -> NDArray[Any]:
 
 
 def _chunks(inputs: Arrays, size: int) -> Iterator[dict[str, NDArray[Any]]]:
-    """As many samples as one pass takes."""
+    """The samples in chunks of one pass each."""
     count = len(next(iter(inputs.values())))
     for start in range(0, count, size):
         yield {name: values[start : start + size] for name, values in inputs.items()}

@@ -1,7 +1,7 @@
-"""A model loaded by ONNX Runtime on the CPU, and dynamic batching: what waits at the same time is one pass of it.
+"""A model in ONNX Runtime on the CPU, and dynamic batching: requests that wait at the same time share a forward pass.
 
-A pass starts when `batch` rows are waiting, or the oldest request has waited for `max_wait_s`. Requests are joined
-along the first axis, if their other axes are equal: nothing is padded. Meanwhile the next batch is collected.
+A pass starts when `batch` rows are waiting, or the oldest request has waited for `max_wait_s`; meanwhile the next batch
+is collected. Requests are joined along the first axis if their other axes are equal; nothing is padded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mlcd.planners.serve.operators.onnx_session import open_session
 
 DATATYPES = {"float": "FP32", "double": "FP64", "float16": "FP16", "bool": "BOOL", "string": "BYTES"}
 DATATYPES |= {f"{sign}int{bits}": f"{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
-"""Names of types in ONNX Runtime, and in the protocol."""
+"""Type names of ONNX Runtime -> type names of the Open Inference Protocol."""
 
 
 class Runs(Protocol):
@@ -34,7 +34,7 @@ class Runs(Protocol):
     outputs: tuple[Port, ...]
 
     def run(self, inputs: Tensors) -> dict[str, np.ndarray[Any, Any]]:
-        """One pass."""
+        """Run one forward pass."""
         ...
 
 
@@ -49,7 +49,7 @@ class Model:
         self.outputs = tuple(_port(each) for each in self._session.get_outputs())
 
     def run(self, inputs: Tensors) -> dict[str, np.ndarray[Any, Any]]:
-        """One pass."""
+        """Run one forward pass."""
         names = [each.name for each in self.outputs]
         return dict(zip(names, self._session.run(names, dict(inputs)), strict=True))
 
@@ -76,7 +76,7 @@ Answer = dict[str, np.ndarray[Any, Any]]
 
 @dataclass(frozen=True)
 class _Request:
-    """A request that has not been answered."""
+    """A request that waits for its answer."""
 
     inputs: Tensors
     rows: int
@@ -87,7 +87,7 @@ class _Request:
 
 @dataclass
 class Batcher:
-    """Answers requests to one model; create, use and close it inside an event loop."""
+    """Answers requests in batches; create, use and close it inside an event loop."""
 
     model: Runs
     batch: int
@@ -160,7 +160,7 @@ class Batcher:
                 await asyncio.wait_for(self._new.wait(), left_s)
 
     def _take(self, first: _Request) -> list[_Request]:
-        """Requests of the first one's shape, in order, while they fit; one that is larger than a batch runs alone."""
+        """Take requests with the first one's shape, in order, while they fit; one larger than a batch runs alone."""
         taken: list[_Request] = []
         rows = 0
         for each in list(self._queue):

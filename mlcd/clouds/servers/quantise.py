@@ -1,6 +1,6 @@
-"""A model at the requested precision: quantised to int8, and cached under the hash of its source.
+"""Provide a model at the requested precision: quantised to int8 and cached under the hash of its source.
 
-A program: `python -m mlcd.clouds.servers.quantise MODEL FOLDER` prints the path of the int8 model.
+Also a program: `python -m mlcd.clouds.servers.quantise MODEL FOLDER` prints the path of the int8 model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlcd.planners.serve.operators.onnx_graph import external_files
 def at_precision(model: Path, precision: str, folder: Path) -> Path:
     """The file to serve; a quantised one is cached in the folder. UserError if the model cannot be quantised.
 
-    In a separate process: quantising takes more memory than serving, and would count as the server's peak memory.
+    Quantising runs in a separate process: it takes more memory than serving, and would count as the server's peak.
     """
     if precision == "fp32":
         return model
@@ -32,7 +32,7 @@ def at_precision(model: Path, precision: str, folder: Path) -> Path:
 
 
 QUANTISED = ("Integer", "DynamicQuantize", "QLinear", "DequantizeLinear")
-"""Parts of the names of int8 operators."""
+"""Substrings of the names of int8 operators."""
 
 
 def quantise(model: Path, folder: Path) -> Path:

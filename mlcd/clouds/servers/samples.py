@@ -1,4 +1,4 @@
-"""Samples of a user's: what goes into a model, to compare its answers at two precisions.
+"""Read the user's sample inputs, on which a model's outputs at two precisions are compared (`--samples`).
 
 FILE.npz            an array for each input, by its name; the first axis counts the samples
 FOLDER              the same as INPUT.npy files; or, of a model with one input, a .npy file for each sample
@@ -21,7 +21,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def read_samples(path: Path, model: OnnxModel) -> Arrays:
-    """An array for each input, with as many rows as there are samples; UserError, on one line, for a mistake."""
+    """An array for each input, with a row for each sample; UserError for a mistake."""
     if not path.exists():
         raise UserError(f"{path}: no such file or folder; --samples names a .npz, a folder of .npy, or JSON Lines")
     try:

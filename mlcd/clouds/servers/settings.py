@@ -1,4 +1,4 @@
-"""The settings of the embedded server, its knobs, and how its process is held to them.
+"""The knobs of the embedded server, and how its process is limited to certain cores and an amount of memory.
 
 It uses the last cores of this machine, the load generator the others. Its memory is the peak resident memory (VmHWM):
 weights, tensors, and the interpreter with its libraries, as a container's limit counts them. The kernel has no such
@@ -93,7 +93,7 @@ def server_cores(threads: int) -> set[int]:
 
 
 def other_cores(threads: int) -> set[int]:
-    """The cores that such a server does not use; all cores if it uses all."""
+    """The cores that a server with so many threads does not use; all cores if it uses all."""
     cores = os.sched_getaffinity(0)
     return (cores - server_cores(threads)) or cores
 

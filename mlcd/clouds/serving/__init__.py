@@ -1,1 +1,1 @@
-"""Servers to test: our own, any that speaks the Open Inference Protocol, and recorded ones."""
+"""Backends for serving trials: our own server, any Open Inference Protocol server, rented machines, recordings."""

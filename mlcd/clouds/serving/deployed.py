@@ -48,7 +48,7 @@ READY_TIMEOUT_S = 2.0
 
 @dataclass(frozen=True)
 class Running:
-    """An engine that answers. `alive`: whether it still runs; `read`: what it has counted."""
+    """An engine that is ready. `alive`: whether it still runs; `read`: its latency histograms."""
 
     url: str
     alive: Callable[[], bool]
@@ -56,12 +56,12 @@ class Running:
 
 
 Engine = Callable[[Job, Launch, Mapping[str, Knob]], AbstractContextManager[Running | Ended]]
-"""Starts an engine with these knobs; or tells how it failed. It is gone when the block is left."""
+"""Starts an engine with these knobs, or says how it failed. The engine is stopped when the block is left."""
 Tell = Callable[[str], None]
 
 
 def deploy(run: Run, engine: Engine, tell: Tell, stop: Stop = never, every_s: float = EVERY_S) -> str:
-    """Keep the decision running until its budget is used up, the engine is gone or `stop` says so; why it ended."""
+    """Keep the decision running until its budget is used up, the engine ends or `stop` says so; return the reason."""
     book, measures = run.book, 1
     while True:
         ended, again = _launched(run, engine, tell, stop, every_s, measure_again=measures > 0)
@@ -80,7 +80,7 @@ def deploy(run: Run, engine: Engine, tell: Tell, stop: Stop = never, every_s: fl
         )
         tell(f"measured again: {decision.configuration or decision.binding}")
         if decision.configuration is None or not decision.certified:
-            ended = replace(ended, detail="measured again, nothing keeps the caps with certainty")
+            ended = replace(ended, detail="measured again, but no configuration certainly meets the caps")
             break
     book.write(Stopped(f"the deployment ended: {ended.detail}"))
     return ended.detail
@@ -88,23 +88,23 @@ def deploy(run: Run, engine: Engine, tell: Tell, stop: Stop = never, every_s: fl
 
 @dataclass(frozen=True)
 class OnceMore:
-    """Tries one configuration again. `before`: the trials so far."""
+    """A strategy that tries one configuration again. `before`: the number of trials so far."""
 
     configuration: Configuration
     before: int
 
     def next_step(self, job: Job, space: Space, history: History) -> Probe | Finish:
-        """A trial, unless it was made or refused."""
+        """The trial, unless it was already made or refused."""
         refused = [refusal.because for refusal in history.refusals if refusal.configuration == self.configuration]
         if len(history.measurements) > self.before or refused:
-            return Finish(refused[-1] if refused else "measured again, since the caps were not held")
-        return Probe(self.configuration, because="its deployment does not watch_caps the caps")
+            return Finish(refused[-1] if refused else "measured again, since the deployment broke its caps")
+        return Probe(self.configuration, because="its deployment breaks the caps")
 
 
 def _launched(
     run: Run, engine: Engine, tell: Tell, stop: Stop, every_s: float, measure_again: bool
 ) -> tuple[Measurement, bool]:
-    """One launch of the decision, from its reserve to its settlement; and whether to measure again after it."""
+    """Run one launch of the decision, from reservation to settlement; and whether to measure again after it."""
     book, again = run.book, False
     m = chosen_trial(run.name, book.account)
     order, worst_usd = _order(run, m)
@@ -139,7 +139,7 @@ def _launched(
 
 
 def _order(run: Run, m: Measurement) -> tuple[Launch, float]:
-    """The launch, and the most that it can cost; WrongState where the budget leaves nothing for it."""
+    """The launch and its highest possible cost; WrongState if the budget leaves nothing for it."""
     account, budget = run.book.account, run.job.goal.budget_usd
     lifetime_s = None
     if budget is not None:
@@ -169,17 +169,17 @@ def _watched(
     seen = watchable_caps(caps, started.read())
     for cap in caps:
         if cap not in seen:
-            tell(f"{cap}: the engine counts nothing that tells of it; nobody watches it")
+            tell(f"{cap}: not watched, since the engine has no metric for it")
     return watch_caps(seen, started.read, started.alive, book.clock, until_s, every_s)
 
 
 def _warn(run: Run, m: Measurement, said: CapsBroken, tell: Tell, measure_again: bool) -> bool:
-    """Write down that caps are not held; whether to measure again."""
+    """Write a warning about broken caps to the ledger; return whether to measure again."""
     service, most = service_of(run.job), admitted(run.job, m)
     prompts = service.language.prompts if service.language is not None else None
     levels = [level for level in levels_of(m) if most is not None and level.concurrency <= most]
     takes = replica(levels, service.caps, prompts.output_tokens) if prompts is not None and not prompts.file else None
-    words, more = f"the caps are not held: {said.words}", False
+    words, more = f"the caps are broken: {said.words}", False
     if takes is not None and said.rate is not None and said.rate > takes.rate:
         words += (
             f"; {format_rate(said.rate)} requests a second came, and one replica takes {format_rate(takes.rate)}: "
@@ -199,13 +199,13 @@ def _ended(book: Book, order: Launch, began_s: float, outcome: Outcome, why: str
 
 @dataclass(frozen=True)
 class OnThisHost(Trials):
-    """Starts engines at an address of this machine. Nobody else may have its port."""
+    """Starts engines at an address of this machine, whose port must be free."""
 
     host: str = field(default="127.0.0.1", kw_only=True)
     port: int = field(default=8000, kw_only=True)
 
     def check(self) -> None:
-        """One line if the port is taken."""
+        """UserError if the port is taken."""
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -215,7 +215,7 @@ class OnThisHost(Trials):
 
     @contextmanager
     def __call__(self, job: Job, launch: Launch, knobs: Mapping[str, Knob]) -> Iterator[Running | Ended]:
-        """The engine, once it answers."""
+        """Start the engine and wait until it is ready."""
         model, made = _model(job), command_here(job, knobs, self.host, self.port)
         url = f"http://{'127.0.0.1' if self.host == '0.0.0.0' else self.host}:{self.port}"
         with ExitStack() as stack:
@@ -233,7 +233,7 @@ class OnThisHost(Trials):
 
 
 def command_here(job: Job, knobs: Mapping[str, Knob], host: str, port: int) -> CommandLine:
-    """What starts the engine on this machine. Its clients name the model as with the exports."""
+    """The command that starts the engine on this machine. The model's name in its API is that of the exports."""
     service, model = service_of(job), _model(job)
     assert service.language is not None
     engine, name = service.language.engine, service.model.name if Path(model).exists() else ""
@@ -247,7 +247,7 @@ def _model(job: Job) -> str:
 
 
 def engine_here(run: Run, home: Path, host: str, port: int) -> OnThisHost:
-    """Where this machine deploys a run: it may take as long to start as its trials may."""
+    """The deployment of a run on this machine, with the start-up limit of its trials."""
     startup_s = max(run.cloud.space.startup_limit_s, 60.0)
     return OnThisHost(home, run.book.clock, Timing(startup_s=startup_s), host=host, port=port)
 

@@ -1,6 +1,6 @@
-"""The events of a trial on another machine, as lines of its output: `@mlcd trial JSON`.
+"""The events of a trial on another machine as lines of its output: `@mlcd trial JSON`.
 
-A long event is cut into pieces, all but the last one marked `@mlcd trial+`: a log passes on lines of a limited length.
+Long events are split, since logs limit the length of a line: all parts but the last are marked `@mlcd trial+`.
 """
 
 from dataclasses import dataclass, field, replace
@@ -14,11 +14,11 @@ EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 PIECE = 8_000
 MORE, LAST = "@mlcd trial+ ", "@mlcd trial "
 MICROSECONDS = 6
-"""Digits of a latency."""
+"""Decimal digits of latencies, in seconds."""
 
 
 def lines_of(event: Event) -> list[str]:
-    """An event as lines."""
+    """Encode an event as lines."""
     if isinstance(event, Sample) and isinstance(event.evidence, Window):
         latencies_s = tuple(round(each, MICROSECONDS) for each in event.evidence.latencies_s)
         event = replace(event, evidence=replace(event.evidence, latencies_s=latencies_s))
@@ -29,7 +29,9 @@ def lines_of(event: Event) -> list[str]:
 
 @dataclass
 class TrialReader:
-    """Turns lines into events. Their times are the machine's; the first one gives the offset to the launch's."""
+    """Decodes lines into events. Their times are shifted from the machine's clock to the launch's by `offset_s`, which
+    is taken from the first event.
+    """
 
     offset_s: float | None = None
     reports: int = 0
@@ -38,7 +40,7 @@ class TrialReader:
     _pieces: list[str] = field(default_factory=list)
 
     def feed(self, output: str, elapsed_s: float) -> list[Sample]:
-        """The samples in these lines, which were written at this time. How the trial ended is in `ended`."""
+        """The samples in these lines, written at this time. The end of the trial is stored in `ended`."""
         samples = []
         for line in output.splitlines():
             if line.startswith(MORE):

@@ -1,7 +1,7 @@
-"""What an engine counts by itself: histograms of its times, in Prometheus' text format at /metrics.
+"""Latency histograms that an engine publishes at /metrics, in Prometheus' text format.
 
-A bucket counts the requests up to its bound. Those beyond the first bound that is not below a cap are surely above the
-cap; some between are not known to be, and are not counted.
+A bucket counts the requests up to its bound. Requests beyond the first bound at or above a cap are certainly above the
+cap. Requests between the cap and that bound may be, but are not counted.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ NAMES: Mapping[str, Sequence[str]] = {
     "itl": ("vllm:inter_token_latency_seconds", "sglang:inter_token_latency_seconds"),
     "latency": ("vllm:e2e_request_latency_seconds", "sglang:e2e_request_latency_seconds"),
 }
-"""The histogram of each kind of figure, by engine and version: the first that there is."""
+"""Histogram names for each kind of figure, by engine and version; the first one found is used."""
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Requests up to each bound, the last one infinite."""
+    """Cumulative requests by upper bound; the last bound is infinite."""
 
     up_to: Mapping[float, float]
 
     def since(self, before: Histogram | None) -> Histogram:
-        """What came since then; all of it after a restart, which counts from zero again."""
+        """The requests since an earlier reading; all of them after a restart, which resets the counters."""
         if before is None or before.up_to.get(inf, 0.0) > self.up_to.get(inf, 0.0):
             return self
         return Histogram({bound: count - before.up_to.get(bound, 0.0) for bound, count in self.up_to.items()})
 
     def counts(self, limit: float) -> Counts:
-        """All of them, and those that are surely above the limit."""
+        """The number of all requests, and of those certainly above the limit."""
         total = self.up_to.get(inf, 0.0)
         within = next((self.up_to[bound] for bound in sorted(self.up_to) if bound >= limit), total)
         return Counts(round(total - within), round(total))
@@ -58,7 +58,7 @@ Histograms = Mapping[str, Histogram]
 
 
 def read_histograms(text: str) -> Histograms:
-    """Every histogram of a text; those of several engines behind one address are added."""
+    """Parse all histograms; those of several engines behind one address are added."""
     found: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
     for name, bound, count in BUCKET.findall(text):
         with suppress(ValueError):
@@ -67,7 +67,7 @@ def read_histograms(text: str) -> Histograms:
 
 
 def ask_histograms(url: str) -> Histograms | None:
-    """Those of the engine at this address; None if it does not answer."""
+    """The histograms of the engine at this address; None if it does not answer."""
     try:
         with urlopen(f"{url}/metrics", timeout=TIMEOUT_S) as answer:
             return read_histograms(answer.read(MOST_BYTES).decode(errors="replace"))
@@ -76,6 +76,6 @@ def ask_histograms(url: str) -> Histograms | None:
 
 
 def histogram_of(cap: Cap, found: Histograms) -> Histogram | None:
-    """The one that a cap is about; None if the engine has none."""
+    """The histogram for a cap; None if the engine has none."""
     kind = cap.figure.rpartition("_")[0] or "latency"
     return next((found[name] for name in NAMES[kind] if name in found), None)

@@ -1,5 +1,5 @@
-"""Trials on live servers: MLCD's own for ONNX models, which needs no setup, or any that speaks the Open Inference
-Protocol v2: MLServer, Triton, KServe, TorchServe, OpenVINO ...
+"""Trials on live servers of this machine: MLCD's own ONNX server, which needs no setup, or any server that speaks the
+Open Inference Protocol v2 (MLServer, Triton, KServe, TorchServe, OpenVINO ...).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Embedded(Trials):
 
 
 def _url(server: Server) -> str | None:
-    """The address in its 'ready' line; None before that."""
+    """The address in the server's 'ready' line; None until it is printed."""
     match = re.search(r"^ready: (\S+)\n", server.output(), re.MULTILINE)
     return match[1] if match else None
 
@@ -77,7 +77,7 @@ def pinned_to(cores: set[int] | None, make_target: Callable[[], Target]) -> Call
 
 
 def _server_environment() -> dict[str, str]:
-    """The server's variables beside the inherited ones: the path of our modules, and no threads that it cannot use."""
+    """Environment variables added for our server: the path of our modules, and no threads that it cannot use."""
     package_root, before = str(Path(servers.__file__).parents[3]), os.environ.get("PYTHONPATH")
     return {
         "PYTHONPATH": f"{package_root}{os.pathsep}{before}" if before else package_root,
@@ -110,9 +110,7 @@ class OpenInference(Trials):
         with before_ordering():
             command = self._filled_in(knobs)
             if command and server.is_ready():
-                raise UserError(
-                    f"{self.endpoint.url}: something answers there before the command was run: end it first"
-                )
+                raise UserError(f"{self.endpoint.url}: a server is already running there: stop it first")
             if not command:
                 self.check()
         with self.begun(launch) as trial:
@@ -146,7 +144,7 @@ class OpenInference(Trials):
         if not self.endpoint.command:
             for name in knobs:
                 if name not in LOAD_KNOBS:
-                    raise UserError(f"knob '{name}': a server that is running already cannot be set: give its command")
+                    raise UserError(f"knob '{name}': a running server cannot be configured: give its `command:`")
             return ""
 
         def value(match: re.Match[str]) -> str:

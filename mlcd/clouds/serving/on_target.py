@@ -1,6 +1,6 @@
-"""Trials on the server that the model will be deployed on, MLServer or Triton, with the files of the export.
+"""Trials on the server that the model will be deployed on (`--target`): MLServer or Triton, with the export's files.
 
-It is pinned to as many cores as it has threads, as our own server is; what it holds beyond `memory_gb` ends the trial.
+The server is pinned to as many cores as it has threads, like our own; the trial ends if it exceeds `memory_gb`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OnTarget(Trials):
         with self.begun(launch) as trial:
             try:
                 model = at_precision(Path(job.folder) / service.path, settings.precision, self.home / "quantised")
-            except UserError as error:  # only this precision fails, others may work
+            except UserError as error:  # only this precision fails; others may work
                 yield Ended(trial.now_s(), Outcome.FAILED, str(error))
                 return
             folder = _written(trial.folder / "models", target, settings, model)
@@ -63,14 +63,14 @@ class OnTarget(Trials):
 
 
 def installed(target: str) -> str:
-    """The program that starts the target; UserError, on one line, if it cannot be started here."""
+    """The path of the program that starts the target; UserError if it cannot be started here."""
     server = TARGETS[target]
     program = shutil.which(server.program)
     if program is None:
         runs = "" if target == server.server else f" ({server.server} serves it there)"
         raise UserError(f"--target {target}: {server.program} is not installed{runs}: {server.install}")
     python = Path(program).with_name("python")
-    if server.server == "mlserver" and python.exists():  # its models are run by its own Python
+    if server.server == "mlserver" and python.exists():  # models run in MLServer's own Python
         done = subprocess.run([python, "-c", "import onnxruntime"], capture_output=True, check=False)
         if done.returncode:
             raise UserError(f"--target {target}: {program} has no onnxruntime: {python} -m pip install onnxruntime")
@@ -78,14 +78,14 @@ def installed(target: str) -> str:
 
 
 def check_target(service: ServingTask, folder: str) -> None:
-    """One line for a target that cannot be tried here."""
+    """UserError for a target that cannot run trials here."""
     if folder == SUBMITTED:
-        raise UserError("--target: a server's runs use its own server for ONNX models; leave it out")
+        raise UserError("--target: runs of a service use MLCD's own server for ONNX models; leave it out")
     installed(service.target)
 
 
 def _written(folder: Path, target: Target, settings: Settings, model: Path) -> Path:
-    """A folder that the server starts with, the model's own files linked into it."""
+    """Write the folder that the server is started with, and link the model's files into it."""
     for path, text in target.files(NAME, settings.batch, settings.max_wait_ms, settings.threads).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
@@ -99,7 +99,7 @@ def _written(folder: Path, target: Target, settings: Settings, model: Path) -> P
 
 
 def _free_ports() -> tuple[int, int, int]:
-    """Ports that nobody listens on."""
+    """Three free ports."""
     with ExitStack() as stack:
         taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
         http, grpc, metrics = (each.getsockname()[1] for each in taken)
@@ -107,14 +107,14 @@ def _free_ports() -> tuple[int, int, int]:
 
 
 def _held_to(memory_gb: float | None, server: str, events: Events) -> Events:
-    """The events of a load with the server's name, until the server has held more than it may."""
+    """The events of a load test with the server's name added; ends with out-of-memory above the limit."""
     with closing(events):
         for event in events:
             if not isinstance(event, Sample) or not isinstance(window := event.evidence, Window):
                 yield event
                 continue
             if memory_gb is not None and (window.peak_gb or 0.0) > memory_gb:
-                detail = f"{server} held {window.peak_gb:.2f} GB of the {memory_gb:g} GB that it may hold"
+                detail = f"{server} used {window.peak_gb:.2f} GB, more than its limit of {memory_gb:g} GB"
                 yield Ended(event.elapsed_s, Outcome.OUT_OF_MEMORY, detail)
                 return
             yield replace(event, evidence=replace(window, server=server))

@@ -1,7 +1,7 @@
 """Recorded load tests, replayed through the same code path as live ones.
 
-A trial takes the time that the space states, or half of it if it fails. Its rate and latencies are the recorded ones
-with noise: where fewer requests are answered, latencies rise by the same factor.
+A trial takes the time stated by the space, or half of it if it fails. Its rate and latencies are the recorded ones with
+noise: latencies rise by the factor by which the rate falls.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RecordedService:
     def run(self, job: Job, launch: Launch) -> Events:
         """Replay one trial."""
         if launch.lifetime_s is None:
-            raise BackendError("a recorded trial lasts as long as its reserve: none is stated")
+            raise BackendError("a recorded trial lasts for its lifetime, but none is given")
         return play(self._events(launch, launch.lifetime_s), job, launch, self.clock)
 
     def reclaim(self, label: str) -> None:
@@ -62,5 +62,5 @@ class RecordedService:
         cell = self.model.cells.get(self.knowledge.cell_of(launch.configuration))
         allowed = self.knowledge.memory_gb(launch.configuration)
         if cell is None or cell.peak_gb is None or allowed is None:
-            return Ended(at_s, Outcome.FAILED, "it did not run there when it was recorded")
+            return Ended(at_s, Outcome.FAILED, "this configuration did not run when it was recorded")
         return Ended(at_s, Outcome.OUT_OF_MEMORY, f"it needs more than {allowed:g} GB")

@@ -1,10 +1,10 @@
-"""What a rented machine needs to serve a model and to load it: MLCD's own code, its packages, the model, the trial.
+"""The files and commands that set up a rented machine for a serving trial: MLCD's code, packages, the model, the trial.
 
-`~/.mlcd_launch/mlcd/`         the code of this very MLCD
-`~/.mlcd_launch/trial.json`    the job and the launch: `on_machine.py` reads it
+`~/.mlcd_launch/mlcd/`         the code of this MLCD
+`~/.mlcd_launch/trial.json`    the job and the launch, read by `remote_trial.py`
 `~/.mlcd_launch/requirements.txt`
-`~/.mlcd_server/`              an environment with these packages
-`~/.mlcd_model/`               the model, and the files of its weights if it has any
+`~/.mlcd_server/`              a virtual environment with these packages
+`~/.mlcd_model/`               the model, and its external weights if any
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ SETUP = f"""\
 [ -x {ENVIRONMENT}/bin/python ] || ~/.local/bin/uv venv -q --python '>=3.11' {ENVIRONMENT}
 ~/.local/bin/uv pip install -q --python {ENVIRONMENT}/bin/python -r {SHIPPED}/requirements.txt
 """
-"""With the uv that SkyPilot has installed for itself: MLCD needs a newer Python than many images have."""
+"""Uses the uv that SkyPilot installs for itself, since MLCD needs a newer Python than many images have."""
 RUN = f"PYTHONPATH={SHIPPED} exec {ENVIRONMENT}/bin/python -m mlcd.clouds.serving.remote_trial {SHIPPED}/{TRIAL}"
 
 
@@ -37,23 +37,23 @@ def requirements() -> list[str]:
 
 
 def trial_task(job: Job) -> dict[str, Any]:
-    """The trial of a job as a task: what SkyPilot runs, and the files that it copies."""
+    """The trial of a job as a SkyPilot task: the commands to run, and the model's files to copy."""
     model = Path(job.folder) / service_of(job).path
     mounts = {f"{MODEL}/{name}": str(path.resolve()) for name, path in files_of(model).items()}
     return {"setup": SETUP, "run": RUN, "file_mounts": mounts}
 
 
 def trial_files(job: Job, launch: Launch) -> dict[str, str]:
-    """The files of a trial, by their path in the folder that is shipped."""
+    """The files of a trial, by their path in the folder that is copied."""
     service, configuration = service_of(job), launch.configuration
     knobs = tuple((name, value) for name, value in knobs_of(configuration) if name != INSTANCE)
-    there = replace(
+    remote_launch = replace(
         launch,
         configuration=replace(configuration, setting=ServerSettings(knobs)),
-        lifetime_s=service.trial_s,  # the time until the machine is up is not the server's
+        lifetime_s=service.trial_s,  # without the time until the machine is up
     )
-    there_job = replace(job, folder="", ask=replace(service, path=Path(service.path).name))
-    return {TRIAL: dumped(there_job, there), "requirements.txt": "\n".join(requirements()), **_code()}
+    remote_job = replace(job, folder="", ask=replace(service, path=Path(service.path).name))
+    return {TRIAL: dumped(remote_job, remote_launch), "requirements.txt": "\n".join(requirements()), **_code()}
 
 
 @cache

@@ -1,6 +1,6 @@
-"""A trial on the machine that was rented for it: the server, and beside it the load. A program.
+"""A program that runs one trial on the machine rented for it: the server and the load generator.
 
-It prints what happens as lines (`wire.py`), and ends with the trial.
+It prints the trial's events as lines (`event_lines.py`), and ends with the trial.
 """
 
 import sys
@@ -17,18 +17,18 @@ from mlcd.core.job import Job
 
 TRIAL = "trial.json"
 MODEL = "~/.mlcd_model"
-"""The folder of the model there."""
+"""The model's folder on that machine."""
 STATE = "~/.mlcd_state"
 TRIALS: TypeAdapter[tuple[Job, Launch]] = TypeAdapter(tuple[Job, Launch], config=ConfigDict(ser_json_inf_nan="strings"))
 
 
 def dumped(job: Job, launch: Launch) -> str:
-    """A trial as the text that is read there."""
+    """The text of `trial.json`: the job and the launch."""
     return TRIALS.dump_json((job, launch)).decode()
 
 
 def main(trial: Path, model: Path, state: Path) -> None:
-    """Serve the model of this folder, load it, and print what happens."""
+    """Serve the model in this folder, run the load test, and print the events."""
     from mlcd.clouds.serving.live import Embedded
     from mlcd.planners.serve.nouns import service_of
 

@@ -1,4 +1,4 @@
-"""Trials on machines that are rented through SkyPilot: one for each, with the server and the load on it."""
+"""Trials on machines rented through SkyPilot: one machine per trial, which runs the server and the load generator."""
 
 from dataclasses import dataclass, replace
 
@@ -15,15 +15,15 @@ class RentedServers(SkyPilot):
     """Rents a machine, serves a model on it with a launch's knobs, load-tests it there, and tears the machine down."""
 
     def run(self, job: Job, launch: Launch) -> Events:
-        """One trial, from the order of its machine until that is gone."""
+        """Run one trial, from ordering its machine to its teardown."""
         with before_ordering():
             task = trial_task(job)
         yield from super().run(replace(job, task=task), launch)
 
     def files(self, job: Job, launch: Launch) -> dict[str, str]:
-        """What the machine gets."""
+        """The files that are copied to the machine."""
         return {**super().files(job, launch), **trial_files(job, launch)}
 
     def reader(self, job: Job, offset_s: float | None) -> TrialReader:
-        """Reads the events of the trial."""
+        """The reader of the trial's events."""
         return TrialReader(offset_s)

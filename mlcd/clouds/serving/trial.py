@@ -1,7 +1,7 @@
-"""A load test on a real server, which is started for it or runs already.
+"""A load test on a real server, which is started for it or already running.
 
-As on local nodes, the order is on disk before anything runs, every process has the launch's mark in its environment,
-and a watchdog ends the processes if MLCD is killed or the launch's lifetime is over.
+As on local nodes, the launch is on disk before anything runs, every process carries the launch's mark in its
+environment, and a watchdog ends the processes if MLCD is killed or the launch's lifetime is over.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from mlcd.planners.serve.nouns import Arrivals, Knob, ServingTask
 
 POLL_S = 0.05
 KEEP_MARK = {"SPT_NOENV": "1"}
-"""Engines write their processes' titles by setproctitle, over the environment, by which teardown finds a launch."""
+"""Tells setproctitle, which engines use, not to overwrite the environment, where teardown looks for the mark."""
 KEPT_OUTPUT = 20_000
 """Bytes of a server's output that are read to diagnose why it ended."""
 OPEN_LOOP_FACTOR = 1.15
-"""Open loop: requests are sent at this factor of the required rate. At exactly that rate it would rarely be reached."""
+"""An open loop sends requests at this factor of the required rate, which would rarely be reached at exactly that."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Timing:
 
     @property
     def teardown_s(self) -> float:
-        """Reserved at the end of a lifetime for teardown."""
+        """Time reserved for teardown at the end of a lifetime."""
         return teardown.GRACE_S + 1.0 + self.every_s
 
 
@@ -68,20 +68,20 @@ class Server:
             return file.read(KEPT_OUTPUT).decode(errors="replace")
 
 
-Crashed = Callable[[float, int, str], Ended]
-"""Tells how a server ended that should have kept running: at this time, with this status, after this output."""
+DiagnoseCrash = Callable[[float, int, str], Ended]
+"""Explains why a server ended unexpectedly, from the time, its exit status and its output."""
 
 
 @dataclass
 class Trial:
-    """One load test, from when it was ordered. `crashed`: understands a server's end."""
+    """One load test. `started_s`: when it was ordered. `crashed`: explains an unexpected end of a server."""
 
     launch: Launch
     folder: Path
     clock: Clock
     timing: Timing
     started_s: float
-    crashed: Crashed
+    crashed: DiagnoseCrash
     servers: list[Server] = field(default_factory=list)
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], workspace: AnyWorkspace) -> Server:
@@ -118,7 +118,7 @@ class Trial:
     def load(self, make_target: Callable[[], Target], arrivals: Open | Closed, warm_up: int = 0) -> Events:
         """Load-test the server and yield the results, until it ends or the lifetime is over.
 
-        `warm_up`: requests that are sent first and not counted. Samples are answers, of streams their tokens.
+        `warm_up`: requests that are sent first and not counted. Samples count answers; for streams, their tokens.
         """
         processes = teardown.processes_of(teardown.mark_of(self.folder))
         timeout_s, start_s = min(self.timing.timeout_s, self.stop_s - self.now_s()), None
@@ -137,13 +137,13 @@ class Trial:
                 yield Sample(start_s + report.elapsed_s, done, evidence=window)
 
     def reap(self) -> None:
-        """Wait for the servers, which have been killed."""
+        """Wait for the servers to exit after they were killed."""
         for server in self.servers:
             server.popen.wait()
 
     @property
     def stop_s(self) -> float:
-        """When to stop, so that teardown ends within the lifetime."""
+        """When to stop so that teardown ends within the lifetime."""
         return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.timing.teardown_s
 
     def now_s(self) -> float:
@@ -153,15 +153,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class Trials(OnThisMachine):
-    """A backend whose launches are load tests on this machine. `home`: holds what is known of each."""
+    """A backend whose launches are load tests on this machine. `home`: the folder that stores the launches."""
 
     home: Path
     clock: Clock
     timing: Timing = field(default_factory=Timing)
 
     @contextmanager
-    def begun(self, launch: Launch, crashed: Crashed | None = None) -> Generator[Trial]:
-        """A trial. Everything that it started is torn down at the end of the `with` block."""
+    def begun(self, launch: Launch, crashed: DiagnoseCrash | None = None) -> Generator[Trial]:
+        """Begin a trial. Everything that it starts is torn down at the end of the `with` block."""
         started_s = self.clock.elapsed_s()
         folder = self.launches.open(launch)
         with ExitStack() as stack:
@@ -174,7 +174,7 @@ class Trials(OnThisMachine):
 
 
 def arrivals_of(service: ServingTask, knobs: Mapping[str, Knob], ordinal: int) -> Open | Closed:
-    """How a trial sends its requests. In a closed loop two batches are in flight: one computes, one waits."""
+    """How a trial sends its requests. A closed loop keeps two batches in flight: one computes, one waits."""
     if service.arrivals is Arrivals.OPEN:
         if service.min_rate is None:
             raise UserError("open arrivals need a rate: state how many requests a second the service has to answer")
@@ -183,10 +183,10 @@ def arrivals_of(service: ServingTask, knobs: Mapping[str, Knob], ordinal: int) -
 
 
 def _ended(now_s: float, status: int, output: str) -> Ended:
-    """How a server ended that should have kept running."""
+    """Explain why a server ended unexpectedly."""
     log = last_lines(output)
     last = log.splitlines()[-1].strip() if log else f"the server ended with status {status}, without any output"
-    if status == UNSUPPORTED:  # only this setting fails, others may work: no log, since the job is not to blame
+    if status == UNSUPPORTED:  # only this setting fails, others may work; without a log, the job is not blamed
         return Ended(now_s, Outcome.FAILED, last)
     if status == OUT_OF_MEMORY or diagnose(status, output).outcome is Outcome.OUT_OF_MEMORY:
         return Ended(now_s, Outcome.OUT_OF_MEMORY, last, log)

@@ -11,14 +11,14 @@ from mlcd.planners.serve.llm.cap_monitor import CapMonitor, Counts
 from mlcd.planners.serve.nouns import Cap, Figure
 
 EVERY_S = 60.0
-"""Between two looks."""
-ASKED_EVERY_S = 1.0
-"""Between two questions whether the engine is alive."""
+"""Interval between two readings of the engine's histograms."""
+ALIVE_EVERY_S = 1.0
+"""Interval between two checks whether the engine is alive."""
 
 
 @dataclass(frozen=True)
 class CapsBroken:
-    """Caps are not held for good. `rate`: requests a second that came meanwhile; None if nobody counts them."""
+    """Caps are broken for good. `rate`: requests a second that arrived meanwhile; None if not counted."""
 
     words: str
     rate: float | None
@@ -32,29 +32,29 @@ def watch_caps(
     until_s: float,
     every_s: float = EVERY_S,
 ) -> Iterator[CapsBroken]:
-    """Look every now and then until the engine is gone or its time is over; each time that caps are not held, say so.
+    """Read the engine's histograms at intervals until it ends or its time is over; yield whenever caps are broken.
 
-    Whoever goes on after that starts to count anew.
+    After each yield, counting starts again.
     """
-    held, before, since_s = CapMonitor(tuple(caps)), read(), clock.elapsed_s()
-    row_s, row_requests = since_s, 0
+    monitor, before, since_s = CapMonitor(tuple(caps)), read(), clock.elapsed_s()
+    breaking_since_s, requests = since_s, 0
     while alive() and clock.elapsed_s() < until_s:
-        clock.wait(min(ASKED_EVERY_S, max(0.0, until_s - clock.elapsed_s())))
+        clock.wait(min(ALIVE_EVERY_S, max(0.0, until_s - clock.elapsed_s())))
         if clock.elapsed_s() < since_s + every_s or (now := read()) is None:
             continue
-        seen = _counted(caps, now, before)
-        held, before, since_s = held.after(seen), now, clock.elapsed_s()
-        row_requests += max((counts.total for counts in seen.values()), default=0)
-        if not any(held.breaking.values()):
-            row_s, row_requests = since_s, 0
-        if held.broken:
-            rate = row_requests / (since_s - row_s) if since_s > row_s else None
-            yield CapsBroken(held.words(), rate)
-            held, row_s, row_requests = CapMonitor(tuple(caps)), since_s, 0
+        counted = _counted(caps, now, before)
+        monitor, before, since_s = monitor.after(counted), now, clock.elapsed_s()
+        requests += max((counts.total for counts in counted.values()), default=0)
+        if not any(monitor.breaking.values()):
+            breaking_since_s, requests = since_s, 0
+        if monitor.broken:
+            rate = requests / (since_s - breaking_since_s) if since_s > breaking_since_s else None
+            yield CapsBroken(monitor.words(), rate)
+            monitor, breaking_since_s, requests = CapMonitor(tuple(caps)), since_s, 0
 
 
 def watchable_caps(caps: Sequence[Cap], found: Histograms | None) -> tuple[Cap, ...]:
-    """The caps that the engine's counts tell of."""
+    """The caps for which the engine has a histogram."""
     return tuple(cap for cap in caps if found is not None and histogram_of(cap, found) is not None)
 
 

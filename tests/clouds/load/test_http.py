@@ -119,9 +119,12 @@ def test_a_connection_that_the_server_closed_while_it_was_idle_is_made_anew() ->
     [
         (b"HTTP/1.1 503 Busy\r\nContent-Length: 11\r\n\r\ntry\nlater  ", "HTTP 503: try later"),
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "HTTP 404"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", "the connection was closed before the answer was whole"),
-        (b"HTTP/1.1 200", "the connection was closed before the answer was whole"),
-        (None, "the connection was closed before the answer was whole"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
+            "the connection was closed before the answer was complete",
+        ),
+        (b"HTTP/1.1 200", "the connection was closed before the answer was complete"),
+        (None, "the connection was closed before the answer was complete"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "the answer is not HTTP/1.1"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", "the answer is not HTTP/1.1"),
         (b"x" * 100_000, "the answer is not HTTP/1.1"),
@@ -191,7 +194,7 @@ def test_a_request_that_was_given_up_leaves_nothing_for_the_next_one_to_read() -
     ("error", "said"),
     [
         (ConnectionRefusedError(111, "x"), "connection refused: nothing listens there"),
-        (ConnectionResetError(), "the connection was closed before the answer was whole"),
+        (ConnectionResetError(), "the connection was closed before the answer was complete"),
         (ValueError("two\nlines"), "ValueError: two lines"),
         (ValueError(), "ValueError"),
         (RequestFailed("x" * 500), "x" * 200),

@@ -241,7 +241,7 @@ def test_examples_are_one_sample_each_and_the_same_for_a_seed():
     [
         (INPUTS, {}, "such as --shape ids.1=128"),
         (INPUTS, {**SHAPES, "ids.2": 4}, "shape 'ids.2': the model has no such free axis; it has: ids.1"),
-        ((), {}, "does not say what its model's inputs are"),
+        ((), {}, "does not describe its model's inputs"),
         ((Port("x", "BF16", (1,)),), {}, "input 'x': datatype 'BF16'"),
     ],
 )

@@ -29,11 +29,11 @@ SHORT = Prompts(input_tokens=20, output_tokens=8)
 def virtual(timing: Timing, arrivals: Arrivals, prompts: Prompts, seconds: float) -> list[Report]:
     """The reports of a load on a server in memory, in virtual time."""
     engine = Engine(timing)
-    talk = RequestTemplate(OpenAi("http://fake", "fake", prompts.chat), "fake", {})
+    template = RequestTemplate(OpenAi("http://fake", "fake", prompts.chat), "fake", {})
     write = Words(added=TEMPLATE_TOKENS) if prompts.chat else TokenIds()
     requests = random_requests(write, lengths_of(prompts))
     loop = partial(MemoryLoop, lambda: Connection(engine))
-    return virtually_loaded(lambda: StreamTarget(talk, requests), arrivals, seconds, timeout_s=60.0, loop=loop)
+    return virtually_loaded(lambda: StreamTarget(template, requests), arrivals, seconds, timeout_s=60.0, loop=loop)
 
 
 def loaded(
@@ -157,19 +157,19 @@ def test_warm_up_requests_are_in_no_report() -> None:
 
 
 BAD = {
-    "garbage": "the stream is not made of server-sent events: '<html>'",
-    "not_json": "the stream has a piece that is not JSON: '{oops'",
+    "garbage": "the stream does not consist of server-sent events: '<html>'",
+    "not_json": "the stream has a chunk that is not JSON: '{oops'",
     "not_http": "the answer is not HTTP/1.1",
     "stall": "the server stalled: nothing came for 0.1 s, in the middle of the answer",
-    "close": "the connection was closed before the answer was whole",
+    "close": "the connection was closed before the answer was complete",
     "end": "the stream ended early: it has neither a finish_reason nor [DONE]",
     "too_many": "HTTP 429: too many requests: queue is full (1 at once)",
-    "unauthorized": "HTTP 401: it wants an API key: set MLCD_ENDPOINT_KEY",
-    "error": "the server broke the stream off: out of memory",
-    "no_usage": "the stream does not say its usage (completion_tokens), which was asked for: tokens are unknown",
+    "unauthorized": "HTTP 401: it requires an API key: set MLCD_ENDPOINT_KEY",
+    "error": "the server ended the stream with an error: out of memory",
+    "no_usage": "the stream lacks the requested usage (completion_tokens), so tokens cannot be counted",
     "no_content": "the answer has no content",
-    "few_tokens": "the server counts 1 tokens, but streamed 8 pieces of text",
-    "many_tokens": "the server counts 10000 tokens, but was asked for 1 at most",
+    "few_tokens": "the server counts 1 tokens, but streamed 8 chunks of text",
+    "many_tokens": "the server counts 10000 tokens, but at most 1 were requested",
     "plain": "the answer is not a stream of server-sent events",
 }
 
@@ -180,7 +180,7 @@ def test_what_a_bad_server_does_is_one_line(bad: str) -> None:
 
 
 def test_an_unknown_model_is_answered_with_those_that_there_are() -> None:
-    with in_thread(Timing()) as url, pytest.raises(BackendError, match=r"HTTP 404: .*one of its models\? It has: fake"):
+    with in_thread(Timing()) as url, pytest.raises(BackendError, match=r"HTTP 404: .*is one of its models: fake"):
         OpenAi(url, "llama").targets(SHORT)
 
 
@@ -216,7 +216,7 @@ def test_requests_that_fail_in_a_load_are_counted_and_others_go_on() -> None:
             self.target = make()
 
         async def send(self) -> Stream | None:
-            self.target.talk.model = "llama" if self.target.talk.model == "fake" else "fake"  # type: ignore[attr-defined]
+            self.target.template.model = "llama" if self.target.template.model == "fake" else "fake"  # type: ignore[attr-defined]
             return await self.target.send()
 
         async def close(self) -> None:
@@ -231,17 +231,17 @@ def test_requests_that_fail_in_a_load_are_counted_and_others_go_on() -> None:
 
 @pytest.mark.parametrize("piece", [b"[]", b"{}", b'"a"', b'{"choices": 1}', b'{"choices": [null]}', b"[" * 100_000])
 def test_pieces_that_are_none_of_a_completion_are_one_line(piece: bytes) -> None:
-    with pytest.raises(RequestFailed, match="the stream has a piece that is no"):
+    with pytest.raises(RequestFailed, match="the stream has a chunk that is no"):
         StreamChunks().on_event(piece, 0.0)
 
 
 def test_reasoning_counts_as_content_and_the_role_alone_does_not() -> None:
-    pieces = StreamChunks()
-    pieces.on_event(b'{"choices": [{"delta": {"role": "assistant", "content": ""}}]}', 1.0)
-    pieces.on_event(b'{"choices": [{"delta": {"reasoning_content": "hm"}}]}', 2.0)
-    pieces.on_event(b'{"choices": [{"delta": {"content": "yes"}, "finish_reason": "stop"}]}', 4.0)
-    pieces.on_event(b'{"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}', 5.0)
-    assert pieces.stream(0.5, 2) == Stream(1.5, 3.5, 2, (2.0,), 7)
+    chunks = StreamChunks()
+    chunks.on_event(b'{"choices": [{"delta": {"role": "assistant", "content": ""}}]}', 1.0)
+    chunks.on_event(b'{"choices": [{"delta": {"reasoning_content": "hm"}}]}', 2.0)
+    chunks.on_event(b'{"choices": [{"delta": {"content": "yes"}, "finish_reason": "stop"}]}', 4.0)
+    chunks.on_event(b'{"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}', 5.0)
+    assert chunks.stream(0.5, 2) == Stream(1.5, 3.5, 2, (2.0,), 7)
 
 
 def test_a_request_says_what_kind_of_prompt_it_has() -> None:

@@ -94,7 +94,7 @@ def test_what_is_no_http_is_said_in_one_line(answer: bytes) -> None:
 
 def test_an_endless_line_is_given_up() -> None:
     part = chunked(b"x" * 30_000).partition(b"\r\n\r\n")[2].removesuffix(b"0\r\nTrailer: x\r\n\r\n")
-    with pytest.raises(RequestFailed, match="the stream is not made of server-sent events"):
+    with pytest.raises(RequestFailed, match="the stream does not consist of server-sent events"):
         read([CHUNKED, part, part, part])
 
 

@@ -1,4 +1,4 @@
-"""Places that models are served at for trials, one file each, for `mlcd serve --on NAME`."""
+"""Places where `mlcd serve --on NAME` runs its trials, one file each."""
 
 FORMS = {"local": ("local",), "recorded": ("recorded:DIR",), "skypilot": ("skypilot", "skypilot:CLOUD")}
-"""How each is written after `--on`."""
+"""The forms of each name after `--on`."""

@@ -1,4 +1,4 @@
-"""`mlcd serve --engine NAME` and `--endpoint URL` on this machine: a language model on its engine."""
+"""`mlcd serve --engine NAME` and `--endpoint URL`: a language model on an engine of this machine."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from mlcd.planners.serve.nouns import Knobs, ServingTask, knobs_of, service_of
 from mlcd.planners.serve.space import serving_space
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "tekken.json", "*.tiktoken")
-"""Files of which a tokenizer has at least one."""
+"""Files by which a folder is recognised to have a tokenizer: at least one of them."""
 PATHS = ("/", "./", "../", "~")
-"""Beginnings of what is a path and no name of a model."""
+"""Prefixes by which a path is told from a model's name."""
 OWN_GB = 1.5
-"""Memory of an engine itself on a CPU: its processes and libraries."""
+"""Memory of the engine's own processes and libraries on a CPU."""
 REQUEST_S = 120.0
 """Timeout of a request."""
 
 
 def engine_cloud(job: Job, started_at: datetime | None) -> Cloud:
-    """Every setting of the engine that fits on this machine."""
+    """The place for a language model: every configuration of the engine that fits on this machine."""
     wall, steps = WallClock(started_at or datetime.now(UTC)), Steps()
     service = service_of(job)
-    timeout_s = min(REQUEST_S, service.trial_s)  # an engine that stalls is told in the same words after each start
+    timeout_s = min(REQUEST_S, service.trial_s)  # so that a stalled engine gives the same error after each start
     timing = Timing(language_of(service).engine.startup_s, every_s=0.5, timeout_s=timeout_s)
     backend = Engines(home(), wall, timing, steps)
     return Cloud(engine_space(service, timing), backend, SweepProfiler(backend, steps), wall, check=check)
 
 
 def engine_space(service: ServingTask, timing: Timing) -> Space:
-    """The settings that fit. A trial may take as long as the start, the whole sweep and the end together."""
+    """The configurations that fit. A trial's time limit covers start, whole sweep and teardown."""
     language, table = language_of(service), service.table
     if table is None:
         raise ValueError(f"{service.model.name}: its job has no knobs")
@@ -58,29 +58,29 @@ def engine_space(service: ServingTask, timing: Timing) -> Space:
     agrees = partial(_agrees, language.engine.command)
     for gpus in table.knobs.get("gpus", ()):
         if not any(agrees(each) for each in _settings(service) if dict(each)["gpus"] == gpus):
-            raise UserError(f"knobs: gpus {gpus}: no setting uses so many: tp x pp x dp has to be {gpus}")
+            raise UserError(f"knobs: gpus {gpus}: no configuration uses that many: tp x pp x dp must be {gpus}")
     space = serving_space(table, trial, start_s, fits=lambda knobs: agrees(knobs) and _fits_here(language, knobs))
     if not len(space):
-        raise UserError(f"{service.model.name}: no setting of the knobs fits: {_why_none(service, language)}")
+        raise UserError(f"{service.model.name}: no configuration fits: {_why_none(service, language)}")
     if language.architecture is None:
         return space
     return fitting(service.model.name, language.architecture, space, _context(language))
 
 
 def check(job: Job) -> None:
-    """One line for what cannot work, before anything is spent."""
+    """UserError for what cannot work, before anything is spent."""
     service = service_of(job)
     language = language_of(service)
     engine, model = language.engine, Path(service.path)
     if language.prompts.file:
-        from_file(language.prompts)  # a file that cannot be used
+        from_file(language.prompts)  # raises if the file cannot be used
     if engine.runs_already:
         Engines(home(), WallClock(datetime.now(UTC)), Timing(timeout_s=REQUEST_S)).check(service)
         return
     if (kind := kind_of(engine)) is not None:
         installed_version(kind, engine.command)
     if service.path.startswith(PATHS) and not model.expanduser().exists():
-        raise UserError(f"{service.path}: no such folder; expected one with a config.json, or a name to be downloaded")
+        raise UserError(f"{service.path}: no such folder; give a folder with a config.json, or a name to download")
     if model.is_dir() and not any(any(model.glob(name)) for name in TOKENIZERS):
         raise UserError(f"{model}: it has no tokenizer: expected one of {', '.join(TOKENIZERS)}")
     table, cores = service.table, os.cpu_count() or 1
@@ -92,7 +92,7 @@ def check(job: Job) -> None:
 
 
 def _agrees(command: str, knobs: Knobs) -> bool:
-    """Whether the GPUs are as many as the parallelism uses, where a knob says how many, and no command takes them."""
+    """Whether the number of GPUs, if it is a knob that the command does not use, equals what the parallelism uses."""
     set_ = dict(knobs)
     return (
         "gpus" not in set_
@@ -102,7 +102,7 @@ def _agrees(command: str, knobs: Knobs) -> bool:
 
 
 def _fits_here(language: LanguageModel, knobs: Knobs) -> bool:
-    """On a CPU: weights, the memory for keys and values, and the engine itself."""
+    """Whether weights, KV cache and the engine itself fit into this machine's memory (checked on a CPU only)."""
     needed = _needed_gb(language, knobs)
     return needed is None or needed <= memory_gb()
 
@@ -117,15 +117,15 @@ def _needed_gb(language: LanguageModel, knobs: Knobs) -> float | None:
 def _why_none(service: ServingTask, language: LanguageModel) -> str:
     needed = [gb for each in _settings(service) if (gb := _needed_gb(language, each)) is not None]
     if needed and min(needed) > memory_gb():
-        return f"it needs {min(needed):,.1f} GB at the least, and this machine has {memory_gb():,.1f} GB"
-    return "tp x pp x dp has to be the number of gpus"
+        return f"it needs at least {min(needed):,.1f} GB, and this machine has {memory_gb():,.1f} GB"
+    return "tp x pp x dp must be the number of gpus"
 
 
 def _settings(service: ServingTask) -> list[Knobs]:
-    """All settings of the knobs, also those that do not fit."""
+    """All combinations of knob values, including those that do not fit."""
     return [knobs_of(each) for each in serving_space(service.table).configurations] if service.table is not None else []
 
 
 def _context(language: LanguageModel) -> int:
-    """Tokens of a request, prompt and answer."""
+    """Tokens of a request: prompt and answer."""
     return language.prompts.input_tokens + language.prompts.output_tokens

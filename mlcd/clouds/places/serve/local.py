@@ -1,4 +1,4 @@
-"""`mlcd serve --on local`: a server on this machine, our own or one that is named."""
+"""`mlcd serve --on local`: trials on this machine, on our own server or another one."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from mlcd.planners.serve.operators import open_model
 from mlcd.planners.serve.space import default_knobs, serving_space
 
 LIVE_NOISE = 0.02
-"""Relative error that is assumed of a real trial at the least: seconds cannot see what hours bring."""
+"""Least relative error of a live trial: a test of seconds cannot show the variation over hours."""
 LIVE_TIGHT = 0.10
-"""With so wide an interval of its rate a real trial may end."""
+"""Relative width of the rate's interval at which a live trial may end."""
 STARTUP_LIMIT_S = 60.0
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-    """Every setting of the knobs, on this machine."""
+    """All combinations of the knobs, on this machine."""
     if rest:
         raise unknown_place(job.on, "serve")
     if service_of(job).language is not None:
-        from mlcd.clouds.places.serve.engines import engine_cloud  # with the load of streams
+        from mlcd.clouds.places.serve.engines import engine_cloud  # only needed for language models
 
         return engine_cloud(job, started_at)
     wall, service = WallClock(started_at or datetime.now(UTC)), service_of(job)
@@ -47,17 +47,17 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
 
 
 def check(job: Job) -> None:
-    """One line for what contradicts itself, before anything is spent."""
+    """UserError for contradictions, before anything is spent."""
     service = service_of(job)
     if service.endpoint is not None:
-        if not service.endpoint.command:  # else each trial starts it
+        if not service.endpoint.command:  # otherwise each trial starts it
             OpenInference(home(), WallClock(datetime.now(UTC)), endpoint=service.endpoint).check()
         return
     if service.target:
         check_target(service, job.folder)
     table, cores = service.table or default_knobs(), os.cpu_count() or 1
     if INSTANCE in table.knobs:
-        raise UserError(f"knobs: {INSTANCE}: machines are rented with --on skypilot:CLOUD, not on this one")
+        raise UserError(f"knobs: {INSTANCE}: this knob is for rented machines: add --on skypilot:CLOUD")
     for configuration in serving_space(table).configurations:
         Settings.of(dict(knobs_of(configuration)))
     too_many = [value for value in table.knobs.get("threads", ()) if float(value) > cores]
@@ -67,17 +67,17 @@ def check(job: Job) -> None:
 
 
 def check_model(service: ServingTask, table: KnobTable) -> None:
-    """One line for knobs that the model cannot be served with anywhere."""
+    """UserError for knob values with which the model cannot be served on any machine."""
     fixed = open_model(service.path).batch
     too_large = [value for value in table.knobs.get("batch", ()) if fixed is not None and float(value) > fixed]
     if too_large:
         raise UserError(
             f"knobs: batch {too_large[0]}: the model is exported for a batch of {fixed}; "
-            f"export it with a free batch axis, or say `batch: [{fixed}]`"
+            f"export it with a free batch axis, or write `batch: [{fixed}]`"
         )
     weights_gb = (service.model.weights_mb or 0.0) / 1_000
     memory = [float(value) for value in table.knobs.get("memory_gb", ())]
     if memory and max(memory) < weights_gb:
         raise UserError(
-            f"knobs: memory_gb {max(memory):g} at the most, but the model's weights alone are {weights_gb:.3g} GB"
+            f"knobs: memory_gb is at most {max(memory):g}, but the model's weights alone are {weights_gb:.3g} GB"
         )

@@ -1,4 +1,4 @@
-"""`mlcd serve --on recorded:DIR`: trials that somebody has measured before."""
+"""`mlcd serve --on recorded:DIR`: trials replayed from recorded load tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlcd.planners.serve.recordings import read_folder
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-    """The trials of a folder."""
+    """The recorded configurations of a folder."""
     if not rest:
         raise unknown_place("recorded", "serve")
     folder, clock, name = read_folder(Path(rest)), VirtualClock(elapsed_s), service_of(job).model.title

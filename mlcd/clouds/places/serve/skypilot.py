@@ -27,12 +27,12 @@ from mlcd.planners.serve.nouns import INSTANCE, KnobTable, ServerSettings, Servi
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-    """Through SkyPilot's own client."""
+    """The place, with SkyPilot's own client."""
     return rented_cloud(job, rest, Sdk(), WallClock(started_at or datetime.now(UTC)))
 
 
 def rented_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: TaggedMachines = AWS) -> Cloud:
-    """Every setting of the knobs on every type of machine that is among them."""
+    """All combinations of the knobs on every instance type among them."""
     service = service_of(job)
     table = _table(service)
     offers = [with_extra_costs(offer, job) for offer in catalog_offers(job, clouds_of(job, named))]
@@ -40,7 +40,7 @@ def rented_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Tagg
     trial = ProbeTime(STARTUP_LIMIT_S + service.trial_s + TEARDOWN_S, 0.0)
     fitting = tuple(choice for choice in choices if choice.settings)
     if not fitting:
-        raise UserError("knobs: threads, memory_gb: none of the types has as many cores and as much memory")
+        raise UserError("knobs: threads, memory_gb: no instance type has that many cores and that much memory")
     space = rentable(Space(fitting, trial, STARTUP_LIMIT_S))
     backend = RentedServers(client, home(), clock, machines)
     profiler = ServingProfiler(backend, noise_floor=LIVE_NOISE, tight=LIVE_TIGHT)
@@ -48,10 +48,10 @@ def rented_cloud(job: Job, named: str, client: Sdk, clock: Clock, machines: Tagg
 
 
 def _table(service: ServingTask) -> KnobTable:
-    """What may vary; one line for what our server cannot be set to."""
+    """The knobs; UserError for values that our server does not accept."""
     if service.table is None or INSTANCE not in service.table.knobs:
         raise UserError(
-            "--on skypilot: say which types of machines to try: --knobs FILE, "
+            "--on skypilot: name the instance types to try: --knobs FILE, "
             f"with `{INSTANCE}: [m5.large, c5.xlarge]` among its knobs"
         )
     names = [name for name in service.table.knobs if name not in (INSTANCE, *LOAD_KNOBS)]
@@ -61,7 +61,7 @@ def _table(service: ServingTask) -> KnobTable:
 
 
 def _cheapest(name: str, offers: list[Offer]) -> Offer:
-    """A type where it is cheapest."""
+    """The cheapest offer of an instance type."""
     of_type = [offer for offer in offers if offer.instance_type == name]
     if not of_type:
         raise UnknownName("instance type", name, sorted({offer.instance_type for offer in offers}))
@@ -69,7 +69,7 @@ def _cheapest(name: str, offers: list[Offer]) -> Offer:
 
 
 def _choice(table: KnobTable, offer: Offer) -> Choice:
-    """A type, with the settings that its cores and its memory allow."""
+    """An instance type with the settings that its cores and memory allow."""
     names = list(table.knobs)
     values = ((offer.instance_type,) if name == INSTANCE else table.knobs[name] for name in names)
     every = [dict(zip(names, chosen, strict=True)) for chosen in product(*values)]
@@ -82,6 +82,6 @@ def _choice(table: KnobTable, offer: Offer) -> Choice:
 
 
 def check(job: Job) -> None:
-    """One line for what contradicts itself, before anything is rented."""
+    """UserError for contradictions, before anything is rented."""
     service = service_of(job)
     check_model(service, _table(service))
