@@ -1,4 +1,4 @@
-"""A config.json gives the sizes of a model: parameters are counted as published, a mistake is one line."""
+"""Sizes and number of parameters from a config.json; a mistake gives an error of one line."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_parameters_are_counted_as_published(name: str) -> None:
     assert sizes.active_b == pytest.approx(active_b, rel=0.01)
 
 
-def test_layers_of_each_kind_are_told_apart() -> None:
+def test_kinds_of_layers_are_recognised() -> None:
     oss, linear = architecture_of(GPT_OSS_120B), architecture_of(QWEN3_NEXT)
     gemma, deepseek = architecture_of(PUBLISHED["Gemma-3-27B"][0]), architecture_of(DEEPSEEK_V3)
     assert (oss.full_layers, oss.window) == (18, 128)
@@ -112,7 +112,7 @@ def test_weights_take_what_their_checkpoints_take() -> None:
     assert weight_bytes(deepseek, "fp4") < 0.65 * weight_bytes(deepseek, "fp8")
 
 
-def test_a_step_reads_the_experts_that_its_tokens_choose() -> None:
+def test_active_parameters_include_only_the_experts_of_a_token() -> None:
     sizes = architecture_of(QWEN3_235B)
     one, many = (weight_bytes_read(sizes, "bf16", tokens) for tokens in (1, 4096))
     assert one == pytest.approx(2e9 * sizes.active_b, rel=0.06), "a token passes through the active parameters"
@@ -127,7 +127,7 @@ def test_keys_and_values_by_kind_of_attention() -> None:
     assert kv_bytes(architecture_of(GPT_OSS_120B), "auto", 4096) == 2 * 2 * 8 * 64 * (window + full)
 
 
-def test_a_folder_is_read_by_its_config(tmp_path: Path) -> None:
+def test_a_folder_is_read_through_its_config(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(LLAMA_8B))
     assert read_architecture(tmp_path) == read_architecture(tmp_path / "config.json") == architecture_of(LLAMA_8B)
 
@@ -142,7 +142,7 @@ def test_a_folder_is_read_by_its_config(tmp_path: Path) -> None:
         (json.dumps({**LLAMA_8B, "hybrid_override_pattern": "M-M*"}), "layers differ"),
     ],
 )
-def test_a_config_that_says_too_little_is_one_line(tmp_path: Path, text: str | None, said: str) -> None:
+def test_an_incomplete_config_gives_an_error_of_one_line(tmp_path: Path, text: str | None, said: str) -> None:
     if text is not None:
         (tmp_path / "config.json").write_text(text)
     with pytest.raises(UserError, match=said) as refused:

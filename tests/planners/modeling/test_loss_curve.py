@@ -1,4 +1,4 @@
-"""The fit of a loss curve: known shapes are found again, its interval is honest, and one odd epoch changes little."""
+"""Loss curves: known shapes are recovered, intervals are calibrated, and one outlier changes little."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_known_shape_is_predicted_within_a_tenth_from_two_thirds_of_it(name: s
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_twice_as_far_the_interval_holds(name: str) -> None:
+def test_the_interval_covers_twice_the_observed_length(name: str) -> None:
     curve = KNOWN[name]
     found = fitted(seen(curve, 30)).epochs_to(curve(60))
     assert found.low <= 60 <= found.high
@@ -60,7 +60,7 @@ def test_the_floor_of_a_curve_that_has_flattened_is_found(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_what_is_expected_along_the_curve_is_the_curve(name: str) -> None:
+def test_the_forecast_of_an_exact_curve_is_the_curve(name: str) -> None:
     curve = KNOWN[name]
     found = fitted(seen(curve, 40))
     for epoch in (5, 20, 40):
@@ -68,7 +68,7 @@ def test_what_is_expected_along_the_curve_is_the_curve(name: str) -> None:
         assert expected == pytest.approx(curve(epoch), abs=0.02 * (curve(1) - curve(40)))
 
 
-def test_the_interval_holds_about_as_often_as_it_says() -> None:
+def test_the_interval_is_calibrated() -> None:
     held = []
     for curve in KNOWN.values():
         for seed in range(8):
@@ -109,7 +109,7 @@ def test_a_lower_target_never_comes_earlier_and_no_curve_breaks_it(
     assert all(end.low <= end.expected <= end.high for end in ends)
 
 
-def test_a_target_behind_us_was_reached_when_it_was() -> None:
+def test_a_target_already_reached_has_its_epoch() -> None:
     found = fitted([1.0, 0.8, 0.6, 0.7, 0.5])
     assert found.epochs_to(0.6).expected == found.epochs_to(0.6).low == found.epochs_to(0.6).high == 3
 
@@ -125,7 +125,7 @@ def test_a_loss_that_does_not_fall_is_not_expected_to(losses: list[float]) -> No
     assert math.isinf(found.epochs_to(min(losses) - 1.0).expected)
 
 
-def test_too_few_losses_and_what_is_no_number_are_not_fitted() -> None:
+def test_too_few_or_non_finite_losses_are_not_fitted() -> None:
     assert fit([1.0, 0.9, 0.8][: FEWEST - 1]) is None
     assert fit([1.0, 0.9, math.nan, 0.8, 0.7]) is None
     assert fit([1.0, 0.9, 0.85, 0.8]) is not None
@@ -136,13 +136,13 @@ def test_the_same_losses_give_the_same_answer() -> None:
     assert fitted(losses).epochs_to(0.7) == fitted(losses).epochs_to(0.7)
 
 
-def test_a_rising_metric_is_fitted_turned_round_and_its_scale_does_not_matter() -> None:
+def test_a_rising_metric_is_fitted_negated_and_its_scale_does_not_matter() -> None:
     losses = seen(KNOWN["weibull"], 30, 0.005)
     plain = fitted(losses).epochs_to(0.6).expected
     assert fitted([1_000 * (loss - 7) for loss in losses]).epochs_to(-6_400).expected == pytest.approx(plain, rel=0.02)
 
 
-def test_every_shape_falls_and_counts_alike_before_anything_is_seen() -> None:
+def test_every_shape_falls_and_has_the_same_prior_weight() -> None:
     grid = shapes(50)
     assert (np.diff(grid.at(np.linspace(0.5, 200, 60)), axis=1) <= 0).all()
     each = [float(grid.prior[grid.kind == i].sum()) for i in range(len(NAMES))]

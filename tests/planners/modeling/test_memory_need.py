@@ -1,4 +1,4 @@
-"""What is believed of a job's memory: against the simulated cloud, which knows, and where nobody knows."""
+"""The belief about a job's memory, compared with the simulated cloud."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def on(space: Space, where: str) -> np.ndarray:
     return np.array([i for i, c in enumerate(space.configurations) if str(c) == where])
 
 
-def test_no_more_nodes_of_a_type_and_no_more_devices_with_no_more_memory_are_ruled_out():
+def test_fewer_nodes_of_a_type_and_fewer_devices_with_less_memory_are_ruled_out():
     ruled_out = cannot_fit(SPACE, NONE, on(SPACE, "4 x p5.48xlarge"))  # 32 devices of 80 GB
     names = {str(SPACE.configurations[i]) for i in np.flatnonzero(ruled_out)}
     assert {"1 x p5.48xlarge", "4 x p5.48xlarge", "4 x p4d.24xlarge", "32 x g6.xlarge"} <= names
@@ -58,7 +58,7 @@ def test_no_more_nodes_of_a_type_and_no_more_devices_with_no_more_memory_are_rul
     assert not any(name.endswith("r5.24xlarge") for name in names)  # of CPUs, an accelerator's memory says nothing
 
 
-def test_memory_that_is_not_published_says_nothing_of_other_types():
+def test_unpublished_memory_rules_out_no_other_type():
     unknown = [Offer(name, 1.0, 8, 64.0, "A100", 4, 19.5, 0.0) for name in ("small", "large")]
     space = grid(tuple(unknown), (1, 4))
     ruled_out = cannot_fit(space, NONE, np.array([space.index[Configuration(unknown[1], 3)]]))
@@ -67,7 +67,7 @@ def test_memory_that_is_not_published_says_nothing_of_other_types():
     ]
 
 
-def test_a_failure_below_which_something_ran_rules_out_nothing():
+def test_a_failure_contradicted_by_a_success_rules_out_nothing():
     space = small_recording([[1.0] * 8], [1.0]).space
     assert cannot_fit(space, NONE, np.array([5])).sum() == 6
     assert not cannot_fit(space, np.array([2]), np.array([5])).any()
@@ -80,8 +80,8 @@ def fit_probability(hints: Hints, space: Space = SPACE) -> np.ndarray:
 
 
 @given(JOBS)
-def test_hints_tell_what_fits_better_than_no_hints(hints):
-    """The log score of the prior, on the cloud that the hints are true of; where everything fits, both are right."""
+def test_hints_predict_what_fits_better_than_none(hints):
+    """Log score of the prior on the cloud for which the hints are true; if everything fits, both priors are right."""
     fits = fitting(hints)
 
     def score(probability: np.ndarray) -> float:
@@ -90,7 +90,7 @@ def test_hints_tell_what_fits_better_than_no_hints(hints):
     assert score(fit_probability(hints)) > score(fit_probability(NO_HINTS)) - 0.1
 
 
-def test_hints_are_never_the_last_word():
+def test_evidence_overrides_hints():
     """They may be wrong, or the state sharded: 70 billion parameters may still fit, and 10 million may not."""
     huge = fit_probability(Hints(parameters=70e9, flops_per_sample=1e13, global_batch=64))
     tiny = fit_probability(Hints(parameters=1e7, flops_per_sample=1e9, global_batch=64))

@@ -18,7 +18,7 @@ MODEL = Model(25e6, 12e9, 256)
 
 
 @pytest.mark.parametrize(("mu", "sigma", "k"), [(0.0, 1.0, 1.0), (2.0, 0.1, 9.0), (1.0, 0.5, 0.2), (0.0, 2.0, 30.0)])
-def test_expected_improvement_is_the_integral_it_stands_for(mu, sigma, k):
+def test_expected_improvement_equals_its_integral(mu, sigma, k):
     def gain(x):
         return (np.exp(x) - k) * stats.norm.pdf(x, mu, sigma)
 
@@ -49,7 +49,7 @@ def test_the_process_learns_amdahls_law_from_four_points():
     assert np.abs(mean - y).max() < 0.1
 
 
-def test_one_point_is_enough_to_ask_about():
+def test_a_single_measurement_gives_a_posterior():
     mean, std = posterior(np.zeros((1, 2)), np.array([1.0]), np.array([0.01]), np.array([[0.0, 0.0], [1.0, 1.0]]))
     assert mean[0] == pytest.approx(1.0, abs=0.01)
     assert std[1] > 0.3
@@ -86,7 +86,7 @@ def test_memory_falls_with_the_share_of_the_batch_down_to_the_models_own():
     assert needed[3] > 16 * 25e6 / 1e9
 
 
-def test_a_network_that_nobody_states_is_slow_and_not_a_division_by_zero():
+def test_an_unpublished_network_is_slow_and_not_a_division_by_zero():
     nodes = np.array([1.0, 2.0, 16.0])
     unstated, slow = (
         samples_per_s(MODEL, Communication.ALL_REDUCE, replace(GPU, network_gbps=gbps), nodes, 0.35)
@@ -96,8 +96,8 @@ def test_a_network_that_nobody_states_is_slow_and_not_a_division_by_zero():
     assert unstated == pytest.approx(slow)
 
 
-def test_a_gpu_that_the_catalog_does_not_know_is_not_thought_to_lack_tensor_cores():
-    """Beside a V100 of 125 TFLOP/s, an RTX 2080 Ti counted as one of 13.4: that of fp32."""
+def test_an_unknown_gpu_is_assumed_to_have_tensor_cores():
+    """Regression: beside a V100 of 125 TFLOP/s, an RTX 2080 Ti counted as 13.4, its fp32 rate."""
     rates = {"V100": 15.7, "A100": 19.5, "RTX2080Ti": 13.4, "K80": 4.1}
     offers = [replace(GPU, instance_type=name, accelerator=name, tflops_per_accelerator=r) for name, r in rates.items()]
     cpu = Offer("cpu", 1.0, 8, 64)
@@ -108,7 +108,7 @@ def test_a_gpu_that_the_catalog_does_not_know_is_not_thought_to_lack_tensor_core
     assert found["cpu"] == cpu.tflops
 
 
-def test_a_part_of_a_gpu_has_its_part_of_the_tensor_cores():
-    """It counted as the whole GPU, whatever its offer says."""
+def test_a_slice_of_a_gpu_has_a_slice_of_its_tensor_cores():
+    """Regression: it counted as the whole GPU."""
     part = replace(GPU, instance_type="half", accelerator="A100", tflops_per_accelerator=9.75)
     assert on_tensor_cores(Space((Choice(part, (1,)),))).offers[0].tflops == pytest.approx(156)

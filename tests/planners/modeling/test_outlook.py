@@ -1,4 +1,4 @@
-"""Before a cent is spent, the outlook names what keeps the limits, if anything is modelled to."""
+"""The outlook names a configuration that keeps the limits, if any is modelled to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlcd.planners.train.space import grid
 
 SLOW = Offer("slow.large", 1.0, vcpus=8, memory_gb=64)
 FAST = Offer("fast.large", 40.0, vcpus=80, memory_gb=64)
-"""Ten times as fast, and four times as dear for the same work."""
+"""Ten times as fast, and four times as expensive for the same work."""
 SPACE = grid((SLOW, FAST), (1, 1))
 HINTS = Hints(parameters=1e6, flops_per_sample=1e9, global_batch=256)
 WORK = 1e6

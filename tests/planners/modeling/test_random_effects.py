@@ -1,4 +1,4 @@
-"""Shared and own effects by blocks: the same as with whole matrices."""
+"""The blockwise mixed model agrees with dense matrices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BELIEVED = {"a": 0.1, "b": 0.1, "own": 0.1, "slope": 0.1, NOISE: 0.05}
 
 
 def seen(seed: int, blocks: int = 3, each: int = 4) -> Effects:
-    """Groups of rows that share effects, with a level and a slope of their own."""
+    """Blocks of rows with shared effects, and a level and a slope of their own."""
     rng = np.random.default_rng(seed)
     count = blocks * each
     feature = rng.normal(size=count)
@@ -36,7 +36,7 @@ def some_variances(seed: int) -> dict[str, float]:
 
 
 def whole(effects: Effects, variances: dict[str, float], trust: Floats) -> Floats:
-    """The covariance of all rows, written out."""
+    """The dense covariance of all rows."""
     found = np.diag(variances[NOISE] / trust + effects.doubt + TINY)
     found += (effects.shared * [variances[kind] for kind in effects.kinds]) @ effects.shared.T
     for block in effects.blocks:
@@ -58,7 +58,7 @@ def conditioned(effects: Effects, variances: dict[str, float], rows: Floats) -> 
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=20)
-def test_the_posterior_is_that_of_whole_matrices(seed: int) -> None:
+def test_the_posterior_agrees_with_dense_matrices(seed: int) -> None:
     effects, variances = seen(seed), some_variances(seed)
     at = effects.posterior(variances, np.ones(12))
     mean, covariance = conditioned(effects, variances, np.arange(12))
@@ -72,7 +72,7 @@ def test_the_posterior_is_that_of_whole_matrices(seed: int) -> None:
 
 @given(st.integers(0, 10**6), st.sets(st.integers(0, 2), max_size=2))
 @settings(max_examples=20)
-def test_blocks_that_are_left_out_tell_nothing(seed: int, left_out: set[int]) -> None:
+def test_left_out_blocks_have_no_influence(seed: int, left_out: set[int]) -> None:
     effects, variances = seen(seed), some_variances(seed)
     mean, covariance = effects.posterior(variances, np.ones(12)).without(sorted(left_out))
     others = np.concatenate([block.rows for i, block in enumerate(effects.blocks) if i not in left_out])
@@ -83,7 +83,7 @@ def test_blocks_that_are_left_out_tell_nothing(seed: int, left_out: set[int]) ->
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=10)
-def test_what_is_minimised_is_minus_the_log_of_the_likelihood_and_its_slope_is_right(seed: int) -> None:
+def test_the_minimised_function_is_the_negative_log_posterior_and_its_gradient_is_right(seed: int) -> None:
     effects = seen(seed)
     trust = np.random.default_rng(seed).uniform(0.3, 1.2, 12)
 
@@ -99,7 +99,7 @@ def test_what_is_minimised_is_minus_the_log_of_the_likelihood_and_its_slope_is_r
     np.testing.assert_allclose(slope, approx_fprime(logs, unlikely, 1e-6), rtol=1e-3, atol=1e-3)
 
 
-def test_a_row_far_off_its_block_is_trusted_less() -> None:
+def test_an_outlier_of_a_block_has_a_smaller_weight() -> None:
     calm = seen(3, blocks=12, each=6)
     rng = np.random.default_rng(0)
     residuals = rng.normal(scale=0.05, size=72)
@@ -111,7 +111,7 @@ def test_a_row_far_off_its_block_is_trusted_less() -> None:
 
 
 @pytest.mark.parametrize("deviation", [0.1, 1.0])
-def test_the_variance_that_blocks_differ_by_is_found(deviation: float) -> None:
+def test_the_variance_between_blocks_is_estimated(deviation: float) -> None:
     rng = np.random.default_rng(1)
     levels = rng.normal(scale=deviation, size=40)
     noise = rng.normal(scale=0.1, size=160)
@@ -123,7 +123,7 @@ def test_the_variance_that_blocks_differ_by_is_found(deviation: float) -> None:
     assert np.sqrt(variances["own"]) == pytest.approx(deviation, rel=0.35)
 
 
-def test_of_rows_that_should_be_alike_the_one_that_is_not_is_trusted_least() -> None:
+def test_of_correlated_rows_the_outlier_has_the_smallest_weight() -> None:
     alike = 0.04 * np.ones((4, 4))
     trust = trust_in(np.array([0.1, 0.11, 0.5, 0.09]), alike, 0.01**2)
     assert trust[2] < 0.02

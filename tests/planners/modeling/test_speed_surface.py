@@ -43,12 +43,12 @@ def test_surfaces_go_through_what_was_measured_within_its_error():
     assert (surfaces.std(axis=0) < 0.05).all()
 
 
-def test_what_is_near_a_measurement_is_surer_than_what_is_far():
+def test_predictions_near_a_measurement_are_more_certain():
     spread = belief([0, 5], np.log([20.0, 70.0])).log_speed.std(axis=0)
     assert spread[4] < spread[30]
 
 
-def test_it_predicts_a_lawful_curve_from_three_points():
+def test_it_predicts_a_curve_of_the_law_from_three_points():
     truth = np.log(10 / (0.05 + 0.95 / NODES))
     seen = [0, 3, 11]
     found = belief(seen, truth[seen]).log_speed[:, :12]
@@ -63,7 +63,7 @@ def test_running_out_of_memory_makes_smaller_sizes_unlikely_and_success_likely()
     assert after[11] > 0.9
 
 
-def test_what_was_seen_is_certain_and_what_nobody_tried_never_is():
+def test_observed_outcomes_are_certain_and_others_never_are():
     ran, failed = [4], [0, 1, 2, 3, 11, 23, 35]
     fits = belief(ran, np.log([20.0]), failed=failed).fits
     assert fits[:, ran].all()
@@ -72,8 +72,8 @@ def test_what_was_seen_is_certain_and_what_nobody_tried_never_is():
     assert fits[:, untried].mean(axis=0).min() > 0
 
 
-def test_failures_that_no_wall_explains_make_it_trust_walls_less():
-    """Small sizes run and larger ones do not: below a failure nothing is sure to fail any more."""
+def test_failures_that_memory_cannot_explain_lower_the_trust_in_memory():
+    """Small sizes run and larger ones fail: then no smaller size is sure to fail any more."""
     by_size = belief([11, 23], np.log([20.0, 20.0]), failed=[2, 14]).fits[:, 0].mean()
     the_other_way = belief([2, 14], np.log([20.0, 20.0]), failed=[11, 23, 5]).fits[:, 0].mean()
     assert by_size < 0.2 < the_other_way
@@ -86,8 +86,8 @@ def test_the_same_seed_gives_the_same_surfaces_and_another_does_not():
     assert not np.array_equal(one, log_speed(draw_laws(SPACE, 2)))
 
 
-def test_the_posterior_of_the_residual_is_the_textbook_one():
-    """One law, no freedom: the surfaces' mean and spread are those of plain Gaussian conditioning."""
+def test_the_posterior_of_the_residual_agrees_with_the_textbook_formula():
+    """With a single law, mean and spread of the samples are those of Gaussian conditioning."""
     from mlcd.planners.modeling.speed_surface import ALONE_SPREAD, SCALES, _residuals
 
     nothing = np.zeros((1, 1))

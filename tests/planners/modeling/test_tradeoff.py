@@ -1,4 +1,4 @@
-"""Time against cost: the boundary is what brute force finds, and the knee is on it."""
+"""Time against cost: the Pareto front agrees with brute force, and the knee is on it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def columns(points):
 
 
 @given(POINTS)
-def test_the_pareto_boundary_is_what_brute_force_finds(points):
+def test_the_pareto_front_agrees_with_brute_force(points):
     beaten = [any(s <= a and c <= b and (s, c) != (a, b) for s, c in points) for a, b in points]
     assert pareto_mask(*columns(points)).tolist() == [not one for one in beaten]
 
 
 @given(POINTS)
-def test_the_knee_is_on_the_boundary(points):
+def test_the_knee_is_on_the_pareto_front(points):
     seconds, usd = columns(points)
     assert pareto_mask(seconds, usd)[knee(seconds, usd)]
 

@@ -1,4 +1,4 @@
-"""An elastic job is asked to save and leave, is heard out, and ends where its target is reached and saved."""
+"""Elastic jobs: save and leave when asked, and end once the target is reached and saved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEADY = [Sample(10.0 * i, 1_000.0 * i) for i in range(1, 61)]
 
 
 class Leaving:
-    """A backend whose job saves and says `farewell` when it is asked to leave."""
+    """A backend whose job sends the events in `farewell` when it is asked to leave."""
 
     provenance = Provenance.LIVE
 
@@ -37,7 +37,7 @@ class Leaving:
                 return
 
     def reclaim(self, label: str) -> None:
-        """Nothing is left."""
+        """Nothing to tear down."""
 
 
 def measure(
@@ -50,7 +50,7 @@ def measure(
     return TrainingProfiler(backend).measure(job, launch, None, watch), backend
 
 
-def test_what_a_job_saves_on_leaving_counts_and_its_time_is_paid() -> None:
+def test_work_saved_on_leaving_counts_and_its_time_is_billed() -> None:
     seen, backend = measure(STEADY, [Sample(130.0, 9_500.0, saved=9_500.0), Ended(140.0, Outcome.OK)], saved=500.0)
     assert backend.asked_at is not None
     assert backend.asked_at < 130
@@ -65,7 +65,7 @@ def test_a_job_that_breaks_on_leaving_has_failed() -> None:
     assert seen.detail == "disk full"
 
 
-def test_a_job_that_just_goes_is_billed_until_it_was_asked() -> None:
+def test_a_job_that_exits_at_once_is_billed_until_it_was_asked() -> None:
     seen, backend = measure(STEADY)
     assert seen.outcome is Outcome.OK
     assert seen.seconds == backend.asked_at
@@ -83,7 +83,7 @@ def test_a_job_that_saves_its_work_is_asked_to_before_it_is_moved(checkpoints: b
     assert backend.asked_at == asked_at
 
 
-def test_a_watch_is_asked_in_silence_and_the_rate_is_that_of_the_reports() -> None:
+def test_the_watch_is_called_between_reports_with_the_rate_of_the_reports() -> None:
     silent: list[Event] = [replace(STEADY[9], elapsed_s=100.0 + i, stalled=True) for i in range(60, 300, 60)]
     seen, _ = measure([*STEADY[:10], *silent, *STEADY[40:]], purpose=Purpose.RUN, leave=Outcome.SWITCHED)
     assert seen.seconds == 340.0
@@ -124,26 +124,26 @@ def test_a_probe_that_needs_noise_waits_until_it_is_stable() -> None:
     assert hasty.asked_at < 200
 
 
-def test_a_probe_that_needs_noise_and_hears_none_has_failed_with_a_line_about_the_meter() -> None:
+def test_a_probe_that_needs_noise_but_gets_none_fails_with_a_message_about_the_meter() -> None:
     seen, _ = measure(STEADY, noise=True)
     assert seen.outcome is Outcome.FAILED
     assert "it reports no gradient noise: use a NoiseMeter of mlcd_tracker" in seen.detail
 
 
 @pytest.mark.parametrize("end", [[Ended(45.0, Outcome.PREEMPTED)], []], ids=["lost", "at the end of its lifetime"])
-def test_a_target_that_was_reached_but_not_saved_before_the_machines_were_gone_is_not_reached(end: list[Event]) -> None:
+def test_a_target_reached_but_not_saved_before_a_preemption_is_not_reached(end: list[Event]) -> None:
     events = [*STEADY[:2], Sample(30.0, 3e3, 3e3, 0.8), Sample(40.0, 4e3, 3e3, 0.91), *end]
     seen, _ = measure(events, purpose=Purpose.RUN)
     assert seen.saved_samples == 3e3
     assert seen.metric == 0.8
 
 
-def test_a_job_that_ends_by_itself_has_reached_what_it_says() -> None:
+def test_the_metric_of_a_job_that_ends_by_itself_counts() -> None:
     seen, _ = measure([*STEADY[:3], Sample(40.0, 4e3, 3e3, 0.91), Ended(45.0, Outcome.OK)], purpose=Purpose.RUN)
     assert seen.metric == 0.91
 
 
-def test_a_look_at_the_metric_is_a_new_value_and_not_every_report_that_repeats_it() -> None:
+def test_a_repeated_metric_counts_as_one_evaluation() -> None:
     told = [None, None, 0.3, 0.3, 0.5, 0.5, 0.5, 0.91]
     events = [replace(STEADY[i], metric=metric, saved=STEADY[i].samples) for i, metric in enumerate(told)]
     seen, _ = measure(events, purpose=Purpose.RUN)

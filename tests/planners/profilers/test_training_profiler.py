@@ -67,7 +67,7 @@ def test_the_warm_up_rule_cuts_a_ramp_and_leaves_noise_alone():
 
 
 @pytest.mark.parametrize("last", [50.0, 20.0])
-def test_a_rate_that_falls_to_the_end_is_no_warm_up_and_nothing_faster_than_its_end_is_counted_on(last):
+def test_a_rate_that_falls_to_the_end_is_no_warm_up_and_its_interval_includes_the_end(last):
     m, backend = measure(reports(np.linspace(100.0, last, 55)))
     assert backend.emitted == 56, "it is never known early"
     assert m.slow_samples_per_s < last
@@ -87,14 +87,14 @@ def test_a_failure_is_a_measurement_with_a_cost(outcome):
     assert m.usd == pytest.approx(95)
 
 
-def test_a_probe_that_shows_nothing_timed_out_and_is_billed_for_its_whole_time():
+def test_a_probe_without_reports_timed_out_and_is_billed_for_its_whole_time():
     m, _ = measure([])
     assert m.outcome is Outcome.TIMED_OUT
     assert m.seconds == 600
     assert m.usd == pytest.approx(600)
 
 
-def test_a_job_that_stands_still_timed_out():
+def test_a_job_without_progress_timed_out():
     m, _ = measure(reports([0.0] * 20))
     assert m.outcome is Outcome.TIMED_OUT
 
@@ -111,7 +111,7 @@ def test_the_noise_is_estimated_from_the_samples_and_never_below_the_floor():
 
 
 def test_the_stated_noise_counts_unless_the_reports_contradict_it():
-    """Nine reports scatter by a quarter more or less: that is no reason to believe a stated noise no longer."""
+    """The scatter of nine reports is itself only known to a quarter: no reason to reject the stated noise."""
     rng = np.random.default_rng(5)
     shared = {"tight": None, "warm_up": False, "noise_floor": 0.0, "stated_noise": 0.03}
     as_stated, twice = 0, 0
@@ -124,7 +124,7 @@ def test_the_stated_noise_counts_unless_the_reports_contradict_it():
     assert twice >= 190
 
 
-def test_a_probe_that_is_given_less_time_is_no_surer_for_having_used_all_of_it():
+def test_a_shorter_probe_has_a_larger_stated_error():
     backend = Scripted(reports([100.0] * 15, startup_s=0.0))
     profiler = TrainingProfiler(backend, noise_floor=0.0, tight=None, warm_up=False, stated_noise=0.03)
     quarter = replace(launch(lifetime_s=150.0), whole_s=600.0)
@@ -148,8 +148,8 @@ def test_a_final_run_is_watched_to_its_end():
     assert m.seconds == 350
 
 
-def test_what_was_over_with_a_single_interval_has_no_rate():
-    """The extra report of a checkpoint is none: an error without bounds could not even be written down."""
+def test_a_single_interval_gives_no_rate():
+    """The extra report of a checkpoint makes no second interval: an infinite error could not be stored."""
     seen = [Sample(50.0, 0.0), Sample(60.0, 1e6), Sample(60.001, 1e6, 1e6), Ended(61.0, Outcome.OK)]
     run, _ = measure(seen, Purpose.RUN)
     assert (run.outcome, run.samples_per_s, run.samples_done) == (Outcome.OK, None, 1e6)
@@ -162,14 +162,14 @@ def test_what_was_over_with_a_single_interval_has_no_rate():
     assert probe.mistake is None, "on slower machines it may be measured"
 
 
-def test_a_final_run_that_ended_well_did_so_however_its_last_reports_came():
-    """Its work was done in a moment, and it took its time to save and leave."""
+def test_a_finished_run_is_ok_whatever_its_last_reports():
+    """The work was done at once, and saving took long."""
     seen = [Sample(50.0, 0.0), Sample(51.0, 1e6), *(Sample(t, 1e6, 1e6) for t in np.arange(55.0, 90.0, 5.0))]
     run, _ = measure([*seen, Ended(91.0, Outcome.OK)], Purpose.RUN)
     assert (run.outcome, run.samples_done, run.seconds) == (Outcome.OK, 1e6, 91.0)
 
 
-def test_a_final_run_cut_off_by_its_limit_says_how_far_it_came():
+def test_a_final_run_stopped_at_its_limit_reports_its_progress():
     m, _ = measure(reports([100.0] * 30), Purpose.RUN)
     assert m.outcome is Outcome.AT_THE_LIMIT
     assert "30,000 of 1,000,000" in m.detail
@@ -178,7 +178,7 @@ def test_a_final_run_cut_off_by_its_limit_says_how_far_it_came():
 OK = Outcome.OK
 
 
-def test_a_probe_that_ends_by_itself_too_soon_to_be_measured_has_not_timed_out():
+def test_a_job_that_ends_before_its_rate_is_known_has_failed_and_not_timed_out():
     seen = [Sample(50.0, 0.0), Sample(60.0, 130_000.0), Ended(61.0, OK)]
     first, second = measure(seen)[0], measure([*seen[:2], Ended(75.0, OK)])[0]
     assert first.outcome is Outcome.FAILED
@@ -188,7 +188,7 @@ def test_a_probe_that_ends_by_itself_too_soon_to_be_measured_has_not_timed_out()
 
 
 @pytest.mark.parametrize("purpose", list(Purpose))
-def test_a_job_that_ends_by_itself_before_its_work_is_done_is_told_with_both_numbers(purpose):
+def test_a_job_that_ends_before_its_work_is_done_is_reported_with_both_numbers(purpose):
     m, _ = measure([*reports([100.0] * 130, every_s=10), Ended(1_400.0, OK)], purpose, tight=None)
     assert m.outcome is OK
     assert m.ok
@@ -198,25 +198,25 @@ def test_a_job_that_ends_by_itself_before_its_work_is_done_is_told_with_both_num
 
 @pytest.mark.parametrize("purpose", list(Purpose))
 @pytest.mark.parametrize("end", [[], [Ended(50_000.0, OK)]], ids=["still running", "ended"])
-def test_a_job_that_does_four_times_its_work_is_told_with_both_numbers(purpose, end):
+def test_a_job_that_does_four_times_its_work_is_reported_with_both_numbers(purpose, end):
     m, _ = measure([*reports([100.0] * 400, every_s=100), *end], purpose, tight=None)
     assert m.mismatch == Mismatch(4e6, 1e6)
     assert "4,000,000 samples, 400 % of the 1,000,000" in m.mismatch.words
 
 
 @pytest.mark.parametrize("share", [0.955, 1.0, 1.045])
-def test_a_job_that_does_about_its_work_is_not_complained_about(share):
+def test_a_job_that_does_about_its_work_is_no_mismatch(share):
     m, _ = measure([*reports([1_000 * share] * 100), Ended(1_100.0, OK)], Purpose.RUN)
     assert m.mismatch is None
 
 
-def test_what_a_job_did_after_its_last_report_is_not_held_against_it():
+def test_work_after_the_last_report_is_no_mismatch():
     """It reports every 350 steps of 391."""
     m, _ = measure([Sample(10.0, 0.0), Sample(20.0, 350_000.0), Sample(30.0, 700_000.0), Ended(39.0, OK)], Purpose.RUN)
     assert m.mismatch is None
 
 
-def test_a_job_that_goes_on_from_a_checkpoint_has_done_what_is_saved_too():
+def test_work_in_the_checkpoint_counts_as_done():
     backend = Scripted([*reports([100.0] * 10), Ended(150.0, OK)])
     resumed = replace(launch(Purpose.RUN), samples=10_000.0, saved_samples=990_000.0)
     assert TrainingProfiler(backend).measure(JOB, resumed).mismatch is None
@@ -226,8 +226,8 @@ def test_a_job_that_goes_on_from_a_checkpoint_has_done_what_is_saved_too():
 
 
 @pytest.mark.parametrize(("reported", "mismatch"), [(80, None), (70, Mismatch(800_000.0, 1e6))])
-def test_what_was_saved_unheard_while_machines_went_is_not_held_against_the_next_launch(reported, mismatch):
-    """It began with more than the books know: as much as it does in two minutes, at the most."""
+def test_work_saved_during_teardown_is_no_mismatch_of_the_next_launch(reported, mismatch):
+    """It began with more than the ledger knows: at most as much as it does in two minutes."""
     backend = Scripted([*reports([1_000.0] * reported), Ended(10.0 * reported + 60.0, OK)])
     resumed = replace(launch(Purpose.RUN), samples=900_000.0, saved_samples=100_000.0)
     assert TrainingProfiler(backend).measure(JOB, resumed).mismatch == mismatch
@@ -240,15 +240,15 @@ def test_a_target_that_is_reached_ends_a_job_before_its_work():
         assert TrainingProfiler(Scripted(events)).measure(job, launch(Purpose.RUN)).mismatch == mismatch
 
 
-def test_a_run_that_slows_down_is_summarised_as_a_whole():
-    """Its fast part is no warm-up: 30 h at 100 samples/s and 30 h at 20 are 60 on the average."""
+def test_the_rate_of_a_finished_run_is_its_overall_rate():
+    """The fast part is no warm-up: 30 h at 100 samples/s and 30 h at 20 are 60 on average."""
     m, _ = measure([*reports([100.0] * 30 + [20.0] * 30, every_s=3_600), Ended(220_000.0, OK)], Purpose.RUN)
     assert m.samples_per_s == pytest.approx(60.0)
     assert m.rel_error > 0.05, "and it was anything but steady"
 
 
 @pytest.mark.parametrize("purpose", list(Purpose))
-def test_reports_that_start_again_end_a_probe_and_are_noted_of_a_run(purpose):
+def test_reports_that_restart_end_a_probe_and_are_remarked_in_a_run(purpose):
     m, backend = measure([*reports([100.0] * 5), Sample(110.0, 5_000.0, remark="again"), Ended(120.0, OK)], purpose)
     assert m.detail == "again"
     assert m.outcome is (Outcome.FAILED if purpose is Purpose.PROBE else OK)
@@ -256,8 +256,8 @@ def test_reports_that_start_again_end_a_probe_and_are_noted_of_a_run(purpose):
     assert m.mistake == ("again" if purpose is Purpose.PROBE else None)
 
 
-def test_how_much_a_job_did_whose_reports_started_again_is_not_known_and_not_held_against_it():
-    """As when torchrun starts its workers again, which go on from a checkpoint and report what is left."""
+def test_restarted_reports_are_no_mismatch():
+    """As when torchrun restarts its workers, which resume from a checkpoint and report what is left."""
     again = Sample(110.0, 5_000.0, remark="again")
     for rest in ([], [Sample(115.0, 6_000.0)]):
         m, _ = measure([*reports([100.0] * 5), again, *rest, Ended(120.0, OK)], Purpose.RUN)
@@ -271,7 +271,7 @@ def test_reclaiming_asks_the_backend():
 
 @pytest.mark.parametrize(("checkpoints", "saved"), [(True, 1_500.0), (False, 500.0)])
 def test_what_a_job_says_it_saved_counts_only_if_it_goes_on_from_checkpoints(checkpoints, saved):
-    """As the Hugging Face callback says it of every job: a probe's folder is gone when the next launch begins."""
+    """The Hugging Face callback reports `saved` in every job, but without checkpoints the next launch has no folder."""
     job, order = replace(JOB, checkpoints=checkpoints), replace(launch(), saved_samples=500.0)
     events = [*reports([100.0] * 5), Sample(110.0, 1_000.0, saved=1_000.0), Ended(111.0, OK)]
     m = TrainingProfiler(Scripted(events)).measure(job, order)
@@ -279,7 +279,7 @@ def test_what_a_job_says_it_saved_counts_only_if_it_goes_on_from_checkpoints(che
     assert m.samples_done == 1_000.0
 
 
-def test_the_most_of_the_memory_that_was_used_is_kept():
+def test_the_peak_memory_is_kept():
     events = [
         replace(each, memory=share) for each, share in zip(reports([100.0] * 3), (None, 0.5, 0.97, 0.97), strict=True)
     ]

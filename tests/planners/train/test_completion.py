@@ -96,7 +96,7 @@ def run(goal: Goal, backend: Changing, *, checkpoints: bool = True, recording=RE
     return ledger.account(name), decision
 
 
-def test_a_run_that_slows_down_goes_on_elsewhere_from_its_checkpoint():
+def test_a_run_that_slows_down_resumes_elsewhere_from_its_checkpoint():
     account, decision = run(Goal(), Changing(VirtualClock(), TEN_HOURS / 4, 0.2))
     assert decision.configuration == FIRST
     slowed, rest = account.history.runs
@@ -111,7 +111,7 @@ def test_a_run_that_slows_down_goes_on_elsewhere_from_its_checkpoint():
 
 
 @pytest.mark.parametrize("after", [1 / 8, 1 / 4])
-def test_a_deadline_that_would_break_is_kept_elsewhere_and_not_on_what_slows_down_every_time(after):
+def test_a_run_late_for_its_deadline_moves_and_not_to_a_configuration_that_slows_down_every_time(after):
     goal = Goal(Objective.CHEAPEST, deadline_s=1.25 * TEN_HOURS)
     account, _ = run(goal, Changing(VirtualClock(), TEN_HOURS * after, 0.5))
     *slowed, last = account.history.runs
@@ -131,7 +131,7 @@ def test_a_configuration_that_broke_down_is_not_launched_again_even_under_a_gene
     ]
 
 
-def test_a_small_change_is_let_be():
+def test_a_small_slow_down_does_not_move_the_run():
     account, _ = run(Goal(), Changing(VirtualClock(), TEN_HOURS / 4, 0.97))
     assert [m.outcome for m in account.history.runs] == [Outcome.OK]
 
@@ -141,7 +141,7 @@ def test_without_checkpoints_a_late_slow_down_is_not_worth_a_new_start():
     assert [m.outcome for m in account.history.runs] == [Outcome.OK]
 
 
-def test_with_nowhere_to_go_it_stops_at_the_limit_with_its_work_saved():
+def test_without_an_alternative_it_stops_at_the_limit_with_its_work_saved():
     goal = Goal(deadline_s=1.2 * TEN_HOURS)
     backend = Changing(VirtualClock(), TEN_HOURS / 2, 0.1)
     one = small_recording([[100.0]], [1.0], work_samples=RECORDING.work_samples, probe_s=300.0)
@@ -154,7 +154,7 @@ def test_with_nowhere_to_go_it_stops_at_the_limit_with_its_work_saved():
     assert account.history.elapsed_s <= goal.deadline_s
 
 
-def test_a_run_that_is_slower_than_certified_is_told_at_once_even_where_there_is_nowhere_to_go():
+def test_a_run_slower_than_certified_is_reported_at_once_even_without_an_alternative():
     goal = Goal(deadline_s=1.2 * TEN_HOURS)
     one = small_recording([[100.0]], [1.0], work_samples=RECORDING.work_samples, probe_s=300.0)
     backend = Changing(VirtualClock(), TEN_HOURS / 2, 0.1)
@@ -165,7 +165,7 @@ def test_a_run_that_is_slower_than_certified_is_told_at_once_even_where_there_is
     assert "past the deadline; it is stopped at the limit, with what it has saved" in warning
 
 
-def test_a_run_that_moves_away_was_told_to_be_slow():
+def test_a_run_that_moves_was_reported_as_slow_before():
     account, _ = run(Goal(), Changing(VirtualClock(), TEN_HOURS / 4, 0.2))
     probed = account.at_decision
     counted_on = certified_rates(CONFIDENCE, probed)(next(m for m in probed.good if m.configuration == FIRST))
@@ -173,13 +173,13 @@ def test_a_run_that_moves_away_was_told_to_be_slow():
     assert warning.startswith(f"slower than the {format_rate(counted_on)} that the certificate counts on")
 
 
-def test_a_steady_run_is_not_warned_of():
+def test_a_steady_run_causes_no_warning():
     assert run(Goal(), Changing(VirtualClock(), TEN_HOURS / 4, 1.0))[0].warnings == ()
 
 
 @dataclass(frozen=True)
 class ProbeAll:
-    """Measures everything once, whatever it brings."""
+    """A strategy that measures everything once."""
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         untried = [each for each in space.configurations if each not in history.tried]
@@ -210,7 +210,7 @@ def rescued(
 
 @pytest.mark.parametrize("checkpoints", [True, False])
 @pytest.mark.parametrize("factor", [0.5, 0.65, 0.7])
-def test_a_run_too_slow_for_its_deadline_moves_to_what_still_makes_it_before_it_is_too_late(factor, checkpoints):
+def test_a_run_too_slow_for_its_deadline_moves_before_it_is_too_late(factor, checkpoints):
     account = rescued(factor, checkpoints=checkpoints)  # it would end after 14.3 hours and more
     assert [m.outcome for m in account.history.runs] == [Outcome.SLOWED, Outcome.OK]
     assert account.history.runs[-1].configuration != FIRST
@@ -218,18 +218,18 @@ def test_a_run_too_slow_for_its_deadline_moves_to_what_still_makes_it_before_it_
     assert account.history.elapsed_s <= LIMIT
 
 
-def test_a_run_that_slows_down_when_it_is_nearly_done_stays():
+def test_a_run_that_slows_down_near_its_end_stays():
     account = rescued(0.7, after_s=9 * 3_600.0)
     assert [m.outcome for m in account.history.runs] == [Outcome.OK]
 
 
-def test_a_run_stays_where_nothing_else_would_make_it_either():
+def test_a_run_stays_if_no_other_configuration_would_be_in_time_either():
     account = rescued(0.5, other=20.0, after_s=5 * 3_600.0, checkpoints=False)
     assert [(m.outcome, m.configuration) for m in account.history.runs] == [(Outcome.AT_THE_LIMIT, FIRST)]
 
 
 ON_TRIAL_S = 11.5 * 3_600.0
-"""Ten hours on the first one are likely within this, not certain: it begins with the second one as its fallback."""
+"""Ten hours on the first one probably fit, but not certainly: it starts on trial, with the second as fallback."""
 
 
 @pytest.mark.parametrize("after_s", [0.0, 900.0])
@@ -247,25 +247,25 @@ def test_a_run_on_trial_that_is_too_slow_moves_to_its_fallback_in_time(factor, a
 
 
 @pytest.mark.parametrize("report_s", [60.0, 240.0])
-def test_a_run_on_trial_that_reports_seldom_is_watched_all_the_same(report_s):
+def test_a_run_on_trial_that_reports_seldom_is_watched_too(report_s):
     account = rescued(0.85, checkpoints=False, limit_s=ON_TRIAL_S, report_s=report_s)
     assert [m.outcome for m in account.history.runs] == [Outcome.SLOWED, Outcome.OK]
 
 
-def test_what_was_decided_on_trial_and_is_launched_too_late_for_it_runs_on_what_is_certain():
+def test_a_decision_on_trial_that_is_launched_too_late_runs_on_the_certain_configuration():
     account = rescued(1.0, checkpoints=False, limit_s=ON_TRIAL_S, waits_s=3 * 3_600.0)
     (only,) = account.history.runs
     assert (only.outcome, only.configuration) == (Outcome.OK, account.decision.forecast.fallback)
     assert account.history.elapsed_s <= ON_TRIAL_S
 
 
-def test_the_time_that_a_user_takes_to_say_yes_is_gone_of_the_deadline():
+def test_the_time_until_a_user_approves_counts_towards_the_deadline():
     account = rescued(0.8, other=20.0, checkpoints=False, waits_s=3 * 3_600.0)
     assert account.history.runs[-1].outcome is Outcome.AT_THE_LIMIT
     assert account.history.elapsed_s <= LIMIT
 
 
-def test_who_watches_a_run_on_trial_is_told_where_it_goes_if_it_stays_slow():
+def test_the_progress_of_a_run_on_trial_names_its_fallback():
     account = rescued(0.85, checkpoints=False, limit_s=ON_TRIAL_S)
     (warning, *_) = account.warnings
     fallback = account.decision.forecast.fallback
@@ -273,14 +273,14 @@ def test_who_watches_a_run_on_trial_is_told_where_it_goes_if_it_stays_slow():
 
 
 @pytest.mark.parametrize("factor", [0.95, 1.0, 1.1])
-def test_a_run_on_trial_that_is_fast_enough_stays_and_is_not_warned_of(factor):
+def test_a_run_on_trial_that_is_fast_enough_stays_without_a_warning(factor):
     account = rescued(factor, checkpoints=False, limit_s=ON_TRIAL_S)
     assert account.decision.forecast.fallback is not None
     assert [(m.outcome, m.configuration) for m in account.history.runs] == [(Outcome.OK, FIRST)]
     assert account.warnings == ()
 
 
-def test_a_run_on_trial_that_is_lost_to_bad_luck_is_launched_again_and_not_moved():
+def test_a_run_on_trial_that_is_lost_to_bad_luck_is_launched_again_there():
     account = rescued(1.0, limit_s=ON_TRIAL_S, lost_s=600.0)
     assert account.decision.forecast.fallback is not None
     assert [(m.outcome, m.configuration) for m in account.history.runs] == [
@@ -296,8 +296,8 @@ def test_without_a_limit_no_run_is_left_for_being_late():
     assert chance_of_run(limited, then, then.runs[0]) < 0.01
 
 
-def test_a_run_that_has_shown_little_is_as_sure_as_another_launch_of_the_same():
-    """Its first reports scatter. That alone is no reason to begin again, and lose what is done."""
+def test_a_run_that_has_just_begun_is_as_sure_as_another_launch_of_its_configuration():
+    """Its first reports scatter. That alone is no reason to start again and lose the work so far."""
     job = Job("j", 3.6e6, Goal(deadline_s=12.5 * 3_600.0))
     so_far = replace(measured(FIRST, 98.0), rel_error=0.15, seconds=1_000.0, samples_done=98_000.0)
     then = History((measured(FIRST, 100.0), measured(FIRST, 101.0)), (so_far,), elapsed_s=2_200.0)
@@ -306,7 +306,7 @@ def test_a_run_that_has_shown_little_is_as_sure_as_another_launch_of_the_same():
 
 
 def test_a_run_is_not_left_while_another_one_is_as_sure_later():
-    """Waiting costs nothing then, and leaving costs all that is done."""
+    """Waiting costs nothing then; leaving would lose all work so far."""
     job = Job("j", 3.6e6, Goal(Objective.CHEAPEST, deadline_s=11.3 * 3_600.0))
     so_far = replace(measured(FIRST, 98.0), rel_error=0.05, seconds=1_200.0, samples_done=117_600.0)
     probes = (replace(measured(FIRST, 100.0), rel_error=0.04), measured(SECOND, 150.0), measured(SECOND, 151.0))
@@ -317,8 +317,8 @@ def test_a_run_is_not_left_while_another_one_is_as_sure_later():
     assert not is_worth_leaving(job, job, RECORDING.space, then, so_far)
 
 
-def test_one_slow_launch_is_not_all_that_is_known_of_its_configuration():
-    """Where launches differ by 8 %, the next one may well be as fast as the probes were, however well this is known."""
+def test_one_slow_launch_does_not_outweigh_the_other_measurements_of_its_configuration():
+    """If launches differ by 8 %, the next one may be as fast as the probes, however well the slow rate is known."""
     probes = tuple(replace(measured(FIRST, rate), rel_error=0.03) for rate in (92.0, 108.0, 90.0, 110.0))
     slow = replace(measured(FIRST, 80.0), rel_error=0.005, seconds=3_600.0, samples_done=80.0 * 3_600)
     then = History(probes, (slow,), elapsed_s=6_000.0)
@@ -342,7 +342,7 @@ def measured(where: Configuration, rate: float) -> Measurement:
 
 
 @given(st.floats(0.7, 1.0))
-def test_a_run_that_is_slower_than_its_probe_makes_every_other_probe_look_faster_than_it_is(factor):
+def test_a_run_slower_than_its_probe_lowers_the_expected_rate_of_every_configuration(factor):
     probes = (measured(FIRST, 100.0), measured(SECOND, 95.0))
     shift, error = long_run_shift(History(probes, (measured(FIRST, 100.0 * factor),)))
     assert log(factor) <= shift <= 0
@@ -372,7 +372,7 @@ def test_a_job_that_ends_before_its_work_is_done_has_not_finished():
     )
 
 
-def test_a_job_that_does_more_than_its_work_has_finished_and_is_told_as_soon_as_it_does():
+def test_a_job_that_does_more_than_its_work_has_finished_and_is_reported_at_once():
     account, _ = run(Goal(), Ending(VirtualClock(), 1e9, 1.0, share=4.0), checkpoints=False)
     assert account.status == "finished"
     assert account.ended.because.startswith("the job ran to its end, but has reported 14,400,000")
@@ -382,7 +382,7 @@ def test_a_job_that_does_more_than_its_work_has_finished_and_is_told_as_soon_as_
     assert "when it ends is not known: there is no limit to stop it" in warning
 
 
-def test_a_job_that_does_more_than_its_work_is_stopped_at_the_limit_and_told_why():
+def test_a_job_that_does_more_than_its_work_is_stopped_at_the_limit_with_the_reason():
     goal = Goal(deadline_s=1.5 * TEN_HOURS)
     account, _ = run(goal, Ending(VirtualClock(), 1e9, 1.0, share=4.0), checkpoints=False)
     assert account.history.runs[-1].outcome is Outcome.AT_THE_LIMIT
@@ -390,8 +390,8 @@ def test_a_job_that_does_more_than_its_work_is_stopped_at_the_limit_and_told_why
     assert "either `work` is too small" in account.ended.because
 
 
-def test_work_that_was_saved_while_nobody_watched_is_not_held_against_the_job():
-    """Its driver was killed; the job went on on its cluster to its end. What it saved there, no report has told."""
+def test_work_saved_while_the_driver_was_dead_does_not_fail_the_job():
+    """The driver was killed, and the job ran on to its end. What it saved meanwhile was never reported."""
     job = Job("steered", 1e6, checkpoints=True)
     unseen = Measurement(FIRST, Outcome.INTERRUPTED, 9_000.0, 2.5, saved_samples=3e5)
     rest = Measurement(FIRST, Outcome.OK, 60.0, 0.1, saved_samples=3e5, mismatch=Mismatch(3e5, 1e6))
@@ -406,7 +406,7 @@ def test_work_that_was_saved_while_nobody_watched_is_not_held_against_the_job():
         assert RunToCompletion(FIRST).next_step(job, RECORDING.space, seen).configuration is None
 
 
-def test_a_run_that_slows_down_after_its_limit_was_raised_goes_on_elsewhere_too():
+def test_a_run_that_slows_down_after_its_limit_was_raised_moves_too():
     def measured(where: Configuration, outcome: Outcome, rate: float) -> Measurement:
         return Measurement(where, outcome, 300.0, 1.0, rate, 0.01)
 
@@ -425,7 +425,7 @@ def test_a_lost_run_is_launched_again_from_its_checkpoint():
     assert rest.samples_done == pytest.approx(RECORDING.work_samples - lost.saved_samples)
 
 
-def test_a_run_that_is_lost_again_and_again_goes_on_as_long_as_it_makes_headway():
+def test_a_run_that_is_lost_repeatedly_goes_on_while_it_makes_progress():
     spot = Changing(VirtualClock(), 1e9, 1.0, lost_s=TEN_HOURS / 10, until_samples=0.85 * RECORDING.work_samples)
     account, _ = run(Goal(), spot)
     *lost, last = account.history.runs
@@ -448,7 +448,7 @@ def test_a_run_that_is_lost_again_and_again_goes_on_as_long_as_it_makes_headway(
     budget=st.one_of(st.none(), st.floats(1.05, 4.0)),
     checkpoints=st.booleans(),
 )
-def test_whatever_changes_the_limits_hold_and_the_books_close(at, factor, lost, deadline, budget, checkpoints):
+def test_whatever_changes_the_limits_hold_and_the_ledger_balances(at, factor, lost, deadline, budget, checkpoints):
     goal = Goal(
         Objective.FASTEST,
         None if budget is None else 10.0 * budget,

@@ -38,7 +38,7 @@ class TestNetValueAsItShips(StrategyContract):
         return NetValue(seed, look=0.3, parallel=4)
 
     def test_it_probes_nothing_twice_while_probes_are_whole(self) -> None:
-        """Its probes are not whole: it may ask again to certify, but not without end."""
+        """Probes may be cut short, so it may measure again to certify, but at most so often."""
         recording = small_recording([[100.0, 150.0], [90.0, 160.0]], [1.0, 1.5], work_samples=3_600_000)
         best_s = recording.work_samples / 160.0
         job = job_on(recording, Goal(Objective.CHEAPEST, deadline_s=1.25 * best_s))
@@ -60,7 +60,7 @@ def history_of(*measurements: Measurement) -> History:
 
 
 def total(recording, goal, strategy, seed=0):
-    """Seconds and dollars of the whole path, and the search's history."""
+    """Seconds and dollars of search and run together, and the search's history."""
     job = job_on(recording, goal)
     ledger, run, decision = search_and_run(strategy, job, bounded_cloud(recording, 0.03, seed))
     history = ledger.account(run).history
@@ -68,7 +68,7 @@ def total(recording, goal, strategy, seed=0):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_on_a_lawful_cloud_it_comes_near_the_best_with_few_probes(seed):
+def test_on_a_cloud_that_follows_the_law_it_comes_near_the_best_with_few_probes(seed):
     best_s = min(AMDAHL.work_samples / point.samples_per_s for point in AMDAHL.points.values())
     seconds, _, decision, lines = total(AMDAHL, Goal(Objective.FASTEST), NetValue(seed), seed)
     assert decision.certified
@@ -76,7 +76,7 @@ def test_on_a_lawful_cloud_it_comes_near_the_best_with_few_probes(seed):
     assert sum(isinstance(line.entry, Reserved) for line in lines) < 12
 
 
-def test_probes_at_once_and_early_looks_leave_more_for_the_job():
+def test_rounds_and_early_looks_leave_more_for_the_job():
     def mean_s(look: float | None, parallel: int) -> float:
         return np.mean([total(AMDAHL, Goal(), NetValue(seed, look, parallel), seed)[0] for seed in range(12)])
 
@@ -97,7 +97,7 @@ def test_a_round_is_settled_whole_and_takes_as_long_as_its_longest_probe():
         before_s = found[0].elapsed_s
 
 
-def test_it_stops_where_a_probe_costs_more_than_there_is_to_gain():
+def test_it_stops_when_every_probe_costs_more_than_it_can_save():
     # A job of a quarter of an hour: no probe of ten minutes can pay once one configuration is known.
     recording = small_recording([[100.0, 150.0, 180.0], [90.0, 140.0, 170.0]], [1.0, 1.0], work_samples=90_000)
     first = recording.space.configurations[0]
@@ -105,7 +105,7 @@ def test_it_stops_where_a_probe_costs_more_than_there_is_to_gain():
     assert isinstance(step, Finish)
 
 
-def test_a_look_at_something_hopeless_is_enough_and_at_something_close_it_goes_on():
+def test_a_hopeless_probe_is_cut_after_the_look_and_a_promising_one_goes_on():
     job = job_on(AMDAHL, Goal(Objective.CHEAPEST, deadline_s=60_000))
     space = AMDAHL.space
     known = next(c for c in space.configurations if c.offer.instance_type == "type-2" and c.nodes == 16)
@@ -139,8 +139,8 @@ def test_by_a_deadline_one_configuration_is_measured_on_several_clusters_at_once
     assert 1 + len(step.probes) <= MOST_LAUNCHES
 
 
-def test_what_bars_all_other_probes_is_launched_again_so_that_less_is_reserved_for_it():
-    """The slow, cheap type is certified by one look, and nearly all of the budget is reserved for it then."""
+def test_a_configuration_whose_reserve_excludes_all_probes_is_launched_again_to_lower_it():
+    """The slow, cheap type is certified by one look; then nearly all of the budget is reserved for it."""
     recording = small_recording([[10.0, 19.0, 36.0], [150.0, 280.0, 500.0]], [0.1, 1.0], work_samples=3_600_000)
     cheap = recording.space.configurations[0]
     glance = replace(measured(cheap, 10.0, 0.055), seconds=180, usd=0.005)
@@ -155,7 +155,7 @@ def test_what_bars_all_other_probes_is_launched_again_so_that_less_is_reserved_f
     assert {probe.configuration for probe in step.probes} == {cheap}
 
 
-def test_where_a_whole_probe_would_use_what_is_reserved_a_shorter_launch_of_the_same_is_made():
+def test_if_a_whole_probe_would_use_the_reserve_a_shorter_launch_is_made():
     recording = small_recording([[10.0, 19.0, 36.0], [150.0, 280.0, 500.0]], [0.1, 1.0], work_samples=3_600_000)
     cheap = recording.space.configurations[0]
     glance = replace(measured(cheap, 10.0, 0.055), seconds=180, usd=0.005)
@@ -171,7 +171,7 @@ def test_where_a_whole_probe_would_use_what_is_reserved_a_shorter_launch_of_the_
     assert isinstance(again, Finish), "a launch that long would use what is reserved"
 
 
-def test_what_told_nothing_when_it_was_launched_again_is_not_launched_once_more():
+def test_a_repeated_launch_without_result_is_not_repeated_again():
     recording = small_recording([[10.0, 19.0, 36.0], [150.0, 280.0, 500.0]], [0.1, 1.0], work_samples=3_600_000)
     cheap = recording.space.configurations[0]
     glance = replace(measured(cheap, 10.0, 0.055), seconds=180, usd=0.005)
@@ -183,7 +183,7 @@ def test_what_told_nothing_when_it_was_launched_again_is_not_launched_once_more(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_search_that_cannot_succeed_gives_up_before_a_twentieth_of_its_limit_is_gone(seed):
+def test_a_search_that_cannot_succeed_ends_before_it_has_used_a_twentieth_of_its_limit(seed):
     """The deadline is half of what the fastest configuration needs."""
     best_s = min(AMDAHL.work_samples / point.samples_per_s for point in AMDAHL.points.values())
     deadline_s = 0.5 * best_s
@@ -193,7 +193,7 @@ def test_a_search_that_cannot_succeed_gives_up_before_a_twentieth_of_its_limit_i
     assert ledger.account(run).history.elapsed_s < 0.05 * deadline_s
 
 
-def test_a_look_counts_with_what_was_measured_before():
+def test_a_look_is_pooled_with_earlier_measurements():
     # By itself the look is too uncertain to be certified; with the whole probe before it, it is, and may end.
     recording = small_recording([[100.0]], [1.0], work_samples=3_600_000)
     only = recording.space.configurations[0]
@@ -211,7 +211,7 @@ def test_what_cannot_fit_even_at_the_fast_end_of_its_rate_is_not_measured_again(
     assert isinstance(NetValue(look=0.3).next_step(job, recording.space, history_of(glance)), Finish)
 
 
-def test_while_nothing_is_certified_money_is_spent_on_one_probe_after_the_other():
+def test_with_a_budget_and_no_certificate_probes_run_one_at_a_time():
     step = NetValue(parallel=4).next_step(job_on(AMDAHL, Goal(budget_usd=100)), AMDAHL.space, History())
     assert isinstance(step, Probe)
     step = NetValue(parallel=4).next_step(job_on(AMDAHL, Goal()), AMDAHL.space, History())
@@ -226,7 +226,7 @@ def test_a_probe_that_would_do_all_of_the_work_is_weighed_like_any_other():
     check_promises(strategy, job, ledger.lines(run))
 
 
-def test_another_seed_is_another_belief_but_the_same_seed_never_is():
+def test_the_belief_depends_on_the_seed_alone():
     job = job_on(AMDAHL)
     steps = [NetValue(seed).next_step(job, AMDAHL.space, History()) for seed in (0, 0, 1, 2, 3)]
     assert steps[0] == steps[1]
@@ -234,7 +234,7 @@ def test_another_seed_is_another_belief_but_the_same_seed_never_is():
 
 
 def only_one_runs(place: int) -> Recording:
-    """Sixteen configurations; ten hours on the one that runs. The others fail, and do not say that it is memory."""
+    """Sixteen configurations; the job takes ten hours on the one that runs. The others fail without a memory error."""
     rates = [[100.0 if 4 * row + column == place else None for column in range(4)] for row in range(4)]
     return small_recording(rates, [0.3, 1.0, 3.0, 9.0], work_samples=100.0 * 36_000, failure=Outcome.FAILED)
 
@@ -250,15 +250,15 @@ def test_without_a_limit_it_goes_on_until_something_runs(objective, place):
 
 
 @pytest.mark.parametrize("place", [4, 8, 13])
-def test_that_larger_sizes_failed_does_not_make_the_one_that_runs_unthinkable(place):
+def test_failures_of_larger_sizes_do_not_exclude_the_one_that_runs(place):
     recording = only_one_runs(place)
     job = job_on(recording, Goal(Objective.CHEAPEST, deadline_s=1.5 * 36_000))
     _, _, decision = search_and_run(NetValue(), job, bounded_cloud(recording, 0.03, 0))
     assert decision.certified
 
 
-def test_of_a_large_space_under_a_budget_what_costs_least_is_looked_at_too():
-    """Sixty types alike but for the price: by any law, one node of the cheapest needs least of a budget."""
+def test_in_a_large_space_under_a_budget_the_cheapest_are_considered_too():
+    """Sixty types that differ only in price: by any law, one node of the cheapest needs least of a budget."""
     offers = tuple(Offer(f"type-{i}", 1.0 + i, vcpus=16, memory_gb=64, network_gbps=10) for i in range(60))
     space = grid(offers, (1, 100))
     fast = promising(Job("large", 1e8, Goal(Objective.FASTEST)), space, History(), 0)
@@ -268,7 +268,7 @@ def test_of_a_large_space_under_a_budget_what_costs_least_is_looked_at_too():
     assert Configuration(offers[0], 1) in thrifty.configurations
 
 
-def test_before_a_refusal_the_cheap_one_is_measured_so_that_the_way_out_is_not_far_too_dear() -> None:
+def test_before_a_refusal_the_cheapest_is_measured_so_that_the_suggested_limit_is_not_too_high() -> None:
     recording = small_recording([[100.0], [1_000.0]], [1.0, 50.0], work_samples=25e6, probe_s=60.0)
     cheap, dear = recording.space.configurations
     job = Job("job", recording.work_samples, Goal(budget_usd=30.0))

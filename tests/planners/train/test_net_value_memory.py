@@ -104,7 +104,7 @@ def first_step(goal: Goal, seed: int, hints: Hints = NO_HINTS) -> tuple[Configur
 
 @pytest.mark.parametrize("goal", [Goal(), Goal(deadline_s=6 * 3_600), Goal(Objective.CHEAPEST)])
 @pytest.mark.parametrize("hints", [NO_HINTS, RESNET])
-def test_without_a_budget_a_search_opens_where_little_is_lost(goal, hints):
+def test_without_a_budget_a_search_begins_with_cheap_probes(goal, hints):
     """It opened with up to 49 nodes of p5en.48xlarge, $1,861 for one probe."""
     for seed in range(3):
         together_usd = sum(LIVE.worst_probe(configuration)[1] for configuration in first_step(goal, seed, hints))
@@ -112,7 +112,7 @@ def test_without_a_budget_a_search_opens_where_little_is_lost(goal, hints):
 
 
 @pytest.mark.parametrize("goal", [Goal(Objective.CHEAPEST, 1_000.0), Goal(Objective.CHEAPEST, deadline_s=80_000)])
-def test_what_plan_names_is_probed_after_the_first_look(goal):
+def test_what_mlcd_plan_names_is_probed_after_the_first_probe(goal):
     job = replace(ONE_BILLION, goal=goal, search=Search(seed=1, max_probe_usd=100.0))
     place = cloud("simulated", job)
     planned = outlook(job, place.space).best
@@ -122,7 +122,7 @@ def test_what_plan_names_is_probed_after_the_first_look(goal):
     assert planned in [probe.configuration for probe in probes[: in_first_round + 1]]
 
 
-def test_what_plan_names_is_not_probed_where_much_would_be_lost_by_it():
+def test_what_mlcd_plan_names_is_not_probed_if_that_costs_much():
     """One probe of it takes a fifth of this budget."""
     job = replace(ONE_BILLION, goal=Goal(Objective.CHEAPEST, 150.0), work_samples=1e5)
     place = cloud("simulated", job)
@@ -132,7 +132,7 @@ def test_what_plan_names_is_not_probed_where_much_would_be_lost_by_it():
     assert probes[1].configuration != planned
 
 
-def test_what_plan_names_is_probed_again_only_where_that_is_worth_it():
+def test_what_mlcd_plan_names_is_probed_again_only_if_worth_it():
     """A probe showed that it is far too slow for the limit, if not by how much."""
     place = cloud("simulated", ONE_BILLION)
     planned = outlook(ONE_BILLION, place.space).best

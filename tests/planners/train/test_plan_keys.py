@@ -47,12 +47,12 @@ def with_plan(plan: str, task: str = "run: python train.py") -> Job:
     return read(USUAL.replace("{micro_batch: 4}", plan), task)
 
 
-def test_tokens_are_counted_in_sequences_and_none_is_left_out():
+def test_tokens_are_rounded_up_to_whole_sequences():
     assert read().work_samples == 73_243  # 300M / 4096 = 73242.2
     assert read("work: {tokens: 8192}|sequence: 4096").work_samples == 2
 
 
-def test_sizes_make_the_model_that_a_config_makes(tmp_path: Path):
+def test_sizes_and_a_config_give_the_same_architecture(tmp_path: Path):
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     text = "mlcd:\n  " + USUAL.replace(SIZES, "{config: config.json}").replace("|", "\n  ")
     (tmp_path / "job.yaml").write_text(text)
@@ -62,7 +62,7 @@ def test_sizes_make_the_model_that_a_config_makes(tmp_path: Path):
     assert asked(read(USUAL.replace(SIZES, f"{{config: {json.dumps(CONFIG)}}}"))).architecture == by_file
 
 
-def test_stated_parameters_count_in_place_of_those_of_the_sizes():
+def test_stated_parameters_replace_the_counted_ones():
     model = asked(read(USUAL.replace("{layers", "{params: 8B, layers"))).architecture
     assert (model.params_b, model.active_b) == pytest.approx((8.0, 8.0))
 
@@ -76,7 +76,7 @@ def test_an_encoder_needs_no_vocabulary_and_a_config_of_one_is_read():
     assert read(f"{config}|work: {{samples: 1M}}|sequence: 257").hints.parameters == pytest.approx(632e6, rel=0.01)
 
 
-def test_hints_follow_from_the_model_where_the_file_says_nothing():
+def test_missing_hints_are_computed_from_the_model():
     hints = read().hints
     assert hints.parameters == pytest.approx(8.03e9, rel=0.01)
     assert hints.flops_per_sample == pytest.approx(6 * 8.03e9 * 4096, rel=0.1)  # and attention
@@ -87,7 +87,7 @@ def test_hints_follow_from_the_model_where_the_file_says_nothing():
     assert lora.flops_per_sample == pytest.approx((hints.flops_per_sample or 0) * 2 / 3)
 
 
-def test_without_a_plan_the_model_gives_hints_and_the_search_is_of_machines():
+def test_without_a_plan_the_model_gives_hints_and_only_machines_are_searched():
     job = read(USUAL.rpartition("|")[0])
     assert (job.ask, job.blocks) == (None, {})
     assert job.hints.parameters == pytest.approx(8.03e9, rel=0.01)
@@ -120,7 +120,7 @@ def test_the_command_has_a_place_for_arguments():
     assert with_plan("{micro_batch: 2}").task["run"] == "python train.py"
 
 
-def test_train_and_scale_read_the_plan_each_for_itself():
+def test_train_and_scale_each_read_the_plan():
     job = read(f"{USUAL}|checkpoints: true")
     assert planner_of(job).name == "train"
     assert planned_training(planner_named("train").with_options(job, {})) is not None
@@ -137,7 +137,7 @@ def test_train_and_scale_read_the_plan_each_for_itself():
     assert planner_of(planner_named("scale").with_options(both, {})).name == "scale"
 
 
-def test_a_service_reads_no_file_for_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_service_reads_no_other_file_for_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     monkeypatch.chdir(tmp_path)
     text = "mlcd:\n  " + USUAL.replace("|", "\n  ")
@@ -149,7 +149,7 @@ def test_a_service_reads_no_file_for_a_job(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "written", ["{config: config.json}", "{config: 'config.json' }", "\n    config: config.json # of ours"]
 )
-def test_a_config_beside_the_job_file_goes_to_a_service_with_it(tmp_path: Path, written: str):
+def test_a_config_beside_the_job_file_is_inlined_for_a_service(tmp_path: Path, written: str):
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     text = "mlcd:\n  " + USUAL.replace("|", "\n  ").replace(SIZES, written)
     sent = with_inlined_config(text, tmp_path)
@@ -247,7 +247,7 @@ def test_a_mistake_is_one_line_that_says_where_and_what_to_do(old: str, new: str
     assert str(caught.value) == f"/jobs/job.yaml:{message}"
 
 
-def test_a_command_of_several_says_itself_where_arguments_go():
+def test_a_script_of_several_commands_must_mark_where_arguments_go():
     plan = "{micro_batch: {argument: --mb, values: [1, 2]}}"
     for run in ("run: a | b", 'run: "a\\nb"', "run: ''", "setup: a"):
         with pytest.raises(JobFileError, match=r"write \$MLCD_ARGUMENTS where the arguments belong"):
@@ -266,7 +266,7 @@ ODD = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["model", "plan", "global_batch", "sequence", "work"]), ODD))
-def test_whatever_is_written_there_is_a_job_or_one_line(odd: dict[str, object]):
+def test_any_input_gives_a_job_or_an_error_of_one_line(odd: dict[str, object]):
     usual = yaml.safe_load("{" + USUAL.replace("|", ", ") + "}")
     text = yaml.safe_dump({"run": "python train.py", "mlcd": {**usual, **odd}})
     try:
@@ -287,7 +287,7 @@ def test_whatever_is_written_there_is_a_job_or_one_line(odd: dict[str, object]):
         ("{micro_batch: 999999999}", "does not divide the global batch of 256; one that does: 256"),
     ],
 )  # fmt: skip
-def test_what_is_too_much_or_too_little_is_refused_at_once(plan: str, message: str):
+def test_counts_out_of_range_are_refused_at_once(plan: str, message: str):
     with pytest.raises(JobFileError, match=re.escape(message)):
         with_plan(plan)
 
@@ -295,7 +295,7 @@ def test_what_is_too_much_or_too_little_is_refused_at_once(plan: str, message: s
 @pytest.mark.parametrize(
     "odd", ["num_hidden_layers: 1.0e+12", "num_attention_heads: 0", "mlp_only_layers: 5, num_experts: 2"]
 )
-def test_a_config_of_nothing_real_is_one_line(odd: str):
+def test_an_impossible_config_gives_an_error_of_one_line(odd: str):
     sizes = {key: value for key, value in CONFIG.items() if key not in odd}
     with pytest.raises(JobFileError, match=r"^/jobs/job.yaml:3:1\d: config"):
         read(USUAL.replace(SIZES, f"{{config: {{{odd}, {json.dumps(sizes)[1:-1]}}}}}"))

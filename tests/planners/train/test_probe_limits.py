@@ -38,7 +38,7 @@ limits = st.one_of(st.none(), st.floats(0.1, 20.0))
 
 
 @given(limits, limits, st.one_of(st.none(), st.floats(0.1, 20.0)))
-def test_the_rule_for_all_configurations_at_once_is_the_rule_for_each(max_probe, max_hourly, budget) -> None:
+def test_the_vectorized_rule_agrees_with_the_rule_for_one(max_probe, max_hourly, budget) -> None:
     job = limited(max_probe, max_hourly, Goal(Objective.CHEAPEST, budget))
     mask = allowed_probes(job, LADDER.space, History())
     for i, configuration in enumerate(LADDER.space.configurations):
@@ -62,7 +62,7 @@ def test_no_method_makes_a_probe_beyond_the_limits(name, max_probe, max_hourly, 
         assert max_hourly is None or sum(c.usd_per_hour for c in together) <= max_hourly
 
 
-def test_a_round_keeps_the_hourly_limit_together_and_the_other_each_alone() -> None:
+def test_a_round_keeps_the_hourly_limit_in_sum_and_the_probe_limit_for_each() -> None:
     one, two = LADDER.space.configurations[:2]
     worst = LADDER.space.worst_probe(two)[1]
     assert refusal(limited(max_probe=worst), LADDER.space, History(), [one, two]) is None
@@ -85,7 +85,7 @@ def test_a_refused_probe_names_the_limit_and_how_to_raise_it() -> None:
     assert refusal(limited(max_probe=raised), LADDER.space, History(), [dear]) is None
 
 
-def test_an_answer_that_max_probe_makes_impossible_says_so_and_names_the_cheapest_way_out() -> None:
+def test_if_max_probe_makes_an_answer_impossible_it_says_so_and_names_the_cheapest_remedy() -> None:
     # Types have 4 and 8 vCPUs: at the same rate for each, the second is the cheaper place to finish.
     two_types = small_recording([[100.0], [200.0]], [1.0, 1.1], work_samples=1e6)
     job = replace(job_on(two_types, Goal(Objective.CHEAPEST, budget_usd=2.5)), search=Search(max_probe_usd=0.17))
@@ -97,14 +97,14 @@ def test_an_answer_that_max_probe_makes_impossible_says_so_and_names_the_cheapes
     assert again.certified
 
 
-def test_a_dearer_probe_that_would_not_help_is_not_advised() -> None:
+def test_a_more_expensive_probe_that_would_not_help_is_not_suggested() -> None:
     two_types = small_recording([[100.0], [200.0]], [1.0, 6.0], work_samples=1e6)
     job = replace(job_on(two_types, Goal(Objective.CHEAPEST, budget_usd=2.5)), search=Search(max_probe_usd=0.17))
     _, _, decision = search_and_run(method(Search()), job, bounded_cloud(two_types, 0.0, 0))
     assert [way.max_probe_usd for way in decision.relaxations] == [None]
 
 
-def test_what_has_run_out_of_memory_before_is_not_advised_and_max_probe_is_named() -> None:
+def test_what_ran_out_of_memory_is_not_suggested_and_max_probe_is_named() -> None:
     job = limited(max_probe=0.6, goal=Goal(Objective.CHEAPEST, budget_usd=500.0))
     small, middle, large = LADDER.space.configurations[:3]
     failed = tuple(Measurement(c, Outcome.OUT_OF_MEMORY, 0.0, 0.0) for c in (small, middle, large))
@@ -113,7 +113,7 @@ def test_what_has_run_out_of_memory_before_is_not_advised_and_max_probe_is_named
     assert [str(way.configuration) for way in decision.relaxations] == ["1 x type-1"]
 
 
-def test_where_no_probe_at_all_is_allowed_max_probe_is_what_binds() -> None:
+def test_if_no_probe_is_allowed_max_probe_is_the_binding_limit() -> None:
     job = limited(max_probe=0.01, goal=Goal(Objective.CHEAPEST, budget_usd=500.0))
     for name in METHODS:
         ledger, run, decision = search_and_run(method(Search(name)), job, bounded_cloud(LADDER, 0.0, 0))
@@ -149,7 +149,7 @@ def test_the_job_file_says_both(tmp_path: Path, written: str, probe: float | Non
 
 
 @pytest.mark.parametrize("kind", ["train", "scale"])
-def test_what_is_asked_takes_the_place_of_what_the_file_says(kind: str) -> None:
+def test_options_override_the_file(kind: str) -> None:
     text = f"{JOB}  search: {{max_probe: $20, max_hourly: $50}}\n"
     job = job_from_text(kind, text, {"max_probe": "$3", "max_hourly": "none"})
     assert (job.search.max_probe_usd, job.search.max_hourly_usd) == (3.0, None)
@@ -163,7 +163,7 @@ def test_by_default_a_probe_may_cost_a_share_of_the_budget_and_at_least_the_chea
     assert job.search.max_probe_usd == max(SHARE * budget, LADDER.space.probe_usd.min())
 
 
-def test_without_a_budget_it_is_a_share_of_the_cheapest_finish_that_is_expected() -> None:
+def test_without_a_budget_it_is_a_share_of_the_cheapest_expected_finish() -> None:
     hints = Hints(parameters=25e6, flops_per_sample=12e9, global_batch=256)
     small, large = (
         usual_probe_limit(Job("j", work, hints=hints, search=Search(nodes=(1, 4))), LADDER.space)
@@ -172,7 +172,7 @@ def test_without_a_budget_it_is_a_share_of_the_cheapest_finish_that_is_expected(
     assert large == pytest.approx(10 * small)
 
 
-def test_it_is_frozen_when_a_run_starts_and_none_is_kept() -> None:
+def test_it_is_frozen_when_a_run_starts_and_none_stays_none() -> None:
     ledger = Ledger(None)
     usual = start(job_from_text("train", JOB, {"instances": "c5.*"}), ledger)
     assert ledger.account(usual.name).job.search.max_probe_usd == SHARE * 100

@@ -99,7 +99,7 @@ class ProbeUntilOneRuns:
         return Probe(untried[0], "the next") if untried and not history.good else Finish("one runs")
 
 
-def test_where_nothing_else_was_measured_the_search_goes_on_within_what_is_left():
+def test_if_nothing_else_was_measured_the_search_continues_within_the_remaining_limits():
     for goal in (Goal(Objective.CHEAPEST, deadline_s=40 * 3_600.0), Goal()):
         account = ran(FIRST, SECOND, goal=goal, by=ProbeUntilOneRuns(), searches_on=True)
         assert went(account) == [(FIRST, Outcome.OUT_OF_MEMORY), (SECOND, Outcome.OUT_OF_MEMORY), (THIRD, Outcome.OK)]
@@ -111,7 +111,7 @@ def went(account: Account) -> list[tuple[Configuration, Outcome]]:
     return [(m.configuration, m.outcome) for m in account.history.runs]
 
 
-def test_a_run_out_of_memory_goes_on_from_its_checkpoint_on_the_next_that_is_certified():
+def test_a_run_out_of_memory_resumes_on_the_next_certified_configuration():
     for goal in (Goal(Objective.CHEAPEST, deadline_s=40 * 3_600.0), Goal()):
         account = ran(FIRST, goal=goal)
         assert went(account) == [(FIRST, Outcome.OUT_OF_MEMORY), (SECOND, Outcome.OK)]
@@ -120,12 +120,12 @@ def test_a_run_out_of_memory_goes_on_from_its_checkpoint_on_the_next_that_is_cer
         assert account.history.runs[1].samples_done < RECORDING.work_samples
 
 
-def test_each_is_left_for_good():
+def test_it_never_returns_to_a_configuration_that_ran_out_of_memory():
     account = ran(FIRST, SECOND, goal=Goal(Objective.CHEAPEST, deadline_s=60 * 3_600.0), checkpoints=False)
     assert went(account) == [(FIRST, Outcome.OUT_OF_MEMORY), (SECOND, Outcome.OUT_OF_MEMORY), (THIRD, Outcome.OK)]
 
 
-def test_where_nothing_else_ends_in_time_or_runs_at_all_it_says_so():
+def test_if_no_other_configuration_ends_in_time_it_says_so():
     for goal, without in ((Goal(deadline_s=14 * 3_600.0), (FIRST,)), (Goal(), (FIRST, SECOND, THIRD))):
         account = ran(*without, goal=goal, checkpoints=False, after_s=5 * 3_600.0)
         assert account.history.runs[-1].outcome is Outcome.OUT_OF_MEMORY
@@ -135,7 +135,7 @@ def test_where_nothing_else_ends_in_time_or_runs_at_all_it_says_so():
         assert account.history.elapsed_s <= goal.most_s
 
 
-def test_a_later_run_of_the_job_knows_of_it():
+def test_a_later_run_of_the_job_knows_what_ran_out_of_memory():
     ledger = Ledger(None)
     account = ran(FIRST, goal=Goal(), ledger=ledger)
     known = {m.configuration: m.outcome for m in earlier_measurements(ledger, account.job, RECORDING.space)}
@@ -154,7 +154,7 @@ def next_run(job: Job, space, probes: list[Measurement], failed: Configuration) 
     return RunToCompletion(failed).next_step(job, space, History(tuple(probes), (out_of_memory(failed),)))
 
 
-def test_one_with_room_goes_before_another_that_was_as_close_to_the_wall():
+def test_a_configuration_with_free_memory_is_preferred_to_one_that_nearly_ran_out():
     probes = [measured(FIRST, 100.0, 0.97), measured(SECOND, 95.0, 0.98), measured(THIRD, 90.0, 0.7)]
     for goal in (Goal(), Goal(Objective.CHEAPEST, deadline_s=1e6)):
         step = next_run(Job("job", 1e6, goal), RECORDING.space, probes, FIRST)
@@ -163,13 +163,13 @@ def test_one_with_room_goes_before_another_that_was_as_close_to_the_wall():
         assert step.because == f"on instead of {FIRST}, after: out of memory, node 0: it ran out of memory"
 
 
-def test_one_as_close_to_the_wall_is_better_than_none():
+def test_a_configuration_that_nearly_ran_out_is_better_than_none():
     step = next_run(Job("job", 1e6), RECORDING.space, [measured(FIRST, 1.0, 0.97), measured(SECOND, 1.0, 0.98)], FIRST)
     assert isinstance(step, Apply)
     assert step.configuration == SECOND
 
 
-def test_of_plans_those_that_need_as_much_go_last():
+def test_plans_that_need_as_much_memory_come_last():
     task = asked()
     space = plan_space(machines(nodes_of("H100", 8), nodes=(1,)), task)
     by_size = sorted(
@@ -184,7 +184,7 @@ def test_of_plans_those_that_need_as_much_go_last():
     assert step.configuration == small, "the larger micro-batch is faster, and needs more"
 
 
-def test_who_goes_on_with_a_run_that_had_ended_so_is_not_sent_into_the_same_wall():
+def test_a_resumed_run_does_not_return_to_what_ran_out_of_memory():
     probes = (measured(FIRST, 100.0), measured(SECOND, 95.0))
     history = replace(History(probes, (out_of_memory(FIRST),)), ended_runs=1, ended_probes=2)
     step = RunToCompletion(FIRST).next_step(Job("job", 1e6), RECORDING.space, history)
@@ -196,7 +196,7 @@ def test_who_goes_on_with_a_run_that_had_ended_so_is_not_sent_into_the_same_wall
     assert step.configuration == FIRST, "its user may have made room"
 
 
-def test_under_other_limits_it_is_not_decided_for_what_the_job_ran_out_of_memory_on_if_anything_else_is_certified():
+def test_a_decision_under_other_limits_avoids_what_ran_out_of_memory_if_it_can():
     for by, decided in ((ProbeAll(), SECOND), (ProbeUntilOneRuns(), FIRST)):
         goal, ledger = Goal(Objective.CHEAPEST, deadline_s=13 * 3_600.0), Ledger(None)
         before = ran(FIRST, goal=goal, checkpoints=False, after_s=5 * 3_600.0, by=by, ledger=ledger)
@@ -210,14 +210,14 @@ def test_under_other_limits_it_is_not_decided_for_what_the_job_ran_out_of_memory
         assert decision.configuration == decided
 
 
-def test_a_search_under_other_limits_goes_on_where_the_job_has_not_run_out_of_memory():
+def test_a_search_under_other_limits_avoids_what_ran_out_of_memory():
     job, train = Job("job", 1e6, Goal(Objective.CHEAPEST)), planner_named("train")
     before = replace(History((measured(FIRST, 100.0),), (out_of_memory(FIRST),)), ended_runs=1, ended_probes=1)
     as_it_goes_on = train.search_strategy(job).next_step(job, RECORDING.space, before)
     assert as_it_goes_on == train.search_strategy(job).next_step(job, RECORDING.space, History((out_of_memory(FIRST),)))
 
 
-def test_where_spot_machines_may_be_used_and_none_are_to_be_had_the_search_goes_on_too():
+def test_after_out_of_memory_the_search_continues_with_and_without_spot_markets():
     train, choice = planner_named("train"), Decision(FIRST, "", certified=True)
     history = History((measured(FIRST, 100.0),), (out_of_memory(FIRST),))
     search_on = ProbeUntilOneRuns()

@@ -1,4 +1,4 @@
-"""Samples of steps before and after probes, and the prior that they start from."""
+"""Prior and posterior samples of step times."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def surfaces(
     return believe_times(candidates, probes, 0, draws, prior)
 
 
-def test_a_candidate_that_was_measured_takes_what_was_measured() -> None:
+def test_a_measured_candidate_has_its_measured_time() -> None:
     belief = surfaces(tried([3, 7], [2.0, 3.0]))
     np.testing.assert_allclose(belief[:, [3, 7]].mean(axis=0), np.log([2.0, 3.0]), atol=0.005)
     assert belief[:, [3, 7]].std(axis=0).max() < 0.02
 
 
-def test_a_probe_tells_of_the_others_and_most_of_those_like_it() -> None:
+def test_a_probe_informs_the_others_and_similar_ones_most() -> None:
     before = surfaces(ProbeResults.nothing())
     slower = np.median(before[:, 5]) + 0.4
     after = surfaces(tried([5], [float(np.exp(slower))]))
@@ -61,8 +61,8 @@ def replace_plan(row: int, **knobs: int) -> RunSpec:
     return replace(CANDIDATES[row], plan=replace(CANDIDATES[row].plan, **knobs))  # type: ignore[arg-type]
 
 
-def test_intervals_hold_what_is_drawn_from_the_prior_itself() -> None:
-    """Truths are samples of the belief; after three probes of each, 90 % intervals hold some 90 % of the rest."""
+def test_intervals_cover_draws_from_the_prior() -> None:
+    """The truth is a prior sample; after three probes, 90 % intervals should hold about 90 % of the others."""
     truths = surfaces(ProbeResults.nothing(), draws=40)
     held = []
     for i, truth in enumerate(truths):
@@ -74,21 +74,21 @@ def test_intervals_hold_what_is_drawn_from_the_prior_itself() -> None:
     assert 0.84 < np.mean(held) < 0.96
 
 
-def test_probes_of_one_candidate_are_worth_more_the_less_they_err() -> None:
+def test_a_more_precise_probe_narrows_the_interval_more() -> None:
     middle = float(np.median(surfaces(ProbeResults.nothing())[:, 0]))
     moved = [np.median(surfaces(tried([0], [float(np.exp(middle + 0.3))], error))[:, 1]) for error in (0.01, 0.3)]
     assert moved[0] > moved[1] > np.median(surfaces(ProbeResults.nothing())[:, 1]) - 0.02
 
 
-def test_a_gpu_that_nobody_was_seen_on_is_less_sure() -> None:
+def test_an_unknown_gpu_is_less_certain() -> None:
     known = [run(TrainingPlan(micro_batch=2), gpu=gpu_named("H100"))]
     new = [replace(known[0], gpu=replace(known[0].gpu, name="B999"))]
     spread = [surfaces(ProbeResults.nothing(), candidates=each).std() for each in (known, new)]
     assert spread[1] > spread[0]
 
 
-def test_an_effect_on_a_part_of_the_law_counts_as_the_law_says() -> None:
-    """Where memory is much slower, a run that waited for the host waits for it less; no straight line says that."""
+def test_an_effect_on_a_part_of_the_law_goes_through_the_law() -> None:
+    """With much slower memory, a run waits less for the host: an effect that is not linear."""
     prior = replace(PRIOR, effects=dict.fromkeys(PRIOR.effects, 0.0) | {"gpu H100 memory": 1.5})
     coefficients = [
         value * np.exp(1.5 * (name in PARTS["memory"])) for name, value in zip(TERMS, PRIOR.coefficients, strict=True)
@@ -112,13 +112,13 @@ def test_what_ran_out_of_memory_is_ruled_out_and_never_fits() -> None:
     assert belief.log_step_s.shape == belief.fits.shape == (32, len(CANDIDATES))
 
 
-def test_an_interval_is_of_so_many_of_the_surfaces() -> None:
+def test_an_interval_covers_its_share_of_the_samples() -> None:
     logs = np.log(np.arange(1, 102, dtype=float))[:, None]
     belief = PlanBelief(logs, np.ones((101, 1), bool), np.zeros(1, bool), np.ones(1))
     assert [round(float(each[0])) for each in belief.interval(0.9)] == [6, 51, 96]
 
 
-def test_a_prior_comes_back_from_its_file_as_it_was() -> None:
+def test_a_time_prior_survives_a_round_trip_through_its_file() -> None:
     read = read_time_prior(json.loads(json.dumps(written_time_prior(PRIOR, TERMS, "test"))))
     np.testing.assert_allclose(read.coefficients, PRIOR.coefficients, rtol=1e-3)
     np.testing.assert_allclose(read.spread, PRIOR.spread, atol=1e-4)
@@ -126,7 +126,7 @@ def test_a_prior_comes_back_from_its_file_as_it_was() -> None:
     assert read.noise == pytest.approx(PRIOR.noise, rel=0.01)
 
 
-def test_the_shipped_prior_knows_the_kinds_of_effects_that_there_are() -> None:
+def test_the_shipped_prior_has_every_kind_of_effect() -> None:
     rows = Rows(CANDIDATES, [""] * len(CANDIDATES), terms_of(CANDIDATES).shares(PRIOR.coefficients))
     every = np.arange(2)
     assert set(rows.own_parts(every, every)) <= set(PRIOR.variances)
@@ -149,7 +149,7 @@ def made_up(coefficients: Floats, hidden: int, level: float, rng: np.random.Gene
     ]
 
 
-def test_other_models_teach_what_the_textbook_does_not() -> None:
+def test_learning_from_other_models_beats_the_textbook() -> None:
     missed, textbook, held = np.mean([taught(seed) for seed in range(4)], axis=0)
     assert missed < 0.03
     assert missed < 0.3 * textbook
@@ -157,7 +157,7 @@ def test_other_models_teach_what_the_textbook_does_not() -> None:
 
 
 def taught(seed: int) -> tuple[float, float, float]:
-    """How far four models of a made-up law leave a fifth unknown, and the textbook alone; what intervals hold."""
+    """Error on a fifth model, learned from four of a made-up law, and by the textbook alone; coverage of intervals."""
     rng = np.random.default_rng(seed)
     truth = np.array(list(TERMS.values())) * np.exp(0.4 * rng.standard_normal(len(TERMS)))
     seen = [

@@ -1,4 +1,4 @@
-"""What ran out of memory rules out what needs at least as much, and nothing that ran."""
+"""A failure out of memory rules out plans that need at least as much, and nothing that ran."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parts(stage: Needed) -> list[float]:
 
 
 def needs_as_much(one: RunSpec, failed: RunSpec) -> bool:
-    """Written out: each stage of what failed has a stage of the other that takes as much of each part."""
+    """The definition: each stage of the failed plan has a stage of the other that takes as much of each part."""
     return room_gb(one) <= room_gb(failed) and all(
         any(
             all(mine >= its - SAME_GB for mine, its in zip(parts(stage), parts(other), strict=True))
@@ -86,8 +86,8 @@ def test_larger_micro_batches_less_checkpointing_less_sharding_fewer_gpus_and_sm
     assert list(out) == [True] * 6 + [False] * 4
 
 
-def test_a_small_machine_tells_small_differences_apart() -> None:
-    """0.2M parameters on nodes of 0.72 GB: a failure once closed all plans, those of a quarter of it, too."""
+def test_on_a_small_machine_small_differences_count() -> None:
+    """Regression, 0.2M parameters on nodes of 0.72 GB: a failure ruled out even plans that need a quarter."""
     config = json.loads((Path(__file__).parents[4] / "examples" / "llm_fsdp2" / "config.json").read_text("utf-8"))
     node = gpu_of(Offer("narrow", 0.3, vcpus=0.45, memory_gb=0.72, network_gbps=0.2))
     plans = [

@@ -1,4 +1,4 @@
-"""Spaces of plans that are too large to look at all of them."""
+"""Screening of large plan spaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlcd.planners.train.plans.outlook import PlanOutlook
 from mlcd.planners.train.plans.space import plan_space
 
 
-def test_of_a_space_that_is_too_large_to_look_at_all_the_best_of_each_gpu_is_said_all_the_same() -> None:
+def test_in_a_space_too_large_to_consider_whole_the_best_of_each_gpu_is_reported_too() -> None:
     dollars = {"A100-80GB": 2.5, "H100": 10.0}
     offers = [nodes_of(gpu, count, count * usd) for gpu, usd in dollars.items() for count in (2, 4, 8)]
     space = plan_space(machines(*offers, nodes=tuple(2**n for n in range(7))), asked())
@@ -30,9 +30,7 @@ def test_of_a_space_that_is_too_large_to_look_at_all_the_best_of_each_gpu_is_sai
 
 
 @pytest.mark.parametrize(("nodes", "least"), [((1, 2, 4, 8), 3_000), ((1, 2, 4, 8, 16, 32, 64), 8_000)])
-def test_a_model_that_fits_nothing_ends_the_search_of_a_large_space_with_an_answer(
-    nodes: tuple[int, ...], least: int
-) -> None:
+def test_a_model_that_fits_nowhere_in_a_large_space_gets_an_answer(nodes: tuple[int, ...], least: int) -> None:
     task = asked(replace(LLAMA_8B, params_b=30_000.0, active_b=30_000.0))
     offers = [nodes_of(gpu, count, float(count)) for gpu in ("A10G", "A100-80GB") for count in (2, 4, 8)]
     space = plan_space(machines(*offers, nodes=nodes), task)

@@ -1,4 +1,4 @@
-"""What is learned of memory from runs of many models."""
+"""Learning the memory prior from runs of many models."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def seen(name: str, spec: RunSpec, gb: float | None, failed: bool = False) -> Me
     return MeasuredRun(name, "a lab", spec, None if failed else 1.0, failed, gb)
 
 
-def test_levels_that_made_the_peaks_are_found_again() -> None:
+def test_learning_recovers_the_levels_that_made_the_peaks() -> None:
     rows = [seen(name, spec, truth_gb(spec, logits=0.3, saved=-0.2)) for name, spec in run_spec_of("")]
     found = dict(zip(LEVELS, learn_memory(rows).of("")[0], strict=True))
     assert abs(found["logits"] - 0.3) < 0.08
@@ -56,7 +56,7 @@ def test_levels_that_made_the_peaks_are_found_again() -> None:
     assert abs(found["state"]) < 0.02
 
 
-def test_what_one_code_takes_is_told_from_what_another_takes() -> None:
+def test_learning_separates_the_levels_of_different_kernels() -> None:
     rows = [
         seen(name, spec, truth_gb(spec, saved=level))
         for kernels, level in (("lean", -0.4), ("plain", 0.1))

@@ -1,4 +1,4 @@
-"""What a training run takes by sizes alone."""
+"""Memory of a training run, computed from sizes alone."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ def small(**family: object) -> Architecture:
     return architecture_of({**sizes, **family})
 
 
-def test_weights_gradients_and_adam_take_sixteen_bytes_a_parameter_in_mixed_precision_and_eight_in_sixteen_bits() -> (
-    None
-):
+def test_weights_gradients_and_adam_take_16_bytes_a_parameter_in_mixed_precision_and_8_in_16_bits() -> None:
     for precision, expected in ((Precision.PURE_BF16, 8), (Precision.FP32, 16)):
         need = needed_gb(run(TrainingPlan(precision=precision)))
         assert need.weights + need.gradients + need.optimizer == pytest.approx(expected * WEIGHTS_GB)
@@ -34,14 +32,14 @@ def test_weights_gradients_and_adam_take_sixteen_bytes_a_parameter_in_mixed_prec
     assert 4 * WEIGHTS_GB < mixed.weights < 6.01 * WEIGHTS_GB  # with a copy to multiply with
 
 
-def test_an_adapter_needs_no_gradients_of_what_it_leaves_as_it_is() -> None:
+def test_frozen_weights_need_no_gradients() -> None:
     whole, lora = (needed_gb(run(TrainingPlan(adapter=each))) for each in (Adapter.FULL, Adapter.LORA))
     assert lora.gradients + lora.optimizer < 0.01 * (whole.gradients + whole.optimizer)
     four_bits = needed_gb(run(TrainingPlan(adapter=Adapter.QLORA)))
     assert four_bits.weights < 0.5 * lora.weights
 
 
-def test_more_ranks_share_what_sharding_says_they_share() -> None:
+def test_sharded_parts_shrink_with_the_number_of_ranks() -> None:
     def need(sharding: Sharding, gpus: int) -> tuple[float, float]:
         found = needed_gb(run(TrainingPlan(sharding=sharding, precision=Precision.PURE_BF16), gpus=gpus))
         return found.weights, found.gradients + found.optimizer
@@ -63,7 +61,7 @@ MIXTRAL = architecture_of(
 
 @pytest.mark.parametrize("expert", [1, 2, 8])
 @pytest.mark.parametrize("adapter", [Adapter.FULL, Adapter.LORA])
-def test_experts_that_ranks_divide_among_them_are_not_shared_by_the_same_ranks_again(
+def test_experts_under_expert_parallelism_are_not_sharded_over_the_same_ranks_again(
     expert: int, adapter: Adapter
 ) -> None:
     plan = TrainingPlan(expert=expert, sharding=Sharding.ZERO3, precision=Precision.PURE_BF16, adapter=adapter)
@@ -72,23 +70,23 @@ def test_experts_that_ranks_divide_among_them_are_not_shared_by_the_same_ranks_a
     assert 8 * (need.weights + need.gradients + need.optimizer) > 0.99 * bytes_each * MIXTRAL.params_b
 
 
-def test_a_gpu_keeps_its_part_of_the_experts_where_nothing_is_sharded() -> None:
+def test_without_sharding_a_gpu_holds_its_part_of_the_experts() -> None:
     alone, divided = (needed_gb(run(TrainingPlan(expert=each), architecture=MIXTRAL, gpus=8)) for each in (1, 8))
     assert divided.optimizer < 0.2 * alone.optimizer
 
 
-def test_the_logits_of_a_large_vocabulary_are_on_the_last_stage_alone() -> None:
+def test_logits_are_only_on_the_last_stage() -> None:
     first, last = stages_gb(run(TrainingPlan(pipeline=4, micro_batch=8), gpus=4))
     assert first.logits == 0 < last.logits
     assert last.logits > 8 * 2048 * 128256 * 4 / 1e9
 
 
-def test_the_first_stage_holds_micro_batches_that_the_last_has_done() -> None:
+def test_the_first_stage_holds_the_micro_batches_in_flight() -> None:
     first, last = stages_gb(run(TrainingPlan(pipeline=4, micro_batch=4), gpus=4))
     assert first.saved == pytest.approx(4 * last.saved)
 
 
-def test_attention_that_writes_its_scores_down_grows_with_the_square_of_the_sequence() -> None:
+def test_stored_attention_scores_grow_with_the_square_of_the_sequence() -> None:
     def saved(attention: str, sequence: int) -> float:
         return needed_gb(run(TrainingPlan(attention=attention), sequence=sequence)).saved
 
@@ -98,7 +96,7 @@ def test_attention_that_writes_its_scores_down_grows_with_the_square_of_the_sequ
 
 @pytest.mark.parametrize("with_gate", [True, False])
 @pytest.mark.parametrize("one_table", [True, False])
-def test_the_count_of_parameters_tells_gates_and_tied_tables(with_gate: bool, one_table: bool) -> None:
+def test_gates_and_tied_embeddings_are_inferred_from_the_number_of_parameters(with_gate: bool, one_table: bool) -> None:
     family = {"model_type": "llama" if with_gate else "gpt_neox", "intermediate_size": 8192}
     sizes = small(**family, tie_word_embeddings=one_table)
     assert (gated(sizes), tied(sizes)) == (with_gate, one_table)
@@ -115,7 +113,7 @@ MORE = {
 
 @given(runs(), st.sampled_from(sorted(MORE)))
 def test_a_larger_plan_takes_no_less(spec: RunSpec, more: str) -> None:
-    """Two ranks, or a stage of few layers, may save less by zero3 than they hold of gathered layers."""
+    """With two ranks or few layers a stage, zero3 may save less than the gathered layers take."""
     many = spec.data_parallel >= 4 and spec.plan.pipeline == 1
     if more == "state" and not (many and spec.plan.sharding is Sharding.ZERO3):
         return
@@ -123,11 +121,11 @@ def test_a_larger_plan_takes_no_less(spec: RunSpec, more: str) -> None:
 
 
 @given(runs())
-def test_every_part_of_every_plan_is_a_size(spec: RunSpec) -> None:
+def test_every_part_of_every_plan_is_finite_and_not_negative(spec: RunSpec) -> None:
     assert all(0 <= value < 1e6 for stage in stages_gb(spec) for value in astuple(stage))
 
 
-def test_a_cpu_is_a_machine_whose_memory_is_that_of_its_node() -> None:
+def test_on_a_cpu_the_memory_of_the_node_counts() -> None:
     tiny = small(model_type="llama", hidden_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=256)
     cpu = Gpu("cpu", memory_gb=2.0, bandwidth_gb_s=20, tflops_bf16=0.1)
     need = needed_gb(run(TrainingPlan(precision=Precision.FP32), architecture=tiny, gpu=cpu, sequence=128))

@@ -1,4 +1,4 @@
-"""Which plan is probed next, and which is taken: what a reader would work out draw by draw."""
+"""Which plan is probed next and which is chosen, compared with a calculation by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlcd.planners.train.plans.plan_choice import best_plan, next_plan
 
 @st.composite
 def beliefs(draw: st.DrawFn) -> tuple[PlanBelief, Floats, Floats, list[int]]:
-    """A belief, factors, costs of what ran and the failed."""
+    """A belief, factors, costs of the plans that ran, and the failed ones."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, draws = draw(st.integers(1, 8)), draw(st.integers(1, 6))
     logs, fits = rng.normal(size=(draws, n)), rng.random((draws, n)) < 0.7
@@ -37,7 +37,9 @@ def test_what_was_probed_or_is_sure_not_to_fit_is_never_probed(
 
 
 @given(beliefs())
-def test_after_a_probe_that_ran_the_best_that_ran_is_taken(case: tuple[PlanBelief, Floats, Floats, list[int]]) -> None:
+def test_after_a_successful_probe_the_best_probed_plan_is_chosen(
+    case: tuple[PlanBelief, Floats, Floats, list[int]],
+) -> None:
     belief, factor, costs, _ = case
     ran = [i for i in range(len(costs)) if not np.isnan(costs[i])]
     pick = best_plan(belief, factor, costs)
@@ -53,7 +55,7 @@ def certain(logs: list[float], fits: list[bool] | None = None) -> PlanBelief:
 
 
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=6), st.data())
-def test_who_knows_all_probes_the_best_first(logs: list[float], data: st.DataObject) -> None:
+def test_with_perfect_knowledge_the_best_is_probed_first(logs: list[float], data: st.DataObject) -> None:
     fits = data.draw(st.lists(st.booleans(), min_size=len(logs), max_size=len(logs)))
     factor = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=len(logs), max_size=len(logs))))
     nothing = np.full(len(logs), np.nan)
@@ -72,14 +74,14 @@ def test_a_plan_that_may_be_far_better_is_probed_before_one_that_is_a_little_bet
     assert next_plan(belief, np.zeros(3), np.array([0.0, np.nan, np.nan]), []) == 2
 
 
-def test_of_two_plans_that_promise_the_same_the_one_more_sure_to_fit_is_probed() -> None:
+def test_of_two_equally_good_plans_the_one_likelier_to_fit_is_probed() -> None:
     fits = np.array([[True, True, True], [True, False, True]])
     logs = np.array([[0.0, -0.4, -0.2], [0.0, -0.4, -0.2]])
     belief = PlanBelief(logs, fits, np.zeros(3, dtype=bool), fits.mean(axis=0))
     assert next_plan(belief, np.zeros(3), np.array([0.0, np.nan, np.nan]), []) == 2
 
 
-def test_when_nothing_can_fit_nothing_is_probed_nor_taken() -> None:
+def test_if_nothing_can_fit_nothing_is_probed_or_chosen() -> None:
     out = PlanBelief(np.zeros((2, 2)), np.zeros((2, 2), dtype=bool), np.ones(2, dtype=bool), np.zeros(2))
     nothing = np.full(2, np.nan)
     assert next_plan(out, np.zeros(2), nothing, []) is None

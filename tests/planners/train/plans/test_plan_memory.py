@@ -1,4 +1,4 @@
-"""Which plans are believed to fit, before and after some were tried."""
+"""Probability of plans to fit, before and after some were tried."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def expected_gb(spec: RunSpec) -> float:
     return float(tensors_gb(shipped_memory().of(spec.plan.kernels)[0][None], sizes_of([spec]))[0])
 
 
-def test_more_sequences_at_once_never_fit_more_likely() -> None:
+def test_a_larger_micro_batch_is_never_likelier_to_fit() -> None:
     chance = believed().chance
     for half in (FULL, NONE):
         assert (np.diff(chance[half]) <= 1e-9).all()
     assert chance[FULL][0] > 0.99 > 0.01 > chance[NONE][-1]
 
 
-def test_what_was_tried_is_known() -> None:
+def test_tried_plans_have_probability_zero_or_one() -> None:
     belief = believed(ran=(3,), failed=(9,))
     assert (belief.chance[3], belief.chance[9]) == (1.0, 0.0)
     fits = belief.drawn(50, np.random.default_rng(0))
@@ -76,14 +76,14 @@ def test_a_success_makes_the_others_likelier_to_fit_and_a_failure_less_likely() 
     assert believed(failed=(unsure,)).ruled_out[unsure : len(SIZES)].all()
 
 
-def test_draws_fit_as_often_as_the_chance_says() -> None:
+def test_samples_fit_as_often_as_the_stated_probability() -> None:
     belief = believed(ran=(2,), gb=(expected_gb(CANDIDATES[2]),))
     fits = belief.drawn(8_000, np.random.default_rng(1))
     assert np.abs(fits.mean(axis=0) - belief.chance).max() < 0.05
 
 
-def test_the_chance_is_that_of_levels_drawn_one_by_one() -> None:
-    """By brute force, without taking the log of need to be linear."""
+def test_the_probability_is_that_of_brute_force_sampling() -> None:
+    """By brute force, without a linear approximation of the log of need."""
     prior, rng = shipped_memory(), np.random.default_rng(0)
     middle, variance = prior.of("")
     sizes = sizes_of(CANDIDATES)
@@ -95,8 +95,8 @@ def test_the_chance_is_that_of_levels_drawn_one_by_one() -> None:
     assert np.abs(fits.mean(axis=0) - believed().chance).max() < 0.12
 
 
-def test_a_surprise_is_believed() -> None:
-    """Eight-bit optimizers, activations on the host: what cannot fit ran."""
+def test_a_surprising_result_is_believed() -> None:
+    """With eight-bit optimizers or activations on the host, a plan may run although it should not fit."""
     before = believed().chance
     large = int(np.flatnonzero(before[FULL] < 0.05)[0])
     after = believed(ran=(large,)).chance
@@ -109,7 +109,7 @@ def test_weights_larger_than_a_gpu_are_ruled_out_and_nothing_else_is_before_a_fa
     assert list(believed(candidates=[*small, huge]).ruled_out) == [False, False, True]
 
 
-def test_a_cpu_of_a_node_is_believed_like_a_gpu() -> None:
+def test_a_node_without_gpus_is_treated_like_a_gpu() -> None:
     cpus = [Gpu("cpu", memory_gb=size, bandwidth_gb_s=20, tflops_bf16=0.1) for size in (1.0, 64.0, 512.0)]
     chance = believed(candidates=[run(TrainingPlan(precision=Precision.FP32), gpu=cpu) for cpu in cpus]).chance
     assert chance[0] < 0.01 < 0.99 < chance[2]
@@ -121,11 +121,11 @@ def test_the_order_of_candidates_does_not_matter() -> None:
     assert believed(candidates=turned).chance[::-1] == pytest.approx(believed().chance)
 
 
-def test_a_prior_is_read_as_it_was_written() -> None:
+def test_a_memory_prior_survives_a_round_trip_through_its_file() -> None:
     assert MemoryPrior.read(shipped_memory().text()) == shipped_memory()
 
 
-def test_what_nobody_learned_is_less_sure_than_what_was() -> None:
+def test_unlearned_kernels_are_less_certain_than_learned_ones() -> None:
     def spread(kernels: str) -> Floats:
         return np.asarray(shipped_memory().of(kernels)[1])
 

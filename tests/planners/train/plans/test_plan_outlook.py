@@ -1,4 +1,4 @@
-"""What is said of plans before a first probe."""
+"""The forecast of plans before the first probe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlcd.planners.train.plans.space import plan_space
 from mlcd.planners.train.plans.surfaces import run_specs_in
 
 
-def test_surfaces_are_drawn_once_for_all_that_asks_about_a_space():
+def test_samples_are_drawn_once_for_a_space():
     task = asked()
     space, job = plan_space(machines(nodes_of("H100", 8)), task), planned_job(task)
     drawn = _drawn.cache_info().misses
@@ -23,7 +23,7 @@ def test_surfaces_are_drawn_once_for_all_that_asks_about_a_space():
     assert _drawn.cache_info().misses == drawn + 1
 
 
-def test_the_middle_is_that_of_the_law_and_not_of_the_luckiest_draws():
+def test_the_median_is_exact_and_not_that_of_the_luckiest_samples():
     task = asked()
     job, space = planned_job(task), plan_space(machines(nodes_of("H100", 8), nodes_of("A100-80GB", 8)), task)
     plans = PlanOutlook(job, space)
@@ -35,7 +35,7 @@ def test_the_middle_is_that_of_the_law_and_not_of_the_luckiest_draws():
         assert each.seconds[0] < each.seconds[1] < each.seconds[2]
 
 
-def test_of_plans_that_cost_about_the_same_the_one_surer_to_fit_is_best():
+def test_of_plans_of_about_equal_cost_the_one_likelier_to_fit_is_best():
     space = machines(nodes_of("H100", 8), nodes=(1, 2, 3))
     goal, finish_s = Goal(), np.array([100.0, 100.9, 110.0])
     for chances_if_launched, best in (([0.75, 1.0, 1.0], 1), ([0.97, 1.0, 1.0], 0), ([0.75, 0.75, 1.0], 0)):

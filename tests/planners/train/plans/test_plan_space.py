@@ -1,4 +1,4 @@
-"""The space of types x nodes x plans: all that can be, nothing that cannot."""
+"""The space of types x nodes x plans has every possible plan and no other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def tasks(draw: st.DrawFn) -> PlannedTraining:
 
 
 def can_be(task: PlannedTraining, plan: TrainingPlan, nodes: int, gpus: int) -> bool:
-    """By brute force: deal out ranks and sequences one by one."""
+    """By brute force: assign ranks and sequences one by one."""
     model, tp, pp = task.architecture, plan.tensor, plan.pipeline
     ranks, left = divmod(nodes * gpus, tp * pp * plan.context)
     if left or ranks == 0 or model.layers % pp or model.heads % tp:
@@ -69,7 +69,7 @@ def can_be(task: PlannedTraining, plan: TrainingPlan, nodes: int, gpus: int) -> 
 
 
 @given(task=tasks(), gpus=st.sampled_from([1, 2, 4, 6, 8]))
-def test_the_space_is_every_plan_that_can_be_and_no_other(task: PlannedTraining, gpus: int):
+def test_the_space_has_every_possible_plan_and_no_other(task: PlannedTraining, gpus: int):
     offer = replace(nodes_of("H100", 1), instance_type="any", accelerators=gpus)
     wanted = {
         (nodes, values)
@@ -108,14 +108,14 @@ def test_the_global_batch_is_the_same_on_any_machines(task: PlannedTraining, gpu
         assert spec.data_parallel * plan.micro_batch * spec.accumulation == task.global_batch
 
 
-def test_nodes_without_gpus_are_left_out_where_there_are_others():
+def test_nodes_without_gpus_are_used_only_if_there_are_no_others():
     cpu = replace(nodes_of("H100", 1), instance_type="cpu", accelerator="", accelerators=0)
     only = asked(knobs=(PlanKnob("micro_batch", (1,)),))
     assert {offer.instance_type for offer in plan_space(machines(cpu, nodes_of("H100", 8)), only).offers} == {"8xH100"}
     assert {offer.instance_type for offer in plan_space(machines(cpu), only).offers} == {"cpu"}
 
 
-def test_a_precision_is_not_tried_where_the_gpu_does_not_have_it():
+def test_a_precision_is_not_tried_on_gpus_without_it():
     old, new = nodes_of("V100", 8), nodes_of("H100", 8)
     knobs = (PlanKnob("micro_batch", (1,)), PlanKnob("precision", ("bf16", "fp16", "fp8")))
     space = plan_space(machines(old, nodes_of("A100-80GB", 8), new), asked(knobs=knobs))
@@ -142,14 +142,14 @@ def test_a_precision_is_not_tried_where_the_gpu_does_not_have_it():
          "4 to 16 GPUs; change global_batch"),
     ],
 )  # fmt: skip
-def test_a_space_that_is_empty_is_told_in_a_line(changes: dict[str, object], message: str):
+def test_an_empty_space_gives_an_error_of_one_line(changes: dict[str, object], message: str):
     task = replace(asked(knobs=(PlanKnob("micro_batch", (1,)),)), **changes)  # type: ignore[arg-type]
     with pytest.raises(UserError) as caught:
         plan_space(machines(nodes_of("A100-80GB", 4)), task)
     assert str(caught.value) == message
 
 
-def test_words_say_what_is_not_usual_and_the_micro_batch():
+def test_words_of_a_plan_name_the_micro_batch_and_what_is_not_default():
     offer = nodes_of("A100-80GB", 8)
     plan = TrainingPlan(4, 2, 8, Sharding.ZERO3)
     assert str(Configuration(offer, 2, plan)) == "2 x 8xA100-80GB, tp 4, pp 2, micro-batch 8, zero3"
@@ -163,7 +163,7 @@ def test_an_adapter_has_the_parameters_of_its_rank():
     assert trainable_parameters(LLAMA_8B, Adapter.FULL, 16) == LLAMA_8B.params_b * 1e9
 
 
-def test_facts_have_the_memory_and_the_network_of_the_offer():
+def test_a_run_spec_has_the_memory_and_the_network_of_the_offer():
     part = replace(nodes_of("A100-80GB", 8), accelerator_memory_gb=40.0, network_gbps=400.0)
     assert (gpu_of(part).memory_gb, gpu_of(part).network_gb_s) == (40.0, 6.25)
     assert gpu_of(nodes_of("A10G", 1)).memory_gb == 22.5  # less than its name says
@@ -173,7 +173,7 @@ def test_facts_have_the_memory_and_the_network_of_the_offer():
     assert (node.name, node.memory_gb) == ("cpu", 64.0)
 
 
-def test_fp32_is_multiplied_in_tf32_where_a_gpu_has_it_and_without_tensor_cores_elsewhere() -> None:
+def test_fp32_uses_tf32_on_gpus_that_have_it() -> None:
     assert gpu_of(nodes_of("A100-80GB", 8)).tflops("fp32") == 156.0
     assert gpu_of(nodes_of("V100", 8)).tflops("fp32") == 15.7
     unknown = replace(nodes_of("V100", 1), accelerator="Riva", tflops_per_accelerator=3.0)
@@ -182,26 +182,26 @@ def test_fp32_is_multiplied_in_tf32_where_a_gpu_has_it_and_without_tensor_cores_
     assert gpu_of(cpus).tflops("fp32") == cpus.tflops
 
 
-def test_gpus_that_share_a_sequence_may_shard_the_weights_among_them() -> None:
+def test_context_parallel_ranks_can_shard_the_weights() -> None:
     long = TrainingPlan(context=8, sharding=Sharding.ZERO3, global_batch=1, least_ranks=2)
     assert long.suits(1, nodes_of("H100", 8))
     assert not replace(long, context=1, tensor=8).suits(1, nodes_of("H100", 8))
 
 
-def test_only_gpus_that_have_the_precision_count_where_a_batch_cannot_be_shared() -> None:
+def test_an_error_about_sharing_the_batch_considers_only_gpus_with_the_precision() -> None:
     task = asked(knobs=(PlanKnob("micro_batch", (1,)),), global_batch=7)
     gpus = machines(nodes_of("V100", 1), nodes_of("H100", 8))
     with pytest.raises(UserError, match="cannot be shared equally by any of 8 to 32 GPUs"):
         plan_space(gpus, task)
 
 
-def test_stages_that_no_number_of_gpus_here_can_be_shared_by_are_told_as_such() -> None:
+def test_plans_that_fit_no_number_of_gpus_are_named_in_the_error() -> None:
     task = asked(knobs=(PlanKnob("pipeline", (16, 32)), PlanKnob("tensor", (4,)), PlanKnob("micro_batch", (1,))))
     with pytest.raises(UserError, match="is at least 64, and none of 8 to 32 GPUs is a multiple"):
         plan_space(machines(nodes_of("H100", 8)), task)
 
 
-def test_a_single_number_of_gpus_is_no_range() -> None:
+def test_an_error_names_a_single_number_of_gpus_without_a_range() -> None:
     one = machines(nodes_of("H100", 8), nodes=(1,))
     with pytest.raises(UserError, match="cannot be shared equally by 8 GPUs; change"):
         plan_space(one, asked(knobs=(PlanKnob("micro_batch", (1,)),), global_batch=7))
@@ -209,6 +209,6 @@ def test_a_single_number_of_gpus_is_no_range() -> None:
         plan_space(one, asked(knobs=(PlanKnob("pipeline", (16,)), PlanKnob("micro_batch", (1,)))))
 
 
-def test_older_gpus_are_offered_the_precision_that_they_have() -> None:
+def test_the_error_for_older_gpus_suggests_a_precision_that_they_have() -> None:
     with pytest.raises(UserError, match="no GPU here has bf16; say `precision: fp16` if the script accepts it, or"):
         plan_space(machines(nodes_of("V100", 8)), asked(knobs=(PlanKnob("micro_batch", (1,)),)))

@@ -1,4 +1,4 @@
-"""What the script is told of its plan, on every backend alike."""
+"""Variables and arguments that pass the plan to the script, the same on every backend."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAN = TrainingPlan(4, 2, 8, Sharding.ZERO3, Checkpointing.FULL, global_batch=25
 WHERE = Configuration(nodes_of("A100-80GB", 8), 2, PLAN)
 
 
-def test_a_launch_is_told_its_plan_by_the_names_of_the_job_and_by_our_own():
+def test_a_launch_gets_the_plan_in_the_jobs_own_variables_and_in_ours():
     told = plan_variables(planned_job(), WHERE)
     assert {name: told[name] for name in ("TP", "PP", "ZERO", "CKPT")} == {
         "TP": "4", "PP": "2", "ZERO": "zero3", "CKPT": "full",
@@ -38,14 +38,14 @@ def test_a_launch_is_told_its_plan_by_the_names_of_the_job_and_by_our_own():
     }  # fmt: skip
 
 
-def test_an_adapter_is_told_its_rank():
+def test_a_launch_with_an_adapter_gets_its_rank():
     plan = TrainingPlan(adapter=Adapter.LORA, global_batch=256)
     assert plan_variables(planned_job(asked(lora_rank=8)), Configuration(nodes_of("H100", 1), 1, plan))[
         "MLCD_LORA_RANK"
     ] == "8"  # fmt: skip
 
 
-def test_the_script_hears_its_own_words_and_arguments_of_any_form():
+def test_the_script_gets_its_own_words_and_arguments_of_any_form():
     knobs = (
         PlanKnob("sharding", ("none", "zero3"), argument="--stage", told=("0", "3")),
         PlanKnob("micro_batch", (8,), argument="train.micro_batch="),
@@ -55,13 +55,13 @@ def test_the_script_hears_its_own_words_and_arguments_of_any_form():
     assert told["MLCD_SHARDING"] == "zero3"
 
 
-def test_a_job_without_a_plan_is_told_nothing():
+def test_a_job_without_a_plan_gets_no_variables():
     assert plan_variables(Job("other", 1.0), Configuration(nodes_of("H100", 1), 1)) == {}
 
 
 @dataclass
 class Shell:
-    """Two machines that run what they are told at once."""
+    """A fake of two machines that run a command at once."""
 
     addresses: tuple[str, ...] = ("10.0.0.1", "10.0.0.2")
     said: list[str] = field(default_factory=list)
@@ -90,7 +90,7 @@ def test_every_node_of_a_live_job_runs_the_command_with_its_plan():
     assert machines.said == ["4 16 --micro-batch 8"] * 2
 
 
-def test_a_task_of_skypilot_has_the_same_variables(tmp_path: Path):
+def test_an_exported_skypilot_task_has_the_same_variables(tmp_path: Path):
     launch = Launch("told-1", WHERE, Purpose.PROBE, 1.0, None, 1)
     task = task_of(planned_job(), launch, "cluster", tmp_path, 0.0)
     assert plan_variables(planned_job(), WHERE).items() <= task["envs"].items()

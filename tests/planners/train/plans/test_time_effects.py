@@ -1,4 +1,4 @@
-"""Effects that runs share and that a model has of its own."""
+"""Shared effects, and a model's own effects."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def test_kernels_are_known_by_their_words(kernels: str, words: tuple[str, ...]) 
 
 @given(st.lists(runs(), min_size=2, max_size=6))
 @settings(max_examples=20)
-def test_own_effects_have_a_covariance_that_can_be(specs: list[RunSpec]) -> None:
+def test_the_covariance_of_own_effects_is_positive_semidefinite(specs: list[RunSpec]) -> None:
     rows, every = rows_of(specs), np.arange(len(specs))
     for name, part in rows.own_parts(every, every).items():
         np.testing.assert_allclose(part, part.T, atol=1e-12, err_msg=name)
         assert np.linalg.eigvalsh(part).min() > -1e-9, name
 
 
-def test_models_have_nothing_of_their_own_in_common() -> None:
+def test_own_effects_of_different_models_are_independent() -> None:
     specs = [run(TrainingPlan(micro_batch=each)) for each in (1, 2)]
     parts = rows_of(specs, ["one", "other"]).own_parts(np.array([0]), np.array([1]))
     assert all(part == 0 for part in parts.values())
 
 
-def test_samples_of_own_effects_have_the_covariance_that_is_said() -> None:
+def test_samples_of_own_effects_have_the_stated_covariance() -> None:
     specs = [run(TrainingPlan(micro_batch=each, tensor=t)) for each in (1, 4) for t in (1, 8)]
     specs += [run(TrainingPlan(adapter=Adapter.LORA, kernels="foak")), run(TrainingPlan(pipeline=4), gpus=8)]
     rows, every = rows_of(specs), np.arange(len(specs))
@@ -72,7 +72,7 @@ def test_each_kind_of_gpu_kernels_precision_adapter_and_code_has_effects() -> No
     assert kinds["adapter lora memory"] == "adapter memory"
 
 
-def test_another_gpu_is_only_another_name_to_the_effects() -> None:
+def test_effects_depend_only_on_the_name_of_the_gpu() -> None:
     spec = run(TrainingPlan())
     other = replace(spec, gpu=replace(spec.gpu, name="NEW"))
     one, two = (shared_columns(rows_of([each]))[0] for each in (spec, other))

@@ -1,4 +1,4 @@
-"""The law of a training step: what the textbook says of it."""
+"""The step-time law, compared with textbook results."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def runs(draw: st.DrawFn) -> RunSpec:
 
 @given(runs())
 @settings(max_examples=60)
-def test_no_term_is_negative_and_each_share_is_the_slope_of_the_step(spec: RunSpec) -> None:
+def test_no_term_is_negative_and_each_share_is_the_elasticity_of_the_step(spec: RunSpec) -> None:
     found = terms_of([spec])
     assert (found.values >= 0).all()
     assert np.isfinite(found.log_step(TEXTBOOK)).all()
@@ -83,14 +83,14 @@ def test_more_work_takes_longer(spec: RunSpec) -> None:
     assert step_s(replace(spec, sequence=2 * spec.sequence)) > step_s(spec)
 
 
-def test_full_training_multiplies_six_times_its_parameters_for_each_token() -> None:
+def test_full_training_takes_six_operations_a_parameter_and_token() -> None:
     spec = planned(replace(BASE, gpus=1), micro_batch=4)
     operations = terms(spec)["matmul"] * 1e12 * 312 * (USUAL_TFLOPS / 312) ** LESS_USED["matmul"]
     multiplied = 8.03e9 - LLAMA_8B.vocab * LLAMA_8B.hidden  # the first layer looks up
     assert operations == pytest.approx(6 * multiplied * 4 * 2048, rel=0.01)
 
 
-def test_an_adapter_spares_the_gradients_of_weights_and_the_optimizer() -> None:
+def test_an_adapter_saves_weight_gradients_and_the_optimizer() -> None:
     full, adapter = terms(BASE), terms(replace(planned(adapter=Adapter.LORA), trainable=1e7))
     assert adapter["matmul"] == pytest.approx(full["matmul"] * 2 / 3, rel=0.01)
     assert adapter["optimizer"] < 0.01 * full["optimizer"]
@@ -98,7 +98,7 @@ def test_an_adapter_spares_the_gradients_of_weights_and_the_optimizer() -> None:
 
 
 def pipeline_slots(stages: int, micro_batches: int) -> int:
-    """Slots of one micro-batch on one stage until all are through all stages, played out: one at a time each."""
+    """Simulated pipeline: time slots until all micro-batches have passed all stages, one at a time on each."""
     done = [[-1] * micro_batches for _ in range(stages)]
     for stage in range(stages):
         free = 0
@@ -110,14 +110,14 @@ def pipeline_slots(stages: int, micro_batches: int) -> int:
 
 
 @pytest.mark.parametrize(("stages", "micro_batches"), [(1, 4), (2, 1), (4, 8), (8, 3)])
-def test_a_pipeline_waits_as_long_as_one_that_is_played_out(stages: int, micro_batches: int) -> None:
+def test_the_pipeline_bubble_agrees_with_a_simulated_pipeline(stages: int, micro_batches: int) -> None:
     only = np.array([float(name in ("matmul", "bubble", "sharpness")) for name in TERMS])
     spec = planned(replace(BASE, gpus=stages, global_batch=micro_batches), pipeline=stages)
     one = terms(spec)["matmul"]
     assert np.exp(terms_of([spec]).log_step(only)[0]) == pytest.approx(one * pipeline_slots(stages, micro_batches))
 
 
-def test_tensor_parallelism_exchanges_over_nvlink_and_beyond_a_machine_over_the_network() -> None:
+def test_tensor_parallelism_uses_nvlink_inside_a_machine_and_the_network_between_machines() -> None:
     alone, inside, beyond = (terms(planned(replace(BASE, gpus=16), tensor=width)) for width in (1, 8, 16))
     assert alone["tensor"] == alone["tensor_calls"] == 0
     assert inside["tensor"] > 0 == inside["tensor_network"]
@@ -137,7 +137,7 @@ def test_gradients_between_machines_use_all_adapters_of_a_machine() -> None:
     assert far == pytest.approx(2 * 2 * 8.03e9 * (1 / 2) / (8 * 6.2e9), rel=0.01)
 
 
-def test_experts_one_by_one_keep_the_host_busy_and_grouped_ones_do_not() -> None:
+def test_separate_expert_kernels_take_host_time_and_grouped_ones_do_not() -> None:
     spec = replace(BASE, architecture=EXPERTS)
     assert terms(spec)["expert_kernels"] > 0 == terms(planned(spec, kernels="moe-scattermoe"))["expert_kernels"]
     assert terms(BASE)["expert_layers"] == 0
@@ -149,16 +149,16 @@ def test_a_small_micro_batch_waits_for_the_host() -> None:
     assert sum(shares[name] for name in PARTS["host"]) > 0.8
 
 
-def test_the_parts_are_all_terms_once() -> None:
+def test_the_parts_contain_every_term_once() -> None:
     assert sorted(name for part in PARTS.values() for name in part) == sorted(TERMS)
 
 
-def test_embeddings_are_told_from_the_layers_by_the_count_of_parameters() -> None:
+def test_embeddings_are_inferred_from_the_number_of_parameters() -> None:
     assert embeddings(GPT2) == pytest.approx(50257 * 768, rel=0.05)  # the last layer is the first one
     assert embeddings(LLAMA_8B) == pytest.approx(2 * 128256 * 4096, rel=0.01)
 
 
-def test_gradients_of_experts_that_ranks_divide_among_them_are_summed_up_by_fewer_ranks() -> None:
+def test_gradients_of_parallel_experts_are_reduced_over_fewer_ranks() -> None:
     alone = replace(BASE, architecture=EXPERTS, trainable=1e9 * EXPERTS.params_b)
     divided = planned(alone, expert=8)
     assert terms(divided)["gradients"] < 0.2 * terms(alone)["gradients"]
@@ -167,24 +167,24 @@ def test_gradients_of_experts_that_ranks_divide_among_them_are_summed_up_by_fewe
     assert terms(both)["optimizer"] == pytest.approx(terms(sharded)["optimizer"])
 
 
-def test_gpus_that_share_heads_share_the_keys_that_a_sequence_in_parts_exchanges() -> None:
+def test_tensor_parallelism_divides_the_keys_exchanged_by_context_parallelism() -> None:
     apart = planned(replace(BASE, gpus=8), context=2)
     assert terms(planned(apart, tensor=4))["context"] == pytest.approx(terms(apart)["context"] / 4)
 
 
-def test_gpus_that_share_a_sequence_shard_weights_and_gather_them_too() -> None:
+def test_context_parallel_ranks_shard_and_gather_weights_too() -> None:
     whole = planned(replace(BASE, gpus=8), context=8, sharding=Sharding.ZERO3)
     assert terms(whole)["gathers"] == pytest.approx(terms(planned(BASE, sharding=Sharding.ZERO3))["gathers"])
 
 
-def test_frozen_weights_are_stored_as_they_are_multiplied_so_nothing_casts_them() -> None:
+def test_frozen_weights_are_never_cast() -> None:
     whole = terms(planned(precision=Precision.BF16))
     adapted = terms(replace(planned(precision=Precision.BF16, adapter=Adapter.LORA), trainable=1e7))
     assert min(whole["casts"], whole["cast_layers"]) > 0
     assert adapted["casts"] == adapted["cast_layers"] == 0
 
 
-def test_activations_are_cast_where_the_memory_model_has_them_cast() -> None:
+def test_activations_are_cast_exactly_if_the_memory_model_casts_them() -> None:
     for sharding in Sharding:
         found = terms(planned(precision=Precision.BF16, sharding=sharding))
         assert (found["cast_activations"] > 0) == (sharding is Sharding.NONE)
@@ -199,10 +199,10 @@ VIT = Architecture(0.086, 0.086, 12, 768, 12, 12, 64, 0, dense_hidden=3072, dens
     "micro_batch, precision",
     [(1, Precision.BF16), (1, Precision.PURE_BF16), (8, Precision.PURE_BF16), (32, Precision.PURE_BF16)],
 )
-def test_gpus_that_shard_are_together_no_faster_than_as_many_alone(
+def test_sharding_gpus_are_together_no_faster_than_independent_ones(
     model: Architecture, sequence: int, micro_batch: int, precision: Precision
 ) -> None:
-    """A large micro-batch in mixed precision may be: sharded code keeps its activations in 16 bits."""
+    """Except large micro-batches in mixed precision, since sharded code keeps activations in 16 bits."""
     plan = TrainingPlan(micro_batch=micro_batch, precision=precision)
     alone = RunSpec(model, sequence, 256, gpu_named("H100"), 1, 1, plan, 1e9 * model.params_b)
     sharded = replace(alone, gpus=2, plan=replace(plan, sharding=Sharding.ZERO3))
