@@ -45,7 +45,7 @@ def test_a_decision_says_how_a_step_is_shared_how_fast_it_is_and_what_the_script
     used = rate * 4096 * (6 * 1.236e9 + 6 * 16 * 2048 * 4096) / (8 * 312e12)
     assert facts["Speed"][1].endswith(f"k a GPU, {used:.0%}".replace("%", " % of what the GPU can do in bf16"))
     (table,) = ran.document["tables"]
-    assert table["title"] == "What the script is told"
+    assert table["title"] == "Plan variables of the script"
     told = {by: (value, what) for by, value, what in table["rows"]}
     assert told["--micro-batch"] == ("2", "micro-batch")
     assert told["ZERO"] == ("3", "sharding: zero3")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlcd_fixtures.planned import LLAMA_8B, ONE_BILLION, asked, machines, nodes_of, planned_job
+from mlcd_fixtures.planned import LLAMA_8B, ONE_BILLION, machines, nodes_of, planned_job, planned_task
 
 from mlcd.clouds.simulated import Simulated
 from mlcd.clouds.simulated_plans import SimulatedPlans
@@ -32,7 +32,7 @@ SEEDS = st.integers(0, 50)
 
 
 def spec(gpu: str, nodes: int, plan: TrainingPlan, task: PlannedTraining | None = None) -> RunSpec:
-    return run_spec_of(Configuration(nodes_of(gpu, 8), nodes, replace(plan, global_batch=256)), task or asked())
+    return run_spec_of(Configuration(nodes_of(gpu, 8), nodes, replace(plan, global_batch=256)), task or planned_task())
 
 
 def full(**changes: object) -> TrainingPlan:
@@ -40,12 +40,12 @@ def full(**changes: object) -> TrainingPlan:
 
 
 def test_what_is_known_to_fit_fits_and_what_is_known_not_to_does_not():
-    lora = asked(fixed=TrainingPlan(adapter=Adapter.LORA))
-    assert not TRUTH.fits(Configuration(nodes_of("A10G", 1), 1, full()), asked())  # 8B, all weights, on 24 GB
-    assert TRUTH.fits(Configuration(nodes_of("A100-80GB", 8), 1, full()), asked())
+    lora = planned_task(fixed=TrainingPlan(adapter=Adapter.LORA))
+    assert not TRUTH.fits(Configuration(nodes_of("A10G", 1), 1, full()), planned_task())  # 8B, all weights, on 24 GB
+    assert TRUTH.fits(Configuration(nodes_of("A100-80GB", 8), 1, full()), planned_task())
     adapter = TrainingPlan(adapter=Adapter.LORA, checkpointing=Checkpointing.FULL)
     assert TRUTH.fits(Configuration(nodes_of("A100-80GB", 1), 1, adapter), lora)
-    assert not TRUTH.fits(Configuration(nodes_of("A100-80GB", 1), 1, full(sharding=Sharding.NONE)), asked())
+    assert not TRUTH.fits(Configuration(nodes_of("A100-80GB", 1), 1, full(sharding=Sharding.NONE)), planned_task())
 
 
 @given(seed=SEEDS)
@@ -72,7 +72,7 @@ def test_masters_are_sharded_with_the_optimizer() -> None:
 
 
 def test_nodes_of_one_gpu_talk_over_the_network_whatever_links_gpus_of_a_node() -> None:
-    plan, task = full(sharding=Sharding.ZERO3, micro_batch=2), asked()
+    plan, task = full(sharding=Sharding.ZERO3, micro_batch=2), planned_task()
     apart, together = (
         TRUTH.samples_per_s(Configuration(nodes_of("H100", gpus), 8 // gpus, replace(plan, global_batch=256)), task)
         for gpus in (1, 8)
@@ -81,7 +81,7 @@ def test_nodes_of_one_gpu_talk_over_the_network_whatever_links_gpus_of_a_node() 
 
 
 def test_experts_that_ranks_divide_take_less_memory_and_are_sent_tokens() -> None:
-    task = asked(MIXTRAL)
+    task = planned_task(MIXTRAL)
     alone, divided = (spec("H100", 2, full(sharding=Sharding.NONE, expert=each), task) for each in (1, 8))
     assert TRUTH.needed_gb(divided) < 0.3 * TRUTH.needed_gb(alone)
     sharded = [spec("H100", 2, full(expert=each), task) for each in (1, 8)]
@@ -108,8 +108,8 @@ def test_seeds_differ_and_one_seed_does_not():
 
 def test_the_best_plan_is_no_corner_of_the_space():
     """Neither most nor least of everything: a search has something to find."""
-    space = plan_space(machines(nodes_of("A100-80GB", 8), nodes=(1, 2)), asked(ONE_BILLION))
-    task = asked(ONE_BILLION)
+    space = plan_space(machines(nodes_of("A100-80GB", 8), nodes=(1, 2)), planned_task(ONE_BILLION))
+    task = planned_task(ONE_BILLION)
     fitting = [c for c in space.configurations if TRUTH.fits(c, task)]
     assert 0.1 < len(fitting) / len(space) < 0.95
     rates = sorted(TRUTH.samples_per_s(c, task) for c in fitting)
@@ -129,4 +129,4 @@ def test_a_launch_runs_out_of_memory_or_goes_at_its_rate(gpu: str, outcome: Outc
     if outcome is None:
         steady = [each for each in samples if each.elapsed_s > samples[0].elapsed_s + 60]
         rate = (steady[-1].samples - steady[0].samples) / (steady[-1].elapsed_s - steady[0].elapsed_s)
-        assert rate == pytest.approx(SimulatedPlans(1).samples_per_s(where, asked()), rel=0.1)
+        assert rate == pytest.approx(SimulatedPlans(1).samples_per_s(where, planned_task()), rel=0.1)

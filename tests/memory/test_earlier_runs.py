@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
-from mlcd_fixtures.planned import asked, planned_job
+from mlcd_fixtures.planned import planned_job, planned_task
 
 from mlcd.core.configuration import Choice, Space
 from mlcd.core.job import Goal, Job, Objective, Search
@@ -73,7 +73,7 @@ def test_another_job_is_told_nothing(ledger, other):
 
 def test_a_model_trained_by_plans_is_known_by_its_plans_its_sequences_and_its_adapters(ledger):
     gpus = Search(nodes=(1, 2), instances=("p4d.24xlarge", "g5.12xlarge"))
-    few = asked(knobs=(PlanKnob("sharding", ("none", "zero3"), env="ZERO"),))
+    few = planned_task(knobs=(PlanKnob("sharding", ("none", "zero3"), env="ZERO"),))
     job = planned_job(few, goal=Goal(Objective.CHEAPEST, budget_usd=2_000.0), search=gpus)
     first = searched(job, ledger)
     more = replace(few, knobs=(*few.knobs, PlanKnob("checkpointing", ("none", "full"), env="CKPT")))

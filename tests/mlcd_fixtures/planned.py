@@ -30,13 +30,15 @@ GPUS = {"A10G": (24.0, 31.2), "A100-80GB": (80.0, 19.5), "H100": (80.0, 67.0), "
 """Memory and fp32 TFLOPS of each."""
 
 
-def asked(model: Architecture = LLAMA_8B, knobs: tuple[PlanKnob, ...] = KNOBS, **changes: Any) -> PlannedTraining:
+def planned_task(
+    model: Architecture = LLAMA_8B, knobs: tuple[PlanKnob, ...] = KNOBS, **changes: Any
+) -> PlannedTraining:
     task = PlannedTraining(model, 4_096, 256, knobs, TrainingPlan(global_batch=256))
     return replace(task, **changes)
 
 
 def planned_job(task: PlannedTraining | None = None, samples: float = 73_243.0, **changes: Any) -> Job:
-    task = task or asked()
+    task = task or planned_task()
     model = task.architecture
     hints = Hints(model.params_b * 1e9, flops_of_sequence(model, task.sequence, task.fixed.adapter), task.global_batch)
     return replace(Job("planned", samples, hints=hints, ask=task), **changes)

@@ -44,8 +44,9 @@ class Block:
 class Effects:
     """Observations and the structure of their effects.
 
-    `kinds`: of each column of `shared`. `fixed`: variances that are not learned. `believed`: prior median of each other
-    variance; `sure`: prior standard deviation of its log. `doubt`: additional error variance of less reliable rows.
+    `kinds`: of each column of `shared`. `fixed`: variances that are not learned. `prior_variances`: prior median of
+    each other variance; `prior_spread`: prior standard deviation of its log. `extra_variance`: additional error
+    variance of less reliable rows.
     """
 
     residuals: Floats
@@ -53,9 +54,9 @@ class Effects:
     kinds: Sequence[str]
     blocks: Sequence[Block]
     fixed: Mapping[str, float]
-    believed: Mapping[str, float]
-    sure: float
-    doubt: Floats
+    prior_variances: Mapping[str, float]
+    prior_spread: float
+    extra_variance: Floats
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -65,7 +66,7 @@ class Effects:
 
     def learn(self, first: Mapping[str, float], trust: Floats, steps: Sequence[int]) -> tuple[dict[str, float], Floats]:
         """The most likely variances and the trust in each row. `steps`: optimizer steps before each reweighting."""
-        at = np.log([(first or self.believed)[name] for name in self.names])
+        at = np.log([(first or self.prior_variances)[name] for name in self.names])
         bounds = [(np.log(LEAST_VARIANCE), np.log(MOST_VARIANCE))] * len(at)
         for count in steps:
             at = minimize(
@@ -90,7 +91,7 @@ class Effects:
 
     def _block(self, block: Block, variances: Mapping[str, float], trust: Floats) -> Floats:
         """B of a block."""
-        whole = np.diag(variances[NOISE] / trust[block.rows] + self.doubt[block.rows] + TINY)
+        whole = np.diag(variances[NOISE] / trust[block.rows] + self.extra_variance[block.rows] + TINY)
         for name, part in block.own.items():
             whole += variances[name] * part
         return whole
@@ -112,9 +113,9 @@ class Effects:
             for name, part in block.own.items():
                 slopes[name] += 0.5 * variances[name] * float(np.vdot(slope, part))
             slopes[NOISE] += 0.5 * variances[NOISE] * float((np.diag(slope) / trust[block.rows]).sum())
-        away = (logs - np.log([self.believed[name] for name in self.names])) / self.sure
+        away = (logs - np.log([self.prior_variances[name] for name in self.names])) / self.prior_spread
         value += 0.5 * float((away**2).sum())
-        return value, np.array([slopes[name] for name in self.names]) + away / self.sure
+        return value, np.array([slopes[name] for name in self.names]) + away / self.prior_spread
 
     def _trust(self, variances: Mapping[str, float], trust: Floats) -> Floats:
         """Student t weight of each row: the larger its expected error, the smaller."""

@@ -87,10 +87,10 @@ def verified_choice(seconds: Floats, usd: Floats, objective: Objective, probed: 
     if best in probed:
         return best
     at = np.array(probed)
-    slower, dearer = seconds[at] / seconds[best], usd[at] / usd[best]
+    time_ratio, cost_ratio = seconds[at] / seconds[best], usd[at] / usd[best]
     if objective is Objective.KNEE:
-        return int(at[np.argmin(np.maximum(slower, dearer))])
-    return int(at[np.argmin(slower if objective is Objective.FASTEST else dearer)])
+        return int(at[np.argmin(np.maximum(time_ratio, cost_ratio))])
+    return int(at[np.argmin(time_ratio if objective is Objective.FASTEST else cost_ratio)])
 
 
 def by_batch(nodes: Floats, batch: Floats, level: float) -> list[int]:

@@ -71,24 +71,24 @@ class TrainBlock(Block):
 
     def _check_values(self) -> None:
         """Check that each knob has a value that suits the model, and that some combination of values does."""
-        asked = self.asked
-        if asked is None or self.plan is None:
+        training = self.training
+        if training is None or self.plan is None:
             return
-        alone = replace(asked.fixed, micro_batch=1, tensor=1, pipeline=1, context=1, expert=1)
+        alone = replace(training.fixed, micro_batch=1, tensor=1, pipeline=1, context=1, expert=1)
         for field, block in self.plan.blocks.items():
-            reasons = [why_not(alone.having(**{field: value}), asked) for value in block.values]
+            reasons = [why_not(alone.having(**{field: value}), training) for value in block.values]
             if None not in reasons:
                 most = min(max(map(int, block.values)), MOST_TRIED)  # only counts can fail, never words
                 if "does not divide" not in str(reasons[0]):
                     raise mistake_at(("plan", field), str(reasons[0]))
                 smaller = range(most, 0, -1)
-                fits = next(n for n in smaller if why_not(alone.having(**{field: n}), asked) is None)
+                fits = next(n for n in smaller if why_not(alone.having(**{field: n}), training) is None)
                 raise mistake_at(("plan", field), f"{reasons[0]}; one that does: {fits}")
-        if not possible_plans(asked):
+        if not possible_plans(training):
             raise mistake_at(("plan",), "plan: no combination of these values suits the model and its batch")
 
     @property
-    def asked(self) -> PlannedTraining | None:
+    def training(self) -> PlannedTraining | None:
         """The training task for the planner; None without a plan."""
         plan, model = self.plan, self.model
         if plan is None or model is None or self.sequence is None or self.global_batch is None:
@@ -108,12 +108,12 @@ class TrainBlock(Block):
         """The job; hints that the file leaves out are computed from its model."""
         job = super().job(name, task, folder)
         job = replace(job, hints=self._hints(job.hints))
-        asked = self.asked
-        if asked is None:
+        training = self.training
+        if training is None:
             return job
-        if any(knob.argument for knob in asked.knobs):
+        if any(knob.argument for knob in training.knobs):
             job = replace(job, task={**task, "run": _with_arguments(task)})
-        return replace(job, ask=job.ask or asked, blocks={**job.blocks, asked.planner: asked})
+        return replace(job, ask=job.ask or training, blocks={**job.blocks, training.planner: training})
 
     def _hints(self, written: Hints) -> Hints:
         batch = written.global_batch or self.global_batch

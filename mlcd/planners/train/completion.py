@@ -222,10 +222,10 @@ def _saved(history: History) -> str:
     return f"; {format_count(history.saved_samples)} samples are saved" if history.saved_samples else ""
 
 
-def time_allowed_s(goal: Goal, gone: History, configuration: Configuration) -> float:
+def time_allowed_s(goal: Goal, by_then: History, configuration: Configuration) -> float:
     """How many more seconds the limits allow on this configuration, once it is launched and the launch is paid."""
-    by_budget = (goal.most_usd - gone.spent_usd) / configuration.usd_per_hour * 3_600
-    return min(by_budget, goal.most_s - gone.elapsed_s)
+    by_budget = (goal.most_usd - by_then.spent_usd) / configuration.usd_per_hour * 3_600
+    return min(by_budget, goal.most_s - by_then.elapsed_s)
 
 
 def chance_of_run(job: Job, then: History, so_far: Measurement) -> float:
@@ -259,12 +259,12 @@ def chances_if_launched(left: Job, space: Space, then: History, later_s: float =
     shift, error = long_run_shift(then)
     hourly_usd = then.current_runs[-1].configuration.usd_per_hour if then.current_runs else 0.0
     spent_usd = then.spent_usd + hourly_usd / 3_600 * later_s
-    gone = replace(then, elapsed_s=then.elapsed_s + later_s, spent_usd=spent_usd)
+    by_then = replace(then, elapsed_s=then.elapsed_s + later_s, spent_usd=spent_usd)
     in_time = {}
     # The job's own launches count as measurements too.
     for m in replace(then, measurements=(*then.measurements, *then.current_runs)).good:
         c = m.configuration
-        launched = replace(gone, spent_usd=gone.spent_usd + c.offer.usd_per_launch)
+        launched = replace(by_then, spent_usd=by_then.spent_usd + c.offer.usd_per_launch)
         seconds = time_allowed_s(left.goal, launched, c) - max(space.startup_limit_s, m.startup_s)
         # A run's rate is known far better than a probe's, but it is one launch: the spread between launches remains.
         room = _log_slack(seconds, left.work_samples, mean_rate(launches[c], spread.variance) * exp(shift))

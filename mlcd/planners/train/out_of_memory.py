@@ -13,15 +13,15 @@ from mlcd.planners.train.nouns import planned_training
 
 def may_also_run_out(job: Job, history: History) -> set[Configuration]:
     """Measured configurations that used nearly all memory in their probe, or whose plan needs at least as much."""
-    gone = history.ran_out
-    others = [m.configuration for m in history.good if m.configuration not in gone]
+    failed = history.ran_out
+    others = [m.configuration for m in history.good if m.configuration not in failed]
     close = {each for each in others if is_memory_nearly_full(history.used_memory(each))}
-    if (asked := planned_training(job)) is not None:
+    if (training := planned_training(job)) is not None:
         from mlcd.planners.train.plans.dominance import too_large  # imported late: only jobs with plans need it
         from mlcd.planners.train.plans.memory_levels import sizes_of
         from mlcd.planners.train.plans.run_spec import run_spec_of
 
-        sizes = sizes_of([run_spec_of(each, asked) for each in (*gone, *others)])
-        larger = too_large(sizes, np.zeros(0, dtype=np.intp), np.arange(len(gone)))
-        close |= {each for each, is_larger in zip(others, larger[len(gone) :], strict=True) if is_larger}
+        sizes = sizes_of([run_spec_of(each, training) for each in (*failed, *others)])
+        larger = too_large(sizes, np.zeros(0, dtype=np.intp), np.arange(len(failed)))
+        close |= {each for each, is_larger in zip(others, larger[len(failed) :], strict=True) if is_larger}
     return close

@@ -109,8 +109,8 @@ class Train(Planner):
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
         """The job's cloud; for a language model, each configuration combined with each training plan that it allows."""
-        place, asked = super().place(job, elapsed_s, started_at), planned_training(job)
-        return place if asked is None else replace(place, space=plan_space(place.space, asked))
+        place, training = super().place(job, elapsed_s, started_at), planned_training(job)
+        return place if training is None else replace(place, space=plan_space(place.space, training))
 
     def probe_limit_usd(self, job: Job, space: Space) -> float | None:
         """A share of the budget, or of the cheapest expected finish."""

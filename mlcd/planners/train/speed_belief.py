@@ -36,20 +36,20 @@ LEVEL_SAMPLE = 200
 
 def belief_of(job: Job, space: Space, history: History, seed: int) -> Belief:
     """Posterior samples of speed over all configurations."""
-    if (asked := planned_training(job)) is not None:
+    if (training := planned_training(job)) is not None:
         from mlcd.planners.train.plans.surfaces import plan_surfaces  # imported late: only jobs with plans need it
 
-        return plan_surfaces(asked, space, _evidence(space, history), seed)
+        return plan_surfaces(training, space, _evidence(space, history), seed)
     level = _prior_level(space, seed, job.hints, job.goal, _whole_work(job, history))
     return believe(space, draw_laws(space, seed, job.hints), level, _evidence(space, history), seed)
 
 
 def ruled_out_by(job: Job, space: Space, history: History, place: int) -> Mask:
     """Which configurations are sure to run out of memory if this one does."""
-    if (asked := planned_training(job)) is not None:
+    if (training := planned_training(job)) is not None:
         from mlcd.planners.train.plans.surfaces import plans_ruled_out
 
-        return plans_ruled_out(asked, space, _evidence(space, history).ran, place)
+        return plans_ruled_out(training, space, _evidence(space, history).ran, place)
     return cannot_fit(space, _evidence(space, history).ran, np.array([place]))
 
 
@@ -116,10 +116,10 @@ def _sample(space: Space) -> NDArray[np.intp]:
 
 def promising(job: Job, space: Space, history: History, seed: int, also: Configuration | None = None) -> Space:
     """The part of a large space that is considered: promising by the likeliest laws, measured, and `also`."""
-    if (asked := planned_training(job)) is not None:
+    if (training := planned_training(job)) is not None:
         from mlcd.planners.train.plans.surfaces import promising_plans
 
-        return promising_plans(asked, job.goal, space, history, _whole_work(job, history))
+        return promising_plans(training, job.goal, space, history, _whole_work(job, history))
     if len(space) <= LARGE:
         return space
     laws = draw_laws(space, seed, job.hints)

@@ -26,8 +26,8 @@ def seen(seed: int, blocks: int = 3, each: int = 4) -> Effects:
     groups = [np.arange(i * each, (i + 1) * each) for i in range(blocks)]
     own = [Block(at, {"own": np.ones((each, each)), "slope": np.outer(feature[at], feature[at])}) for at in groups]
     shared = rng.normal(size=(count, len(KINDS)))
-    doubt = 0.1 * (np.arange(count) % 2)
-    return Effects(rng.normal(size=count), shared, KINDS, own, {"fixed": 0.3}, BELIEVED, 0.7, doubt)
+    extra_variance = 0.1 * (np.arange(count) % 2)
+    return Effects(rng.normal(size=count), shared, KINDS, own, {"fixed": 0.3}, BELIEVED, 0.7, extra_variance)
 
 
 def some_variances(seed: int) -> dict[str, float]:
@@ -37,7 +37,7 @@ def some_variances(seed: int) -> dict[str, float]:
 
 def whole(effects: Effects, variances: dict[str, float], trust: Floats) -> Floats:
     """The dense covariance of all rows."""
-    found = np.diag(variances[NOISE] / trust + effects.doubt + TINY)
+    found = np.diag(variances[NOISE] / trust + effects.extra_variance + TINY)
     found += (effects.shared * [variances[kind] for kind in effects.kinds]) @ effects.shared.T
     for block in effects.blocks:
         found[np.ix_(block.rows, block.rows)] += sum(variances[name] * part for name, part in block.own.items())
@@ -90,7 +90,7 @@ def test_the_minimised_function_is_the_negative_log_posterior_and_its_gradient_i
     def unlikely(logs: Floats) -> float:
         variances = {**effects.fixed, **dict(zip(effects.names, np.exp(logs), strict=True))}
         seen_at = multivariate_normal(np.zeros(12), whole(effects, variances, trust)).logpdf(effects.residuals)
-        away = (logs - np.log([BELIEVED[name] for name in effects.names])) / effects.sure
+        away = (logs - np.log([BELIEVED[name] for name in effects.names])) / effects.prior_spread
         return float(-seen_at - 6 * np.log(2 * np.pi) + 0.5 * (away**2).sum())
 
     logs = np.log(np.random.default_rng(seed + 1).uniform(0.02, 0.5, len(effects.names)))
@@ -104,7 +104,7 @@ def test_an_outlier_of_a_block_has_a_smaller_weight() -> None:
     rng = np.random.default_rng(0)
     residuals = rng.normal(scale=0.05, size=72)
     residuals[10] += 2.0
-    effects = replace(calm, residuals=residuals, doubt=np.zeros(72), shared=0.1 * calm.shared)
+    effects = replace(calm, residuals=residuals, extra_variance=np.zeros(72), shared=0.1 * calm.shared)
     _, trust = effects.learn({}, np.ones(72), (15, 15))
     assert int(np.argmin(trust)) == 10
     assert trust[10] < 0.1 * np.median(trust)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from mlcd_fixtures.planned import LLAMA_8B, ONE_BILLION, asked, machines, nodes_of
+from mlcd_fixtures.planned import LLAMA_8B, ONE_BILLION, machines, nodes_of, planned_task
 from mlcd_fixtures.scale_promises import account_of, check_elastic_promises, scale
 
 from mlcd.clouds.frameworks import scaling_environment
@@ -62,7 +62,7 @@ def test_a_whole_run_keeps_its_plan_and_its_global_batch() -> None:
         assert variables["ZERO"] in ("none", "zero3")
     shown = planner_of(job).additions(account_of(lines))
     assert shown is not None
-    assert [table.title for table in shown.tables] == ["What the script is told"]
+    assert [table.title for table in shown.tables] == ["Plan variables of the script"]
 
 
 def test_a_scaled_job_survives_a_round_trip_through_the_ledger() -> None:
@@ -77,7 +77,7 @@ def space(*gpus: str, nodes: tuple[int, ...] = (1, 2, 4)) -> Space:
 
 
 def test_the_only_allowed_plan_is_kept() -> None:
-    task = asked(ONE_BILLION, (PlanKnob("micro_batch", (2,), env="MICRO"),))
+    task = planned_task(ONE_BILLION, (PlanKnob("micro_batch", (2,), env="MICRO"),))
     task = replace(task, fixed=task.fixed.having(micro_batch=2))
     kept = with_fixed_plan(space("A100-80GB"), task)
     assert {(c.nodes, plan_of(c).micro_batch) for c in kept.configurations} == {(1, 2), (2, 2), (4, 2)}
@@ -85,7 +85,7 @@ def test_the_only_allowed_plan_is_kept() -> None:
 
 def test_the_plan_that_fits_most_machines_is_chosen_and_machines_that_it_does_not_fit_are_left_out() -> None:
     knobs = (PlanKnob("micro_batch", (1, 2), env="MICRO"), PlanKnob("sharding", ("none", "zero3"), env="ZERO"))
-    kept = with_fixed_plan(space("A100-80GB", "A10G"), asked(LLAMA_8B, knobs))
+    kept = with_fixed_plan(space("A100-80GB", "A10G"), planned_task(LLAMA_8B, knobs))
     assert {plan_of(c).sharding for c in kept.configurations} == {"zero3"}
     assert {c.offer.accelerator for c in kept.configurations} == {"A100-80GB"}
     assert {c.nodes for c in kept.configurations} == {1, 2, 4}
@@ -93,12 +93,12 @@ def test_the_plan_that_fits_most_machines_is_chosen_and_machines_that_it_does_no
 
 def test_if_no_plan_is_likely_to_fit_all_nodes_stay_to_be_probed() -> None:
     knobs = (PlanKnob("micro_batch", (1,), env="MICRO"),)
-    kept = with_fixed_plan(space("A10G"), asked(LLAMA_8B, knobs))
+    kept = with_fixed_plan(space("A10G"), planned_task(LLAMA_8B, knobs))
     assert {c.nodes for c in kept.configurations} == {1, 2, 4}
 
 
 def test_node_counts_that_cannot_share_the_global_batch_are_left_out() -> None:
-    task = replace(asked(ONE_BILLION, (PlanKnob("micro_batch", (4, 8), env="MICRO"),)), global_batch=64)
+    task = replace(planned_task(ONE_BILLION, (PlanKnob("micro_batch", (4, 8), env="MICRO"),)), global_batch=64)
     task = replace(task, fixed=replace(task.fixed, global_batch=64))
     kept = with_fixed_plan(space("A100-80GB", nodes=(1, 2, 3)), task)
     assert {(c.nodes, plan_of(c).micro_batch) for c in kept.configurations} == {(1, 4), (2, 4)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mlcd_fixtures.planned import asked, machines, nodes_of, planned_job
+from mlcd_fixtures.planned import machines, nodes_of, planned_job, planned_task
 
 from mlcd.clouds.virtual import play
 from mlcd.core.backend import Launch, Provenance, Purpose
@@ -170,7 +170,7 @@ def test_a_configuration_that_nearly_ran_out_is_better_than_none():
 
 
 def test_plans_that_need_as_much_memory_come_last():
-    task = asked()
+    task = planned_task()
     space = plan_space(machines(nodes_of("H100", 8), nodes=(1,)), task)
     by_size = sorted(
         (c for c in space.configurations if c.setting.tensor == 8 and c.setting.pipeline == 1),

@@ -111,7 +111,7 @@ class _Data:
 
 
 def _peak_and_error(row: MeasuredRun) -> tuple[float, float]:
-    """The log of what tensors took at most, nan where nobody knows, and how far off that may be."""
+    """Log of the peak memory of tensors, nan if unknown, and its standard error."""
     if row.out_of_memory or not (row.allocated_gb or row.reserved_gb):
         return np.nan, 0.0
     if row.allocated_gb:

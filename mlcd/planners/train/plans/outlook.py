@@ -63,12 +63,12 @@ class PlanOutlook:
     most: int = LARGE
 
     @cached_property
-    def asked(self) -> PlannedTraining:
+    def training(self) -> PlannedTraining:
         """The job's training task."""
-        asked = planned_training(self.job)
-        if asked is None:
+        training = planned_training(self.job)
+        if training is None:
             raise UserError(f"{self.job.name} has no `plan:`, so its plans cannot be forecast")
-        return asked
+        return training
 
     @cached_property
     def looked_at(self) -> Space:
@@ -78,7 +78,7 @@ class PlanOutlook:
         names, found = self._gpus_of(self.space), set[int]()
         for name in np.unique(names):
             own = subspace(self.space, np.flatnonzero(names == name))
-            kept = promising_plans(self.asked, self.job.goal, own, History(), self.job.work_samples)
+            kept = promising_plans(self.training, self.job.goal, own, History(), self.job.work_samples)
             found |= {self.space.index[each] for each in kept.configurations}
         return subspace(self.space, found)
 
@@ -89,7 +89,7 @@ class PlanOutlook:
 
     @property
     def _run_specs(self) -> list[RunSpec]:
-        return run_specs_in(self.looked_at, self.asked)
+        return run_specs_in(self.looked_at, self.training)
 
     @cached_property
     def finish_s(self) -> tuple[Floats, Floats, Floats]:
@@ -97,7 +97,7 @@ class PlanOutlook:
 
         The median is computed exactly, not from samples: the best sampled median of thousands would be the luckiest.
         """
-        steps = self.job.work_samples / self.asked.global_batch
+        steps = self.job.work_samples / self.training.global_batch
         low, _, high = self.belief.interval(SHARE)
         return steps * low, steps * expected_steps(self._run_specs), steps * high
 
@@ -153,10 +153,10 @@ class PlanOutlook:
     @cached_property
     def _best_of_each(self) -> list[tuple[str, int]]:
         """GPU type and place of its best plan; the best type first."""
-        names, dearer = self._gpus_of(self.looked_at), dearer_by_failing(self.belief.chance)
+        names, cost_factor = self._gpus_of(self.looked_at), failure_cost_factor(self.belief.chance)
         left, ordered = dict[int, str](), []
         for name in dict.fromkeys(names):
-            pick = best_of(self.job.goal, self.looked_at, np.where(names == name, self.fitting_s, np.inf), dearer)
+            pick = best_of(self.job.goal, self.looked_at, np.where(names == name, self.fitting_s, np.inf), cost_factor)
             if pick is not None:
                 left[pick] = str(name)
         while left:
@@ -171,23 +171,23 @@ class PlanOutlook:
         goal = self.job.goal
         if not goal.limited:
             return Chance.NO_LIMIT, "there is no limit to keep"
-        finish_s = np.exp(self.belief.log_step_s) * (self.job.work_samples / self.asked.global_batch)
+        finish_s = np.exp(self.belief.log_step_s) * (self.job.work_samples / self.training.global_batch)
         keeps = self.belief.fits & limits_allow(goal, self.looked_at.usd(finish_s), finish_s)
         share = float(keeps.mean(axis=0).max())
         chance = Chance.LIKELY if share >= LIKELY else Chance.DOUBTFUL if share >= DOUBTFUL else Chance.UNLIKELY
         return chance, f"the plan that keeps the limits most surely does so with a chance of {share:.0%}"
 
 
-def dearer_by_failing(chance: Floats) -> Floats:
+def failure_cost_factor(chance: Floats) -> Floats:
     """Factor on a plan's cost, by its probability to fit: if it does not fit, finding another plan costs something."""
     return 1 + FAILURE * (1 - chance)
 
 
-def best_of(goal: Goal, space: Space, finish_s: Floats, dearer: Floats | float = 1.0) -> int | None:
-    """The best configuration within the limits, or the best of all if none is. `dearer`: a factor on each value."""
+def best_of(goal: Goal, space: Space, finish_s: Floats, cost_factor: Floats | float = 1.0) -> int | None:
+    """The best configuration within the limits, or of all if none is. `cost_factor`: multiplies each value."""
     if not np.isfinite(finish_s).any():
         return None
     usd = space.usd(finish_s)
     value = finish_s if goal.objective is Objective.FASTEST else space.expected_usd(finish_s, finish_s, goal.deadline_s)
-    value, inside = value * dearer, limits_allow(goal, usd, finish_s)
+    value, inside = value * cost_factor, limits_allow(goal, usd, finish_s)
     return int(np.argmin(np.where(inside, value, np.inf) if inside.any() else value))

@@ -41,20 +41,20 @@ def plan_settings(configuration: Configuration) -> dict[str, str | int]:
 
 def plan_variables(job: Job, configuration: Configuration) -> dict[str, str]:
     """The environment variables of a launch. Data parallelism and accumulation keep the global batch constant."""
-    plan, asked = plan_of(configuration), planned_training(job)
-    if plan is None or asked is None:
+    plan, training = plan_of(configuration), planned_training(job)
+    if plan is None or training is None:
         return {}
     variables = {name: str(getattr(plan, field)) for field, name in OWN.items()}
     variables |= {
         "MLCD_DATA_PARALLEL": str(data_parallel(plan, configuration.nodes, configuration.offer)),
         "MLCD_ACCUMULATION": str(accumulation(plan, configuration.nodes, configuration.offer)),
-        "MLCD_GLOBAL_BATCH": str(asked.global_batch),
-        "MLCD_SEQUENCE": str(asked.sequence),
+        "MLCD_GLOBAL_BATCH": str(training.global_batch),
+        "MLCD_SEQUENCE": str(training.sequence),
     }
     if plan.adapter is not Adapter.FULL:
-        variables["MLCD_LORA_RANK"] = str(asked.lora_rank)
+        variables["MLCD_LORA_RANK"] = str(training.lora_rank)
     arguments = []
-    for knob in asked.knobs:
+    for knob in training.knobs:
         word = knob.word(getattr(plan, knob.field))
         if knob.env:
             variables[knob.env] = word

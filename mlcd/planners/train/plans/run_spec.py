@@ -68,18 +68,18 @@ class MeasuredRun:
     reserved_gb: float | None = None
 
 
-def run_spec_of(configuration: Configuration, asked: PlannedTraining) -> RunSpec:
+def run_spec_of(configuration: Configuration, training: PlannedTraining) -> RunSpec:
     """The training run of a configuration."""
-    plan = plan_of(configuration) or replace(asked.fixed, global_batch=asked.global_batch)
+    plan = plan_of(configuration) or replace(training.fixed, global_batch=training.global_batch)
     return RunSpec(
-        asked.architecture,
-        asked.sequence,
-        asked.global_batch,
+        training.architecture,
+        training.sequence,
+        training.global_batch,
         gpu_of(configuration.offer),
         configuration.workers,
         configuration.offer.workers,
         plan,
-        trainable_parameters(asked.architecture, plan.adapter, asked.lora_rank),
+        trainable_parameters(training.architecture, plan.adapter, training.lora_rank),
     )
 
 

@@ -43,23 +43,25 @@ TOO_UNLIKELY = 0.05
 """Plans with a lower probability to fit are dropped."""
 
 
-def plan_surfaces(asked: PlannedTraining, space: Space, seen: Evidence, seed: int) -> Belief:
+def plan_surfaces(training: PlannedTraining, space: Space, seen: Evidence, seed: int) -> Belief:
     """Posterior samples of the log of sequences a second."""
-    runs, unknown = _run_specs_in(IdentityKey(space), asked), np.full(len(seen.ran), np.nan)
-    tried = ProbeResults(seen.ran, asked.global_batch * np.exp(-seen.y), seen.error, seen.out_of_memory, unknown)
+    runs, unknown = _run_specs_in(IdentityKey(space), training), np.full(len(seen.ran), np.nan)
+    tried = ProbeResults(seen.ran, training.global_batch * np.exp(-seen.y), seen.error, seen.out_of_memory, unknown)
     surfaces = min(DRAWS, max(FEWEST_SURFACES, MOST_VALUES // len(space)))
     found = believe_plans(runs, tried, seed, surfaces)
     fits = found.fits.copy()
     fits[:, seen.failed], fits[:, seen.ran] = False, True
-    return Belief(np.log(asked.global_batch) - found.log_step_s, fits, found.ruled_out)
+    return Belief(np.log(training.global_batch) - found.log_step_s, fits, found.ruled_out)
 
 
-def plans_ruled_out(asked: PlannedTraining, space: Space, ran: np.ndarray, place: int) -> Mask:
+def plans_ruled_out(training: PlannedTraining, space: Space, ran: np.ndarray, place: int) -> Mask:
     """Which configurations are sure to run out of memory if this one does."""
-    return too_large(_sizes_in(IdentityKey(space), asked), ran, np.array([place]))
+    return too_large(_sizes_in(IdentityKey(space), training), ran, np.array([place]))
 
 
-def promising_plans(asked: PlannedTraining, goal: Goal, space: Space, history: History, work_samples: float) -> Space:
+def promising_plans(
+    training: PlannedTraining, goal: Goal, space: Space, history: History, work_samples: float
+) -> Space:
     """The part of a large space that is considered: the best by the law, some of each type, and everything measured.
 
     It stays the same object until something else runs out of memory, so cached results remain valid.
@@ -70,7 +72,7 @@ def promising_plans(asked: PlannedTraining, goal: Goal, space: Space, history: H
     at = {space.index[where]: outcome for where, outcome in seen.items() if where in space.index}
     ran_out = frozenset(place for place, outcome in at.items() if outcome is Outcome.OUT_OF_MEMORY)
     ran = frozenset(place for place, outcome in at.items() if outcome is Outcome.OK)
-    found = _screened(whole, asked, goal, work_samples, _of_memory(whole, asked, ran_out, ran))
+    found = _screened(whole, training, goal, work_samples, _of_memory(whole, training, ran_out, ran))
     return _part(whole, found | frozenset(at))
 
 
@@ -81,29 +83,29 @@ def _part(whole: IdentityKey[Space], places: frozenset[int]) -> Space:
 
 @lru_cache(maxsize=8)
 def _of_memory(
-    whole: IdentityKey[Space], asked: PlannedTraining, ran_out: frozenset[int], ran: frozenset[int]
+    whole: IdentityKey[Space], training: PlannedTraining, ran_out: frozenset[int], ran: frozenset[int]
 ) -> frozenset[int]:
     """The failures that were out of memory: one that would rule out a configuration that ran had another cause."""
     if not ran_out or not ran:
         return ran_out
     order = [*ran_out, *ran]
-    sizes = sizes_of([run_spec_of(whole.value.configurations[place], asked) for place in order])
+    sizes = sizes_of([run_spec_of(whole.value.configurations[place], training) for place in order])
     none, ones = np.zeros(0, dtype=np.intp), range(len(ran_out))
     return frozenset(order[i] for i in ones if not too_large(sizes, none, np.array([i]))[len(ran_out) :].any())
 
 
 @lru_cache(maxsize=4)
 def _screened(
-    whole: IdentityKey[Space], asked: PlannedTraining, goal: Goal, work_samples: float, ran_out: frozenset[int]
+    whole: IdentityKey[Space], training: PlannedTraining, goal: Goal, work_samples: float, ran_out: frozenset[int]
 ) -> frozenset[int]:
     """Places in the space of the configurations that pass the screening."""
-    machines = IdentityKey(_on_suitable_machines(whole, asked, goal, work_samples))
+    machines = IdentityKey(_on_suitable_machines(whole, training, goal, work_samples))
     part = machines.value
-    sample_s, chance = expected_in(part, asked)
-    failed = [run_spec_of(whole.value.configurations[place], asked) for place in ran_out]
+    sample_s, chance = expected_in(part, training)
+    failed = [run_spec_of(whole.value.configurations[place], training) for place in ran_out]
     hopeless = chance < TOO_UNLIKELY
     if failed:
-        sizes, none = sizes_of([*_run_specs_in(machines, asked), *failed]), np.zeros(0, dtype=np.intp)
+        sizes, none = sizes_of([*_run_specs_in(machines, training), *failed]), np.zeros(0, dtype=np.intp)
         hopeless |= too_large(sizes, none, np.arange(len(part), len(part) + len(failed)))[: len(part)]
     if hopeless.all() and not failed:  # keep the likeliest to fit, so that the answer can name them
         return frozenset(whole.value.index[part.configurations[i]] for i in np.argsort(-chance)[:FEW])
@@ -114,17 +116,19 @@ def _screened(
 
 
 @lru_cache(maxsize=4)
-def _on_suitable_machines(same: IdentityKey[Space], asked: PlannedTraining, goal: Goal, work_samples: float) -> Space:
+def _on_suitable_machines(
+    same: IdentityKey[Space], training: PlannedTraining, goal: Goal, work_samples: float
+) -> Space:
     """A first screening without the law, by the bf16 peak of the GPUs, on machines that can hold the model at all."""
     space = same.value
     if len(space) <= BY_LAW:
         return space
-    runs = _run_specs_in(same, asked)
+    runs = _run_specs_in(same, training)
     rate = np.array([spec.gpus * spec.gpu.tflops_bf16 for spec in runs]) * 1e12 * USUAL_EFFICIENCY
-    finish_s = work_samples * flops_of_sequence(asked.architecture, asked.sequence, asked.fixed.adapter) / rate
+    finish_s = work_samples * flops_of_sequence(training.architecture, training.sequence, training.fixed.adapter) / rate
     memory = np.array([spec.gpus * spec.gpu.memory_gb for spec in runs])
     least = np.array([LEAST_BYTES.get(spec.plan.adapter, LEAST_BYTES_FROZEN) for spec in runs])
-    lacks = least * asked.architecture.params_b > memory
+    lacks = least * training.architecture.params_b > memory
     if lacks.all():
         return subspace(space, np.argsort(-memory)[:FEW].tolist())
     finish_s = np.where(lacks, np.inf, finish_s)
@@ -140,28 +144,30 @@ def _best_of_each_type(space: Space, value: Floats, most: int) -> set[int]:
     return {int(place) for own in rows for place in own[np.argsort(value[own], kind="stable")[:most]]}
 
 
-def expected_in(space: Space, asked: PlannedTraining) -> tuple[Floats, Floats]:
+def expected_in(space: Space, training: PlannedTraining) -> tuple[Floats, Floats]:
     """Prior median seconds of a sequence on each configuration, and its probability to fit."""
-    return _expected(IdentityKey(space), asked)
+    return _expected(IdentityKey(space), training)
 
 
 @lru_cache(maxsize=4)
-def _expected(same: IdentityKey[Space], asked: PlannedTraining) -> tuple[Floats, Floats]:
-    runs, prior, none = _run_specs_in(same, asked), shipped_prior(), np.zeros(0, dtype=np.intp)
+def _expected(same: IdentityKey[Space], training: PlannedTraining) -> tuple[Floats, Floats]:
+    runs, prior, none = _run_specs_in(same, training), shipped_prior(), np.zeros(0, dtype=np.intp)
     _, log_step_s, _ = expected_of(runs, prior.time)
-    return np.exp(log_step_s) / asked.global_batch, believe_memory(runs, none, none, np.zeros(0), prior.memory).chance
+    return np.exp(log_step_s) / training.global_batch, believe_memory(
+        runs, none, none, np.zeros(0), prior.memory
+    ).chance
 
 
-def run_specs_in(space: Space, asked: PlannedTraining) -> list[RunSpec]:
+def run_specs_in(space: Space, training: PlannedTraining) -> list[RunSpec]:
     """The run spec of every configuration. Cached: the same object for the same space, so others can cache by it."""
-    return _run_specs_in(IdentityKey(space), asked)
+    return _run_specs_in(IdentityKey(space), training)
 
 
 @lru_cache(maxsize=8)
-def _run_specs_in(same: IdentityKey[Space], asked: PlannedTraining) -> list[RunSpec]:
-    return [run_spec_of(configuration, asked) for configuration in same.value.configurations]
+def _run_specs_in(same: IdentityKey[Space], training: PlannedTraining) -> list[RunSpec]:
+    return [run_spec_of(configuration, training) for configuration in same.value.configurations]
 
 
 @lru_cache(maxsize=4)
-def _sizes_in(same: IdentityKey[Space], asked: PlannedTraining) -> Sizes:
-    return sizes_of(_run_specs_in(same, asked))
+def _sizes_in(same: IdentityKey[Space], training: PlannedTraining) -> Sizes:
+    return sizes_of(_run_specs_in(same, training))

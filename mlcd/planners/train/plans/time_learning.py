@@ -65,7 +65,7 @@ def fitted(seen: Sequence[MeasuredRun]) -> Fitted:
     runs, models = [each.spec for each in seen], [(each.model, each.source) for each in seen]
     terms, logs = terms_of(runs), np.log([each.step_s or np.nan for each in seen])
     first = np.log(list(TERMS.values()))
-    doubt = np.array([COMPOSED_ERROR**2 * (each.source in COMPOSED) for each in seen])
+    extra_variance = np.array([COMPOSED_ERROR**2 * (each.source in COMPOSED) for each in seen])
     sds = np.array([SURE.get(name, UNSURE) for name in TERMS])
     coefficients, trust = first, np.ones(len(seen))
     variances: dict[str, float] = {}
@@ -74,8 +74,8 @@ def fitted(seen: Sequence[MeasuredRun]) -> Fitted:
         at = coefficients_of(runs, np.exp(coefficients), means)
         rows = Rows(runs, models, terms.shares(at))
         within = means | dict(zip(map("term {}".format, TERMS), (coefficients - first) / sds, strict=True))
-        missed = logs - terms.log_step(at) + _moved(rows, within)
-        names, effects = _effects(missed, rows, doubt)
+        residuals = logs - terms.log_step(at) + _moved(rows, within)
+        names, effects = _effects(residuals, rows, extra_variance)
         variances, trust = effects.learn(variances, trust, steps)
         posterior = effects.posterior(variances, trust)
         means = dict(zip(names, map(float, posterior.mean), strict=True))
@@ -97,14 +97,21 @@ def _moved(rows: Rows, effects: Mapping[str, float]) -> Floats:
     return found
 
 
-def _effects(missed: Floats, rows: Rows, doubt: Floats) -> tuple[list[str], Effects]:
+def _effects(residuals: Floats, rows: Rows, extra_variance: Floats) -> tuple[list[str], Effects]:
     """The shared effects by name, and the blocks of models."""
     columns, kinds = shared_columns(rows)
     models = [np.flatnonzero(rows.ids["model"] == each) for each in np.unique(rows.ids["model"])]
     blocks = [Block(at, rows.own_parts(at, at)) for at in models]
     shared = np.stack(list(columns.values()), axis=1)
     every = (*kinds.values(), *blocks[0].own, NOISE)
-    believed = {kind: USUAL.get(kind, USUAL.get(kind.split()[-1], USUAL_LEVEL)) ** 2 for kind in every}
+    prior_variances = {kind: USUAL.get(kind, USUAL.get(kind.split()[-1], USUAL_LEVEL)) ** 2 for kind in every}
     return list(columns), Effects(
-        missed, shared, list(kinds.values()), blocks, {"terms": 1.0}, believed, SURE_OF_VARIANCES, doubt
+        residuals,
+        shared,
+        list(kinds.values()),
+        blocks,
+        {"terms": 1.0},
+        prior_variances,
+        SURE_OF_VARIANCES,
+        extra_variance,
     )

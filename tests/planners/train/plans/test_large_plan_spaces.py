@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from mlcd_fixtures.planned import LLAMA_8B, asked, machines, nodes_of, planned_job
+from mlcd_fixtures.planned import LLAMA_8B, machines, nodes_of, planned_job, planned_task
 
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Objective
@@ -18,7 +18,7 @@ from mlcd.planners.train.plans.space import plan_space
 def test_in_a_space_too_large_to_consider_whole_the_best_of_each_gpu_is_reported_too() -> None:
     dollars = {"A100-80GB": 2.5, "H100": 10.0}
     offers = [nodes_of(gpu, count, count * usd) for gpu, usd in dollars.items() for count in (2, 4, 8)]
-    space = plan_space(machines(*offers, nodes=tuple(2**n for n in range(7))), asked())
+    space = plan_space(machines(*offers, nodes=tuple(2**n for n in range(7))), planned_task())
     job = planned_job(goal=Goal(Objective.CHEAPEST))
     whole, part = PlanOutlook(job, space), PlanOutlook(job, space, most=1_000)
     assert len(part.looked_at) < len(space) == len(whole.looked_at)
@@ -31,7 +31,7 @@ def test_in_a_space_too_large_to_consider_whole_the_best_of_each_gpu_is_reported
 
 @pytest.mark.parametrize(("nodes", "least"), [((1, 2, 4, 8), 3_000), ((1, 2, 4, 8, 16, 32, 64), 8_000)])
 def test_a_model_that_fits_nowhere_in_a_large_space_gets_an_answer(nodes: tuple[int, ...], least: int) -> None:
-    task = asked(replace(LLAMA_8B, params_b=30_000.0, active_b=30_000.0))
+    task = planned_task(replace(LLAMA_8B, params_b=30_000.0, active_b=30_000.0))
     offers = [nodes_of(gpu, count, float(count)) for gpu in ("A10G", "A100-80GB") for count in (2, 4, 8)]
     space = plan_space(machines(*offers, nodes=nodes), task)
     assert len(space) > least

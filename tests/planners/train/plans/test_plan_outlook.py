@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mlcd_fixtures.planned import asked, machines, nodes_of, planned_job
+from mlcd_fixtures.planned import machines, nodes_of, planned_job, planned_task
 
 from mlcd.core.job import Goal
 from mlcd.planners.train.plans.belief import _drawn, expected_of
-from mlcd.planners.train.plans.outlook import PlanOutlook, best_of, dearer_by_failing
+from mlcd.planners.train.plans.outlook import PlanOutlook, best_of, failure_cost_factor
 from mlcd.planners.train.plans.prior import shipped_prior
 from mlcd.planners.train.plans.space import plan_space
 from mlcd.planners.train.plans.surfaces import run_specs_in
 
 
 def test_samples_are_drawn_once_for_a_space():
-    task = asked()
+    task = planned_task()
     space, job = plan_space(machines(nodes_of("H100", 8)), task), planned_job(task)
     drawn = _drawn.cache_info().misses
     first, second = PlanOutlook(job, space), PlanOutlook(job, space)
@@ -24,7 +24,7 @@ def test_samples_are_drawn_once_for_a_space():
 
 
 def test_the_median_is_exact_and_not_that_of_the_luckiest_samples():
-    task = asked()
+    task = planned_task()
     job, space = planned_job(task), plan_space(machines(nodes_of("H100", 8), nodes_of("A100-80GB", 8)), task)
     plans = PlanOutlook(job, space)
     steps = job.work_samples / task.global_batch
@@ -38,12 +38,12 @@ def test_the_median_is_exact_and_not_that_of_the_luckiest_samples():
 def test_of_plans_of_about_equal_cost_the_one_likelier_to_fit_is_best():
     space = machines(nodes_of("H100", 8), nodes=(1, 2, 3))
     goal, finish_s = Goal(), np.array([100.0, 100.9, 110.0])
-    for chances_if_launched, best in (([0.75, 1.0, 1.0], 1), ([0.97, 1.0, 1.0], 0), ([0.75, 0.75, 1.0], 0)):
-        assert best_of(goal, space, finish_s, dearer_by_failing(np.array(chances_if_launched))) == best
+    for chances, best in (([0.75, 1.0, 1.0], 1), ([0.97, 1.0, 1.0], 0), ([0.75, 0.75, 1.0], 0)):
+        assert best_of(goal, space, finish_s, failure_cost_factor(np.array(chances))) == best
 
 
 def test_the_first_row_is_the_best_of_the_space_and_rows_are_in_order():
-    task = asked()
+    task = planned_task()
     gpus = [nodes_of(gpu, 8) for gpu in ("H100", "A100-80GB", "A10G")]
     plans = PlanOutlook(planned_job(task), plan_space(machines(*gpus), task))
     assert plans.of_space.best == plans.by_gpu[0].configuration

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlcd_fixtures.planned import LLAMA_8B, asked, machines, nodes_of
+from mlcd_fixtures.planned import LLAMA_8B, machines, nodes_of, planned_task
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.errors import UserError
@@ -110,7 +110,7 @@ def test_the_global_batch_is_the_same_on_any_machines(task: PlannedTraining, gpu
 
 def test_nodes_without_gpus_are_used_only_if_there_are_no_others():
     cpu = replace(nodes_of("H100", 1), instance_type="cpu", accelerator="", accelerators=0)
-    only = asked(knobs=(PlanKnob("micro_batch", (1,)),))
+    only = planned_task(knobs=(PlanKnob("micro_batch", (1,)),))
     assert {offer.instance_type for offer in plan_space(machines(cpu, nodes_of("H100", 8)), only).offers} == {"8xH100"}
     assert {offer.instance_type for offer in plan_space(machines(cpu), only).offers} == {"cpu"}
 
@@ -118,7 +118,7 @@ def test_nodes_without_gpus_are_used_only_if_there_are_no_others():
 def test_a_precision_is_not_tried_on_gpus_without_it():
     old, new = nodes_of("V100", 8), nodes_of("H100", 8)
     knobs = (PlanKnob("micro_batch", (1,)), PlanKnob("precision", ("bf16", "fp16", "fp8")))
-    space = plan_space(machines(old, nodes_of("A100-80GB", 8), new), asked(knobs=knobs))
+    space = plan_space(machines(old, nodes_of("A100-80GB", 8), new), planned_task(knobs=knobs))
     precisions = {
         offer.accelerator: {plan_of(c).precision for c in space.configurations if c.offer is offer}  # type: ignore[union-attr]
         for offer in space.offers
@@ -143,7 +143,7 @@ def test_a_precision_is_not_tried_on_gpus_without_it():
     ],
 )  # fmt: skip
 def test_an_empty_space_gives_an_error_of_one_line(changes: dict[str, object], message: str):
-    task = replace(asked(knobs=(PlanKnob("micro_batch", (1,)),)), **changes)  # type: ignore[arg-type]
+    task = replace(planned_task(knobs=(PlanKnob("micro_batch", (1,)),)), **changes)  # type: ignore[arg-type]
     with pytest.raises(UserError) as caught:
         plan_space(machines(nodes_of("A100-80GB", 4)), task)
     assert str(caught.value) == message
@@ -189,14 +189,14 @@ def test_context_parallel_ranks_can_shard_the_weights() -> None:
 
 
 def test_an_error_about_sharing_the_batch_considers_only_gpus_with_the_precision() -> None:
-    task = asked(knobs=(PlanKnob("micro_batch", (1,)),), global_batch=7)
+    task = planned_task(knobs=(PlanKnob("micro_batch", (1,)),), global_batch=7)
     gpus = machines(nodes_of("V100", 1), nodes_of("H100", 8))
     with pytest.raises(UserError, match="cannot be shared equally by any of 8 to 32 GPUs"):
         plan_space(gpus, task)
 
 
 def test_plans_that_fit_no_number_of_gpus_are_named_in_the_error() -> None:
-    task = asked(knobs=(PlanKnob("pipeline", (16, 32)), PlanKnob("tensor", (4,)), PlanKnob("micro_batch", (1,))))
+    task = planned_task(knobs=(PlanKnob("pipeline", (16, 32)), PlanKnob("tensor", (4,)), PlanKnob("micro_batch", (1,))))
     with pytest.raises(UserError, match="is at least 64, and none of 8 to 32 GPUs is a multiple"):
         plan_space(machines(nodes_of("H100", 8)), task)
 
@@ -204,11 +204,11 @@ def test_plans_that_fit_no_number_of_gpus_are_named_in_the_error() -> None:
 def test_an_error_names_a_single_number_of_gpus_without_a_range() -> None:
     one = machines(nodes_of("H100", 8), nodes=(1,))
     with pytest.raises(UserError, match="cannot be shared equally by 8 GPUs; change"):
-        plan_space(one, asked(knobs=(PlanKnob("micro_batch", (1,)),), global_batch=7))
+        plan_space(one, planned_task(knobs=(PlanKnob("micro_batch", (1,)),), global_batch=7))
     with pytest.raises(UserError, match="is at least 16, and 8 GPUs are no multiple; name more nodes"):
-        plan_space(one, asked(knobs=(PlanKnob("pipeline", (16,)), PlanKnob("micro_batch", (1,)))))
+        plan_space(one, planned_task(knobs=(PlanKnob("pipeline", (16,)), PlanKnob("micro_batch", (1,)))))
 
 
 def test_the_error_for_older_gpus_suggests_a_precision_that_they_have() -> None:
     with pytest.raises(UserError, match="no GPU here has bf16; say `precision: fp16` if the script accepts it, or"):
-        plan_space(machines(nodes_of("V100", 8)), asked(knobs=(PlanKnob("micro_batch", (1,)),)))
+        plan_space(machines(nodes_of("V100", 8)), planned_task(knobs=(PlanKnob("micro_batch", (1,)),)))

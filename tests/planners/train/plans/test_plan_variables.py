@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mlcd_fixtures.planned import asked, nodes_of, planned_job
+from mlcd_fixtures.planned import nodes_of, planned_job, planned_task
 
 from mlcd.clouds.frameworks import scaling_environment
 from mlcd.clouds.live_job import LiveJob, Timeouts
@@ -40,7 +40,7 @@ def test_a_launch_gets_the_plan_in_the_jobs_own_variables_and_in_ours():
 
 def test_a_launch_with_an_adapter_gets_its_rank():
     plan = TrainingPlan(adapter=Adapter.LORA, global_batch=256)
-    assert plan_variables(planned_job(asked(lora_rank=8)), Configuration(nodes_of("H100", 1), 1, plan))[
+    assert plan_variables(planned_job(planned_task(lora_rank=8)), Configuration(nodes_of("H100", 1), 1, plan))[
         "MLCD_LORA_RANK"
     ] == "8"  # fmt: skip
 
@@ -50,7 +50,7 @@ def test_the_script_gets_its_own_words_and_arguments_of_any_form():
         PlanKnob("sharding", ("none", "zero3"), argument="--stage", told=("0", "3")),
         PlanKnob("micro_batch", (8,), argument="train.micro_batch="),
     )
-    told = plan_variables(planned_job(asked(knobs=knobs)), WHERE)
+    told = plan_variables(planned_job(planned_task(knobs=knobs)), WHERE)
     assert told["MLCD_ARGUMENTS"] == "--stage 3 train.micro_batch=8"
     assert told["MLCD_SHARDING"] == "zero3"
 
