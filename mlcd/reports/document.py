@@ -19,7 +19,7 @@ from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Planned, al
 from mlcd.planners.scale.nouns import ScalingTask, batch_of, noise_of
 from mlcd.planners.serve.nouns import ServingTask, eased, knobs_of
 from mlcd.planners.train.plans.plan_variables import plan_settings
-from mlcd.reports.functions.document import allocated, functions_job, functions_run, plans_of
+from mlcd.reports.functions.document import allocation_fields, functions_job, functions_run, plans_of
 from mlcd.reports.run_document import NotBegun, OtherLaunch, OtherRun, RunDocument, ScaleRun, TrainRun
 from mlcd.reports.run_document.core import CurvePoint, LaunchResult, RunDecision, RunForecast, RunRelaxation, RunTarget
 from mlcd.reports.run_document.serve import ServeDecision, ServeRun
@@ -191,7 +191,7 @@ def _place(configuration: Configuration | None) -> Fields | None:
     usd_per_hour, offer = configuration.usd_per_hour, configuration.offer
     if isinstance(configuration.setting, Allocation):
         priced = {"functions_at_once": configuration.nodes, "usd_per_hour": usd_per_hour}
-        return {**allocated(allocation_of(configuration)), **priced}
+        return {**allocation_fields(allocation_of(configuration)), **priced}
     return {
         "instance_type": offer.instance_type,
         "nodes": configuration.nodes,

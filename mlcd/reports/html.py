@@ -18,7 +18,7 @@ from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import Planned
 from mlcd.reports.deploy.targets import exported
 from mlcd.reports.entries import ledger_rows
-from mlcd.reports.functions.rows import brief
+from mlcd.reports.functions.rows import shown_points
 from mlcd.reports.run_tables import run_tables
 from mlcd.reports.tradeoff import tradeoff_of
 from mlcd.reports.view.view import view_of
@@ -37,7 +37,7 @@ def page(
     team: str | None = None,
 ) -> str:
     """The report, from all entries of a run. `boundary`: of a run on functions, that of one epoch."""
-    view, run = view_of(lines, driven, brief(boundary, MOST_POINTS), owner, team), lines[0].run
+    view, run = view_of(lines, driven, shown_points(boundary, MOST_POINTS), owner, team), lines[0].run
     answers = {
         "": {**view, "progress": []},
         "/ledger": {"run": run, "rows": ledger_rows(lines)},

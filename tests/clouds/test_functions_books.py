@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 from mlcd_fixtures.partitions import partition
 
 from mlcd.clouds.functions.bucket import Models, bounds, load, store
-from mlcd.clouds.functions.called import Requests
+from mlcd.clouds.functions.call import Requests
 from mlcd.clouds.functions.groups import MAX_TIMEOUT_S, STRAGGLER, Durations, Group, GroupFailed, Workers
 from mlcd.clouds.functions.lithops_internals import Answer
 from mlcd.clouds.functions.meter import Bill, Meter
@@ -89,7 +89,7 @@ def test_a_model_counts_once_it_is_committed_and_older_ones_go(tmp_path: Path):
     bucket = Bucket(objects={f"m{epoch}": b"" for epoch in range(1, 5)} | {"again": b""})
     models = Models(tmp_path, bucket)
     assert models.find(0, 0) is None
-    with pytest.raises(BackendError, match="trial 0 after epoch 1 is not known"):
+    with pytest.raises(BackendError, match="trial 0 after epoch 1 cannot be found"):
         models.find(0, 1)
     for epoch in (1, 2, 3):
         models.commit(0, epoch, f"m{epoch}")
@@ -223,7 +223,7 @@ class Failing:
     def bucket_requests(self) -> Requests:
         return Requests()
 
-    def used_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
+    def billed_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
         return 0.0
 
     def end(self, call: Failing, used: Bill) -> None:

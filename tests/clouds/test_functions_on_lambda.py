@@ -19,8 +19,8 @@ from types import SimpleNamespace
 import pytest
 
 from mlcd.clouds.functions.bucket import Models
-from mlcd.clouds.functions.called import FINISH_S, CloudCall, Requests, record_deadline
-from mlcd.clouds.functions.code import LARGEST_MB, pack, store_code
+from mlcd.clouds.functions.call import FINISH_S, CloudCall, Requests, record_deadline
+from mlcd.clouds.functions.code_package import LARGEST_MB, pack, store_code
 from mlcd.clouds.functions.groups import Durations, Group, Prewarmed, Workers
 from mlcd.clouds.functions.lithops_functions import LithopsFunctions
 from mlcd.clouds.functions.lithops_internals import Answer, Deployed
@@ -117,7 +117,7 @@ def test_of_a_jobs_folder_its_python_files_are_sent_and_nothing_where_it_has_no_
 def test_a_folder_with_too_much_code_is_refused(tmp_path):
     with (tmp_path / "huge.py").open("wb") as file:
         file.truncate(LARGEST_MB * 1_000_000 + 1)
-    with pytest.raises(UserError, match="into a folder of their own"):
+    with pytest.raises(UserError, match="into their own folder"):
         pack(str(tmp_path))
 
 
@@ -126,8 +126,8 @@ def test_a_folder_with_too_much_code_is_refused(tmp_path):
 def test_a_function_that_has_nothing_of_mlcd_runs_a_jobs_own_code(tmp_path):
     import cloudpickle
 
-    from mlcd.clouds.functions.lithops_internals import by_value
-    from mlcd.clouds.functions.shipped import run_shipped
+    from mlcd.clouds.functions.bootstrap import fetch_code_and_run
+    from mlcd.clouds.functions.lithops_internals import pickled_by_value
 
     job = tmp_path / "job"
     job.mkdir()
@@ -141,7 +141,9 @@ def test_a_function_that_has_nothing_of_mlcd_runs_a_jobs_own_code(tmp_path):
         "rank": 0, "seed": 0, "from": None, "share": None, "until": 1e12, "epochs": 1, "iterations": 1, "fault": None,
         "learning_rate": 0.1, "evaluate_every": 1,
     }  # fmt: skip
-    (tmp_path / "pickled").write_bytes(pickle.dumps((_as_loaded(cloudpickle.dumps(by_value(run_shipped))), order)))
+    (tmp_path / "pickled").write_bytes(
+        pickle.dumps((_as_loaded(cloudpickle.dumps(pickled_by_value(fetch_code_and_run))), order))
+    )
     (job / "net.py").unlink()  # a function sees nothing of this machine
     packages = [each for each in sys.path if each.endswith("site-packages")]
     program = FUNCTION.format(packages=packages, pickled=str(tmp_path / "pickled"))
@@ -177,18 +179,18 @@ def answered(process_at: float) -> Answer:
 
 @pytest.mark.parametrize(("process_at", "used_s"), [(50.0, 10.0), (104.0, 6.0)], ids=["warm", "cold"])
 def test_a_function_is_billed_from_its_call_or_from_the_start_of_its_process(process_at, used_s):
-    assert call().used_s(0, answered(process_at), 200.0) == pytest.approx(used_s + FINISH_S)
+    assert call().billed_s(0, answered(process_at), 200.0) == pytest.approx(used_s + FINISH_S)
 
 
 def test_a_function_that_died_is_billed_from_its_call():
     died = Answer(None, "", 107.0, 110.0, submitted_at=100.0)
-    assert call().used_s(0, died, 200.0) == pytest.approx(10.0 + FINISH_S)
+    assert call().billed_s(0, died, 200.0) == pytest.approx(10.0 + FINISH_S)
 
 
 def test_a_function_that_has_not_answered_is_billed_until_its_deadline_since_nobody_can_end_it():
     running = call(until=1e12)
-    assert running.used_s(0, None, 1e10) > 9e11
-    assert running.used_s(0, None, 1e10, abandoned=False) < 1e10
+    assert running.billed_s(0, None, 1e10) > 9e11
+    assert running.billed_s(0, None, 1e10, abandoned=False) < 1e10
 
 
 def test_the_calls_that_create_a_function_and_the_requests_to_the_bucket_are_paid():
@@ -255,13 +257,13 @@ def test_what_prewarmed_functions_use_is_paid_once_by_two_launches():
 @pytest.mark.skipif(find_spec("lithops") is None, reason="lithops is missing: pip install 'mlcd[lithops]'")
 class TestInternals:
     def test_a_throttled_call_is_asked_again_by_lithops_itself_and_another_refusal_is_told(self):
-        from mlcd.clouds.functions.lithops_internals import hear_refusals
+        from mlcd.clouds.functions.lithops_internals import record_refusals
 
         def invoke(payload):
             raise Exception(payload["words"])
 
         executor = SimpleNamespace(compute_handler=SimpleNamespace(invoke=invoke))
-        why = hear_refusals(executor)
+        why = record_refusals(executor)
         first, second = (SimpleNamespace(job_key="job", call_id=number) for number in ("00000", "00001"))
         asked = {"job_key": "job", "call_ids": ["00000"]}
         assert executor.compute_handler.invoke({**asked, "words": "Error 429: Rate exceeded"}) is None

@@ -128,7 +128,7 @@ def test_on_a_node_of_a_ray_cluster_whose_shell_had_it(tmp_path: Path, monkeypat
 
 def test_in_functions_of_this_machine(tmp_path: Path):
     pytest.importorskip("lithops", reason="pip install 'mlcd[lithops]'")
-    from mlcd.clouds.functions.calls import _interpreter
+    from mlcd.clouds.functions.caller import _interpreter
 
     program = "import os; print(dict(os.environ))"
     command = [_interpreter(tmp_path, 1_024, "mark"), "-c", program]

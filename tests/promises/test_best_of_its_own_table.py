@@ -154,7 +154,7 @@ def _check_better_plans(document: dict[str, Any]) -> None:
         if better and document["method"] == "exact":
             assert document["phase"] == "training", f"exact, and {better} are better"
         if better and document["method"] == "exact" and _is_limited(document["goal"]):
-            assert "kept for more epochs than are expected" in words
+            assert "reserved for more epochs than expected" in words
         elif better:
             assert any(f"the {plan_name(method)} plan would" in words for method in better), words
 

@@ -48,8 +48,17 @@ from mlcd.planners.functions.nouns import (
 )
 from mlcd.reports.document import run_document
 from mlcd.reports.functions.document import plan_document
-from mlcd.reports.functions.rows import EpochRow, best_path, brief, epoch_rows, folded, knee, ordered, stage_rows
-from mlcd.reports.functions.tables import CANNOT, comparison_cells, fine_usd, gap_words, show_plan
+from mlcd.reports.functions.rows import (
+    EpochRow,
+    best_path,
+    epoch_rows,
+    fastest_first,
+    grouped_rows,
+    knee,
+    shown_points,
+    stage_rows,
+)
+from mlcd.reports.functions.tables import NO_PLAN, comparison_cells, fine_usd, gap_words, show_plan
 from mlcd.reports.functions.words import METHODS, decision_sentence, short_s
 from mlcd.reports.headway import Gauge
 from mlcd.reports.html import page
@@ -185,7 +194,7 @@ def test_every_state_of_a_run_has_a_report_with_its_plans_and_what_was_run(lines
         story.decision is not None and plan_of(story.decision).calibration is not None
     )
     assert any(title.endswith("that was run") for title in found) == bool(functions["stages"] or functions["epochs"])
-    assert ("The plan beside those of other methods" in found) == bool(
+    assert ("The plan compared with other methods" in found) == bool(
         functions["decision"] and functions["decision"]["plans"]
     )
 
@@ -225,7 +234,7 @@ def test_the_plan_is_told_with_its_totals_beside_every_other_plan():
 def test_a_plan_that_is_missing_cannot_keep_the_limit():
     made = decision(TUNED, missing=("fixed", "cirrus"))
     rows = {cells[0]: cells for cells in comparison_cells(plan_of(made).plans, plan_of(made).plans[0])}
-    assert [name for name, cells in rows.items() if CANNOT in cells] == ["even split (fixed)", "Cirrus"]
+    assert [name for name, cells in rows.items() if NO_PLAN in cells] == ["even split (fixed)", "Cirrus"]
     assert list(rows) == list(METHODS.values())
     assert "the even split cannot keep the limit" in decision_sentence(made, TUNED)
 
@@ -347,7 +356,7 @@ def test_folding_loses_no_epoch_and_shows_every_change(kinds):
                 where, epoch, Measurement(place(where), Outcome.OK, 1.0, 0.1, evidence=FunctionsEvidence((epoch,)))
             )
         )
-    shown = folded(rows, most=5)
+    shown = grouped_rows(rows, most=5)
     assert [row for each in shown for row in each] == rows
     assert all(len({row.allocation for row in each}) == 1 for each in shown)
     assert shown[0] == (rows[0],)
@@ -356,18 +365,18 @@ def test_folding_loses_no_epoch_and_shows_every_change(kinds):
 
 def test_a_run_of_many_epochs_fits_a_screen_and_adds_up():
     account = account_of(training_lines())
-    assert len(folded(epoch_rows(account))) <= 15
+    assert len(grouped_rows(epoch_rows(account))) <= 15
     assert sum(row.usd for row in epoch_rows(account)) == pytest.approx(sum(m.usd for m in account.history.runs))
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 1e4), st.floats(1e-7, 1e3)), min_size=1, max_size=60))
 def test_a_boundary_in_brief_keeps_its_ends_and_its_knee(pairs):
     found = [Planned(Stage(1, 1), Allocation(i + 1, 512, "s3"), *pair) for i, pair in enumerate(pairs)]
-    shown, along = brief(found), ordered(found)
+    shown, along = shown_points(found), fastest_first(found)
     assert len(shown) <= 12
     assert {along[0], along[-1]} <= set(shown) <= set(found)
     assert knee(found) is None or knee(found) in shown
-    assert shown == ordered(shown)
+    assert shown == fastest_first(shown)
 
 
 def test_the_knee_is_where_the_boundary_bends():

@@ -1,1 +1,1 @@
-"""Functions to train on: real ones through Lithops, and simulated ones."""
+"""Backends that train on functions: real ones through Lithops, and simulated ones."""

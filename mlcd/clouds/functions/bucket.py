@@ -1,4 +1,4 @@
-"""What is in the functions' bucket: training data, written once and read by ranges of rows, and models.
+"""The contents of the functions' bucket: training data, written once and read by ranges of rows; and models.
 
 Data are two objects, features (float32) and labels (int32), row after row; a third one, written last, marks both as
 complete. A function reads only the rows of its part.
@@ -52,12 +52,12 @@ class Stored:
 
     @property
     def as_json(self) -> str:
-        """What marks them as complete."""
+        """The content of the object that marks the data as complete."""
         return json.dumps(asdict(self))
 
 
 def store(bucket: Any, data: str, samples: int, folder: str = "") -> Stored:
-    """Write the data to the bucket unless they are there. `bucket`: Lithops' client."""
+    """Write the data to the bucket unless they exist. `bucket`: Lithops' client."""
     source = dataset(data, folder)
     name = data.replace(":", ".")
     stored = Stored(f"mlcd/data/{name}-{samples}", samples, tuple(source.shape))
@@ -125,7 +125,7 @@ class Models:
         key = self._read(trial).get(str(epoch))
         if key is None:
             raise BackendError(
-                f"the model of trial {trial} after epoch {epoch} is not known here: {self.folder} has no record of it"
+                f"the model of trial {trial} after epoch {epoch} cannot be found: {self.folder} has no record of it"
             )
         return key
 

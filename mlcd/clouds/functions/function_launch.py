@@ -54,17 +54,17 @@ class FunctionLaunch:
     started_s: float
     lasts_s: float
     prewarm: Callable[[int, int, Meter, float], Prewarmed | None] | None = None
-    """Calls the functions of the next allocation for a trial, an epoch, with a meter of their own and the most seconds
-    to wait. None if the call failed: not an error, the next epoch then only starts later."""
+    """Calls the functions of the next allocation, given (trial, epoch, their own meter, most seconds to wait). None if
+    the call failed, which is no error: the next epoch only starts later."""
     taken_over: Prewarmed | None = None
-    left_usd: float = 0.0
-    """For functions that a killed process had called ahead, and that nobody took over."""
+    orphan_usd: float = 0.0
+    """The cost of functions that a killed process had prewarmed, and that no launch took over."""
     samples: float = 0.0
     last_report_s: float = 0.0
     prewarmed: Prewarmed | None = None
 
     def __post_init__(self) -> None:
-        self.meter.book("left behind", self.left_usd)
+        self.meter.add_cost("left behind", self.orphan_usd)
 
     def events(self) -> Events:
         """The events, until the work is done or the time or the budget is over."""
@@ -80,8 +80,8 @@ class FunctionLaunch:
         except _OutOfTime:
             return
         except _OutOfBudget:
-            left = "what is left of the budget does not pay for the next epoch"
-            yield Ended(self._now_s(), Outcome.AT_THE_LIMIT, left)
+            why = "what is left of the budget does not pay for the next epoch"
+            yield Ended(self._now_s(), Outcome.AT_THE_LIMIT, why)
         except GroupFailed as failure:
             if failure.outcome is Outcome.LAUNCH_FAILED and not self.samples:  # the platform accepted no call at all
                 raise BackendError(str(failure)) from failure
@@ -111,7 +111,7 @@ class FunctionLaunch:
             self._wait()
 
     def _prewarm_next(self, work: TrainEpochs, running: list[_Trial]) -> None:
-        """Call the functions of the next launch's first epoch when it is time for that."""
+        """Call the functions of the next launch's first epoch when their time has come."""
         if self.prewarm is None or work.then is None or len(running) != 1:
             return
         (trial,) = running
@@ -143,7 +143,7 @@ class FunctionLaunch:
         start_s = max(0.0, last["up_at"] - group.called_at)
         if start_s > 0:  # prewarmed functions had started before the call
             self.workers.durations.record(READY, self.workers.orders.allocation, start_s + last["load_s"])
-        usd, used_s = self._besides()
+        usd, used_s = self._other_costs()
         loss = math.fsum(report["loss"] for report in reports) / sum(report["evaluated"] for report in reports)
         usd += self.meter.usd(group.bill, seconds)
         parts = start_s, last["load_s"], last["compute_s"], last["sync_s"]
@@ -152,9 +152,9 @@ class FunctionLaunch:
         epoch = replace(epoch, function_s=used_s, requests=group.bill.requests, retries=group.attempt)
         return self._sample(epoch, self.workers.orders.task.workload.samples)
 
-    def _besides(self) -> tuple[float, float]:
-        """The cost of functions for other epochs to this launch, and the billed seconds of prewarmed ones."""
-        left_usd, self.left_usd = self.left_usd, 0.0
+    def _other_costs(self) -> tuple[float, float]:
+        """The cost of orphaned and prewarmed functions, and the billed seconds of the latter."""
+        left_usd, self.orphan_usd = self.orphan_usd, 0.0
         if self.prewarmed is None:
             return left_usd, 0.0
         used = self.prewarmed.used()
@@ -197,7 +197,7 @@ class FunctionLaunch:
             raise _OutOfBudget
 
     def _clear_storage(self) -> None:
-        """Delete what the functions left in the storage; one that is unreachable keeps nothing."""
+        """Delete the functions' objects in the storage; an unreachable storage is ignored."""
         storage, url = self.workers.orders.allocation.storage, self.workers.orders.url
         with suppress(BackendError), closing(connect(storage, url, retry_s=0.0)) as storage_client:
             storage_client.clear(f"{self.workers.orders.name}/")

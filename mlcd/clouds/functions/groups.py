@@ -1,4 +1,4 @@
-"""A group of functions that work together: called together, polled, and retried together when one of them fails.
+"""A group of functions that train together: called together, polled, and retried together when one of them fails.
 
 A function that dies, raises or times out, or a lost storage, fails the whole attempt: the other functions are ended,
 and all are called again as a new group that shares nothing with the old one. Every attempt is billed. If the job's own
@@ -8,8 +8,8 @@ median of earlier groups on the same allocation.
 Prewarmed functions are those of the next allocation, called while the last epoch of the current one still runs.
 The delayed restart of Wu et al. (CE-scaling, IPDPS 2023), section III-D: they start and read their part of the data
 while the functions of the old allocation are still training, then wait at a gate: an object in the bucket that names
-the model to continue from. The launch that they are for takes them over and opens the gate. If none does, they are
-ended with the next launch or with MLCD, and on any platform by their own timeout. They are called as late as possible:
+the model to continue from. The next launch takes them over and opens the gate. If it does not, they are ended with the
+next launch or with MLCD, and on any platform by their own timeout. They are called as late as possible:
 
     x = max(0, E - A)    after the running epoch was called; E: seconds of such an epoch, A: until they are ready
 
@@ -29,8 +29,8 @@ from statistics import median
 from mlcd.clouds.frameworks import diagnose
 from mlcd.clouds.frameworks.failures import last_lines
 from mlcd.clouds.functions.bucket import Models
-from mlcd.clouds.functions.called import Call
-from mlcd.clouds.functions.calls import Caller, CallRefused
+from mlcd.clouds.functions.call import Call
+from mlcd.clouds.functions.caller import Caller, CallRefused
 from mlcd.clouds.functions.lithops_internals import Answer
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.orders import Order, Orders, Report
@@ -48,7 +48,7 @@ MIN_TIMEOUT_S, MAX_TIMEOUT_S = 10.0, 900.0
 MIN_ATTEMPT_S = 1.0
 """Shortest useful attempt."""
 READY = "ready"
-"""The name in `Durations` for the time until functions are up and have their data."""
+"""The name in `Durations` for the time until functions have started and loaded their data."""
 WAITS_S = 60.0
 """Timeout of prewarmed functions, after the expected end of the running epoch."""
 _LITHOPS_ERROR = re.compile(r"\('HANDLER', ['\"](.*)['\"]\)")
@@ -87,7 +87,7 @@ class Durations:
 
 @dataclass(frozen=True)
 class Workers:
-    """The functions of a launch: who calls them, what they are told, their models, and how long their groups took."""
+    """The functions of a launch: their caller, orders and models, and the durations of groups so far."""
 
     caller: Caller
     orders: Orders
@@ -95,7 +95,7 @@ class Workers:
     durations: Durations
 
     def epoch(self, meter: Meter, trial: int, epoch: int, gate: str = "", waits_s: float = 0.0) -> Group:
-        """The functions of an epoch. With a gate, those of the first attempt wait there for the model."""
+        """The group of an epoch. With a gate, the functions of the first attempt wait there for the model."""
         orders, models, waits_until = self.orders, self.models, time.time() + waits_s
 
         def orders_of(attempt: int, until: float, requests: int | None) -> list[Order]:
@@ -165,7 +165,7 @@ class Group:
         return True
 
     def resume_on_meter(self, head_start_s: float = 0.0) -> bool:
-        """Count from now, on another meter, for prewarmed functions; False if the budget does not cover that.
+        """Bill prewarmed functions to this launch's meter from now on; False if the budget does not cover that.
 
         `head_start_s`: the time that prewarming has saved.
         """
@@ -184,7 +184,7 @@ class Group:
         failed = [(rank, answer) for rank, answer in enumerate(answers) if answer is not None and _failed(answer)]
         reports = [answer.report for answer in answers if answer is not None and answer.report is not None]
         if failed:
-            rank, answer = min(failed, key=lambda pair: _blame(pair[1]))
+            rank, answer = min(failed, key=lambda pair: _cause_first(pair[1]))
             outcome, why = _diagnosis(answer)
             mistake = why if (answer.report or {}).get("of_job") else ""
             repeated = bool(mistake) and mistake == self.last_mistake
@@ -205,7 +205,7 @@ class Group:
         return None
 
     def end(self) -> None:
-        """Close an attempt: end what still runs, and bill all of it."""
+        """Close an attempt: end its functions, and bill them."""
         if self.call is not None:
             used = Bill()
             used.add(self.call, self.call.answers(), time.time())
@@ -228,7 +228,7 @@ class Group:
 
 
 def _disagreement(reports: list[Report]) -> str:
-    """All functions took the same steps, so all must have the same model, if any. Empty if they have."""
+    """An error if the functions ended with different models, else empty: all took the same steps."""
     models = {report.get("model") for report in reports}
     return "" if len(models) == 1 else f"{len(reports)} functions ended with {len(models)} different models"
 
@@ -237,7 +237,7 @@ def _failed(answer: Answer) -> bool:
     return answer.report is None or "error" in answer.report
 
 
-def _blame(answer: Answer) -> int:
+def _cause_first(answer: Answer) -> int:
     """Sort key of failures, causes first: a function that died, one that raised, one that timed out waiting."""
     if answer.report is None:
         return 0
@@ -245,7 +245,7 @@ def _blame(answer: Answer) -> int:
 
 
 def _log(answer: Answer) -> str:
-    """The end of its output; empty where a storage has failed, since the job is not to blame."""
+    """The end of its output; empty if a storage failed, since then the job's code is not the cause."""
     if answer.report is None:
         return answer.log
     return str(answer.report["log"]) if answer.report["of_job"] or answer.report["final"] else ""
@@ -280,13 +280,13 @@ class Prewarmed:
     group: Group
     gate: str
     ending: ExitStack
-    is_open: bool = False
+    is_taken_over: bool = False
     """Whether a launch has taken them over."""
     paid: Bill = field(default_factory=Bill)
-    """What the launch has paid that called them."""
+    """What was billed to the launch that called them."""
 
     def used(self) -> Bill:
-        """What they have used so far; the running launch pays for it."""
+        """What they have used so far, which is billed to the running launch."""
         self.paid = Bill()
         if self.group.call is not None:
             self.paid.add(self.group.call, self.group.call.answers(), time.time(), abandoned=False)
@@ -303,13 +303,13 @@ class Prewarmed:
             return False
         bucket = workers.caller.bucket
         bucket.put_object(bucket.bucket, self.gate, f"{model}\n")
-        self.is_open = True
+        self.is_taken_over = True
         return True
 
     def dismiss(self) -> None:
-        """Close the gate. On a cloud nobody can end those that still wait there: they are told to end."""
+        """Close the gate. On a cloud, functions that wait there cannot be killed: they are told to end."""
         workers = self.group.workers
-        if self.is_open or workers.orders.throttled:
+        if self.is_taken_over or workers.orders.throttled:
             workers.models.delete(self.gate)
         else:
             if self.group.call is not None:

@@ -1,9 +1,9 @@
-"""What is kept on this machine about the calls of a launch, so that its use can be found out after a crash.
+"""The journal of a launch's calls on this machine, from which its usage can be found out after a crash.
 
-`calls.jsonl`   a line for each thing that happened: functions are about to be called, have ended, were refused, ...
+`calls.jsonl`   a line for each event: functions are about to be called, have ended, were refused, ...
 `asked`         a letter for each request of this process to the bucket, written before it is sent
 
-A line is on its way to the disk before anything is called: a process that is killed leaves whole lines.
+A line is written before the call is made, and without a buffer: a killed process leaves whole lines.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlcd.clouds.functions.called import Requests
+from mlcd.clouds.functions.call import Requests
 from mlcd.clouds.functions.lithops_internals import Deployed
 from mlcd.clouds.functions.meter import Bill
 
-CALLS, ASKED = "calls.jsonl", "asked"
+CALLS, REQUESTS = "calls.jsonl", "asked"
 LETTERS = {"put": b"p", "get": b"g"}
 
 
 @dataclass(frozen=True)
-class Called:
-    """Functions that are called together. `job`: Lithops' name of the call, among those of an executor.
+class CallRecord:
+    """A call of several functions. `job`: Lithops' name of the call within its executor.
 
-    `at`, `until`: in Unix time. `requests_most`: to the storage that they meet at; 0 where these cost nothing. `gate`:
-    where they wait to be taken over. `backend`, `bucket`: where Lithops keeps what they answer.
+    `at`, `until`: Unix time. `requests_most`: to the storage by which they exchange gradients; 0 if requests are free.
+    `gate`: the key where they wait to be taken over. `backend`, `bucket`: where Lithops stores their answers.
     """
 
     executor: str
@@ -44,8 +44,8 @@ class Called:
     bucket: str = ""
 
 
-class Ended(NamedTuple):
-    """What functions that were called together have used, as their caller saw it."""
+class EndRecord(NamedTuple):
+    """The usage of a call that has ended."""
 
     bill: Bill
     at: float
@@ -53,44 +53,44 @@ class Ended(NamedTuple):
 
 @dataclass
 class Records:
-    """A journal, read. `deployed`: the calls that it took to create the function before each call, by its job."""
+    """The content of a journal. `deployed`: for each job, the calls that created its function."""
 
-    calls: dict[str, Called] = field(default_factory=dict)
-    ended: dict[str, Ended] = field(default_factory=dict)
+    calls: dict[str, CallRecord] = field(default_factory=dict)
+    ended: dict[str, EndRecord] = field(default_factory=dict)
     deployed: dict[str, list[Deployed]] = field(default_factory=dict)
     waiting: list[Deployed] = field(default_factory=list)
-    """Those of a function that has not been called yet."""
+    """Deployment calls of a function that has not been called yet."""
     deploying: bool = False
     paid: Bill | None = None
-    """What another launch has paid of all this."""
+    """The part of all this that was billed to another launch."""
 
     @property
-    def open(self) -> list[Called]:
-        """Functions whose end was not seen."""
+    def open(self) -> list[CallRecord]:
+        """Calls without a recorded end."""
         return [each for job, each in self.calls.items() if job not in self.ended]
 
     def add(self, line: dict[str, Any]) -> None:
-        """Go on by one line."""
+        """Apply one line."""
         what, job = line.pop("what"), line.get("job", "")
         if what == "called":
-            self.calls[job], self.deployed[job] = Called(**line), self.waiting
+            self.calls[job], self.deployed[job] = CallRecord(**line), self.waiting
             self.waiting = []
         elif what == "refused":
             self.waiting = self.deployed.pop(job)
             del self.calls[job]
         elif what == "ended":
-            self.ended[job] = Ended(bill_in(line["bill"]), line["at"])
+            self.ended[job] = EndRecord(bill_from(line["bill"]), line["at"])
         elif what == "deploying":
             self.deploying = True
         elif what == "deployed":
             self.deploying = False
             self.waiting = [*self.waiting, *(Deployed(*each) for each in line["calls"])]
         elif what == "paid":
-            self.paid = bill_in(line["bill"])
+            self.paid = bill_from(line["bill"])
 
 
-def bill_in(stored: dict[str, Any]) -> Bill:
-    """A bill, as it was before it was stored."""
+def bill_from(stored: dict[str, Any]) -> Bill:
+    """The bill of stored data."""
     return Bill(**{**stored, "bucket": Requests(*stored["bucket"])})
 
 
@@ -101,11 +101,11 @@ class Journal:
     folder: Path
 
     def begin(self) -> None:
-        """Begin an empty one: an earlier launch may have had this name, in another ledger."""
+        """Start an empty journal: an earlier launch of another ledger may have had the same name."""
         (self.folder / CALLS).write_bytes(b"")
-        (self.folder / ASKED).unlink(missing_ok=True)
+        (self.folder / REQUESTS).unlink(missing_ok=True)
 
-    def called(self, called: Called) -> None:
+    def called(self, called: CallRecord) -> None:
         """Functions are about to be called."""
         self._write("called", **asdict(called))
 
@@ -114,28 +114,28 @@ class Journal:
         self._write("refused", job=job)
 
     def ended(self, job: str, bill: Bill, at: float) -> None:
-        """They are over, and this is what they used; requests to the bucket are counted elsewhere."""
+        """The call has ended, with this usage; requests to the bucket are counted elsewhere."""
         self._write("ended", job=job, bill=asdict(replace(bill, bucket=Requests())), at=at)
 
     def deploying(self) -> None:
-        """The function is about to be created, if need be."""
+        """The function is about to be created, if it does not exist."""
         self._write("deploying")
 
     def deployed(self, calls: Sequence[Deployed]) -> None:
-        """It is there, and took these calls."""
+        """The function exists; these calls were needed to create it."""
         self._write("deployed", calls=calls)
 
     def paid(self, bill: Bill) -> None:
-        """So much of what these functions used is paid by the launch that called them ahead."""
+        """This part of the usage is billed to the launch that prewarmed these functions."""
         self._write("paid", bill=asdict(bill))
 
-    def asked(self, kind: str) -> None:
-        """A request to the bucket is about to be sent: to put (or list), or to get."""
-        with suppress(OSError), (self.folder / ASKED).open("ab", buffering=0) as file:
+    def requested(self, kind: str) -> None:
+        """A request to the bucket is about to be sent: 'put' (or list), or 'get'."""
+        with suppress(OSError), (self.folder / REQUESTS).open("ab", buffering=0) as file:
             file.write(LETTERS[kind])
 
     def read(self) -> Records | None:
-        """What has happened; None where that is lost: there is no journal, or it is damaged."""
+        """The records; None if there is no journal, or it is damaged."""
         records = Records()
         try:
             for line in (self.folder / CALLS).read_text(encoding="utf-8").splitlines():
@@ -145,9 +145,9 @@ class Journal:
         return records
 
     def requests(self) -> Requests:
-        """Requests to the bucket so far, of all processes that have this journal."""
-        asked = (self.folder / ASKED).read_bytes() if (self.folder / ASKED).exists() else b""
-        return Requests(asked.count(LETTERS["put"]), asked.count(LETTERS["get"]))
+        """Requests to the bucket so far, of all processes that wrote this journal."""
+        letters = (self.folder / REQUESTS).read_bytes() if (self.folder / REQUESTS).exists() else b""
+        return Requests(letters.count(LETTERS["put"]), letters.count(LETTERS["get"]))
 
     def _write(self, what: str, **facts: object) -> None:
         line = json.dumps({"what": what, **facts}) + "\n"

@@ -17,14 +17,14 @@ from pathlib import Path
 from uuid import uuid4
 
 from mlcd.clouds.functions.bucket import Models, store
-from mlcd.clouds.functions.called import deadline_in
-from mlcd.clouds.functions.calls import LOCALHOST, Caller, CallRefused, open_bucket
+from mlcd.clouds.functions.call import deadline_in
+from mlcd.clouds.functions.caller import LOCALHOST, Caller, CallRefused, open_bucket
 from mlcd.clouds.functions.function_launch import FunctionLaunch
 from mlcd.clouds.functions.groups import Durations, GroupFailed, Prewarmed, Workers
 from mlcd.clouds.functions.journal import Journal
 from mlcd.clouds.functions.meter import Meter
 from mlcd.clouds.functions.orders import Faults, Orders
-from mlcd.clouds.functions.recall import USED, Recall, Share, Used, used_in
+from mlcd.clouds.functions.usage_recovery import USED, CallsOfFolder, RecoveredUsage, UsageRecovery, stored_usage
 from mlcd.clouds.launches import Launches, before_ordering
 from mlcd.clouds.local import teardown
 from mlcd.clouds.local.reclaim import reclaim
@@ -50,7 +50,7 @@ class LithopsFunctions:
 
     `platform`: this machine, or a platform of the user's Lithops configuration (aws_lambda, gcp_functions, ...).
     `durations`: of epochs so far. `retry_s`: how long requests to a storage that does not answer are retried.
-    `prewarmed`: functions that were called for the next launch. `recall`: finds out what a killed launch has used.
+    `prewarmed`: functions that were called for the next launch. `recovery`: finds out the usage of a killed launch.
     """
 
     home: Path
@@ -61,7 +61,7 @@ class LithopsFunctions:
     durations: Durations = field(default_factory=Durations)
     retry_s: float = RETRY_S
     prewarmed: Prewarmed | None = None
-    recall: Recall | None = None
+    recovery: UsageRecovery | None = None
 
     provenance = Provenance.LIVE
 
@@ -73,9 +73,9 @@ class LithopsFunctions:
     def run(self, job: Job, launch: Launch) -> Events:
         """Call functions and yield what they report."""
         started_s, allocation, task = self.clock.elapsed_s(), allocation_at(launch.configuration), functions_task(job)
-        prewarmed = self._taken_over(launch)
-        left = self.left_behind(_run_of(launch)) if prewarmed is None else None
-        taken = prewarmed.group.workers.caller.folder if prewarmed is not None else left
+        prewarmed = self._matching_prewarmed(launch)
+        orphaned = self.orphaned_prewarmed(_run_of(launch)) if prewarmed is None else None
+        taken = prewarmed.group.workers.caller.folder if prewarmed is not None else orphaned
         folder = self._open(launch, took_over=taken.name if taken is not None else "")
         with ExitStack() as stack:
             if self.platform == LOCALHOST:
@@ -89,40 +89,43 @@ class LithopsFunctions:
             else:
                 with before_ordering():  # the data are stored before any function is called
                     workers = self._workers(stack, folder, job, launch, allocation, done)
-            left_usd = self.left_usd(job, left)
-            if left is not None:
-                stack.callback(teardown.tear_down, left)
+            orphan_usd = self.orphan_usd(job, orphaned)
+            if orphaned is not None:
+                stack.callback(teardown.tear_down, orphaned)
             if self.platform != LOCALHOST:
-                with suppress(CallRefused):  # it is tried again with the first call, and fails there
+                with suppress(CallRefused):  # it is tried again with the first call, which reports the failure
                     workers.caller.deploy()
-                started_s = self.clock.elapsed_s()  # no function was up: a probe of two minutes would have none left
+                started_s = (
+                    self.clock.elapsed_s()
+                )  # deployment time does not count: it may exceed a probe's two minutes
             steps = task.workload.iterations(allocation.functions) if work is not None else CALIBRATION_STEPS
             meter = Meter(tariff_of(task), allocation, steps, launch.most_usd)
             lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S
             prewarm = partial(self._prewarm, job, launch)
-            of_others = prewarm, prewarmed, left_usd
-            begun = FunctionLaunch(launch, workers, meter, self.clock, started_s, lasts_s, *of_others)
-            yield from begun.events()
+            function_launch = FunctionLaunch(
+                launch, workers, meter, self.clock, started_s, lasts_s, prewarm, prewarmed, orphan_usd
+            )
+            yield from function_launch.events()
 
     def reclaim(self, label: str) -> float | None:
-        """End what a crash left of a launch; return the seconds that it was up.
+        """Tear down what is left of a launch after a crash; return the seconds that it ran.
 
-        On a cloud its functions go on: it was up until they ended or, where that cannot be found out, their deadline.
+        On a cloud its functions continue: it ran until they ended or, if that is unknown, until their deadline.
         """
         folder = self.launches.find(label)
         if folder is None:
             return None
         took_over = self.launches.order(folder).get("took_over", "")
         taken = self.launches.find(took_over) if took_over else None
-        ahead = self._called_ahead(folder)
+        ahead = self._prewarmed_by(folder)
         beside = [each for each in (taken, ahead) if each is not None]
         for other in beside:
             teardown.tear_down(other)
         if self.platform == LOCALHOST:
             seconds = reclaim(folder)
-            self._recalled(folder, taken, ahead)
+            self._recover(folder, taken, ahead)
             return seconds
-        used = self._recalled(folder, taken, ahead)
+        used = self._recover(folder, taken, ahead)
         deadlines = [until for each in (folder, *beside) if (until := deadline_in(each)) is not None]
         ended_at = used.ended_at if used is not None else max(deadlines, default=None)
         if ended_at is not None and not (folder / "ended").exists():
@@ -130,42 +133,42 @@ class LithopsFunctions:
         return reclaim(folder)
 
     def usage(self, job: Job, label: str) -> Usage | None:
-        """What a launch has used, once it was reclaimed; None where its records are lost."""
+        """What a reclaimed launch has used; None if its records are lost."""
         folder = self.launches.find(label)
-        used = used_in(folder) if folder is not None else None
+        used = stored_usage(folder) if folder is not None else None
         return Usage(used.usd(tariff_of(functions_task(job))), used.known) if used is not None else None
 
-    def _called_ahead(self, folder: Path) -> Path | None:
-        """The functions that a launch has called for the next one; those of an earlier one of its name are not its."""
+    def _prewarmed_by(self, folder: Path) -> Path | None:
+        """The folder of the functions that this launch has prewarmed, not those of an earlier launch of its name."""
         ahead = self.launches.find(f"{folder.name}{PREWARMED_SUFFIX}")
-        is_its = ahead is not None and teardown.started_at(ahead) >= teardown.started_at(folder)
-        return ahead if is_its else None
+        is_newer = ahead is not None and teardown.started_at(ahead) >= teardown.started_at(folder)
+        return ahead if is_newer else None
 
-    def left_behind(self, run: str) -> Path | None:
-        """On a cloud: functions that a killed process had called ahead, of a run none of whose launches was open then.
+    def orphaned_prewarmed(self, run: str) -> Path | None:
+        """On a cloud: prewarmed functions of this run that a killed process left, and that no launch has taken over.
 
-        Nobody has taken them over, and nobody has paid for them since.
+        No launch of the run was open then, so nothing has paid for them yet.
         """
         if self.platform == LOCALHOST:
             return None
         folders = (order.parent for order in self.launches.root.glob(f"{run}-*{PREWARMED_SUFFIX}/order.json"))
         return next((each for each in folders if not (each / "ended").exists()), None)
 
-    def left_usd(self, job: Job, left: Path | None) -> float:
-        """What they have used that nobody has paid; they are told to end."""
-        used = self._recall.used(left, [Share(Journal(left), taken_over=True)]) if left is not None else None
+    def orphan_usd(self, job: Job, left: Path | None) -> float:
+        """The unpaid cost of orphaned functions, in this folder; they are told to end."""
+        used = self._recovery.used(left, [CallsOfFolder(Journal(left), taken_over=True)]) if left is not None else None
         return used.usd(tariff_of(functions_task(job))) if used is not None else 0.0
 
     @property
-    def _recall(self) -> Recall:
-        return self.recall or Recall(partial(open_bucket, self.home), self.clock.wait)
+    def _recovery(self) -> UsageRecovery:
+        return self.recovery or UsageRecovery(partial(open_bucket, self.home), self.clock.wait)
 
-    def _recalled(self, folder: Path, taken: Path | None, ahead: Path | None) -> Used | None:
-        """What a launch has used: its own functions, those that it has taken over, and those that it called ahead."""
+    def _recover(self, folder: Path, taken: Path | None, ahead: Path | None) -> RecoveredUsage | None:
+        """What a launch has used: its own functions, those that it took over, and those that it prewarmed."""
         folders, is_local = [each for each in (folder, taken, ahead) if each is not None], self.platform == LOCALHOST
         ends = [teardown.ended_at(each) if is_local else None for each in folders]
-        shares = [Share(Journal(each), each == taken, end) for each, end in zip(folders, ends, strict=True)]
-        return self._recall.used(folder, shares)
+        shares = [CallsOfFolder(Journal(each), each == taken, end) for each, end in zip(folders, ends, strict=True)]
+        return self._recovery.used(folder, shares)
 
     def leftovers(self) -> set[str]:
         """Launches that still have processes on this machine."""
@@ -179,7 +182,7 @@ class LithopsFunctions:
             self.prewarmed = None
 
     def _open(self, launch: Launch, **facts: object) -> Path:
-        """The folder of a new launch, with nothing in it of an earlier one of that name."""
+        """The folder of a new launch, without records of an earlier launch of that name."""
         folder = self.launches.open(launch, platform=self.platform, **facts)
         (folder / USED).unlink(missing_ok=True)
         Journal(folder).begin()
@@ -232,8 +235,8 @@ class LithopsFunctions:
             ending.callback(self.prewarmed.dismiss)
         return self.prewarmed
 
-    def _taken_over(self, launch: Launch) -> Prewarmed | None:
-        """Prewarmed functions for this launch; those for another one are ended."""
+    def _matching_prewarmed(self, launch: Launch) -> Prewarmed | None:
+        """The prewarmed functions if they are for this launch; otherwise they are ended."""
         prewarmed, work = self.prewarmed, work_of(launch)
         if prewarmed is None:
             return None

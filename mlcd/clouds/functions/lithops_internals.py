@@ -1,7 +1,7 @@
-"""What MLCD uses of Lithops that Lithops does not document, all of it here: another version may have changed it.
+"""All uses of Lithops' undocumented internals, in one place: another version may have changed them.
 
-Written against the version below; `pyproject.toml` asks for no other. What is documented (FunctionExecutor, its `map`,
-futures, the client of a bucket) is used where it is needed.
+Written for the version below, which `pyproject.toml` requires. The documented parts (FunctionExecutor, its `map`,
+futures, the client of a bucket) are used elsewhere, too.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from mlcd.planners.functions.storages.storage import one_line
 
 WRITTEN_AGAINST = "3.8"
 JOBS = "lithops.jobs"
-"""Where Lithops keeps what it writes about calls, in a bucket."""
+"""The prefix of Lithops' records of calls in a bucket."""
 TIMES = ("worker_start_tstamp", "worker_end_tstamp", "host_submit_tstamp")
 
 
 def no_such_key() -> type[Exception]:
-    """What a bucket raises for a key that is not there."""
+    """The exception of a bucket for a key that does not exist."""
     from lithops.storage.utils import StorageNoSuchKeyError
 
-    found: type[Exception] = StorageNoSuchKeyError
-    return found
+    exception: type[Exception] = StorageNoSuchKeyError
+    return exception
 
 
 def temporary_folder() -> str:
-    """Where Lithops keeps its files on this machine."""
+    """Lithops' folder on this machine."""
     from lithops.constants import TEMP_DIR
 
     return str(TEMP_DIR)
 
 
 def next_job(executor: Any) -> str:
-    """What Lithops will call the next `map` of this executor."""
+    """The name that Lithops will give to the next `map` of this executor."""
     return f"M{executor.total_jobs:03d}"
 
 
-def statuses(bucket: Any, name: str, executor: str, job: str) -> dict[int, str]:
-    """The keys of what the functions of a `map` have noted when they ended, by the number of each."""
+def status_keys(bucket: Any, name: str, executor: str, job: str) -> dict[int, str]:
+    """The keys of the status objects that the functions of a `map` wrote at their end, by number."""
     keys = bucket.list_keys(name, f"{JOBS}/{executor}-{job}/")
     return {int(key.split("/")[-2]): key for key in keys if key.endswith("/status.json")}
 
@@ -71,22 +71,22 @@ def answer_of(future: Any, bucket: Any) -> Answer:
     return Answer(None if future.error else report, future.logs or "", *map(future.stats.get, TIMES))
 
 
-def answer_in(status: bytes) -> Answer:
-    """What a status says. Lithops writes an answer as Python writes the bytes of its pickle; a long one elsewhere."""
-    noted = json.loads(status)
-    report = pickle.loads(literal_eval(noted["result"])) if "result" in noted else None
-    return Answer(report, "", *map(noted.get, TIMES))
+def parse_answer(status: bytes) -> Answer:
+    """The answer in a status object. Lithops stores the result as the repr of its pickle; a long one elsewhere."""
+    fields = json.loads(status)
+    report = pickle.loads(literal_eval(fields["result"])) if "result" in fields else None
+    return Answer(report, "", *map(fields.get, TIMES))
 
 
 def remove(bucket: Any, name: str, executor: str) -> None:
-    """Remove what an executor has left in its bucket; the names of others may begin as its own does."""
+    """Delete an executor's objects from its bucket, but not those of executors whose name starts with its name."""
     keys = bucket.list_keys(name, f"{JOBS}/{executor}")
     own = [key for key in keys if key.startswith((f"{JOBS}/{executor}/", f"{JOBS}/{executor}-"))]
     bucket.delete_objects(name, own)
 
 
 def began_at(future: Any) -> float | None:
-    """When a function that has not answered began, if Lithops knows."""
+    """The start of a function that has not answered, if Lithops knows it."""
     return (future._call_status or {}).get("worker_start_tstamp")
 
 
@@ -98,19 +98,19 @@ def has_ended(executor: Any, future: Any) -> bool:
 
 
 def start_workers(executor: Any) -> None:
-    """On this machine, without the thread that keeps this process up for as long as any function runs."""
+    """Start Lithops on this machine without its thread that keeps this process alive while functions run."""
     handler = executor.compute_handler
     handler.job_manager = handler.job_manager or "none"
     handler.env.start()
 
 
 def stop_watching(executor: Any, futures: Iterable[Any]) -> None:
-    """Ask the bucket no more for the answers of these."""
+    """Stop polling the bucket for the answers of these functions."""
     executor.job_monitor.remove(futures)
 
 
 def kill(executor: Any, futures: Iterable[Any], why: Exception) -> None:
-    """On this machine: end the processes of these."""
+    """On this machine: kill the processes of these functions."""
     executor.compute_handler.clear({future.job_key for future in futures}, exception=why)
 
 
@@ -122,8 +122,8 @@ def close(executor: Any) -> None:
     atexit.unregister(executor._clean_at_exit)  # it would keep the executor for as long as this process
 
 
-def by_value(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which Lithops will send whole: where it runs, its module cannot be imported."""
+def pickled_by_value(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, pickled by value: its module cannot be imported where it runs."""
     import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
@@ -131,21 +131,21 @@ def by_value(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Deployed(NamedTuple):
-    """A call that Lithops made to create a function. It is billed, too, by the memory of what was called."""
+    """A call by which Lithops created a function. It is billed, too."""
 
     memory_mb: int
     seconds: float
 
     @property
     def gb_s(self) -> float:
-        """What it is billed for."""
+        """Billed GB-seconds."""
         return self.memory_mb / 1_024 * self.seconds
 
 
 def deploy(executor: Any, memory_mb: int) -> list[Deployed]:
-    """Create the function unless it exists. On Lambda: the calls that this took, as boto3 tells of them.
+    """Create the function unless it exists. On Lambda, returns the calls that this took, observed by hooks in boto3.
 
-    Lambda would call a function that has died again, twice, minutes later, when nobody waits for it any more.
+    It also turns off Lambda's retries: a function that died would be called again minutes later, twice.
     """
     client: Any = getattr(executor.compute_handler.backend, "lambda_client", None)
     took, memories_mb, calls = list[Deployed](), dict[str, int](), list[tuple[str, float]]()
@@ -171,35 +171,35 @@ def deploy(executor: Any, memory_mb: int) -> list[Deployed]:
                 stack.callback(client.meta.events.unregister, event, hook)
         executor.invoker.select_runtime("deployment", memory_mb)
     if took:
-        with suppress(Exception):  # the account may not be allowed to
+        with suppress(Exception):  # the account may lack the permission
             client.put_function_event_invoke_config(FunctionName=calls[-1][0], MaximumRetryAttempts=0)
     return took
 
 
 def count_requests(bucket: Any, note: Callable[[str], object] = lambda kind: None) -> Callable[[], tuple[int, int]]:
-    """Where the bucket is S3: what tells how many requests to put (or list) and to get were made since it last told.
+    """Count requests to S3. Returns a function that gives the puts (with lists) and gets since it was last called.
 
-    `note`: is told the kind of each before it is sent.
+    `note` is called with the kind of each request before it is sent.
     """
-    client, asked = bucket.get_client(), {"put": 0, "get": 0}
+    client, counts = bucket.get_client(), {"put": 0, "get": 0}
 
     def count(request: Any, **_: Any) -> None:
         if (kind := _kind_of(request)) is not None:
-            asked[kind] += 1
+            counts[kind] += 1
             note(kind)
 
-    def since() -> tuple[int, int]:
-        taken = asked["put"], asked["get"]
-        asked.update(put=0, get=0)
+    def since_last_call() -> tuple[int, int]:
+        taken = counts["put"], counts["get"]
+        counts.update(put=0, get=0)
         return taken
 
     if hasattr(client, "meta"):
         client.meta.events.register("before-send.s3", count)
-    return since
+    return since_last_call
 
 
 def _kind_of(request: Any) -> str | None:
-    """As S3 bills it: 'put' or 'get'; None: to delete is free."""
+    """The request as S3 bills it: 'put' or 'get'; None for a delete, which is free."""
     parts = urlsplit(request.url)
     names_key = "/" in parts.path.strip("/") or "list-type" not in parts.query
     if request.method in ("GET", "HEAD"):
@@ -210,18 +210,18 @@ def _kind_of(request: Any) -> str | None:
 
 @contextmanager
 def bucket_errors() -> Iterator[None]:
-    """Turn what a cloud's client raises, and what a damaged object does, into a `BackendError`."""
+    """Turn any error of a cloud's client, or of a damaged object, into a `BackendError`."""
     try:
         yield
     except Exception as error:  # the clients' errors share no class
         raise BackendError(f"the bucket cannot be read: {one_line(error)}") from error
 
 
-def hear_refusals(executor: Any) -> Callable[[Any], str]:
-    """Tells of a future why the platform has refused its call; empty where it has not.
+def record_refusals(executor: Any) -> Callable[[Any], str]:
+    """Record refused calls. Returns a function that gives the reason for a future; empty if its call was not refused.
 
-    Lithops would drop such a call, and wait for its answer for ever. It does ask again, after some seconds, where a
-    backend returns no id of the call: so it does when it is throttled.
+    Lithops would drop such a call and wait for its answer for ever. It retries only if the backend returns no call id,
+    so for a throttled call (error 429) this returns None.
     """
     handler, refusals = executor.compute_handler, dict[tuple[str, str], str]()
     invoke = handler.invoke
@@ -241,13 +241,13 @@ def hear_refusals(executor: Any) -> Callable[[Any], str]:
     return lambda future: refusals.get((future.job_key, future.call_id), "")
 
 
-def know_runtime(executor: Any, runtime: str) -> None:
-    """The interpreter `runtime` is this one, so there is no need to start it and ask what it has."""
+def register_runtime(executor: Any, runtime: str) -> None:
+    """Register the metadata of `runtime`, which is this interpreter, so that Lithops need not start it to get them."""
     executor.internal_storage.put_runtime_meta(_runtime_key(executor, runtime), _metadata())
 
 
-def forget(executor: Any, runtime: str | None) -> None:
-    """Remove what an executor has left in its bucket and, with `runtime`, in its folders on this machine."""
+def remove_files(executor: Any, runtime: str | None) -> None:
+    """Delete an executor's objects from its bucket and, with `runtime`, its files on this machine."""
     number, bucket = executor.executor_id, executor.storage
     remove(bucket, bucket.bucket, number)
     if runtime is None:

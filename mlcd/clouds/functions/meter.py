@@ -1,17 +1,17 @@
-"""Meters what functions are billed for, so that a launch never costs more than its limit.
+"""Meters the costs of functions, so that a launch never costs more than its limit.
 
 Equation (4) of CE-scaling, with measured instead of expected quantities:
 
     usd = calls p_invk + function seconds p_f(m) + requests p_s            or, for a storage that is billed by time,
                                                  + (seconds / 60 + 1) p_s
 
-p_s is a mean over what the equations expect. S3 is billed by what was really asked: to put, or to get.
+p_s is a mean price per request. S3 is billed by the real numbers of puts and gets.
 
-On a cloud, also the calls that Lithops makes to create the functions, and the requests to the bucket that the data, the
-models and Lithops' own messages are in.
+On a cloud, the calls by which Lithops creates functions are billed, too, and the requests to the bucket with the data,
+the models and Lithops' own messages.
 
-An attempt starts only if its worst case fits into what is left beside the worst cases of the running ones: its timeout
-is shortened to fit, and where requests are billed, each function gets a quota.
+An attempt starts only if its worst case, together with those of the running attempts, fits the remaining budget: its
+timeout is shortened to fit, and where requests are billed, each function gets a quota.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mlcd.clouds.functions.called import Call, Requests
+from mlcd.clouds.functions.call import Call, Requests
 from mlcd.clouds.functions.lithops_internals import Answer
 from mlcd.planners.functions.nouns import Allocation
 from mlcd.planners.functions.workload import StorageKind, StorageRate, Tariff
 
 POLLS = 3
-"""Requests allowed for each one in the equations: functions that wait for each other poll."""
+"""Allowed requests over those of the equations: functions that wait for each other poll."""
 SLACK_S = 1.0
-"""A function may be billed for so long after it was told to end."""
+"""How long a function may be billed after it was told to end."""
 
 
 @dataclass
 class Bill:
-    """What one piece of work has used, failed attempts included."""
+    """The usage of one piece of work, failed attempts included."""
 
     calls: int = 0
     function_s: float = 0.0
     requests: int = 0
     deployed_gb_s: float = 0.0
-    """Of calls that created the functions."""
+    """GB-seconds of calls that created the functions."""
     puts: int = 0
-    """Of the requests, those that put something."""
+    """How many of the requests were puts."""
     bucket: Requests = field(default_factory=Requests)
 
     def add(self, call: Call, answers: Sequence[Answer | None], now: float, *, abandoned: bool = True) -> None:
-        """Add an attempt that is over, or with `abandoned=False` what one that runs has used so far.
+        """Add a finished attempt, or with `abandoned=False` the usage of a running one so far.
 
         The requests of a function that died are unknown, and not counted.
         """
@@ -53,13 +53,13 @@ class Bill:
         self.deployed_gb_s += sum(each.gb_s for each in call.deployed)
         self.bucket = self.bucket.plus(call.bucket_requests())
         for number, answer in enumerate(answers):
-            self.function_s += call.used_s(number, answer, now, abandoned=abandoned)
+            self.function_s += call.billed_s(number, answer, now, abandoned=abandoned)
             if answer is not None and answer.report is not None:
                 self.requests += answer.report.get("requests", 0)
                 self.puts += answer.report.get("puts", 0)
 
     def join(self, other: Bill) -> None:
-        """Add another one."""
+        """Add another bill."""
         self.calls += other.calls
         self.function_s += other.function_s
         self.requests += other.requests
@@ -95,15 +95,15 @@ class Meter:
         minutes_usd = (seconds / 60 + 1) * self._rate.usd_per_minute
         requests_usd = bill.requests * self._rate.usd_per_request
         if self.tariff.usd_per_put and self._rate.name == StorageKind.S3:
-            requests_usd = self._asked_usd(Requests(bill.puts, bill.requests - bill.puts))
+            requests_usd = self._requests_usd(Requests(bill.puts, bill.requests - bill.puts))
         return self.functions_usd(bill) + requests_usd + minutes_usd
 
     def functions_usd(self, bill: Bill) -> float:
         """The part of the cost that is for functions."""
-        deployed_usd = bill.deployed_gb_s * self.tariff.usd_per_gb_s + self._asked_usd(bill.bucket)
+        deployed_usd = bill.deployed_gb_s * self.tariff.usd_per_gb_s + self._requests_usd(bill.bucket)
         return bill.calls * self.tariff.usd_per_call + bill.function_s * self._usd_per_function_s + deployed_usd
 
-    def _asked_usd(self, requests: Requests) -> float:
+    def _requests_usd(self, requests: Requests) -> float:
         """The cost of requests to S3."""
         return requests.puts * self.tariff.usd_per_put + requests.gets * self.tariff.usd_per_get
 
@@ -147,12 +147,12 @@ class Meter:
             return math.inf
         return self.most_usd - math.fsum(self._spent.values()) - math.fsum(self._reserved.values())
 
-    def book(self, key: object, usd: float) -> None:
-        """Book what was used besides."""
+    def add_cost(self, key: object, usd: float) -> None:
+        """Add another cost of the launch."""
         self._spent[key] = usd
 
     def settle(self, key: object, bill: Bill, seconds: float) -> None:
-        """An attempt is over: release its reserve, and book what it used."""
+        """An attempt is over: release its reserve, and add its actual cost."""
         self._reserved.pop(key, None)
         self._spent[key] = self.usd(bill, seconds)
 

@@ -1,4 +1,4 @@
-"""The orders of functions, as plain data, and the calibration that follows from their reports."""
+"""Orders: the arguments of function calls, as plain data; and the calibration that is computed from their reports."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Orders:
 
     @property
     def task(self) -> FunctionsTask:
-        """What the job does on functions."""
+        """The job's task on functions."""
         return functions_task(self.job)
 
     def epoch(
@@ -140,7 +140,7 @@ def _sizes_mb(task: FunctionsTask, storage: str) -> tuple[float, ...]:
 def calibration_of(
     allocation: Allocation, workload: Workload, reports: Sequence[Report], called_at: float
 ) -> Calibrated:
-    """The calibration that follows from the reports.
+    """Compute the calibration from the reports.
 
     Means over the functions: when one computes longer, the others wait for it, so the mean times of computing and of
     synchronising add up to the time of a step.

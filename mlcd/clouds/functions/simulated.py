@@ -1,6 +1,6 @@
 """Simulated functions on a virtual clock: for trying MLCD without an account, and for tests.
 
-An epoch follows the equations of `beliefs/epoch.py` with a known calibration, the truth of the simulation.
+An epoch follows the equations of `epoch_model/epoch.py` with a known calibration, the truth of the simulation.
 `simulated_epochs.py` adds noise and failures, and decides which trial trains when. Nothing here is a measurement.
 
 Trials that do not fit in parallel wait in a queue. A failed epoch is retried as a whole, and every attempt is billed.
@@ -95,7 +95,7 @@ class Losses:
         return math.nan if number >= diverges_at else curve.at(number, factor)
 
     def epochs_to_target(self, job: Job, sampled: bool = False) -> float:
-        """E without noise, or that of a sample. The job's own estimate is as wrong as a sample's."""
+        """E without noise, or that of a sample. The job's own estimate has the same error as a sample's."""
         rng = np.random.default_rng([self.seed, _TRAINING])
         wrong = float(rng.uniform(1 - OFFLINE_ERROR, 1 + OFFLINE_ERROR))
         made_up = self.usual_epochs * float(rng.lognormal(0, 0.5))
@@ -160,7 +160,7 @@ class SimulatedFunctions:
             yield from self._train(job, launch, work)
 
     def _calibrate(self, rng: np.random.Generator, model: EpochModel, where: Allocation) -> Iterator[Event]:
-        """A few iterations, and what they show about each part of an epoch."""
+        """A few iterations, which measure each part of an epoch."""
         truth, workload, n = model.parts(where), model.workload, where.functions
         link, iterations = self.calibration.links[where.storage], workload.iterations(n)
         objects = [link.latency_s + size / link.mb_per_s for size in (SMALL_MB, workload.model_mb)]

@@ -1,4 +1,4 @@
-"""Attempts at an epoch on a simulated platform: their noise, failures and bills, and which of them starts when.
+"""Attempts at an epoch on a simulated platform: their noise, failures and bills, and their schedule.
 
 Each time is that of the equations times log-normal noise. Functions synchronise in every iteration, so the slowest one
 slows all of them down, and one that dies fails the whole attempt. An attempt starts only if `Launch.most_usd` covers
@@ -40,7 +40,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt at an epoch of a trial, if nobody stops it. `lost`: it fails."""
+    """One attempt at an epoch of a trial, unless it is stopped. `lost`: it fails."""
 
     trial: int
     number: int
@@ -146,7 +146,7 @@ def epoch_report(tries: list[Attempt], loss: float) -> Epoch:
 
 @dataclass
 class Schedule:
-    """The attempts of a launch. `planned`: one without noise. `draw` adds noise. `begun`: those so far."""
+    """The attempts of a launch. `planned`: an attempt without noise. `draw` adds noise. `begun`: attempts so far."""
 
     work: TrainEpochs
     slots: int

@@ -20,7 +20,7 @@ from mlcd.planners.functions.workload import MB_PER_VCPU
 T = TypeVar("T")
 
 SLICE_S = 0.05
-"""The longest single sleep: between two, a function checks its deadline."""
+"""The longest single sleep: a function checks its deadline in between."""
 
 
 def share_of(memory_mb: float) -> float:
@@ -48,7 +48,7 @@ class Throttle:
     _late_s: float = 0.0
 
     def work(self, do: Callable[[], T]) -> T:
-        """Run this, and take as long as it would on that share of a CPU."""
+        """Run `do`, and take as long as it would on that share of a CPU."""
         cpu_s, began_s = self.cpu_s(), self.now_s()
         done = do()
         if self.share is not None:

@@ -1,4 +1,4 @@
-"""What runs inside a function: one epoch of training on its part of the data, or a calibration.
+"""The code that runs inside a function: an epoch of training on its part of the data, a sample, or a calibration.
 
 The functions of an epoch are one bulk-synchronous group. Each processes its rows in order, batch by batch; after every
 batch they average their gradients, weighted by samples, and each takes the same SGD step. So all end with the same
@@ -41,7 +41,7 @@ FEWEST_STEPS = 5
 COMPUTE_S, LONGEST_S = 0.5, 2.0
 """A calibration stops after so many seconds of computing, or so many in all."""
 NOT_NEEDED = b"-\n"
-"""At a gate: the functions that wait there are to end."""
+"""The content of a gate that tells waiting functions to end."""
 REPEATED = 3
 """Single transfers of each size, in both directions; the median counts."""
 
@@ -121,7 +121,7 @@ class _Function:
 def check_time(order: Order) -> None:
     """Stop after the deadline: the caller no longer waits."""
     if time.time() > order["until"]:
-        raise OutOfTime("the function's time was over")
+        raise OutOfTime("the function's time is over")
 
 
 def _batch_of_all(order: Order, first: int) -> int:
@@ -143,7 +143,7 @@ def _begin(order: Order, bucket: Any) -> _Function:
     up_at, began_s = time.time(), time.perf_counter()
     features, labels = load(bucket, stored, order["rank"], order["functions"])
     if "gate" in order and _wait_at_gate(order, bucket):
-        began_s = time.perf_counter()  # reading before the gate opened has delayed nobody
+        began_s = time.perf_counter()  # loading before the gate opened does not delay the epoch
     if order["from"] is None:
         parameters = model.initial(order["seed"])
     else:
@@ -158,7 +158,7 @@ def _wait_at_gate(order: Order, bucket: Any) -> bool:
         with suppress(no_such_key()):
             model_key = bucket.get_object(bucket.bucket, order["gate"])
         if model_key == NOT_NEEDED:
-            raise OutOfTime("no launch has taken it over")
+            raise OutOfTime("no launch took over the prewarmed functions")
         if model_key.endswith(b"\n"):
             break
         if time.time() > order["waits_until"]:
@@ -182,16 +182,16 @@ def _meeting(order: Order) -> Iterator[Meeting]:
 
 
 def _reported(work: Work) -> Work:
-    """The work, with a report of its error where it fails.
+    """A decorator that reports an error instead of raising it.
 
-    `final`: another attempt would fail in the same way. `of_job`: the model's or the data's own code raised it.
+    `final`: another attempt would fail in the same way. `of_job`: raised by the job's own code of the model or data.
     """
 
     @wraps(work)
     def run(order: Order, storage: Any) -> Report:
         try:
             report = work(order, storage)
-        except Exception as error:  # the caller decides what to do about an error
+        except Exception as error:  # the caller decides about a retry
             words, final = " ".join(str(error).split()), isinstance(error, UserError)
             known = words if isinstance(error, MlcdError) else f"{type(error).__name__}: {words}"
             of_job = not isinstance(error, MlcdError | OutOfTime)

@@ -1,1 +1,1 @@
-"""What is told of a run on functions: in a terminal, as JSON, and as a page."""
+"""Reports of a run on functions: in a terminal, as JSON, and as a page."""

@@ -1,4 +1,4 @@
-"""What only the document of a run on functions has: its plans, its stages or epochs, its calibration, the boundary."""
+"""The parts of a JSON document that only functions have: plans, stages or epochs, calibration, Pareto boundary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mlcd.planners.functions.nouns import (
     plan_of,
 )
 from mlcd.planners.functions.workload import Tariff
-from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, epoch_rows, knee, ordered, stage_rows
+from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, epoch_rows, fastest_first, knee, stage_rows
 from mlcd.reports.functions.trials import MOST_TRIALS, trial_rows
 from mlcd.reports.functions.words import chosen_plan, decision_sentence, plan_name
 from mlcd.reports.run_document import tune
@@ -33,7 +33,7 @@ Fields = dict[str, Any]
 
 
 def functions_job(task: FunctionsTask) -> tune.FunctionsJob:
-    """What is trained, between which ends it may be allocated, and what that costs."""
+    """The workload, the allowed allocations, and the prices."""
     tuning, tariff = task.tuning, task.tariff
     return tune.FunctionsJob.model_validate(
         {
@@ -47,13 +47,13 @@ def functions_job(task: FunctionsTask) -> tune.FunctionsJob:
 
 
 def prices_of(tariff: Tariff) -> tune.FunctionPrices:
-    """Prices, with their date and where they are from."""
-    told = {name: getattr(tariff, name) for name in tune.FunctionPrices.model_fields}
-    return tune.FunctionPrices.model_validate({**told, "storages": {rate.name: rate for rate in tariff.storages}})
+    """Prices, with their date and source."""
+    fields = {name: getattr(tariff, name) for name in tune.FunctionPrices.model_fields}
+    return tune.FunctionPrices.model_validate({**fields, "storages": {rate.name: rate for rate in tariff.storages}})
 
 
 def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()) -> Fields:
-    """What would be done, and what it is chosen from; nothing was run for it."""
+    """The plan of a job that was not run, and the boundary that it was chosen from."""
     return {
         "job": job.name,
         "on": job.on,
@@ -66,7 +66,7 @@ def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()
             {
                 "budget_usd": way.budget_usd,
                 "deadline_s": way.deadline_s,
-                **allocated(allocation_of(way.configuration) if way.configuration is not None else None),
+                **allocation_fields(allocation_of(way.configuration) if way.configuration is not None else None),
             }
             for way in decision.relaxations
         ],
@@ -76,9 +76,9 @@ def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()
 
 
 def plans_of(decision: Decision, job: Job) -> Fields:
-    """What only a decision about functions has: its words, all plans, and what they rest on.
+    """The decision in words, every plan that keeps the limits, the chosen one first, and their calibration.
 
-    Every plan that keeps the limits, the chosen one first: only what will be run can be certified.
+    Only the chosen plan can be certified.
     """
     calibration, chosen = plan_of(decision).calibration, chosen_plan(decision)
     return {
@@ -89,35 +89,35 @@ def plans_of(decision: Decision, job: Job) -> Fields:
 
 
 def functions_run(story: Story, boundary: Sequence[Planned]) -> Fields:
-    """Its probes, and each stage of a tuning run or each epoch of a training run, as it went."""
-    account, decision, found = story.account, story.decision, best_trial(story.account)
+    """The probes, and the measured stages of a tuning run or epochs of a training run."""
+    account, decision, best = story.account, story.decision, best_trial(story.account)
     tuning = functions_task(story.job).tuning
     return {
         "probes": [{**_probe(probe.measurement), "because": probe.because} for probe in story.probes],
         "boundary": boundary_of(boundary, chosen_plan(decision) if decision is not None else None),
         "stages": [_stage(row) for row in stage_rows(account)] if tuning is not None else [],
         "epochs": [_epoch(row) for row in epoch_rows(account)] if tuning is None else [],
-        "best": found and {"trial": found.trial, "loss": found.loss, "hyperparameters": found.hyperparameters},
+        "best": best and {"trial": best.trial, "loss": best.loss, "hyperparameters": best.hyperparameters},
         "trials": [taken(tune.TrialResult, row, losses=list(row.losses)) for row in trial_rows(account)[:MOST_TRIALS]],
         "ended": account.ended.because if account.ended is not None else None,
     }
 
 
 def boundary_of(points: Sequence[Planned], chosen: StagePlan | None) -> list[tune.EpochAllocation]:
-    """The boundary: one epoch of one trial on each allocation that nothing beats, the fastest first."""
+    """The Pareto boundary: one epoch of one trial on each Pareto-optimal allocation, the fastest first."""
     bend, used = knee(points), {each.allocation for each in chosen.stages} if chosen is not None else set()
     return [
         tune.EpochAllocation(
-            **taken(tune.EpochAllocation, p, **allocated(p.allocation), label=str(p.allocation)),
+            **taken(tune.EpochAllocation, p, **allocation_fields(p.allocation), label=str(p.allocation)),
             knee=p == bend,
             used=p.allocation in used,
         )
-        for p in ordered(points)
+        for p in fastest_first(points)
     ]
 
 
-def allocated(allocation: Allocation | None) -> Fields:
-    """Functions, memory and storage."""
+def allocation_fields(allocation: Allocation | None) -> Fields:
+    """The fields of an allocation: functions, memory and storage."""
     return {name: getattr(allocation, name, None) for name in SomeFunctions.model_fields}
 
 
@@ -132,7 +132,7 @@ def _plan(plan: StagePlan, is_chosen: bool, decision: Decision) -> Fields:
         certified=is_chosen and decision.certified,
         numbers="modelled" if modelled else "predicted",
         stages=[
-            taken(tune.AllocatedStage, p, **asdict(p.stage), **allocated(p.allocation), stage=i)
+            taken(tune.AllocatedStage, p, **asdict(p.stage), **allocation_fields(p.allocation), stage=i)
             for i, p in enumerate(plan.stages, 1)
         ],
     )
@@ -154,11 +154,11 @@ def _calibration(calibration: Calibration) -> Fields:
 
 
 def _probe(m: Measurement) -> Fields:
-    """What a calibration probe, or a sample, has measured."""
-    found, losses = evidence_of(m).calibrated, [epoch.loss for epoch in evidence_of(m).epochs]
-    calibrated = found and taken(tune.CalibrationResult, found, transfers=_pairs(found.transfers, "mb", "seconds"))
+    """The measurements of a calibration probe, or of a sample."""
+    result, losses = evidence_of(m).calibrated, [epoch.loss for epoch in evidence_of(m).epochs]
+    calibrated = result and taken(tune.CalibrationResult, result, transfers=_pairs(result.transfers, "mb", "seconds"))
     return taken(
-        tune.FunctionProbe, m, **allocated(allocation_of(m.configuration)), calibrated=calibrated, losses=losses
+        tune.FunctionProbe, m, **allocation_fields(allocation_of(m.configuration)), calibrated=calibrated, losses=losses
     )
 
 
@@ -167,7 +167,7 @@ def _stage(row: StageRow) -> Fields:
     return taken(
         tune.StageResult,
         row,
-        **allocated(row.allocation),
+        **allocation_fields(row.allocation),
         stage=row.number,
         trials=row.stage.trials,
         trials_told=row.trials,
@@ -181,10 +181,10 @@ def _stage(row: StageRow) -> Fields:
 
 
 def _epoch(row: EpochRow) -> Fields:
-    """An epoch as it went, or a launch that broke."""
+    """A measured epoch, or a failed launch."""
     epoch = asdict(row.epoch) if row.epoch is not None else {"number": None, "loss": None, "detail": row.launch.detail}
     took = {"epoch": epoch.pop("number"), "seconds": row.seconds, "usd": row.usd}
-    return {**epoch, **took, **allocated(row.allocation), "outcome": str(row.launch.outcome)}
+    return {**epoch, **took, **allocation_fields(row.allocation), "outcome": str(row.launch.outcome)}
 
 
 def _pairs(pairs: Sequence[tuple[float, float]], *names: str) -> list[Fields]:

@@ -44,7 +44,7 @@ def _planned_cards(story: Story) -> list[Card]:
 
 
 def sentences(story: Story) -> tuple[str, str]:
-    """The answer, and what needs saying after it."""
+    """The answer, and what to add to it."""
     decision, ended, history = story.decision, story.account.ended, story.account.history
     if decision is None:
         return undecided(story, "calibrating", counted(len(story.probes), "probe"))
@@ -65,7 +65,7 @@ def _sentence(words: str) -> str:
 
 
 def ran(story: Story) -> list[Table]:
-    """What was run, stage by stage or epoch by epoch; of the stages also the best trial, epoch by epoch."""
+    """The measured stages or epochs; after stages also the epochs of the best trial."""
     what, columns, rows, total = cells.run_cells(story.account)
     tables = [Table(f"Every {what} that was run", columns, rows, total)] if rows else []
     if functions_task(story.job).tuning is not None and (path := best_path(story.account)):
@@ -75,18 +75,18 @@ def ran(story: Story) -> list[Table]:
 
 
 def plans(story: Story) -> list[Table]:
-    """The plan beside those of other methods, also of those that have none within the limits."""
+    """The plan compared with those of other methods, also of methods without a plan within the limits."""
     decision = story.decision
     if decision is None or not plan_of(decision).plans:
         return []
     rows = cells.comparison_cells(plan_of(decision).plans, chosen_plan(decision))
     basis = f"All numbers are {basis_words(plan_of(decision).calibration, story.account.provenance)}."
     chosen = [i for i, row in enumerate(rows) if row[-1]]
-    return [Table("The plan beside those of other methods", cells.COMPARISON, rows, note=basis, chosen=chosen)]
+    return [Table("The plan compared with other methods", cells.COMPARISON, rows, note=basis, chosen=chosen)]
 
 
 def calibrated(story: Story) -> list[Table]:
-    """What was found out about the platform."""
+    """The calibration of the platform."""
     calibration = plan_of(story.decision).calibration if story.decision is not None else None
     if calibration is None:
         return []

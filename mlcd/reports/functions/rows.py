@@ -1,7 +1,7 @@
-"""The rows of what is shown of a run on functions: stages of a tuning run, epochs of a training run, the boundary.
+"""The rows of tables about a run on functions: stages of a tuning run, epochs of a training run, the Pareto boundary.
 
-A point of the boundary is a `Planned` of one epoch of one trial: an allocation, what it takes, and what it costs. It is
-shown in brief: a dozen points from the fastest to the cheapest, with the knee among them.
+A point of the boundary is a `Planned` of one epoch of one trial: an allocation, its time and its cost. A dozen points
+are shown, from the fastest to the cheapest, with the knee among them.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from mlcd.planners.functions.nouns import Allocation, Epoch, Planned, Stage, all
 from mlcd.reports.functions.words import best_epoch, chosen_plan, stage_number
 
 MOST_POINTS = 12
-MOST_ROWS = 15
-"""Epochs that are shown one by one; of more, those in the middle of an allocation are folded."""
+MOST_SINGLE_ROWS = 15
+"""Most epochs that are all shown singly; of more, those in the middle of an allocation share a row."""
 
 
 @dataclass(frozen=True)
 class StageRow:
-    """One stage as it went: its launches together.
+    """One measured stage: all its launches together.
 
-    `kept`: the trials that go on, None while that is not known. `allocation`: what each trial was given, last: a stage
-    that broke may have been planned again. `trials`: how many have reported any epoch. `best`: the best at its end.
+    `kept`: the trials that continue, None if not known yet. `allocation`: the last one of each trial, since a failed
+    stage may have been planned again. `trials`: how many have reported an epoch. `best`: the best one at its end.
     """
 
     number: int
@@ -46,7 +46,7 @@ class StageRow:
 
 @dataclass(frozen=True)
 class EpochRow:
-    """One epoch and what it ran on; without an epoch, a launch that broke."""
+    """One epoch and its allocation; without an epoch, a failed launch."""
 
     allocation: Allocation | None
     epoch: Epoch | None
@@ -54,12 +54,12 @@ class EpochRow:
 
     @property
     def seconds(self) -> float:
-        """What it took."""
+        """Seconds of the epoch, or the failed launch."""
         return self.epoch.seconds if self.epoch is not None else self.launch.seconds
 
     @property
     def usd(self) -> float:
-        """What it cost."""
+        """Dollars of the epoch, or the failed launch."""
         return self.epoch.usd if self.epoch is not None else self.launch.usd
 
 
@@ -77,15 +77,15 @@ class Trial:
 
 
 def stage_rows(account: Account) -> tuple[StageRow, ...]:
-    """A row for each stage that was begun."""
+    """A row for each stage that was started."""
     task = functions_task(account.job)
     stages = task.tuning.stages if task.tuning is not None else ()
     plan = chosen_plan(account.decision) if account.decision is not None else None
     planned = dict(enumerate(plan.stages, 1)) if plan is not None else {}
-    of_stage: dict[int, list[Measurement]] = {}
-    for number, launch in zip(_numbers(account), account.history.runs, strict=True):
-        of_stage.setdefault(number, []).append(launch)
-    return tuple(_stage_row(stages, number, of_stage[number], planned.get(number)) for number in sorted(of_stage))
+    launches: dict[int, list[Measurement]] = {}
+    for number, launch in zip(_stage_numbers(account), account.history.runs, strict=True):
+        launches.setdefault(number, []).append(launch)
+    return tuple(_stage_row(stages, number, launches[number], planned.get(number)) for number in sorted(launches))
 
 
 def _stage_row(
@@ -110,7 +110,7 @@ def _stage_row(
 
 
 def epoch_rows(account: Account) -> tuple[EpochRow, ...]:
-    """A row for each epoch of the run itself, and for each launch that came to none."""
+    """A row for each epoch of the final run, and for each launch without an epoch."""
     rows = []
     for launch in account.history.runs:
         allocation = allocation_of(launch.configuration)
@@ -121,18 +121,18 @@ def epoch_rows(account: Account) -> tuple[EpochRow, ...]:
 
 
 def best_path(account: Account) -> tuple[EpochRow, ...]:
-    """The epochs of the trial that is best so far, from its first on; of plain training, of its only one."""
+    """All epochs of the best trial so far; of plain training, all its epochs."""
     done = [(row.epoch, row) for row in epoch_rows(account) if row.epoch is not None]
     if not done:
         return ()
     furthest = max(epoch.number for epoch, _ in done)
     best = best_epoch([epoch for epoch, _ in done if epoch.number == furthest])
     path = {epoch.number: row for epoch, row in done if epoch.trial == best.trial}
-    return tuple(path[number] for number in sorted(path))  # an epoch that was done again counts as it came out last
+    return tuple(path[number] for number in sorted(path))  # of a repeated epoch the last one counts
 
 
 def best_trial(account: Account) -> Trial | None:
-    """The trial of a tuning run that is best so far, and what was drawn for it; None where all have diverged."""
+    """The best trial of a tuning run so far, with its hyperparameters; None if all have diverged."""
     tuning, path = functions_task(account.job).tuning, best_path(account)
     if tuning is None or not path or path[-1].epoch is None:
         return None
@@ -141,21 +141,21 @@ def best_trial(account: Account) -> Trial | None:
     return Trial(last.trial, last.loss, drawn) if math.isfinite(last.loss) else None
 
 
-def folded(rows: Sequence[EpochRow], most: int = MOST_ROWS) -> list[tuple[EpochRow, ...]]:
-    """One by one: the first, the last, every change of allocation and all that broke; what lies between together."""
-    alone = {0, len(rows) - 1} | {i for i, row in enumerate(rows) if len(rows) <= most or _tells(rows, i)}
+def grouped_rows(rows: Sequence[EpochRow], most: int = MOST_SINGLE_ROWS) -> list[tuple[EpochRow, ...]]:
+    """The first, the last, changed allocations and failures singly; the epochs in between as one group."""
+    alone = {0, len(rows) - 1} | {i for i, row in enumerate(rows) if len(rows) <= most or _shown_alone(rows, i)}
     groups = groupby(range(len(rows)), key=lambda i: i if i in alone else -1)
     return [tuple(rows[i] for i in group) for _, group in groups]
 
 
-def _tells(rows: Sequence[EpochRow], i: int) -> bool:
+def _shown_alone(rows: Sequence[EpochRow], i: int) -> bool:
     row = rows[i]
-    broke = row.epoch is None or row.epoch.retries > 0 or row.launch.outcome is not Outcome.OK
-    return broke or (i > 0 and row.allocation != rows[i - 1].allocation)
+    failed = row.epoch is None or row.epoch.retries > 0 or row.launch.outcome is not Outcome.OK
+    return failed or (i > 0 and row.allocation != rows[i - 1].allocation)
 
 
-def _numbers(account: Account) -> list[int]:
-    """The stage of each launch: by its epochs; one that reported none belongs to what came after it."""
+def _stage_numbers(account: Account) -> list[int]:
+    """The stage of each launch, by its epochs; a launch without epochs belongs to the stage of the next one."""
     task, runs = functions_task(account.job), account.history.runs
     last = len(task.tuning.stages) if task.tuning is not None else 1
     known = [
@@ -169,14 +169,14 @@ def _numbers(account: Account) -> list[int]:
     return numbers
 
 
-def ordered(points: Sequence[Planned]) -> list[Planned]:
-    """The fastest first."""
+def fastest_first(points: Sequence[Planned]) -> list[Planned]:
+    """The points, the fastest first."""
     return sorted(points, key=lambda p: (p.seconds, p.usd))
 
 
 def knee(points: Sequence[Planned]) -> Planned | None:
-    """The point farthest below the line between both ends, on log scales; None where there is nothing between them."""
-    along = ordered(points)
+    """The point farthest below the line between both ends, on log scales; None if no point is below it."""
+    along = fastest_first(points)
     if len(along) < 3:
         return None
     x, y = np.log([p.seconds for p in along]), np.log([max(p.usd, 1e-12) for p in along])
@@ -185,9 +185,9 @@ def knee(points: Sequence[Planned]) -> Planned | None:
     return along[farthest] if below[farthest] > 0 else None
 
 
-def brief(points: Sequence[Planned], most: int = MOST_POINTS) -> list[Planned]:
-    """At most so many, evenly apart in the logarithm of their time; both ends and the knee are among them."""
-    along = ordered(points)
+def shown_points(points: Sequence[Planned], most: int = MOST_POINTS) -> list[Planned]:
+    """At most `most` points, evenly spaced in the log of their time, with both ends and the knee."""
+    along = fastest_first(points)
     if len(along) <= most:
         return along
     times, bend = np.array([p.seconds for p in along]), knee(along)
@@ -196,10 +196,10 @@ def brief(points: Sequence[Planned], most: int = MOST_POINTS) -> list[Planned]:
     return [along[i] for i in sorted(kept)]
 
 
-def marks(points: Sequence[Planned]) -> dict[Allocation, str]:
-    """'fastest', 'knee' and 'cheapest', by their allocations."""
-    along, bend = ordered(points), knee(points)
-    found = {bend.allocation: "knee"} if bend is not None else {}
+def point_names(points: Sequence[Planned]) -> dict[Allocation, str]:
+    """The names 'fastest', 'knee' and 'cheapest', by allocation."""
+    along, bend = fastest_first(points), knee(points)
+    names = {bend.allocation: "knee"} if bend is not None else {}
     if len(along) > 1:
-        found |= {along[0].allocation: "fastest", along[-1].allocation: "cheapest"}
-    return found
+        names |= {along[0].allocation: "fastest", along[-1].allocation: "cheapest"}
+    return names

@@ -1,4 +1,4 @@
-"""The tables of a job on functions: their cells, the same in a terminal and on a page, and what a terminal shows."""
+"""The tables of a job on functions: their cells, for terminal and page; and the terminal's output."""
 
 from __future__ import annotations
 
@@ -13,13 +13,22 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Account
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan, functions_task, plan_of
-from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, brief, epoch_rows, folded, marks, stage_rows
+from mlcd.reports.functions.rows import (
+    EpochRow,
+    StageRow,
+    best_trial,
+    epoch_rows,
+    grouped_rows,
+    point_names,
+    shown_points,
+    stage_rows,
+)
 from mlcd.reports.functions.words import basis_words, chosen_plan, compared_methods, plan_name, short_s, source_words
 from mlcd.reports.terminal import Columns, Row, rich_table
 
-CANNOT = "no plan within the limits"
+NO_PLAN = "no plan within the limits"
 MOST_SIZES = 8
-"""Memory sizes of a calibration that are shown."""
+"""Most memory sizes of a calibration that are shown."""
 
 PLAN = (
     ("Stage", "num"), ("Trials", "num"), ("Epochs", "num"), ("Functions", "num"), ("Memory", "num"), ("Storage", ""),
@@ -43,19 +52,20 @@ CALIBRATION = (("What", ""), ("Value", "num"), ("Exchanges: functions, time", ""
 
 
 def comparison_cells(plans: Sequence[StagePlan], chosen: StagePlan | None) -> list[list[str]]:
-    """Each method that is installed, in order; a plan that is missing cannot keep the limit."""
+    """A row for each installed method, in order; a method without a plan cannot keep the limit."""
     made = {plan.method: plan for plan in plans}
     return [_compared(method, made.get(method), chosen) for method in dict.fromkeys([*compared_methods(), *made])]
 
 
 def run_cells(account: Account) -> tuple[str, Columns, list[list[str]], list[str]]:
-    """What was run, 'stage' by stage or 'epoch' by epoch: the columns, the rows, and what all took together."""
+    """The measured stages or epochs: 'stage' or 'epoch', the columns, the rows, and the row of totals."""
     if functions_task(account.job).tuning is not None:
         stages = stage_rows(account)
         return "stage", STAGES, [_stage_cells(row) for row in stages], _stages_total(stages)
     epochs = epoch_rows(account)
-    took = _took(sum(row.seconds for row in epochs), sum(row.usd for row in epochs))
-    return "epoch", EPOCHS, [epoch_cells(*rows) for rows in folded(epochs)], ["", "total", *[""] * 5, *took, ""]
+    total = _time_and_cost(sum(row.seconds for row in epochs), sum(row.usd for row in epochs))
+    rows = [epoch_cells(*rows) for rows in grouped_rows(epochs)]
+    return "epoch", EPOCHS, rows, ["", "total", *[""] * 5, *total, ""]
 
 
 def _stage_cells(row: StageRow) -> list[str]:
@@ -76,12 +86,12 @@ def _stage_cells(row: StageRow) -> list[str]:
 
 
 def epoch_cells(*rows: EpochRow) -> list[str]:
-    """An epoch, or several on one allocation: the last loss, the middle of the times, and the sums."""
+    """The cells of an epoch, or of several on one allocation: last loss, median times, and sums."""
     row = rows[0]
     if len(rows) > 1:
         return _folded_cells(rows)
     if row.epoch is None:
-        return ["-", f"{row.allocation}: {row.launch.ending}", *[""] * 5, *_took(row.seconds, row.usd), ""]
+        return ["-", f"{row.allocation}: {row.launch.ending}", *[""] * 5, *_time_and_cost(row.seconds, row.usd), ""]
     epoch = row.epoch
     parts = (epoch.start_s, epoch.load_s, epoch.compute_s, epoch.sync_s)
     cells = [str(epoch.number), str(row.allocation or "-"), f"{epoch.loss:.4g}", *(short_s(part) for part in parts)]
@@ -90,13 +100,13 @@ def epoch_cells(*rows: EpochRow) -> list[str]:
 
 def _stages_total(rows: Sequence[StageRow]) -> list[str]:
     planned = [row.planned for row in rows if row.planned is not None]
-    foreseen = _took(sum(p.seconds for p in planned), sum(p.usd for p in planned)) if planned else ["-", "-"]
-    time, cost = _took(sum(row.seconds for row in rows), sum(row.usd for row in rows))
-    return ["", "", "", "", "total", foreseen[0], time, foreseen[1], cost, ""]
+    plan = _time_and_cost(sum(p.seconds for p in planned), sum(p.usd for p in planned)) if planned else ["-", "-"]
+    time, cost = _time_and_cost(sum(row.seconds for row in rows), sum(row.usd for row in rows))
+    return ["", "", "", "", "total", plan[0], time, plan[1], cost, ""]
 
 
 def calibration_cells(calibration: Calibration) -> list[list[str]]:
-    """What computing takes at each memory size, then loading, starting, and each storage."""
+    """The cells of a calibration: computing at each memory size, loading, start-up, and each storage."""
     every = -(-len(calibration.compute) // MOST_SIZES) or 1
     shown = [*calibration.compute[:-1:every], *calibration.compute[-1:]]
     rows = [[f"u({memory:,.0f} MB)", f"{s_per_mb:.3g} s/MB", ""] for memory, s_per_mb in shown]
@@ -111,8 +121,8 @@ def calibration_cells(calibration: Calibration) -> list[list[str]]:
 
 def _compared(method: str, plan: StagePlan | None, chosen: StagePlan | None) -> list[str]:
     if plan is None:
-        return [plan_name(method), CANNOT, "", "", "", ""]
-    time, cost = _took(plan.seconds, plan.usd)
+        return [plan_name(method), NO_PLAN, "", "", "", ""]
+    time, cost = _time_and_cost(plan.seconds, plan.usd)
     if chosen is None:
         return [plan_name(method), time, "", cost, "", ""]
     picked = plan is chosen or plan == chosen
@@ -128,18 +138,18 @@ def _folded_cells(rows: Sequence[EpochRow]) -> list[str]:
     seconds, usd = sum(row.seconds for row in rows), sum(row.usd for row in rows)
     where = f"{counted(len(epochs), 'epoch')} on the same"
     cells = [f"{first.number}-{last.number}", where, f"{last.loss:.4g}", *(f"~{short_s(part)}" for part in parts)]
-    return [*cells, *_took(seconds, usd), ""]
+    return [*cells, *_time_and_cost(seconds, usd), ""]
 
 
 def fine_usd(usd: float) -> str:
-    """'$0.00123': three digits, of what one trial or one epoch costs."""
+    """'$0.00123': three digits, for the cost of one trial or one epoch."""
     if usd <= 0 or usd >= 1:
         return format_usd(usd)
     return f"${usd:.{2 - math.floor(math.log10(usd))}f}"
 
 
 def gap_words(number: float, chosen: float) -> str:
-    """'+204 %', '-3.1 %', 'same': against what was chosen."""
+    """'+204 %', '-3.1 %', 'same': compared with the chosen plan."""
     if chosen <= 0:
         return ""
     percent = 100 * (number / chosen - 1)
@@ -152,7 +162,7 @@ def _allocated(allocation: Allocation) -> list[str]:
     return [f"{allocation.functions:,}", f"{allocation.memory_mb:,} MB", allocation.storage]
 
 
-def _took(seconds: float, usd: float) -> list[str]:
+def _time_and_cost(seconds: float, usd: float) -> list[str]:
     return [format_duration(seconds), format_usd(usd)]
 
 
@@ -163,12 +173,12 @@ def show_plan(
     boundary: Sequence[Planned] = (),
     provenance: Provenance = Provenance.LIVE,
 ) -> None:
-    """The boundary, the plan, the others beside it, what they rest on. `provenance`: of the calibration."""
+    """Print the boundary, the plan, the plans of other methods and the calibration, whose provenance this is."""
     plan, plans, calibration = chosen_plan(decision), plan_of(decision).plans, plan_of(decision).calibration
     basis = basis_words(calibration, provenance)
     if boundary:
         used = {each.allocation for each in plan.stages} if plan is not None else set()
-        shown, named = brief(boundary), marks(boundary)
+        shown, named = shown_points(boundary), point_names(boundary)
         rows = [
             [*_allocated(p.allocation), short_s(p.seconds), fine_usd(p.usd), named.get(p.allocation, "")] for p in shown
         ]
@@ -178,13 +188,13 @@ def show_plan(
         rows = []
         for number, each in enumerate(plan.stages, 1):
             cells = [str(number), f"{each.stage.trials:,}", str(each.stage.epochs), *_allocated(each.allocation)]
-            rows.append([*cells, *_took(each.seconds, each.usd), fine_usd(each.usd / each.stage.trials)])
-        total = ["", "total", "", "", "", "", *_took(plan.seconds, plan.usd), ""]
+            rows.append([*cells, *_time_and_cost(each.seconds, each.usd), fine_usd(each.usd / each.stage.trials)])
+        total = ["", "total", "", "", "", "", *_time_and_cost(plan.seconds, plan.usd), ""]
         _show(console, f"Plan, {plan_name(plan.method)} ({basis})", PLAN, rows, total)
     if plans:
         rows = comparison_cells(plans, plan)
         chosen = [i for i, row in enumerate(rows) if row[-1]]
-        _show(console, f"Beside other plans ({basis})", COMPARISON, rows, chosen=chosen)
+        _show(console, f"Compared with other methods ({basis})", COMPARISON, rows, chosen=chosen)
     if calibration is not None:
         title = f"Calibration: {source_words(calibration, provenance)}"
         _show(console, title, CALIBRATION, calibration_cells(calibration))
@@ -196,7 +206,7 @@ def show_plan(
 
 
 def show_run(console: Console, account: Account) -> None:
-    """What was run: a row for each stage, or for each epoch, many alike together; nothing where nothing was."""
+    """Print the measured stages or epochs, if there are any."""
     basis = "measured" if account.provenance is Provenance.LIVE else account.provenance
     what, columns, rows, total = run_cells(account)
     if rows:

@@ -1,4 +1,4 @@
-"""The trials of a tuning run: what was drawn for each, its loss after each stage, and which were stopped."""
+"""The trials of a tuning run: their hyperparameters, their loss after each stage, and which were stopped."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mlcd.planners.functions.nouns import functions_task
 from mlcd.reports.functions.rows import best_trial, epoch_rows
 
 MOST_TRIALS = 200
-"""That are shown: those that came furthest, the best first."""
+"""Most trials that are shown: those with the most epochs, the best first."""
 
 
 @dataclass(frozen=True)
 class TrialRow:
-    """A trial that has reported. `losses`: after each stage that it went through, or its last so far."""
+    """A trial that has reported an epoch. `losses`: after each of its stages; of the current one the last so far."""
 
     trial: int
     hyperparameters: dict[str, float]
@@ -26,25 +26,25 @@ class TrialRow:
 
     @property
     def loss(self) -> float:
-        """Its last one."""
+        """The last loss."""
         return self.losses[-1]
 
 
 def trial_rows(account: Account) -> list[TrialRow]:
-    """All that have reported any epoch, those that came furthest first, and the best loss first among those."""
+    """All trials that have reported an epoch, those with the most epochs first, then by their loss."""
     tuning = functions_task(account.job).tuning
     if tuning is None:
         return []
-    told: dict[int, dict[int, float]] = {}
+    losses: dict[int, dict[int, float]] = {}
     for row in epoch_rows(account):
-        if row.epoch is not None:  # one that was done again counts as it came out last
-            told.setdefault(row.epoch.trial, {})[row.epoch.number] = row.epoch.loss
-    furthest = max((_stage(max(epochs), tuning.epochs_per_stage) for epochs in told.values()), default=0)
-    found = best_trial(account)
+        if row.epoch is not None:  # of a repeated epoch the last one counts
+            losses.setdefault(row.epoch.trial, {})[row.epoch.number] = row.epoch.loss
+    furthest = max((_stage(max(epochs), tuning.epochs_per_stage) for epochs in losses.values()), default=0)
+    best_of_all = best_trial(account)
     over = account.status is Status.FINISHED
     rows = []
-    for trial, epochs in told.items():
-        best, last = found is not None and trial == found.trial, max(epochs)
+    for trial, epochs in losses.items():
+        best, last = best_of_all is not None and trial == best_of_all.trial, max(epochs)
         rows.append(
             TrialRow(
                 trial,
@@ -59,12 +59,12 @@ def trial_rows(account: Account) -> list[TrialRow]:
 
 
 def _stage(epoch: int, each: int) -> int:
-    """Which stage an epoch is of, from 1 on."""
+    """The stage of an epoch, from 1 on."""
     return (epoch - 1) // each + 1
 
 
 def _by_stage(epochs: dict[int, float], each: int) -> tuple[float, ...]:
-    """The last loss that is known of every stage."""
+    """The last known loss of each stage."""
     last: dict[int, float] = {}
     for number in sorted(epochs):
         last[_stage(number, each)] = epochs[number]

@@ -1,4 +1,4 @@
-"""Sentences about training and tuning on functions: what is planned, what was decided, what a launch showed."""
+"""Sentences about training and tuning on functions: plans, decisions, and the results of launches."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ METHODS = {
     "greedy": "greedy",
     "exact": "exact",
 }
-"""The plans that are compared, in this order, and what they are called."""
+"""The compared methods, in this order, with their names."""
 ROUNDING = 1 + 1e-9
 
 
 def plan_name(method: str) -> str:
-    """'even split (fixed)' for 'fixed'; a method that is not known by its own name."""
+    """'even split (fixed)' for 'fixed'; an unknown method keeps its own name."""
     return METHODS.get(method, method)
 
 
 def compared_methods() -> list[str]:
-    """Those that are installed: of the others nobody knows whether they have a plan."""
-    from mlcd.planners.functions.decide import METHODS as INSTALLED  # not before there are plans to compare
+    """The installed methods; only these were asked for a plan."""
+    from mlcd.planners.functions.decide import METHODS as INSTALLED  # slow to import, and only needed for plans
 
     return [name for name in METHODS if name in INSTALLED]
 
 
 def chosen_plan(decision: Decision) -> StagePlan | None:
-    """The plan that was decided for; of a decision that chose none, there are only those of other methods."""
+    """The chosen plan; None if none was chosen: then there may be plans of other methods."""
     return plan_of(decision).plans[0] if decision.configuration is not None and plan_of(decision).plans else None
 
 
-def trains(plan: StagePlan) -> bool:
-    """Whether it is for one training, and no search."""
+def is_training(plan: StagePlan) -> bool:
+    """Whether the plan is for training one model, not for a hyperparameter search."""
     return all(each.stage.trials == 1 for each in plan.stages)
 
 
 def size_words(plan: StagePlan) -> str:
-    """'14 stages'; of one training '60 epochs on 8 x 512 MB, s3', or '60 epochs, the first on 8 x 512 MB, s3'."""
-    if len(plan.stages) > 1 and trains(plan):
+    """'14 stages'; for training '60 epochs on 8 x 512 MB, s3', or '60 epochs, the first on 8 x 512 MB, s3'."""
+    if len(plan.stages) > 1 and is_training(plan):
         epochs = sum(each.stage.epochs for each in plan.stages)
         return f"{counted(epochs, 'epoch')}, the first on {plan.stages[0].allocation}"
     if len(plan.stages) > 1:
@@ -67,7 +67,7 @@ def size_words(plan: StagePlan) -> str:
 
 
 def decision_sentence(decision: Decision, job: Job) -> str:
-    """What was decided, or which limit cannot be kept and what would be enough.
+    """The decision, or the limit that cannot be kept and what would be enough.
 
     'exact plan: 14 stages, 23 m, $47.10 of $50.00; the even split would take 1 h 10 m; certified within the limit'.
     """
@@ -76,7 +76,9 @@ def decision_sentence(decision: Decision, job: Job) -> str:
         time, cost = format_duration(plan.seconds), format_usd(plan.usd)
         time += f" of {format_duration(goal.deadline_s)}" if goal.deadline_s is not None else ""
         cost += f" of {format_usd(goal.budget_usd)}" if goal.budget_usd is not None else ""
-        words = f"{plan.method} plan: {size_words(plan)}, {time}, {cost}{_rival(plan, plan_of(decision).plans, goal)}"
+        words = (
+            f"{plan.method} plan: {size_words(plan)}, {time}, {cost}{_comparison(plan, plan_of(decision).plans, goal)}"
+        )
         return f"{words}; {_certificate(decision, goal)}"
     if decision.configuration is not None:
         return f"{decision.configuration}: {decision.because}"
@@ -87,12 +89,12 @@ def decision_sentence(decision: Decision, job: Job) -> str:
 def _needs_words(decision: Decision) -> str:
     """'the fastest possible takes 9 m on 40 x 1769 MB, s3', 'needs $131.20 (10 x 512 MB, s3), or $9 and 2 h (...)'."""
     least, plans = decision.relaxations[0], plan_of(decision).plans
-    where = f"{'beginning with' if plans and len(plans[0].stages) > 1 else 'on'} {_place(least)}"
+    where = f"{'beginning with' if plans and len(plans[0].stages) > 1 else 'on'} {_allocation_words(least)}"
     if decision.binding == "the deadline" and least.deadline_s is not None and least.budget_usd is None:
         return f"the fastest possible takes {format_duration(least.deadline_s)}, {where}"
     if decision.binding == "the budget" and least.budget_usd is not None and least.deadline_s is None:
         return f"the cheapest possible costs {format_usd(least.budget_usd)}, {where}"
-    return f"needs {', or '.join(f'{_way(way)} ({_place(way)})' for way in decision.relaxations)}"
+    return f"needs {', or '.join(f'{_limits_words(way)} ({_allocation_words(way)})' for way in decision.relaxations)}"
 
 
 def basis_words(calibration: Calibration | None, provenance: Provenance = Provenance.LIVE) -> str:
@@ -112,7 +114,7 @@ def source_words(calibration: Calibration, provenance: Provenance = Provenance.L
 
 
 def stage_number(task: FunctionsTask, done: int) -> int:
-    """Which stage trials are in that have so many epochs behind them; from 1."""
+    """The stage, from 1, of trials with so many epochs behind them."""
     each = task.tuning.epochs_per_stage if task.tuning is not None else 1
     return done // each + 1
 
@@ -147,12 +149,12 @@ def progress_words(task: FunctionsTask, launch: Launch, epochs: Sequence[Epoch],
 
 
 def result_words(m: Measurement) -> str:
-    """What a launch on functions showed, or how it failed: '0.0812 s/MB at 512 MB, an exchange 120 ms, start 1.2 s'."""
-    shown, found, words = evidence_of(m), evidence_of(m).calibrated, []
-    if found is not None:
-        compute = f"{found.s_per_mb:.3g} s/MB at {found.allocation.memory_mb:,} MB"
-        words.append(f"{compute}, an exchange {short_s(found.sync_s)}, start {short_s(found.start_s)}")
-    words += [_losses_words(shown.epochs)] if shown.epochs else []
+    """The result of a launch, or why it failed: '0.0812 s/MB at 512 MB, an exchange 120 ms, start 1.2 s'."""
+    evidence, calibrated, words = evidence_of(m), evidence_of(m).calibrated, []
+    if calibrated is not None:
+        compute = f"{calibrated.s_per_mb:.3g} s/MB at {calibrated.allocation.memory_mb:,} MB"
+        words.append(f"{compute}, an exchange {short_s(calibrated.sync_s)}, start {short_s(calibrated.start_s)}")
+    words += [_losses_words(evidence.epochs)] if evidence.epochs else []
     if m.outcome is not Outcome.OK or not words:
         words.append(m.ending)
     return ", ".join(words)
@@ -172,7 +174,7 @@ def _losses_words(epochs: Sequence[Epoch]) -> str:
 
 
 def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
-    """Of each trial's last epoch the one with the smallest loss; what is not a number is the worst."""
+    """The best of all trials' last epochs; a loss that is not a number is the worst."""
     last: dict[int, Epoch] = {}
     for epoch in epochs:
         if epoch.trial not in last or epoch.number >= last[epoch.trial].number:
@@ -190,7 +192,7 @@ def workload_words(task: FunctionsTask) -> str:
 
 
 def short_s(seconds: float) -> str:
-    """'120 ms', '1.2 s', '34 s', '2 m 5 s': what is short to two digits."""
+    """'120 ms', '1.2 s', '34 s', '2 m 5 s': short times with two or three digits."""
     if seconds < 0.9995:
         return f"{1_000 * seconds:.3g} ms"
     return f"{seconds:.1f} s" if seconds < 9.95 else format_duration(seconds)
@@ -200,18 +202,18 @@ def _measured(provenance: Provenance) -> str:
     return "measured" if provenance is Provenance.LIVE else f"{provenance}, not measured"
 
 
-def _rival(plan: StagePlan, plans: Sequence[StagePlan], goal: Goal) -> str:
-    """What another plan would take, of what is made small: a better one, or else the even split.
+def _comparison(plan: StagePlan, plans: Sequence[StagePlan], goal: Goal) -> str:
+    """The time or cost of another plan: of a better one, or else of the even split.
 
-    A training that keeps something back for more epochs than are expected is slower than one that does not, if they
-    are as many as expected: that is said instead. Without a limit nothing is kept back, but it can be beaten by a
-    little: its allocations are chosen by epochs that were called ahead, which its first ones are not.
+    The exact method reserves a part of the limit for more epochs than are expected, so another plan may look faster:
+    then this says so instead. Without a limit nothing is reserved, but another plan may still be slightly better: the
+    exact method chooses allocations for epochs whose functions are called ahead, which the first ones are not.
     """
-    exact_training = plan.method == "exact" and trains(plan)
+    exact_training = plan.method == "exact" and is_training(plan)
     if exact_training and goal.limited:
-        return "; the rest is kept for more epochs than are expected"
-    best = min(plans, key=lambda each: _made_small(each, goal))
-    if _made_small(best, goal) * ROUNDING < _made_small(plan, goal):
+        return "; the rest is reserved for more epochs than expected"
+    best = min(plans, key=lambda each: _objective_value(each, goal))
+    if _objective_value(best, goal) * ROUNDING < _objective_value(plan, goal):
         return f"; the {plan_name(best.method)} plan would {_takes(best, goal)}"
     if exact_training or plan.method == "fixed":
         return ""
@@ -222,7 +224,7 @@ def _rival(plan: StagePlan, plans: Sequence[StagePlan], goal: Goal) -> str:
     return f"; the even split would {_takes(even, goal)}"
 
 
-def _made_small(plan: StagePlan, goal: Goal) -> float:
+def _objective_value(plan: StagePlan, goal: Goal) -> float:
     return plan.usd if goal.objective is Objective.CHEAPEST else plan.seconds
 
 
@@ -250,14 +252,14 @@ def _binding(decision: Decision, goal: Goal) -> str:
     return f"{binding} ({' / '.join(words)})" if words else binding
 
 
-def _way(way: Relaxation) -> str:
+def _limits_words(way: Relaxation) -> str:
     """'$131.20', '9 h 20 m', or both."""
     words = [format_usd(way.budget_usd)] if way.budget_usd is not None else []
     words += [format_duration(way.deadline_s)] if way.deadline_s is not None else []
     return " and ".join(words)
 
 
-def _place(way: Relaxation) -> str:
-    """The allocation that it begins with."""
+def _allocation_words(way: Relaxation) -> str:
+    """The first allocation of the plan with the relaxed limits."""
     configuration = way.configuration
     return str(allocation_of(configuration) or configuration) if configuration is not None else "any allocation"

@@ -16,7 +16,7 @@ from mlcd.core.ledger import Account, Labels, Line
 from mlcd.core.ledger.entries import to_json
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.nouns import FunctionsTask, Planned, plan_of
-from mlcd.reports.functions.rows import brief
+from mlcd.reports.functions.rows import shown_points
 from mlcd.reports.html import MOST_POINTS
 from mlcd.reports.view.summary import REFUSED, Summary
 from mlcd.reports.view.view import waiting_view
@@ -67,7 +67,7 @@ def _boundary(decided: _Decided) -> tuple[Planned, ...]:
     """Recompute the boundary from the stored calibration. Cached, since pages are rendered again at each change."""
     from mlcd.planners.functions.prepare import boundary_of
 
-    return tuple(brief(boundary_of(decided.job, plan_of(decided.decision).calibration), MOST_POINTS))
+    return tuple(shown_points(boundary_of(decided.job, plan_of(decided.decision).calibration), MOST_POINTS))
 
 
 class Views:

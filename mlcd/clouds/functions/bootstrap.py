@@ -1,6 +1,6 @@
-"""What a function on a cloud runs first: it fetches MLCD's code, and the job's own, then does its work.
+"""The entry point of a function on a cloud: it fetches MLCD's code and the job's code, then runs the order.
 
-Lithops sends these functions by value, since nothing of MLCD is there yet; so they use the standard library alone.
+Lithops sends this code by value, since MLCD is not installed there; so it uses the standard library only.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Any
 
 
-def run_shipped(order: dict[str, Any], storage: Any) -> dict[str, Any]:
-    """Do the work that the order names. `storage`: Lithops' client of the bucket; Lithops passes it by this name."""
+def fetch_code_and_run(order: dict[str, Any], storage: Any) -> dict[str, Any]:
+    """Run the order. `storage`: Lithops' client of the bucket; Lithops passes it by this name."""
     place = f"/tmp/mlcd-{order['code'].split('/')[-1]}"
     _fetch(storage, order["code"], place)
     sys.path.insert(0, f"{place}.zip")
@@ -24,7 +24,7 @@ def run_shipped(order: dict[str, Any], storage: Any) -> dict[str, Any]:
 
 
 def _fetch(storage: Any, key: str, place: str) -> None:
-    """Get the code, unless an earlier call has: an environment is used for many."""
+    """Fetch the code, unless an earlier call in this environment has."""
     if os.path.exists(f"{place}.zip"):
         return
     partial = f"{place}.{os.getpid()}"
@@ -36,7 +36,7 @@ def _fetch(storage: Any, key: str, place: str) -> None:
 
 
 def _process_began_at(process: int) -> float:
-    """When the process began that Lithops runs in, this one's parent: a new environment is billed from then on."""
+    """The start (Unix time) of a process; a new environment is billed from the start of Lithops' process."""
     with open(f"/proc/{process}/stat") as stat:
         ticks = float(stat.read().rpartition(")")[2].split()[19])
     with open("/proc/uptime") as uptime:

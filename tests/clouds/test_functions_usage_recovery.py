@@ -11,14 +11,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlcd.clouds.functions.called import FINISH_S, Requests
-from mlcd.clouds.functions.calls import ENDING_PUTS, GETS, PUTS
+from mlcd.clouds.functions.call import FINISH_S, Requests
+from mlcd.clouds.functions.caller import ENDING_PUTS, GETS, PUTS
 from mlcd.clouds.functions.function_launch import FunctionLaunch
-from mlcd.clouds.functions.journal import Called, Journal
+from mlcd.clouds.functions.journal import CallRecord, Journal
 from mlcd.clouds.functions.lithops_functions import LithopsFunctions
 from mlcd.clouds.functions.lithops_internals import Deployed
 from mlcd.clouds.functions.meter import Bill, Meter
-from mlcd.clouds.functions.recall import PATIENCE_S, Recall
+from mlcd.clouds.functions.usage_recovery import MOST_WAIT_S, UsageRecovery
 from mlcd.clouds.functions.worker import NOT_NEEDED
 from mlcd.clouds.local import teardown
 from mlcd.core.backend import Launch, Purpose, Usage
@@ -30,7 +30,7 @@ from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 
 TARIFF = Tariff(1e-5, 1e-7, (StorageRate("s3", 1e-6),), usd_per_put=1e-3, usd_per_get=1e-4)
 TWO = Allocation(2, 1_024, "s3")
-CALLED = Called("abc-1", "M000", 2, 100.0, 400.0, 1_024, "s3", requests_most=50, backend="aws_s3", bucket="b")
+CALLED = CallRecord("abc-1", "M000", 2, 100.0, 400.0, 1_024, "s3", requests_most=50, backend="aws_s3", bucket="b")
 USED_S = 20.0 + FINISH_S
 
 
@@ -85,8 +85,8 @@ def bucket() -> Bucket:
 @pytest.fixture
 def backend(tmp_path: Path, bucket: Bucket) -> LithopsFunctions:
     """Its launch was begun, and its caller killed, when the clock stood at 200 s."""
-    recall = Recall(lambda backend: bucket, bucket.clock.wait, bucket.clock.elapsed_s)
-    return LithopsFunctions(tmp_path, WallClock(datetime.now(UTC)), {}, "aws_lambda", recall=recall)
+    recall = UsageRecovery(lambda backend: bucket, bucket.clock.wait, bucket.clock.elapsed_s)
+    return LithopsFunctions(tmp_path, WallClock(datetime.now(UTC)), {}, "aws_lambda", recovery=recall)
 
 
 def opened(backend: LithopsFunctions, label: str = "run-1", **facts: object) -> Journal:
@@ -153,7 +153,7 @@ def test_one_that_never_answers_costs_the_most_until_its_deadline(backend, bucke
     function_s = USED_S + max(until, bucket.clock.elapsed_s()) - 100.0
     seconds = max(until, bucket.clock.elapsed_s()) - 100.0
     assert found.usd == pytest.approx(usd(Bill(2, function_s, 7 + 25, puts=3 + 25), THERE, seconds))
-    assert bucket.clock.elapsed_s() <= 200.0 + PATIENCE_S + 5.0
+    assert bucket.clock.elapsed_s() <= 200.0 + MOST_WAIT_S + 5.0
     assert backend.reclaim("run-1") >= until - 90.0
 
 
@@ -177,13 +177,13 @@ def test_attempts_whose_end_was_seen_are_not_asked_for_again(backend, bucket):
 def test_what_the_killed_process_itself_has_asked_and_deployed_is_paid(backend, bucket):
     journal = opened(backend)
     for kind in ("put", "get", "get"):
-        journal.asked(kind)
+        journal.requested(kind)
     journal.deploying()
     journal.deployed([Deployed(512, 20.0)])
     journal.called(CALLED)
     journal.deploying()
     journal.deployed([Deployed(1_024, 1.0)])
-    journal.asked("put")
+    journal.requested("put")
     bucket.objects |= {key(0): status(), key(1): status()}
     bill = Bill(4, 2 * USED_S, 14, 11.0, puts=6)
     assert used(backend).usd == pytest.approx(usd(bill, THERE.plus(Requests(2, 2))))
@@ -219,7 +219,7 @@ def test_what_the_launch_before_has_paid_of_them_is_not_paid_again(backend, buck
     opened(backend, took_over="run-0.ahead")
     ahead = opened(backend, "run-0.ahead")
     ahead.called(CALLED)
-    ahead.asked("put")
+    ahead.requested("put")
     before = Bill(2, 12.0, bucket=Requests(2 * PUTS + ENDING_PUTS + 1, 2 * GETS))
     ahead.paid(before)
     bucket.objects |= {key(0): status(), key(1): status()}
@@ -253,7 +253,7 @@ def test_functions_called_ahead_by_an_earlier_launch_of_that_name_are_not_paid_a
 
 
 def test_a_launch_that_called_nothing_has_used_nothing_of_functions(backend):
-    opened(backend).asked("put")
+    opened(backend).requested("put")
     assert used(backend) == Usage(pytest.approx(1e-3), known=True)
 
 
@@ -267,7 +267,7 @@ def test_where_the_records_are_lost_its_deadline_counts(backend, tmp_path, how):
     elif how == "no journal":
         (journal.folder / "calls.jsonl").unlink()
     elif how == "no bucket":
-        backend.recall = replace(backend.recall, open_bucket=lambda backend: 1 / 0)
+        backend.recovery = replace(backend.recovery, open_bucket=lambda backend: 1 / 0)
     else:
         journal.deploying()
     (journal.folder / "functions-until").write_text("400.0")
@@ -311,20 +311,20 @@ def test_functions_called_ahead_of_a_launch_that_never_was_are_paid_by_the_next_
     ahead.called(replace(CALLED, gate="gate"))
     ahead.paid(Bill(2, 12.0, bucket=Requests(2 * PUTS + ENDING_PUTS, 2 * GETS)))
     bucket.later |= {key(0): (203.0, status(202.0)), key(1): (203.0, status(202.0))}
-    assert backend.left_behind("run") == ahead.folder
-    assert backend.left_behind("other") is None
+    assert backend.orphaned_prewarmed("run") == ahead.folder
+    assert backend.orphaned_prewarmed("other") is None
     rest = Bill(0, 2 * (102.0 + FINISH_S) - 12.0, 14, puts=6)
-    assert backend.left_usd(job(), ahead.folder) == pytest.approx(usd(rest, Requests()))
+    assert backend.orphan_usd(job(), ahead.folder) == pytest.approx(usd(rest, Requests()))
     assert bucket.objects == {"gate": NOT_NEEDED}
-    assert backend.left_usd(job(), ahead.folder) == pytest.approx(usd(rest, Requests())), "by a launch that is voided"
+    assert backend.orphan_usd(job(), ahead.folder) == pytest.approx(usd(rest, Requests())), "by a launch that is voided"
     teardown.record_end(ahead.folder, 300.0)
-    assert backend.left_behind("run") is None
-    assert backend.left_usd(job(), None) == 0.0
+    assert backend.orphaned_prewarmed("run") is None
+    assert backend.orphan_usd(job(), None) == 0.0
 
 
 def test_what_was_left_behind_is_in_the_first_epoch_and_in_what_the_launch_may_use():
     meter = Meter(TARIFF, TWO, 0, most_usd=1.0)
     workers = SimpleNamespace(orders=None)
-    begun = FunctionLaunch(None, workers, meter, VirtualClock(), 0.0, 1.0, left_usd=0.25)  # type: ignore[arg-type]
+    begun = FunctionLaunch(None, workers, meter, VirtualClock(), 0.0, 1.0, orphan_usd=0.25)  # type: ignore[arg-type]
     assert meter.grant("work", 1e12, 0.0, 1.0).seconds == pytest.approx((0.75 - 2e-7) / 2e-5 - 1.0)
-    assert (begun._besides(), begun._besides()) == ((0.25, 0.0), (0.0, 0.0))
+    assert (begun._other_costs(), begun._other_costs()) == ((0.25, 0.0), (0.0, 0.0))

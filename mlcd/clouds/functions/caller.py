@@ -4,7 +4,7 @@ On this machine every call is a process. Lithops takes its folders from the envi
 is imported here, with folders under MLCD's home. It starts a wrapper script of ours as the interpreter, which puts the
 launch's mark into the environment, so that the process can be found after a crash, and sets the number of threads. On
 another platform nothing is left on this machine, and abandoned functions end by their own timeout. Lithops sends them
-`shipped.py` alone, which fetches all other code from the bucket (`code.py`).
+only `bootstrap.py`, which fetches all other code from the bucket (`code_package.py`).
 
 Results are polled here, since `lithops.wait` polls only every 0.1 s, prints, and takes SIGALRM from the whole process.
 """
@@ -28,12 +28,12 @@ from typing import Any
 
 from mlcd.clouds.environment import inherited
 from mlcd.clouds.functions import lithops_internals
-from mlcd.clouds.functions.called import Call, CloudCall, Requests, record_deadline
-from mlcd.clouds.functions.code import store_code
-from mlcd.clouds.functions.journal import Called, Journal
+from mlcd.clouds.functions.bootstrap import fetch_code_and_run
+from mlcd.clouds.functions.call import Call, CloudCall, Requests, record_deadline
+from mlcd.clouds.functions.code_package import store_code
+from mlcd.clouds.functions.journal import CallRecord, Journal
 from mlcd.clouds.functions.lithops_internals import Deployed
 from mlcd.clouds.functions.meter import Bill
-from mlcd.clouds.functions.shipped import run_shipped
 from mlcd.clouds.functions.throttle import threads_of
 from mlcd.core.errors import BackendError, MissingExtra
 from mlcd.planners.functions.storages.storage import one_line
@@ -42,11 +42,11 @@ LOCALHOST = "localhost"
 POLL_S = 0.02
 """Polling interval on this machine, where a poll lists a folder. On clouds polls are billed: Lithops' own interval."""
 PUTS, GETS = 3, 12
-"""Most requests of a call to the bucket: Lithops notes its beginning and end, rank 0 puts its model; data are got."""
+"""Most requests of a call to the bucket. Puts: Lithops writes its start and end, rank 0 writes the model."""
 ENDING_PUTS = 4
-"""Lists of what a launch has left, which are made once it has been billed."""
+"""List requests (billed as puts) that clean up after a launch, once it has been billed."""
 LONGEST_S = {"aws_lambda": 900}
-"""How long a call may last on a platform; by its own default Lithops' functions end after three minutes."""
+"""The longest call on a platform; Lithops' own default is three minutes."""
 SAFE_PATH = re.compile(r"[A-Za-z0-9_/.:-]+")
 """Paths that Lithops accepts as an interpreter."""
 _importing = threading.Lock()
@@ -72,11 +72,11 @@ class Caller:
             if platform == LOCALHOST:
                 self._runtime = _interpreter(folder, memory_mb, mark)
                 self._executor = lithops.FunctionExecutor(config=_local_config(self._runtime, at_once), log_level=None)
-                lithops_internals.know_runtime(self._executor, self._runtime)
+                lithops_internals.register_runtime(self._executor, self._runtime)
             else:
                 self._executor = _cloud_executor(lithops, platform)
-                self._refused = lithops_internals.hear_refusals(self._executor)
-                self._asked = lithops_internals.count_requests(self.bucket, self.journal.asked)
+                self._refused = lithops_internals.record_refusals(self._executor)
+                self._asked = lithops_internals.count_requests(self.bucket, self.journal.requested)
 
     @property
     def bucket(self) -> Any:
@@ -84,11 +84,11 @@ class Caller:
         return self._executor.storage
 
     def ship(self, folder: str) -> None:
-        """Store the code that functions on a cloud need. `folder`: the job's, where it has code of its own."""
+        """Store the code that functions on a cloud need. `folder`: the job's, if it has its own code."""
         self._code = store_code(self.bucket, folder)
 
     def deploy(self) -> None:
-        """On a cloud, let Lithops create the function unless it exists; it calls some itself for that."""
+        """On a cloud, let Lithops create the function unless it exists; that takes a few billed calls."""
         if self._platform == LOCALHOST:
             return
         self.journal.deploying()
@@ -110,10 +110,10 @@ class Caller:
             orders = [{**order, "code": self._code, "work": function.__name__} for order in orders]
             record_deadline(self.folder, time.time() + timeout_s)
         until = time.time() + timeout_s
-        called = self._noted(orders, until)
+        called = self._record(orders, until)
         try:
             futures = self._executor.map(
-                function if is_local else lithops_internals.by_value(run_shipped),
+                function if is_local else lithops_internals.pickled_by_value(fetch_code_and_run),
                 [(order,) for order in orders],
                 chunksize=1,
                 timeout=math.ceil(timeout_s),
@@ -127,9 +127,9 @@ class Caller:
         call.job = called.job
         return call
 
-    def _noted(self, orders: Sequence[dict[str, Any]], until: float) -> Called:
-        """What is about to be called, in the journal."""
-        called = Called(
+    def _record(self, orders: Sequence[dict[str, Any]], until: float) -> CallRecord:
+        """Write the call to the journal, before it is made."""
+        called = CallRecord(
             self._executor.executor_id,
             lithops_internals.next_job(self._executor),
             len(orders),
@@ -147,27 +147,27 @@ class Caller:
 
     def _call(self, futures: list[Any], until: float) -> Call:
         if self._platform == LOCALHOST:
-            return Call(futures, self._executor.internal_storage, self._gone)
+            return Call(futures, self._executor.internal_storage, self._has_died)
         deployed, self._deployed = self._deployed, []
         asked = Requests(len(futures) * PUTS + (0 if self._called else ENDING_PUTS), len(futures) * GETS)
         self._called = True
         return CloudCall(futures, self._executor.internal_storage, until, deployed, self._asked, asked, self._refused)
 
     def end(self, call: Call, used: Bill) -> None:
-        """Have done with a call, which used so much; functions that still run are ended where that can be done."""
+        """Close a call: record its usage, and kill functions that still run if they are on this machine."""
         self.journal.ended(call.job, used, time.time())
         lithops_internals.stop_watching(self._executor, call.futures)
         if self._platform == LOCALHOST:
             lithops_internals.kill(self._executor, call.futures, BackendError("given up"))
 
-    def _gone(self, future: Any) -> str:
-        """On this machine: that a function's process has ended."""
+    def _has_died(self, future: Any) -> str:
+        """On this machine: why a function cannot answer any more, if its process has ended; else empty."""
         return "its process ended without an answer" if lithops_internals.has_ended(self._executor, future) else ""
 
     def close(self) -> None:
         """End everything that still runs, and delete the files of these calls. Idempotent.
 
-        On a cloud nobody can end functions: what those note that still run is needed, to find out what they have used.
+        On a cloud, functions cannot be killed. The files of those that still run are kept, to find out their usage.
         """
         if self._closed:
             return
@@ -177,7 +177,7 @@ class Caller:
         if self._platform != LOCALHOST and records is not None and records.open:
             return
         with suppress(Exception):  # a bucket that cannot be reached now keeps some small objects
-            lithops_internals.forget(self._executor, self._runtime)
+            lithops_internals.remove_files(self._executor, self._runtime)
 
 
 def open_bucket(home: Path, backend: str) -> Any:
@@ -188,7 +188,7 @@ def open_bucket(home: Path, backend: str) -> Any:
 
 
 def _lithops(place: Path | None) -> Any:
-    """Import Lithops with its folders in `place`, or in its default ones. Only the first import counts."""
+    """Import Lithops with its folders in `place`, or at their default. Only the first import has an effect."""
     with _importing:
         if "lithops" not in sys.modules:
             try:
@@ -219,7 +219,7 @@ def _folders_in(place: Path) -> Iterator[None]:
 
 
 def _interpreter(folder: Path, memory_mb: int, mark: str) -> str:
-    """This interpreter, as a script that marks what it starts. Lithops' folders are where this process has them."""
+    """A script that runs this Python interpreter with the launch's mark in its environment."""
     threads = str(threads_of(memory_mb))
     variables = {
         **inherited(),

@@ -1,4 +1,4 @@
-"""Functions that were called together: their answers, and what they are billed for, on this machine and on a cloud."""
+"""A call of several functions at once: their answers and billed time, on this machine and on a cloud."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ ANSWER_GRACE_S = 1.0
 DEADLINE = "functions-until"
 """File of a launch on a cloud."""
 FINISH_S = 0.1
-"""On a cloud, between the end that Lithops notes and the end of the call: it still stores what it has noted."""
+"""On a cloud, the time from the end that Lithops records to the end of the call: it stores its record in between."""
 
 
 class Requests(NamedTuple):
-    """Requests to a bucket: to put or list something, and to get it. To delete is free."""
+    """Counts of requests to a bucket: puts (with lists), and gets. Deletes are free."""
 
     puts: int = 0
     gets: int = 0
 
     def plus(self, other: Requests) -> Requests:
-        """Both together."""
+        """The sum of both."""
         return Requests(self.puts + other.puts, self.gets + other.gets)
 
 
 class Call:
-    """Functions that were called together. `gone`: why one is known not to answer any more; empty if it may."""
+    """Functions that were called together. `gone`: why a function cannot answer any more; empty if it can."""
 
     deployed: Sequence[Deployed] = ()
     job: str = ""
-    """What Lithops calls it, among the calls of an executor."""
+    """Lithops' name of the call within its executor."""
 
     def __init__(self, futures: list[Any], bucket: Any, gone: Callable[[Any], str]) -> None:
         self.futures = futures
-        self._bucket, self._gone = bucket, gone
+        self._bucket, self._has_died = bucket, gone
         self._answers: dict[int, Answer] = {}
         self._deadlines_s: dict[int, float] = {}
 
@@ -49,30 +49,30 @@ class Call:
                 continue
             if future.ready or future.success or future.done:
                 self._answers[number] = lithops_internals.answer_of(future, self._bucket)
-            elif (why := self._gone(future)) and time.monotonic() > self._deadlines_s.setdefault(
+            elif (why := self._has_died(future)) and time.monotonic() > self._deadlines_s.setdefault(
                 number, time.monotonic() + ANSWER_GRACE_S
             ):
                 self._answers[number] = Answer(None, f"RuntimeError: {why}", None, None)
         return [self._answers.get(number) for number in range(len(self.futures))]
 
-    def used_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
+    def billed_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
         """Seconds that a function is billed for.
 
-        `abandoned`: if it has not answered, nobody waits for it any more; else it is billed until now.
+        `abandoned`: a function without an answer is not waited for any longer; else it is billed until now.
         """
         began_at = lithops_internals.began_at(self.futures[number]) if answer is None else None
-        return used_here_s(answer, began_at, now)
+        return billed_here_s(answer, began_at, now)
 
     def bucket_requests(self) -> Requests:
-        """Requests to the bucket since the last time that this was asked; on this machine it is a folder."""
+        """Requests to the bucket since this was last called; none on this machine, where the bucket is a folder."""
         return Requests()
 
 
 class CloudCall(Call):
-    """Functions on a cloud. They are billed for more than their work: the loading of code, and Lithops' own part.
+    """Functions on a cloud. Their billed time includes loading code, and Lithops' own work.
 
-    A function that was started for this call is billed from the start of its process; one that was there already, from
-    the call. One that has not answered may run, and is billed, until its deadline: nobody can end it.
+    A cold function is billed from the start of its process, a warm one from the call. A function that has not answered
+    may run, and is billed, until its deadline: it cannot be killed.
     """
 
     def __init__(
@@ -90,17 +90,17 @@ class CloudCall(Call):
         self._asked_here, self._asked_there = asked_here, asked_there
 
     def bucket_requests(self) -> Requests:
-        """Those of this process, and those of its functions, the first time."""
+        """Requests of this process since the last call; and of its functions, the first time."""
         asked_there, self._asked_there = self._asked_there, Requests()
         return asked_there.plus(Requests(*self._asked_here()))
 
-    def used_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
+    def billed_s(self, number: int, answer: Answer | None, now: float, *, abandoned: bool = True) -> float:
         """Seconds that a function is billed for, at the most."""
         latest = max(now, self._until) if answer is None and abandoned else now
-        return used_there_s(answer, self._called_at, latest)
+        return billed_on_cloud_s(answer, self._called_at, latest)
 
 
-def used_here_s(answer: Answer | None, began_at: float | None, now: float) -> float:
+def billed_here_s(answer: Answer | None, began_at: float | None, now: float) -> float:
     """On this machine: since a function reports to be up, else by Lithops' time, else since `began_at`, if known."""
     report = (answer.report if answer is not None else None) or {}
     began_at = report.get("up_at") or (answer.began_at if answer is not None else began_at)
@@ -108,8 +108,8 @@ def used_here_s(answer: Answer | None, began_at: float | None, now: float) -> fl
     return max(0.0, ended_at - began_at) if began_at is not None else 0.0
 
 
-def used_there_s(answer: Answer | None, called_at: float, now: float) -> float:
-    """On a cloud: since a function's process began, or since its call; one that has not answered, until now."""
+def billed_on_cloud_s(answer: Answer | None, called_at: float, now: float) -> float:
+    """On a cloud: from the start of a function's process, or its call; until now if it has not answered."""
     if answer is None:
         return now - called_at
     process_at = float((answer.report or {}).get("process_at", 0.0))
@@ -118,7 +118,7 @@ def used_there_s(answer: Answer | None, called_at: float, now: float) -> float:
 
 
 def record_deadline(folder: Path, until: float) -> None:
-    """Note until when functions on a cloud may run: after a crash nobody else knows."""
+    """Store the time until which functions on a cloud may run, for the time after a crash."""
     latest = max(until, deadline_in(folder) or 0.0)
     partial = folder / f"{DEADLINE}.new"
     partial.write_text(repr(latest), encoding="utf-8")
@@ -126,7 +126,7 @@ def record_deadline(folder: Path, until: float) -> None:
 
 
 def deadline_in(folder: Path) -> float | None:
-    """Until when functions of this launch may run; None where none was called."""
+    """The time until which functions of this launch may run; None if none was called."""
     try:
         return float((folder / DEADLINE).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
