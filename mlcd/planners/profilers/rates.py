@@ -143,20 +143,20 @@ def _student(degrees: int) -> float:
     return -float(stdtrit(degrees, ndtr(-Z))) if degrees > 0 else math.inf
 
 
-def saved_reports(job: Job, seen: list[Sample]) -> list[Sample]:
+def saved_reports(job: Job, reports: list[Sample]) -> list[Sample]:
     """The reports of a preempted launch whose work is in a checkpoint; a reached target may be lost with the rest."""
-    saved = max((sample.saved for sample in seen), default=0.0)
-    return [sample for sample in seen if sample.samples <= saved] if job.checkpoints else seen
+    saved = max((sample.saved for sample in reports), default=0.0)
+    return [sample for sample in reports if sample.samples <= saved] if job.checkpoints else reports
 
 
-def last_metric(job: Job, seen: list[Sample]) -> float | None:
+def last_metric(job: Job, reports: list[Sample]) -> float | None:
     """The value that reached the target, or the last one."""
-    metrics = [sample.metric for sample in seen if sample.metric is not None and not math.isnan(sample.metric)]
+    metrics = [sample.metric for sample in reports if sample.metric is not None and not math.isnan(sample.metric)]
     if job.target is not None:
         metrics += [metric for metric in metrics if job.target.reached(metric)][:1]
     return metrics[-1] if metrics else None
 
 
-def metric_evaluations(seen: list[Sample]) -> int:
+def metric_evaluations(reports: list[Sample]) -> int:
     """How often the metric was evaluated: every report repeats the last value, so count the changes."""
-    return sum(1 for metric, _ in itertools.groupby(sample.metric for sample in seen) if metric is not None)
+    return sum(1 for metric, _ in itertools.groupby(sample.metric for sample in reports) if metric is not None)

@@ -185,28 +185,28 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     def watch(so_far: Measurement) -> Outcome | None:
         if not so_far.ok:
             return None
-        then = history.with_run(replace(so_far, outcome=Outcome.SLOWED))
-        left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
-        if is_worth_leaving(job, left, space, then, so_far):
+        with_run = history.with_run(replace(so_far, outcome=Outcome.SLOWED))
+        left = replace(job, work_samples=max(1.0, whole - with_run.saved_samples))
+        if is_worth_leaving(job, left, space, with_run, so_far):
             return Outcome.SLOWED
-        if chance_of_run(job, then, so_far) < stays and is_last_moment(left, space, history, so_far):
+        if chance_of_run(job, with_run, so_far) < stays and is_last_moment(left, space, history, so_far):
             return Outcome.SLOWED
         if so_far.fast_samples_per_s >= certified_rate:
             return None
-        now = _with_slowed_rates(then)
+        now = _with_slowed_rates(with_run)
         others = [m for m in certifiable(left, space, now) if m.configuration != where]
         worst = [forecast(left, space, now, m) for m in others]
         elsewhere = min((each.worst_seconds if fast else each.worst_usd for each in worst), default=inf)
-        return Outcome.SLOWED if elsewhere < _at_best(job, then, so_far) else None
+        return Outcome.SLOWED if elsewhere < _objective_at_best(job, with_run, so_far) else None
 
     return watch
 
 
-def _at_best(job: Job, then: History, so_far: Measurement) -> float:
+def _objective_at_best(job: Job, history: History, so_far: Measurement) -> float:
     """The objective of staying, at the fast end of the rate; infinite if even that exceeds a limit."""
     seconds = max(0.0, job.work_samples - so_far.samples_done) / so_far.fast_samples_per_s
     usd = seconds * so_far.configuration.usd_per_hour / 3_600
-    if not job.goal.allows(then.spent_usd + usd, then.elapsed_s + seconds):
+    if not job.goal.allows(history.spent_usd + usd, history.elapsed_s + seconds):
         return inf
     return seconds if job.goal.objective is Objective.FASTEST else usd
 
@@ -228,19 +228,19 @@ def time_allowed_s(goal: Goal, by_then: History, configuration: Configuration) -
     return min(by_budget, goal.most_s - by_then.elapsed_s)
 
 
-def chance_of_run(job: Job, then: History, so_far: Measurement) -> float:
-    """Probability that the current run ends in time. `then`: history with the run so far; `job`: its whole work.
+def chance_of_run(job: Job, history: History, so_far: Measurement) -> float:
+    """Probability that the current run ends in time. `history`: includes the run so far; `job`: its whole work.
 
     Probes of the same configuration count as a prior, which matters while the run has shown little.
     """
-    left_s, work = time_allowed_s(job.goal, then, so_far.configuration), job.work_samples - so_far.samples_done
-    probe = next((m for m in then.good if m.configuration == so_far.configuration), None)
+    left_s, work = time_allowed_s(job.goal, history, so_far.configuration), job.work_samples - so_far.samples_done
+    probe = next((m for m in history.good if m.configuration == so_far.configuration), None)
     if probe is None:
         return float(ndtr(_log_slack(left_s, work, so_far.rate) / hypot(so_far.rel_error, DRIFT)))
-    launches = sum(m.configuration == so_far.configuration for m in then.measurements if m.ok)
+    launches = sum(m.configuration == so_far.configuration for m in history.measurements if m.ok)
     room, slower = _log_slack(left_s, work, probe.rate), log(probe.rate / so_far.rate)
     likely, in_time = 0.0, 0.0
-    for weight, tau in zip(then.spread.weights, TAUS, strict=True):
+    for weight, tau in zip(history.spread.weights, TAUS, strict=True):
         before = probe.rel_error**2 + tau**2 * (1 + 1 / max(1, launches)) + MINUTES_SPREAD**2
         both = before + so_far.rel_error**2
         weight *= exp(-(slower**2) / (2 * both)) / sqrt(both)
@@ -250,19 +250,19 @@ def chance_of_run(job: Job, then: History, so_far: Measurement) -> float:
     return in_time / likely if likely > 0 else float(ndtr(_log_slack(left_s, work, so_far.rate) / so_far.rel_error))
 
 
-def chances_if_launched(left: Job, space: Space, then: History, later_s: float = 0.0) -> dict[Configuration, float]:
+def chances_if_launched(left: Job, space: Space, history: History, later_s: float = 0.0) -> dict[Configuration, float]:
     """Probability to end in time for each measured configuration, if launched `later_s` from now.
 
     `left`: the work that the checkpoint leaves.
     """
-    spread, launches = then.spread, by_configuration((*then.measurements, *then.runs))
-    shift, error = long_run_shift(then)
-    hourly_usd = then.current_runs[-1].configuration.usd_per_hour if then.current_runs else 0.0
-    spent_usd = then.spent_usd + hourly_usd / 3_600 * later_s
-    by_then = replace(then, elapsed_s=then.elapsed_s + later_s, spent_usd=spent_usd)
+    spread, launches = history.spread, by_configuration((*history.measurements, *history.runs))
+    shift, error = long_run_shift(history)
+    hourly_usd = history.current_runs[-1].configuration.usd_per_hour if history.current_runs else 0.0
+    spent_usd = history.spent_usd + hourly_usd / 3_600 * later_s
+    by_then = replace(history, elapsed_s=history.elapsed_s + later_s, spent_usd=spent_usd)
     in_time = {}
     # The job's own launches count as measurements too.
-    for m in replace(then, measurements=(*then.measurements, *then.current_runs)).good:
+    for m in replace(history, measurements=(*history.measurements, *history.current_runs)).good:
         c = m.configuration
         launched = replace(by_then, spent_usd=by_then.spent_usd + c.offer.usd_per_launch)
         seconds = time_allowed_s(left.goal, launched, c) - max(space.startup_limit_s, m.startup_s)
@@ -272,23 +272,23 @@ def chances_if_launched(left: Job, space: Space, then: History, later_s: float =
     return in_time
 
 
-def long_run_shift(then: History) -> tuple[float, float]:
+def long_run_shift(history: History) -> tuple[float, float]:
     """c and its standard deviation, from the last run's rate over that of its configuration's probes."""
-    run = next((m for m in reversed(then.current_runs) if m.ok), None)
-    probe = next((m for m in then.good if run is not None and m.configuration == run.configuration), None)
+    run = next((m for m in reversed(history.current_runs) if m.ok), None)
+    probe = next((m for m in history.good if run is not None and m.configuration == run.configuration), None)
     if run is None or probe is None:
         return 0.0, MINUTES_SPREAD
-    v, u = SHARED_SPREAD**2, 2 * then.spread.variance + probe.rel_error**2 + run.rel_error**2
+    v, u = SHARED_SPREAD**2, 2 * history.spread.variance + probe.rel_error**2 + run.rel_error**2
     return min(0.0, log(run.rate / probe.rate) * v / (v + u)), sqrt(v * u / (v + u))
 
 
-def is_worth_leaving(job: Job, left: Job, space: Space, then: History, so_far: Measurement) -> bool:
+def is_worth_leaving(job: Job, left: Job, space: Space, history: History, so_far: Measurement) -> bool:
     """Whether to leave the run now: neither staying nor waiting is sure enough, and another launch is surer."""
-    stay = chance_of_run(job, then, so_far)
+    stay = chance_of_run(job, history, so_far)
     if not job.goal.limited or stay >= job.goal.confidence:
         return False
     later_s = max(LATER_S, LATER * so_far.seconds)
-    now, later = (max(chances_if_launched(left, space, then, s).values(), default=0.0) for s in (0.0, later_s))
+    now, later = (max(chances_if_launched(left, space, history, s).values(), default=0.0) for s in (0.0, later_s))
     seen_by_then = stay + (1 - stay) * later
     waiting = SEEN_LATER * seen_by_then + (1 - SEEN_LATER) * max(stay, later)
     return waiting < job.goal.confidence and now > max(HOPELESS, waiting)

@@ -125,10 +125,10 @@ def promising(job: Job, space: Space, history: History, seed: int, also: Configu
     laws = draw_laws(space, seed, job.hints)
     level = _prior_level(space, seed, job.hints, job.goal, _whole_work(job, history))
     seen = _evidence(space, history)
-    off = seen.y - laws.log_speed(np.arange(len(level)), seen.ran) - level[:, None]
-    likely = np.argsort(off.var(axis=1) if len(seen.ran) else level)[:LIKELY]
+    residuals = seen.y - laws.log_speed(np.arange(len(level)), seen.ran) - level[:, None]
+    likely = np.argsort(residuals.var(axis=1) if len(seen.ran) else level)[:LIKELY]
     every = np.arange(len(space))
-    shift = level[likely] + (off[likely].mean(axis=1) if len(seen.ran) else 0.0)
+    shift = level[likely] + (residuals[likely].mean(axis=1) if len(seen.ran) else 0.0)
     finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + shift[:, None]).max(axis=0))
     kept = screened(job.goal, space, history, finish_s, PROMISING, is_rough=True)
     measured = [m.configuration for m in history.measurements]

@@ -57,8 +57,8 @@ class MemoryBelief:
     @property
     def chance(self) -> Floats:
         """Probability of each to fit."""
-        believed = ndtr(self.spare).mean(axis=0)
-        return np.asarray(np.where(np.isnan(self.known), believed, self.known))
+        probability = ndtr(self.spare).mean(axis=0)
+        return np.asarray(np.where(np.isnan(self.known), probability, self.known))
 
     def drawn(self, count: int, rng: np.random.Generator) -> Mask:
         """(count, N) joint samples of which candidates fit."""
@@ -111,7 +111,7 @@ class _Problem:
         return np.stack([middle for middle, _ in found]), np.stack([variance for _, variance in found])
 
     def kernels(self, rows: Rows) -> Floats:
-        """Mean levels of the candidates' kernels: (rows, levels), or (1, levels) if all have the same."""
+        """Mean levels of the candidates' kernels: (rows, levels), or (1, levels) if all have the key."""
         levels = self.named[0]
         return np.asarray(levels if len(levels) == 1 else levels[self.sizes.kernels[rows]])
 
@@ -157,7 +157,7 @@ class _Problem:
         return np.asarray((np.log(self.sizes.tensors_room[rows]) - self.log_need(own, rows) - slack) / self.error(busy))
 
     def weighed(self, mode: Floats, covariance: Floats, ran: Rows, failed: Rows) -> tuple[Floats, Floats]:
-        """The same updated by plans that only ran and plans that ran out of memory."""
+        """The key updated by plans that only ran and plans that ran out of memory."""
         if not len(ran) + len(failed):
             return mode, covariance
         normal = _normal(PROPOSED, len(mode))
@@ -185,5 +185,5 @@ def _normal(count: int, levels: int) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def _sizes(same: IdentityKey[Sequence[RunSpec]]) -> Sizes:
-    return sizes_of(same.value)
+def _sizes(key: IdentityKey[Sequence[RunSpec]]) -> Sizes:
+    return sizes_of(key.value)

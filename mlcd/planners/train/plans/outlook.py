@@ -71,7 +71,7 @@ class PlanOutlook:
         return training
 
     @cached_property
-    def looked_at(self) -> Space:
+    def considered(self) -> Space:
         """The whole space; if it is large, the configurations of each GPU type that a search would consider."""
         if len(self.space) <= self.most:
             return self.space
@@ -84,12 +84,12 @@ class PlanOutlook:
 
     @cached_property
     def belief(self) -> PlanBelief:
-        """The prior over the configurations in `looked_at`."""
+        """The prior over the configurations in `considered`."""
         return believe_plans(self._run_specs, ProbeResults.nothing())
 
     @property
     def _run_specs(self) -> list[RunSpec]:
-        return run_specs_in(self.looked_at, self.training)
+        return run_specs_in(self.considered, self.training)
 
     @cached_property
     def finish_s(self) -> tuple[Floats, Floats, Floats]:
@@ -111,8 +111,8 @@ class PlanOutlook:
         """The default limit for the price of one probe: as for other jobs, by the budget or the cheapest finish."""
         if self.job.goal.budget_usd is not None:
             return usual_probe_limit(self.job, self.space)
-        pick = best_of(replace(self.job.goal, objective=Objective.CHEAPEST), self.looked_at, self.fitting_s)
-        expected_usd = float(self.looked_at.usd(self.fitting_s)[pick]) if pick is not None else 0.0
+        pick = best_of(replace(self.job.goal, objective=Objective.CHEAPEST), self.considered, self.fitting_s)
+        expected_usd = float(self.considered.usd(self.fitting_s)[pick]) if pick is not None else 0.0
         return max(OF_EXPECTED * expected_usd, LEAST_USD, float(self.space.probe_usd.min()))
 
     @cached_property
@@ -134,9 +134,9 @@ class PlanOutlook:
             because = "no plan is likely to fit the memory of any of these GPUs"
             return replace(bare, chance=Chance.UNLIKELY, because=because)
         _, pick = self._best_of_each[0]
-        modelled = float(self.fitting_s[pick]), float(self.looked_at.usd(self.fitting_s)[pick])
+        modelled = float(self.fitting_s[pick]), float(self.considered.usd(self.fitting_s)[pick])
         chance, because = self._chance()
-        best = self.looked_at.configurations[pick]
+        best = self.considered.configurations[pick]
         return replace(bare, chance=chance, because=because, best=best, modelled=modelled)
 
     @staticmethod
@@ -146,23 +146,23 @@ class PlanOutlook:
 
     def _at(self, name: str, pick: int) -> GpuOutlook:
         low, middle, high = (float(each[pick]) for each in self.finish_s)
-        configuration = self.looked_at.configurations[pick]
+        configuration = self.considered.configurations[pick]
         usd = configuration.usd(low), configuration.usd(middle), configuration.usd(high)
         return GpuOutlook(name, configuration, (low, middle, high), usd, float(self.belief.chance[pick]))
 
     @cached_property
     def _best_of_each(self) -> list[tuple[str, int]]:
         """GPU type and place of its best plan; the best type first."""
-        names, cost_factor = self._gpus_of(self.looked_at), failure_cost_factor(self.belief.chance)
+        names, cost_factor = self._gpus_of(self.considered), failure_cost_factor(self.belief.chance)
         left, ordered = dict[int, str](), []
         for name in dict.fromkeys(names):
-            pick = best_of(self.job.goal, self.looked_at, np.where(names == name, self.fitting_s, np.inf), cost_factor)
+            pick = best_of(self.job.goal, self.considered, np.where(names == name, self.fitting_s, np.inf), cost_factor)
             if pick is not None:
                 left[pick] = str(name)
         while left:
-            of_these = np.full(len(self.looked_at), np.inf)
+            of_these = np.full(len(self.considered), np.inf)
             of_these[list(left)] = self.fitting_s[list(left)]
-            pick = best_of(self.job.goal, self.looked_at, of_these)
+            pick = best_of(self.job.goal, self.considered, of_these)
             assert pick is not None, "each of them is likely to fit"
             ordered.append((left.pop(pick), pick))
         return ordered
@@ -172,7 +172,7 @@ class PlanOutlook:
         if not goal.limited:
             return Chance.NO_LIMIT, "there is no limit to keep"
         finish_s = np.exp(self.belief.log_step_s) * (self.job.work_samples / self.training.global_batch)
-        keeps = self.belief.fits & limits_allow(goal, self.looked_at.usd(finish_s), finish_s)
+        keeps = self.belief.fits & limits_allow(goal, self.considered.usd(finish_s), finish_s)
         share = float(keeps.mean(axis=0).max())
         chance = Chance.LIKELY if share >= LIKELY else Chance.DOUBTFUL if share >= DOUBTFUL else Chance.UNLIKELY
         return chance, f"the plan that keeps the limits most surely does so with a chance of {share:.0%}"

@@ -44,7 +44,7 @@ class StepTerms:
         return self.spec.plan.micro_batch * self.spec.sequence / self.spec.plan.context
 
     @cached_property
-    def again(self) -> float:
+    def recomputed(self) -> float:
         """Forward passes that the backward pass recomputes."""
         kept = {Checkpointing.NONE: 0.0, Checkpointing.SELECTIVE: SELECTIVE, Checkpointing.FULL: 1.0}
         return kept[self.spec.plan.checkpointing]
@@ -57,7 +57,7 @@ class StepTerms:
     @cached_property
     def passes(self) -> float:
         """Passes over the layers in a forward and backward pass, weighted by operations."""
-        return 2.0 + self.again + self.trained
+        return 2.0 + self.recomputed + self.trained
 
     @cached_property
     def number_bytes(self) -> float:
@@ -96,22 +96,22 @@ class StepTerms:
         head = 2 * tokens * sizes.vocab * sizes.hidden / plan.tensor
         whole = any(word in plan.attention for word in EAGER_ATTENTION)
         scores = tokens * attended(spec) * sizes.heads * sizes.layers / split
-        inner = feed_forward_width(sizes)
+        inner, casts_weights = feed_forward_width(sizes), self._casts and plan.adapter is Adapter.FULL
         moved = 2 * tokens * sizes.layers * wide / plan.pipeline * self.passes
         return {
-            "matmul": (self.passes * of_layers + (self.passes - self.again) * head) / _reached("matmul", rate),
-            "attention": (3.5 + self.again) * 4 * sizes.head_dim * scores * (1.0 if whole else 0.5)
+            "matmul": (self.passes * of_layers + (self.passes - self.recomputed) * head) / _reached("matmul", rate),
+            "attention": (3.5 + self.recomputed) * 4 * sizes.head_dim * scores * (1.0 if whole else 0.5)
                          / _reached("attention", usual),
-            "exponentials": (2 + self.again) * 256 * scores / _reached("exponentials", spec.gpu.tflops("bf16")),
+            "exponentials": (2 + self.recomputed) * 256 * scores / _reached("exponentials", spec.gpu.tflops("bf16")),
             "elementwise": moved * (2 * sizes.heads * sizes.head_dim + matrices(sizes) * inner)
                            / plan.tensor / bandwidth,
             "replicated": moved * 4 * sizes.hidden / bandwidth,
             "logits": 12 * tokens * sizes.vocab / plan.tensor / bandwidth,
-            "softmax": 4 * (2 + self.again) * scores * wide / bandwidth if whole else 0.0,
+            "softmax": 4 * (2 + self.recomputed) * scores * wide / bandwidth if whole else 0.0,
             "weights": self.passes * self.weights * wide / bandwidth,
             "cast_activations": self._casts * moved * (4 * sizes.hidden + inner / plan.tensor) / bandwidth,
-            "casts": (self._casts and plan.adapter is Adapter.FULL) * 6 * (2 + self.again) * self.weights / bandwidth,
-            "dequantise": (2 + self.again) * 2.5 * self.weights / bandwidth if quantised(spec) else 0.0,
+            "casts": casts_weights * 6 * (2 + self.recomputed) * self.weights / bandwidth,
+            "dequantise": (2 + self.recomputed) * 2.5 * self.weights / bandwidth if quantised(spec) else 0.0,
         }  # fmt: skip
 
     @property
@@ -133,7 +133,7 @@ class StepTerms:
         """Seconds to launch the kernels of a micro-batch."""
         sizes, plan = self.spec.architecture, self.spec.plan
         layers = 3e-6 * sizes.layers / plan.pipeline
-        again = self.again * layers / 3
+        again = self.recomputed * layers / 3
         one_by_one = sizes.experts > 0 and not any(word in plan.kernels for word in GROUPED_EXPERTS)
         return {
             "layers": layers,
@@ -151,7 +151,7 @@ class StepTerms:
         spec, sizes, plan = self.spec, self.spec.architecture, self.spec.plan
         width, layers = plan.tensor, sizes.layers / plan.pipeline
         activations = self.tokens * sizes.hidden * self.number_bytes
-        exchanges = (4 + 2 * self.again) * layers * (width > 1)
+        exchanges = (4 + 2 * self.recomputed) * layers * (width > 1)
         exchanged = exchanges * 2 * (width - 1) / width * activations
         near, far = near_and_far(spec, exchanged, width, 1)
         near_gathers, far_gathers = near_and_far(spec, self._gathered, self._ranks, width)

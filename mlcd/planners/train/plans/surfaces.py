@@ -48,10 +48,10 @@ def plan_surfaces(training: PlannedTraining, space: Space, seen: Evidence, seed:
     runs, unknown = _run_specs_in(IdentityKey(space), training), np.full(len(seen.ran), np.nan)
     tried = ProbeResults(seen.ran, training.global_batch * np.exp(-seen.y), seen.error, seen.out_of_memory, unknown)
     surfaces = min(DRAWS, max(FEWEST_SURFACES, MOST_VALUES // len(space)))
-    found = believe_plans(runs, tried, seed, surfaces)
-    fits = found.fits.copy()
+    belief = believe_plans(runs, tried, seed, surfaces)
+    fits = belief.fits.copy()
     fits[:, seen.failed], fits[:, seen.ran] = False, True
-    return Belief(np.log(training.global_batch) - found.log_step_s, fits, found.ruled_out)
+    return Belief(np.log(training.global_batch) - belief.log_step_s, fits, places.ruled_out)
 
 
 def plans_ruled_out(training: PlannedTraining, space: Space, ran: np.ndarray, place: int) -> Mask:
@@ -64,7 +64,7 @@ def promising_plans(
 ) -> Space:
     """The part of a large space that is considered: the best by the law, some of each type, and everything measured.
 
-    It stays the same object until something else runs out of memory, so cached results remain valid.
+    It stays the key object until something else runs out of memory, so cached results remain valid.
     """
     if len(space) <= LARGE:
         return space
@@ -72,8 +72,8 @@ def promising_plans(
     at = {space.index[where]: outcome for where, outcome in seen.items() if where in space.index}
     ran_out = frozenset(place for place, outcome in at.items() if outcome is Outcome.OUT_OF_MEMORY)
     ran = frozenset(place for place, outcome in at.items() if outcome is Outcome.OK)
-    found = _screened(whole, training, goal, work_samples, _of_memory(whole, training, ran_out, ran))
-    return _part(whole, found | frozenset(at))
+    places = _screened(whole, training, goal, work_samples, _memory_failures(whole, training, ran_out, ran))
+    return _part(whole, places | frozenset(at))
 
 
 @lru_cache(maxsize=8)
@@ -82,7 +82,7 @@ def _part(whole: IdentityKey[Space], places: frozenset[int]) -> Space:
 
 
 @lru_cache(maxsize=8)
-def _of_memory(
+def _memory_failures(
     whole: IdentityKey[Space], training: PlannedTraining, ran_out: frozenset[int], ran: frozenset[int]
 ) -> frozenset[int]:
     """The failures that were out of memory: one that would rule out a configuration that ran had another cause."""
@@ -110,20 +110,18 @@ def _screened(
     if hopeless.all() and not failed:  # keep the likeliest to fit, so that the answer can name them
         return frozenset(whole.value.index[part.configurations[i]] for i in np.argsort(-chance)[:FEW])
     finish_s = np.where(hopeless, np.inf, work_samples * sample_s)
-    found = screened(goal, part, History(), finish_s, PROMISING)
-    found |= _best_of_each_type(part, finish_s * part.usd_per_s, OF_EACH_TYPE)
-    return frozenset(whole.value.index[part.configurations[i]] for i in found if np.isfinite(finish_s[i]))
+    places = screened(goal, part, History(), finish_s, PROMISING)
+    places |= _best_of_each_type(part, finish_s * part.usd_per_s, OF_EACH_TYPE)
+    return frozenset(whole.value.index[part.configurations[i]] for i in places if np.isfinite(finish_s[i]))
 
 
 @lru_cache(maxsize=4)
-def _on_suitable_machines(
-    same: IdentityKey[Space], training: PlannedTraining, goal: Goal, work_samples: float
-) -> Space:
+def _on_suitable_machines(key: IdentityKey[Space], training: PlannedTraining, goal: Goal, work_samples: float) -> Space:
     """A first screening without the law, by the bf16 peak of the GPUs, on machines that can hold the model at all."""
-    space = same.value
+    space = key.value
     if len(space) <= BY_LAW:
         return space
-    runs = _run_specs_in(same, training)
+    runs = _run_specs_in(key, training)
     rate = np.array([spec.gpus * spec.gpu.tflops_bf16 for spec in runs]) * 1e12 * USUAL_EFFICIENCY
     finish_s = work_samples * flops_of_sequence(training.architecture, training.sequence, training.fixed.adapter) / rate
     memory = np.array([spec.gpus * spec.gpu.memory_gb for spec in runs])
@@ -132,10 +130,10 @@ def _on_suitable_machines(
     if lacks.all():
         return subspace(space, np.argsort(-memory)[:FEW].tolist())
     finish_s = np.where(lacks, np.inf, finish_s)
-    found = screened(goal, space, History(), finish_s, BY_LAW // 2)
+    places = screened(goal, space, History(), finish_s, BY_LAW // 2)
     value = finish_s if goal.objective is Objective.FASTEST else space.usd(finish_s)
-    found |= _best_of_each_type(space, value, BY_LAW // 2 // len(space.choices))
-    return subspace(space, [i for i in found if np.isfinite(finish_s[i])])
+    places |= _best_of_each_type(space, value, BY_LAW // 2 // len(space.choices))
+    return subspace(space, [i for i in places if np.isfinite(finish_s[i])])
 
 
 def _best_of_each_type(space: Space, value: Floats, most: int) -> set[int]:
@@ -150,8 +148,8 @@ def expected_in(space: Space, training: PlannedTraining) -> tuple[Floats, Floats
 
 
 @lru_cache(maxsize=4)
-def _expected(same: IdentityKey[Space], training: PlannedTraining) -> tuple[Floats, Floats]:
-    runs, prior, none = _run_specs_in(same, training), shipped_prior(), np.zeros(0, dtype=np.intp)
+def _expected(key: IdentityKey[Space], training: PlannedTraining) -> tuple[Floats, Floats]:
+    runs, prior, none = _run_specs_in(key, training), shipped_prior(), np.zeros(0, dtype=np.intp)
     _, log_step_s, _ = expected_of(runs, prior.time)
     return np.exp(log_step_s) / training.global_batch, believe_memory(
         runs, none, none, np.zeros(0), prior.memory
@@ -159,15 +157,15 @@ def _expected(same: IdentityKey[Space], training: PlannedTraining) -> tuple[Floa
 
 
 def run_specs_in(space: Space, training: PlannedTraining) -> list[RunSpec]:
-    """The run spec of every configuration. Cached: the same object for the same space, so others can cache by it."""
+    """The run spec of every configuration. Cached: the key object for the key space, so others can cache by it."""
     return _run_specs_in(IdentityKey(space), training)
 
 
 @lru_cache(maxsize=8)
-def _run_specs_in(same: IdentityKey[Space], training: PlannedTraining) -> list[RunSpec]:
-    return [run_spec_of(configuration, training) for configuration in same.value.configurations]
+def _run_specs_in(key: IdentityKey[Space], training: PlannedTraining) -> list[RunSpec]:
+    return [run_spec_of(configuration, training) for configuration in key.value.configurations]
 
 
 @lru_cache(maxsize=4)
-def _sizes_in(same: IdentityKey[Space], training: PlannedTraining) -> Sizes:
-    return sizes_of(_run_specs_in(same, training))
+def _sizes_in(key: IdentityKey[Space], training: PlannedTraining) -> Sizes:
+    return sizes_of(_run_specs_in(key, training))

@@ -21,12 +21,12 @@ def test_in_a_space_too_large_to_consider_whole_the_best_of_each_gpu_is_reported
     space = plan_space(machines(*offers, nodes=tuple(2**n for n in range(7))), planned_task())
     job = planned_job(goal=Goal(Objective.CHEAPEST))
     whole, part = PlanOutlook(job, space), PlanOutlook(job, space, most=1_000)
-    assert len(part.looked_at) < len(space) == len(whole.looked_at)
+    assert len(part.considered) < len(space) == len(whole.considered)
     assert [each.gpu for each in part.by_gpu] == [each.gpu for each in whole.by_gpu] == ["A100-80GB", "H100"]
     for one, other in zip(part.by_gpu, whole.by_gpu, strict=True):
         assert one.usd[1] == pytest.approx(other.usd[1], rel=0.1)
     assert part.of_space.configurations == len(space)
-    assert replace(part, most=10**6).looked_at is space
+    assert replace(part, most=10**6).considered is space
 
 
 @pytest.mark.parametrize(("nodes", "least"), [((1, 2, 4, 8), 3_000), ((1, 2, 4, 8, 16, 32, 64), 8_000)])
