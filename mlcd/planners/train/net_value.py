@@ -109,10 +109,10 @@ class NetValue:
         picks, nets = choice.best_round(eligible, 1 if is_hopeless else self.parallel, first)
         if not picks:
             if choice.safe:
-                return Finish("no probe is expected to bring more than it takes")
+                return Finish("no probe is expected to save more than it costs")
             picks, nets = choice.least_demanding(eligible)
         if not picks:
-            return Finish("nothing measured can be certified, and no probe is expected to change that at its price")
+            return Finish("nothing measured can be certified, and no probe is worth its price")
         named = None if is_hopeless else first
         look = None if self.look is None else Look(self.look, partial(choice.is_rest_worth_it, self.look))
         probes = [
@@ -174,12 +174,12 @@ class _Choice(Repeats):
         nets: list[float] = []
         best = np.full((len(self.finish_s), 1), np.inf)
         done, credit = np.zeros((len(self.finish_s), 1)), self.credit()
-        gone_usd = gone_s = 0.0
+        used_usd = used_s = 0.0
         v0 = self.v0
         value = self.value(self.finish_s)
         clusters, most_clusters = np.ones(len(self.space), dtype=np.intp), self._launches_left()
         while len(picks) < most:
-            usd, seconds = gone_usd + self.space.probe_usd, np.maximum(gone_s, self.space.probe_s)
+            usd, seconds = used_usd + self.space.probe_usd, np.maximum(used_s, self.space.probe_s)
             certified = self.certifiable(usd, seconds, clusters)
             after = np.minimum(best, np.where(certified, value, np.inf))
             after = np.minimum(after, self.fallback(usd, seconds))
@@ -195,7 +195,7 @@ class _Choice(Repeats):
                 break
             picks.append(pick)
             nets.append(float(net[pick]))
-            gone_usd, gone_s = float(usd[pick]), float(seconds[pick])
+            used_usd, used_s = float(usd[pick]), float(seconds[pick])
             best = np.minimum(best, np.where(certified, value, np.inf)[:, pick : pick + 1])
             done = np.maximum(done, credit[:, pick : pick + 1])
             clusters[pick] += 1
@@ -262,15 +262,15 @@ class _Choice(Repeats):
         if certified_now and not self.safe:
             return self.is_worth_finishing(seen, share, self.candidates())
         stop = min(self._best_left(now_usd, now_s), self._objective_of(ahead) if certified_now else np.inf)
-        known, launches = self.rate_precision.get(self.space.index[seen.configuration], (0.0, 0))
+        precision, launches = self.rate_precision.get(self.space.index[seen.configuration], (0.0, 0))
         by_look, by_probe = seen.rel_error**-2, 1 / (share * seen.rel_error**2)
         ends = partial(self._objectives_after, seen.configuration, ahead.seconds * np.exp(now.rel_error * NODES))
-        finished = ends(known + by_probe, launches + 1, whole_usd, whole_s)
+        finished = ends(precision + by_probe, launches + 1, whole_usd, whole_s)
         price = float(self.price(whole_usd, whole_s))
         if not self.safe:
-            twice = ends(known + 2 * by_probe, launches + 2, 2 * whole_usd, 2 * whole_s)
+            twice = ends(precision + 2 * by_probe, launches + 2, 2 * whole_usd, 2 * whole_s)
             finished = np.minimum(finished, price + twice)
-            relaunched = ends(known + by_look + by_probe, launches + 2, now_usd + whole_usd, now_s + whole_s)
+            relaunched = ends(precision + by_look + by_probe, launches + 2, now_usd + whole_usd, now_s + whole_s)
             stop = min(stop, price + float(relaunched.mean()))
         go_on = float(finished.mean())
         if self.job.checkpoints:
@@ -281,15 +281,15 @@ class _Choice(Repeats):
         return float(self.fallback(np.array([usd]), np.array([seconds]))[0])
 
     def _objectives_after(
-        self, where: Configuration, finish_s: Floats, known: float, launches: int, usd: float, s: float
+        self, where: Configuration, finish_s: Floats, precision: float, launches: int, usd: float, s: float
     ) -> Floats:
         """The objective for each of these finishing times if it can be certified, else the best certified alternative.
 
-        `known`: precision of the log rate by then (one over its squared error), after `launches` launches.
+        `precision`: precision of the log rate by then (one over its squared error), after `launches` launches.
         `usd`, `s`: used by then.
         """
         per_s, once_usd = where.usd_per_hour / 3_600, where.offer.usd_per_launch
-        error = max(1 / sqrt(known), SMALLEST_ERROR)
+        error = max(1 / sqrt(precision), SMALLEST_ERROR)
         slow_s = finish_s * np.exp(self.margin(error, launches))
         certified = self.within_limits(usd + once_usd + slow_s * per_s, s + slow_s)
         place = self.space.index[where]
@@ -318,5 +318,5 @@ class _Choice(Repeats):
         if net <= 0 and not self.job.goal.limited:
             return f"nothing has run yet, and without a limit the search goes on until something does ({ends})"
         if net <= 0:
-            return f"nothing is certified yet, and this may need least of the limit ({ends})"
+            return f"nothing is certified yet; this one may use least of the limit ({ends})"
         return f"expected to save {unit(net)} beyond its own price ({ends})"

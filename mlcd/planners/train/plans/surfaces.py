@@ -51,7 +51,7 @@ def plan_surfaces(training: PlannedTraining, space: Space, seen: Evidence, seed:
     belief = believe_plans(runs, tried, seed, surfaces)
     fits = belief.fits.copy()
     fits[:, seen.failed], fits[:, seen.ran] = False, True
-    return Belief(np.log(training.global_batch) - belief.log_step_s, fits, places.ruled_out)
+    return Belief(np.log(training.global_batch) - belief.log_step_s, fits, belief.ruled_out)
 
 
 def plans_ruled_out(training: PlannedTraining, space: Space, ran: np.ndarray, place: int) -> Mask:
