@@ -1,4 +1,4 @@
-"""The promises of a backend, kept by Ray on a real cluster. `test_ray.py` runs this file where Ray is alone."""
+"""The backend contract on a real Ray cluster. `test_ray.py` runs this file in a network namespace of its own."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def soon(true: Callable[[], bool]) -> bool:
     return found
 
 
-def test_what_can_be_rented_is_what_the_cluster_has(folder, job):
+def test_the_space_is_what_the_cluster_has(folder, job):
     _, choices = available(job(""), folder / "types.yaml")
     assert {choice.offer.instance_type: choice.nodes for choice in choices} == {"small": (1, 2), "big": (1,)}
 
@@ -145,7 +145,7 @@ class TestRay(LiveBackendContract):
         return Configuration(self.offer, 2)
 
 
-def test_a_run_ends_with_all_its_work_done_and_its_nodes_have_ports_of_their_own(ray, job):
+def test_a_run_completes_its_work_and_its_nodes_have_different_ports(ray, job):
     whole = replace(order(ray, "whole-1", 2, None), purpose=Purpose.RUN)
     events = list(ray.run(job("python train.py 60"), whole))
     assert isinstance(events[-1], Ended)
@@ -178,7 +178,7 @@ sleep 900 & wait
 
 
 @pytest.mark.night  # at each change: on nodes of this machine, test_drill.py
-def test_in_a_drill_nodes_are_taken_back(ray, job):
+def test_a_drill_preempts_nodes(ray, job):
     market = Market("a", True, 0.1)
     for lasts_s in LIFETIMES_S:
         drill = Drill(("a",), up_s=lasts_s, seed=17)  # with this seed the zone has nodes for about the mean
@@ -195,7 +195,7 @@ def test_in_a_drill_nodes_are_taken_back(ray, job):
 
 
 @pytest.mark.night  # at each change: on nodes of this machine, test_local.py
-def test_what_a_job_saves_as_its_time_is_over_is_heard(ray, job):
+def test_work_saved_at_the_end_of_the_lifetime_counts(ray, job):
     for lifetime_s in LIFETIMES_S:
         events = list(ray.run(job(SAVES_WHEN_ENDED), order(ray, f"saved-{lifetime_s:.0f}", 1, lifetime_s)))
         if any(isinstance(event, Sample) for event in events):
@@ -204,7 +204,7 @@ def test_what_a_job_saves_as_its_time_is_over_is_heard(ray, job):
     assert (events[-1].samples, events[-1].saved) == (80, 80)
 
 
-def test_a_process_may_start_while_an_answer_is_on_its_way(ray, tmp_path):
+def test_a_process_may_start_while_a_poll_is_pending(ray, tmp_path):
     actors = cluster.bring_up("late-1", ray.node_types.bundle(offer(ray, "small")), 1, PATIENT_S)
     assert actors is not None
     with closing(Nodes(actors, tmp_path, poll_timeout_s=0.0)) as nodes:
@@ -217,7 +217,7 @@ def test_a_process_may_start_while_an_answer_is_on_its_way(ray, tmp_path):
         assert cluster.tear_down("late-1", 0.0)
 
 
-def test_nodes_that_are_not_free_are_a_failed_launch(ray, job):
+def test_a_launch_without_free_nodes_fails(ray, job):
     hurried = replace(ray, node_types=replace(ray.node_types, startup_s=0.5))
     (ended,) = hurried.run(job("true"), order(ray, "full-1", 2, of="big"))
     assert isinstance(ended, Ended)
@@ -235,7 +235,7 @@ def test_a_lost_node_ends_the_launch(ray, job):
     assert not processes_of("lost-1")
 
 
-def test_a_node_ends_the_job_with_its_lifetime_though_nobody_asks(ray, job):
+def test_a_node_ends_the_job_at_its_lifetime_without_mlcd(ray, job):
     for lifetime_s in LIFETIMES_S:
         probe = order(ray, f"unasked-{lifetime_s:.0f}", 1, lifetime_s)
         with closing(ray.run(job("python train.py 100000"), probe)) as events:
@@ -266,7 +266,7 @@ class Mlcd:
 
 
 @pytest.mark.night  # at each change: the contract above here, and killed commands in tests/cli/test_live.py
-def test_a_job_is_searched_for_and_run_and_a_killed_mlcd_leaves_nothing_and_goes_on(ray, folder, tmp_path):
+def test_a_job_is_searched_and_run_and_a_killed_mlcd_leaves_nothing_and_resumes(ray, folder, tmp_path):
     mlcd = Mlcd(folder, tmp_path)
     with mlcd.start("train", "job.yaml", "--on", "ray:types.yaml", "-y") as running:
         assert soon(lambda: bool(processes_of("tiny-1-1")) or running.poll() is not None)
@@ -303,7 +303,7 @@ mlcd:
 
 
 @pytest.mark.night  # at each change it is tested on nodes of this machine, tests/cli/test_switching.py
-def test_an_elastic_job_goes_from_nodes_to_nodes_and_is_one_training(tmp_path):
+def test_an_elastic_job_moves_between_nodes_and_stays_one_training(tmp_path):
     shutil.copy(scale_job.__file__, tmp_path / "scale_job.py")
     # a probe takes half of its time at the least, to see the noise; the rest is for a busy machine
     types = TYPES.replace("probe: 120s", f"probe: 12s\nprobe_extra: 1s\ncheckpoints: {tmp_path}/kept")

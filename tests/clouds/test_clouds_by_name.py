@@ -1,4 +1,4 @@
-"""Places are found by the name before the colon, and imported when they are asked for."""
+"""Places are found by the name before the colon, and imported only when they are used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlcd.core.runs.run import start
 
 
 @pytest.mark.parametrize("on", ["simulatd", "simulated:x", "recorded", "moon:aws"])
-def test_a_place_that_nobody_knows_is_refused_in_a_line(on: str):
+def test_an_unknown_place_is_refused_in_one_line(on: str):
     with pytest.raises(UnknownName, match="backend"):
         cloud(on, Job("job", 1e6))
 
@@ -34,23 +34,23 @@ def moon(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
     return asked
 
 
-def test_a_place_of_another_package_is_asked_like_our_own(moon):
+def test_a_place_of_another_package_works_like_a_built_in_one(moon):
     assert len(cloud("moon:dark-side", Job("job", 1e6), 7.0).space) > 0
     assert moon == [("dark-side", 7.0)]
 
 
-def test_a_run_at_such_a_place_keeps_its_name_as_it_was_written(moon):
+def test_a_run_stores_the_name_of_an_external_place_as_written(moon):
     run = start(Job("job", 1e6, on="moon:dark-side"), Ledger(None))
     assert run.job.on == "moon:dark-side"
     assert moon == [("dark-side", 0.0)]
 
 
-def test_such_a_place_is_named_where_another_one_is_not_known(moon):
+def test_the_error_about_an_unknown_place_lists_external_places(moon):
     with pytest.raises(UnknownName, match="did you mean 'moon'"):
         cloud("mooon", Job("job", 1e6))
 
 
-def test_nobody_rents_there_without_having_been_asked():
+def test_an_external_place_rents_only_after_a_confirmation():
     """What a place of another package bills, nobody here can know."""
     assert costs_real_money("moon:dark-side")
     assert not any(

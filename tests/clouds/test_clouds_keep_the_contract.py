@@ -56,25 +56,25 @@ def ends(backend: Simulated, offer: Offer, launches: int = 200) -> list[Outcome]
     return found
 
 
-def test_launches_fail_about_as_often_as_the_weather_says():
+def test_launches_fail_at_the_rate_of_the_weather():
     failed = ends(Simulated(VirtualClock(), 3, Weather(launch_failure=0.25)), T4).count(Outcome.LAUNCH_FAILED)
     assert 30 <= failed <= 70
 
 
-def test_only_spot_machines_are_taken_back():
+def test_only_spot_machines_are_preempted():
     rough = Weather(launch_failure=0.0, preemptions_per_node_hour=2.0)
     spot = Offer(**{**{name: getattr(T4, name) for name in T4.__slots__}, "spot": True})
     assert Outcome.PREEMPTED not in ends(Simulated(VirtualClock(), 3, rough), T4)
     assert ends(Simulated(VirtualClock(), 3, rough), spot).count(Outcome.PREEMPTED) > 50
 
 
-def test_the_same_seed_is_the_same_cloud_and_another_is_not():
+def test_a_seed_determines_the_cloud():
     here, there = Simulated(VirtualClock(), 1), Simulated(VirtualClock(), 2)
     assert here.efficiency(T4) == Simulated(VirtualClock(), 1).efficiency(T4)
     assert here.efficiency(T4) != there.efficiency(T4)
 
 
-def test_a_recorded_probe_takes_what_the_recording_says_and_half_of_it_when_it_fails():
+def test_a_recorded_probe_takes_the_recorded_time_and_half_of_it_if_it_fails():
     from mlcd.core.backend import Launch, Purpose
 
     recording = small_recording([[None, 50.0, 80.0, 90.0]], [1.0], probe_s=600)

@@ -1,4 +1,4 @@
-"""Preemption drills: spot machines that come and go on machines that stay."""
+"""Preemption drills: simulated preemptions of permanent machines."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def played(drill: Drill, launch: Launch) -> Sequence[Event]:
     return list(drill.run(Machines().rent, ANY, launch, 0.0))
 
 
-def test_spot_machines_are_taken_back_when_their_zone_has_no_more() -> None:
+def test_spot_machines_are_preempted_when_their_zone_runs_out() -> None:
     *reports, ended = played(drill(20.0, 60.0), order(SPOT))
     assert isinstance(ended, Ended)
     assert ended.outcome is Outcome.PREEMPTED
@@ -73,20 +73,20 @@ def test_spot_machines_are_taken_back_when_their_zone_has_no_more() -> None:
 
 
 @pytest.mark.parametrize(("market", "lifetime_s"), [(ON_DEMAND, None), (None, None)])
-def test_machines_on_demand_stay(market: Market | None, lifetime_s: float | None) -> None:
+def test_on_demand_machines_are_not_preempted(market: Market | None, lifetime_s: float | None) -> None:
     assert played(drill(20.0, 60.0), order(market, lifetime_s)) == [*REPORTS, Ended(100.0, Outcome.OK)]
 
 
-def test_at_the_end_of_its_own_lifetime_a_launch_is_not_taken_back() -> None:
+def test_a_launch_that_ends_at_its_lifetime_is_not_preempted() -> None:
     assert played(drill(20.0, 60.0), order(SPOT, 10.0)) == REPORTS[:10]
 
 
-def test_a_zone_without_spot_machines_refuses() -> None:
+def test_a_zone_without_spot_machines_refuses_a_launch() -> None:
     with pytest.raises(NoCapacity, match="spot in a: no machines available"):
         played(drill(0.0, 0.0), order(SPOT))
 
 
-def test_a_job_can_be_asked_to_leave_and_closing_ends_the_machines() -> None:
+def test_a_job_can_be_asked_to_exit_and_closing_ends_the_machines() -> None:
     machines = Machines()
     events = drill(20.0, 60.0).run(machines.rent, ANY, order(SPOT), 0.0)
     next(events)
@@ -95,7 +95,7 @@ def test_a_job_can_be_asked_to_leave_and_closing_ends_the_machines() -> None:
     assert (machines.asked, machines.torn_down) == (1, True)
 
 
-def test_each_zone_has_a_spot_and_an_on_demand_market_for_jobs_that_leave_it_open() -> None:
+def test_with_use_spot_any_each_zone_has_a_spot_and_an_on_demand_market() -> None:
     space, zones = Space((Choice(NODE, (1,)),)), Drill(("a", "b"), price=0.5)
     markets = zones.with_markets(space, ANY).choices[0].markets
     assert [(each.zone, each.spot, each.usd_per_hour) for each in markets] == [
@@ -110,7 +110,7 @@ def test_each_zone_has_a_spot_and_an_on_demand_market_for_jobs_that_leave_it_ope
     ("zones", "named", "told"),
     [((), (), "there are no spot machines here"), (("a",), ("c",), "zones c: the drill has a")],
 )
-def test_what_a_drill_does_not_have_is_told(zones: tuple[str, ...], named: tuple[str, ...], told: str) -> None:
+def test_a_missing_drill_or_zone_is_an_error(zones: tuple[str, ...], named: tuple[str, ...], told: str) -> None:
     with pytest.raises(UserError, match=told):
         Drill(zones).with_markets(Space((Choice(NODE, (1,)),)), replace(ANY, search=Search(zones=named)))
 
@@ -126,7 +126,7 @@ def test_node_types_may_have_a_drill(tmp_path: Path) -> None:
 
 
 @pytest.mark.live
-def test_a_real_job_is_killed_with_what_it_has_saved_and_nothing_is_left(tmp_path: Path) -> None:
+def test_a_preempted_real_job_keeps_its_saved_work_and_leaves_nothing(tmp_path: Path) -> None:
     for least_s in (6.0, 40.0, 160.0):  # the next where the job has not begun within: the machine may be busy
         terms = drill(least_s, 1.2 * least_s)
         backend = Local(tmp_path, WallClock(datetime.now(UTC)), isolated=False, drill=terms)

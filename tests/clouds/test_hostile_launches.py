@@ -1,4 +1,4 @@
-"""A job that came through a service cannot outlive its launch, nor harm whoever drives it by what it leaves."""
+"""A hostile job of a service cannot outlive its launch, nor harm the process that drives it by what it leaves."""
 
 from __future__ import annotations
 
@@ -86,20 +86,20 @@ def processes_of_user(user: int) -> list[str]:
 
 @pytest.mark.parametrize("isolated", [True, False])
 @pytest.mark.parametrize("command", [DROPS_THE_MARK, FORKS_AND_LEAVES])
-def test_nothing_of_it_is_left_when_its_launch_is_over(command: str, isolated: bool, play: Play):
+def test_no_process_of_a_hostile_job_outlives_its_launch(command: str, isolated: bool, play: Play):
     *_, last = play(command, isolated)
     assert isinstance(last, Ended)
     assert last.outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("command", [DEEP, LONG_LOG])
-def test_whatever_it_leaves_its_launch_ends_as_any_other(command: str, play: Play, tmp_path: Path):
+def test_a_hostile_jobs_launch_ends_normally_whatever_files_it_leaves(command: str, play: Play, tmp_path: Path):
     *_, last = play(command, False)
     assert isinstance(last, Ended)
     assert not any((tmp_path / "launches" / f"{RUN}-1" / name).exists() for name in teardown.OWN_FOLDERS)
 
 
-def test_what_it_writes_where_everybody_may_write_no_other_job_sees(play: Play):
+def test_no_other_job_sees_what_it_writes_to_world_writable_places(play: Play):
     written = [folder / RUN for folder in SHARED_FOLDERS]
     names = " ".join(map(str, written))
     try:
@@ -114,13 +114,13 @@ def test_what_it_writes_where_everybody_may_write_no_other_job_sees(play: Play):
             path.unlink(missing_ok=True)
 
 
-def test_it_has_a_limited_number_of_processes(play: Play):
+def test_its_number_of_processes_is_limited(play: Play):
     *_, last = play(f'[ "$(ulimit -Hu)" -le {PROCESSES} ] || exit 1', False)
     assert isinstance(last, Ended)
     assert last.outcome is Outcome.OK, last
 
 
-def test_only_a_user_of_the_jobs_own_is_ended_with_it(tmp_path: Path):
+def test_only_processes_of_the_jobs_own_user_are_ended(tmp_path: Path):
     (tmp_path / "work").mkdir()
     os.chown(tmp_path / "work", FIRST_USER, FIRST_USER)  # somebody's folder, which a job of root's works in
     assert teardown.user_of(tmp_path) is None
@@ -128,7 +128,7 @@ def test_only_a_user_of_the_jobs_own_is_ended_with_it(tmp_path: Path):
     assert FIRST_USER + USERS < 0x7FFE0000, "of systemd's foreign images"
 
 
-def test_a_mark_that_is_no_text_hides_nobody_elses():
+def test_a_mark_that_is_not_utf8_hides_no_other_mark():
     with subprocess.Popen(["sleep", "60"], env={b"MLCD_LAUNCH": b"\xff", b"PATH": os.defpath.encode()}) as odd:
         try:
             assert teardown.marks() is not None

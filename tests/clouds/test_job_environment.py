@@ -1,4 +1,4 @@
-"""Nothing of our environment reaches a job but a short list, wherever its processes are started."""
+"""A job inherits only a short list of environment variables, wherever its processes are started."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def check(output: str) -> None:
     assert SECRET not in output
 
 
-def test_a_list_of_whole_names_and_no_password_in_a_url():
+def test_only_listed_variables_are_inherited_and_no_url_with_a_password():
     assert len(SECRETS) > 100
     assert set(inherited()) <= INHERITED
     assert inherited({"https_proxy": "http://proxy:8080", "PATH": "/opt/python@3.11/bin"}) == {
@@ -86,7 +86,7 @@ def test_a_list_of_whole_names_and_no_password_in_a_url():
 
 
 @pytest.mark.parametrize("isolated", [False, True], ids=["plain", "isolated"])
-def test_on_nodes_of_this_machine_in_setup_and_run(isolated: bool, tmp_path: Path, clock: WallClock):
+def test_the_environment_of_setup_and_run_on_local_nodes(isolated: bool, tmp_path: Path, clock: WallClock):
     if isolated and (why := why_not_isolated()) is not None:
         pytest.skip(why)
     types = load_local_types()
@@ -105,14 +105,14 @@ def test_on_nodes_of_this_machine_in_setup_and_run(isolated: bool, tmp_path: Pat
     assert output.count("GREETING=passed-on") == 2
 
 
-def test_in_a_server_that_is_tried(tmp_path: Path, clock: WallClock):
+def test_the_environment_of_a_server_in_a_trial(tmp_path: Path, clock: WallClock):
     with Trials(tmp_path, clock, Timing()).begun(launch(Configuration(Offer("here", 1.0, 1, 1), 1))) as trial:
         server = trial.start(["env"], {}, Workspace(tmp_path))
         server.popen.wait(PATIENCE_S)
         check(server.output())
 
 
-def test_on_a_node_of_a_ray_cluster_whose_shell_had_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_environment_on_a_ray_node_whose_shell_had_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     node, output, until = Node(), "", time.monotonic() + PATIENCE_S
     node.start("env", {}, INHERITED, URL_WITH_USER)
@@ -135,7 +135,7 @@ def test_in_functions_of_this_machine(tmp_path: Path):
     check(subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout)
 
 
-def test_in_a_task_for_skypilot(tmp_path: Path):
+def test_the_environment_in_a_skypilot_task(tmp_path: Path):
     job = Job("prints", 1.0, task={"run": "env", "envs": {"EPOCHS": 90, "WANDB_TOKEN": None}})
     task = task_of(job, launch(Configuration(Offer("here", 1.0, 1, 1), 1)), "cluster", tmp_path, 0.0)
     assert SECRET not in str({name: value for name, value in task["envs"].items() if name != "WANDB_TOKEN"})
@@ -143,7 +143,7 @@ def test_in_a_task_for_skypilot(tmp_path: Path):
     assert task["envs"]["WANDB_TOKEN"] == SECRET, "the user asked for it, by name"
 
 
-def test_a_variable_without_a_value_is_taken_from_the_shell_and_missed_in_one_line():
+def test_a_variable_without_a_value_comes_from_the_shell_or_is_an_error():
     job = Job("asks", 1.0, task={"envs": {"HF_TOKEN": None, "EPOCHS": 90}, "secrets": {"KEY": None}})
     assert job_variables(job, {"HF_TOKEN": "hf_1"}) == {"HF_TOKEN": "hf_1", "EPOCHS": "90"}
     assert secrets(job, {"KEY": "k"}) == {"KEY": "k"}
@@ -154,7 +154,7 @@ def test_a_variable_without_a_value_is_taken_from_the_shell_and_missed_in_one_li
 
 
 @pytest.mark.parametrize("key", ["envs", "secrets"])
-def test_a_job_that_came_through_a_service_gets_no_variable_of_it(key: str):
+def test_a_job_of_a_service_gets_no_variable_of_the_service(key: str):
     with pytest.raises(UserError, match="a service passes none of its variables on"):
         check_environment(Job("asks", 1.0, folder=SUBMITTED, task={key: {"PGPASSWORD": None}}))
 

@@ -1,4 +1,4 @@
-"""How a made-up job learns: to its target after as many samples as its batch needs, wherever it went on from."""
+"""Learning curves of the simulated cloud: the target is reached after as many samples as the batch needs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def told(events: list[Event], launch: Launch, job: Job = JOB, seed: int = 0) -> 
 
 
 @given(st.integers(0, 50), st.sampled_from([64, 128, 256]), st.floats(0.0, 0.99))
-def test_the_target_is_reached_with_the_last_sample_that_it_takes_and_not_before(
-    seed: int, batch: int, before: float
-) -> None:
+def test_the_target_is_reached_exactly_at_the_needed_samples(seed: int, batch: int, before: float) -> None:
     saved = before * Learning(seed).samples_to_target(JOB, batch)
     launch = order(batch, min(saved, 0.9 * JOB.work_samples))
     left = Learning(seed).remaining_samples(JOB, launch)
@@ -53,14 +51,14 @@ def test_the_target_is_reached_with_the_last_sample_that_it_takes_and_not_before
 
 
 @given(st.integers(0, 50))
-def test_larger_batches_need_more_samples_and_the_usual_one_what_the_job_says(seed: int) -> None:
+def test_larger_batches_need_more_samples_and_the_default_batch_the_jobs_own(seed: int) -> None:
     learning, known = Learning(seed), replace(JOB, ask=ScalingTask(epochs=7.0))
     needed = [learning.samples_to_target(known, batch) for batch in (64, 128, 256)]
     assert needed == sorted(needed)
     assert needed[1] == pytest.approx(7.0 * 1e5)
 
 
-def test_a_job_without_a_target_or_wishes_is_left_as_it_is() -> None:
+def test_the_events_of_a_job_without_target_or_scaling_are_unchanged() -> None:
     events: list[Event] = [Sample(10.0, 0.0), Sample(20.0, 5.0), Ended(30.0, Outcome.OK)]
     plain = replace(JOB, target=None, ask=None)
     assert told(events, order(job=plain), plain) == events

@@ -1,4 +1,4 @@
-"""What Lithops does not document is used in one file, and only with the version that the file was written against."""
+"""Undocumented parts of Lithops are used in one file only, with the one version for which it was written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTERNALS = re.compile(
 )
 
 
-def test_the_extra_asks_for_the_version_that_the_internals_were_written_against():
+def test_the_extra_requires_the_version_whose_internals_are_used():
     extras = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     (asked,) = (Requirement(each) for each in extras["lithops"] if each.startswith("lithops"))
     major, minor = map(int, WRITTEN_AGAINST.split("."))
@@ -30,7 +30,7 @@ def test_the_extra_asks_for_the_version_that_the_internals_were_written_against(
     assert not asked.specifier.contains(f"{major}.{minor + 1}.0")
 
 
-def test_what_is_installed_is_that_version():
+def test_the_installed_version_is_that_one():
     try:
         installed = version("lithops")
     except PackageNotFoundError:

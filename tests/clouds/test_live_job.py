@@ -1,4 +1,4 @@
-"""A job on machines: what it reported until they were gone counts, however late that is read."""
+"""A job on live machines: late reports, saved work, silence and memory use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def told(ends_in_s: float, lifetime_s: float = 60.0) -> Iterator[object]:
     return LiveJob(job, launch, SlowToEnd(clock, ends_in_s), clock, timeouts, 0.0).events()
 
 
-def test_what_is_saved_while_the_machines_are_ended_counts_even_if_that_takes_longer_than_they_were_to_last() -> None:
+def test_work_saved_during_a_teardown_counts_even_after_the_lifetime() -> None:
     for ends_in_s in (1.0, 5.0):
         *_, last = told(ends_in_s)
         assert isinstance(last, Sample)
@@ -53,7 +53,7 @@ def test_what_is_saved_while_the_machines_are_ended_counts_even_if_that_takes_lo
         assert last.elapsed_s <= 60.0
 
 
-def test_a_run_that_is_silent_is_told_of_again_and_again_with_its_last_report() -> None:
+def test_a_silent_run_repeats_its_last_sample_as_stalled() -> None:
     silent = [event for event in told(1.0, lifetime_s=200.0) if isinstance(event, Sample) and event.stalled]
     assert [round(event.elapsed_s) for event in silent[:3]] == [11, 21, 31]
     assert {event.samples for event in silent} == {10.0}
@@ -69,7 +69,7 @@ class Counting(SlowToEnd):
         return self.shares.pop(0) if self.shares else 0.1
 
 
-def test_the_most_of_their_memory_that_machines_have_used_comes_with_the_reports() -> None:
+def test_samples_contain_the_maximum_memory_share_so_far() -> None:
     clock = VirtualClock()
     job = Job(name="late", work_samples=100.0, goal=Goal(), task={"run": "true"})
     launch = Launch("late-1", Configuration(Offer("a", 1.0, 2, 4), 1), Purpose.PROBE, 100.0, 60.0, 1)

@@ -44,7 +44,7 @@ class Nodes(LiveBackendContract):
     def whole(self) -> Launch:
         return replace(super().whole(), label=f"{RUN}-2")
 
-    def test_what_a_job_saves_as_its_time_is_over_is_heard(self, backend: LiveBackend) -> None:
+    def test_work_saved_at_the_end_of_the_lifetime_counts(self, backend: LiveBackend) -> None:
         for lifetime_s in LIFETIMES_S:
             label = f"{RUN}-s{lifetime_s:.0f}"
             events = self.play(backend, SAVES_WHEN_ENDED, replace(self.probe(), lifetime_s=lifetime_s, label=label))
@@ -86,7 +86,7 @@ while True:
 
 @isolated
 @pytest.mark.parametrize("cpus", [0.1, 0.3])
-def test_a_node_gets_no_more_cpu_than_its_type_has(tmp_path, cpus):
+def test_the_cpu_of_a_node_is_limited(tmp_path, cpus):
     node, backend = replace(NODE, vcpus=cpus), local(tmp_path)
     launch = replace(Nodes().probe(), configuration=Configuration(node, 1), label=f"{RUN}-c{int(10 * cpus)}")
     rate = TrainingProfiler(backend, tight=0.3).measure(python_job(SPIN), launch).rate
@@ -113,7 +113,7 @@ WAITING = SEND.replace("link = socket.create", "time.sleep(1); link = socket.cre
 
 @isolated
 @pytest.mark.parametrize("mbit", [5.0, 40.0])
-def test_a_link_carries_what_its_type_says(tmp_path, mbit):
+def test_the_network_link_of_a_node_is_limited(tmp_path, mbit):
     node, backend = replace(NODE, network_gbps=mbit / 1_000), local(tmp_path)
     launch = replace(Nodes().probe(), configuration=Configuration(node, 2), label=f"{RUN}-l{int(mbit)}")
     rate = TrainingProfiler(backend, tight=0.2).measure(python_job(WAITING), launch).rate
@@ -121,14 +121,14 @@ def test_a_link_carries_what_its_type_says(tmp_path, mbit):
 
 
 @isolated
-def test_a_node_that_takes_too_much_memory_runs_out_of_it(tmp_path):
+def test_the_memory_of_a_process_is_limited(tmp_path):
     ended = Nodes().play(local(tmp_path), "hog = bytearray(3_000_000_000)", Nodes().probe())[-1]
     assert isinstance(ended, Ended)
     assert ended.outcome is Outcome.OUT_OF_MEMORY
 
 
 @isolated
-def test_nodes_come_before_whatever_else_the_machine_does(tmp_path):
+def test_nodes_have_cpu_priority_over_other_processes(tmp_path):
     groups = NodeGroups(f"{RUN}-weight")
     groups.create(0.5, 1.0)
     weights = [each for group in groups.procs for each in group.parent.parent.glob("cpu.*") if each.name in MAX_WEIGHTS]
@@ -166,7 +166,7 @@ sys.exit(1)
 
 @isolated
 @pytest.mark.skipif(not can_limit_memory(), reason="no control group for memory can be written here")
-def test_processes_that_together_take_more_memory_than_their_node_has_run_out_of_it(tmp_path):
+def test_the_memory_of_a_nodes_processes_together_is_limited(tmp_path):
     ended = Nodes().play(local(tmp_path), SHARES_TOO_MUCH, Nodes().probe())[-1]
     assert isinstance(ended, Ended)
     assert ended.outcome is Outcome.OUT_OF_MEMORY, ended
@@ -181,7 +181,7 @@ def test_a_job_that_hangs_is_given_up(tmp_path):
     assert "no further report of progress" in ended.detail
 
 
-def test_a_process_that_leaves_its_group_is_found_all_the_same(tmp_path):
+def test_a_process_that_leaves_its_group_is_still_found(tmp_path):
     backend = local(tmp_path, isolated=False)
     program = "import subprocess\nsubprocess.Popen(['sleep', '600'], start_new_session=True)\n"
     with closing(backend.run(python_job(program + STEPS.format(steps=10_000)), Nodes().probe())) as events:
@@ -189,7 +189,7 @@ def test_a_process_that_leaves_its_group_is_found_all_the_same(tmp_path):
     assert teardown.processes_of(teardown.mark_of(backend.launches.folder(Nodes().probe().label))) == set()
 
 
-def test_what_was_saved_comes_with_the_progress(tmp_path):
+def test_samples_contain_the_saved_work(tmp_path):
     program = "import mlcd_tracker, time\nfor i in range(4):\n    time.sleep(0.3)\n    mlcd_tracker.step(10)\n"
     program += "    mlcd_tracker.saved()\n"
     events = Nodes().play(local(tmp_path, isolated=False), program, Nodes().whole())
@@ -197,7 +197,7 @@ def test_what_was_saved_comes_with_the_progress(tmp_path):
     assert samples[-1].saved == samples[-1].samples == 40
 
 
-def test_a_checkpointing_job_is_told_where_and_another_is_not(tmp_path):
+def test_only_a_job_with_checkpoints_gets_a_checkpoint_folder(tmp_path):
     program = "import mlcd_tracker, os\nprint('kept in', mlcd_tracker.checkpoint_dir())\nmlcd_tracker.step(1)"
     backend = local(tmp_path, isolated=False)
     for checkpoints, told in ((True, str(tmp_path / "checkpoints" / RUN)), (False, "None")):
@@ -227,7 +227,7 @@ def test_a_wrong_file_of_node_types_is_one_line(tmp_path, text, told):
     assert "\n" not in str(error.value)
 
 
-def test_nothing_of_these_tests_is_left():
+def test_the_tests_above_leave_nothing_behind():
     assert not [mark for mark in teardown.marks() if mark.startswith(RUN)]
 
 
@@ -251,13 +251,13 @@ mlcd_tracker.step(1)
 
 @isolated
 @pytest.mark.skipif(not can_limit_memory(), reason="no control group for memory can be written here")
-def test_the_most_of_its_memory_that_a_node_has_used_comes_with_the_progress(tmp_path):
+def test_samples_contain_the_nodes_maximum_memory_share(tmp_path):
     events = Nodes().play(local(tmp_path), TAKES_MEMORY, Nodes().whole())
     shares = [event.memory for event in events if isinstance(event, Sample)]
     assert shares[0] < 0.1
     assert 0.3 <= shares[-1] < 0.4
 
 
-def test_of_nodes_without_limits_nothing_is_known_of_their_memory(tmp_path):
+def test_memory_shares_are_unknown_without_limits(tmp_path):
     events = Nodes().play(local(tmp_path, isolated=False), STEPS.format(steps=2), Nodes().whole())
     assert {event.memory for event in events if isinstance(event, Sample)} == {None}

@@ -1,4 +1,4 @@
-"""GPUs of local nodes: each node has its own, and nobody shares one."""
+"""GPUs of local nodes: each node has its own, and launches never share one."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ TELLS = "import os, mlcd_tracker\nprint('sees', repr(os.environ['CUDA_VISIBLE_DE
 
 
 @pytest.mark.parametrize("written", ["A100", "a100", "A100-80GB", "GPU"])
-def test_a_name_in_a_file_is_the_kind_that_nvidia_smi_tells(written):
+def test_a_kind_matches_the_full_name_of_nvidia_smi(written):
     assert is_kind(A100, written)
 
 
 @pytest.mark.parametrize(
     ("told", "written"), [(A100, "A10"), (A100, "A100-40GB"), ("NVIDIA H200", "H100"), ("Tesla T4", "RTX4090")]
 )
-def test_another_name_is_not(told, written):
+def test_another_kind_does_not_match(told, written):
     assert not is_kind(told, written)
 
 
-def test_a_name_may_be_written_without_its_space():
+def test_a_kind_may_be_written_without_its_space():
     assert is_kind("NVIDIA GeForce RTX 4090", "RTX4090")
 
 
@@ -56,7 +56,7 @@ def test_the_gpus_are_those_that_nvidia_smi_lists(tmp_path, monkeypatch):
     assert len(found.fitting(GPU)) == 2
 
 
-def test_of_these_only_those_that_mlcd_itself_may_see(tmp_path, monkeypatch):
+def test_only_gpus_in_mlcds_own_cuda_visible_devices_count(tmp_path, monkeypatch):
     uuids = pretend_gpus(tmp_path, monkeypatch, [A100] * 3)
     for visible, seen in (("1", [1]), (f"0,{uuids[2][:12]}", [0, 2]), ("", []), ("-1", [])):
         found = usable_gpus({"CUDA_VISIBLE_DEVICES": visible})
@@ -64,7 +64,7 @@ def test_of_these_only_those_that_mlcd_itself_may_see(tmp_path, monkeypatch):
     assert "CUDA_VISIBLE_DEVICES='-1' names none" in found.why_none
 
 
-def test_why_there_are_none_is_told(tmp_path, monkeypatch):
+def test_the_reason_for_having_no_gpus_is_reported(tmp_path, monkeypatch):
     pretend_nvidia_smi(tmp_path, monkeypatch, "#!/bin/sh\necho no driver; echo more; exit 9\n")
     assert usable_gpus().why_none == "nvidia-smi fails: no driver"
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -79,12 +79,12 @@ def test_a_type_names_its_gpus_as_skypilot_does(tmp_path, written, offered):
 
 
 @pytest.mark.parametrize("written", ["A100:0", "A100:two", "0", "yes", "':1'"])
-def test_what_is_no_gpu_is_one_line(tmp_path, written):
+def test_invalid_accelerators_are_one_line(tmp_path, written):
     with pytest.raises(UserError, match=r"types.x.accelerators: .*expected a name and a count, such as V100:4"):
         load_local_types(_nodes(tmp_path, f"accelerators: {written}"))
 
 
-def test_a_space_has_no_more_nodes_than_gpus(tmp_path, monkeypatch):
+def test_the_space_has_no_more_nodes_than_gpus_allow(tmp_path, monkeypatch):
     pretend_gpus(tmp_path, monkeypatch, [A100] * 5)
     place = _cloud(_nodes(tmp_path, "accelerators: A100:2"))
     assert [each.nodes for each in place.space.configurations] == [1, 2]
@@ -117,7 +117,7 @@ def test_more_nodes_than_gpus_are_refused_if_fewer_are_not_allowed(tmp_path, mon
         place.check(_job())
 
 
-def test_the_command_line_refuses_before_anything_is_begun(tmp_path, monkeypatch):
+def test_the_command_line_refuses_before_a_run_starts(tmp_path, monkeypatch):
     pretend_gpus(tmp_path, monkeypatch, [])
     monkeypatch.setenv("MLCD_HOME", str(tmp_path / "home"))
     (tmp_path / "job.yaml").write_text("name: none\nrun: 'true'\nmlcd: {work: 10, budget: $1}\n")
@@ -140,7 +140,7 @@ def test_a_gpu_belongs_to_one_launch_at_a_time(tmp_path, monkeypatch):
         assert len({third.variables(node)["CUDA_VISIBLE_DEVICES"] for node in range(3)}) == 3
 
 
-def test_no_other_process_gets_it(tmp_path, monkeypatch):
+def test_no_other_process_gets_a_reserved_gpu(tmp_path, monkeypatch):
     (uuid,) = pretend_gpus(tmp_path, monkeypatch, [A100])
     program = f"import socket\nsocket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind('\\0mlcd-{uuid}')"
     with HeldGpus(Configuration(GPU, 1)):
@@ -148,7 +148,7 @@ def test_no_other_process_gets_it(tmp_path, monkeypatch):
     assert "Address already in use" in done.stderr
 
 
-def test_it_is_held_until_the_watchdog_has_torn_down(tmp_path, monkeypatch):
+def test_a_gpu_stays_reserved_until_the_watchdog_has_torn_down(tmp_path, monkeypatch):
     pretend_gpus(tmp_path, monkeypatch, [A100])
     held = HeldGpus(Configuration(GPU, 1))
     folder = Launches(tmp_path).open(_launch(GPU, 1))
@@ -166,7 +166,7 @@ def test_it_is_held_until_the_watchdog_has_torn_down(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "isolated", [False, pytest.param(True, marks=pytest.mark.skipif(bool(why_not_isolated()), reason="not root"))]
 )
-def test_each_node_sees_its_own_gpus_alone(tmp_path, monkeypatch, isolated):
+def test_each_node_sees_only_its_own_gpus(tmp_path, monkeypatch, isolated):
     uuids = pretend_gpus(tmp_path, monkeypatch, [A100] * 4)
     assert _seen(tmp_path, replace(GPU, accelerators=2), 2, isolated) == [",".join(uuids[:2]), ",".join(uuids[2:])]
 

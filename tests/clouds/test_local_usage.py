@@ -1,4 +1,4 @@
-"""What a real job on this machine uses is measured: its CPU, its memory, and nothing of others."""
+"""CPU and memory use of a real job on this machine is measured, without that of other processes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ mlcd_tracker.step(1_000)
         pytest.param(True, marks=pytest.mark.skipif(bool(why_not_isolated()), reason="not root")),
     ],
 )
-def test_a_job_that_burns_a_core_and_keeps_half_a_gib_is_seen_to(tmp_path: Path, isolated: bool) -> None:
+def test_the_use_of_a_core_and_of_half_a_gib_is_measured(tmp_path: Path, isolated: bool) -> None:
     backend = Local(tmp_path, WallClock(datetime.now(UTC)), isolated=isolated)
     launch = Launch(f"usage{uuid4().hex[:8]}-1", Configuration(ONE_CORE, 2), Purpose.PROBE, 1_000.0, 120.0, 0)
     list(backend.run(python_job(BURNS_AND_KEEPS), launch))

@@ -1,4 +1,4 @@
-"""The lines of a log as people read them, whatever a job has written, and however much of it."""
+"""Reading and searching a job's log for display, whatever it contains and however large it is."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def texts(log: Log, only: LineFilter = WITHOUT_REPORTS) -> list[str]:
         (b"\x1b[31", ""),
     ],
 )
-def test_a_line_is_what_a_terminal_shows_last(written: bytes, read: str) -> None:
+def test_a_line_is_shown_as_a_terminal_shows_it_in_the_end(written: bytes, read: str) -> None:
     assert displayed(0, written).text == read
 
 
@@ -92,19 +92,19 @@ def test_a_line_is_what_a_terminal_shows_last(written: bytes, read: str) -> None
         (b"(a, rank=1) none of SkyPilot's\n", None, "(a, rank=1) none of SkyPilot's"),
     ],
 )
-def test_a_rank_is_what_a_prefix_says_and_nothing_else(written: bytes, rank: int | None, text: str) -> None:
+def test_a_rank_comes_only_from_a_known_prefix(written: bytes, rank: int | None, text: str) -> None:
     line = displayed(0, written)
     assert (line.rank, line.text) == (rank, text)
 
 
-def test_one_rank_of_many_can_be_read_alone() -> None:
+def test_lines_can_be_filtered_by_rank() -> None:
     log = Written(b"".join(f"(node{i % 3}, rank={i % 3}, pid=1) line {i}\n".encode() for i in range(9)))
     assert texts(log, LineFilter(rank=1)) == ["line 1", "line 4", "line 7"]
     assert ranks_in(log) == (0, 1, 2)
     assert len(find(log, "LINE", 0, LineFilter(rank=2)).at) == 3
 
 
-def test_reports_of_progress_are_left_out_and_what_they_cut_is_whole_again() -> None:
+def test_progress_reports_are_left_out_and_the_lines_they_split_are_joined() -> None:
     bar = b"".join(b"\r %d%%@mlcd t=%d.0 samples=10 saved=0\n" % (i, i) for i in range(9))
     log = Written(
         b"begins\n@mlcd t=0.1 samples=1 saved=0\n" + bar + b"\r100%\nloss 0.5 @mlcd t=9 samples=2 saved=1\nend"
@@ -123,7 +123,7 @@ def test_a_last_line_that_grows_is_read_again_and_only_that() -> None:
     assert lines_before(log, 10**9).next == log.size
 
 
-def test_from_the_end_one_reads_back_to_the_beginning() -> None:
+def test_reading_backwards_from_the_end_reaches_the_beginning() -> None:
     log = Written(b"".join(b"line %d\n" % i for i in range(100_000)))
     at, seen = log.size, 0
     while at:
@@ -134,7 +134,7 @@ def test_from_the_end_one_reads_back_to_the_beginning() -> None:
 
 
 @given(st.lists(st.sampled_from([b"a\n", b"\r", b"\n", b"x" * 70_000, b"\x1b[3", b"@mlcd t=1 samples=2\n", b"\xc3"])))
-def test_forwards_every_byte_is_passed_once_whatever_there_is(parts: list[bytes]) -> None:
+def test_reading_forwards_covers_every_byte_once(parts: list[bytes]) -> None:
     log = Written(b"".join(parts))
     at = 0
     while True:
@@ -150,7 +150,7 @@ def test_forwards_every_byte_is_passed_once_whatever_there_is(parts: list[bytes]
     assert begins == sorted(set(begins))
 
 
-def test_a_search_goes_on_from_where_it_stopped_and_finds_each_line_once() -> None:
+def test_a_search_continues_where_it_stopped_and_finds_each_line_once() -> None:
     log = Written(b"".join(b"step %d\n" % i for i in range(1_000)))
     found, at, done = [], 0, False
     while not done:
@@ -161,7 +161,7 @@ def test_a_search_goes_on_from_where_it_stopped_and_finds_each_line_once() -> No
     assert len(found) == 111
 
 
-def test_what_is_coloured_or_written_over_is_found_as_it_is_read() -> None:
+def test_coloured_and_overwritten_lines_are_searched_as_displayed() -> None:
     log = Written(b"lo\x1b[31mss\x1b[0m nan\n 10% gone\r100% here\n")
     assert find(log, "loss", 0).at == (0,)
     assert find(log, "gone", 0).at == ()
@@ -179,9 +179,7 @@ def test_the_first_error_is_found(fails: bytes) -> None:
 
 
 @pytest.mark.parametrize("lines", [200_000, pytest.param(1_000_000, marks=pytest.mark.night)])
-def test_a_hundred_megabytes_in_a_million_lines_are_read_in_windows_and_little_memory(
-    tmp_path: Path, lines: int
-) -> None:
+def test_a_log_of_a_million_lines_is_read_in_windows_with_little_memory(tmp_path: Path, lines: int) -> None:
     path = tmp_path / "0.log"
     with path.open("wb") as file:
         for i in range(0, lines, 1_000):
@@ -205,7 +203,7 @@ def test_a_hundred_megabytes_in_a_million_lines_are_read_in_windows_and_little_m
     assert time.process_time() - began_s < 120, "some two seconds; a machine that traces memory takes more"
 
 
-def test_a_log_of_empty_lines_is_scanned_in_steps_too() -> None:
+def test_a_log_of_empty_lines_is_scanned_in_steps() -> None:
     log = Written(b"\n" * (1 << 20))
     first = find(log, "loss", 0)
     assert 0 < first.next < log.size
@@ -216,14 +214,14 @@ def test_a_log_of_empty_lines_is_scanned_in_steps_too() -> None:
     assert back.lines == ()
 
 
-def test_a_line_that_is_nearly_a_report_again_and_again_costs_no_more_than_another() -> None:
+def test_a_line_of_many_almost_reports_is_not_slow() -> None:
     log = Written(b"@mlcd t=1 samples=" * 14_000 + b"\rend\n")
     began_s = time.thread_time()
     assert texts(log) == ["end"]
     assert time.thread_time() - began_s < 2.0, "half a minute, when each was compared with all that follows"
 
 
-def test_a_giant_line_comes_in_pieces_of_which_little_is_shown() -> None:
+def test_a_giant_line_is_split_and_cut() -> None:
     log = Written(b"x" * 3_000_000 + b"needle\nend\n")
     window = lines_after(log, 0)
     assert len(window.lines) == 13
@@ -235,7 +233,7 @@ def test_a_giant_line_comes_in_pieces_of_which_little_is_shown() -> None:
 
 
 @given(st.binary(max_size=400))
-def test_any_bytes_are_text_that_controls_no_terminal(body: bytes) -> None:
+def test_any_bytes_become_text_without_terminal_control(body: bytes) -> None:
     for line in lines_after(Written(body), 0, ALL).lines:
         left = line.text.replace("\x1b[", "").replace("\t", "")
         assert all(each.isprintable() or ord(each) > 0x9F for each in left), repr(line.text)

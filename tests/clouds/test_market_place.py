@@ -1,4 +1,4 @@
-"""A recorded spot market as a place: machines as they could be had, prices of the moment, one line for a bad folder."""
+"""The place `market:DIR`: availability and prices of a recorded spot market, and errors in its folder."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TestOnTraces(BackendContract):
         return self.folder.recording.space.configurations[0]
 
 
-def test_a_zone_that_is_down_has_no_machines_and_one_that_goes_down_takes_them_back(tmp_path):
+def test_a_zone_that_is_down_refuses_and_one_that_goes_down_preempts(tmp_path):
     place = cloud(market_folder(tmp_path, [DOWN + UP + DOWN, UP * 3]))
     with pytest.raises(NoCapacity, match="spot in a"):
         place.backend.run(job(), order(place, "a"))
@@ -99,7 +99,7 @@ def test_after_the_end_of_a_trace_there_are_no_spot_machines(tmp_path):
         place.backend.run(job(), order(place, "a"))
 
 
-def test_a_run_may_begin_anywhere_in_the_trace_and_know_what_was_before(tmp_path):
+def test_a_run_may_begin_anywhere_in_the_trace_and_knows_the_spells_before(tmp_path):
     folder = market_folder(tmp_path, [UP + DOWN + UP], rules="history: 90m\nmarkets: [{trace: alone}]")
     place = cloud(folder, start_s=2 * HOUR_S)
     spot = next(each for each in place.space.choices[0].markets if each.spot)
@@ -120,12 +120,12 @@ def test_a_trace_whose_ticks_begin_later_is_replayed_from_its_first_one(tmp_path
     assert (ended.elapsed_s, ended.outcome) == (HOUR_S, Outcome.PREEMPTED)
 
 
-def test_the_beginning_of_a_trace_may_be_named_too(tmp_path):
+def test_a_run_may_begin_explicitly_at_0(tmp_path):
     folder = market_folder(tmp_path, [UP])
     assert place(f"{folder}@0h", job(), 0.0, None).space == cloud(folder).space
 
 
-def test_prices_are_to_scale_and_a_launch_has_that_of_its_moment(tmp_path):
+def test_prices_are_scaled_and_a_launch_has_the_price_of_its_start(tmp_path):
     """$4 on demand in the trace are $2 in the recording."""
     place = cloud(market_folder(tmp_path, [UP * 3], prices=[("a", 0, 1.0), ("a", 6, 1.5)]))
     spot, on_demand = place.space.choices[0].markets
@@ -134,20 +134,20 @@ def test_prices_are_to_scale_and_a_launch_has_that_of_its_moment(tmp_path):
     assert order(place, "a", at_s=3_600.0).bill_usd(HOUR_S) == 0.75
 
 
-def test_each_number_of_nodes_may_have_a_market_of_its_own(tmp_path):
+def test_each_node_count_may_have_its_own_market(tmp_path):
     place = cloud(market_folder(tmp_path, [UP, DOWN], rules="markets: [{nodes: 1, trace: alone, zones: [b]}]"))
     one, two = place.space.configurations
     assert {each.zone for each in place.space.markets(one)} == {"b"}
     assert place.space.markets(two) == ()
 
 
-def test_traces_of_other_days_can_be_laid_side_by_side(tmp_path):
+def test_traces_of_different_days_can_be_aligned(tmp_path):
     place = cloud(market_folder(tmp_path, [DOWN + UP + DOWN], rules="markets: [{trace: alone, from: 1h}]"))
     *_, ended = place.backend.run(job(), order(place, "a"))
     assert (ended.elapsed_s, ended.outcome) == (HOUR_S, Outcome.PREEMPTED)
 
 
-def test_zones_of_the_job_are_those_that_are_searched(tmp_path):
+def test_only_the_jobs_zones_are_searched(tmp_path):
     asked = job(search=Search(zones=("b",)))
     place = cloud(market_folder(tmp_path, [UP, UP]), asked=asked)
     assert {each.zone for each in place.space.choices[0].markets} == {"b"}
@@ -161,7 +161,7 @@ def test_on_demand_alone_is_the_recording_itself(tmp_path):
         cloud(folder, asked=replace(job(), task={"resources": {"use_spot": True}}))
 
 
-def test_a_job_is_searched_for_and_run_in_the_middle_of_a_trace(tmp_path):
+def test_a_job_is_searched_and_run_in_the_middle_of_a_trace(tmp_path):
     folder = market_folder(tmp_path, [DOWN + UP * 3 + DOWN * 9 + UP * 20, DOWN * 33])
     account = saw_through(job(on=f"market:{folder}@1h"))
     assert account.ended is not None
@@ -173,7 +173,7 @@ def test_a_job_is_searched_for_and_run_in_the_middle_of_a_trace(tmp_path):
     assert account.history.elapsed_s <= 20 * HOUR_S
 
 
-def test_a_type_without_a_market_is_run_on_demand(tmp_path):
+def test_a_type_without_a_market_runs_on_demand(tmp_path):
     folder = market_folder(
         tmp_path, [UP * 30], rates=[[50.0], [100.0]], rules="markets: [{types: type-0, trace: alone}]"
     )
@@ -210,7 +210,7 @@ def test_whatever_the_market_does_a_certified_job_keeps_its_limits(one, other, c
 
 
 @pytest.mark.parametrize("stopped_after", range(1, 7))
-def test_stopped_at_any_launch_a_run_goes_on_at_the_same_tick(tmp_path, stopped_after):
+def test_a_run_stopped_at_any_launch_resumes_at_the_same_tick(tmp_path, stopped_after):
     """A new process makes a new clock, from the time that the run had used."""
     folder = market_folder(tmp_path, [(UP + "0") * 10, ("0" + UP) * 10])
     asked, ledger = job(on=f"market:{folder}@20m"), Ledger(tmp_path / "ledger.db")
@@ -258,12 +258,12 @@ def test_a_mistake_in_a_folder_is_one_line_with_its_file(tmp_path, file, text, c
     ("on", "complaint"),
     [("market:", "backend"), ("market:nowhere", "nowhere"), ("market:x@soon", "where in the trace the run begins")],
 )
-def test_a_place_that_is_misspelt_is_one_line(on, complaint):
+def test_a_misspelt_place_is_one_line(on, complaint):
     with pytest.raises(UserError, match=complaint):
         start(job(on=on), Ledger(None))
 
 
-def test_killed_after_any_entry_it_ends_as_if_it_had_not_been(tmp_path):
+def test_a_run_killed_after_any_entry_ends_as_if_it_had_not_been(tmp_path):
     folder = market_folder(tmp_path / "folder", [(UP + DOWN) * 10])
     asked = job(5.0, on=f"market:{folder}", work_samples=2e5)  # 32 entries, of waits and five launches
 
@@ -283,7 +283,7 @@ def test_killed_after_any_entry_it_ends_as_if_it_had_not_been(tmp_path):
         assert story(home) == story(tmp_path / "whole")
 
 
-def test_a_user_trains_on_a_recorded_market_and_reads_where_it_was_rented(mlcd, tmp_path):
+def test_a_run_on_a_recorded_market_shows_where_it_was_rented(mlcd, tmp_path):
     folder, file = market_folder(tmp_path / "folder", [UP * 40]), tmp_path / "job.yaml"
     block = "mlcd: {work: 1M, goal: cheapest, deadline: 20h, checkpoints: true}"
     file.write_text(f"name: small\nresources: {{use_spot: any}}\nrun: python train.py\n{block}\n")
@@ -296,7 +296,7 @@ def test_a_user_trains_on_a_recorded_market_and_reads_where_it_was_rented(mlcd, 
     assert "market.yaml" in refused.err
 
 
-def test_a_folder_of_traces_alone_is_played_with_speeds_of_the_simulated_cloud(mlcd, tmp_path):
+def test_a_folder_with_only_traces_gets_simulated_speeds(mlcd, tmp_path):
     folder, file = market_folder(tmp_path / "folder", [UP * 60]), tmp_path / "job.yaml"
     (folder / "market.yaml").unlink()
     (folder / "prices.csv").write_text(
@@ -314,7 +314,7 @@ def test_a_folder_of_traces_alone_is_played_with_speeds_of_the_simulated_cloud(m
     assert "none of these is in it: abacus" in refused.err
 
 
-def test_a_made_up_speed_is_not_called_recorded(mlcd, tmp_path):
+def test_a_simulated_speed_is_not_called_recorded(mlcd, tmp_path):
     folder, file = market_folder(tmp_path / "folder", [UP * 60]), tmp_path / "job.yaml"
     (folder / "market.yaml").unlink()
     (folder / "prices.csv").write_text(
@@ -326,7 +326,7 @@ def test_a_made_up_speed_is_not_called_recorded(mlcd, tmp_path):
     assert "out of memory (as on the simulated cloud)" in done.err
 
 
-def test_hours_of_waiting_are_a_line_an_hour_and_a_launch_names_its_market_once(mlcd, tmp_path):
+def test_waiting_is_one_line_an_hour_and_a_launch_names_its_market_once(mlcd, tmp_path):
     folder, file = market_folder(tmp_path / "folder", [UP * 2 + DOWN * 4 + UP * 40]), tmp_path / "job.yaml"
     block = "mlcd: {work: 1M, goal: cheapest, deadline: 30h, checkpoints: true}"
     file.write_text(f"name: small\nresources: {{use_spot: any}}\nrun: python train.py\n{block}\n")

@@ -1,4 +1,4 @@
-"""What a probe leaves in its working folder changes neither the user's folder nor the next launch."""
+"""Each probe has a private working folder: it changes neither the user's folder nor the next launch."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def play(request: pytest.FixtureRequest, work: Path, tmp_path: Path) -> Play:
     return play
 
 
-def test_each_probe_begins_with_the_users_folder_and_leaves_it_alone(play: Play, work: Path) -> None:
+def test_each_probe_starts_with_the_users_folder_and_does_not_change_it(play: Play, work: Path) -> None:
     before = sorted(set(os.listdir(work)) | {".mlcd"})
     for ordinal in range(2):
         output = play(ordinal)
@@ -85,7 +85,7 @@ def test_each_probe_begins_with_the_users_folder_and_leaves_it_alone(play: Play,
     assert (work / "notes").read_text() == "as I left them"
 
 
-def test_the_final_run_works_in_the_users_folder_where_its_results_are_expected(play: Play, work: Path) -> None:
+def test_the_final_run_works_in_the_users_folder(play: Play, work: Path) -> None:
     play(0)
     assert "'out'" not in play(1, Purpose.RUN)
     assert "1-1" in (work / "out" / "checkpoint-1").read_text()
@@ -93,7 +93,7 @@ def test_the_final_run_works_in_the_users_folder_where_its_results_are_expected(
     assert "'out'" in play(2, Purpose.RUN), "one that goes on finds what it had written"
 
 
-def test_what_a_probe_has_written_that_did_all_of_the_work_is_brought_back(play: Play, work: Path) -> None:
+def test_files_of_a_probe_that_did_all_of_the_work_are_copied_back(play: Play, work: Path) -> None:
     play(0, samples=WORK)
     assert "1-0" in (work / "out" / "checkpoint-1").read_text()
     assert (work / "notes").read_text() == "as I left them, changed"
@@ -104,7 +104,7 @@ def test_nodes_of_a_launch_share_its_folder(play: Play, work: Path) -> None:
     assert not (work / "out").exists()
 
 
-def test_what_is_too_large_to_copy_is_shared_and_said_so(work: Path, tmp_path: Path) -> None:
+def test_large_entries_are_shared_with_a_warning(work: Path, tmp_path: Path) -> None:
     (work / "images").mkdir()
     with (work / "images" / "1").open("wb") as file:
         file.truncate(apart.MAX_BYTES + 1)  # a hole, which takes no room
@@ -117,7 +117,7 @@ def test_what_is_too_large_to_copy_is_shared_and_said_so(work: Path, tmp_path: P
     assert shared == f"probes share images in {work}: too large to copy for each"
 
 
-def test_a_folder_that_is_mlcds_own_home_is_not_copied_into_itself(work: Path) -> None:
+def test_a_folder_that_contains_mlcd_home_is_not_copied_into_itself(work: Path) -> None:
     launch = work / "launches" / "job-1"
     launch.mkdir(parents=True)
     place = apart.Copy.create(work, launch, work)
@@ -126,7 +126,7 @@ def test_a_folder_that_is_mlcds_own_home_is_not_copied_into_itself(work: Path) -
 
 
 @AS_ROOT
-def test_what_is_mounted_inside_the_folder_is_there_for_a_probe_too(work: Path, tmp_path: Path) -> None:
+def test_a_probe_sees_mounts_in_the_folder(work: Path, tmp_path: Path) -> None:
     points = [Path(line.split()[4]) for line in apart.MOUNTS.read_text().splitlines()]
     inside = [str(each.relative_to("/dev")) for each in points if each.is_relative_to("/dev") and each != Path("/dev")]
     assert apart._mounted_in(Path("/dev")) == sorted(set(inside))

@@ -1,4 +1,4 @@
-"""Every place that rents, while it cannot be used: nothing is booked, and the run stops. SkyPilot: test_skypilot.py."""
+"""While a place that rents is unavailable, nothing is booked and the run stops. For SkyPilot: test_skypilot.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Ray backend without a cluster; and `on_ray.py`, which needs one, in a namespace where Ray is alone."""
+"""The Ray backend without a cluster. `on_ray.py` needs one; it runs in a network namespace of its own."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def alone(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @needs_ray
 @pytest.mark.night  # at each change: the same contract on nodes of this machine
-def test_the_promises_of_a_backend_are_kept_on_a_cluster_of_three_nodes(tmp_path: Path) -> None:
+def test_the_backend_contract_holds_on_a_cluster_of_three_nodes(tmp_path: Path) -> None:
     # At each change one of the failures: the others are told apart by code that nodes of this machine use, too.
     which = "-m ''" if os.environ.get("HYPOTHESIS_PROFILE") == "night" else "-k 'not advice or traceback'"
     root = INSIDE.parents[2]
@@ -133,7 +133,7 @@ def test_a_type_is_an_offer_and_takes_a_whole_node(tmp_path: Path) -> None:
         ("types: {x: {cpus: 1, memory: 1GB, link: 1Gbit}}", "types.x.usd_per_hour: Field required"),
     ],
 )
-def test_what_is_wrong_with_a_file_of_types_is_told_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+def test_an_error_in_a_file_of_types_names_its_position(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "types.yaml"
     file.write_text(text)
     with pytest.raises(UserError) as refused:
@@ -143,7 +143,7 @@ def test_what_is_wrong_with_a_file_of_types_is_told_with_its_place(tmp_path: Pat
         load_ray_types(tmp_path / "none.yaml")
 
 
-def test_ports_are_free_in_a_row_and_held_so_that_nobody_else_gets_them() -> None:
+def test_free_ports_are_consecutive_and_stay_reserved() -> None:
     first, second = node.free_ports(), node.free_ports()
     try:
         ports = [[held.getsockname()[1] for held in row] for row in (first, second)]
@@ -158,7 +158,7 @@ def test_ports_are_free_in_a_row_and_held_so_that_nobody_else_gets_them() -> Non
 
 
 @pytest.mark.parametrize("communication", Communication)
-def test_nodes_that_share_an_address_have_ports_of_their_own(communication: Communication) -> None:
+def test_nodes_that_share_an_address_have_different_ports(communication: Communication) -> None:
     told = processes(communication, ["10.0.0.1", "10.0.0.1"], [4000, 5000])
     workers = [process.environment["TF_CONFIG"] for process in told]
     assert all('"worker": ["10.0.0.1:4002", "10.0.0.1:5002"]' in config for config in workers)
@@ -167,7 +167,7 @@ def test_nodes_that_share_an_address_have_ports_of_their_own(communication: Comm
     assert processes(communication, ["a", "b"], 4000) == processes(communication, ["a", "b"], [4000, 4000])
 
 
-def test_what_a_launch_leaves_in_its_folder_is_not_there_for_the_next_one(tmp_path, monkeypatch):
+def test_files_of_a_launch_are_not_visible_to_the_next_one(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text("")
     monkeypatch.chdir(tmp_path)  # as an actor is in the copy that Ray keeps for all launches of a run
     for _ in range(2):

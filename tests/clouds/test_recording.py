@@ -41,13 +41,13 @@ def test_a_failed_row_needs_no_rate(recording: Path) -> None:
     assert outcomes.count(Outcome.OUT_OF_MEMORY) == 1
 
 
-def test_what_a_spreadsheet_writes_is_read_too(recording: Path) -> None:
+def test_a_spreadsheets_csv_is_read(recording: Path) -> None:
     points = recording / "points.csv"
     points.write_bytes(b"\xef\xbb\xbf" + points.read_bytes().replace(b"\n", b"\r\n") + b"\r\n")
     assert len(load_recording(recording).points) == 11
 
 
-def test_a_folder_names_a_recording_without_a_name(recording: Path) -> None:
+def test_a_recording_without_a_name_has_its_folders_name(recording: Path) -> None:
     about = recording / "recording.yaml"
     about.write_text(about.read_text().replace("name: tiny\n", "").replace("2000000", "2e6"))
     assert load_recording(recording).name == "tiny"
@@ -90,7 +90,7 @@ def first_row(old: str, new: str) -> Change:
         (first_row("ok,4,16,,,,5\n", "ok,4,16\n"), "2", "7 cells, but the header has 11 columns"),
     ],
 )
-def test_a_wrong_row_is_told_with_its_line(recording: Path, change: Change, where: str, told: str) -> None:
+def test_an_error_in_a_row_names_its_line(recording: Path, change: Change, where: str, told: str) -> None:
     points = recording / "points.csv"
     points.write_text(change(points.read_text()))
     with pytest.raises(RecordingError) as refused:
@@ -99,7 +99,7 @@ def test_a_wrong_row_is_told_with_its_line(recording: Path, change: Change, wher
     assert told in str(refused.value)
 
 
-def test_a_recording_where_nothing_ran_is_of_no_use(recording: Path) -> None:
+def test_a_recording_without_a_usable_row_is_refused(recording: Path) -> None:
     points = recording / "points.csv"
     points.write_text(points.read_text().replace(",ok,", ",failed,"))
     with pytest.raises(RecordingError, match="no usable row: at least one must have the outcome ok"):
@@ -114,14 +114,14 @@ def test_a_recording_where_nothing_ran_is_of_no_use(recording: Path) -> None:
     ],
     ids=["not UTF-8", "not CSV"],
 )
-def test_points_that_are_no_csv_are_told_as_such(recording: Path, content: bytes, complaint: str) -> None:
+def test_points_that_are_not_csv_are_an_error(recording: Path, content: bytes, complaint: str) -> None:
     (recording / "points.csv").write_bytes(content)
     with pytest.raises(RecordingError, match=complaint):
         load_recording(recording)
 
 
 @pytest.mark.parametrize("file", ["recording.yaml", "points.csv"])
-def test_a_missing_file_is_named_with_what_a_recording_is(recording: Path, file: str) -> None:
+def test_the_error_about_a_missing_file_says_what_a_recording_is(recording: Path, file: str) -> None:
     (recording / file).unlink()
     with pytest.raises(
         RecordingError, match=r"no such file; a recording is a folder with recording\.yaml and points\.csv"
@@ -149,7 +149,7 @@ def test_a_missing_file_is_named_with_what_a_recording_is(recording: Path, file:
         (first_row("source", "global_batch: lots\nsource"), "global_batch 'lots': expected a number"),
     ],
 )
-def test_a_wrong_description_is_told_with_its_key(recording: Path, change: Change, told: str) -> None:
+def test_an_error_in_the_description_names_its_key(recording: Path, change: Change, told: str) -> None:
     about = recording / "recording.yaml"
     about.write_text(change(about.read_text()))
     with pytest.raises(RecordingError) as refused:
@@ -159,7 +159,7 @@ def test_a_wrong_description_is_told_with_its_key(recording: Path, change: Chang
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "examples" / "recordings").iterdir()), ids=lambda folder: folder.name)
-def test_the_recordings_that_come_with_mlcd_are_real_and_say_where_they_are_from(folder: Path) -> None:
+def test_the_packaged_recordings_are_real_and_name_their_source(folder: Path) -> None:
     recording = load_recording(folder)
     assert len(recording.points) >= 32
     assert "mlcd record on local (live)" in recording.source

@@ -107,7 +107,7 @@ class TestEmbedded(ServingContract):
             events_of(backend, unsized, launch())
 
     def test_a_killed_mlcd_leaves_no_server(self, tmp_path, model):
-        """The watchman ends what MLCD cannot end any more."""
+        """The watchdog ends what MLCD cannot end any more."""
         command = [sys.executable, "-c", ENDLESS, str(Path(__file__).parent), str(tmp_path), str(model)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as mlcd:
             assert mlcd.stdout is not None

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from mlcd_fixtures.skypilot import Fate, InMemory
+from mlcd_fixtures.skypilot import FakeSkyPilot, Scenario
 from serving_contract import saved_model
 
 from mlcd.clouds.places.serve.skypilot import rented_cloud
@@ -38,7 +38,7 @@ M5 = Offer("m5.large", 0.096, 2, 8, cloud="aws", region="us-east-1", minimum_bil
 TABLE = KnobTable({INSTANCE: ("m5.large", "c5.xlarge"), "threads": (1, 2, 4), "batch": (1, 4)})
 
 
-class Noon(VirtualClock):
+class NoonClock(VirtualClock):
     """A clock whose time of day goes with it too."""
 
     def now(self):
@@ -55,23 +55,23 @@ def job(model, monkeypatch, tmp_path) -> Job:
     monkeypatch.setenv("MLCD_HOME", str(tmp_path / "home"))
     service = ServingTask(ModelFacts("lstm"), path=str(model), table=TABLE, trial_s=30.0, shapes={"sequence": 4})
     goal = Goal(Objective.PER_DOLLAR, budget_usd=2.0)
-    # A service has no work of its own; the imagined cloud needs to know how long its program goes on.
+    # A service has no work of its own; the fake cloud needs to know how long its program goes on.
     return Job("lstm", 4e5, goal, search=Search("grey-box", trials=4), on="skypilot:aws", ask=service)
 
 
 def speed(task) -> float:
-    """Of the imagined server: more machine, more answers."""
+    """Requests per second of the fake server: more on larger machines."""
     return 900.0 if task["resources"]["instance_type"] == "c5.xlarge" else 400.0
 
 
-def says(at_s: float, done: float) -> str:
+def job_output(at_s: float, done: float) -> str:
     """As the program on the machine does."""
     window = Window(latencies_s=(0.004, 0.005, 0.006) if at_s else ())
     return "\n".join(lines_of(Sample(at_s, done, evidence=window)))
 
 
-def imagined(clock, *fates: Fate) -> InMemory:
-    return InMemory(clock, speed, list(fates), says=says)
+def fake_sky(clock, *scenarios: Scenario) -> FakeSkyPilot:
+    return FakeSkyPilot(clock, speed, list(scenarios), job_output=job_output)
 
 
 def order(lifetime_s: float | None = 1_110.0) -> Launch:
@@ -82,11 +82,11 @@ def order(lifetime_s: float | None = 1_110.0) -> Launch:
 class TestRentedServers(BackendContract):
     @pytest.fixture(autouse=True)
     def _home(self, tmp_path_factory, job):
-        self.folders, self._job, self.fate = lambda: tmp_path_factory.mktemp("home"), job, Fate()
+        self.folders, self._job, self.scenario = lambda: tmp_path_factory.mktemp("home"), job, Scenario()
 
     def backend(self, clock):
         clock.now = lambda: NOON + timedelta(seconds=clock.seconds)
-        return RentedServers(imagined(clock, self.fate), self.folders(), clock)
+        return RentedServers(fake_sky(clock, self.scenario), self.folders(), clock)
 
     def job(self):
         return self._job
@@ -95,16 +95,16 @@ class TestRentedServers(BackendContract):
         return order().configuration
 
     def failing(self):
-        self.fate = Fate(fails_after_s=30.0, says="MemoryError")
+        self.scenario = Scenario(fails_after_s=30.0, error_output="MemoryError")
         return self.configuration()
 
 
 class Searched:
-    """A search on the imagined cloud, as `mlcd serve` would do it."""
+    """A search on the fake cloud, as `mlcd serve` would do it."""
 
-    def __init__(self, job: Job, *fates: Fate) -> None:
-        self.clock = Noon()
-        self.sky = imagined(self.clock, *fates)
+    def __init__(self, job: Job, *scenarios: Scenario) -> None:
+        self.clock = NoonClock()
+        self.sky = fake_sky(self.clock, *scenarios)
         self.place = rented_cloud(job, "aws", self.sky, self.clock, TaggedMachines(self.sky.ec2))
         self.ledger, self.job = Ledger(home() / "ledger.db"), job
         first = Started(job, self.place.space, job.on, self.place.provenance, "test")
@@ -141,9 +141,9 @@ def test_types_of_machines_are_searched_with_the_settings_and_booting_is_paid_fo
 
 
 def test_a_server_that_ends_says_how(job, tmp_path):
-    clock = Noon()
+    clock = NoonClock()
     end = Ended(12.0, Outcome.OUT_OF_MEMORY, "it needs more than 1 GB", "the last lines")
-    sky = InMemory(clock, speed, says=lambda at_s, done: "\n".join(lines_of(end)))
+    sky = FakeSkyPilot(clock, speed, job_output=lambda at_s, done: "\n".join(lines_of(end)))
     *_, last = RentedServers(sky, tmp_path, clock).run(job, order())
     assert (last.outcome, last.detail, last.log) == (Outcome.OUT_OF_MEMORY, end.detail, end.log)
     assert sky.names() == set()
@@ -177,7 +177,7 @@ def test_a_machine_that_a_crash_left_is_found_torn_down_and_paid_for(job):
 
 
 def test_settings_that_a_type_is_too_small_for_are_not_tried(job):
-    space = rented_cloud(job, "aws", imagined(Noon()), Noon()).space
+    space = rented_cloud(job, "aws", fake_sky(NoonClock()), NoonClock()).space
     threads = {(c.offer.instance_type, dict(knobs_of(c))["threads"]) for c in space.configurations}
     assert threads == {("m5.large", 1), ("m5.large", 2), ("c5.xlarge", 1), ("c5.xlarge", 2), ("c5.xlarge", 4)}
     prices = {offer.instance_type: offer.usd_per_hour for offer in space.offers}
@@ -199,7 +199,7 @@ def test_settings_that_a_type_is_too_small_for_are_not_tried(job):
 def test_a_mistake_is_told_in_a_line_before_anything_is_rented(job, table, told):
     job = replace(job, ask=replace(job.ask, table=table))
     with pytest.raises((UserError, UnknownName), match=told):
-        rented_cloud(job, "aws", imagined(Noon()), Noon()).check(job)
+        rented_cloud(job, "aws", fake_sky(NoonClock()), NoonClock()).check(job)
 
 
 def test_a_model_goes_with_the_files_of_its_weights(job, tmp_path):

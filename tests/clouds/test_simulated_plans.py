@@ -1,4 +1,4 @@
-"""The truth that the simulated cloud plays for plans: as textbooks have it, another for each seed."""
+"""The true performance of training plans on the simulated cloud agrees with textbooks, and differs between seeds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def full(**changes: object) -> TrainingPlan:
     return replace(TrainingPlan(sharding=Sharding.ZERO3, checkpointing=Checkpointing.FULL), **changes)  # type: ignore[arg-type]
 
 
-def test_what_is_known_to_fit_fits_and_what_is_known_not_to_does_not():
+def test_memory_agrees_with_published_cases():
     lora = planned_task(fixed=TrainingPlan(adapter=Adapter.LORA))
     assert not TRUTH.fits(Configuration(nodes_of("A10G", 1), 1, full()), planned_task())  # 8B, all weights, on 24 GB
     assert TRUTH.fits(Configuration(nodes_of("A100-80GB", 8), 1, full()), planned_task())
@@ -71,7 +71,7 @@ def test_masters_are_sharded_with_the_optimizer() -> None:
     assert need[0] - need[1] == pytest.approx(16 * LLAMA_8B.params_b * (1 / 8 - 1 / 64))
 
 
-def test_nodes_of_one_gpu_talk_over_the_network_whatever_links_gpus_of_a_node() -> None:
+def test_single_gpu_nodes_communicate_over_the_network() -> None:
     plan, task = full(sharding=Sharding.ZERO3, micro_batch=2), planned_task()
     apart, together = (
         TRUTH.samples_per_s(Configuration(nodes_of("H100", gpus), 8 // gpus, replace(plan, global_batch=256)), task)
@@ -80,7 +80,7 @@ def test_nodes_of_one_gpu_talk_over_the_network_whatever_links_gpus_of_a_node() 
     assert apart < 0.8 * together
 
 
-def test_experts_that_ranks_divide_take_less_memory_and_are_sent_tokens() -> None:
+def test_expert_parallelism_saves_memory_and_costs_communication() -> None:
     task = planned_task(MIXTRAL)
     alone, divided = (spec("H100", 2, full(sharding=Sharding.NONE, expert=each), task) for each in (1, 8))
     assert TRUTH.needed_gb(divided) < 0.3 * TRUTH.needed_gb(alone)
@@ -90,7 +90,7 @@ def test_experts_that_ranks_divide_take_less_memory_and_are_sent_tokens() -> Non
 
 
 @given(seed=SEEDS)
-def test_a_step_takes_a_time_that_published_runs_have(seed: int):
+def test_step_times_agree_with_published_runs(seed: int):
     for gpu in ("A100-80GB", "H100"):
         one = spec(gpu, 1, full(checkpointing=Checkpointing.NONE, micro_batch=2))
         flops = 6 * LLAMA_8B.params_b * 1e9 * one.sequence * one.global_batch
@@ -98,7 +98,7 @@ def test_a_step_takes_a_time_that_published_runs_have(seed: int):
         assert 0.25 < share < 0.7
 
 
-def test_seeds_differ_and_one_seed_does_not():
+def test_a_seed_determines_the_rates():
     one = spec("H100", 1, full())
     times = {SimulatedPlans(seed).step_s(one) for seed in range(8)}
     assert len(times) == 8
@@ -106,7 +106,7 @@ def test_seeds_differ_and_one_seed_does_not():
     assert SimulatedPlans(3).step_s(one) == SimulatedPlans(3).step_s(one)
 
 
-def test_the_best_plan_is_no_corner_of_the_space():
+def test_the_best_plan_is_not_in_a_corner_of_the_space():
     """Neither most nor least of everything: a search has something to find."""
     space = plan_space(machines(nodes_of("A100-80GB", 8), nodes=(1, 2)), planned_task(ONE_BILLION))
     task = planned_task(ONE_BILLION)
@@ -117,7 +117,7 @@ def test_the_best_plan_is_no_corner_of_the_space():
 
 
 @pytest.mark.parametrize(("gpu", "outcome"), [("A10G", Outcome.OUT_OF_MEMORY), ("H100", None)])
-def test_a_launch_runs_out_of_memory_or_goes_at_its_rate(gpu: str, outcome: Outcome | None):
+def test_a_launch_runs_out_of_memory_or_has_its_true_rate(gpu: str, outcome: Outcome | None):
     cloud = Simulated(VirtualClock(), seed=1)
     where = Configuration(nodes_of(gpu, 8), 1, replace(full(), global_batch=256, sharding=Sharding.ZERO2))
     job = planned_job()

@@ -1,4 +1,4 @@
-"""The skypilot backend: its tasks against SkyPilot's own checks, its path on an imagined cloud, its shell for real."""
+"""The SkyPilot backend: tasks checked by SkyPilot's own code, launches on a fake cloud, the real shell scripts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
-from mlcd_fixtures.skypilot import NOON, Fate, InMemory, Noon
+from mlcd_fixtures.skypilot import NOON, FakeSkyPilot, NoonClock, Scenario
 
 from mlcd.catalog import CLOUDS, retired_types
 from mlcd.cli.reconcile import bill_note, reconciled
@@ -85,7 +85,7 @@ needs_sky = pytest.mark.skipif(util.find_spec("sky") is None, reason="SkyPilot i
 
 
 def speed(task) -> float:
-    """Of the imagined job: four times as fast on the larger type, a little less than linear in the nodes."""
+    """Samples per second of the fake job: four times as many on the larger type, a little sublinear in the nodes."""
     return (4_000.0 if "4xlarge" in task["resources"]["instance_type"] else 1_000.0) * task["num_nodes"] ** 0.9
 
 
@@ -108,9 +108,9 @@ class TestSkyPilot(BackendContract):
 
     def backend(self, clock):
         clock.now = lambda: NOON + timedelta(seconds=clock.seconds)  # the nodes' clocks go with it
-        return SkyPilot(InMemory(clock, speed, [self.fate]), self.folders(), clock)
+        return SkyPilot(FakeSkyPilot(clock, speed, [self.scenario]), self.folders(), clock)
 
-    fate = Fate()
+    scenario = Scenario()
 
     def job(self):
         return JOB
@@ -119,11 +119,11 @@ class TestSkyPilot(BackendContract):
         return Configuration(CPU, 1)
 
     def failing(self):
-        self.fate = Fate(fails_after_s=30.0, says="MemoryError")
+        self.scenario = Scenario(fails_after_s=30.0, error_output="MemoryError")
         return self.configuration()
 
 
-# The whole path on an imagined cloud
+# The whole path on a fake cloud
 
 
 @pytest.fixture
@@ -145,12 +145,12 @@ def a_job(budget_usd: float = 20.0, *, spot: bool = False, checkpoints: bool = F
     )
 
 
-class Train:
-    """A run on the imagined cloud, as `mlcd train` would do it."""
+class RunOnFakeCloud:
+    """A run on the fake cloud, as `mlcd train` would do it."""
 
-    def __init__(self, home: Path, job: Job, *fates: Fate, clock: Noon | None = None) -> None:
-        self.home, self.job, self.clock = home, job, clock or Noon()
-        self.sky = InMemory(self.clock, speed, list(fates))
+    def __init__(self, home: Path, job: Job, *scenarios: Scenario, clock: NoonClock | None = None) -> None:
+        self.home, self.job, self.clock = home, job, clock or NoonClock()
+        self.sky = FakeSkyPilot(self.clock, speed, list(scenarios))
         self.place: Cloud = skypilot_cloud(job, "", self.sky, self.clock, TaggedMachines(self.sky.ec2))
         self.ledger = Ledger(home / "ledger.db")
         first = Started(job, self.place.space, job.on, self.place.provenance, "test")
@@ -183,7 +183,7 @@ class Train:
         assert self.place.backend.leftovers() == set()
         for cluster in self.sky.clusters.values():
             assert cluster.task["resources"]["autostop"] == {"idle_minutes": 1, "down": True, "wait_for": "jobs"}
-        billed = {c.name: c.bill_s for c in self.sky.clusters.values() if not c.never}
+        billed = {c.name: c.bill_s for c in self.sky.clusters.values() if not c.has_no_machines}
         for entry in self.settled:
             name, measured = self.place.backend.name(entry.launch.label), entry.measurement
             bill_s = billed.pop(name, 0.0)
@@ -200,54 +200,57 @@ def asking(**resources) -> Job:
 
 
 @pytest.mark.parametrize("name", CLOUDS)
-def test_types_that_a_cloud_has_retired_are_not_offered_where_they_would_be_rented(home, name):
+def test_retired_types_are_not_offered(home, name):
     job, gone = asking(infra=name), {each for cloud, each in retired_types() if cloud == name}
-    rented = {offer.instance_type for offer in skypilot_cloud(job, "", InMemory(Noon(), speed), Noon()).space.offers}
+    rented = {
+        offer.instance_type
+        for offer in skypilot_cloud(job, "", FakeSkyPilot(NoonClock(), speed), NoonClock()).space.offers
+    }
     modelled = {offer.instance_type for offer in cloud_of("simulated", job).space.offers}
     assert rented == modelled - gone
     assert gone <= modelled
 
 
 @pytest.mark.parametrize("resources", [{"infra": "aws", "instance_type": "p3.2xlarge"}, {"accelerators": "V100:1"}])
-def test_a_job_that_asks_for_retired_types_alone_is_told_which_and_since_when(home, resources):
+def test_a_job_with_only_retired_types_is_refused_with_the_date(home, resources):
     with pytest.raises(UserError, match=r"p3\.2xlarge \(since 2025-12\): retired by its cloud"):
-        skypilot_cloud(asking(**resources), "aws", InMemory(Noon(), speed), Noon())
+        skypilot_cloud(asking(**resources), "aws", FakeSkyPilot(NoonClock(), speed), NoonClock())
 
 
 @pytest.mark.parametrize("tells", [True, False])
-def test_the_ledger_has_what_aws_bills_and_not_how_long_its_end_went_unnoticed(home, tells):
-    path = Train(home, a_job(spot=True), Fate(preempted_after_s=25.0))
-    path.sky.tells_ends = tells
-    path.search()
-    first = path.settled[0]
-    unnoticed_s = first.measurement.seconds - path.sky.clusters[path.place.backend.name(first.launch.label)].bill_s
+def test_the_ledger_has_the_time_that_aws_bills(home, tells):
+    run = RunOnFakeCloud(home, a_job(spot=True), Scenario(preempted_after_s=25.0))
+    run.sky.reports_ends = tells
+    run.search()
+    first = run.settled[0]
+    unnoticed_s = first.measurement.seconds - run.sky.clusters[run.place.backend.name(first.launch.label)].bill_s
     assert unnoticed_s > 10
     billed_s = 3_600 * first.measurement.usd / first.launch.configuration.usd(3_600)
     assert billed_s == pytest.approx(first.measurement.seconds - (unnoticed_s if tells else 0.0), abs=2.0)
 
 
-def test_a_job_is_searched_for_and_run_and_nothing_is_left(home):
-    path = Train(home, a_job())
-    assert path.search() is not None
-    assert path.launch().outcome is Outcome.OK
-    assert path.book.account.status is Status.FINISHED
-    assert len(path.sky.clusters) >= 3
-    path.check()
-    for entry in path.settled:  # the cloud's own bill, to the second; a steady job is soon measured
+def test_a_job_is_searched_and_run_and_nothing_is_left(home):
+    run = RunOnFakeCloud(home, a_job())
+    assert run.search() is not None
+    assert run.launch().outcome is Outcome.OK
+    assert run.book.account.status is Status.FINISHED
+    assert len(run.sky.clusters) >= 3
+    run.check()
+    for entry in run.settled:  # the cloud's own bill, to the second; a steady job is soon measured
         assert entry.launch.purpose is Purpose.RUN or entry.measurement.seconds < 400
-        cluster = path.sky.clusters[path.place.backend.name(entry.launch.label)]
+        cluster = run.sky.clusters[run.place.backend.name(entry.launch.label)]
         assert entry.measurement.seconds == pytest.approx(cluster.bill_s)
 
 
-@pytest.mark.parametrize("fates", [(), (Fate(fails_after_s=100.0),), (Fate(never_reached=True),)])
-def test_what_a_job_says_that_it_sends_out_of_its_region_is_reserved_and_paid_with_every_launch(home, fates):
-    path = Train(home, replace(a_job(), egress_gb=5.0), *fates)
-    path.search()
-    path.launch()
+@pytest.mark.parametrize("scenarios", [(), (Scenario(fails_after_s=100.0),), (Scenario(never_reached=True),)])
+def test_stated_egress_is_reserved_and_paid_with_every_launch(home, scenarios):
+    run = RunOnFakeCloud(home, replace(a_job(), egress_gb=5.0), *scenarios)
+    run.search()
+    run.launch()
     sent_usd = 5 * 0.09
-    reserved = [line.entry for line in path.ledger.lines("digits-1") if isinstance(line.entry, Reserved)]
-    assert len(reserved) == len(path.settled) >= 3
-    for before, after in zip(reserved, path.settled, strict=True):
+    reserved = [line.entry for line in run.ledger.lines("digits-1") if isinstance(line.entry, Reserved)]
+    assert len(reserved) == len(run.settled) >= 3
+    for before, after in zip(reserved, run.settled, strict=True):
         held_usd = after.measurement.seconds / 3_600 * before.launch.configuration.usd_per_hour
         assert after.measurement.usd == pytest.approx(held_usd + sent_usd, abs=1e-3), "as much as it may have sent"
         assert after.measurement.usd <= before.worst_usd
@@ -255,103 +258,105 @@ def test_what_a_job_says_that_it_sends_out_of_its_region_is_reserved_and_paid_wi
             before.worst_usd
             >= before.launch.lifetime_s / 3_600 * before.launch.configuration.usd_per_hour + sent_usd - 1e-9
         )
-    path.check()
+    run.check()
 
 
-def test_a_launch_of_which_no_machine_came_has_sent_nothing(home):
-    path = Train(home, replace(a_job(), egress_gb=5.0), Fate(no_capacity=True))
-    path.search()
-    assert path.settled[0].measurement.usd == 0.0
-    path.check()
+def test_a_launch_without_machines_pays_no_egress(home):
+    run = RunOnFakeCloud(home, replace(a_job(), egress_gb=5.0), Scenario(no_capacity=True))
+    run.search()
+    assert run.settled[0].measurement.usd == 0.0
+    run.check()
 
 
-def test_a_preempted_spot_run_goes_on_from_its_checkpoint(home):
-    path = Train(home, a_job(spot=True, checkpoints=True))
-    assert path.search().offer.spot
-    path.sky.fates = [Fate(preempted_after_s=500.0)]
-    assert path.launch().outcome is Outcome.OK
-    first, second = [entry for entry in path.settled if entry.launch.purpose is Purpose.RUN]
+def test_a_preempted_spot_run_continues_from_its_checkpoint(home):
+    run = RunOnFakeCloud(home, a_job(spot=True, checkpoints=True))
+    assert run.search().offer.spot
+    run.sky.scenarios = [Scenario(preempted_after_s=500.0)]
+    assert run.launch().outcome is Outcome.OK
+    first, second = [entry for entry in run.settled if entry.launch.purpose is Purpose.RUN]
     assert first.measurement.outcome is Outcome.PREEMPTED
     assert "taken back by the cloud" in first.measurement.detail
     assert second.launch.samples < first.launch.samples
     assert second.launch.saved_samples > 0
-    assert all(cluster.task["resources"]["use_spot"] for cluster in path.sky.clusters.values())
-    folders = {cluster.task["envs"]["MLCD_CHECKPOINT_DIR"] for cluster in path.sky.clusters.values()}
+    assert all(cluster.task["resources"]["use_spot"] for cluster in run.sky.clusters.values())
+    folders = {cluster.task["envs"]["MLCD_CHECKPOINT_DIR"] for cluster in run.sky.clusters.values()}
     assert folders == {"/checkpoints/digits-1"}
-    path.check()
+    run.check()
 
 
-def test_machines_that_cannot_be_had_are_bad_luck_and_the_search_goes_on(home):
-    path = Train(home, a_job(), Fate(no_capacity=True))
-    assert path.search() is not None
-    assert path.settled[0].measurement.outcome is Outcome.LAUNCH_FAILED
-    assert "nothing left of this type" in path.settled[0].measurement.detail
-    assert path.settled[0].measurement.usd == 0.0
-    path.check()
+def test_without_capacity_the_search_goes_on(home):
+    run = RunOnFakeCloud(home, a_job(), Scenario(no_capacity=True))
+    assert run.search() is not None
+    assert run.settled[0].measurement.outcome is Outcome.LAUNCH_FAILED
+    assert "nothing left of this type" in run.settled[0].measurement.detail
+    assert run.settled[0].measurement.usd == 0.0
+    run.check()
 
 
-def test_machines_that_nobody_can_log_in_to_are_bad_luck_and_billed(home):
-    path = Train(home, a_job(), *[Fate(never_reached=True)] * 2)
-    assert path.search() is not None
-    for entry in path.settled[:2]:
+def test_machines_without_ssh_are_a_failed_launch_and_billed(home):
+    run = RunOnFakeCloud(home, a_job(), *[Scenario(never_reached=True)] * 2)
+    assert run.search() is not None
+    for entry in run.settled[:2]:
         assert entry.measurement.outcome is Outcome.LAUNCH_FAILED
         assert "could not be reached" in entry.measurement.detail
         assert entry.measurement.usd > 0
-    path.check()
+    run.check()
 
 
 def test_without_access_to_a_cloud_the_search_ends_at_once_and_says_so(home):
-    path = Train(home, a_job(), Fate(no_access=True))
+    run = RunOnFakeCloud(home, a_job(), Scenario(no_access=True))
     with pytest.raises(Outage, match=r"credentials have expired; .*: sky check\. .* nothing is billed"):
-        path.search()
-    assert len(path.sky.clusters) == 1
-    assert path.settled == []
-    path.check()
+        run.search()
+    assert len(run.sky.clusters) == 1
+    assert run.settled == []
+    run.check()
 
 
 def test_machines_that_do_not_come_up_in_time_are_given_up(home):
-    path = Train(home, a_job(), Fate(startup_s=5_000.0))
-    path.search()
-    measured = path.settled[0].measurement
+    run = RunOnFakeCloud(home, a_job(), Scenario(startup_s=5_000.0))
+    run.search()
+    measured = run.settled[0].measurement
     assert measured.outcome is Outcome.LAUNCH_FAILED
     assert measured.seconds < 900 + 60
-    path.check()
+    run.check()
 
 
-def test_a_job_that_falls_silent_is_ended(home):
-    path = Train(home, a_job(), Fate(silent_after_s=12.0))
-    path.search()
-    assert path.settled[0].measurement.outcome is Outcome.TIMED_OUT
-    path.check()
+def test_a_job_without_reports_is_ended(home):
+    run = RunOnFakeCloud(home, a_job(), Scenario(silent_after_s=12.0))
+    run.search()
+    assert run.settled[0].measurement.outcome is Outcome.TIMED_OUT
+    run.check()
 
 
-def test_an_error_in_the_job_is_told_with_advice_and_the_end_of_its_log(home):
-    fate = Fate(fails_after_s=10.0, says="ModuleNotFoundError: No module named 'einops'")
-    path = Train(home, a_job(), fate)
-    path.search()
-    measured = path.settled[0].measurement
+def test_an_error_in_the_job_comes_with_advice_and_the_end_of_its_log(home):
+    scenario = Scenario(fails_after_s=10.0, error_output="ModuleNotFoundError: No module named 'einops'")
+    run = RunOnFakeCloud(home, a_job(), scenario)
+    run.search()
+    measured = run.settled[0].measurement
     assert measured.outcome is Outcome.FAILED
     assert "pip install einops" in measured.detail
-    assert measured.log.splitlines()[-1] == fate.says
-    path.check()
+    assert measured.log.splitlines()[-1] == scenario.error_output
+    run.check()
 
 
-def test_a_teardown_that_only_says_it_is_done_is_not_believed(home):
-    path = Train(home, a_job())
-    path.sky.idle_downs = 2
-    path.search()
-    path.check()
+def test_a_teardown_is_verified(home):
+    run = RunOnFakeCloud(home, a_job())
+    run.sky.ineffective_downs = 2
+    run.search()
+    run.check()
 
 
-def test_an_error_that_comes_of_a_lost_machine_is_not_the_job_s(home):
-    fate = Fate(fails_after_s=30.0, preempted_after_s=30.0, says="RuntimeError: connection closed by peer")
-    path = Train(home, a_job(spot=True), fate)
-    path.search()
-    assert path.settled[0].measurement.outcome is Outcome.PREEMPTED
-    path.check()
+def test_an_error_after_a_lost_machine_is_not_blamed_on_the_job(home):
+    scenario = Scenario(
+        fails_after_s=30.0, preempted_after_s=30.0, error_output="RuntimeError: connection closed by peer"
+    )
+    run = RunOnFakeCloud(home, a_job(spot=True), scenario)
+    run.search()
+    assert run.settled[0].measurement.outcome is Outcome.PREEMPTED
+    run.check()
 
 
-class LooksLate(InMemory):
+class StaleStatusSky(FakeSkyPilot):
     """Right after a loss SkyPilot says what it knew before: another request of its own still looks."""
 
     old_answers = 3
@@ -365,56 +370,58 @@ class LooksLate(InMemory):
         return up
 
 
-def test_an_old_answer_is_not_taken_for_machines_that_are_there(home):
-    path = Train(home, a_job(spot=True))
-    fate = Fate(fails_after_s=30.0, preempted_after_s=30.0, says="RuntimeError: connection closed by peer")
-    path.sky = LooksLate(path.clock, speed, [fate])
-    path.place = skypilot_cloud(path.job, "", path.sky, path.clock, TaggedMachines(path.sky.ec2))
-    events = list(path.place.backend.run(path.job, order(SPOT)))
+def test_a_stale_status_does_not_count_as_up(home):
+    run = RunOnFakeCloud(home, a_job(spot=True))
+    scenario = Scenario(
+        fails_after_s=30.0, preempted_after_s=30.0, error_output="RuntimeError: connection closed by peer"
+    )
+    run.sky = StaleStatusSky(run.clock, speed, [scenario])
+    run.place = skypilot_cloud(run.job, "", run.sky, run.clock, TaggedMachines(run.sky.ec2))
+    events = list(run.place.backend.run(run.job, order(SPOT)))
     assert isinstance(events[-1], Ended)
     assert events[-1].outcome is Outcome.PREEMPTED
-    assert path.sky.old_answers == 0
+    assert run.sky.old_answers == 0
 
 
-@pytest.mark.parametrize("says", ["ValueError: no such file", "Job finished (status: FAILED_SETUP)."])
+@pytest.mark.parametrize("output", ["ValueError: no such file", "Job finished (status: FAILED_SETUP)."])
 @pytest.mark.parametrize("offer", [CPU, SPOT])
-def test_a_failed_job_whose_idle_cluster_went_before_the_answer_came_is_not_taken_for_lost(home, offer, says):
-    path = Train(home, a_job(spot=offer.spot))
-    path.sky = LooksLate(path.clock, speed, [Fate(fails_after_s=30.0, says=says)])
-    path.sky.old_answers = 6  # asked every 15 s, and the cluster goes after a minute
-    path.place = skypilot_cloud(path.job, "", path.sky, path.clock, TaggedMachines(path.sky.ec2))
-    events = list(path.place.backend.run(path.job, order(offer)))
-    lost = offer.spot and "SETUP" not in says  # as far as anybody can know
+def test_a_failed_job_whose_idle_cluster_is_gone_is_not_preempted(home, offer, output):
+    run = RunOnFakeCloud(home, a_job(spot=offer.spot))
+    run.sky = StaleStatusSky(run.clock, speed, [Scenario(fails_after_s=30.0, error_output=output)])
+    run.sky.old_answers = 6  # asked every 15 s, and the cluster goes after a minute
+    run.place = skypilot_cloud(run.job, "", run.sky, run.clock, TaggedMachines(run.sky.ec2))
+    events = list(run.place.backend.run(run.job, order(offer)))
+    lost = offer.spot and "SETUP" not in output  # as far as anybody can know
     assert events[-1].outcome is (Outcome.PREEMPTED if lost else Outcome.FAILED)
 
 
 @pytest.mark.parametrize("fails", [1, 3])
-def test_a_teardown_that_fails_is_tried_again_and_paid_for(home, fails):
-    path = Train(home, a_job())
-    path.sky.failing_downs = fails
-    path.search()
-    assert path.sky.failing_downs == 0
-    path.check()
+def test_a_failed_teardown_is_retried_and_paid_for(home, fails):
+    run = RunOnFakeCloud(home, a_job())
+    run.sky.failing_downs = fails
+    run.search()
+    assert run.sky.failing_downs == 0
+    run.check()
 
 
-def test_a_teardown_that_never_works_is_told_and_the_cluster_goes_by_itself(home):
-    path = Train(home, a_job())
-    path.sky.failing_downs = 10**6
-    backend = path.place.backend
+def test_a_teardown_that_never_works_is_reported_and_the_cluster_ends_itself(home):
+    run = RunOnFakeCloud(home, a_job())
+    run.sky.failing_downs = 10**6
+    backend = run.place.backend
     with pytest.raises(StillUp, match=r"could not be torn down.*sky down mlcd-"):
-        list(backend.run(path.job, replace(order(), samples=1e12)))
-    (cluster,) = path.sky.clusters.values()
-    assert cluster.gone_s - cluster.asked_s <= 1_200.0
+        list(backend.run(run.job, replace(order(), samples=1e12)))
+    (cluster,) = run.sky.clusters.values()
+    assert cluster.gone_s - cluster.ordered_s <= 1_200.0
     assert backend.leftovers() == set()
 
 
 # Lost nodes
 
 
-def followed(tmp_path: Path, fate: Fate, job: Job = JOB, nodes: int = 2, lifetime_s: float | None = None):
-    """The samples and the end of a launch, and the imagined cloud."""
-    clock = Noon()
-    sky = InMemory(clock, speed, [fate])
+def followed(tmp_path: Path, scenario: Scenario, job: Job = JOB, nodes: int = 2, lifetime_s: float | None = None):
+    """The samples and the end of a launch, and the fake cloud."""
+    clock = NoonClock()
+    sky = FakeSkyPilot(clock, speed, [scenario])
     events = list(SkyPilot(sky, tmp_path, clock).run(job, order(nodes=nodes, lifetime_s=lifetime_s)))
     samples = [event for event in events if isinstance(event, Sample)]
     ended = events[-1]
@@ -426,79 +433,79 @@ def rates(samples: list[Sample]) -> list[float]:
     return [(b.samples - a.samples) / (b.elapsed_s - a.elapsed_s) for a, b in pairwise(samples)]
 
 
-def test_a_lost_worker_is_noticed_though_the_first_node_goes_on(tmp_path):
-    samples, ended, _ = followed(tmp_path, Fate(worker_lost_after_s=130.0))
+def test_a_lost_worker_is_noticed_while_the_first_node_goes_on(tmp_path):
+    samples, ended, _ = followed(tmp_path, Scenario(worker_lost_after_s=130.0))
     assert ended.outcome is Outcome.PREEMPTED
     assert ended.elapsed_s <= 200 + 130 + 60 + 15 + 5
     assert samples[-1].elapsed_s <= 200 + 130, "what was reported without the worker does not count"
     assert samples[-1].elapsed_s >= 200 + 130 - 15
 
 
-def test_a_silent_node_is_asked_for_at_once(tmp_path):
-    _, ended, _ = followed(tmp_path, Fate(worker_mute_after_s=70.0, worker_lost_after_s=70.0))
+def test_the_status_is_requested_at_once_for_a_silent_node(tmp_path):
+    _, ended, _ = followed(tmp_path, Scenario(worker_silent_after_s=70.0, worker_lost_after_s=70.0))
     assert ended.elapsed_s <= 200 + 70 + 45 + 15 + 5
     assert ended.outcome is Outcome.PREEMPTED
 
 
 @pytest.mark.parametrize("before_s", [1.0, 20.0, 44.0])
-def test_a_run_that_lost_a_worker_just_before_its_end_did_not_end_well(tmp_path, before_s):
+def test_a_run_that_lost_a_worker_just_before_its_end_is_preempted(tmp_path, before_s):
     whole_s = 1e6 / speed(task(order(nodes=2)))
-    samples, ended, _ = followed(tmp_path, Fate(worker_lost_after_s=whole_s - before_s))
+    samples, ended, _ = followed(tmp_path, Scenario(worker_lost_after_s=whole_s - before_s))
     assert ended.outcome is Outcome.PREEMPTED
     assert samples[-1].elapsed_s <= 200 + whole_s - before_s
 
 
-def test_a_worker_that_is_lost_as_the_job_ends_is_asked_for(tmp_path):
+def test_the_status_is_requested_if_a_worker_is_lost_at_the_end(tmp_path):
     """Nobody has missed it yet, but it has not said that its part of the job has ended."""
-    _, ended, _ = followed(tmp_path, Fate(workers_end=False))
+    _, ended, _ = followed(tmp_path, Scenario(workers_end=False))
     assert ended.outcome is Outcome.OK
     whole_s = 1e6 / speed(task(order(nodes=2)))
-    _, ended, _ = followed(tmp_path / "lost", Fate(workers_end=False, worker_lost_after_s=whole_s - 1))
+    _, ended, _ = followed(tmp_path / "lost", Scenario(workers_end=False, worker_lost_after_s=whole_s - 1))
     assert ended.outcome is Outcome.PREEMPTED
 
 
-def test_a_node_that_only_says_nothing_is_not_lost_and_all_samples_count(tmp_path):
-    samples, ended, _ = followed(tmp_path, Fate(worker_mute_after_s=0.0))
+def test_a_silent_node_that_is_up_is_not_lost_and_all_samples_count(tmp_path):
+    samples, ended, _ = followed(tmp_path, Scenario(worker_silent_after_s=0.0))
     assert ended.outcome is Outcome.OK
     assert samples[-1].samples == 1e6
     assert len(samples) > 100
 
 
-def test_a_cluster_whose_nodes_are_heard_is_not_lost_whatever_its_status_is(tmp_path):
-    _, ended, _ = followed(tmp_path, Fate(unwell=(50.0, 300.0)))
+def test_a_cluster_with_all_heartbeats_is_not_lost_whatever_its_status(tmp_path):
+    _, ended, _ = followed(tmp_path, Scenario(reported_down=(50.0, 300.0)))
     assert ended.outcome is Outcome.OK
 
 
-def test_the_cloud_is_asked_every_minute(tmp_path):
-    _, _, sky = followed(tmp_path, Fate(), nodes=1)
-    apart = [b - a for a, b in pairwise(sky.asked_s)]
+def test_the_status_is_requested_every_minute(tmp_path):
+    _, _, sky = followed(tmp_path, Scenario(), nodes=1)
+    apart = [b - a for a, b in pairwise(sky.status_requests_s)]
     assert len(apart) > 10
     assert max(apart) <= 61
 
 
-def test_a_slow_answer_does_not_keep_the_output_from_being_read():
+def test_the_output_is_read_during_a_slow_status_request():
     answered = threading.Event()
     answer = BackgroundAnswer(lambda: answered.wait(300) or None)
     assert not answer.is_ready()
-    presence = NodeLiveness(2, heard_s={0: 100.0, 1: 100.0})
-    watch = LossDetector(lambda: answer, presence, 0.0)
-    assert not watch.is_lost(60.0)
-    assert not watch.is_lost(61.0)
+    liveness = NodeLiveness(2, heard_s={0: 100.0, 1: 100.0})
+    detector = LossDetector(lambda: answer, liveness, 0.0)
+    assert not detector.is_lost(60.0)
+    assert not detector.is_lost(61.0)
     answered.set()
     answer._thread.join(300)
-    assert not watch.is_lost(62.0)
-    assert presence.heard_s == {0: 100.0, 1: 100.0}
+    assert not detector.is_lost(62.0)
+    assert liveness.heard_s == {0: 100.0, 1: 100.0}
 
 
-def test_an_answer_that_cannot_be_had_loses_nothing():
+def test_a_failed_status_request_loses_nothing():
     def fails() -> bool:
         raise RuntimeError("no answer")
 
     answer = BackgroundAnswer(fails)
     answer._thread.join(300)
     assert isinstance(answer.value, BackendError)
-    watch = LossDetector(lambda: answer, NodeLiveness(2), 0.0)
-    assert not any(watch.is_lost(now_s) for now_s in range(0, 600, 7))
+    detector = LossDetector(lambda: answer, NodeLiveness(2), 0.0)
+    assert not any(detector.is_lost(now_s) for now_s in range(0, 600, 7))
 
 
 # The time of a report
@@ -507,12 +514,12 @@ def test_an_answer_that_cannot_be_had_loses_nothing():
 BY_PATTERN = replace(JOB, report=r"done (?P<samples>[\d.]+)")
 
 
-@pytest.mark.parametrize("prints", ["", "done {}"])
+@pytest.mark.parametrize("report", ["", "done {}"])
 @pytest.mark.parametrize("node_clock_s", [-5_000.0, -2.0, 0.0, 2.0, 5_000.0])
-def test_output_that_arrives_late_and_all_at_once_gives_the_job_s_own_rate(tmp_path, prints, node_clock_s):
-    fate = Fate(logs_after_s=120.0, prints=prints, node_clock_s=node_clock_s)
-    job = BY_PATTERN if prints else JOB
-    samples, ended, sky = followed(tmp_path, fate, job, nodes=1)
+def test_output_that_arrives_late_and_all_at_once_gives_the_job_s_own_rate(tmp_path, report, node_clock_s):
+    scenario = Scenario(logs_after_s=120.0, report=report, node_clock_s=node_clock_s)
+    job = BY_PATTERN if report else JOB
+    samples, ended, sky = followed(tmp_path, scenario, job, nodes=1)
     rate = next(iter(sky.clusters.values())).samples_per_s
     assert ended.outcome is Outcome.OK
     assert rates(samples) == pytest.approx([rate] * (len(samples) - 1), rel=0.01)
@@ -520,11 +527,11 @@ def test_output_that_arrives_late_and_all_at_once_gives_the_job_s_own_rate(tmp_p
         assert samples[0].elapsed_s == pytest.approx(200.0, abs=3.0)
 
 
-@pytest.mark.parametrize("prints", ["", "done {}"])
+@pytest.mark.parametrize("report", ["", "done {}"])
 @pytest.mark.parametrize("node_clock_s", [-5_000.0, 0.0])
-def test_a_process_that_rejoins_a_launch_reads_the_same_times(tmp_path, prints, node_clock_s):
-    clock, launch, job = Noon(), order(lifetime_s=None), BY_PATTERN if prints else JOB
-    sky = InMemory(clock, speed, [Fate(prints=prints, node_clock_s=node_clock_s, logs_after_s=33.0)])
+def test_a_process_that_rejoins_a_launch_reads_the_same_times(tmp_path, report, node_clock_s):
+    clock, launch, job = NoonClock(), order(lifetime_s=None), BY_PATTERN if report else JOB
+    sky = FakeSkyPilot(clock, speed, [Scenario(report=report, node_clock_s=node_clock_s, logs_after_s=33.0)])
     left = SkyPilot(sky, tmp_path, clock).run(job, launch)  # never closed, as if its process had been killed
     before = [next(left) for _ in range(20)]
     clock.wait(150.0)
@@ -534,9 +541,9 @@ def test_a_process_that_rejoins_a_launch_reads_the_same_times(tmp_path, prints, 
     assert again[-1].outcome is Outcome.OK
 
 
-def test_offsets_that_an_older_version_has_stored_are_read(tmp_path):
-    clock, launch = Noon(), order(lifetime_s=None)
-    sky = InMemory(clock, speed)
+def test_offsets_stored_by_an_older_version_are_read(tmp_path):
+    clock, launch = NoonClock(), order(lifetime_s=None)
+    sky = FakeSkyPilot(clock, speed)
     left = SkyPilot(sky, tmp_path, clock).run(JOB, launch)
     next(left)
     (tmp_path / "launches" / launch.label / "first_report").write_text("123.5")
@@ -544,8 +551,8 @@ def test_offsets_that_an_older_version_has_stored_are_read(tmp_path):
     assert first.elapsed_s == 123.5
 
 
-def test_the_user_s_log_has_neither_times_nor_signs_of_life(tmp_path):
-    followed(tmp_path, Fate(prints="done {}"), BY_PATTERN)
+def test_the_users_log_has_no_timestamps_and_heartbeats(tmp_path):
+    followed(tmp_path, Scenario(report="done {}"), BY_PATTERN)
     log = (tmp_path / "launches" / "digits-1-1" / "0.log").read_text()
     assert "done 0.0\n" in log
     assert "[mlcd" not in log
@@ -556,201 +563,199 @@ class Killed(BaseException):
     """SIGKILL, as near as one gets within a process."""
 
 
-def kill(path: Train):
+def kill(run: RunOnFakeCloud):
     """MLCD is gone: it writes nothing more and asks for nothing more."""
 
     def killed(*_):
         raise Killed
 
     def now():
-        path.ledger.close()
-        path.sky.down = path.sky.state = path.sky.names = killed
+        run.ledger.close()
+        run.sky.down = run.sky.state = run.sky.names = killed
         raise Killed
 
     return now
 
 
-def revive(path: Train) -> None:
+def revive(run: RunOnFakeCloud) -> None:
     for name in ("down", "state", "names"):
-        del path.sky.__dict__[name]
-    path.sky.before_launch = path.sky.after_launch = lambda: None
-    path.reopen()
+        del run.sky.__dict__[name]
+    run.sky.before_launch = run.sky.after_launch = lambda: None
+    run.reopen()
 
 
 def test_a_crash_between_creating_and_recording_is_found_torn_down_and_paid_for(home):
-    path = Train(home, a_job())
-    path.sky.after_launch = kill(path)
+    run = RunOnFakeCloud(home, a_job())
+    run.sky.after_launch = kill(run)
     with pytest.raises((Killed, LedgerError)):
-        path.search()
-    path.clock.wait(400.0)
-    revive(path)
-    assert len(path.sky.names()) == 1
-    assert path.place.backend.leftovers() == {"digits-1-1"}
-    path.search()
-    assert path.settled[0].measurement.outcome is Outcome.INTERRUPTED
-    assert path.settled[0].measurement.seconds == pytest.approx(420.0)
-    assert path.settled[0].measurement.detail == "the process died; its machines were torn down afterwards"
-    path.check()
+        run.search()
+    run.clock.wait(400.0)
+    revive(run)
+    assert len(run.sky.names()) == 1
+    assert run.place.backend.leftovers() == {"digits-1-1"}
+    run.search()
+    assert run.settled[0].measurement.outcome is Outcome.INTERRUPTED
+    assert run.settled[0].measurement.seconds == pytest.approx(420.0)
+    assert run.settled[0].measurement.detail == "the process died; its machines were torn down afterwards"
+    run.check()
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_cluster_that_went_by_itself_while_nobody_listened_is_not_paid_for_until_now(home, late):
-    path = Train(home, a_job())
-    path.sky.notices_late = late
-    path.sky.after_launch = kill(path)
+def test_a_cluster_that_ended_unobserved_is_not_paid_for_until_now(home, late):
+    run = RunOnFakeCloud(home, a_job())
+    run.sky.notices_ends_late = late
+    run.sky.after_launch = kill(run)
     with pytest.raises((Killed, LedgerError)):
-        path.search()
-    path.clock.wait(36_000.0)
-    revive(path)
-    assert path.sky.names() == set()
-    path.search()
-    (cluster, *_) = path.sky.clusters.values()
-    paid_s, lifetime_s = path.settled[0].measurement.seconds, path.settled[0].launch.lifetime_s
+        run.search()
+    run.clock.wait(36_000.0)
+    revive(run)
+    assert run.sky.names() == set()
+    run.search()
+    (cluster, *_) = run.sky.clusters.values()
+    paid_s, lifetime_s = run.settled[0].measurement.seconds, run.settled[0].launch.lifetime_s
     assert paid_s == pytest.approx(lifetime_s if late else cluster.bill_s)
     assert cluster.bill_s <= paid_s <= lifetime_s
-    assert path.settled[0].measurement.detail == "the process died; its machines were already gone"
-    path.check()
+    assert run.settled[0].measurement.detail == "the process died; its machines were already gone"
+    run.check()
 
 
-def test_a_stopped_cluster_is_still_there_and_cleaned_up(home, monkeypatch):
+def test_a_stopped_cluster_is_cleaned_up(home, monkeypatch):
     """Its disks are billed, though its machines are not."""
-    path = Train(home, replace(a_job(), on="skypilot:aws"), Fate(shuts_down=True))
-    path.sky.after_launch = kill(path)
+    run = RunOnFakeCloud(home, replace(a_job(), on="skypilot:aws"), Scenario(only_shutdown_works=True))
+    run.sky.after_launch = kill(run)
     with pytest.raises((Killed, LedgerError)):
-        path.search()
-    path.clock.wait(36_000.0)
-    revive(path)
-    monkeypatch.setattr("mlcd.clouds.places.skypilot.Sdk", lambda: path.sky)
-    (name,) = path.sky.names()
-    assert path.sky.is_up(name) is False
-    assert path.place.backend.leftovers() == {"digits-1-1"}
-    assert [(each.what, each.outcome) for each in clean(path.ledger)] == [("digits-1", "1 launch settled")]
-    assert path.sky.names() == set()
-    assert path.settled[0].measurement.detail == "the process died; its machines were torn down afterwards"
+        run.search()
+    run.clock.wait(36_000.0)
+    revive(run)
+    monkeypatch.setattr("mlcd.clouds.places.skypilot.Sdk", lambda: run.sky)
+    (name,) = run.sky.names()
+    assert run.sky.is_up(name) is False
+    assert run.place.backend.leftovers() == {"digits-1-1"}
+    assert [(each.what, each.outcome) for each in clean(run.ledger)] == [("digits-1", "1 launch settled")]
+    assert run.sky.names() == set()
+    assert run.settled[0].measurement.detail == "the process died; its machines were torn down afterwards"
 
 
-def test_machines_are_found_terminated_and_paid_for_though_skypilot_has_lost_its_database(home):
-    path = Train(home, replace(a_job(), on="skypilot:aws"))
-    path.sky.after_launch = kill(path)
+def test_machines_are_found_and_terminated_without_skypilots_database(home):
+    run = RunOnFakeCloud(home, replace(a_job(), on="skypilot:aws"))
+    run.sky.after_launch = kill(run)
     with pytest.raises((Killed, LedgerError)):
-        path.search()
-    path.clock.wait(600.0)
-    path.sky.lost_database = True
-    revive(path)
-    assert path.place.backend.reclaim("digits-1-1") == pytest.approx(600.0, abs=60.0)
-    (cluster,) = path.sky.clusters.values()
-    assert cluster.gone_s <= path.clock.elapsed_s()
+        run.search()
+    run.clock.wait(600.0)
+    run.sky.lost_database = True
+    revive(run)
+    assert run.place.backend.reclaim("digits-1-1") == pytest.approx(600.0, abs=60.0)
+    (cluster,) = run.sky.clusters.values()
+    assert cluster.gone_s <= run.clock.elapsed_s()
 
 
-def test_a_place_that_does_not_answer_keeps_nothing_else_from_being_cleaned(home, monkeypatch):
-    path = Train(home, replace(a_job(), on="skypilot:aws"))
-    path.search()
-    monkeypatch.setattr("mlcd.clouds.places.skypilot.Sdk", lambda: path.sky)
-    path.sky.names = fails
-    told = [(each.what, each.outcome) for each in clean(path.ledger)]
+def test_clean_goes_on_after_a_place_that_does_not_answer(home, monkeypatch):
+    run = RunOnFakeCloud(home, replace(a_job(), on="skypilot:aws"))
+    run.search()
+    monkeypatch.setattr("mlcd.clouds.places.skypilot.Sdk", lambda: run.sky)
+    run.sky.names = fails
+    told = [(each.what, each.outcome) for each in clean(run.ledger)]
     assert told == [("skypilot:aws", "not cleaned: no answer")]
 
 
-def killed_in_the_run(path: Train, reports: int) -> None:
+def killed_in_the_run(run: RunOnFakeCloud, reports: int) -> None:
     """Search, launch, and be killed after so many reports of the job itself."""
-    path.search()
-    dies, heard = kill(path), []
+    run.search()
+    dies, heard = kill(run), []
 
     def hear(job, launch, sample):
         heard.append(sample)
         if launch.purpose is Purpose.RUN and len(heard) == reports:
             dies()
 
-    path.place = replace(path.place, profiler=replace(path.place.profiler, progress=hear))
+    run.place = replace(run.place, profiler=replace(run.place.profiler, progress=hear))
     with pytest.raises((Killed, LedgerError)):
-        path.launch()
-    path.place = replace(path.place, profiler=replace(path.place.profiler, progress=lambda *_: None))
+        run.launch()
+    run.place = replace(run.place, profiler=replace(run.place.profiler, progress=lambda *_: None))
 
 
 @pytest.mark.parametrize("checkpoints", [False, True])
-def test_a_job_that_still_runs_is_joined_again_and_paid_for_once(home, checkpoints):
-    path = Train(home, a_job(checkpoints=checkpoints))
-    killed_in_the_run(path, 40)
-    path.clock.wait(300.0)
-    revive(path)
-    (name,) = path.sky.names()
-    ordered = set(path.sky.clusters)
-    last = path.launch()
-    assert set(path.sky.clusters) == ordered, "nothing was ordered anew"
-    (run,) = path.book.account.history.runs
+def test_a_job_that_still_runs_is_rejoined_and_paid_for_once(home, checkpoints):
+    run = RunOnFakeCloud(home, a_job(checkpoints=checkpoints))
+    killed_in_the_run(run, 40)
+    run.clock.wait(300.0)
+    revive(run)
+    (name,) = run.sky.names()
+    ordered = set(run.sky.clusters)
+    last = run.launch()
+    assert set(run.sky.clusters) == ordered, "nothing was ordered anew"
+    (final,) = run.book.account.history.runs
     assert last == run
-    assert run.outcome is Outcome.OK
-    assert run.samples_done == pytest.approx(path.settled[-1].launch.samples)
-    assert run.rate == pytest.approx(path.sky.clusters[name].samples_per_s, rel=0.02), "the pause is no slowness"
-    assert run.seconds == pytest.approx(path.sky.clusters[name].bill_s, abs=1.0)
-    assert path.book.account.status is Status.FINISHED
-    assert "still runs the job; it is followed again" in str(path.ledger.lines("digits-1"))
-    path.check()
+    assert final.outcome is Outcome.OK
+    assert final.samples_done == pytest.approx(run.settled[-1].launch.samples)
+    assert final.rate == pytest.approx(run.sky.clusters[name].samples_per_s, rel=0.02), "the pause is no slowness"
+    assert final.seconds == pytest.approx(run.sky.clusters[name].bill_s, abs=1.0)
+    assert run.book.account.status is Status.FINISHED
+    assert "still runs the job; it is followed again" in str(run.ledger.lines("digits-1"))
+    run.check()
 
 
 @pytest.mark.parametrize("checkpoints", [False, True])
-def test_new_limits_do_not_throw_away_the_work_of_a_job_that_still_runs(home, checkpoints, monkeypatch):
+def test_new_limits_keep_the_work_of_a_job_that_still_runs(home, checkpoints, monkeypatch):
     """Under new limits it is decided again, and what is open is torn down: without a checkpoint, all would be lost."""
-    path = Train(home, replace(a_job(checkpoints=checkpoints), on="skypilot:aws"))
-    killed_in_the_run(path, 40)
-    revive(path)
-    monkeypatch.setattr("mlcd.clouds.places.skypilot.Sdk", lambda: path.sky)
-    before, (name,) = path.ledger.lines("digits-1"), path.sky.names()
+    run = RunOnFakeCloud(home, replace(a_job(checkpoints=checkpoints), on="skypilot:aws"))
+    killed_in_the_run(run, 40)
+    revive(run)
+    monkeypatch.setattr("mlcd.clouds.places.skypilot.Sdk", lambda: run.sky)
+    before, (name,) = run.ledger.lines("digits-1"), run.sky.names()
     more = Goal(budget_usd=90.0)
     if checkpoints:
-        assert continue_run("digits-1", path.ledger, goal=more).job.goal == more
+        assert continue_run("digits-1", run.ledger, goal=more).job.goal == more
     else:
         with pytest.raises(WrongState, match=r"still runs the job, which saves no checkpoints.*mlcd resume digits-1"):
-            continue_run("digits-1", path.ledger, goal=more)
-        assert path.ledger.lines("digits-1") == before
-    assert path.sky.names() == {name}
+            continue_run("digits-1", run.ledger, goal=more)
+        assert run.ledger.lines("digits-1") == before
+    assert run.sky.names() == {name}
 
 
 @SLOW
 @given(reports=st.integers(1, 200), away_s=st.floats(0.0, 20_000.0), checkpoints=st.booleans())
-def test_killed_at_any_moment_of_the_run_and_for_any_time_the_books_are_the_bill(
-    tmp_path_factory, reports, away_s, checkpoints
-):
+def test_killed_at_any_moment_for_any_time_the_ledger_equals_the_bill(tmp_path_factory, reports, away_s, checkpoints):
     with pytest.MonkeyPatch.context() as patch:
         home = tmp_path_factory.mktemp("home")
         patch.setenv("MLCD_HOME", str(home))
-        path = Train(home, a_job(checkpoints=checkpoints))
-        killed_in_the_run(path, reports)
-        path.clock.wait(away_s)
-        revive(path)
-        path.launch()
-        labels = [entry.launch.label for entry in path.settled]
+        run = RunOnFakeCloud(home, a_job(checkpoints=checkpoints))
+        killed_in_the_run(run, reports)
+        run.clock.wait(away_s)
+        revive(run)
+        run.launch()
+        labels = [entry.launch.label for entry in run.settled]
         assert len(labels) == len(set(labels))
-        path.check()
+        run.check()
 
 
-def test_every_launch_is_held_against_the_bill(home, tmp_path):
-    path = Train(home, a_job())
-    path.search()
-    path.launch()
-    lines, backend = path.ledger.lines("digits-1"), path.place.backend
+def test_every_launch_is_compared_with_the_bill(home, tmp_path):
+    run = RunOnFakeCloud(home, a_job())
+    run.search()
+    run.launch()
+    lines, backend = run.ledger.lines("digits-1"), run.place.backend
     asked = reconciled(lines, backend, None)
-    assert [row.label for row in asked] == [entry.launch.label for entry in path.settled]
-    assert [row.ledger_usd for row in asked] == [entry.measurement.usd for entry in path.settled]
-    assert {backend.name(row.label): row.cloud_usd for row in asked} == path.sky.billed_usd()
+    assert [row.label for row in asked] == [entry.launch.label for entry in run.settled]
+    assert [row.ledger_usd for row in asked] == [entry.measurement.usd for entry in run.settled]
+    assert {backend.name(row.label): row.cloud_usd for row in asked} == run.sky.billed_usd()
     first, *others = asked
     bill = tmp_path / "bill.csv"
     bill.write_text(f"line_item_unblended_cost,resource_tags_user_mlcd\n3,{backend.name(first.label)}\n1,other\n")
     assert [row.cloud_usd for row in reconciled(lines, backend, bill)] == [3.0, *[None for _ in others]]
 
 
-def test_after_a_run_a_line_tells_the_bill(home):
-    path = Train(home, a_job())
-    run = SimpleNamespace(name="digits-1", cloud=path.place, ledger=path.ledger)
-    assert bill_note(run) == "", "nothing was ordered yet"
-    path.search()
-    path.launch()
-    told, billed = bill_note(run), sum(path.sky.billed_usd().values())
+def test_a_line_after_a_run_compares_it_with_the_bill(home):
+    run = RunOnFakeCloud(home, a_job())
+    stored = SimpleNamespace(name="digits-1", cloud=run.place, ledger=run.ledger)
+    assert bill_note(stored) == "", "nothing was ordered yet"
+    run.search()
+    run.launch()
+    told, billed = bill_note(stored), sum(run.sky.billed_usd().values())
     assert f"cloud {format_usd(billed)}; the ledger has" in told
     assert told.endswith("By launch: mlcd ledger digits-1 --reconcile")
-    path.sky.billed_usd = fails
+    run.sky.billed_usd = fails
     note = "The cloud's bill could not be read (no answer). Try later: mlcd ledger digits-1 --reconcile"
-    assert bill_note(run) == note
+    assert bill_note(stored) == note
 
 
 def fails():
@@ -758,40 +763,40 @@ def fails():
 
 
 def test_a_crash_before_anything_was_ordered_costs_nothing(home):
-    path = Train(home, a_job())
-    path.sky.before_launch = kill(path)
+    run = RunOnFakeCloud(home, a_job())
+    run.sky.before_launch = kill(run)
     with pytest.raises((Killed, LedgerError)):
-        path.search()
-    revive(path)
-    path.search()
-    voided = [line.entry for line in path.ledger.lines("digits-1") if isinstance(line.entry, Voided)]
+        run.search()
+    revive(run)
+    run.search()
+    voided = [line.entry for line in run.ledger.lines("digits-1") if isinstance(line.entry, Voided)]
     assert [entry.launch.label for entry in voided] == ["digits-1-1"]
     assert voided[0].because == "the process died; no machine was ordered and nothing is billed"
-    path.check()
+    run.check()
 
 
-def test_a_launch_that_ended_is_not_paid_for_longer_by_reclaiming_it(home):
-    path = Train(home, a_job())
-    backend = path.place.backend
-    with closing(backend.run(path.job, order())) as events:
+def test_reclaiming_an_ended_launch_costs_nothing_more(home):
+    run = RunOnFakeCloud(home, a_job())
+    backend = run.place.backend
+    with closing(backend.run(run.job, order())) as events:
         next(events)
-    path.clock.wait(5_000.0)
+    run.clock.wait(5_000.0)
     assert backend.reclaim("digits-1-1") == pytest.approx(220.0)
 
 
 def test_a_cluster_of_the_same_name_is_left_alone(home):
-    path = Train(home, a_job())
-    backend = path.place.backend
-    path.sky.launch(backend.name("digits-1-1"), task(order()))
+    run = RunOnFakeCloud(home, a_job())
+    backend = run.place.backend
+    run.sky.launch(backend.name("digits-1-1"), task(order()))
     with pytest.raises(BackendError, match="sky down"):
-        next(backend.run(path.job, order()))
-    assert len(path.sky.names()) == 1
+        next(backend.run(run.job, order()))
+    assert len(run.sky.names()) == 1
 
 
 @given(st.integers(0, 1_500))
 @example(1_021)  # while it is being torn down
 def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path_factory, moment):
-    class Interrupting(Noon):
+    class Interrupting(NoonClock):
         def wait(self, seconds: float) -> None:
             super().wait(seconds)
             if self.seconds >= moment and not interrupted:
@@ -800,7 +805,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path_factory, moment):
 
     interrupted: list[bool] = []
     clock = Interrupting()
-    sky = InMemory(clock, speed)
+    sky = FakeSkyPilot(clock, speed)
     backend = SkyPilot(sky, tmp_path_factory.mktemp("home"), clock)
     try:
         list(backend.run(JOB, order()))
@@ -810,42 +815,42 @@ def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path_factory, moment):
     assert backend.reclaim("digits-1-1") == pytest.approx(next(iter(sky.clusters.values())).bill_s)
 
 
-def test_nothing_lives_longer_than_its_lifetime_whether_or_not_anybody_listens():
-    sky = InMemory(Noon(), speed)
+def test_no_launch_outlives_its_lifetime_even_if_nobody_follows_it():
+    sky = FakeSkyPilot(NoonClock(), speed)
     launch = replace(order(lifetime_s=1_500.0), samples=1e12)
     sky.launch("x", task(launch))
     assert sky.clusters["x"].gone_s <= 1_500.0
 
 
-def test_checkpoints_that_would_go_with_the_machines_are_refused_before_anything_is_rented(home):
+def test_checkpoints_without_a_bucket_are_refused_before_anything_is_rented(home):
     job = replace(a_job(checkpoints=True), task={"run": "python train.py", "resources": {"infra": "aws"}})
     with pytest.raises(UserError, match="mount a bucket"):
-        skypilot_cloud(job, "aws", InMemory(Noon(), speed), Noon())
+        skypilot_cloud(job, "aws", FakeSkyPilot(NoonClock(), speed), NoonClock())
 
 
 def test_offers_are_those_of_the_clouds_that_are_named_or_have_credentials(home, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_ID"):
         monkeypatch.delenv(name, raising=False)
-    job, sky = Job("any", 1e6), InMemory(Noon(), speed)
+    job, sky = Job("any", 1e6), FakeSkyPilot(NoonClock(), speed)
     with pytest.raises(UserError, match="mlcd check skypilot"):
-        skypilot_cloud(job, "", sky, Noon())
+        skypilot_cloud(job, "", sky, NoonClock())
     monkeypatch.setenv("AWS_PROFILE", "me")
-    assert {offer.cloud for offer in skypilot_cloud(job, "", sky, Noon()).space.offers} == {"aws"}
-    assert {offer.cloud for offer in skypilot_cloud(job, "gcp", sky, Noon()).space.offers} == {"gcp"}
+    assert {offer.cloud for offer in skypilot_cloud(job, "", sky, NoonClock()).space.offers} == {"aws"}
+    assert {offer.cloud for offer in skypilot_cloud(job, "gcp", sky, NoonClock()).space.offers} == {"gcp"}
     assert usable_clouds(CLOUDS, {"SKYPILOT_API_SERVER_ENDPOINT": "https://sky"}, tmp_path) == CLOUDS
     assert [account.found for account in accounts(CLOUDS, {}, tmp_path)] == ["", "", ""]
 
 
-def test_secrets_come_from_the_environment_and_are_written_nowhere(home, monkeypatch):
-    path = Train(home, a_job())
-    job = replace(path.job, task={**path.job.task, "secrets": {"HF_TOKEN": None}})
+def test_secrets_come_from_the_environment_and_are_not_stored(home, monkeypatch):
+    run = RunOnFakeCloud(home, a_job())
+    job = replace(run.job, task={**run.job.task, "secrets": {"HF_TOKEN": None}})
     monkeypatch.delenv("HF_TOKEN", raising=False)
     with pytest.raises(NoAccess, match="HF_TOKEN is not set"):
-        next(path.place.backend.run(job, order()))
+        next(run.place.backend.run(job, order()))
     monkeypatch.setenv("HF_TOKEN", "hf_very_secret")
-    list(path.place.backend.run(job, order()))
-    (cluster,) = path.sky.clusters.values()
+    list(run.place.backend.run(job, order()))
+    (cluster,) = run.sky.clusters.values()
     assert cluster.task["secrets"] == {"HF_TOKEN": "hf_very_secret"}
     files = [file for file in home.rglob("*") if file.is_file()]
     assert not any(b"hf_very_secret" in file.read_bytes() for file in files)
@@ -878,14 +883,14 @@ def texts(lines: Lines, output: str) -> list[str]:
     return [line.text for line in lines.feed(output)]
 
 
-def test_colours_and_prefixes_are_taken_off_and_pieces_put_together():
+def test_colours_and_prefixes_are_removed_and_pieces_joined():
     lines = Lines()
     assert lines.feed("\x1b[36m(head, rank=0, pid=23") == []
     assert texts(lines, "17)\x1b[0m step 1\n(digits, pid=9) step 2\nst") == ["step 1", "step 2"]
     assert texts(lines, "ep (3)\r\n") == ["step (3)"]
 
 
-def test_what_the_nodes_add_to_the_output_is_read_and_not_shown():
+def test_timestamps_heartbeats_and_exits_are_parsed_and_not_shown():
     told = Lines().feed(
         "(head, rank=0, pid=1) 10% [mlcd 1746100000.250]\r(head, rank=0, pid=1) 20% [mlcd 1746100001.000]\n"
         "(worker1, rank=1, pid=2) @mlcd alive node=1 at=1746100002\n"
@@ -931,7 +936,7 @@ def command(folder: Path, name: str, text: str) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
-def test_every_line_of_the_first_node_has_its_time_and_no_other(tmp_path):
+def test_only_lines_of_the_first_node_have_timestamps(tmp_path):
     job = Job("x", 1.0, task={"run": "echo one; echo two >&2; printf 'bar 1\\rbar 2\\r\\nno end'"})
     before = int(time.time())
     lines = start(tmp_path, job, 2, 0).stdout.splitlines(keepends=True)
@@ -943,7 +948,7 @@ def test_every_line_of_the_first_node_has_its_time_and_no_other(tmp_path):
     assert STAMP.search(start(tmp_path, job, 2, 1).stdout) is None
 
 
-def test_a_node_says_that_it_is_there_until_its_job_has_ended(tmp_path):
+def test_a_node_sends_heartbeats_until_its_job_has_ended(tmp_path):
     waited = command(tmp_path / "bin", "sleep", '[ "$*" = 10 ] && read -t 0.01 < /dev/zero; true')
     job = Job("x", 1.0, task={"run": "python3 -c 'print(7)'"})
     *said, last = start(tmp_path, job, 2, 1, PATH=waited).stdout.splitlines()
@@ -954,7 +959,7 @@ def test_a_node_says_that_it_is_there_until_its_job_has_ended(tmp_path):
     assert "alive" not in start(tmp_path, job, 1, 0).stdout
 
 
-def test_without_python_a_job_runs_all_the_same(tmp_path):
+def test_a_job_runs_on_a_node_without_python(tmp_path):
     done = start(
         tmp_path, Job("x", 1.0, task={"run": "echo one; exit 4"}), 1, 0, PATH=command(tmp_path, "python3", "exit 1")
     )
@@ -967,7 +972,7 @@ def stamped(script: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, capture_output=True, timeout=300, check=False)
 
 
-def test_what_a_job_leaves_behind_does_not_keep_it_from_ending():
+def test_a_process_left_behind_does_not_keep_a_job_from_ending():
     done = stamped("sleep 1000 & echo $!; exit 3")
     os.kill(int(done.stdout.split()[0]), signal.SIGKILL)
     assert done.returncode == 3
@@ -985,7 +990,7 @@ def test_a_very_long_line_passes_through():
 
 @pytest.mark.parametrize("nodes", [1, 3])
 @pytest.mark.parametrize("communication", list(Communication))
-def test_every_process_finds_the_variables_that_it_would_find_anywhere_else(tmp_path, nodes, communication):
+def test_every_process_has_the_same_variables_as_on_other_backends(tmp_path, nodes, communication):
     job = Job("x", 1.0, communication=communication, task={"run": PRINTS})
     expected = processes(communication, [f"10.0.0.{i + 1}" for i in range(nodes)], FIRST_PORT, 2)
     found, reporting = [], []
@@ -1017,7 +1022,7 @@ def test_the_tracker_can_be_imported_on_a_node_and_reports(tmp_path):
     assert "@mlcd t=" in start(tmp_path, job, 1, 0, MLCD_LAUNCH="x-1").stdout
 
 
-def test_a_job_on_a_node_finds_the_file_that_asks_it_to_leave(tmp_path):
+def test_a_job_on_a_node_finds_the_file_that_asks_it_to_exit(tmp_path):
     program = "import mlcd_tracker; print(mlcd_tracker.leaving(), flush=True)"
     job = Job("x", 1.0, task={"run": f'python3 -c "{program}"; touch $MLCD_LEAVE; python3 -c "{program}"'})
     said = start(tmp_path, job, 1, 0, MLCD_LAUNCH="x-1").stdout
@@ -1026,19 +1031,19 @@ def test_a_job_on_a_node_finds_the_file_that_asks_it_to_leave(tmp_path):
     assert next(tmp_path.rglob("leave")).parent == next(tmp_path.rglob("start.sh")).parent
 
 
-def test_what_stands_after_the_job_is_run_with_its_exit_code(tmp_path):
+def test_commands_after_the_job_see_its_exit_code(tmp_path):
     """SkyPilot appends what waits for the upload of a cached bucket."""
     done = start(tmp_path, Job("x", 1.0, task={"run": "exit 3"}), 1, 0, then='\necho "then $?"')
     assert done.stdout.endswith("then 3\n")
 
 
-def test_the_exit_code_of_the_job_is_told(tmp_path):
+def test_the_exit_code_of_the_job_is_written(tmp_path):
     done = start(tmp_path, Job("x", 1.0, task={"run": "exit 3"}), 1, 0)
     assert done.returncode == 3
     assert re.fullmatch(r"@mlcd exit=3 node=0 at=\d+\n", done.stdout)
 
 
-def test_a_node_ends_the_job_when_its_time_is_over(tmp_path):
+def test_a_node_ends_the_job_at_the_end_of_its_time(tmp_path):
     job = Job("x", 1.0, task={"run": "echo ran"})
     late = start(tmp_path, job, 1, 0, MLCD_UNTIL="1000")
     assert re.fullmatch(r"@mlcd exit=124 node=0 at=\d+\n", late.stdout)
@@ -1065,7 +1070,7 @@ def test_a_task_says_when_its_nodes_stop_by_themselves():
     assert endless["resources"]["autostop"]["down"]
 
 
-def test_the_setup_goes_on_where_a_machine_cannot_be_told_so(tmp_path):
+def test_the_setup_goes_on_if_the_shutdown_cannot_be_scheduled(tmp_path):
     made = task(order())["setup"].replace("sudo shutdown", "true")
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     done = subprocess.run(
@@ -1079,7 +1084,7 @@ def test_the_setup_goes_on_where_a_machine_cannot_be_told_so(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "installed\n", "")
 
 
-def test_a_machine_of_aws_orders_its_own_end_at_its_first_boot():
+def test_a_machine_of_aws_schedules_its_shutdown_at_its_first_boot():
     command, _ = first_boot(order(CPU, lifetime_s=1_200.0), NOON.timestamp())
     assert yaml.safe_load(f"runcmd:\n- {command}") == {"runcmd": [command]}, "as SkyPilot pastes it"
     assert ordered_minutes(command, NOON.timestamp() + 50.0) == "19", "within the lifetime, which is reserved"
@@ -1096,7 +1101,7 @@ def ordered_minutes(command: str, now: float) -> str:
     return done.stdout.strip().removeprefix("+")
 
 
-def test_paths_are_meant_from_the_job_file(tmp_path):
+def test_paths_are_relative_to_the_job_file(tmp_path):
     mounts = {"/data": "./data", "/s3": "s3://b/x", "/b": {"source": "more", "name": "b"}}
     job = replace(JOB, folder=str(tmp_path), task={**JOB.task, "workdir": ".", "file_mounts": mounts})
     made = task(order(), job, tmp_path / "ship")
@@ -1165,7 +1170,7 @@ print(json.dumps(out))
 
 
 @needs_sky
-def test_skypilot_accepts_the_tasks_and_means_by_them_what_we_do(tmp_path):
+def test_skypilot_accepts_the_tasks_with_the_meaning_that_mlcd_intends(tmp_path):
     for cloud, text in VMS.items():
         folder = tmp_path / ".sky" / "catalogs" / "v8" / cloud
         folder.mkdir(parents=True)
@@ -1207,7 +1212,7 @@ def test_skypilot_accepts_the_tasks_and_means_by_them_what_we_do(tmp_path):
 # The SDK
 
 
-class ImaginedSky:
+class FakeSky:
     """SkyPilot's SDK as far as it is used."""
 
     StatusRefreshMode = SimpleNamespace(FORCE="force")
@@ -1256,7 +1261,7 @@ def test_a_launch_is_ordered_waited_for_and_followed(capsys):
         click.secho("Running on cluster: x")  # as SkyPilot does, on stdout
         return "request-1"
 
-    sky = ImaginedSky(launch=say, stream_and_get=(7, None), tail_logs=follow)
+    sky = FakeSky(launch=say, stream_and_get=(7, None), tail_logs=follow)
     stream = Sdk(lambda: sky).launch("mlcd-x", {"run": "true"})
     assert ended(stream) == 0
     assert stream.submitted()
@@ -1265,22 +1270,22 @@ def test_a_launch_is_ordered_waited_for_and_followed(capsys):
     assert [name for name, _ in sky.calls] == ["launch", "stream_and_get", "tail_logs"]
 
 
-def test_what_goes_wrong_with_a_launch_is_told_in_a_line():
-    full = ImaginedSky.exceptions.ResourcesUnavailableError("no c5.xlarge\nin any zone")
-    end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=full)).launch("x", {}))
+def test_a_launch_error_is_one_line():
+    full = FakeSky.exceptions.ResourcesUnavailableError("no c5.xlarge\nin any zone")
+    end = ended(Sdk(lambda: FakeSky(launch="r", stream_and_get=full)).launch("x", {}))
     assert isinstance(end, NoCapacity)
     assert str(end) == "no machines available: no c5.xlarge"
-    end = ended(Sdk(lambda: ImaginedSky(launch=PermissionError("\x1b[1mexpired\x1b[0m"))).launch("x", {}))
+    end = ended(Sdk(lambda: FakeSky(launch=PermissionError("\x1b[1mexpired\x1b[0m"))).launch("x", {}))
     assert type(end) is BackendError
     assert str(end) == f"SkyPilot: PermissionError: expired; {CHECK}"
-    barred = ImaginedSky.exceptions.NoCloudAccessError("run sky check")
-    end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=barred)).launch("x", {}))
+    barred = FakeSky.exceptions.NoCloudAccessError("run sky check")
+    end = ended(Sdk(lambda: FakeSky(launch="r", stream_and_get=barred)).launch("x", {}))
     assert isinstance(end, NoAccess)
     assert str(end) == f"SkyPilot may not rent anything: NoCloudAccessError: run sky check; {CHECK}"
     closed = RuntimeError("Failed to SSH to 10.0.0.1 after timeout 600s, with Error: refused")
-    end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=closed)).launch("x", {}))
+    end = ended(Sdk(lambda: FakeSky(launch="r", stream_and_get=closed)).launch("x", {}))
     assert isinstance(end, NeverReached)
-    assert ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=100)).launch("x", {})) == 100
+    assert ended(Sdk(lambda: FakeSky(launch="r", stream_and_get=(1, None), tail_logs=100)).launch("x", {})) == 100
 
 
 NO_NAME = ConnectionError(
@@ -1288,13 +1293,11 @@ NO_NAME = ConnectionError(
     "(Caused by NameResolutionError(\"HTTPSConnection(host='raw.githubusercontent.com', port=443): Failed to resolve "
     "'raw.githubusercontent.com' ([Errno -2] Name or service not known)\"))"
 )
-NOT_ENABLED = ImaginedSky.exceptions.ResourcesUnavailableError(
-    "Task requires AWS which is not enabled. Run: sky check aws"
-)
+NOT_ENABLED = FakeSky.exceptions.ResourcesUnavailableError("Task requires AWS which is not enabled. Run: sky check aws")
 
 
-def test_of_a_failed_connection_its_cause_is_told():
-    end = ended(Sdk(lambda: ImaginedSky(launch=NO_NAME)).launch("x", {}))
+def test_the_error_of_a_failed_connection_names_its_cause():
+    end = ended(Sdk(lambda: FakeSky(launch=NO_NAME)).launch("x", {}))
     cause = "Failed to resolve 'raw.githubusercontent.com' ([Errno -2] Name or service not known)"
     assert str(end) == f"SkyPilot: ConnectionError: {cause}; {CHECK}"
 
@@ -1306,47 +1309,47 @@ def test_of_a_failed_connection_its_cause_is_told():
         {"launch": NO_NAME},
         {"launch": "r", "stream_and_get": NO_NAME},
         {"launch": "r", "stream_and_get": NOT_ENABLED},
-        {"launch": "r", "stream_and_get": ImaginedSky.exceptions.NoCloudAccessError("no cloud is enabled")},
+        {"launch": "r", "stream_and_get": FakeSky.exceptions.NoCloudAccessError("no cloud is enabled")},
     ],
     ids=["no server", "before the order", "before a cloud is asked", "not enabled", "no access"],
 )
 class TestOutage(OutageContract):
     @pytest.fixture
     def cloud(self, fails, home):
-        none = ImaginedSky.exceptions.ClusterDoesNotExist("none")
-        sky = ImaginedSky(**{"api_status": lambda **_: [], "down": none, "get": lambda _: [], **fails})
-        return skypilot_cloud(a_job(), "", Sdk(lambda: sky), Noon())
+        none = FakeSky.exceptions.ClusterDoesNotExist("none")
+        sky = FakeSky(**{"api_status": lambda **_: [], "down": none, "get": lambda _: [], **fails})
+        return skypilot_cloud(a_job(), "", Sdk(lambda: sky), NoonClock())
 
     def check_message(self, message, run):
         super().check_message(message, run)
         assert "sky check" in message
 
 
-def test_a_launch_that_failed_after_a_cloud_was_asked_is_billed(home):
+def test_a_launch_that_failed_after_its_order_is_billed(home):
     """SkyPilot notes a cluster before it asks a cloud for machines: some may have come."""
-    path = Train(home, a_job())
+    run = RunOnFakeCloud(home, a_job())
 
     def broken(*_, **__):
-        path.clock.wait(30.0)
+        run.clock.wait(30.0)
         raise NO_NAME
 
-    none = ImaginedSky.exceptions.ClusterDoesNotExist("none")
-    known = [{"name": path.place.backend.name(f"digits-1-{i}"), "duration": 30} for i in (1, 2)]
+    none = FakeSky.exceptions.ClusterDoesNotExist("none")
+    known = [{"name": run.place.backend.name(f"digits-1-{i}"), "duration": 30} for i in (1, 2)]
     answers = {"cost_report": "bill", "launch": "r", "stream_and_get": broken, "down": none}
-    sky = ImaginedSky(api_status=lambda **_: [], get=lambda asked: known if asked == "bill" else [], **answers)
-    path.place = skypilot_cloud(path.job, "", Sdk(lambda: sky), path.clock)
+    sky = FakeSky(api_status=lambda **_: [], get=lambda asked: known if asked == "bill" else [], **answers)
+    run.place = skypilot_cloud(run.job, "", Sdk(lambda: sky), run.clock)
     with pytest.raises(Outage):
-        path.search()
-    assert [entry.measurement.outcome for entry in path.settled] == [Outcome.LAUNCH_FAILED] * 2
-    assert path.book.account.history.spent_usd > 0
+        run.search()
+    assert [entry.measurement.outcome for entry in run.settled] == [Outcome.LAUNCH_FAILED] * 2
+    assert run.book.account.history.spent_usd > 0
 
 
-def test_a_broken_connection_to_a_job_is_made_again():
-    sky = ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=[ConnectionError("lost"), 101, 0])
+def test_a_broken_connection_to_a_job_is_restored():
+    sky = FakeSky(launch="r", stream_and_get=(1, None), tail_logs=[ConnectionError("lost"), 101, 0])
     assert ended(Sdk(lambda: sky).launch("x", {})) == 0
 
 
-def test_after_a_broken_connection_nothing_is_told_twice():
+def test_no_line_is_repeated_after_a_broken_connection():
     """SkyPilot tells all of a job's output again. Reports that start again would say that the job has."""
     reports = [f"(digits, pid=1) @mlcd t={i}.1 samples={100 * i} saved=0\n" for i in range(1, 9)]
 
@@ -1359,7 +1362,7 @@ def test_after_a_broken_connection_nothing_is_told_twice():
             output_stream.write(piece)
         return 0
 
-    sky = ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=[breaks, tells_all])
+    sky = FakeSky(launch="r", stream_and_get=(1, None), tail_logs=[breaks, tells_all])
     stream = Sdk(lambda: sky).launch("x", {})
     assert ended(stream) == 0
     told = texts(Lines(), stream.read() + "\n")
@@ -1367,23 +1370,23 @@ def test_after_a_broken_connection_nothing_is_told_twice():
     assert "the end" in told
 
 
-def test_tearing_down_cancels_a_launch_under_way_and_nothing_there_is_fine():
+def test_a_teardown_cancels_a_launch_in_progress_and_accepts_a_missing_cluster():
     asked = [
         SimpleNamespace(request_id="a", name="sky.launch", cluster_name="x"),
         SimpleNamespace(request_id="b", name="sky.launch", cluster_name="another"),
         SimpleNamespace(request_id="c", name="sky.down", cluster_name="x"),
     ]
-    gone = ImaginedSky.exceptions.ClusterDoesNotExist("x")
-    sky = ImaginedSky(api_status=lambda **_: asked, api_cancel="cancelled", down=gone)
+    gone = FakeSky.exceptions.ClusterDoesNotExist("x")
+    sky = FakeSky(api_status=lambda **_: asked, api_cancel="cancelled", down=gone)
     Sdk(lambda: sky).down("x")
     assert ("api_cancel", (["a"],)) in sky.calls
     with pytest.raises(BackendError, match="tearing down x: RuntimeError: no answer"):
-        Sdk(lambda: ImaginedSky(api_status=lambda **_: [], down=RuntimeError("no answer"))).down("x")
+        Sdk(lambda: FakeSky(api_status=lambda **_: [], down=RuntimeError("no answer"))).down("x")
 
 
 def test_states_names_and_bills_are_read_from_the_records():
     def sdk(*records):
-        return Sdk(lambda: ImaginedSky(get=lambda _: list(records)))
+        return Sdk(lambda: FakeSky(get=lambda _: list(records)))
 
     assert sdk({"name": "x", "status": "UP"}).is_up("x") is True
     assert sdk({"name": "x", "status": "INIT"}).is_up("x") is False
@@ -1399,7 +1402,7 @@ def test_states_names_and_bills_are_read_from_the_records():
     assert sdk({"name": "x", "total_cost": 1.5}, {"name": "x", "total_cost": 0.5}).billed_usd() == {"x": 2.0}
 
 
-def test_stopping_waits_for_an_order_that_is_just_going_out():
+def test_stopping_waits_for_an_order_that_is_being_sent():
     going, out, told = threading.Event(), threading.Event(), []
 
     def work(stream: LaunchThread) -> int:
@@ -1431,7 +1434,7 @@ def test_an_error_in_the_thread_is_the_end_of_the_launch():
 # Hints
 
 
-def test_a_missing_package_is_told_with_what_to_install(monkeypatch):
+def test_the_error_about_a_missing_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sky", None)
     with pytest.raises(MissingExtra, match=r"pip install 'mlcd\[skypilot\]'"):
         Sdk()
@@ -1444,7 +1447,7 @@ def without_sky(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_without_the_package_a_run_is_refused_in_one_line_and_check_says_what_to_do(tmp_path):
+def test_a_run_without_the_package_is_refused_and_check_says_what_to_do(tmp_path):
     job = tmp_path / "job.yaml"
     job.write_text("name: demo\nrun: python train.py\nmlcd: {work: 1M}\n")
     done = without_sky(tmp_path, "train", str(job), "--on", "skypilot:aws", "-y")
@@ -1460,8 +1463,8 @@ def test_without_the_package_a_run_is_refused_in_one_line_and_check_says_what_to
 
 
 def test_events_of_a_run_are_samples_and_one_end(tmp_path):
-    clock = Noon()
-    backend = SkyPilot(InMemory(clock, speed), tmp_path, clock)
+    clock = NoonClock()
+    backend = SkyPilot(FakeSkyPilot(clock, speed), tmp_path, clock)
     *samples, end = backend.run(JOB, order(lifetime_s=None))
     assert all(isinstance(sample, Sample) for sample in samples)
     assert isinstance(end, Ended)

@@ -1,4 +1,4 @@
-"""What is billed with every machine is in its price."""
+"""The price of a machine includes its disk, its address and the job's traffic."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def usd_of_disk(disk_size: object) -> float:
 @pytest.mark.parametrize(
     ("written", "gb"), [(None, DISK_GB), (100, 100), ("100", 100), ("100GB", 100), ("1TB", 1024), ("50+", 50)]
 )
-def test_a_disk_of_the_size_that_skypilot_takes_is_in_the_price(written: object, gb: float) -> None:
+def test_the_price_includes_a_disk_of_skypilots_default_size(written: object, gb: float) -> None:
     assert usd_of_disk(written) == pytest.approx(gb * AWS.usd_per_gb_month / HOURS_PER_MONTH)
 
 
-def test_what_is_not_known_of_a_cloud_is_not_added() -> None:
+def test_extra_costs_of_unknown_clouds_are_not_added() -> None:
     elsewhere = Offer("a", 1.0, 2, 8, cloud="elsewhere")
     assert with_extra_costs(elsewhere, Job("a", 1.0)) == elsewhere
 
@@ -36,13 +36,13 @@ def test_what_is_not_known_of_a_cloud_is_not_added() -> None:
     ("cloud", "region", "usd_per_gb"),
     [("aws", "us-east-1", 0.09), ("gcp", "us-central1", 0.12), ("azure", "eastus", 0.087)],
 )
-def test_what_a_job_says_that_it_sends_is_billed_with_each_launch(cloud: str, region: str, usd_per_gb: float) -> None:
+def test_stated_egress_is_billed_with_each_launch(cloud: str, region: str, usd_per_gb: float) -> None:
     offer = Offer("any", 1.0, 2, 8, cloud=cloud, region=region)
     assert with_extra_costs(offer, Job("a", 1.0, egress_gb=20.0)).usd_per_launch == pytest.approx(20 * usd_per_gb)
     assert with_extra_costs(offer, Job("a", 1.0)).usd_per_launch == 0.0
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_in_a_region_without_a_price_of_its_own_traffic_costs_as_much_as_in_the_dearest(cloud: str) -> None:
+def test_without_its_own_price_a_region_has_the_highest_egress_price(cloud: str) -> None:
     known = [egress_usd_per_gb(cloud, region) for region in ("us-east-1", "us-central1", "eastus")]
     assert egress_usd_per_gb(cloud, "nowhere-1") == max(known)

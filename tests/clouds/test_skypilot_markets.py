@@ -1,4 +1,4 @@
-"""`use_spot: any` through SkyPilot: each launch is ordered in the zone and on the market that the policy names."""
+"""`use_spot: any` through SkyPilot: each launch is ordered in the zone and market that the policy chooses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlcd_fixtures.skypilot import Fate, InMemory, Noon
+from mlcd_fixtures.skypilot import FakeSkyPilot, NoonClock, Scenario
 
 from mlcd.catalog import load_rows
 from mlcd.catalog.files import write_rows
@@ -64,22 +64,22 @@ def job(zones: tuple[str, ...] = ZONES, use_spot: object = "any", infra: str = "
     )
 
 
-def ran(asked: Job, *fates: Fate):
-    """The account of a run whose launches of the job itself have these fates, and their zones and markets."""
-    clock, ledger = Noon(), Ledger(None)
-    sky = InMemory(clock, lambda task: 1_000.0)
+def ran(asked: Job, *scenarios: Scenario):
+    """The account of a run whose launches of the job itself have these scenarios, with their zones and markets."""
+    clock, ledger = NoonClock(), Ledger(None)
+    sky = FakeSkyPilot(clock, lambda task: 1_000.0)
     place = skypilot_cloud(asked, "", sky, clock, TaggedMachines(sky.ec2))
     book = ledger.begin("digits", clock, Started(asked, place.space, "skypilot", place.provenance, "test"))
     decision = drive.search(PLANNER.search_strategy(asked), asked, place.space, place.profiler, book)
     probes = len(sky.clusters)
-    sky.fates += fates
+    sky.scenarios += scenarios
     drive.launch(PLANNER.run_strategy(asked, decision, book.history), asked, place.space, place.profiler, book)
     orders = [cluster.task["resources"] for cluster in sky.clusters.values()][probes:]
     return book.account, [(each["infra"], each["use_spot"]) for each in orders]
 
 
-def test_a_run_goes_on_in_another_zone_when_its_spot_machines_are_taken_back():
-    account, orders = ran(job(), Fate(preempted_after_s=900.0))
+def test_a_preempted_run_continues_in_another_zone():
+    account, orders = ran(job(), Scenario(preempted_after_s=900.0))
     assert account.ended is not None
     assert account.ended.finished
     assert orders[0] == ("aws/us-east-1/us-east-1a", True)
@@ -92,8 +92,8 @@ def test_a_run_goes_on_in_another_zone_when_its_spot_machines_are_taken_back():
     )
 
 
-def test_a_zone_without_capacity_costs_nothing_and_the_next_one_is_asked():
-    account, orders = ran(job(), Fate(no_capacity=True))
+def test_a_zone_without_capacity_costs_nothing_and_the_next_one_is_tried():
+    account, orders = ran(job(), Scenario(no_capacity=True))
     assert [where for where, _ in orders] == ["aws/us-east-1/us-east-1a", "aws/us-east-1/us-east-1b"]
     refused, got = account.history.rentals
     assert (refused.came, got.came) == (False, True)
@@ -114,10 +114,10 @@ def test_markets_are_priced_with_disk_and_address():
 
 
 def space_of(asked: Job) -> Space:
-    return skypilot_cloud(asked, "", InMemory(Noon(), lambda task: 1.0), Noon()).space
+    return skypilot_cloud(asked, "", FakeSkyPilot(NoonClock(), lambda task: 1.0), NoonClock()).space
 
 
-def test_zones_of_several_regions_are_markets_of_one_offer_each_at_its_own_prices(two_regions):
+def test_zones_of_several_regions_are_markets_of_one_offer_with_their_own_prices(two_regions):
     (choice,) = space_of(job((*WEST, *ZONES), infra="aws", checkpoint_gb=50.0)).choices
     assert choice.offer.region == "us-east-1", "where it costs least on demand"
     assert [(market.zone, market.spot) for market in choice.markets] == [
@@ -130,7 +130,7 @@ def test_zones_of_several_regions_are_markets_of_one_offer_each_at_its_own_price
     assert west_spot < spot < own < west
 
 
-def test_a_zone_has_its_own_spot_price_where_that_is_known_and_else_that_of_the_region(home):
+def test_a_zone_has_its_own_spot_price_or_that_of_its_region(home):
     prices = {"us-east-1a": 0.05, "us-east-1c": 0.06}
     rows = [replace(row, spot_usd_by_zone=prices) for row in load_rows("aws") if row.instance_type == "c5.xlarge"]
     write_rows(home / "catalog" / "aws.csv", rows)
@@ -147,7 +147,7 @@ def test_a_zone_has_its_own_spot_price_where_that_is_known_and_else_that_of_the_
         space_of(job(("us-east-1f",)))
 
 
-def test_moving_a_checkpoint_between_regions_has_its_price(two_regions):
+def test_moving_a_checkpoint_between_regions_is_priced(two_regions):
     (choice,) = space_of(job((*WEST, *ZONES), infra="aws", checkpoint_gb=50.0)).choices
     for market in choice.markets:
         other = "us-west-2" if market.region == "us-east-1" else "us-east-1"
@@ -158,7 +158,7 @@ def test_moving_a_checkpoint_between_regions_has_its_price(two_regions):
 
 def test_a_launch_in_another_region_goes_there_and_pays_for_the_checkpoint(two_regions):
     """Probes save work in us-east-1; spot is cheapest in us-west-2, which takes its machines back."""
-    account, orders = ran(job((WEST[0], *ZONES), infra="aws", checkpoint_gb=0.001), Fate(preempted_after_s=700.0))
+    account, orders = ran(job((WEST[0], *ZONES), infra="aws", checkpoint_gb=0.001), Scenario(preempted_after_s=700.0))
     assert account.ended is not None
     assert account.ended.finished
     assert orders[:2] == [("aws/us-west-2/us-west-2a", True), ("aws/us-east-1/us-east-1a", True)]
@@ -168,8 +168,8 @@ def test_a_launch_in_another_region_goes_there_and_pays_for_the_checkpoint(two_r
         assert run.usd == pytest.approx(of_time + (rental.market.usd_per_launch or 0.0), rel=0.02)
 
 
-def test_a_job_stays_in_its_region_where_moving_its_checkpoint_costs_more_than_it_saves(two_regions):
-    account, orders = ran(job((WEST[0], *ZONES), infra="aws", checkpoint_gb=50.0), Fate(preempted_after_s=700.0))
+def test_a_job_stays_in_its_region_if_moving_its_checkpoint_costs_too_much(two_regions):
+    account, orders = ran(job((WEST[0], *ZONES), infra="aws", checkpoint_gb=50.0), Scenario(preempted_after_s=700.0))
     assert account.ended is not None
     assert account.ended.finished
     assert not any("us-west-2" in where for where, _ in orders)
@@ -182,7 +182,7 @@ def test_a_job_stays_in_its_region_where_moving_its_checkpoint_costs_more_than_i
         (job((*WEST, *ZONES), infra="aws"), r"moving a checkpoint costs money; add `checkpoint_size: 50GB`"),
     ],
 )
-def test_several_regions_are_asked_for_in_full(two_regions, asked, says):
+def test_an_incomplete_job_for_several_regions_is_refused(two_regions, asked, says):
     with pytest.raises(UserError, match=says):
         space_of(asked)
 
@@ -200,6 +200,6 @@ def test_several_regions_are_asked_for_in_full(two_regions, asked, says):
         (job().asking(ScalingTask((1, 4), (64,))), "use_spot: any is for `mlcd train`; for `mlcd scale` say true"),
     ],
 )
-def test_a_market_that_cannot_be_is_refused_in_a_line(asked, says):
+def test_an_impossible_market_is_refused_in_one_line(asked, says):
     with pytest.raises(UserError, match=says):
         space_of(asked)

@@ -1,4 +1,4 @@
-"""`mlcd scale --on skypilot`: every change of nodes is another launch, which goes on from the bucket."""
+"""`mlcd scale --on skypilot`: every change of nodes is another launch, which continues from the bucket."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from mlcd_fixtures.skypilot import Fate, InMemory, Noon
+from mlcd_fixtures.skypilot import FakeSkyPilot, NoonClock, Scenario
 
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.skypilot.backend import SkyPilot
@@ -46,10 +46,10 @@ def order(lifetime_s: float | None = 1_200.0, nodes: int = 2, samples: float = 1
     return Launch("elastic-1-1", Configuration(CPU, nodes, Batch(64)), Purpose.PROBE, samples, lifetime_s, 0)
 
 
-def run(tmp_path, launch: Launch, fate: Fate, job: Job = JOB, ask_after: int | None = None):
-    """The events of a launch whose job is asked to leave at one of its samples, the imagined cloud, and the backend."""
-    clock = Noon()
-    sky = InMemory(clock, speed, [fate])
+def run(tmp_path, launch: Launch, scenario: Scenario, job: Job = JOB, ask_after: int | None = None):
+    """The events of a launch whose job is asked to exit at one of its samples, the fake cloud, and the backend."""
+    clock = NoonClock()
+    sky = FakeSkyPilot(clock, speed, [scenario])
     backend, events, wish = SkyPilot(sky, tmp_path, clock), [], None
     with closing(backend.run(job, launch)) as happening:
         while True:
@@ -61,10 +61,10 @@ def run(tmp_path, launch: Launch, fate: Fate, job: Job = JOB, ask_after: int | N
     return events, sky, backend
 
 
-def test_a_search_and_the_run_go_on_from_one_another_within_the_budget(tmp_path, monkeypatch):
+def test_search_and_run_continue_from_each_others_work_within_the_budget(tmp_path, monkeypatch):
     monkeypatch.setenv("MLCD_HOME", str(tmp_path / "home"))
-    clock = Noon()
-    sky = InMemory(clock, speed, [Fate(saves_as_it_leaves=True)] * 20)
+    clock = NoonClock()
+    sky = FakeSkyPilot(clock, speed, [Scenario(saves_only_on_leave=True)] * 20)
     place = skypilot_cloud(replace(JOB, search=replace(JOB.search, nodes=(1, 4))), "aws", sky, clock)
     space, ledger = scaling_space(place.space, JOB), Ledger(None)
     book = ledger.begin(JOB.name, clock, Started(JOB, space, "skypilot:aws", place.provenance, "test"))
@@ -87,8 +87,8 @@ def test_a_search_and_the_run_go_on_from_one_another_within_the_budget(tmp_path,
     assert book.account.history.spent_usd <= JOB.goal.most_usd
 
 
-def test_a_job_that_is_asked_saves_and_leaves_on_all_nodes(tmp_path):
-    events, sky, _ = run(tmp_path, order(), Fate(saves_as_it_leaves=True), ask_after=10)
+def test_a_job_that_is_asked_to_exit_saves_and_exits_on_all_nodes(tmp_path):
+    events, sky, _ = run(tmp_path, order(), Scenario(saves_only_on_leave=True), ask_after=10)
     *_, last, ended = events
     assert isinstance(last, Sample)
     assert last.saved == last.samples > 0
@@ -96,35 +96,35 @@ def test_a_job_that_is_asked_saves_and_leaves_on_all_nodes(tmp_path):
     assert sky.names() == set()
 
 
-def test_a_job_that_stays_is_ended_and_its_last_checkpoint_counts(tmp_path):
-    events, sky, _ = run(tmp_path, order(), Fate(stays=True), ask_after=10)
+def test_a_job_that_does_not_exit_is_ended_and_its_last_checkpoint_counts(tmp_path):
+    events, sky, _ = run(tmp_path, order(), Scenario(ignores_leave=True), ask_after=10)
     assert all(isinstance(event, Sample) for event in events)
     assert events[-1].elapsed_s <= events[9].elapsed_s + LEAVE_WITHIN_S + 10
     assert sky.names() == set()
 
 
-def test_before_its_time_is_over_an_elastic_job_is_asked_to_save(tmp_path):
-    events, _, _ = run(tmp_path, order(lifetime_s=1_200.0), Fate(saves_as_it_leaves=True))
+def test_an_elastic_job_is_asked_to_save_before_its_lifetime_ends(tmp_path):
+    events, _, _ = run(tmp_path, order(lifetime_s=1_200.0), Scenario(saves_only_on_leave=True))
     assert events[-1].saved == events[-1].samples > 0
     assert not any(isinstance(event, Ended) for event in events), "it has not finished: its time was over"
     rigid = replace(JOB, ask=None)
-    plain, _, _ = run(tmp_path / "plain", order(lifetime_s=1_200.0), Fate(saves_as_it_leaves=True), rigid)
+    plain, _, _ = run(tmp_path / "plain", order(lifetime_s=1_200.0), Scenario(saves_only_on_leave=True), rigid)
     assert {event.saved for event in plain if isinstance(event, Sample)} == {0.0}
 
 
 @pytest.mark.parametrize("target", [None, Target("accuracy", 0.9)])
-def test_a_job_that_is_done_as_its_time_ends_has_finished(tmp_path, target):
+def test_a_job_that_completes_its_work_at_the_end_of_its_time_has_finished(tmp_path, target):
     lifetime_s, job = 1_200.0, replace(JOB, target=target)
     asked_s = lifetime_s - TEARDOWN_S - LEAVE_WITHIN_S
-    most = float(round((asked_s + 8.0 - Fate().startup_s) * speed({"num_nodes": 2})))
-    events, _, _ = run(tmp_path, order(lifetime_s, samples=most), Fate(), job)
+    most = float(round((asked_s + 8.0 - Scenario().startup_s) * speed({"num_nodes": 2})))
+    events, _, _ = run(tmp_path, order(lifetime_s, samples=most), Scenario(), job)
     assert isinstance(events[-1], Ended)
     assert events[-1].outcome is Outcome.OK
 
 
-def test_a_launch_that_was_asked_to_leave_is_not_followed_again(tmp_path):
-    clock = Noon()
-    backend = SkyPilot(InMemory(clock, speed, [Fate(stays=True)]), tmp_path, clock)
+def test_a_launch_that_was_asked_to_exit_is_not_rejoined(tmp_path):
+    clock = NoonClock()
+    backend = SkyPilot(FakeSkyPilot(clock, speed, [Scenario(ignores_leave=True)]), tmp_path, clock)
     with closing(backend.run(JOB, order())) as events:
         next(events)
         assert backend.still_runs("elastic-1-1")
@@ -132,7 +132,7 @@ def test_a_launch_that_was_asked_to_leave_is_not_followed_again(tmp_path):
         assert not backend.still_runs("elastic-1-1")
 
 
-def test_every_node_of_a_cluster_is_told():
+def test_every_node_of_a_cluster_gets_the_request_to_exit():
     called = []
 
     def tell(task, cluster_name):
@@ -153,9 +153,9 @@ def test_every_node_of_a_cluster_is_told():
 
 
 @pytest.mark.parametrize("mode, waits", [("MOUNT", False), ("MOUNT_CACHED", True)])
-def test_machines_stay_until_a_cached_bucket_has_what_the_job_saved(tmp_path, mode, waits):
+def test_machines_stay_until_a_cached_bucket_is_uploaded(tmp_path, mode, waits):
     job = replace(JOB, task={**JOB.task, "file_mounts": {"/checkpoints": {"name": "my-bucket", "mode": mode}}})
-    events, sky, _ = run(tmp_path, order(), Fate(uploads_s=40.0), job, ask_after=10)
+    events, sky, _ = run(tmp_path, order(), Scenario(uploads_s=40.0), job, ask_after=10)
     assert events[-1].outcome is Outcome.OK
     (cluster,) = sky.clusters.values()
-    assert (cluster.downed_s >= cluster.job_ends_s + 40.0) == waits
+    assert (cluster.torn_down_s >= cluster.job_ends_s + 40.0) == waits

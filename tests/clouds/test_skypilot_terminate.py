@@ -1,4 +1,4 @@
-"""A machine of AWS that ends itself is terminated, and not stopped: nothing of it is billed any more."""
+"""A machine of AWS that shuts itself down is terminated, not stopped, so that its disk is not billed any more."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_machine_tells_aws_that_its_shutdown_terminates_it(moto_url: str, monk
     assert behaviour() == "terminate"
 
 
-def test_it_is_asked_at_the_region_of_the_machine() -> None:
+def test_the_request_goes_to_the_region_of_the_machine() -> None:
     asked = []
 
     def on_the_machine(url: str, headers: Mapping[str, str], method: str = "GET", body: str | None = None) -> str:
@@ -92,7 +92,7 @@ def test_the_request_is_signed_as_amazons_own_client_signs_it() -> None:
     assert f"Credential={theirs.scope(request)}," in ours["authorization"]
 
 
-def test_a_machine_does_so_at_its_first_boot_before_skypilot_reaches_it() -> None:
+def test_the_request_is_sent_at_the_first_boot() -> None:
     _, command = first_boot(order(), 0.0)
     assert yaml.safe_load(f"runcmd:\n- {command}") == {"runcmd": [command]}, "as SkyPilot pastes it"
     assert len(command) < 4_000, "of the 16 KB that AWS takes, the user's own commands need some"
@@ -102,9 +102,9 @@ def test_a_machine_does_so_at_its_first_boot_before_skypilot_reaches_it() -> Non
     assert unpacked.stdout == Path(terminate.__file__).read_text(encoding="utf-8")
 
 
-def test_a_spot_machine_needs_no_such_order() -> None:
+def test_a_spot_machine_sends_no_request() -> None:
     assert len(first_boot(order(replace(CPU, spot=True)), 0.0)) == 1, "AWS terminates it anyway"
 
 
-def test_a_machine_without_a_lifetime_is_not_told_to_end() -> None:
+def test_a_machine_without_a_lifetime_schedules_no_end() -> None:
     assert first_boot(order(lifetime_s=None), 0.0) == ()

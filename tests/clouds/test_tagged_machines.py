@@ -1,4 +1,4 @@
-"""Machines found by MLCD's tag, without SkyPilot: what was never given costs nothing, what was left is terminated."""
+"""Machines are found and terminated by MLCD's tag, without SkyPilot."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from mlcd_fixtures.skypilot import Fate, InMemory
+from mlcd_fixtures.skypilot import FakeSkyPilot, Scenario
 
 from mlcd.clouds.skypilot.sweep import sweep
 from mlcd.clouds.skypilot.tagged_machines import TaggedMachines
@@ -24,7 +24,7 @@ def task(cluster: str, region: str = "us-east-1", nodes: int = 1) -> dict:
 
 @pytest.fixture
 def sky():
-    return InMemory(WallClock(datetime.now(UTC)), lambda task: 1.0)
+    return FakeSkyPilot(WallClock(datetime.now(UTC)), lambda task: 1.0)
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def test_every_node_in_every_region_is_found_by_the_name_of_its_cluster(sky, aws
     assert aws.find("mlcd-ab12-two", ["us-east-1"]) == []
 
 
-def test_what_could_not_be_had_is_not_found(sky, aws):
-    sky.fates = [Fate(no_capacity=True)]
+def test_machines_that_never_came_are_not_found(sky, aws):
+    sky.scenarios = [Scenario(no_capacity=True)]
     sky.launch("one", task("mlcd-ab12-one"))
     assert aws.find() == []
 
@@ -68,7 +68,7 @@ def test_a_machine_that_nobody_drives_is_terminated(sky, aws, tmp_path):
     assert list(sweep(tmp_path, set(), aws)) == []
 
 
-def test_a_machine_whose_launch_is_forgotten_is_terminated_too(sky, aws, tmp_path):
+def test_a_machine_whose_launch_is_not_in_the_folder_is_terminated_too(sky, aws, tmp_path):
     cluster = cluster_name(owner_of(tmp_path), LABEL)
     sky.launch(cluster, task(cluster))
     assert [each.outcome for each in sweep(tmp_path, set(), aws)] == ["terminated"]
@@ -81,7 +81,7 @@ def test_a_run_in_progress_is_left_alone(sky, aws, tmp_path):
     assert not any(machine.is_gone for machine in aws.find())
 
 
-def test_a_machine_of_another_state_folder_is_left_alone_and_told_of(sky, aws, tmp_path):
+def test_a_machine_of_another_state_folder_is_left_alone_and_reported(sky, aws, tmp_path):
     sky.launch("other", task("mlcd-ffff-other-1-1"))
     [told] = sweep(tmp_path, set(), aws)
     assert str(told.machine) == "i-other-0 in us-east-1 (mlcd-ffff-other-1-1)"

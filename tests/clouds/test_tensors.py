@@ -1,4 +1,4 @@
-"""Tensors come off the wire as they went on it, and what is no message is told."""
+"""Packed tensors are unpacked unchanged, and an invalid message is an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ messages = st.dictionaries(st.text(min_size=1, max_size=5), st.one_of(numbers, t
 
 
 @given(messages, st.booleans())
-def test_tensors_come_off_the_wire_as_they_went_on_it(tensors, binary):
+def test_packed_tensors_are_unpacked_unchanged(tensors, binary):
     body, json_length = pack("inputs", tensors, {"id": "7"}, binary)
     head, back = unpack("inputs", body, json_length)
     assert head == {"id": "7"}
@@ -37,7 +37,7 @@ def test_tensors_come_off_the_wire_as_they_went_on_it(tensors, binary):
 
 
 @given(numbers)
-def test_bytes_are_little_endian_row_by_row_whatever_the_layout_in_memory(tensor):
+def test_binary_data_are_little_endian_and_row_by_row_for_any_memory_layout(tensor):
     turned = np.asfortranarray(tensor)
     body, length = pack("inputs", {"x": turned}, {}, True)
     assert body[length:] == tensor.tobytes()
@@ -57,21 +57,21 @@ def test_bytes_are_little_endian_row_by_row_whatever_the_layout_in_memory(tensor
         (b"{", "Expecting"),
     ],
 )
-def test_what_is_no_message_is_told(body, told):
+def test_an_invalid_message_is_an_error(body, told):
     with pytest.raises(ValueError, match=told.replace("[", r"\[")):
         unpack("inputs", body, None)
 
 
-def test_bytes_that_are_too_few_are_told():
+def test_too_few_bytes_are_an_error():
     with pytest.raises(ValueError, match=r"7 bytes are no FP32 tensor of shape \[2\]"):
         from_bytes("FP32", (2,), b"1234567")
 
 
-def test_nested_data_is_read_too():
+def test_nested_lists_are_read():
     one = {"name": "x", "datatype": "INT64", "shape": [2, 2], "data": [[1, 2], [3, 4]]}
     assert unpack("inputs", json.dumps({"inputs": [one]}).encode(), None)[1]["x"].tolist() == [[1, 2], [3, 4]]
 
 
-def test_a_tensor_that_the_protocol_has_no_word_for_is_told():
+def test_a_data_type_outside_the_protocol_is_an_error():
     with pytest.raises(ValueError, match="complex"):
         datatype_of(np.zeros(1, dtype=complex))

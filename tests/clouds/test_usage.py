@@ -1,4 +1,4 @@
-"""What machines use while a job runs: recorded in little room, read again, and put into words that are true."""
+"""Recording, reading and summarising what machines use while a job runs."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def known(folder: Path) -> Usage:
     return usage
 
 
-def test_means_and_peaks_are_of_what_was_read(recorded):
+def test_means_and_peaks_are_over_all_readings(recorded):
     recorded.wait(20)
     recorded.machine.busy, recorded.machine.memory = 0.0, 3.0
     recorded.wait(20)
@@ -96,7 +96,7 @@ def test_means_and_peaks_are_of_what_was_read(recorded):
     assert usage.memory_peak.share == 0.75
 
 
-def test_a_week_is_some_thousand_lines_and_no_peak_is_lost(recorded):
+def test_a_week_is_a_few_thousand_lines_and_no_peak_is_lost(recorded):
     recorded.wait(4 * 86_400)
     recorded.machine.memory = 3.9
     recorded.wait(30)
@@ -114,7 +114,7 @@ def test_a_week_is_some_thousand_lines_and_no_peak_is_lost(recorded):
     assert few.busy_cores == pytest.approx(usage.busy_cores)
 
 
-def test_gpus_are_asked_beside_and_only_those_of_the_launch(tmp_path):
+def test_only_the_launchs_gpus_are_recorded(tmp_path):
     other = replace(GPU, uuid="GPU-2", used_mib=80_000, busy_percent=100.0)
     recorded = Recorded(tmp_path, [replace(GPU, used_mib=1_024, busy_percent=40.0), other])
     recorded.wait(10)
@@ -124,14 +124,14 @@ def test_gpus_are_asked_beside_and_only_those_of_the_launch(tmp_path):
     assert (usage.gpu_kinds, usage.gpu_percent, usage.gpu_peak_gib) == ("1 x NVIDIA H200", 40.0, 2.0)
 
 
-def test_when_a_line_of_a_log_was_written_is_known_too(recorded):
+def test_the_sizes_of_the_logs_are_recorded(recorded):
     recorded.wait(2)
     (recorded.folder / "0.log").write_text("good morning\n")
     recorded.wait(2)
     assert [line.logs for line in known(recorded.folder).lines] == [{}, {"0": 13}, {"0": 13}]
 
 
-def test_who_follows_a_launch_after_another_goes_on_with_its_record(recorded):
+def test_a_process_that_rejoins_a_launch_continues_its_record(recorded):
     recorded.wait(10)
     again = Recorded(recorded.folder, began_s=60.0)
     again.wait(10)
@@ -140,7 +140,7 @@ def test_who_follows_a_launch_after_another_goes_on_with_its_record(recorded):
     assert times[-1] == pytest.approx(69, abs=1)
 
 
-def test_a_launch_with_the_label_of_an_older_one_begins_its_own(tmp_path):
+def test_a_launch_with_an_older_launchs_label_starts_a_new_record(tmp_path):
     launches, launch = Launches(tmp_path), Launch("job-1", Configuration(OFFER, 1), Purpose.PROBE, 1.0, None, 0)
     folder = launches.open(launch)
     Recorded(folder).wait(10)
@@ -148,7 +148,7 @@ def test_a_launch_with_the_label_of_an_older_one_begins_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("end", [b'{"t":2.0,"cpu":[0.', b"\xff\0\n", b"[]\n", b'{"t":2,"cpu":[1,2]}\n', b"3\n"])
-def test_a_damaged_record_is_read_as_far_as_it_goes(recorded, end):
+def test_the_intact_lines_of_a_damaged_record_are_read(recorded, end):
     recorded.wait(5)
     whole = (recorded.folder / FILE).read_bytes()
     assert usage_of(whole + end) == usage_of(whole)
@@ -163,7 +163,7 @@ def usage(cpu: Iterable[float] = (), gpu: Iterable[float] = (), peak: float = 1.
     return Usage(0.0, (Measured("node 0", 4.0, 2.0),), (Measured("H200", 80.0),), lines)
 
 
-def test_what_a_gpu_waits_for_is_asked_only_where_the_cpus_are_full():
+def test_a_wait_for_data_is_suggested_only_if_the_cpus_are_full():
     waits = usage([1.9] * 20, [38.0] * 20, peak=3.92)
     told = "CPU 1.9 of 2 cores busy · memory at most 3.92 of 4 GiB (98%)"
     assert waits.sentence == f"GPU 38 % busy: waits for data? The CPUs are full · {told}"
@@ -172,7 +172,7 @@ def test_what_a_gpu_waits_for_is_asked_only_where_the_cpus_are_full():
     assert Usage(0.0, (), (), waits.lines).sentence == ""
 
 
-def test_the_processes_of_a_node_are_summed_and_who_ended_is_not_subtracted(tmp_path):
+def test_cpu_time_is_summed_over_processes_and_ended_ones_are_not_subtracted(tmp_path):
     def process(number: int, ticks: int, kept_kib: int, cached_kib: int = 0, started: int = 7) -> None:
         (tmp_path / str(number)).mkdir(exist_ok=True)
         facts = ["S", *["0"] * 10, str(ticks), "0", *["0"] * 6, str(started), "0"]
@@ -192,7 +192,7 @@ def test_the_processes_of_a_node_are_summed_and_who_ended_is_not_subtracted(tmp_
     assert (meter.cpu_s(), meter.used_gib()) == (0.2, 1.0)
 
 
-def test_a_person_finds_it_with_the_run(tmp_path, monkeypatch):
+def test_mlcd_show_prints_the_use(tmp_path, monkeypatch):
     monkeypatch.setenv("MLCD_HOME", str(tmp_path))
     assert machine_usage("job-1") is None
     launch = Launch("job-1-2", Configuration(OFFER, 1), Purpose.PROBE, 1.0, None, 0)
@@ -205,7 +205,7 @@ def test_a_person_finds_it_with_the_run(tmp_path, monkeypatch):
     assert row == ["job-1-2", pytest.approx(50, abs=2), 1.0, 4.0, "1 x NVIDIA H200", 50.0, 1.0, 80.0]
 
 
-def test_a_launch_of_which_only_the_logs_were_followed_has_no_row(tmp_path, monkeypatch):
+def test_a_launch_with_only_log_sizes_has_no_row(tmp_path, monkeypatch):
     monkeypatch.setenv("MLCD_HOME", str(tmp_path))
     folder = Launches(tmp_path / "launches").open(
         Launch("job-1-1", Configuration(OFFER, 1), Purpose.PROBE, 1.0, None, 0)

@@ -1,4 +1,4 @@
-"""Callbacks for scripts that write no loop of their own, with the real frameworks where they are installed."""
+"""Callbacks for scripts without their own training loop, with the real frameworks if they are installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A failed job's own output says what to do about it: real scripts that really fail."""
+"""The diagnosis of failed jobs, from the output of real scripts that really fail."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ def script(folder: Path, source: str) -> str:
     return "python train.py"
 
 
-def test_a_traceback_is_told_by_its_last_line(tmp_path: Path):
+def test_a_traceback_is_summarised_by_its_last_line(tmp_path: Path):
     told = diagnosis(script(tmp_path, "print('epoch 1')\nraise ValueError('the rate is negative')"), tmp_path)
     assert told == Diagnosis(Outcome.FAILED, "the job raised ValueError: the rate is negative")
 
 
-def test_an_error_on_the_way_to_another_is_not_the_reason(tmp_path: Path):
+def test_an_error_that_led_to_another_one_is_not_the_reason(tmp_path: Path):
     source = "try: open('cache')\nexcept OSError as error: raise ValueError('no cache') from error"
     assert diagnosis(script(tmp_path, source), tmp_path).advice == "the job raised ValueError: no cache"
 
 
 @pytest.mark.parametrize("statement", ["import nowhere_to_be_found", "from nowhere_to_be_found.inside import thing"])
-def test_a_missing_module_is_to_be_installed(statement: str, tmp_path: Path):
+def test_the_advice_for_a_missing_module_is_to_install_it(statement: str, tmp_path: Path):
     told = diagnosis(script(tmp_path, statement), tmp_path)
     assert told.outcome is Outcome.FAILED
     assert "pip install nowhere_to_be_found" in told.advice
 
 
-def test_a_module_that_python_is_to_run_is_missing_too(tmp_path: Path):
+def test_a_missing_module_of_python_m_is_recognised(tmp_path: Path):
     assert "pip install nowhere_to_be_found" in diagnosis("python -m nowhere_to_be_found", tmp_path).advice
 
 
@@ -70,7 +70,7 @@ def test_a_process_without_enough_memory_is_out_of_memory(source: str, tmp_path:
 
 
 @pytest.mark.night
-def test_numpy_and_torch_tell_that_they_are_out_of_memory(tmp_path: Path):
+def test_out_of_memory_errors_of_numpy_and_torch_are_recognised(tmp_path: Path):
     source = "import numpy; numpy.ones(10**9)"
     assert diagnosis(f"ulimit -d 2000000; {script(tmp_path, source)}", tmp_path).outcome is Outcome.OUT_OF_MEMORY
     pytest.importorskip("torch", reason="torch is not installed")
@@ -105,7 +105,7 @@ def test_a_killed_process_is_a_lost_node(command: str, tmp_path: Path):
     assert diagnosis(command, tmp_path).outcome is Outcome.PREEMPTED
 
 
-def test_another_signal_and_a_bare_exit_code_are_told_as_they_are(tmp_path: Path):
+def test_other_signals_and_exit_codes_are_reported_as_they_are(tmp_path: Path):
     assert diagnosis("kill -6 $$", tmp_path).advice == "its process was ended by signal 6"
     assert diagnosis("exit 3", tmp_path) == Diagnosis(Outcome.FAILED, "its command ended with exit code 3")
 
@@ -130,7 +130,7 @@ torch.distributed.elastic.multiprocessing.errors.ChildFailedError: train.py FAIL
 """
 
 
-def test_a_node_whose_memory_was_full_says_so_after_torchruns_page():
+def test_out_of_memory_is_recognised_after_torchruns_own_message():
     full = f"step 1\n{ELASTIC}\n{OUT_OF_MEMORY.decode()}"
     assert diagnose(1, full).outcome is Outcome.OUT_OF_MEMORY
     assert diagnose(1, f"step 1\n{ELASTIC}").outcome is Outcome.PREEMPTED
@@ -144,7 +144,7 @@ def test_a_node_whose_memory_was_full_says_so_after_torchruns_page():
         ("kill", diagnose(-9, "")),
     ],
 )
-def test_of_two_ranks_that_failed_the_one_that_began_is_blamed(how: str, expected: Diagnosis, tmp_path: Path):
+def test_of_several_failed_ranks_the_first_one_is_blamed(how: str, expected: Diagnosis, tmp_path: Path):
     """And torchrun's page about itself, which follows the script's own words, says nothing."""
     pytest.importorskip("torch", reason="torch is not installed")
     (tmp_path / "train.py").write_text(TWO_RANKS, encoding="utf-8")

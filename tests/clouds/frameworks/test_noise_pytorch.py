@@ -424,7 +424,7 @@ def test_the_meter_changes_no_bit_of_what_is_learned(found: Found, workers: int)
 
 @pytest.mark.night  # at each change: one worker, and `mlcd scale` on two in examples/
 @pytest.mark.parametrize("workers", [2, 3, 4])
-def test_all_workers_leave_in_the_same_step(found: Found, workers: int):
+def test_all_workers_exit_in_the_same_step(found: Found, workers: int):
     steps = {worker["leaving"]["left"] for worker in found(workers)}
     assert len(steps) == 1
     assert None not in steps

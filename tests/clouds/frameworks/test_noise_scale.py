@@ -1,4 +1,4 @@
-"""The noise estimate, against gradients of a Gaussian process whose noise is known."""
+"""The noise estimate is right for gradients of a Gaussian process with a known noise scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often the noise is measured: as often as two percent of the time allow."""
+"""The noise is measured as often as two percent of the time allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script is told of its plan, and that all its workers hear of leaving in the same step."""
+"""Scripts read their training plan from the environment, and all workers of a job exit in the same step."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PLANS = st.builds(
 
 
 @given(plan=PLANS, nodes=POWERS)
-def test_the_tracker_reads_what_a_launch_is_told(plan: TrainingPlan, nodes: int):
+def test_the_tracker_reads_the_plan_from_the_environment(plan: TrainingPlan, nodes: int):
     offer = Offer("node", 8.0, 64, 512, "H100", 8)
     ranks = data_parallel(plan, nodes, offer)
     if not ranks or 64 % (ranks * plan.micro_batch):
@@ -62,16 +62,16 @@ def test_the_tracker_reads_what_a_launch_is_told(plan: TrainingPlan, nodes: int)
     assert told.accumulation(ranks) == int(variables["MLCD_ACCUMULATION"])
 
 
-def test_what_nobody_tells_is_the_scripts_own():
+def test_without_variables_the_scripts_own_values_hold():
     assert Plan.told({}, micro_batch=4, global_batch=32, precision="fp32") == Plan(4, 32, precision="fp32")
 
 
-def test_the_batch_of_an_elastic_job_goes_before_the_fixed_one():
+def test_the_batch_of_an_elastic_job_overrides_the_fixed_one():
     assert Plan.told({"MLCD_GLOBAL_BATCH": "32", "MLCD_BATCH": "128"}).global_batch == 128
 
 
 @pytest.mark.parametrize(("batch", "ranks", "micro_batch"), [(64, 2, 4), (16, 8, 2), (36, 6, 3), (7, 7, 1), (16, 3, 4)])
-def test_an_elastic_job_takes_as_much_at_once_as_its_ranks_can_share(batch: int, ranks: int, micro_batch: int):
+def test_an_elastic_job_divides_its_batch_among_its_ranks(batch: int, ranks: int, micro_batch: int):
     plan = Plan(4, batch).shared_by(ranks)
     assert plan == Plan(micro_batch, batch)
     if batch % ranks == 0:
@@ -84,7 +84,7 @@ def test_a_batch_that_cannot_be_shared_equally_is_refused():
 
 
 @pytest.mark.parametrize("text", ["0", "four", "-1", ""])
-def test_a_number_that_is_none_is_told_with_its_name(text: str):
+def test_an_invalid_number_is_an_error_with_the_variables_name(text: str):
     with pytest.raises(ValueError, match="MLCD_MICRO_BATCH="):
         Plan.told({"MLCD_MICRO_BATCH": text})
 
@@ -109,7 +109,7 @@ dist.destroy_process_group()
 
 @pytest.mark.live
 @pytest.mark.skipif(find_spec("torch") is None, reason="no PyTorch: pip install -e '.[frameworks]'")
-def test_all_workers_leave_in_the_same_step(tmp_path: Path):
+def test_all_workers_exit_in_the_same_step(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     shared = {"PATH": os.defpath, "PYTHONPATH": str(ROOT), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,

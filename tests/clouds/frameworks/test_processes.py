@@ -1,4 +1,4 @@
-"""Which processes a job gets, and what each framework reads of what they are told."""
+"""The processes of a job, and the variables by which each framework finds its peers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_all_reduce_has_one_process_a_node_and_the_first_reports():
     assert all(process.ends for process in jobs)
 
 
-def test_torchrun_is_told_everything_that_it_has_flags_for():
+def test_torchrun_gets_a_variable_for_each_of_its_flags():
     for node, process in enumerate(all_reduce(devices=4)):
         told = {key: value for key, value in process.environment.items() if key.startswith("PET_")}
         assert told == {
@@ -49,7 +49,7 @@ def test_torchrun_is_told_everything_that_it_has_flags_for():
         }
 
 
-def test_torchrun_itself_reads_them(monkeypatch: pytest.MonkeyPatch):
+def test_torchrun_itself_reads_these_variables(monkeypatch: pytest.MonkeyPatch):
     run = pytest.importorskip("torch.distributed.run", reason="torch is not installed")
     for key, value in all_reduce(devices=2)[1].environment.items():
         monkeypatch.setenv(key, value)
@@ -65,14 +65,14 @@ def test_a_script_without_torchrun_finds_its_rank_and_the_first_node():
         assert (told["MASTER_ADDR"], told["MASTER_PORT"]) == ("10.0.0.1", "29500")
 
 
-def test_jax_is_told_its_coordinator_and_its_place():
+def test_jax_gets_its_coordinator_and_process_id():
     for node, process in enumerate(all_reduce()):
         told = process.environment
         assert told["JAX_COORDINATOR_ADDRESS"] == "10.0.0.1:29501"
         assert (told["JAX_NUM_PROCESSES"], told["JAX_PROCESS_ID"]) == ("3", str(node))
 
 
-def test_tensorflow_has_workers_alone_for_all_reduce():
+def test_tensorflow_has_only_workers_for_all_reduce():
     for node, process in enumerate(all_reduce()):
         assert cluster(process) == {"worker": ["10.0.0.1:29502", "10.0.0.2:29502", "10.0.0.3:29502"]}
         assert task(process) == {"type": "worker", "index": node}

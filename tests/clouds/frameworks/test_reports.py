@@ -1,4 +1,4 @@
-"""Progress is read from output as it comes, in whatever pieces, from whatever a framework puts around it."""
+"""Progress is parsed from output in any pieces, between anything else that a framework prints."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def line(at_s: float, samples: float, saved: float = 0) -> str:
     return f"@mlcd t={at_s:.4f} samples={samples:.12g} saved={saved:.12g}\n"
 
 
-def test_the_trackers_own_time_counts_not_the_moment_of_reading():
+def test_the_trackers_timestamp_counts_and_not_the_time_of_reading():
     found = told(STEPS, line(0.5, 10), line(1.0, 20) + line(1.5, 30, 20))
     assert found == [Sample(1.0, 10), Sample(1.5, 20), Sample(2.0, 30, 20)]
 
 
-def test_of_lines_that_come_at_once_the_newest_tells_the_time():
+def test_of_lines_read_together_the_newest_gives_the_clock_offset():
     found = told(STEPS, line(0.5, 10) + line(60.5, 20) + line(90.5, 30), line(91.5, 40), every_s=100.0)
     assert found == [Sample(10.0, 10), Sample(70.0, 20), Sample(100.0, 30), Sample(101.0, 40)]
 
 
-def test_a_line_may_come_in_pieces():
+def test_a_line_may_arrive_in_pieces():
     whole = line(1.0, 256)
     assert told(STEPS, whole[:9], whole[9:20], whole[20:-1]) == []
     assert [s.samples for s in told(STEPS, whole[:9], whole[9:20], whole[20:-1], "\n")] == [256]
@@ -46,7 +46,7 @@ def test_a_line_may_come_in_pieces():
 @pytest.mark.parametrize(
     "around", ["[default0]:{}", "[rank0]: {}", "\x1b[0m{}", "epoch 1:  50%|###   | 5/10{}", "(worker pid=7) {}"]
 )
-def test_what_launchers_and_progress_bars_write_before_it_does_not_matter(around: str):
+def test_text_before_a_report_on_its_line_is_ignored(around: str):
     assert [s.samples for s in told(STEPS, around.format(line(1.0, 64)))] == [64]
 
 
@@ -55,7 +55,7 @@ def test_a_progress_bar_ends_its_lines_with_a_carriage_return():
     assert found == [Sample(2.0, 32), Sample(3.0, 96)]
 
 
-def test_a_pattern_tells_steps_of_one_batch_or_samples():
+def test_a_pattern_counts_steps_of_one_batch_or_samples():
     assert told(STEPS, "step 10 loss 0.5\n", "nothing\n", "step 20 loss 0.4\n") == [Sample(1.0, 320), Sample(3.0, 640)]
     assert told(SAMPLES, "64 samples\n", "1,280 samples\n", "1.5e3 samples\n") == [
         Sample(1.0, 64),
@@ -68,39 +68,39 @@ def test_without_a_batch_a_step_is_one_sample():
     assert told(Job("job", 10.0, report=r"step (?P<step>\d+)"), "step 7\n") == [Sample(1.0, 7)]
 
 
-def test_a_pattern_may_ask_for_the_end_of_a_line():
+def test_a_pattern_may_match_the_end_of_a_line():
     job = Job("job", 10.0, report=r"^step (?P<step>\d+)$")
     assert [s.samples for s in told(job, "step 1\r\n", "step 2\n", "step 3\r", "")] == [1, 2, 3]
 
 
-def test_of_lines_that_are_read_at_once_the_last_one_counts():
+def test_of_lines_read_together_the_last_one_counts():
     assert told(STEPS, "step 1\nstep 2\nstep 3\n", "step 4\nstep 5\n") == [Sample(1.0, 96), Sample(2.0, 160)]
 
 
 @pytest.mark.parametrize(
     "written", ["nan samples\n", "inf samples\n", "many samples\n", "1.2.3 samples\n", ", samples\n"]
 )
-def test_what_is_no_number_is_passed_over(written: str):
+def test_invalid_numbers_are_skipped(written: str):
     assert told(SAMPLES, written, "64 samples\n") == [Sample(2.0, 64)]
 
 
-def test_a_group_that_took_no_part_is_passed_over():
+def test_a_group_without_a_match_is_skipped():
     job = Job("job", 10.0, report=r"done(?: (?P<samples>\d+))?")
     assert told(job, "done\n", "done 5\n") == [Sample(2.0, 5)]
 
 
-def test_a_broken_line_of_the_tracker_is_passed_over():
+def test_a_broken_tracker_line_is_skipped():
     assert told(STEPS, "@mlcd t=1.2.3 samples=1e+e saved=0\n" + "@mlcd t=1.0@mlcd" + line(1.0, 8)[5:]) == [
         Sample(1.0, 8)
     ]
 
 
-def test_time_and_work_only_go_forward():
+def test_times_and_samples_never_decrease():
     found = told(STEPS, line(1, 10) + line(2, 20), line(1.5, 30) + line(3, 15) + line(4, 20) + line(5, 40))
     assert [sample.samples for sample in found] == [10, 20, 20, 40]
 
 
-def test_output_without_an_end_of_line_is_not_kept_for_ever():
+def test_output_without_a_line_end_is_kept_only_in_part():
     reader = Reader(STEPS)
     for _ in range(50):
         reader.feed("." * 5_000, 1.0)
@@ -116,13 +116,13 @@ OF_STEPS = Job("job", 1e6, hints=Hints(global_batch=10), report=r"(?P<epoch>\d+)
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_a_step_that_starts_again_in_each_epoch_is_counted_on(first: int):
+def test_a_step_that_restarts_in_each_epoch_is_counted_over_epochs(first: int):
     log = [f"epoch {first + epoch} step {step} loss 0.1\n" for epoch in range(3) for step in (100, 200, 391)]
     found = [sample.samples for sample in told(STEPS_OF_EPOCHS, *log)]
     assert found == [50_000 * epoch + done for epoch in range(3) for done in (12_800, 25_600, 50_000)]
 
 
-def test_the_length_of_an_epoch_may_stand_in_each_line():
+def test_the_length_of_an_epoch_may_be_in_each_line():
     log = [f"{epoch} [{step}/40]\n" for epoch in (1, 2) for step in (0, 20, 40)]
     assert [sample.samples for sample in told(OF_STEPS, *log)] == [0, 200, 400, 400, 600, 800]
     known = Job("job", 1e6, report=OF_STEPS.report, dataset_samples=395.0)
@@ -133,17 +133,17 @@ def test_the_length_of_an_epoch_may_stand_in_each_line():
     ]
 
 
-def test_a_job_that_goes_on_from_its_own_checkpoint_reports_its_place_in_the_whole():
+def test_a_job_that_continues_from_its_own_checkpoint_reports_its_total_position():
     assert [sample.samples for sample in told(STEPS_OF_EPOCHS, "epoch 3 step 10\n")] == [2 * 50_000 + 1_280]
 
 
-def test_epochs_alone_are_epochs_done():
+def test_a_pattern_with_only_epochs_counts_completed_epochs():
     job = Job("job", 1e6, report=r"'epoch': (?P<epoch>[\d.]+)", dataset_samples=1_000.0)
     found = told(job, "{'loss': 0.5, 'epoch': 0.5}\n", "{'loss': 0.4, 'epoch': 2.25}\n")
     assert [sample.samples for sample in found] == [500, 2_250]
 
 
-def test_a_step_that_starts_again_without_an_epoch_is_told_once_with_advice():
+def test_a_restarted_step_without_an_epoch_is_reported_once_with_advice():
     log = [f"step {step}\n" for _ in range(3) for step in range(10, 60, 10)]
     found = told(STEPS, *log)
     remarks = [(sample.elapsed_s, sample.samples, sample.remark) for sample in found if sample.remark]
@@ -152,12 +152,12 @@ def test_a_step_that_starts_again_without_an_epoch_is_told_once_with_advice():
     assert "(?P<epoch>" in PATTERN_RESTARTED
 
 
-def test_stray_lines_from_below_are_passed_over():
+def test_a_few_smaller_counts_are_skipped():
     found = told(STEPS, *(f"step {step}\n" for step in [10, 20, 5, 6, 30, 40, 7, 7, 7, 50, 1, 2, 60]))
     assert [sample.remark for sample in found] == [""] * 6
 
 
-def test_a_script_that_starts_again_within_a_launch_is_told_as_such():
+def test_a_script_that_restarts_within_a_launch_is_reported():
     pieces = ["".join(line(t, 10 * t) for t in range(1, 9)), "".join(line(t, 10 * t) for t in range(1, 4))]
     *_, last = told(STEPS, *pieces, every_s=10.0)
     assert last.remark == TRACKER_RESTARTED
@@ -174,7 +174,7 @@ def test_no_pattern_takes_long_on_any_line(pattern: str):
     assert time.process_time() - began_s < 5
 
 
-def test_a_stored_pattern_that_cannot_be_matched_any_more_is_told_in_a_line():
+def test_a_stored_pattern_that_is_no_longer_allowed_is_one_line():
     with pytest.raises(UserError, match="lookahead and lookbehind are not supported"):
         Reader(Job("job", 10.0, report=r"(?<=step )(?P<step>\d+)"))
 
@@ -195,7 +195,7 @@ def outputs(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 
 @given(outputs())
-def test_any_pieces_of_an_output_give_the_same_samples(output: tuple[str, list[str]]):
+def test_output_in_any_pieces_gives_the_same_samples(output: tuple[str, list[str]]):
     text, pieces = output
     assert "".join(pieces) == text
     whole, reader = Reader(STEPS).feed(text, 7.0), Reader(STEPS)

@@ -1,4 +1,4 @@
-"""The two lines in a user's script: what they tell, when, and that they cost nothing outside MLCD."""
+"""The tracker's calls in a user's script: what they report, when, and that they cost nothing outside of MLCD."""
 
 from __future__ import annotations
 

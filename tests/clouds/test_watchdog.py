@@ -1,4 +1,4 @@
-"""What ends a launch when MLCD cannot: interrupted in the middle of tearing down, or with a damaged record of it."""
+"""The watchdog ends a launch if MLCD cannot: a teardown that was interrupted, a record that is damaged."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def process(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         started.kill()
 
 
-def test_a_teardown_that_is_interrupted_is_done_by_the_watchman(folder: Path, process: subprocess.Popen[bytes]) -> None:
+def test_the_watchdog_completes_an_interrupted_teardown(folder: Path, process: subprocess.Popen[bytes]) -> None:
     with pytest.raises(KeyboardInterrupt), Watchdog(folder, None):
         raise KeyboardInterrupt
     assert process.wait(timeout=300) < 0
     assert (folder / "ended").exists()
 
 
-def test_a_launch_that_has_ended_needs_no_watchman(folder: Path, process: subprocess.Popen[bytes]) -> None:
+def test_an_ended_launch_needs_no_watchdog(folder: Path, process: subprocess.Popen[bytes]) -> None:
     with Watchdog(folder, None):
         (folder / "ended").write_text(repr(time.time()))
     assert process.poll() is None  # somebody else's by now: nobody has looked for it
 
 
-def test_a_watchman_who_can_note_nothing_ends_the_launch_all_the_same_and_says_nothing(
+def test_a_watchdog_that_cannot_write_still_ends_the_launch_silently(
     folder: Path, process: subprocess.Popen[bytes], capfd: pytest.CaptureFixture[str]
 ) -> None:
     with Watchdog(folder, None):
@@ -64,9 +64,7 @@ def test_a_watchman_who_can_note_nothing_ends_the_launch_all_the_same_and_says_n
 
 @pytest.mark.parametrize("damage", DAMAGED)
 @pytest.mark.parametrize("file", ["order.json", "ended"])
-def test_a_launch_whose_record_is_damaged_is_billed_from_when_it_was_written(
-    folder: Path, file: str, damage: bytes
-) -> None:
+def test_a_launch_with_a_damaged_order_is_billed_from_the_files_time(folder: Path, file: str, damage: bytes) -> None:
     now = time.time()
     (folder / "order.json").write_text(f'{{"started_at": {now - 100}}}')
     (folder / "ended").write_text(repr(now))
