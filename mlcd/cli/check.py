@@ -19,7 +19,7 @@ from mlcd.cli.server import chosen_server
 from mlcd.clouds.local.gpus import usable_gpus
 from mlcd.clouds.local.isolation import isolation_warning
 from mlcd.clouds.ray.cluster import resources
-from mlcd.clouds.skypilot.credentials import accounts, usable_clouds
+from mlcd.clouds.skypilot.credentials import find_credentials, usable_clouds
 from mlcd.core.errors import MlcdError, UnknownName
 from mlcd.core.home import home, open_ledger
 from mlcd.core.units import counted, format_usd
@@ -152,16 +152,16 @@ def _ray_and_cluster() -> list[Check]:
 def _skypilot_and_accounts() -> list[Check]:
     """The package, and each cloud's credentials as found in files and variables; nothing is sent over the network."""
     clouds = clouds_in(home() / "catalog")
-    results, at_hand = [replace(_extra("skypilot"), needed=True)], usable_clouds(clouds)
-    for account in accounts(clouds):
-        ok = account.cloud in at_hand
-        if account.found or not ok:
-            credentials = f"credentials in {account.found}" if account.found else "no credentials found"
+    results, usable = [replace(_extra("skypilot"), needed=True)], usable_clouds(clouds)
+    for each in find_credentials(clouds):
+        ok = each.cloud in usable
+        if each.location:
+            found = f"credentials in {each.location}"
         else:
-            credentials = "SkyPilot's API server uses its own credentials"
-        results.append(Check(f"cloud {account.cloud}", ok, credentials, "" if ok else account.to_do, needed=False))
-    last = "let SkyPilot test them over the network: sky check" if at_hand else "set up the credentials of one cloud"
-    return [*results, Check("clouds to rent from", bool(at_hand), ", ".join(at_hand) or "none", last)]
+            found = "SkyPilot's API server uses its own credentials" if ok else "no credentials found"
+        results.append(Check(f"cloud {each.cloud}", ok, found, "" if ok else each.how_to_get, needed=False))
+    last = "let SkyPilot test them over the network: sky check" if usable else "set up the credentials of one cloud"
+    return [*results, Check("clouds to rent from", bool(usable), ", ".join(usable) or "none", last)]
 
 
 def _functions_and_storages() -> list[Check]:

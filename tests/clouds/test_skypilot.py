@@ -33,7 +33,7 @@ from mlcd.clouds.frameworks import processes
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.skypilot import stamp
 from mlcd.clouds.skypilot.backend import SkyPilot
-from mlcd.clouds.skypilot.credentials import accounts, usable_clouds
+from mlcd.clouds.skypilot.credentials import find_credentials, usable_clouds
 from mlcd.clouds.skypilot.launch_thread import CHECK, LaunchThread, NeverReached
 from mlcd.clouds.skypilot.leave_request import LEAVE_COMMAND
 from mlcd.clouds.skypilot.liveness import BackgroundAnswer, LossDetector, NodeLiveness, StaleStatus
@@ -839,7 +839,7 @@ def test_offers_are_those_of_the_clouds_that_are_named_or_have_credentials(home,
     assert {offer.cloud for offer in skypilot_cloud(job, "", sky, NoonClock()).space.offers} == {"aws"}
     assert {offer.cloud for offer in skypilot_cloud(job, "gcp", sky, NoonClock()).space.offers} == {"gcp"}
     assert usable_clouds(CLOUDS, {"SKYPILOT_API_SERVER_ENDPOINT": "https://sky"}, tmp_path) == CLOUDS
-    assert [account.found for account in accounts(CLOUDS, {}, tmp_path)] == ["", "", ""]
+    assert [each.location for each in find_credentials(CLOUDS, {}, tmp_path)] == ["", "", ""]
 
 
 def test_secrets_come_from_the_environment_and_are_not_stored(home, monkeypatch):

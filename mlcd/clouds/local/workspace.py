@@ -28,10 +28,10 @@ MAX_BYTES, MAX_FILES = 100_000_000, 10_000
 MAX_NEIGHBOURS = 1_000
 MOUNTS = Path("/proc/self/mountinfo")
 COVER = """set -e
-seen=$1 folder=$2; shift 2
-while [ "$1" != -- ]; do mount --rbind "$folder/$1" "$seen/$1"; shift; done  # what is mounted inside the folder
+overlay=$1 folder=$2; shift 2
+while [ "$1" != -- ]; do mount --rbind "$folder/$1" "$overlay/$1"; shift; done  # what is mounted inside the folder
 shift
-mount --rbind "$seen" "$folder"
+mount --rbind "$overlay" "$folder"
 cd "$folder"
 exec "$@"
 """

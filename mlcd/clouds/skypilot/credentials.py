@@ -9,12 +9,12 @@ SERVER = "SKYPILOT_API_SERVER_ENDPOINT"
 
 
 @dataclass(frozen=True)
-class Account:
-    """A cloud's credentials: the file or variable where they were found, or how to get them."""
+class Credentials:
+    """A cloud's credentials: `location`, the file or variable that has them; or `how_to_get`, a command."""
 
     cloud: str
-    found: str
-    to_do: str
+    location: str
+    how_to_get: str
 
 
 _AWS = ("$AWS_ACCESS_KEY_ID", "$AWS_PROFILE", "$AWS_WEB_IDENTITY_TOKEN_FILE", "~/.aws/credentials", "~/.aws/config")
@@ -26,7 +26,7 @@ _PLACES = {
     "runpod": ("~/.runpod/config.toml",),
     "nebius": ("~/.nebius/NEBIUS_IAM_TOKEN.txt", "~/.nebius/credentials.json"),
 }
-"""Variables, and files below the home folder."""
+"""Where each cloud's credentials can be: environment variables, and files in the home folder."""
 _LOGIN = {
     "aws": "aws configure",
     "gcp": "gcloud auth application-default login",
@@ -37,7 +37,9 @@ _LOGIN = {
 }
 
 
-def accounts(clouds: Iterable[str], environ: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Account]:
+def find_credentials(
+    clouds: Iterable[str], environ: Mapping[str, str] = os.environ, home: Path | None = None
+) -> list[Credentials]:
     """The credentials of each of these clouds, as far as MLCD can recognise them."""
     below = home if home is not None else Path.home()
     listed = []
@@ -45,9 +47,9 @@ def accounts(clouds: Iterable[str], environ: Mapping[str, str] = os.environ, hom
         places = _PLACES.get(cloud, ())
         if not places:
             continue
-        has = [each for each in places if (environ.get(each[1:]) if each[0] == "$" else (below / each[2:]).exists())]
-        to_do = f"pip install 'skypilot[{cloud}]' && {_LOGIN[cloud]}"
-        listed.append(Account(cloud, has[0] if has else "", "" if has else to_do))
+        found = [each for each in places if (environ.get(each[1:]) if each[0] == "$" else (below / each[2:]).exists())]
+        how_to_get = f"pip install 'skypilot[{cloud}]' && {_LOGIN[cloud]}"
+        listed.append(Credentials(cloud, found[0] if found else "", "" if found else how_to_get))
     return listed
 
 
@@ -55,4 +57,4 @@ def usable_clouds(
     clouds: Iterable[str], environ: Mapping[str, str] = os.environ, home: Path | None = None
 ) -> tuple[str, ...]:
     """The clouds that can be searched: those with credentials on this machine; with a SkyPilot server, all of them."""
-    return tuple(each.cloud for each in accounts(clouds, environ, home) if each.found or environ.get(SERVER))
+    return tuple(each.cloud for each in find_credentials(clouds, environ, home) if each.location or environ.get(SERVER))

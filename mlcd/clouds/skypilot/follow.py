@@ -35,11 +35,9 @@ POLL_S = 1.0
 TIME_OVER = 124
 """Exit status of `timeout` when the launch's lifetime is over."""
 STATUS_TRIES = 8
-"""After a failed job the machines' status is requested up to so many times while SkyPilot gives a stale one."""
+"""How often the status is requested after a failed job, while SkyPilot answers with a stale one."""
 SETUP_FAILED = "(status: FAILED_SETUP)"
 """What SkyPilot writes when the user's `setup` fails."""
-STOP_WITHIN_S = 600.0
-"""Timeout of sending a task with its files when the launch is stopped meanwhile."""
 
 
 @dataclass
@@ -47,8 +45,8 @@ class Follower:
     """Follows a launch from its order to its end.
 
     `is_up` asks the cloud and waits for the answer; `request_status` does not wait. `log` gets the output.
-    `make_reader` makes what reads it, with a stored offset between the job's clock and the launch's. `first_report`:
-    the file with that offset, for a process that rejoins the launch.
+    `make_reader` makes the parser of the output, with a stored offset between the job's clock and the launch's.
+    `first_report`: the file with that offset, for a process that rejoins the launch.
     Samples are held back until all nodes are known to have been up at their time: those after a node was lost are
     dropped.
     """

@@ -79,7 +79,7 @@ mlcd_run() { (
     left=$((MLCD_UNTIL - $(date +%s)))
     [ "$left" -gt 0 ] || exit 124
   fi
-  # 0 is no limit; `timeout` passes a signal on to everything that the job has started.
+  # 0 means no limit; `timeout` passes signals on to everything that the job has started.
   exec "$@" timeout -k 30 "$left" bash "$mlcd_here/run.sh"
 ) }
 mlcd_elsewhere() { mlcd_run "$1" 2>&1 | sed -u 's/^/[mlcd, elsewhere] /'; return "${PIPESTATUS[0]}"; }
@@ -87,7 +87,7 @@ mlcd_elsewhere() { mlcd_run "$1" 2>&1 | sed -u 's/^/[mlcd, elsewhere] /'; return
 # Adds the time to each line. Without Python, lines have the time at which they are read.
 mlcd_stamp=(python3 -I -S "$mlcd_here/stamp.py")
 "${mlcd_stamp[@]}" true >/dev/null 2>&1 || mlcd_stamp=()
-# Says that this node is there. The first node's output says so.
+# A heartbeat of this node. The first node needs none: its output shows that it is up.
 mlcd_alive() { printf '@mlcd alive node=%s at=%(%s)T\n' "$SKYPILOT_NODE_RANK" -1; }
 mlcd_alive_process=
 if [ "$SKYPILOT_NODE_RANK" != 0 ]; then
@@ -110,9 +110,9 @@ mlcd_status=$?
 [ -z "$mlcd_alive_process" ] || kill "$mlcd_alive_process" 2>/dev/null
 printf '@mlcd exit=%s node=%s at=%(%s)T\n' "$mlcd_status" "$SKYPILOT_NODE_RANK" -1
 # Workers and servers never end by themselves. A failed node makes SkyPilot end the others, so that the cluster
-# falls idle and goes away even if nobody listens any more.
+# becomes idle and is torn down even if nobody follows it.
 if [ -e "$mlcd_node/release" ] && [ "$mlcd_status" = 0 ]; then mlcd_status=1; fi
-# Not `exit`: SkyPilot's own lines come next, which wait until a bucket of mode MOUNT_CACHED has everything.
+# Not `exit`: SkyPilot's own commands follow, which wait until a bucket of mode MOUNT_CACHED is uploaded.
 (exit "$mlcd_status")
 """
 

@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter
 
 from mlcd.catalog import clouds_in
 from mlcd.clouds.places.skypilot import clouds_of
-from mlcd.clouds.skypilot.credentials import accounts
+from mlcd.clouds.skypilot.credentials import find_credentials
 from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.job import Job
@@ -97,7 +97,7 @@ def credentials_for(job: Job) -> list[Credentials]:
         clouds = clouds_of(job, named)
     except UserError:  # the job names no cloud, and there are no credentials for any
         clouds = tuple(clouds_in(home() / "catalog"))
-    return [Credentials(each.cloud, bool(each.found), each.to_do) for each in accounts(clouds)]
+    return [Credentials(each.cloud, bool(each.location), each.how_to_get) for each in find_credentials(clouds)]
 
 
 def _on_machines(job: Job) -> Ahead:
