@@ -85,7 +85,7 @@ def recording_of(run: str, account: "Account") -> Recording:
     """The probes of a run as a recording, without launches that failed by chance."""
     job, history = account.job, account.searched
     if not history.good:
-        raise UserError(f"run '{run}' has measured nothing that runs, so there is nothing to record: mlcd show {run}")
+        raise UserError(f"run '{run}' has no successful measurement, so there is nothing to record: mlcd show {run}")
     measured: dict[str, Measurement] = {str(m.configuration): m for m in history.measurements if m.outcome in OUTCOMES}
     measured |= {str(m.configuration): m for m in history.good}
     order = {configuration: place for place, configuration in enumerate(account.space.configurations)}

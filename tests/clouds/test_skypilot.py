@@ -167,7 +167,7 @@ class RunOnFakeCloud:
         return drive.launch(strategy, self.job, self.place.space, self.place.profiler, self.book)
 
     def reopen(self) -> None:
-        """As another process would find it."""
+        """Open the ledger as another process would."""
         self.ledger = Ledger(self.home / "ledger.db")
         self.book = self.ledger.book("digits-1", self.clock)
 
@@ -176,7 +176,7 @@ class RunOnFakeCloud:
         return [line.entry for line in self.ledger.lines("digits-1") if isinstance(line.entry, Settled)]
 
     def check(self, slack_s: float = 1.0) -> None:
-        """Nothing is left, every launch could go by itself, and the books say what the cloud's bill says."""
+        """Check that nothing is left, that each launch could end by itself, and that the ledger agrees with the bill."""
         account: Account = self.ledger.account("digits-1")
         assert account.open == ()
         assert self.sky.names() == set()
@@ -188,9 +188,9 @@ class RunOnFakeCloud:
             name, measured = self.place.backend.name(entry.launch.label), entry.measurement
             bill_s = billed.pop(name, 0.0)
             least, most = (entry.launch.configuration.usd(each_s) for each_s in (bill_s, max(60.0, bill_s) + 2.0))
-            assert least - 1e-9 <= measured.usd <= (most + 1e-9 if bill_s else 0.0), "the cloud asks for something else"
-            assert measured.seconds >= bill_s - slack_s, "less time than the machines were there"
-        assert all(seconds == 0.0 for seconds in billed.values()), "not in the books"
+            assert least - 1e-9 <= measured.usd <= (most + 1e-9 if bill_s else 0.0), "the cloud bills something else"
+            assert measured.seconds >= bill_s - slack_s, "less time than the machines were up"
+        assert all(seconds == 0.0 for seconds in billed.values()), "not in the ledger"
         assert account.history.spent_usd == pytest.approx(sum(entry.measurement.usd for entry in self.settled))
         assert account.history.spent_usd <= self.job.goal.budget_usd
 
@@ -236,7 +236,7 @@ def test_a_job_is_searched_and_run_and_nothing_is_left(home):
     assert run.book.account.status is Status.FINISHED
     assert len(run.sky.clusters) >= 3
     run.check()
-    for entry in run.settled:  # the cloud's own bill, to the second; a steady job is soon measured
+    for entry in run.settled:  # the cloud's own bill, to the second; a steady job is measured quickly
         assert entry.launch.purpose is Purpose.RUN or entry.measurement.seconds < 400
         cluster = run.sky.clusters[run.place.backend.name(entry.launch.label)]
         assert entry.measurement.seconds == pytest.approx(cluster.bill_s)
@@ -357,7 +357,7 @@ def test_an_error_after_a_lost_machine_is_not_blamed_on_the_job(home):
 
 
 class StaleStatusSky(FakeSkyPilot):
-    """Right after a loss SkyPilot says what it knew before: another request of its own still looks."""
+    """Right after a loss SkyPilot answers with the old status, while its own request for a new one is running."""
 
     old_answers = 3
 
@@ -366,7 +366,7 @@ class StaleStatusSky(FakeSkyPilot):
         ended = cluster is not None and self.clock.elapsed_s() >= cluster.job_ends_s
         if cluster is not None and (ended or up is not True) and self.old_answers:
             self.old_answers -= 1
-            raise StaleStatus("not looked again")
+            raise StaleStatus("not updated")
         return up
 
 
@@ -388,10 +388,10 @@ def test_a_stale_status_does_not_count_as_up(home):
 def test_a_failed_job_whose_idle_cluster_is_gone_is_not_preempted(home, offer, output):
     run = RunOnFakeCloud(home, a_job(spot=offer.spot))
     run.sky = StaleStatusSky(run.clock, speed, [Scenario(fails_after_s=30.0, error_output=output)])
-    run.sky.old_answers = 6  # asked every 15 s, and the cluster goes after a minute
+    run.sky.old_answers = 6  # one every 15 s; the cluster is gone after a minute
     run.place = skypilot_cloud(run.job, "", run.sky, run.clock, TaggedMachines(run.sky.ec2))
     events = list(run.place.backend.run(run.job, order(offer)))
-    lost = offer.spot and "SETUP" not in output  # as far as anybody can know
+    lost = offer.spot and "SETUP" not in output  # the best guess without the cloud
     assert events[-1].outcome is (Outcome.PREEMPTED if lost else Outcome.FAILED)
 
 
@@ -437,7 +437,7 @@ def test_a_lost_worker_is_noticed_while_the_first_node_goes_on(tmp_path):
     samples, ended, _ = followed(tmp_path, Scenario(worker_lost_after_s=130.0))
     assert ended.outcome is Outcome.PREEMPTED
     assert ended.elapsed_s <= 200 + 130 + 60 + 15 + 5
-    assert samples[-1].elapsed_s <= 200 + 130, "what was reported without the worker does not count"
+    assert samples[-1].elapsed_s <= 200 + 130, "reports without the worker do not count"
     assert samples[-1].elapsed_s >= 200 + 130 - 15
 
 
@@ -456,7 +456,7 @@ def test_a_run_that_lost_a_worker_just_before_its_end_is_preempted(tmp_path, bef
 
 
 def test_the_status_is_requested_if_a_worker_is_lost_at_the_end(tmp_path):
-    """Nobody has missed it yet, but it has not said that its part of the job has ended."""
+    """It was not silent for long enough, but it has not reported the end of its part of the job."""
     _, ended, _ = followed(tmp_path, Scenario(workers_end=False))
     assert ended.outcome is Outcome.OK
     whole_s = 1e6 / speed(task(order(nodes=2)))
@@ -560,11 +560,11 @@ def test_the_users_log_has_no_timestamps_and_heartbeats(tmp_path):
 
 
 class Killed(BaseException):
-    """SIGKILL, as near as one gets within a process."""
+    """Imitates SIGKILL within a process."""
 
 
 def kill(run: RunOnFakeCloud):
-    """MLCD is gone: it writes nothing more and asks for nothing more."""
+    """A function that kills MLCD: afterwards it can neither write to the ledger nor call SkyPilot."""
 
     def killed(*_):
         raise Killed
@@ -683,12 +683,14 @@ def test_a_job_that_still_runs_is_rejoined_and_paid_for_once(home, checkpoints):
     (name,) = run.sky.names()
     ordered = set(run.sky.clusters)
     last = run.launch()
-    assert set(run.sky.clusters) == ordered, "nothing was ordered anew"
+    assert set(run.sky.clusters) == ordered, "nothing was ordered again"
     (final,) = run.book.account.history.runs
-    assert last == run
+    assert last == final
     assert final.outcome is Outcome.OK
     assert final.samples_done == pytest.approx(run.settled[-1].launch.samples)
-    assert final.rate == pytest.approx(run.sky.clusters[name].samples_per_s, rel=0.02), "the pause is no slowness"
+    assert final.rate == pytest.approx(run.sky.clusters[name].samples_per_s, rel=0.02), (
+        "the time without MLCD does not count as slow"
+    )
     assert final.seconds == pytest.approx(run.sky.clusters[name].bill_s, abs=1.0)
     assert run.book.account.status is Status.FINISHED
     assert "still runs the job; it is followed again" in str(run.ledger.lines("digits-1"))
@@ -697,7 +699,7 @@ def test_a_job_that_still_runs_is_rejoined_and_paid_for_once(home, checkpoints):
 
 @pytest.mark.parametrize("checkpoints", [False, True])
 def test_new_limits_keep_the_work_of_a_job_that_still_runs(home, checkpoints, monkeypatch):
-    """Under new limits it is decided again, and what is open is torn down: without a checkpoint, all would be lost."""
+    """New limits mean a new decision and a teardown, which would lose all work without a checkpoint."""
     run = RunOnFakeCloud(home, replace(a_job(checkpoints=checkpoints), on="skypilot:aws"))
     killed_in_the_run(run, 40)
     revive(run)
@@ -929,7 +931,7 @@ def start(
 
 
 def command(folder: Path, name: str, text: str) -> str:
-    """A PATH with a command of our own before all others."""
+    """A PATH that begins with a folder with this command."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/bash\n{text}\n")
     (folder / name).chmod(0o755)
@@ -996,7 +998,7 @@ def test_every_process_has_the_same_variables_as_on_other_backends(tmp_path, nod
     found, reporting = [], []
     for node in range(nodes):
         done = start(tmp_path, job, nodes, node)
-        # Two processes write at once: one's line may begin before the other's has its end.
+        # Two processes write at once: a line may begin before the other one has ended.
         told = done.stdout.replace("}{", "}\n{").replace(f"}}{ELSEWHERE}", f"}}\n{ELSEWHERE}")
         lines = [STAMP.sub("", line) for line in told.splitlines() if "{" in line]
         found += [json.loads(line.removeprefix(ELSEWHERE)) for line in lines]
@@ -1032,7 +1034,7 @@ def test_a_job_on_a_node_finds_the_file_that_asks_it_to_exit(tmp_path):
 
 
 def test_commands_after_the_job_see_its_exit_code(tmp_path):
-    """SkyPilot appends what waits for the upload of a cached bucket."""
+    """SkyPilot appends commands that wait for the upload of a cached bucket."""
     done = start(tmp_path, Job("x", 1.0, task={"run": "exit 3"}), 1, 0, then='\necho "then $?"')
     assert done.stdout.endswith("then 3\n")
 
@@ -1061,7 +1063,7 @@ def test_a_task_says_when_its_nodes_stop_by_themselves():
     made = task(order(lifetime_s=1_200.0))
     assert int(made["envs"]["MLCD_UNTIL"]) == int(NOON.timestamp() + 1_200 - TEARDOWN_S)
     command, _ = first_boot(order(lifetime_s=1_200.0), NOON.timestamp())
-    assert made["setup"].startswith(f"sudo {command} "), "the same time, whichever is ordered last"
+    assert made["setup"].startswith(f"sudo {command} "), "the same time as at the first boot"
     assert "terminate.py" in made["setup"]
     assert "terminate.py" not in task(order(T4S))["setup"], "GCP has no such setting"
     endless = task(order(lifetime_s=None))
@@ -1088,14 +1090,14 @@ def test_a_machine_of_aws_schedules_its_shutdown_at_its_first_boot():
     command, _ = first_boot(order(CPU, lifetime_s=1_200.0), NOON.timestamp())
     assert yaml.safe_load(f"runcmd:\n- {command}") == {"runcmd": [command]}, "as SkyPilot pastes it"
     assert ordered_minutes(command, NOON.timestamp() + 50.0) == "19", "within the lifetime, which is reserved"
-    assert ordered_minutes(command, NOON.timestamp() + 1_300.0) == "0", "a machine that came too late goes at once"
+    assert ordered_minutes(command, NOON.timestamp() + 1_300.0) == "0", "a machine that comes up too late ends at once"
     assert first_boot(order(CPU, lifetime_s=None), NOON.timestamp()) == ()
-    # SkyPilot passes no such commands on to GCP.
+    # SkyPilot does not support such commands on GCP.
     assert first_boot(order(T4S, lifetime_s=1_200.0), NOON.timestamp()) == ()
 
 
 def ordered_minutes(command: str, now: float) -> str:
-    """What a shell makes of the time in a `shutdown` that is run at this time."""
+    """The minutes that a shell computes for a `shutdown` command at this time."""
     script = f'date() {{ echo {int(now)}; }}; shutdown() {{ echo "$2"; }}; {command}'
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     return done.stdout.strip().removeprefix("+")
@@ -1130,7 +1132,7 @@ from types import SimpleNamespace
 from mlcd.clouds.skypilot.liveness import BackgroundAnswer, NodeLiveness, LossDetector
 from mlcd.clouds.skypilot.sdk import Sdk
 
-class Fits:  # the SDK, whose functions only see whether a call fits them
+class Fits:  # the SDK; its functions only check that the arguments of a call fit
     seen = set()
     def __getattr__(self, name):
         real = getattr(sky, name)
@@ -1188,7 +1190,7 @@ def test_skypilot_accepts_the_tasks_with_the_meaning_that_mlcd_intends(tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", VALIDATE],
         input=json.dumps([task(launch, job, ship) for launch in orders]),
-        # Nothing can be fetched from there, should a file of the catalog be missing.
+        # No proxy is there: if a file of the catalog is missing, it cannot be downloaded.
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HTTPS_PROXY": "http://127.0.0.1:9"},
         capture_output=True,
         text=True,
@@ -1213,7 +1215,7 @@ def test_skypilot_accepts_the_tasks_with_the_meaning_that_mlcd_intends(tmp_path)
 
 
 class FakeSky:
-    """SkyPilot's SDK as far as it is used."""
+    """A fake of SkyPilot's SDK, as far as `Sdk` uses it."""
 
     StatusRefreshMode = SimpleNamespace(FORCE="force")
     ClusterStatus = SimpleNamespace(UP="UP", INIT="INIT")
@@ -1326,7 +1328,7 @@ class TestOutage(OutageContract):
 
 
 def test_a_launch_that_failed_after_its_order_is_billed(home):
-    """SkyPilot notes a cluster before it asks a cloud for machines: some may have come."""
+    """SkyPilot records a cluster before it asks a cloud for machines: some may have come."""
     run = RunOnFakeCloud(home, a_job())
 
     def broken(*_, **__):
@@ -1350,7 +1352,7 @@ def test_a_broken_connection_to_a_job_is_restored():
 
 
 def test_no_line_is_repeated_after_a_broken_connection():
-    """SkyPilot tells all of a job's output again. Reports that start again would say that the job has."""
+    """SkyPilot sends all of a job's output again. Repeated reports would look like a restarted job."""
     reports = [f"(digits, pid=1) @mlcd t={i}.1 samples={100 * i} saved=0\n" for i in range(1, 9)]
 
     def breaks(name, job, follow, output_stream):

@@ -64,7 +64,7 @@ def test_a_watchdog_that_cannot_write_still_ends_the_launch_silently(
 
 @pytest.mark.parametrize("damage", DAMAGED)
 @pytest.mark.parametrize("file", ["order.json", "ended"])
-def test_a_launch_with_a_damaged_order_is_billed_from_the_files_time(folder: Path, file: str, damage: bytes) -> None:
+def test_a_damaged_time_is_replaced_by_the_files_own_time(folder: Path, file: str, damage: bytes) -> None:
     now = time.time()
     (folder / "order.json").write_text(f'{{"started_at": {now - 100}}}')
     (folder / "ended").write_text(repr(now))

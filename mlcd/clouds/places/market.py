@@ -39,7 +39,7 @@ def market_cloud(folder: MarketFolder, job: Job, start_s: float = 0.0, elapsed_s
     if job.ask is not None and job.ask.planner != USUAL:
         raise UserError(f"market: is for `mlcd train`; for `mlcd {job.ask.planner}` there is recorded:DIR")
     if spot_of(job):
-        raise UserError("use_spot: true: on market: say any, for whichever is better, or false, for on demand alone")
+        raise UserError("use_spot: true is not possible on market:; use any (spot or on demand) or false (on demand)")
     clock = VirtualClock(elapsed_s)
     detail = "as on the simulated cloud" if folder.made_up else "as recorded"
     startup_s = folder.changeover_s

@@ -67,7 +67,7 @@ def with_markets(
 
     choices = tuple(replace(choice, markets=tuple(markets(choice.offer))) for choice in space.choices)
     if not any(choice.markets for choice in choices):
-        raise UserError("use_spot: any: no spot price is known of these types and zones; see mlcd offers --spot")
+        raise UserError("use_spot: any: no spot price is known for these types and zones; see mlcd offers --spot")
     return with_expected_spot_costs(replace(space, choices=choices), checkpoints=job.checkpoints)
 
 

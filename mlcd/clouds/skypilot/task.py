@@ -213,7 +213,7 @@ def checkpoint_folder(job: Job, run: str) -> str:
         if isinstance(source, dict) and str(source.get("mode", "MOUNT")).upper() in ("MOUNT", "MOUNT_CACHED"):
             return f"{str(path).rstrip('/')}/{run}"
     raise UserError(
-        "checkpoints: the machines' disks go with them; mount a bucket, such as "
+        "checkpoints: the machines' disks are deleted with them; mount a bucket, such as "
         "`file_mounts: {/checkpoints: {name: my-bucket, mode: MOUNT}}`, or set MLCD_CHECKPOINT_DIR in `envs`"
     )
 
