@@ -176,7 +176,7 @@ class RunOnFakeCloud:
         return [line.entry for line in self.ledger.lines("digits-1") if isinstance(line.entry, Settled)]
 
     def check(self, slack_s: float = 1.0) -> None:
-        """Check that nothing is left, that each launch could end by itself, and that the ledger agrees with the bill."""
+        """Check that nothing is left, launches could end by themselves, and the ledger agrees with the bill."""
         account: Account = self.ledger.account("digits-1")
         assert account.open == ()
         assert self.sky.names() == set()
