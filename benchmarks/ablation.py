@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from mlcd.clouds.recording import load_recording
 from mlcd.core.version import VERSION
 from mlcd.planners.modeling import speed_surface
-from mlcd.planners.train import net_value, prospect, speed_belief
+from mlcd.planners.train import net_value, search_state, speed_belief
 from mlcd_bench.problems import Problem, Scenario, problems
 from mlcd_bench.train import Result, Setting, run
 
@@ -64,7 +64,7 @@ def no_margin() -> None:
 
 
 def no_repeats() -> None:
-    net_value.MOST_LAUNCHES, prospect.FURTHER_LAUNCHES = 1, ()
+    net_value.MOST_LAUNCHES, search_state.FURTHER_LAUNCHES = 1, ()
 
 
 PARTS: dict[str, tuple[Setting, Callable[[], None]]] = {

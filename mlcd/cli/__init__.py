@@ -77,11 +77,11 @@ COMMANDS = {
     "news": ("mlcd.cli.news:news", "Manage where a service sends news of runs: mail, webhooks."),
     "check": ("mlcd.cli.check:check", "Check this installation, or a job file."),
     "catalog": ("mlcd.cli.offers:catalog", "Update the price lists."),
-    "learn": ("mlcd_bench.cli.learn:learn", "Measure models, as knowledge for `mlcd serve --knowledge`."),
+    "learn": ("mlcd_bench.cli.learn:learn", "Measure models for `mlcd serve --knowledge`."),
     "models": ("mlcd.cli.models:models", "List what runs of `mlcd scale` have learned."),
     "schema": ("mlcd.cli.schema:schema", "Print a JSON Schema: of a run, its events, the API, or a job file."),
     "record": ("mlcd.cli.record:record", "Probe every configuration, and store the results as a recording."),
-    "bench": ("mlcd_bench.cli.bench:bench", "Measure methods against an oracle, on recordings."),
+    "bench": ("mlcd_bench.cli.bench:bench", "Compare methods with an oracle, on recordings."),
 }
 """The function of each command, and its line in `mlcd --help`, which therefore imports none of them."""
 

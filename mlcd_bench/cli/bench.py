@@ -1,4 +1,4 @@
-"""mlcd bench: measure methods against an oracle."""
+"""mlcd bench: compare methods with an oracle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CRASHED = 1
 
 @click.group()
 def bench() -> None:
-    """Measure methods against an oracle, on recordings."""
+    """Compare methods with an oracle, on recordings."""
 
 
 bench.add_command(paper)
@@ -49,7 +49,9 @@ bench.add_command(spot)
 @bench.command()
 @click.argument("recordings", nargs=-1, required=True)
 @click.option("--scenario", default="all", show_default=True, help=f"{', '.join(SCENARIOS)}; several with commas.")
-@click.option("--limit-factor", default="1.5,3", show_default=True, help="The limit, as multiples of the possible.")
+@click.option(
+    "--limit-factor", default="1.5,3", show_default=True, help="The limit, as multiples of the smallest possible."
+)
 @click.option("--method", default="net-value", show_default=True, help="NAME or NAME+guard, all, tools; with commas.")
 @click.option("--hours", default=None, help="Scale each job to so many hours at best, such as 1,4,20,100.")
 @click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="How many seeds: 0, 1, 2 ...")
@@ -61,14 +63,16 @@ bench.add_command(spot)
     "--early-look",
     metavar="SHARE",
     callback=parsed_by(parse_share),
-    help="Ask after this share of a probe, such as 0.3.",
+    help="Look at a probe after this share of it, such as 0.3.",
 )
 @click.option("--parallel", default=1, show_default=True, type=click.IntRange(1, 64), help="Probes at once, at most.")
-@click.option("--checkpoints", is_flag=True, help="The job saves its work, so what a probe does counts.")
-@click.option("--earlier", is_flag=True, help="The same job was searched for once before.")
+@click.option("--checkpoints", is_flag=True, help="The job saves its work, so the work of probes counts.")
+@click.option("--earlier", is_flag=True, help="The same job was searched once before.")
 @click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
-@click.option("--resume", default=None, type=click.Path(path_type=Path), help="Keep results here; skip those there.")
-@click.option("--html", default=None, type=click.Path(path_type=Path), help="Write a page about it to this file.")
+@click.option(
+    "--resume", default=None, type=click.Path(path_type=Path), help="Append results to this file; skip those in it."
+)
+@click.option("--html", default=None, type=click.Path(path_type=Path), help="Write a page of the results to this file.")
 @output
 def train(
     recordings: tuple[str, ...],
@@ -88,7 +92,7 @@ def train(
     html: Path | None,
     output: str,
 ) -> int:
-    """Search methods for training, on recordings.
+    """Compare search methods for training on recordings.
 
     Ratios are totals, probes included, over those of an oracle that never probes. RECORDINGS are folders, or
     'simulated' for 62 types x 50 nodes ('simulated:bert' for one job).
@@ -105,17 +109,17 @@ def train(
     check_installed(names)
     scenarios = [Scenario(name) for name in split_names("scenario", scenario, SCENARIOS)]
     factors = _numbers(
-        "--limit-factor", limit_factor, "1.5,3", 1, "since the limit is so many times the smallest possible"
+        "--limit-factor", limit_factor, "1.5,3", 1, "since it multiplies the smallest possible time or cost"
     )
     loaded = _load(recordings)
     if hours is not None:
-        loaded = rescaled(loaded, _numbers("--hours", hours, "1,4,20", 0.01, "or there is hardly a job"))
+        loaded = rescaled(loaded, _numbers("--hours", hours, "1,4,20", 0.01, "or the job is too short"))
     found = problems(loaded, scenarios, factors)
     look = early_look if early_look and early_look < 1 else None
     setting = Setting(noise, failures, look, parallel, checkpoints, earlier)
     todo = tasks(found, names, range(seeds))
     if html is not None:
-        html.open("a").close()  # a place that cannot be written is told now, not after half an hour
+        html.open("a").close()  # fail now if it cannot be written, not after half an hour
     outcomes = _hold(found, todo, setting, processes, resume)
     done = [outcome for outcome in outcomes if isinstance(outcome, Result)]
     crashes = [outcome for outcome in outcomes if isinstance(outcome, Crash)]
@@ -134,7 +138,7 @@ def train(
 def _hold(
     found: Sequence[Problem], todo: Sequence[Task], setting: Setting, processes: int | None, resume: Path | None
 ) -> list[Result | Crash]:
-    """Make the runs, in the order in which they are to be told, with a bar that shows how far it is."""
+    """Make the runs with a progress bar, and return them in the order of the report."""
     import os
 
     from rich.progress import track
@@ -183,7 +187,7 @@ def _numbers(option: str, parsed_by: str, example: str, least: float, why: str) 
 
 
 def _print(done: Sequence[Result]) -> None:
-    """The JSON, a run on each line: there may be tens of thousands."""
+    """JSON with a run on each line: there may be tens of thousands."""
     click.echo('{"runs": [', nl=False)
     for i, result in enumerate(done):
         click.echo(",\n" if i else "\n", nl=False)
@@ -252,8 +256,8 @@ def _show(console: Console, done: Sequence[Result], setting: Setting, seeds: int
     console.print(
         f"{recordings} recording{'s' if recordings > 1 else ''}, seeds 0..{seeds - 1}, noise {setting.noise:g}"
         f"{failing}; {versions}. "
-        "MEDIAN, MEAN, P95: total over oracle, of the runs that chose. OVER: runs past their limit. "
-        "* best median, refusals counting as worst, of those that never passed a limit.",
+        "MEDIAN, MEAN, P95: total over oracle, of the runs that chose. OVER: runs over their limit. "
+        "* best median, refusals counting as worst, of those that never exceeded a limit.",
         style="dim",
         highlight=False,
     )

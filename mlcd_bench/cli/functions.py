@@ -1,4 +1,4 @@
-"""mlcd bench functions: plans for tuning and training on functions, beside those of others. All of it is modelled."""
+"""mlcd bench functions: plans for tuning and training on functions, against other systems. All modelled."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ MODELLED = (
     "nothing was measured on functions."
 )
 RULES = (
-    "Limits are multiples of the cheapest or fastest plan there is. TIME, COST: - where a method has no plan within "
-    "the limit; of training the mean over seeds. !: violated, that is, a seed passed the limit or did not reach the "
-    "target within it. EXACT SAVES, GREEDY SAVES: less time within a budget, less cost within a deadline than the "
-    "method of that row, where neither is violated; below zero it is a loss. PLANNING: the Pareto boundary, made once "
-    "for a job and counted each time, and the plan; of training all decisions of a run. The lower tables count each "
-    "seed by itself. OVER: of the violated, those that passed the limit; the others missed the target. BEST: the best "
-    "baseline in each case. CLAIMED: what CE-scaling's abstract says of its greedy planner, against all "
-    "that it compares with."
+    "Limits are multiples of the cheapest or fastest possible plan. TIME, COST: - if a method has no plan within the "
+    "limit; for training the mean over seeds. !: violated, i.e. a seed exceeded the limit or did not reach the target "
+    "within it. EXACT SAVES, GREEDY SAVES: share of time (within a budget) or cost (within a deadline) saved against "
+    "the method of that row, if neither is violated; negative: a loss. PLANNING: time for the Pareto boundary (shared "
+    "by all runs of a job, counted in each) and the plan; for training all decisions of a run. The lower tables count "
+    "each seed alone. OVER: violated runs that exceeded the limit; the others missed the target. BEST: the best "
+    "baseline in each case. CLAIMED: savings of the greedy planner in CE-scaling's abstract, against all its baselines."
 )
 
 
@@ -54,10 +53,12 @@ def _factors(ctx: click.Context, param: click.Parameter, parsed_by: str) -> tupl
     default="1.05,1.2,1.5,2,4,8",
     show_default=True,
     callback=_factors,
-    help="The limits, as multiples of the possible.",
+    help="The limits, as multiples of the smallest possible.",
 )
 @click.option("--trials", default=16_384, show_default=True, type=click.IntRange(1), help="Trials of the tuning.")
-@click.option("--seeds", default=5, show_default=True, type=click.IntRange(1), help="Of the training: 0, 1, 2 ...")
+@click.option(
+    "--seeds", default=5, show_default=True, type=click.IntRange(1), help="Seeds of the training: 0, 1, 2 ..."
+)
 @click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
 @output
 def functions(
@@ -70,7 +71,7 @@ def functions(
     processes: int | None,
     output: str,
 ) -> None:
-    """Plans for functions, beside those of four other systems.
+    """Compare plans for functions with those of four other systems.
 
     Jobs have the sizes of CE-scaling's evaluation. All figures are modelled.
 
@@ -104,7 +105,7 @@ def _plain(rows: Sequence[Run] | Sequence[Savings] | Sequence[Kept]) -> list[dic
 
 
 def _setting(setting: Setting, jobs: Sequence[str]) -> dict[str, Any]:
-    """What the runs are about, for the record."""
+    """The settings of the runs, for the output."""
     from mlcd_bench.functions import CLAIMS, JOBS
 
     tariff = JOBS[jobs[0]].model.tariff

@@ -1,4 +1,4 @@
-"""mlcd learn: measure models and operators on this machine, as knowledge for searches."""
+"""mlcd learn: measure models and operators on this machine into a knowledge base for searches."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
     "--to", metavar="DIR", type=_FOLDER, help="Where the knowledge goes; $MLCD_HOME/knowledge/NAME of --models."
 )
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What to measure.")
-@click.option(
-    "--operators/--no-operators", default=True, show_default=True, help="Measure operators by themselves, too."
-)
+@click.option("--operators/--no-operators", default=True, show_default=True, help="Also measure single operators.")
 @click.option(
     "--by",
     type=click.Choice(["trials", "passes"]),
@@ -48,10 +46,10 @@ def learn(
     minutes: float | None,
     shapes: dict[str, int],
 ) -> None:
-    """Measure models, as knowledge for `mlcd serve --knowledge`.
+    """Measure models for `mlcd serve --knowledge`.
 
-    Models and their operators, into a knowledge base. It continues where it stopped. On a GPU the models are PyTorch's,
-    with random weights.
+    Writes models and their operators into a knowledge base. It continues where it stopped. On a GPU the models are
+    PyTorch's, with random weights.
 
     \b
     mlcd learn --zoo zoo

@@ -1,4 +1,4 @@
-"""Lists of names, as `mlcd bench` takes them."""
+"""Lists of names in options of `mlcd bench`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 
 def split_names(what: str, written: str, known: Collection[str]) -> list[str]:
-    """Names with commas, each of them known; or 'all'."""
+    """Parse comma-separated known names, or 'all'."""
     from mlcd.core.errors import UnknownName
 
     names = list(known) if written == "all" else [name.strip() for name in written.split(",")]

@@ -1,4 +1,4 @@
-"""mlcd bench paper: the HeterBO paper's experiments, rerun on the simulated cloud."""
+"""mlcd bench paper: rerun the HeterBO paper's experiments on the simulated cloud."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from mlcd_bench.paper.conduct import Standing, Trace
 
 RULES = (
-    "MEASURED: median over the seeds (10th to 90th percentile), on the simulated cloud; a seed draws the cloud too. "
+    "MEASURED: median over the seeds (10th to 90th percentile), on the simulated cloud; the seed also draws the cloud. "
     "holds: at least the paper's number, or every run. smaller: the same direction, but less. in part: half of the "
-    "runs or more. nearly: within 10 % of the optimum. CHOSE: runs that ended with a configuration; the rest found "
-    "none that they could vouch for. OVER: runs past their limit. OPT: training on the choice over training at the "
-    "optimum. The paper's cloud is not this one: dollars and hours do not compare, ratios do."
+    "runs or more. nearly: within 10 % of the optimum. CHOSE: runs that ended with a configuration; the others could "
+    "certify none. OVER: runs over their limit. OPT: training on the choice over training at the optimum. The paper's "
+    "cloud differs from this one: compare ratios, not dollars and hours."
 )
 
 
@@ -31,10 +31,10 @@ RULES = (
 @click.option("--seeds", default=None, type=click.IntRange(1, 10_000), help="How many seeds; each study has its own.")
 @output
 def paper(study: str | None, seeds: int | None, output: str) -> None:
-    """The HeterBO paper's experiments, rerun.
+    """Rerun the HeterBO paper's experiments.
 
-    Its words stand beside what is measured here. STUDY is a name, a figure such as fig-9, or all; without one, the
-    studies are listed.
+    The paper's claims are shown next to our measurements. STUDY is a name, a figure such as fig-9, or all; without one,
+    the studies are listed.
 
     \b
     mlcd bench paper fig-9
@@ -148,7 +148,7 @@ def _standings(standings: Sequence[Standing]) -> Table:
 
 
 def _walk(console: Console, trace: Trace) -> None:
-    """A search step by step."""
+    """Print a search step by step."""
     table = plain_table((), ("#",))
     table.add_column("PROBE", no_wrap=True)
     for column in ("SAMPLES/S", "HOURS", "COST", "SPENT"):

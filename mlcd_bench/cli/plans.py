@@ -1,4 +1,4 @@
-"""mlcd bench plans: methods that look for the plan of a training, replayed on plans that somebody measured."""
+"""mlcd bench plans: search methods for training plans, replayed on measured plans."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GOALS = ("fastest", "cheapest")
 FOLDER, SHIPPED = "folder", "shipped"
 SHARES = (
     "WITHIN: share of runs whose choice costs at most 5 % more than the best plan, after so many probes; MEAN, WORST: "
-    "of the choice's cost over the best plan's; MISSED: nothing chosen, or chosen unseen and out of memory; OOM: "
-    "probes out of memory among the first three. Only problems of four plans or more are counted; after a probe only "
-    "a plan that was probed is chosen. 'practice' is told for free which plans fit."
+    "cost of the choice over the best plan's; MISSED: nothing chosen, or chosen without a probe and out of memory; "
+    "OOM: probes out of memory among the first three. Only problems of four plans or more are counted; after a probe "
+    "only probed plans can be chosen. 'practice' knows for free which plans fit."
 )
 TIMES = (
-    "Of grey-box. MAPE, MEDIAN: of the error of a step's time; HOLD: how often an interval of 90 % holds it; then the "
-    "same after three probes for plans not probed; THESE 0: the MAPE of these plans before any probe. FITTING: plans "
-    "that ran out of memory and were said to fit; EXCLUDED: plans that ran and were said not to."
+    "Forecasts of grey-box. MAPE, MEDIAN: error of the step time; HOLD: coverage of the 90 % interval; then the same "
+    "after three probes, for plans not probed; THESE 0: the MAPE of these plans before any probe. FITTING: plans out "
+    "of memory that were predicted to fit; EXCLUDED: plans that ran but were predicted not to fit."
 )
 
 
@@ -36,10 +36,16 @@ TIMES = (
 @click.option(
     "--unseen",
     default=None,
-    help="Models to plan for, with commas, learning from the others. Left out: each model in turn.",
+    help="Models to plan for, with commas, learning from the others. Default: each model in turn.",
 )
 @click.option("--method", default="grey-box", show_default=True, help="Methods with commas, or all.")
-@click.option("--goal", default="both", show_default=True, type=click.Choice((*GOALS, "both")), help="What is best.")
+@click.option(
+    "--goal",
+    default="both",
+    show_default=True,
+    type=click.Choice((*GOALS, "both")),
+    help="What the best plan minimises.",
+)
 @click.option(
     "--prior",
     default=FOLDER,
@@ -62,10 +68,10 @@ def plans(
     processes: int | None,
     output: str,
 ) -> None:
-    """Searches for training plans, on measured ones.
+    """Compare search methods for training plans on measured plans.
 
-    DIR holds CSV files with a measured plan a row. A problem is a model, a length of sequences and an adapter; the
-    plans measured for it are the space, and those that ran out of memory are probes lost.
+    DIR holds CSV files with a measured plan a row. A problem is a model, a sequence length and an adapter; the plans
+    measured for it are the space, and probing one that ran out of memory is a lost probe.
 
     \b
     mlcd bench plans DIR --unseen llama3.1-8b --method all

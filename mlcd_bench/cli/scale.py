@@ -1,4 +1,4 @@
-"""mlcd bench scale: forecasts of scaled training, replayed on real runs."""
+"""mlcd bench scale: forecasts of scaled training, compared with real runs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 PLACES = ("smallest", "middle", "largest")
 RULES = (
-    "MEDIAN, P90: |predicted / actual - 1| of the hours to the target; nothing where a search only ranks. COVERED: "
-    "actual hours within the 90 % interval. UNSEEN: without the batch size of the earlier run. RATIO: the choice over "
-    "the oracle's, in hours (fastest), dollars (cheapest) or the root of hours x dollars (knee). Nothing is random."
+    "MEDIAN, P90: |predicted / actual - 1| of the hours to the target; empty for a search that only ranks. COVERED: "
+    "share of actual hours within the 90 % interval. UNSEEN: without the batch size of the earlier run. RATIO: the "
+    "choice over the oracle's, in hours (fastest), dollars (cheapest) or the root of hours x dollars (knee). Nothing "
+    "is random."
 )
 
 
@@ -46,7 +47,7 @@ RULES = (
 def scale(
     folder: Path, model: str, cluster: str, search: str, reference: str, usd_per_node_hour: float | None, output: str
 ) -> None:
-    """Forecasts over workers and batch, against real runs.
+    """Compare forecasts over workers and batch size with real runs.
 
     DIR holds throughput.csv (step times) and validation.csv (training runs at several batch sizes).
 
@@ -67,7 +68,7 @@ def scale(
             left_out.append(why)
         else:
             everything.append(one)
-    left_out = list(dict.fromkeys(left_out))  # once, of however many clusters
+    left_out = list(dict.fromkeys(left_out))  # once for all clusters
     asked = [one for one in everything if one.model in models]
     if left_out and not asked:
         raise UserError(left_out[0])
@@ -81,7 +82,7 @@ def scale(
             rows += found[0]
             choices += found[1]
     if not choices:
-        alone = f"{', '.join(searches)} learn from other models of the cluster, and there are none"
+        alone = f"{', '.join(searches)} learn from other models of the cluster, but there are none"
         why = alone if asked else "no step time on full nodes fits the batch size of a run"
         raise UserError(f"{folder}: nothing to compare: {why}")
     if output == "json":
@@ -100,7 +101,7 @@ def scale(
 
 
 def _sizes(problems: Sequence[Problem]) -> dict[str, object]:
-    """What was compared, with the target of each model and the price and size of a node."""
+    """The sizes of the comparison, with each model's target and the price and size of a node."""
     return {
         "problems": [
             {

@@ -1,4 +1,4 @@
-"""mlcd bench serve: methods that look for a serving configuration, replayed on recorded load tests."""
+"""mlcd bench serve: search methods for serving configurations, replayed on recorded load tests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from mlcd_bench.serve import ServeResult
 
 RULES = (
-    "Accuracy: the value of the configuration that looked best so far over the exhaustive optimum, averaged over "
-    "models and seeds; the worst model's mean after so many trials beside it."
+    "Accuracy: the true value of the configuration that looks best so far over the exhaustive optimum, averaged over "
+    "models and seeds. WORST: the final mean of the worst model."
 )
 
 
@@ -42,7 +42,7 @@ def _ms(ctx: click.Context, param: click.Parameter, parsed_by: str | None) -> fl
 @click.option(
     "--unseen",
     default=None,
-    help="Models to search for, with commas; the others are the seen ones. Left out: each in turn.",
+    help="Models to search for, with commas; the others are seen. Default: each in turn.",
 )
 @click.option("--latency-ms", default=None, callback=_ms, help="The cap on p95; 'none'.")
 @click.option(
@@ -53,14 +53,19 @@ def _ms(ctx: click.Context, param: click.Parameter, parsed_by: str | None) -> fl
 )
 @click.option("--itl-ms", default=None, callback=_ms, help="The cap on p95 between two tokens; 'none'.")
 @click.option("--ttft-ms", default=None, callback=_ms, help="The cap on p95 to the first token; 'none'.")
-@click.option("--trials", default=None, type=click.IntRange(1), help="Trials of each run: 10; 6 of recorded engines.")
+@click.option(
+    "--trials", default=None, type=click.IntRange(1), help="Trials of each run. Default: 10; 6 for recorded engines."
+)
 @click.option("--method", default="grey-box", show_default=True, help="Methods with commas, or all.")
 @click.option(
-    "--seeds", default=None, type=click.IntRange(1), help="How many seeds, 0, 1, 2 ...: 10; 3 of recorded engines."
+    "--seeds",
+    default=None,
+    type=click.IntRange(1),
+    help="How many seeds: 0, 1, 2 ... Default: 10; 3 for recorded engines.",
 )
 @click.option("--noise", default=0.0, show_default=True, type=click.FloatRange(0, 0.5), help="Error of a trial's rate.")
 @click.option("--no-profiles", is_flag=True, help="Search without knowing the unseen model's operators.")
-@click.option("--sweeps", is_flag=True, help="Of recorded engines: a trial shows a deployment at every concurrency.")
+@click.option("--sweeps", is_flag=True, help="Recorded engines: a trial shows a deployment at every concurrency.")
 @click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
 @output
 def serve(
@@ -79,10 +84,10 @@ def serve(
     processes: int | None,
     output: str,
 ) -> None:
-    """Searches for models never seen, against the best there is.
+    """Compare search methods for serving unseen models.
 
     DIR holds recorded load tests: points.csv, latency.csv or load_tests.csv. Recorded engines (points.csv with TTFT and
-    TPOT) are searched under six caps of their own.
+    TPOT) are searched under six pairs of caps.
 
     \b
     mlcd bench serve DIR --latency-ms 30 --method all
@@ -101,9 +106,7 @@ def serve(
     caps = Caps(latency_ms, latency_factor, itl_ms, ttft_ms)
     if isinstance(read, EngineFolder):
         if caps != Caps() or no_profiles or noise:
-            raise UserError(
-                "recorded engines have caps of their own, and no noise: leave out --...-ms, --noise and such"
-            )
+            raise UserError("recorded engines have fixed caps and no noise: leave out --...-ms, --noise and such")
         hold(Contest(read, names, unseen is None, method, trials, seeds, sweeps), processes, output)
         return
     if sweeps:

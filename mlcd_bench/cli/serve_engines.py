@@ -1,4 +1,4 @@
-"""mlcd bench serve on recorded engines: its options, its table and its JSON."""
+"""mlcd bench serve on recorded engines: options, table and JSON."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from mlcd_bench.serve import EngineFolder, EngineRun
 
 RULES = (
-    "Share: tokens for a dollar of the row chosen so far over those of the best row that keeps the caps, 0 while none "
-    "is chosen; the mean over problems (model, lengths, caps) and seeds. Worst: the model with the smallest mean in "
-    "the end. Every model is left out with all its workloads."
+    "Share: tokens per dollar of the row chosen so far over those of the best row that keeps the caps, 0 while none is "
+    "chosen; the mean over problems (model, lengths, caps) and seeds. Worst: the model with the smallest final mean. "
+    "Each model is hidden with all its workloads."
 )
 
 
 @dataclass(frozen=True)
 class Contest:
-    """What is asked for. `one_by_one`: each model is left out alone, or all of `unseen` at once."""
+    """The options of a comparison. `one_by_one`: each model is hidden alone, otherwise all of `unseen` at once."""
 
     folder: EngineFolder
     unseen: Sequence[str]
@@ -36,7 +36,7 @@ class Contest:
 
 
 def hold(contest: Contest, processes: int, output: str) -> None:
-    """Play it and show what it came to."""
+    """Make the comparison and show the results."""
     from mlcd_bench.serve import compete, engine_problems, engine_summary, play_engines
     from mlcd_bench.serve.engines import SEEDS, TRIALS
 
@@ -67,7 +67,7 @@ def hold(contest: Contest, processes: int, output: str) -> None:
 
 
 def _methods(written: str) -> tuple[list[str], list[str]]:
-    """The methods to play; of all of them, those that are left out because what they need is not installed."""
+    """The methods to run, and those of `all` that are left out because a package is not installed."""
     from mlcd_bench.baselines.serve import aiconfigurator
     from mlcd_bench.serve.engines import METHODS
 

@@ -1,4 +1,4 @@
-"""Tuning and training on functions, as CE-scaling has evaluated it: its planners beside four baselines, modelled."""
+"""Tuning and training on functions as in CE-scaling's evaluation: its planners against four baselines, modelled."""
 
 from mlcd_bench.functions.contest import Contest, Setting, compete
 from mlcd_bench.functions.jobs import JOBS

@@ -1,4 +1,4 @@
-"""Every run there is to make, over as many processes as asked."""
+"""Makes all runs of a comparison, in several processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlcd_bench.functions.tuning import tune
 
 @dataclass(frozen=True)
 class Setting:
-    """What holds for every run. `factors`: the limits, as multiples of the least that any plan could do with."""
+    """Settings of all runs. `factors`: the limits, as multiples of the least that any plan needs."""
 
     trials: int
     seeds: int
@@ -27,7 +27,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Task:
-    """Runs that share what they are planned from: a job with all methods under every limit; of training, one seed."""
+    """Runs that share their inputs: a job with all methods under every limit; for training, with one seed."""
 
     job: str
     methods: tuple[str, ...]
@@ -35,7 +35,7 @@ class Task:
     seed: int | None = None
 
     def runs(self) -> list[Run]:
-        """Make them."""
+        """Make the runs."""
         job, setting = JOBS[self.job], self.setting
         if self.seed is None:
             return tune(job, self.methods, setting.trials, setting.factors)
@@ -44,7 +44,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Contest:
-    """What came of it: a row for each job, phase, limit and method; and every case, of training on each seed."""
+    """Results: a row for each job, phase, limit and method, and every case (for training, one for each seed)."""
 
     runs: list[Run]
     cases: list[Case]

@@ -3,9 +3,9 @@
 Wu et al. (CE-scaling, IPDPS 2023), section IV-A and table IV: samples, size of the model, batch of a function, learning
 rate and target loss are the paper's. Where it is silent the number is ours: 4 million samples of YFCC100M, as many as
 LambdaML trains on (from memory); a megabyte is a million bytes; a feature, a label and a word take 4 bytes, a pixel
-takes 3 and the label of an image 1. The paper writes the target of YFCC as 50, which no mean loss of a sample is; ours
-is 0.5, and only the scale of the drawn losses depends on it. How many epochs a job takes to its target is not in the
-paper, either: 20 to 50. SVM and LR on the same data differ in nothing but that, as far as the model goes.
+takes 3 and the label of an image 1. The paper gives the target of YFCC as 50, which is impossible for a mean loss of a
+sample; ours is 0.5, and only the scale of the simulated losses depends on it. The paper does not state the epochs of a
+job to its target, either; ours are 20 to 50. In the model, SVM and LR on the same data differ in nothing else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MB = 1e6
 
 @dataclass(frozen=True)
 class BenchJob:
-    """What is tuned or trained. `epochs`: what the target takes, but for noise; no method is told."""
+    """The job to tune or train. `epochs`: to the target, apart from noise; no method knows them."""
 
     name: str
     workload: Workload
@@ -32,7 +32,7 @@ class BenchJob:
 
     @property
     def model(self) -> EpochModel:
-        """What is true of an epoch of it on AWS, by published constants and list prices: a model, not a measurement."""
+        """Time and cost of an epoch on AWS, modelled from published constants and list prices; not measured."""
         tariff = load_tariff("aws", model_mb=self.workload.model_mb)
         return EpochModel(self.workload, tariff, published(self.workload))
 
@@ -43,7 +43,7 @@ class BenchJob:
 
     @property
     def sizes(self) -> dict[str, float]:
-        """What it is made of, for the record."""
+        """Its sizes, for the output."""
         work = self.workload
         return {
             "samples": work.samples,

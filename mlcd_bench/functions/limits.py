@@ -1,4 +1,4 @@
-"""Budgets and deadlines, from tight to loose: multiples of the least that any plan could do with."""
+"""Budgets and deadlines, from tight to loose: multiples of the least that any plan needs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Limit:
 
     @property
     def goal(self) -> Goal:
-        """What a planner is asked for."""
+        """As a goal for a planner."""
         if self.kind == BUDGET:
             return Goal(Objective.FASTEST, budget_usd=self.value)
         return Goal(Objective.CHEAPEST, deadline_s=self.value * 3_600)
 
     def broken(self, hours: float, usd: float) -> bool:
-        """Whether these totals pass it."""
+        """Whether these totals exceed it."""
         return (usd if self.kind == BUDGET else hours) > self.value
 
 

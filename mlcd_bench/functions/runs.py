@@ -1,4 +1,4 @@
-"""Runs of the benchmark: what a method came to on a job, under a limit; and which of them can be compared."""
+"""Results of a method on a job under a limit, and which of them can be compared."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ PHASES = (TUNING, TRAINING)
 class Run:
     """The row that `mlcd bench functions -o json` prints. Hours and dollars are None without a plan.
 
-    `limit` is in dollars or in hours. `violated`: the limit was passed or, in training, the target was not reached
-    within it; of several seeds, by one of them.
+    `limit` is in dollars or in hours. `violated`: the limit was exceeded or, in training, the target was not
+    reached within it; of several seeds, by at least one.
     """
 
     job: str
@@ -43,27 +43,27 @@ class Run:
         violated: bool = False,
         planning_ms: float = 0.0,
     ) -> Run:
-        """A run under this limit; one that had no plan, unless told otherwise."""
+        """A run under this limit; without hours and dollars, one without a plan."""
         return cls(job, phase, limit.kind, limit.value, method, hours, usd, violated, planning_ms)
 
     @property
     def objective(self) -> float | None:
-        """What was made small: hours within a budget, dollars within a deadline."""
+        """The minimised quantity: hours within a budget, dollars within a deadline."""
         return self.hours if self.limit_kind == BUDGET else self.usd
 
     @property
     def over(self) -> bool:
-        """Whether the limit itself was passed."""
+        """Whether the limit itself was exceeded."""
         limit = Limit(self.limit_kind, self.limit)
         return self.hours is not None and self.usd is not None and limit.broken(self.hours, self.usd)
 
 
 Case = list[Run]
-"""The runs of all methods on one job under one limit; of training, on one seed or on all."""
+"""The runs of all methods on one job under one limit; for training, with one seed or with all."""
 
 
 def cases(runs: Sequence[Run]) -> list[Case]:
-    """Runs that can be compared with each other, together."""
+    """Runs grouped by what can be compared with each other."""
     found: dict[tuple[str, str, str, float], Case] = {}
     for run in runs:
         found.setdefault((run.job, run.phase, run.limit_kind, run.limit), []).append(run)
@@ -71,7 +71,7 @@ def cases(runs: Sequence[Run]) -> list[Case]:
 
 
 def pooled(seeds: Sequence[Sequence[Run]]) -> list[Run]:
-    """The same runs on several seeds as one row each: means, and whether any of them violated its limit."""
+    """Runs on several seeds as one row each: means, and whether any of them violated its limit."""
     return [_mean(each) for each in zip(*seeds, strict=True)]
 
 

@@ -1,7 +1,7 @@
-"""What the planners save against the baselines, beside what CE-scaling claims.
+"""Savings of the planners against the baselines, next to CE-scaling's claims.
 
 saving   1 - time (within a budget) or cost (within a deadline) over that of a baseline in the same case (job, limit, in
-         training seed), where both have a plan and neither has violated the limit. Below zero it is a loss.
+         training seed), if both have a plan and neither violated the limit. Negative: a loss.
 best     the baseline that did best in that case
 """
 
@@ -19,14 +19,14 @@ BASELINES = ("lambdaml", "siren", "cirrus", "fixed")
 METHODS = (*OURS, *BASELINES)
 BEST = "best"
 CLAIMS = {(TUNING, BUDGET): 0.63, (TUNING, DEADLINE): 0.41, (TRAINING, BUDGET): 0.58, (TRAINING, DEADLINE): 0.38}
-"""Wu et al. (CE-scaling, IPDPS 2023), abstract: up to so much less time within a budget, and cost within a deadline."""
+"""Wu et al. (CE-scaling, IPDPS 2023), abstract: the largest savings of time within a budget, cost within a deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """A planner against a baseline over all cases; None where there was nothing to compare.
+    """A planner against a baseline over all cases; None if there was nothing to compare.
 
-    `least` is the worst loss where it is below zero. `claimed`: the most that the paper has seen.
+    `least` is the worst loss if negative. `claimed`: the largest saving that the paper reports.
     """
 
     phase: str
@@ -42,9 +42,9 @@ class Savings:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How often a method had no plan, how often it violated a limit, and how often of these it was over the limit.
+    """How often a method had no plan, violated a limit, and exceeded it.
 
-    The others did not reach the target of the training within it.
+    Other violations did not reach the target of the training within the limit.
     """
 
     phase: str
@@ -57,7 +57,7 @@ class Kept:
 
 
 def saving(case: Case, method: str, against: str) -> float | None:
-    """What a method saves in one case against another, or against the best baseline."""
+    """The saving of a method in one case against another method, or against the best baseline."""
     good = {run.method: run.objective for run in case if run.objective is not None and not run.violated}
     rivals = [good[name] for name in (BASELINES if against == BEST else (against,)) if name in good]
     if method not in good or not rivals:

@@ -1,12 +1,12 @@
 """Training to a target loss: each method on simulated functions, driven by the product's own loop.
 
-How many epochs the target takes, nobody is told. A seed draws a loss curve that reaches it after the job's epochs, but
-for noise (see `mlcd/clouds/functions/simulated.py`), and what sampling has estimated beforehand: the job's
-epochs times a log-normal error, as far off on average as CE-scaling found (figure 4: up to 40 %). Methods know what an
-epoch takes, but for the noise of each.
+No method knows how many epochs the target takes. A seed draws a loss curve that reaches it after the job's epochs,
+apart from noise (see `mlcd/clouds/functions/simulated.py`), and an estimate from sampling beforehand: the job's epochs
+times a log-normal error with the mean that CE-scaling found (figure 4: up to 40 %). Methods know the time of an epoch,
+apart from its noise.
 
-no plan       none of the method's allocations would be within the limit even if the epochs were known: nothing is run
-violated      the limit was passed, or the run stopped before it without having reached the target
+no plan       no allocation of the method is within the limit even if the epochs were known: nothing is run
+violated      the limit was exceeded, or the run stopped before it without reaching the target
 planning_ms   the Pareto boundary, every decision and every fit of a loss curve of a run. Boundary and fits are made
               once for all limits of a seed, and counted for each run that uses them
 """
@@ -42,26 +42,26 @@ from mlcd_bench.functions.limits import BUDGET, Limit, limits
 from mlcd_bench.functions.runs import TRAINING, Run
 
 OFFLINE_SPREAD = 0.35
-"""Of the logarithm of an estimate over the truth: 29 % off on average."""
+"""Standard deviation of the log of estimate over truth: 29 % mean error."""
 NOISE = 0.05
 """Scatter of the log of every part of an epoch's time, as far as the paper finds its model off (up to 4.9 %)."""
 MOST_EPOCHS = 10
-"""Times the epochs that the target takes: a run that has not reached it then has failed."""
+"""A run that has not reached the target after so many times its epochs has failed."""
 
 
 @dataclass(frozen=True)
 class KnownEpochs(Losses):
-    """Curves that reach the target after the same number of epochs, but for noise, whatever their shape."""
+    """Loss curves of any shape that reach the target after the same number of epochs, apart from noise."""
 
     epochs: float = 1.0
 
     def epochs_to_target(self, job: Job, sampled: bool = False) -> float:
-        """The same for all seeds, and whatever the job says."""
+        """The same for all seeds and jobs."""
         return self.epochs
 
 
 class Timed:
-    """The strategy of a method for one seed, and how long it has thought."""
+    """The strategy of a method for one seed, with its computing time."""
 
     def __init__(self, strategy: AdaptiveTraining) -> None:
         self.strategy = strategy
@@ -76,15 +76,15 @@ class Timed:
 
 
 def train(bench_job: BenchJob, methods: Sequence[str], seed: int, factors: Sequence[float]) -> list[Run]:
-    """Every method and limit on one seed; limits are multiples of what the true epochs take at the least."""
+    """Every method and limit on one seed. Limits are multiples of the least that the true epochs need."""
     problem = StageProblem(bench_job.model, bench_job.serverless, (Stage(1, bench_job.epochs),))
     all_limits, fits_ms = limits(problem, factors), _fit_all(bench_job, seed)
-    # what the planner is told is the truth itself: nothing is to be kept back for a model that is wrong
+    # the planner knows the true model, so it needs no margin for model errors
     told, found = replace(bench_job.model.calibration, rel_error=0.0), []
     for method in methods:
         strategy = METHODS[method](told, estimate(bench_job, seed))
         first = Timed(strategy)
-        first.next_step(_job(bench_job, all_limits[0], seed), Space(()), History())  # it finds its boundary
+        first.next_step(_job(bench_job, all_limits[0], seed), Space(()), History())  # it computes its Pareto boundary
         for limit in all_limits:
             if METHODS[method].plan_stages(problem, limit.goal) is None:
                 found.append(Run.of(bench_job.name, TRAINING, limit, method))
@@ -95,7 +95,7 @@ def train(bench_job: BenchJob, methods: Sequence[str], seed: int, factors: Seque
 
 
 def estimate(bench_job: BenchJob, seed: int) -> float:
-    """The epochs that sampling has foreseen."""
+    """The number of epochs estimated by sampling."""
     error = OFFLINE_SPREAD * np.random.default_rng(_own(bench_job, seed)).standard_normal()
     return bench_job.epochs * float(np.exp(error))
 
@@ -131,12 +131,12 @@ def _losses(bench_job: BenchJob, seed: int) -> KnownEpochs:
 
 
 def _own(bench_job: BenchJob, seed: int) -> int:
-    """A seed of the job's own: jobs are not to be lucky or unlucky together."""
+    """A seed of its own for each job, so that their random numbers are independent."""
     return zlib.crc32(f"{bench_job.name}/{seed}".encode())
 
 
 def _fit_all(bench_job: BenchJob, seed: int) -> list[float]:
-    """Make all fits of a seed: its losses are the same wherever they are computed. The milliseconds of each."""
+    """Make all fits of a seed, and return the milliseconds of each. They are the same for all methods and limits."""
     job, losses = _job(bench_job, Limit(BUDGET, 1.0), seed), _losses(bench_job, seed)
     assert job.target is not None
     seen: tuple[float, ...] = ()

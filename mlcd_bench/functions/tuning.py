@@ -1,7 +1,7 @@
-"""Tuning: each method's plan for all stages of a search by successive halving, as the model foresees it.
+"""Tuning: each method's plan for all stages of a search by successive halving, by the model.
 
-planning_ms   the Pareto boundary over all storages, which is made once for a job and counted in full for each run of
-              it, and the plan
+planning_ms   the Pareto boundary over all storages, computed once for a job but counted in full for each run,
+              and the plan
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ def tune(job: BenchJob, methods: Sequence[str], trials: int, factors: Sequence[f
     problem = StageProblem(job.model, job.serverless, Tuning(trials, ETA, EPOCHS_PER_STAGE).stages)
     _, boundary_ms = _timed(lambda: problem.menus)
     for method in methods:
-        METHODS[method].plan_stages(
-            problem, Goal()
-        )  # one that keeps to a storage has a boundary of its own: it is made now
+        METHODS[method].plan_stages(problem, Goal())  # a method with a fixed storage has its own boundary, computed now
     pairs = product(methods, limits(problem, factors))
     return [_run(job, problem, method, limit, boundary_ms) for method, limit in pairs]
 
@@ -49,7 +47,7 @@ def _run(job: BenchJob, problem: StageProblem, method: str, limit: Limit, bounda
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:
-    """What it gives, and the milliseconds that it took."""
+    """The result, and the milliseconds that it took."""
     before_s = time.perf_counter()
     found = work()
     return found, 1_000 * (time.perf_counter() - before_s)

@@ -1,6 +1,6 @@
 """The experiments of the HeterBO paper as named studies on the simulated cloud.
 
-Yi et al., 'Not All Explorations Are Equal', IPDPS 2020. What came of them: docs/methods/paper.md.
+Yi et al., 'Not All Explorations Are Equal', IPDPS 2020. Results: docs/methods/paper.md.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The paper's cloud, as far as ours has it: its instance families and node counts on the simulated AWS.
+"""The paper's cloud on our simulated AWS: its instance families and node counts.
 
 The paper's testbed (section V-A): c5, c5n, c4 up to 100 nodes; p2 (K80) and p3 (V100) up to 50.
 
-LIMIT_FACTOR   a limit over the least that training can take. The paper does not tell it, but its numbers do:
+LIMIT_FACTOR   a limit over the least that training can take. The paper does not state it; its numbers give it:
                under $100 (Fig. 11) HeterBO spends $96 and ConvBO $225, with 21 % of ConvBO's profiling. If both
                train alike, ConvBO's profiling is (225 - 96) / 0.79 = $163, and training $62: the limit is 1.6 of it.
-FEW_TYPES      how many types an experiment had, the paper does not tell either; Fig. 15 has three first points, one
+FEW_TYPES      how many types an experiment had; the paper does not state it; Fig. 15 has three first points, one
                for each type. These are Fig. 1's.
 """
 
@@ -27,14 +27,14 @@ from mlcd_bench.simulated import SimulatedRecording, recorded_from
 MOST_NODES = {"c4": 100, "c5": 100, "c5n": 100, "p2": 50, "p3": 50}
 FEW_TYPES = ("c5.xlarge", "c5.4xlarge", "p2.xlarge")
 FEW_GPU_TYPES = ("c5n.4xlarge", "p2.xlarge", "p3.2xlarge")
-"""For models that are no good on Fig. 1's: the best CPU type of Fig. 18, and the smallest of both GPU families."""
+"""For models that do not suit Fig. 1's types: the best CPU type of Fig. 18, and the smallest of both GPU families."""
 LIMIT_FACTOR = 1.6
 HOURS = 6.0 / LIMIT_FACTOR
-"""The best possible time where there is no limit: that of the job with the 6-hour deadline (Fig. 10)."""
+"""The best possible time without a limit: that of the job with the 6-hour deadline (Fig. 10)."""
 
 
 def testbed(job: Job, seed: int, *types: str) -> SimulatedRecording:
-    """The paper's 25 types, or some of them, with its node counts; the seed draws how efficient each is."""
+    """The paper's 25 types, or some of them, with its node counts; the seed determines how efficient each is."""
     backend = Simulated(VirtualClock(), seed)
     parts = [
         recorded_from(backend, job, (offer,), MOST_NODES[_family(offer)])
@@ -66,7 +66,7 @@ def fastest(recording: Recording, hours: float = HOURS) -> Problem:
 
 
 def favoured(problem: Problem, types: int) -> Problem:
-    """As the paper favours CherryPick: only the best types are left to search, by what nobody can know beforehand.
+    """As the paper helps CherryPick: only the best types remain, chosen with knowledge that no method has.
 
     A type is as good as its best configuration within the limit. The oracle stays that of the whole problem.
     """

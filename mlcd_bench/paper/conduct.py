@@ -1,4 +1,4 @@
-"""Play a study, and say what came of it."""
+"""Runs a study and summarises its results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlcd_bench.train import Result
 
 @dataclass(frozen=True)
 class Standing:
-    """What an entrant came to in a case: medians over the seeds, totals with quartiles of the runs that chose."""
+    """The results of an entrant in a case: medians over the seeds, totals with quartiles over the runs that chose."""
 
     case: str
     entrant: str
@@ -35,7 +35,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Step:
-    """One probe of a search that is shown."""
+    """One probe of a search shown step by step."""
 
     instance_type: str
     nodes: int
@@ -46,7 +46,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Trace:
-    """A search step by step, and what it chose: that of seed 0, whichever it is."""
+    """A search step by step, and its choice, for seed 0."""
 
     case: str
     entrant: str
@@ -57,7 +57,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A study that was played."""
+    """The results of a study."""
 
     study: Study
     seeds: int
@@ -101,7 +101,7 @@ def size(study: Study, seeds: int) -> int:
 
 def play(study: Study, seeds: int) -> Iterator[tuple[Case, int, Result]]:
     """Every case and entrant with every seed, one run at a time."""
-    with threadpool_limits(1):  # the matrices are tiny; and the same arithmetic on every machine
+    with threadpool_limits(1):  # the matrices are tiny, and arithmetic is the same on every machine
         for seed in range(seeds):
             for case in study.cases(seed):
                 for entrant in study.entrants:
@@ -109,7 +109,7 @@ def play(study: Study, seeds: int) -> Iterator[tuple[Case, int, Result]]:
 
 
 def conclude(study: Study, seeds: int, played: Sequence[tuple[Case, int, Result]]) -> Outcome:
-    """What the runs say about each claim."""
+    """Findings on each claim from the runs."""
     problems = {(case.label, seed): case.problem for case, seed, _ in played}
     runs = Runs(seeds, problems, {(case.label, result.method, seed): result for case, seed, result in played})
     findings = [Finding(claim, who, claim.measure(runs, who)) for claim in study.claims for who in claim.who]
@@ -119,7 +119,7 @@ def conclude(study: Study, seeds: int, played: Sequence[tuple[Case, int, Result]
 
 
 def conduct(study: Study, seeds: int) -> Outcome:
-    """Play it whole."""
+    """Run the whole study."""
     return conclude(study, seeds, list(play(study, seeds)))
 
 
@@ -155,7 +155,7 @@ def _trace(runs: Runs, case: str, entrant: str) -> Trace:
 
 
 def _steps(problem: Problem, result: Result) -> Iterator[Step]:
-    """What each probe took. One that fails takes half its time."""
+    """The probes with their times. A failed one takes half its time."""
     places = {(c.offer.instance_type, c.nodes): c for c in problem.recording.points}
     for probe in result.probes:
         configuration = places[probe["instance_type"], probe["nodes"]]

@@ -1,6 +1,6 @@
-"""Who plays in the studies. The paper's methods run raw, as the paper ran them.
+"""The entrants of the studies. The paper's methods run raw, as in the paper.
 
-HeterBO and net-value keep their own reserve; nothing else holds them to the limits.
+HeterBO and net-value keep their own reserve; no guard enforces the limits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _whole(problem: Problem) -> Problem:
 
 @dataclass(frozen=True)
 class Named:
-    """A method by its name. `sees` is what it gets of the problem: all, unless the paper helped or hindered it."""
+    """A method by its name. `sees` returns its view of the problem: all of it, unless the paper restricted it."""
 
     label: str
     method: str
@@ -34,7 +34,7 @@ class Named:
 
 
 def as_it_ships() -> Setting:
-    """Early looks and several probes at once, as a job file that says nothing gets them."""
+    """The default settings: early looks and several probes at once."""
     search = Search()
     return Setting(early_look=search.early_look, parallel=search.parallel)
 
@@ -55,6 +55,6 @@ SHIPPED = Named("net-value, as it ships", "net-value", as_it_ships())
 CONVBO = Named("convbo", "convbo")
 OPT = Optimum()
 OURS = (HETERBO.label, NET_VALUE.label)
-"""Whom a claim about HeterBO is tested on: the paper's method, and ours. Whole probes, one at a time, for both."""
+"""Claims about HeterBO are tested on the paper's method and on ours, both with whole probes, one at a time."""
 BEYOND = (*OURS, SHIPPED.label, OPT.label)
-"""And where the paper states how many times: ours as it ships, and the most that anybody could reach."""
+"""If the paper states a factor: also ours with default settings, and the best possible."""

@@ -1,4 +1,4 @@
-"""How claims are measured, and the rules by which they hold.
+"""How claims are measured, and when they hold.
 
 advantage   a rival's number over ours, of the same seed and so on the same cloud; 0 where we chose nothing
 at least    holds from the paper's number on; 'smaller' while it is still an advantage
@@ -21,7 +21,7 @@ from mlcd_bench.paper.study import Measure, Measured, Runs, Verdict
 from mlcd_bench.train import Result
 
 OPTIMAL = 1.02
-"""'Optimal': within 2 %, which is less than the noise of a probe."""
+"""'Optimal' means within 2 %, which is less than the noise of a probe."""
 NEAR = 1.10
 """'Almost optimal'."""
 
@@ -55,7 +55,7 @@ def keeps_limit(*cases: str) -> Measure:
 
 
 def never_over(*cases: str) -> Measure:
-    """The share of runs that are not past the limit. One that refuses to train keeps it too."""
+    """The share of runs that are not over the limit. A refusal counts as keeping it."""
 
     def measure(runs: Runs, who: str) -> Measured:
         return every_run(not r.violated for case in cases for r in runs.of(case, who))
@@ -64,7 +64,7 @@ def never_over(*cases: str) -> Measure:
 
 
 def over_limit(case: str, said: float) -> Measure:
-    """The total as a multiple of the limit; the claim is that it is over, by the paper's number."""
+    """The total as a multiple of the limit; the claim is that it exceeds the limit by the paper's number."""
 
     def measure(runs: Runs, who: str) -> Measured:
         problem = runs.problems[case, 0]
@@ -77,7 +77,7 @@ def over_limit(case: str, said: float) -> Measure:
 
 
 def passes_limit(*cases: str) -> Measure:
-    """The share of runs that pass the limit; the claim is that they do."""
+    """The share of runs that exceed the limit; the claim is that they do."""
 
     def measure(runs: Runs, who: str) -> Measured:
         return every_run(r.violated for case in cases for r in runs.of(case, who))
@@ -97,7 +97,7 @@ def optimality(case: str, bound: float = OPTIMAL) -> Measure:
 
 
 def misses_optimum(case: str) -> Measure:
-    """As `optimality`; here the claim is that the optimum is missed."""
+    """As `optimality`, for the claim that the optimum is missed."""
 
     def measure(runs: Runs, who: str) -> Measured:
         return at_least([training_ratio(runs, case, r) for r in runs.of(case, who)], OPTIMAL, none=OPTIMAL)
@@ -106,7 +106,7 @@ def misses_optimum(case: str) -> Measure:
 
 
 def steps(case: str, said: float) -> Measure:
-    """The number of probes; the claim is so many or fewer. A search that chose nothing has no number."""
+    """The number of probes, for the claim of at most so many. A search without a choice has none."""
 
     def measure(runs: Runs, who: str) -> Measured:
         return at_most([len(r.probes) if r.chosen is not None else inf for r in runs.of(case, who)], said)
@@ -122,7 +122,7 @@ def advantages(runs: Runs, case: str, who: str, rival: str, of: str) -> list[flo
 
 
 def training_ratio(runs: Runs, case: str, result: Result) -> float:
-    """What is left of a ratio without the probes; infinite where nothing was chosen."""
+    """The ratio without the probes; infinite if nothing was chosen."""
     if result.ratio is None:
         return inf
     if runs.problems[case, result.seed].job.goal.objective is Objective.CHEAPEST:
@@ -131,7 +131,7 @@ def training_ratio(runs: Runs, case: str, result: Result) -> float:
 
 
 def at_least(values: Sequence[float], said: float, none: float = 1.0) -> Measured:
-    """`none` is where there is no effect at all."""
+    """`none`: the value without any effect."""
     middle = median(values)
     if middle is None or middle <= none:
         return _measured(values, Verdict.FAILS)
@@ -145,7 +145,7 @@ def at_most(values: Sequence[float], bound: float) -> Measured:
 
 
 def every_run(did: Iterable[bool]) -> Measured:
-    """A share of runs; it has no spread."""
+    """A share of runs, without a spread."""
     answers = list(did)
     if not answers:
         return Measured(None, None, None, Verdict.FAILS)
@@ -155,7 +155,7 @@ def every_run(did: Iterable[bool]) -> Measured:
 
 
 def median(values: Sequence[float]) -> float | None:
-    """None where there is nothing, or where half of the runs chose nothing."""
+    """None without values, or if half of the runs chose nothing."""
     return _quantile(values, 0.5)
 
 
@@ -166,7 +166,7 @@ def _measured(values: Sequence[float], verdict: Verdict) -> Measured:
 def _quantile(values: Sequence[float], q: float) -> float | None:
     if not values:
         return None
-    # Infinite is a run that chose nothing, on the bad side; the middle of a number and infinity is no number.
+    # A run that chose nothing is infinite. The mean of a number and infinity is undefined.
     worse: Literal["higher", "lower", "linear"] = "higher" if max(values) == inf else "linear"
     if min(values) == -inf:
         worse = "lower"

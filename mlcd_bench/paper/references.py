@@ -1,6 +1,6 @@
-"""What methods are held against: the optimum, and random search by its number of probes.
+"""References for the methods: the optimum, and random search with a given number of probes.
 
-Neither has a name on the command line: the one never searches, the other has a number.
+Neither is available on the command line.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from mlcd_bench.train import Result, play, result
 
 @dataclass(frozen=True)
 class Optimum:
-    """The paper's 'Opt': trains on the best configuration at once. What it gains is the most that anybody could."""
+    """The paper's 'Opt': trains on the best configuration at once, without probes. An upper bound for every method."""
 
     label: str = "opt"
 
     def play(self, problem: Problem, seed: int) -> Result:
-        """No probe at all."""
+        """Without any probe."""
         return result(problem, self.label, seed, History(), optimum(problem), certified=False)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """So many probes at random, and then the best of them."""
+    """A number of random probes, then the best of them."""
 
     probes: int
 
@@ -37,5 +37,5 @@ class Drawn:
         return f"random, {self.probes} probe{'s' if self.probes > 1 else ''}"
 
     def play(self, problem: Problem, seed: int) -> Result:
-        """One run, on the same cloud and through the same loop as all others."""
+        """One run, on the same cloud and in the same loop as the others."""
         return play(problem, self.label, lambda seed: RandomSearch(seed, self.probes), seed)

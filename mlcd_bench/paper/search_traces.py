@@ -1,4 +1,4 @@
-"""Fig. 15-17: how a search goes, step by step: Char-RNN, and BERT on two platforms."""
+"""Fig. 15-17: the steps of a search: Char-RNN, and BERT on two platforms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlcd_bench.simulated import JOBS
 
 CHAR_RNN, BERT_TF, BERT_MX = "Char-RNN, TensorFlow, $120", "BERT, TensorFlow, $100", "BERT, MXNet, $120"
 BERT = replace(JOBS["bert"], hints=replace(JOBS["bert"].hints, global_batch=32))
-"""Fine-tuning (Devlin et al., 2018: batches of 16 and 32): nothing else of BERT is had for $100."""
+"""Fine-tuning (Devlin et al., 2018: batches of 16 and 32): BERT can do nothing else for $100."""
 PLATFORM = 1_000
 """Added to the seed for MXNet: we simulate no framework, so a second one is a second draw of efficiencies."""
 

@@ -1,7 +1,7 @@
-"""What a rerun of the paper's experiments is made of.
+"""The parts of a study that reruns an experiment of the paper.
 
-A study poses cases (a problem for each seed), lets entrants play them, and then asks each claim of the paper
-what the runs say about it. What the paper says is written down; what was measured is always computed.
+A study has cases (a problem for each seed), entrants that run on them, and claims of the paper that are checked against
+the runs. The paper's numbers are constants; measured numbers are always computed.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from mlcd_bench.train import Result
 
 
 class Verdict(StrEnum):
-    """How a statement of the paper fares on the simulated cloud."""
+    """Whether a claim of the paper holds on the simulated cloud."""
 
     HOLDS = "holds"
     SMALLER = "smaller"
     """The right direction, but less than the paper's number."""
     IN_PART = "in part"
-    """A statement about every run that is true of at least half of them."""
+    """A claim about every run that holds for at least half of them."""
     NEARLY = "nearly"
-    """Not the optimum, but within a tenth of it."""
+    """Not the optimum, but within 10 % of it."""
     FAILS = "does not hold"
 
 
 class Unit(StrEnum):
-    """What a measured number counts."""
+    """The unit of a measured number."""
 
     TIMES = "times"
     SHARE = "share"
@@ -37,11 +37,11 @@ class Unit(StrEnum):
 
 
 class Entrant(Protocol):
-    """Somebody who plays: a method as the study lets it run."""
+    """A method with the settings of the study."""
 
     @property
     def label(self) -> str:
-        """How tables call it."""
+        """Its name in tables."""
         ...
 
     def play(self, problem: Problem, seed: int) -> Result:
@@ -51,7 +51,7 @@ class Entrant(Protocol):
 
 @dataclass(frozen=True)
 class Case:
-    """A problem of one seed: the seed draws the cloud, the noise of probes and whatever methods draw."""
+    """A problem of one seed: the seed determines the cloud, the noise of probes and the methods' random numbers."""
 
     label: str
     problem: Problem
@@ -59,7 +59,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Runs:
-    """Everything that was played in a study."""
+    """All runs of a study."""
 
     seeds: int
     problems: Mapping[tuple[str, int], Problem]
@@ -82,7 +82,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Measured:
-    """A median over seeds, the 10th and 90th percentile, and what follows for the claim. None: nothing to measure."""
+    """A median over seeds, the 10th and 90th percentile, and the verdict on the claim. None: nothing to measure."""
 
     value: float | None
     low: float | None
@@ -91,14 +91,14 @@ class Measured:
 
 
 Measure = Callable[[Runs, str], Measured]
-"""From all runs and the label of whom the claim is about."""
+"""Measures a claim, given all runs and the label of its entrant."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper: its words, its number, whom we test it on, and how it is measured.
+    """A claim of the paper: its words, its number, the entrants it is tested on, and how it is measured.
 
-    `said` is the number as the paper gives it; None where it states no number. `told` says it in short.
+    `said` is the paper's number; None if it states none. `told` is a short form.
     """
 
     figure: str
@@ -112,7 +112,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim, and what the runs of one entrant say about it."""
+    """A claim and its result for one entrant."""
 
     claim: Claim
     who: str
@@ -121,7 +121,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Study:
-    """One experiment of the paper: what it did, what we do in its place, and its claims."""
+    """One experiment of the paper: what it did, what we do instead, and its claims."""
 
     name: str
     figures: tuple[int, ...]
@@ -133,7 +133,7 @@ class Study:
     claims: tuple[Claim, ...]
     seeds: int = 20
     traced: tuple[str, ...] = field(default=())
-    """Whose searches are shown step by step."""
+    """Entrants whose searches are shown step by step."""
 
     @property
     def where(self) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from mlcd.planners.train.plans.belief import PlanBelief
 from mlcd.planners.train.plans.plan_choice import best_plan, next_plan
 from mlcd_bench.baselines.plans.gp_ei import gp_ei
-from mlcd_bench.baselines.plans.orders import by_lot, practice
+from mlcd_bench.baselines.plans.orders import practice, random_order
 from mlcd_bench.baselines.plans.popular import popular
 from mlcd_bench.baselines.plans.textbook import textbook
 from mlcd_bench.plans.folder import Outcome
@@ -30,7 +30,7 @@ FORECASTS = (0, 3)
 """Numbers of probes after which the forecasts are recorded."""
 OURS = "grey-box"
 Order = Callable[[PlanProblem, np.random.Generator], Sequence[int]]
-ORDERS: Mapping[str, Order] = {"random": by_lot, "practice": practice, "textbook": textbook, "popular": popular}
+ORDERS: Mapping[str, Order] = {"random": random_order, "practice": practice, "textbook": textbook, "popular": popular}
 """Methods that rank all plans before any probe."""
 METHODS = (OURS, *ORDERS, "gp-ei")
 BLIND = ("random", "gp-ei")

@@ -1,4 +1,4 @@
-"""Models of elastic training, replayed on real runs: how well they foresee time to a target, and what they choose."""
+"""Models of elastic training, replayed on real runs: accuracy of the predicted time to a target, and their choices."""
 
 from mlcd_bench.scale.folder import Folder, read_folder
 from mlcd_bench.scale.problem import Problem, problem

@@ -1,8 +1,8 @@
 """What a search may know before its first probe.
 
 One earlier run to the target at one batch size, the reference: the samples it took and its gradient noise along the
-way. And two short starts, at the smallest and the largest batch: a tenth of the looks of a run, for the direction.
-The time of no other run is ever read.
+way. And two short starts, at the smallest and the largest batch: a tenth of the evaluations of a run, for the
+direction. The time of no other run is used.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mlcd_bench.scale.starts import METRIC_ERROR, Starts, from_noise
 from mlcd_bench.scale.target import Reached, best_so_far
 
 START = 0.1
-FEWEST_LOOKS = 2
-FIRST_LOOK = 4.0
-"""What the first look shows has happened between a so-manieth of the way to it and the look."""
+MIN_EVALUATIONS = 2
+FIRST_EVALUATION = 4.0
+"""The first evaluation's metric may have been reached at any time after 1 / FIRST_EVALUATION of the way to it."""
 
 ONE_GRADIENT = 0.5
-"""In the log: noise that was read from one gradient at a time, each the size of the smallest batch, reads low by 0.6 on
-both real models that were tuned on; with two at a time by 0.2 to 0.3, with four hardly."""
+"""Bias of the log noise scale measured from one gradient at a time, each of the smallest batch: low by 0.6 on both real
+models that were tuned on; with two at a time by 0.2 to 0.3, with four hardly."""
 
 
 def reference_run(runs: Sequence[Reached], reference: str) -> Reached:
@@ -51,7 +51,7 @@ def statistical_efficiency(problem: Problem, reference: Reached) -> StatisticalE
 
 
 def starts(problem: Problem, reference: Reached) -> Starts:
-    """What the two short starts show, and where on the way of the reference that was."""
+    """The results of the two short starts, and their position along the reference run."""
     curve = best_so_far(reference.run, problem.target.sign)
     looks = min(int(np.argmax(curve >= _early_level(problem))) + 1, reference.look + 1)
     found = noise_scale(*_noise_of(reference, looks), problem.runs[0].run.global_batch)
@@ -67,7 +67,7 @@ def starts(problem: Problem, reference: Reached) -> Starts:
 
 
 def run_noise(problem: Problem, reached: Reached, looks: int) -> float:
-    """Noise scale of the first looks of a run; variances are recorded for the smallest batch of the model."""
+    """Noise scale of the first evaluations of a run; variances are recorded for the smallest batch of the model."""
     found = noise_scale(*_noise_of(reached, looks), problem.runs[0].run.global_batch)
     if not np.isfinite(found):
         batch = reached.run.global_batch
@@ -76,21 +76,21 @@ def run_noise(problem: Problem, reached: Reached, looks: int) -> float:
 
 
 def _noise_error(problem: Problem, reference: Reached) -> float:
-    """Of the log of the noise scale: from few looks, and from few gradients that could be told apart in a step."""
+    """Standard error of the log noise scale, from few evaluations and few distinct gradients in a step."""
     few_looks = noise_scale_error(*_noise_of(reference, reference.look + 1))
     return float(np.hypot(few_looks, ONE_GRADIENT * problem.runs[0].run.global_batch / reference.run.global_batch))
 
 
 def _noise_of(reached: Reached, looks: int) -> tuple[Floats, Floats, Floats]:
-    """Squared norms, variances and iterations of the first looks of a run."""
+    """Squared norms, variances and iterations of the first evaluations of a run."""
     run = reached.run
     return run.grad_sqr[:looks], run.grad_var[:looks], np.diff(run.iterations[:looks], prepend=0.0)
 
 
 def flatness(problem: Problem, reference: Reached) -> float:
-    """How much sooner, in the log, a slightly worse metric was reached than the target: the time that luck decides on.
+    """How much earlier, in the log, a slightly worse metric was reached than the target: the random part of the time.
 
-    Before the first look nothing is known: what it already shows is taken to have been reached there.
+    Before the first evaluation nothing is known: its metric counts as reached there.
     """
     curve, target = best_so_far(reference.run, problem.target.sign), problem.target.sign * problem.target.level
     worse = target - METRIC_ERROR * abs(target)
@@ -98,14 +98,14 @@ def flatness(problem: Problem, reference: Reached) -> float:
 
 
 def _looks_to(curve: Floats, level: float) -> float:
-    """Looks until a rising curve passes a level, between two looks on the straight line."""
+    """Evaluations until a rising curve passes a level, interpolated linearly."""
     at = int(np.argmax(curve >= level))
     return 1.0 if at == 0 else at + (level - curve[at - 1]) / (curve[at] - curve[at - 1])
 
 
 def short_start(reached: Reached) -> int:
-    """How many looks a short start has."""
-    return min(len(reached.run.metric), max(FEWEST_LOOKS, round(START * len(reached.run.metric))))
+    """The number of evaluations of a short start."""
+    return min(len(reached.run.metric), max(MIN_EVALUATIONS, round(START * len(reached.run.metric))))
 
 
 def early_samples(problem: Problem) -> tuple[float, float]:
@@ -115,20 +115,20 @@ def early_samples(problem: Problem) -> tuple[float, float]:
 
 
 def early_error(problem: Problem) -> float:
-    """The standard error of the log of their ratio: each level was passed somewhere between two looks."""
+    """The standard error of the log of their ratio, since each level was passed between two evaluations."""
     small, large = _early(problem)
     return float(np.hypot(small.width, large.width) / np.sqrt(12))
 
 
 def _early_level(problem: Problem) -> float:
-    """The best that both starts have shown, higher being better."""
+    """The best metric that both starts reached (higher is better)."""
     ends = (problem.runs[0], problem.runs[-1])
     return float(min(best_so_far(one.run, problem.target.sign)[short_start(one) - 1] for one in ends))
 
 
 @dataclass(frozen=True)
 class _Passed:
-    """When a start passed a level: its samples, how far (in the log) the looks around it are apart, how unseen."""
+    """When a start passed a level: its samples, log distance of the evaluations around it, unobserved part."""
 
     samples: float
     width: float
@@ -143,11 +143,11 @@ def _early(problem: Problem) -> tuple[_Passed, _Passed]:
 
 
 def _passed(run: Run, curve: Floats, level: float) -> _Passed:
-    """On the line between two looks; a first look that shows more came too late, by nobody knows what."""
+    """Interpolated between two evaluations. If the first one is already past the level, the true time is unknown."""
     at = int(np.argmax(curve >= level))
     seen = max(float(run.iterations[at]), 1.0)
     before = float(run.iterations[at - 1]) if at else 0.0
     share = (level - curve[at - 1]) / (curve[at] - curve[at - 1]) if at else 1.0
     samples = max(before + share * (seen - before), 1.0) * run.global_batch
-    sooner = FIRST_LOOK if at == 0 and curve[0] > level else 1.0
-    return _Passed(float(samples), float(np.log(seen / max(before, seen / FIRST_LOOK))), sooner)
+    sooner = FIRST_EVALUATION if at == 0 and curve[0] > level else 1.0
+    return _Passed(float(samples), float(np.log(seen / max(before, seen / FIRST_EVALUATION))), sooner)

@@ -32,7 +32,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Run:
-    """A training run at one batch size, looked at once an epoch."""
+    """A training run at one batch size, evaluated once an epoch."""
 
     global_batch: float
     iterations: Floats
@@ -64,7 +64,7 @@ class Folder:
 
 
 def read_folder(path: Path) -> Folder:
-    """Read both files; what cannot be used is told with its line."""
+    """Read both files. A row that cannot be used is an error with its line."""
     if not path.is_dir():
         raise RecordingError(f"{path}: no such folder; expected one with {STEPS} and {RUNS}")
     steps = tuple(_step(path / STEPS, line, row) for line, row in _rows(path / STEPS, STEP_COLUMNS))

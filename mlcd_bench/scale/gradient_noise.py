@@ -15,23 +15,23 @@ import numpy as np
 from mlcd.core.configuration import Floats
 
 FARTHEST = 100.0
-"""How many times from the middle look of its run a look may lie: one must not decide an average."""
+"""Evaluations that differ from the run's median by a larger factor are clipped, so that none dominates the mean."""
 UNREAD = 1.0
-"""Standard error of log Bn where one look is all there is: noise grows several times over along a run."""
+"""Standard error of log Bn from a single evaluation: noise grows several times along a run."""
 
 
 def noise_scale(grad_sqr: Floats, grad_var: Floats, iterations: Floats, unit_batch: float) -> float:
-    """Bn of a run: the ratios of its looks, averaged in the log, each for the iterations that it stands for.
+    """Bn of a run: the log mean of the ratios at its evaluations, weighted by their iterations.
 
-    An estimate of |G|^2 can reach zero or pass below it: such a look counts as the noisiest of the others. Not a number
-    where nothing can be read: the caller knows what to say.
+    An estimate of |G|^2 can be zero or negative; such an evaluation counts as the noisiest of the others. NaN if no
+    evaluation can be used.
     """
     logs, weights = _log_ratios(grad_sqr, grad_var, iterations)
     return float(unit_batch * np.exp(np.average(logs, weights=weights))) if len(logs) else float("nan")
 
 
 def noise_scale_error(grad_sqr: Floats, grad_var: Floats, iterations: Floats) -> float:
-    """The standard error of log Bn that comes from reading a noise that grows along the run at a few looks only."""
+    """The standard error of log Bn from few evaluations of a noise that grows along the run."""
     logs, weights = _log_ratios(grad_sqr, grad_var, iterations)
     if len(logs) < 2:
         return UNREAD
@@ -40,7 +40,7 @@ def noise_scale_error(grad_sqr: Floats, grad_var: Floats, iterations: Floats) ->
 
 
 def _log_ratios(grad_sqr: Floats, grad_var: Floats, iterations: Floats) -> tuple[Floats, Floats]:
-    """The log of sigma^2 / |G|^2 at each look that can be read, and its iterations; both empty if none can."""
+    """The log of sigma^2 / |G|^2 and the iterations of each usable evaluation; empty if there is none."""
     seen = np.isfinite(grad_sqr) & np.isfinite(grad_var) & (np.asarray(iterations) > 0)
     sqr, var, weights = grad_sqr[seen], grad_var[seen], np.asarray(iterations)[seen]
     plain = (sqr > 0) & (var > 0)
@@ -54,7 +54,7 @@ def _log_ratios(grad_sqr: Floats, grad_var: Floats, iterations: Floats) -> tuple
 
 
 def normalised_noise(noise_scale: Floats, workers: Floats, global_batch: Floats) -> Floats:
-    """Scavenger's gamma over K: from 1/K without noise to 1 where noise is everything."""
+    """Scavenger's gamma over K: from 1/K without noise to 1 with noise alone."""
     drowned = np.asarray(noise_scale, float) / global_batch
     found: Floats = (1 / np.asarray(workers, float) + drowned) / (1 + drowned)
     return found

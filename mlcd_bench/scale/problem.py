@@ -1,8 +1,8 @@
-"""One model on one cluster: the configurations that can be judged, and what each really takes.
+"""One model on one cluster: the configurations with known results, and the true time of each.
 
-A configuration is (full nodes, global batch of a run), without gradient accumulation. Its step time is the one measured
-at its local batch on that many nodes or, as runs and step times were measured at different batches, lies on the
-straight line in the log between the two measured neighbours. Outside of the measured range there is no configuration.
+A configuration is (full nodes, global batch of a run), without gradient accumulation. Its step time is the measured
+one at its local batch on that many nodes or, since runs and step times were measured at different batches, is
+log-linearly interpolated between the two measured neighbours. There are no configurations outside the measured range.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlcd_bench.scale.target import Reached, Target, common_target
 DEVICES_PER_NODE = {"aws": 4, "azure": 8, "dgx-ext": 8}
 USD_PER_NODE_HOUR = {"aws": 3.912, "azure": 22.03, "dgx-ext": 32.77}
 UNKNOWN_USD = 1.0
-"""A cluster without a known price: ratios do not depend on it."""
+"""The price of a cluster without a known one. Ratios do not depend on it."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Problem:
 
     @property
     def usd(self) -> Floats:
-        """What it really costs."""
+        """True cost."""
         return self.seconds / 3600 * self.price.usd_per_node_hour * self.nodes
 
 
 def problem(folder: Folder, model: str, cluster: str, usd_per_node_hour: float | None = None) -> Problem | None:
-    """The configurations of a model on a cluster; None where nothing was measured on full nodes that a run fits."""
+    """The configurations of a model on a cluster; None if no step time on full nodes fits a run."""
     target = common_target(folder.runs[model])
     runs = tuple(reached for run in folder.runs[model] if (reached := target.reached(run)) is not None)
     if not runs:
@@ -73,13 +73,13 @@ def problem(folder: Folder, model: str, cluster: str, usd_per_node_hour: float |
 
 
 def _devices_per_node(folder: Folder, cluster: str) -> int:
-    """As known, or the most that any measured node of the cluster had."""
+    """The known number, or the most that any measured node of the cluster had."""
     seen = max(-(-step.devices // step.nodes) for step in folder.steps if step.cluster == cluster)
     return DEVICES_PER_NODE.get(cluster, seen)
 
 
 def _times(folder: Folder, model: str, cluster: str, devices: int) -> dict[int, tuple[Floats, Floats]]:
-    """Local batches and seconds on full nodes, by node count; what was measured twice is averaged in the log."""
+    """Local batches and seconds on full nodes, by node count; repeated measurements are averaged in the log."""
     found: dict[int, dict[float, list[float]]] = {}
     for step in folder.steps:
         if (step.model, step.cluster) == (model, cluster) and step.devices == step.nodes * devices:

@@ -1,7 +1,7 @@
 """Scavenger's own models, as published.
 
 Tyagi and Sharma, 'Scavenger: A Cloud Service For Optimizing Cost and Performance of ML Training', CCGrid 2023,
-sections III-C and III-D. Nothing is corrected here, and no error is claimed; what real runs say is in
+sections III-C and III-D. Nothing is corrected here, and no errors are estimated; results on real runs are in
 docs/methods/scavenger.md.
 
 Symbols   K  nodes   b, B  local and global batch   tau  seconds of a step = compute(b) + sync(K)
@@ -28,7 +28,7 @@ class LinearSteps:
     per_node_s: float
 
     def predict(self, nodes: Floats, local_batch: Floats) -> tuple[Floats, Floats]:
-        """Seconds of one step; the error is not claimed to be anything."""
+        """Seconds of one step; no error is estimated."""
         found = self.constant_s + self.per_sample_s * np.asarray(local_batch) + self.per_node_s * np.asarray(nodes)
         return found, np.zeros_like(found)
 
@@ -51,7 +51,7 @@ class NoiseEpochs:
     reference_epochs: float | None = 1.0
 
     def predict(self, global_batch: Floats) -> tuple[Floats, Floats]:
-        """Epochs to the target; the error is not claimed to be anything."""
+        """Epochs to the target; no error is estimated."""
         gamma = self.g0 + self.g1 / np.sqrt(np.asarray(global_batch, float))
         found = np.maximum(self.e_star + self.theta * gamma, 1e-9)
         return found, np.zeros_like(found)

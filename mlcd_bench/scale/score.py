@@ -1,4 +1,4 @@
-"""What a search foresaw against what really happened, and its choices against an oracle's."""
+"""Predictions of a search against the true results, and its choices against an oracle's."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mlcd_bench.scale.problem import Problem
 from mlcd_bench.scale.searches import SEARCHES, Found
 
 OBJECTIVES = (Objective.FASTEST, Objective.CHEAPEST, Objective.KNEE)
-"""Of training; the others are of services."""
+"""The objectives of training; the others are for serving."""
 SHOWN = Objective.KNEE
-"""The objective whose search the forecasts are taken from: it looks at time and at cost."""
+"""The forecasts are those of the search for this objective, which uses both time and cost."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One configuration, foreseen and real. `predicted_hours` is None where a search only ranks."""
+    """Predicted and true time of one configuration. `predicted_hours` is None for a search that only ranks."""
 
     model: str
     cluster: str
@@ -31,9 +31,9 @@ class Row:
     predicted_hours: float | None
     actual_hours: float
     error: float | None
-    """Predicted over actual, less 1."""
+    """Predicted over actual, minus 1."""
     interval: tuple[float, float] | None
-    """90 %, in hours; None where none is claimed."""
+    """90 % interval in hours; None if there is none."""
     predicted_usd: float | None
     actual_usd: float
     reference_batch: int
@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice against the oracle's."""
+    """A choice compared with the oracle's."""
 
     model: str
     cluster: str
@@ -70,9 +70,9 @@ class Pooled:
     median_error: float | None
     p90_error: float | None
     coverage: float | None
-    """Actual hours within the 90 % interval."""
+    """Share of actual hours within the 90 % interval."""
     unseen: int
-    """Configurations at other batches than the reference, whose answer no search was given. Below, the same of them."""
+    """Configurations at other batches than the reference, unknown to every search. The next three are for these."""
     unseen_median_error: float | None
     unseen_p90_error: float | None
     unseen_coverage: float | None
@@ -152,7 +152,7 @@ def _pooled(search: str, rows: Sequence[Row], choices: Sequence[Choice]) -> Pool
 
 
 def _accuracy(rows: Sequence[Row]) -> tuple[float | None, float | None, float | None]:
-    """Median and 90th percentile of the errors, and the share of intervals that hold; None where none is claimed."""
+    """Median and 90th percentile of the errors, and the coverage of the intervals; None if there are none."""
     errors = np.abs([row.error for row in rows if row.error is not None])
     held = [row.interval[0] <= row.actual_hours <= row.interval[1] for row in rows if row.interval is not None]
     middle, high = (float(np.quantile(errors, q)) if len(errors) else None for q in (0.5, 0.9))

@@ -1,9 +1,9 @@
 """Searches over nodes and batch size on recorded step times: ours, and Scavenger's as published.
 
-Each sees the evidence (evidence.py) and the step times that it probes, and foresees every configuration.
+Each uses the evidence (evidence.py) and the step times that it probes, and predicts every configuration.
 
-- full: every step time. partial: four probes on three levels of nodes; then the choice is measured and made again, at
-  most six probes in all. none: the average of what is stored of the folder's other models; it ranks, claiming no time.
+- full: every step time. partial: four probes on three levels of nodes; then the choice is measured and repeated, with
+  at most six probes. none: the average of the folder's other models; it ranks, without predicting times.
 - scavenger-full, scavenger-partial, scavenger-none: Tyagi and Sharma 2023, sections III-C and III-D.
 """
 
@@ -31,7 +31,7 @@ MOST_PROBES = 6
 
 @dataclass(frozen=True)
 class Found:
-    """What a search foresees for every configuration, and what it chose for its objective."""
+    """The predictions of a search for every configuration, and its choice for its objective."""
 
     forecast: Forecast
     chosen: int
@@ -39,7 +39,7 @@ class Found:
 
 
 Search = Callable[[Problem, str, Objective, Sequence[Problem]], Found]
-"""(problem, place of the reference batch, objective, the folder's other models on the cluster)."""
+"""(problem, position of the reference batch, objective, the folder's other models on the cluster)."""
 
 
 def full(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> Found:
@@ -61,7 +61,7 @@ def partial(problem: Problem, reference: str, objective: Objective, others: Sequ
 
 
 def none(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> Found:
-    """Nothing is measured: other models' curves, each stretched to this one's batches, averaged in the log."""
+    """Nothing is measured: other models' curves, each scaled to this one's batches, averaged in the log."""
     logs = [np.log(_stretched(other, problem, reference).seconds) for other in others]
     seconds = np.exp(np.mean([log - log.mean() for log in logs], axis=0))
     usd = seconds / 3600 * problem.price.usd_per_node_hour * problem.nodes
@@ -108,7 +108,7 @@ NEEDS_OTHERS = ("none", "scavenger-none")
 
 
 def without_noise(problem: Problem, reference: str, searches: Sequence[str]) -> str | None:
-    """Which run of a model, or of one to learn from, has no gradient noise that one of the searches would read."""
+    """The run, of this model or one to learn from, that lacks a gradient noise which one of the searches needs."""
     try:
         if not {"full", "partial", "none"}.isdisjoint(searches):
             _epochs(problem, reference)

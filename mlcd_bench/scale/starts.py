@@ -31,39 +31,39 @@ from mlcd.planners.modeling.performance import (
 )
 
 METRIC_ERROR = 0.005
-"""Another seed shows a metric that is better or worse by this share: on a flat curve that is a long time."""
+"""Relative difference of the metric between seeds; on a flat curve this is a long time."""
 FALLING_ERROR = 0.5
-"""Of the falling share, where two short starts are all that is known of it."""
+"""Standard error of the falling share, if only two short starts are known."""
 CLEARLY = 1.1
-"""Samples to an early level must differ by so much before epochs are taken to fall."""
+"""Epochs are assumed to fall only if the samples to an early level differ by this factor."""
 MOST_SHARE = 0.95
 EARLY_AND_LATE = 0.5
-"""In the log: a noise scale that was read wrongly at the start is read so differently wrongly later. Along two real
-jobs it was 0.24; a third was less kind."""
+"""Standard deviation of the change of the log noise scale's error along a run: 0.24 for two real jobs, more for a
+third."""
 FARTHEST = 2.0
-"""Standard errors that starts and noise may be apart; what is beyond is put down to the starts."""
+"""The most standard errors between starts and noise; any excess is attributed to the starts."""
 PSEUDO_OBSERVATIONS = 4.0
 MOST_SCALE = 4.0
-"""Of variances: however starts and noise contradict each other, errors are no more than doubled."""
+"""The largest factor on variances: contradictions of starts and noise at most double the errors."""
 ROUNDS = 50
 LONGEST = 0.5
 
 
 @dataclass(frozen=True)
 class Starts:
-    """Two short starts, at a small and at a large batch, as far as both went."""
+    """Two short starts, at a small and at a large batch, up to the shorter one's end."""
 
     batches: tuple[float, float]
     samples: tuple[float, float]
-    """To the best level that both have shown."""
+    """Samples to the best level that both reached."""
     sooner: tuple[float, float] = (1.0, 1.0)
-    """So many times sooner it may have been there as well: nobody looked before the first look."""
+    """It may have been reached earlier by this factor, since there is no evaluation before the first."""
     error: float = 0.0
-    """The standard error of the log of their ratio, from where the looks lie."""
+    """The standard error of the log of their ratio, from the distances of the evaluations."""
     noise_scale: float | None = None
-    """Read until that level, along the run whose noise is known."""
+    """The noise scale measured until that level, along the reference run."""
     on_the_way: float = 0.0
-    """How far along that run the level was: at its target there is no earlier and later."""
+    """How far along that run the level was, as a share of the way to its target."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Shape:
     noise_error: float
     power_error: float
     together: float
-    """Covariance of the two errors: starts tell what both make of a ratio, not which of them did."""
+    """Covariance of the two errors: starts determine only their joint effect on a ratio."""
 
 
 def from_noise(
@@ -116,12 +116,12 @@ def from_noise(
 
 
 def as_read(noise_scale: float, noise_error: float) -> Shape:
-    """By the noise alone."""
+    """From the noise alone."""
     return Shape(noise_scale, 1.0, noise_error, POWER_ERROR, 0.0)
 
 
 def with_starts(noise_scale: float, noise_error: float, starts: Starts) -> Shape:
-    """By the noise, and by what two starts say of it: the more they contradict it, the less is known."""
+    """From the noise and two starts: the more they contradict each other, the larger the errors."""
     if starts.noise_scale is None:
         return as_read(noise_scale, noise_error)
     prior = np.diag([noise_error**2, EARLY_AND_LATE**2 * (1 - starts.on_the_way), POWER_ERROR**2])
@@ -141,7 +141,7 @@ def with_starts(noise_scale: float, noise_error: float, starts: Starts) -> Shape
 
 
 def _weighed(starts: Starts, prior: Floats, measured: float, variance: float) -> tuple[Floats, Floats]:
-    """Theta by its prior and the measured ratio together, and the derivatives of the ratio there."""
+    """The posterior of theta given the measured ratio, and the derivatives of the ratio there."""
     assert starts.noise_scale is not None
     theta = np.zeros(3)
     for _ in range(ROUNDS):
@@ -162,7 +162,7 @@ def _ratio(batches: tuple[float, float], noise_scale: float, power: float) -> tu
 
 
 def _conditioned(prior: Floats, slope: Floats, variance: float) -> Floats:
-    """The covariance that is left once a function with these slopes was measured."""
+    """The covariance after a measurement of a function with these slopes."""
     across = prior @ slope
     left: Floats = prior - np.outer(across, across) / (slope @ across + variance)
     return left

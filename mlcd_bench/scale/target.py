@@ -1,6 +1,6 @@
 """The target of a model's runs, and when each reached it.
 
-A run is read by the rolling median of its last five looks, the best so far. 'Final' is where that ends. The target is
+The metric of a run is the best rolling median of five evaluations so far. 'Final' is where that ends. The target is
 1 % worse than the worst final among the batch sizes, so that every run reaches it.
 """
 
@@ -24,7 +24,7 @@ class Reached:
 
     run: Run
     look: int
-    """The look that saw the target reached, from 0."""
+    """The index of the evaluation that reached the target, from 0."""
 
     @property
     def iterations(self) -> float:
@@ -39,19 +39,19 @@ class Reached:
 
 @dataclass(frozen=True)
 class Target:
-    """A level of a metric; `sign` is -1 where lower is better."""
+    """A level of a metric; `sign` is -1 if lower is better."""
 
     level: float
     sign: int
 
     def reached(self, run: Run) -> Reached | None:
-        """When the run first showed it; None if it never did."""
+        """When the run first reached it; None if it never did."""
         at = best_so_far(run, self.sign) >= self.sign * self.level
         return Reached(run, int(np.argmax(at))) if at.any() else None
 
 
 def common_target(runs: Sequence[Run]) -> Target:
-    """1 % worse than the worst final; whether higher is better is what most runs moved towards."""
+    """1 % worse than the worst final value. Higher is better if most runs moved up."""
     moved = [np.sign(run.metric[-1] - run.metric[0]) for run in runs]
     sign = -1 if np.sum(moved) < 0 else 1
     worst = min(best_so_far(run, sign)[-1] for run in runs)
@@ -59,7 +59,7 @@ def common_target(runs: Sequence[Run]) -> Target:
 
 
 def best_so_far(run: Run, sign: int) -> Floats:
-    """The best rolling median until each look, higher being better."""
+    """The best rolling median until each evaluation (higher is better)."""
     values = sign * run.metric
     rolling = [np.median(values[max(0, i + 1 - WINDOW) : i + 1]) for i in range(len(values))]
     best: Floats = np.maximum.accumulate(np.array(rolling, dtype=float))

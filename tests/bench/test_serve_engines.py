@@ -136,7 +136,7 @@ def test_the_table_has_a_line_for_each_method_and_caps(mlcd: Mlcd, tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--latency-ms", "30"], "caps of their own"),
+        (["--latency-ms", "30"], "have fixed caps"),
         (["--noise", "0.1"], "no noise"),
         (["--unseen", "tinny"], "tiny"),
         (["--method", "falcon"], "falcon"),

@@ -1,12 +1,12 @@
-"""How others train and tune on functions: entry points of `mlcd.methods`, each a way to train with its plan of stages.
+"""Baselines for functions: entry points of `mlcd.methods` that train and plan stages as other systems do.
 
-greedy    CE-scaling as published: one allocation for the epochs expected; as many more as delta lets come
-          unnoticed are kept back for, at what they take at the least
+greedy    CE-scaling as published: one allocation for the expected epochs; a reserve covers the additional epochs that
+          delta leaves unnoticed, at their least cost
 cirrus    greedy with a parameter server, and without delayed restart: 'modified Cirrus' of CE-scaling, section IV-D
-siren     with S3; chooses before every epoch, and more for early ones, as siren.py does for stages
+siren     with S3; chooses before every epoch, with more resources for early ones, as siren.py for stages
 lambdaml  the first choice, to the end
 fixed     an equal share of the limits for each epoch of the estimate. Epochs are alike, so that is lambdaml's
-          choice, too; but it goes on with less when a share no longer suffices
+          choice, too; but it continues with less when a share no longer suffices
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Cirrus", "Fixed", "Greedy", "LambdaML", "Siren"]
 
 
 class _OneAllocation(AdaptiveTraining):
-    """The best single allocation for the epochs that are expected. `kept_back`: as many more as delta lets come."""
+    """The best single allocation for the expected epochs. `kept_back`: additional epochs that are reserved for."""
 
     calls_ahead: ClassVar[bool] = False
     kept_back: ClassVar[bool] = False
@@ -67,7 +67,7 @@ class Greedy(_OneAllocation):
 
 
 class Cirrus(_OneAllocation):
-    """Chosen again as greedy is, and the new allocation at once."""
+    """Chosen again like greedy, with the new allocation at once."""
 
     method: ClassVar[str] = "cirrus"
     plan_stages = staticmethod(cirrus)
@@ -92,19 +92,19 @@ class _FirstChoice(_OneAllocation):
 
 
 class Fixed(_FirstChoice):
-    """Where its allocation no longer fits, it goes on with what does."""
+    """If its allocation no longer fits, it continues with one that does."""
 
     method: ClassVar[str] = "fixed"
     plan_stages = staticmethod(fixed)
 
     @staticmethod
     def needed(stages: Sequence[float]) -> float:
-        """Equal shares must do for the stage that needs the most."""
+        """Equal shares must be enough for the stage that needs most."""
         return len(stages) * max(stages)
 
 
 class LambdaML(_FirstChoice):
-    """It ends where its allocation no longer fits, unless that has failed."""
+    """It ends when its allocation no longer fits, unless that has failed."""
 
     method: ClassVar[str] = "lambdaml"
     plan_stages = staticmethod(lambdaml)
@@ -117,7 +117,7 @@ class LambdaML(_FirstChoice):
 
 
 class Siren(AdaptiveTraining):
-    """The best within each epoch's share: its least, and of what is over more for early epochs. No delayed restart."""
+    """The best within each epoch's share: its minimum, plus more of the rest for early epochs. No delayed restart."""
 
     method: ClassVar[str] = "siren"
     plan_stages = staticmethod(siren)
@@ -146,7 +146,7 @@ class Siren(AdaptiveTraining):
 
 
 def reserved(offered: Boundary, goal: Goal, epochs: int, more: int) -> Goal:
-    """The limits, less what `more` epochs than expected take where they take least; never so little that none fit."""
+    """The limits minus the least that `more` unexpected epochs need, but never so low that no allocation fits."""
     budget, deadline = goal.budget_usd, goal.deadline_s
     if budget is not None:
         least = float(offered.usd.min())

@@ -1,4 +1,4 @@
-"""CE-scaling's stage planner: from the best static plan, take from one stage and give to others while that helps.
+"""CE-scaling's stage planner: starts with the best static plan and moves resources between stages while that helps.
 
 Wu et al. (CE-scaling, IPDPS 2023), Algorithm 1; lines below are its lines. Value and weight: see knapsack.py; for time
 within a budget they are T^h and C^h, for cost within a deadline the other way round, as section III-C2 asks for.
@@ -7,16 +7,17 @@ within a budget they are T^h and C^h, for cost within a deadline the other way r
     a^e, a^l     after recycling, after reallocating    A_2   a^l with one stage at a higher weight
     B            value gained for weight added, equations (10) and (12)
 
-Where the paper leaves it open, or is wrong:
+Where the paper is unclear or wrong:
 - Line 4 selects by B too, but both its differences are negative then and the largest B would lose the most value for
-  the weight that it frees. Here the stage that loses the least for it is taken.
-- Line 6 goes on while a^l is within C^h(a^s), and so leaves the loop with a plan that is not. Here a candidate over the
-  limit is no candidate, and the loop ends where none is left. Likewise lines 21 to 24, which put a plan over the budget
-  aside and accept it all the same; and a plan of exactly the budget keeps it, by (8).
-- 'Violating t', lines 10 and 18, is (9), the limit on the value itself. A plan that is accepted has less value than the
-  one before it, so that the limit is broken at the end or not at all: it is looked at there.
-- How far away a lower or higher weight is, nobody says. The next point of a boundary of thousands changes nothing that
-  is not negligible. Steps begin at half of a boundary and are halved when they no longer help, down to one point.
+  the weight that it frees. Here the stage that loses least for it is taken.
+- Line 6 continues while a^l is within C^h(a^s), and so leaves the loop with a plan that is not. Here a plan over the
+  limit is not a candidate, and the loop ends when none is left. Likewise lines 21 to 24, which put a plan over the
+  budget aside and accept it all the same; and a plan of exactly the budget keeps it, by (8).
+- 'Violating t', lines 10 and 18, is (9), the limit on the value itself. An accepted plan has less value than the one
+  before it, so the limit is violated at the end or not at all, and is checked there.
+- The paper does not say how far away a lower or higher weight is. The next point of a boundary of thousands changes
+  only a negligible amount. Steps begin at half of a boundary and are halved when they no longer help, down to one
+  point.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import StageProblem
 
 NEGLIGIBLE = 1e-5
-"""delta of lines 10 and 18, relative."""
+"""Relative delta of lines 10 and 18."""
 
 
 def greedy(problem: StageProblem, goal: Goal) -> StagePlan | None:
-    """The static plan improved, or the lightest one where no static plan keeps the limit."""
+    """The improved static plan, or the one of least weight if no static plan keeps the limit."""
     sack = knapsack(problem.menus, goal)
     if not sack.feasible:
         return None
@@ -65,7 +66,7 @@ def _halves(points: int) -> list[int]:
 
 
 def _recycled(sack: Knapsack, picks: Picks, step: int) -> Picks:
-    """a^e: one stage at a lower weight, which loses the least value for what that frees; the same if none can go."""
+    """a^e: one stage at a lower weight, the one that loses least value for it; unchanged if there is none."""
     found = {}
     for stage, (values, weights, pick) in enumerate(zip(sack.values, sack.weights, picks, strict=True)):
         to = min(pick + step, len(values) - 1)
@@ -76,7 +77,7 @@ def _recycled(sack: Knapsack, picks: Picks, step: int) -> Picks:
 
 
 def _filled(sack: Knapsack, picks: Picks, step: int) -> Picks:
-    """a^l: stage by stage to a higher weight, the largest B first, as long as one is left that keeps the limit."""
+    """a^l: stages at a higher weight, the largest B first, while one keeps the limit."""
     while True:
         slack = sack.limit - sack.weight(picks)
         room = sack.best_within([float(w[pick]) + slack for w, pick in zip(sack.weights, picks, strict=True)])

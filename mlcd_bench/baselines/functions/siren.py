@@ -1,10 +1,10 @@
-"""Siren: functions that meet at S3, and more for the early stages.
+"""Siren: functions that exchange gradients through S3, with more resources for early stages.
 
 Wang et al., 'Distributed Machine Learning with a Serverless Architecture', INFOCOM 2019. Its policy is a trained
-network that nobody has published. What CE-scaling says of it is reproduced instead: it uses S3 (section II-C3), plans
+network that was not published. CE-scaling's description is reproduced instead: it uses S3 (section II-C3), plans
 no stages (section IV-B), and 'tends to allocate more resources in the early stages'. As a rule, for d stages:
 
-    share_i = floor_i + (limit - sum floor) floor_i e_i / sum floor e      floor_i: the least that stage i can do with
+    share_i = floor_i + (limit - sum floor) floor_i e_i / sum floor e      floor_i: the least that stage i needs
     e_i     = from EARLY for the first stage down to 1 for the last, evenly: within a budget, dollars
               from 1 up to EARLY, evenly: within a deadline, seconds       (more resources early is less time early)
 
@@ -26,11 +26,11 @@ from mlcd.planners.functions.workload import StorageKind
 from mlcd_bench.baselines.functions.static import meeting_at
 
 EARLY = 2.0
-"""What a trial of the first stage is given, beyond its least, for each dollar of one of the last. A choice of ours."""
+"""Resources of a first-stage trial beyond its minimum, relative to a last-stage trial. Our choice."""
 
 
 def siren(problem: StageProblem, goal: Goal) -> StagePlan | None:
-    """The best within shares that are larger early; None if nothing on S3 keeps the limits."""
+    """The best plan within shares that are larger early; None if no allocation on S3 keeps the limits."""
     menus = meeting_at(problem, StorageKind.S3).menus
     early, late = (1.0, EARLY) if goal.objective is Objective.CHEAPEST else (EARLY, 1.0)
     return plan_of("siren", menus, goal, _shared(knapsack(menus, goal), early, late))
@@ -43,6 +43,6 @@ def _shared(sack: Knapsack, first: float, last: float) -> Picks | None:
         return sack.best
     floors = np.array([weights[-1] for weights in sack.weights])
     eager = floors * np.linspace(first, last, len(floors))
-    # less by more than sums can be off by rounding
+    # reduced by more than the rounding error of sums
     slack = max(0.0, sack.limit * (1 - ROUNDING) - sack.weight(sack.lightest))
     return sack.best_within((floors + slack * eager / eager.sum()).tolist())

@@ -1,13 +1,13 @@
-"""Plans that know nothing of stages: one allocation for all of them, or an equal share of the limit for each.
+"""Plans that ignore stages: one allocation for all of them, or an equal share of the limit for each.
 
 LambdaML   Jiang et al., 'Towards Demystifying Serverless Machine Learning Training', SIGMOD 2021, as CE-scaling
-           compares with it: all trials are treated alike (section IV-B), and of the allocations on the Pareto boundary
+           describes it: all trials are treated alike (section IV-B), and of the allocations on the Pareto boundary
            all are tried (section III-C, 'Warm start'). Where trials wait for each other, every stage has a boundary of
            its own and all of them are tried.
 Cirrus     Carreira et al., 'Cirrus: a Serverless Framework for End-to-end ML Workflows', SoCC 2019, as CE-scaling
            compares with it: a parameter server on a virtual machine always (section II-C3), nothing planned by stages.
 Fixed      CE-scaling, section IV-B: 'divides resources equally among stages and across trials in each stage'. The first
-           stage of 16,384 trials has as much as the last one of two: the first starves and the last cannot use it.
+           stage of 16,384 trials gets as much as the last one of two: too little for the first, too much for the last.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ def lambdaml(problem: StageProblem, goal: Goal) -> StagePlan | None:
 
 
 def cirrus(problem: StageProblem, goal: Goal) -> StagePlan | None:
-    """The best static plan with a parameter server; None if not one keeps the limits."""
+    """The best static plan with a parameter server; None if none keeps the limits."""
     return static_plan("cirrus", meeting_at(problem, StorageKind.VM_PS), goal)
 
 
-@lru_cache(maxsize=8)  # a boundary takes a tenth of a second, and every limit asks for it
+@lru_cache(maxsize=8)  # a boundary takes a tenth of a second, and every limit needs it
 def meeting_at(problem: StageProblem, storage: StorageKind) -> StageProblem:
-    """The same with this storage alone."""
+    """The same problem with only this storage."""
     return replace(problem, limits=problem.limits.with_storages(storage))
 
 
 def fixed(problem: StageProblem, goal: Goal) -> StagePlan | None:
-    """The best allocation within each stage's share; None if a stage has nothing that keeps it."""
+    """The best allocation within each stage's share; None if a stage has none."""
     menus = problem.menus
     sack = knapsack(menus, goal)
     share = sack.limit / len(menus)

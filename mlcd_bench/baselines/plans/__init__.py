@@ -1,1 +1,1 @@
-"""What to compare the choice of a training plan with."""
+"""Baselines for the choice of a training plan."""

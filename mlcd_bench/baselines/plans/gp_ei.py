@@ -2,7 +2,7 @@
 
 Snoek, Larochelle and Adams, 'Practical Bayesian Optimization of Machine Learning Algorithms', NIPS 2012.
 
-Symbols   y(x)   minus the log cost of plan x; what ran out of memory counts as the worst that was seen
+Symbols   y(x)   minus the log cost of plan x; a plan out of memory counts as the worst so far
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from mlcd_bench.baselines.serve.process import expected_improvement, posterior
 from mlcd_bench.plans.problem import PlanProblem, Shown
 
 FIRST = 2
-"""Drawn at random before there is anything to fit."""
+"""Random probes before the first fit."""
 
 
 def gp_ei(problem: PlanProblem, shown: Shown, rng: np.random.Generator) -> int | None:
-    """The plan that promises most of those not tried."""
+    """The untried plan with the largest expected improvement."""
     left = [i for i in range(len(problem.rows)) if i not in shown.tried]
     if not left:
         return None
@@ -35,7 +35,7 @@ def gp_ei(problem: PlanProblem, shown: Shown, rng: np.random.Generator) -> int |
 
 
 def points(problem: PlanProblem) -> Floats:
-    """Each plan as a point, every column scaled to 0..1; columns in which all plans are equal are left out."""
+    """Each plan as a point, every column scaled to 0..1, without constant columns."""
     words = sorted({word for spec in problem.candidates for word in _words(spec)})
     table = np.array([[*_numbers(f), *(word in _words(f) for word in words)] for f in problem.candidates], dtype=float)
     low, high = table.min(axis=0), table.max(axis=0)

@@ -1,8 +1,8 @@
-"""Methods that put all plans in an order before any probe: at random, and what practitioners are told to do.
+"""Methods that rank all plans before any probe: at random, and by common practice.
 
-Practitioners: the least tensor and pipeline parallelism that fits, since its exchanges cost most; then the largest
-micro-batch, and no activations computed again. They are told for free what fits, which others must find out. Of the
-machines, the most and fastest where time counts, the fewest and cheapest where money does.
+Practice: the least tensor and pipeline parallelism that fits, since its communication costs most; then the largest
+micro-batch, and no activation checkpointing. It knows for free which plans fit, which others must find out. For time it
+prefers the most and fastest machines, for money the fewest and cheapest.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mlcd_bench.plans.folder import PlanRow
 from mlcd_bench.plans.problem import PlanGoal, PlanProblem
 
 
-def by_lot(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
-    """Any order."""
+def random_order(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
+    """A random order."""
     return [int(i) for i in rng.permutation(len(problem.rows))]
 
 
 def practice(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
-    """The plans that fit, as practitioners rank them; equals at random."""
-    fits = [i for i in by_lot(problem, rng) if problem.rows[i].step_s is not None]
+    """The plans that fit, ranked by common practice; equals in random order."""
+    fits = [i for i in random_order(problem, rng) if problem.rows[i].step_s is not None]
     return sorted(fits, key=lambda i: (_machines(problem.rows[i], problem.goal), _plan(problem.rows[i])))
 
 

@@ -1,7 +1,7 @@
-"""The plans that were best for other models: what one would copy from a colleague, or from a table of results.
+"""The plans that were best for other models, as one would copy them from published results.
 
-Each row of another model stands for its plan, and is worth what the best plan of its own problem costs over what it
-costs itself. A plan is ranked by the mean worth of those rows that agree with it in the most fields.
+The value of a row of another model is the cost of the best plan of its problem over its own cost. A plan is ranked by
+the mean value of the rows that agree with it in the most fields.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mlcd_bench.plans.problem import PlanProblem, log_factor
 
 
 def popular(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
-    """The best plans of others first; equals at random."""
+    """The best plans of other models first; equals in random order."""
     others = [row for row in problem.others if row.step_s is not None]
     lot = [int(i) for i in rng.permutation(len(problem.rows))]
     if not others:

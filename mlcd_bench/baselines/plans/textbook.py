@@ -1,4 +1,4 @@
-"""A step and its memory by the textbook, with no constant that was fitted.
+"""Step time and memory by published formulas, without fitted constants.
 
 Narayanan et al., 'Efficient Large-Scale Language Model Training on GPU Clusters', SC 2021 (pipeline bubble, tensor
 exchanges); Korthikanti et al., 'Reducing Activation Recomputation in Large Transformer Models', 2022 (activations);
@@ -19,14 +19,14 @@ from mlcd.planners.train.plans.run_spec import RunSpec
 from mlcd_bench.plans.problem import PlanProblem
 
 EFFICIENCY = 0.5
-"""Of the peak: what well-made code reaches."""
+"""Share of the peak FLOP/s that well-optimised code reaches."""
 PURE = (Precision.PURE_BF16, Precision.PURE_FP16)
 BYTES = 2
 GIB = 2**30
 
 
 def textbook(problem: PlanProblem, rng: np.random.Generator) -> Sequence[int]:
-    """What fits by the book first, the least cost first; the rest by how much memory it needs. Equals at random."""
+    """Plans that fit by the formulas, cheapest first; then the rest by memory. Equals in random order."""
     specs, factor = problem.candidates, problem.factor
     cost = [float(np.log(step_s(each)) + factor[i]) for i, each in enumerate(specs)]
     over = [max(1.0, needed_gib(each) / each.gpu.memory_gb) for each in specs]
@@ -54,7 +54,7 @@ def step_s(spec: RunSpec) -> float:
 
 
 def _link(spec: RunSpec, gpus: int) -> float:
-    """Bytes a second between so many GPUs of a machine, or of several."""
+    """Bytes a second between so many GPUs, within a machine or across machines."""
     return 1e9 * (spec.gpu.link_gb_s(gpus) if gpus <= spec.gpus_per_node else spec.gpu.network_gb_s)
 
 
