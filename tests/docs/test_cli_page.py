@@ -13,7 +13,7 @@ def test_the_reference_is_what_click_says():
 
 def test_what_click_says_is_mended_and_what_was_written_by_hand_stays():
     page = PAGE.read_text(encoding="utf-8")
-    note = "| in place of the file's `goal` |"
+    note = "| overrides the file's `goal` |"
     assert page.count(note) == 1
     damaged = page.replace("| What to minimise. |", "| Anything. |").replace("## mlcd check [WHAT]", "## mlcd check")
     assert damaged != page
