@@ -1,4 +1,4 @@
-"""Every mistake about an elastic job gets one clear line and exit code 2, and nothing is begun."""
+"""Every mistake in an elastic job gets one clear line and exit code 2, and nothing is started."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_mistake_in_an_option_is_one_line(mlcd: Mlcd, job: WriteJob, options: 
     assert told in mlcd("scale", job(), *options).complaint
 
 
-def test_workers_that_the_cloud_does_not_have_are_told(mlcd: Mlcd, job: WriteJob) -> None:
+def test_worker_counts_that_the_cloud_does_not_have_are_refused(mlcd: Mlcd, job: WriteJob) -> None:
     complaint = mlcd("scale", job(), "--instances", "g4dn.12xlarge", "--workers", "1..3", "--batch", "64").complaint
     assert "workers 1..3: none possible; this cloud has 4 to " in complaint
 
@@ -70,7 +70,7 @@ def test_several_batches_are_counted_in_epochs(mlcd: Mlcd, job: WriteJob) -> Non
     assert "work: a scaled job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`" in complaint
 
 
-def test_a_job_without_checkpoints_cannot_go_on_elsewhere(mlcd: Mlcd, job: WriteJob) -> None:
+def test_a_job_without_checkpoints_cannot_be_scaled(mlcd: Mlcd, job: WriteJob) -> None:
     complaint = mlcd("scale", job(checkpoints="checkpoints: false"), "--batch", "64..256", *TARGET).complaint
     assert "the job saves no checkpoints, so it cannot move to other machines: save them, then say `checkp" in complaint
 
@@ -106,14 +106,14 @@ def test_a_mistake_in_the_elastic_block_is_one_line_with_its_place(
     assert told in complaint
 
 
-def test_nothing_can_be_ranked_where_earlier_runs_are_not_to_be_asked(mlcd: Mlcd, write_job: WriteJob) -> None:
+def test_search_none_is_refused_if_earlier_runs_may_not_be_used(mlcd: Mlcd, write_job: WriteJob) -> None:
     path = write_job("checkpoints: true", work=WORK, search="{instances: [g4dn.xlarge], earlier: false}")
     complaint = mlcd("scale", path, "--batch", "64..256", *TARGET, "--search", "none").complaint
     assert "earlier: false" in complaint
     assert "--search partial" in complaint
 
 
-def test_spot_or_on_demand_is_said_for_an_elastic_job(mlcd: Mlcd, job: WriteJob) -> None:
+def test_an_elastic_job_must_state_spot_or_on_demand(mlcd: Mlcd, job: WriteJob) -> None:
     written = job()
     written.write_text(f"resources: {{use_spot: any}}\n{written.read_text()}")
     told = "use_spot: any is for `mlcd train`; for `mlcd scale` say true or false"

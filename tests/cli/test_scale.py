@@ -1,4 +1,4 @@
-"""mlcd scale on the simulated cloud: it decides, runs, learns, and its next run knows more."""
+"""mlcd scale on the simulated cloud: it decides, runs, and stores a model that the next run uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WriteJob = Callable[..., Path]
 ELASTIC = "{workers: 1..4, batch: 64..256, target: accuracy >= 0.9}"
 SEEDS = 24
 COVERED = 0.9
-"""What the intervals of a forecast state."""
+"""The stated coverage of forecast intervals."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def job(write_job: WriteJob) -> WriteJob:
 
 @pytest.mark.parametrize("search", ["full", "partial"])
 @pytest.mark.parametrize("goal", ["knee", "fastest", "cheapest"])
-def test_scale_decides_runs_and_tells(mlcd: Mlcd, job: WriteJob, search: str, goal: str) -> None:
+def test_scale_decides_runs_and_reports(mlcd: Mlcd, job: WriteJob, search: str, goal: str) -> None:
     answer = mlcd("scale", job(), "--search", search, "--goal", goal, "--budget", "20", "-y", "-o", "json")
     run = answer.document
     assert answer.code == 0
@@ -80,7 +80,7 @@ def test_the_fastest_of_a_job_with_little_data_is_the_fastest_of_its_table(
     assert all("ranked" in row for row in rows), "a factor is neither measured nor modelled"
 
 
-def test_a_run_leaves_a_model_and_the_next_one_claims_a_time(mlcd: Mlcd, job: WriteJob) -> None:
+def test_a_run_stores_a_model_and_the_next_run_predicts_times(mlcd: Mlcd, job: WriteJob) -> None:
     path = job()
     first = mlcd("scale", path, "-y")
     assert "the time to the target is not known yet" in " ".join(first.out.split())
@@ -93,7 +93,7 @@ def test_a_run_leaves_a_model_and_the_next_one_claims_a_time(mlcd: Mlcd, job: Wr
     assert mlcd("show", "last", "-o", "json").document["probes"] == []
 
 
-def test_a_stored_model_knows_its_epochs_as_exactly_as_the_run_was_looked_at(mlcd: Mlcd, job: WriteJob) -> None:
+def test_the_error_of_a_stored_models_epochs_depends_on_the_number_of_looks(mlcd: Mlcd, job: WriteJob) -> None:
     mlcd("scale", job(), "-y")
     (model,) = mlcd("models", "-o", "json").document["models"]
     epochs = mlcd("models", "show", model["name"], "-o", "json").document["model"]["epochs"]
@@ -105,7 +105,7 @@ def test_a_stored_model_knows_its_epochs_as_exactly_as_the_run_was_looked_at(mlc
 
 
 @pytest.mark.night
-def test_a_forecast_covers_what_comes_in_most_seeds(mlcd: Mlcd, job: WriteJob) -> None:
+def test_most_forecast_intervals_contain_the_measured_time(mlcd: Mlcd, job: WriteJob) -> None:
     """Of 90 % intervals at least what chance leaves of them in so few seeds: three standard errors below."""
     path, covered, off = job(), 0, []
     for seed in range(SEEDS):
@@ -122,7 +122,7 @@ def test_a_forecast_covers_what_comes_in_most_seeds(mlcd: Mlcd, job: WriteJob) -
     assert covered >= SEEDS * COVERED - 3 * math.sqrt(SEEDS * COVERED * (1 - COVERED))
 
 
-def test_without_a_stored_model_none_cannot_rank(mlcd: Mlcd, job: WriteJob) -> None:
+def test_search_none_without_a_stored_model_is_refused(mlcd: Mlcd, job: WriteJob) -> None:
     complaint = mlcd("scale", job(), "--search", "none").complaint
     assert "there is no stored model to rank configurations" in complaint
     assert "--search partial" in complaint
@@ -138,7 +138,7 @@ def test_a_model_of_another_format_is_named(mlcd: Mlcd, job: WriteJob, home: Pat
     assert "is of format 99, and this MLCD reads format 1" in complaint
 
 
-def test_with_models_of_other_jobs_only_their_average_ranks(mlcd: Mlcd, job: WriteJob) -> None:
+def test_with_models_of_other_jobs_only_their_average_is_used_to_rank(mlcd: Mlcd, job: WriteJob) -> None:
     unlike = "fingerprint: {architecture: %s, data: %s, optimizer: sgd}"
     for name in ("one", "two"):
         mlcd("scale", job(name, extra=unlike % (name, name)), "-y")
@@ -183,7 +183,7 @@ def test_what_if_answers_from_the_curve_at_no_cost(mlcd: Mlcd, job: WriteJob) ->
     assert mlcd("ledger", "last", "-o", "json").document == before
 
 
-def test_what_if_has_no_knee_for_a_job_that_is_not_elastic(mlcd: Mlcd, recorded_job: WriteJob) -> None:
+def test_what_if_refuses_the_knee_for_a_job_that_is_not_elastic(mlcd: Mlcd, recorded_job: WriteJob) -> None:
     mlcd("train", recorded_job(), "--decide-only")
     assert "the knee is a goal of `mlcd scale`" in mlcd("what-if", "last", "--goal", "knee").complaint
 
@@ -204,7 +204,7 @@ def test_what_if_of_a_ranking_is_a_ranking(mlcd: Mlcd, job: WriteJob) -> None:
     assert fastest["configuration"]["usd_per_hour"] > cheapest["configuration"]["usd_per_hour"]
 
 
-def test_a_stored_model_is_no_reason_to_fail_where_nothing_may_be_probed(mlcd: Mlcd, job: WriteJob) -> None:
+def test_a_stored_model_does_not_crash_a_search_that_may_probe_nothing(mlcd: Mlcd, job: WriteJob) -> None:
     mlcd("scale", job(), "-y")
     answer = mlcd("scale", job(), "--budget", "0.01", "-y")
     assert answer.code == 3

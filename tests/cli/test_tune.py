@@ -1,4 +1,4 @@
-"""mlcd tune, train and plan on simulated functions: what they decide, run, store and tell."""
+"""mlcd tune, train and plan on simulated functions: decisions, runs, stored calibrations and output."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_tune_calibrates_plans_and_stops_the_losing_half(mlcd: Mlcd, job: Path) 
     )
 
 
-def test_train_goes_on_until_its_target_and_tells_every_epoch(mlcd: Mlcd, job: Path) -> None:
+def test_train_runs_to_its_target_and_reports_every_epoch(mlcd: Mlcd, job: Path) -> None:
     answer = mlcd("train", job, "--deadline", "1h", "-y", "-o", "json")
     run = answer.document
     assert run["status"] == "finished"
@@ -87,7 +87,7 @@ def test_the_ledger_shows_each_stage_and_epoch_with_its_allocation_time_and_cost
     assert any("stage 1 of 3" in because for (because,) in told)
 
 
-def test_what_was_calibrated_is_stored_and_the_next_run_probes_nothing(mlcd: Mlcd, job: Path, home: Path) -> None:
+def test_a_calibration_is_stored_and_the_next_run_probes_nothing(mlcd: Mlcd, job: Path, home: Path) -> None:
     mlcd("tune", job, "--budget", "1", "--decide-only")
     assert list((home / "calibrations").iterdir())
     again = mlcd("tune", job, "--budget", "1", "--decide-only", "-o", "json").document
@@ -163,7 +163,7 @@ def test_a_budget_that_no_plan_keeps_names_the_cheapest_possible(mlcd: Mlcd, job
         (("--eta", "1"), "--eta"),
     ],
 )
-def test_a_mistake_gets_one_line_and_nothing_is_begun(
+def test_a_mistake_gets_one_line_and_nothing_is_started(
     mlcd: Mlcd, job: Path, options: tuple[str, ...], told: str
 ) -> None:
     assert told in mlcd("tune", job, *options).complaint
@@ -194,7 +194,7 @@ def test_a_mistake_in_the_job_file_gets_one_line(mlcd: Mlcd, job: Path, before: 
 
 
 @needs_lithops
-def test_a_storage_that_does_not_answer_is_told_before_anything_is_begun(mlcd: Mlcd, job: Path) -> None:
+def test_a_storage_that_does_not_answer_is_refused_before_anything_is_started(mlcd: Mlcd, job: Path) -> None:
     job.write_text(JOB.replace("functions: 1..8", "functions: 1..8\n    endpoints: {vm-ps: 'tcp://127.0.0.1:9'}"))
     told = mlcd("train", job, "--on", "functions", "--storage", "vm-ps").complaint
     assert "127.0.0.1:9" in told
@@ -202,7 +202,7 @@ def test_a_storage_that_does_not_answer_is_told_before_anything_is_begun(mlcd: M
 
 
 @needs_lithops
-def test_a_model_that_can_only_be_planned_is_told_before_anything_is_begun(mlcd: Mlcd, job: Path) -> None:
+def test_a_model_that_can_only_be_planned_is_refused_before_anything_is_started(mlcd: Mlcd, job: Path) -> None:
     job.write_text(JOB.replace("model: lr", "model: bert\n    model_mb: 340\n    data_mb: 35"))
     assert mlcd("plan", job, "--budget", "100000", "--target-loss", "0.6").code == 0
     assert "unknown model 'bert'" in mlcd("train", job, "--on", "functions").complaint
@@ -222,7 +222,7 @@ def test_a_job_without_functions_says_what_is_missing(mlcd: Mlcd, tmp_path: Path
     assert "no `functions:` block" in mlcd("train", path, "--on", "functions").complaint
 
 
-def test_check_tells_what_functions_need(mlcd: Mlcd) -> None:
+def test_mlcd_check_shows_what_functions_need(mlcd: Mlcd) -> None:
     told = mlcd("check", "functions", "-o", "json").document["checks"]
     assert [check["what"] for check in told][1:] == [f"storage {name}" for name in STORAGES]
     assert next(check["ok"] for check in told if check["what"] == "storage vm-ps"), "it is MLCD's own"
@@ -257,7 +257,7 @@ def test_an_option_of_another_place_is_refused_and_not_ignored(
         ),
     ],
 )
-def test_what_no_function_can_do_is_told_before_a_probe_is_paid(
+def test_impossible_sizes_are_refused_before_a_probe_is_paid(
     mlcd: Mlcd, job: Path, size: str, options: tuple[str, str], told: str
 ) -> None:
     text = JOB.replace("100k", "1000").replace("256..1769", "256..10240")

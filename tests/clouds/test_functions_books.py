@@ -1,4 +1,4 @@
-"""What is kept about functions: the meter, the models that count, and data in a bucket; without any function."""
+"""The bookkeeping of functions: the meter, committed models, and data in a bucket; no function is called."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Bucket:
         return [key for key in self.objects if key.startswith(prefix)]
 
 
-def test_every_part_is_read_as_it_was_made_and_the_data_is_written_once():
+def test_every_part_is_read_as_it_was_generated_and_data_are_written_once():
     bucket = Bucket()
     stored = store(bucket, "higgs", 1_001)
     assert store(bucket, "higgs", 1_001) == stored
@@ -67,7 +67,7 @@ def test_every_part_is_read_as_it_was_made_and_the_data_is_written_once():
                 assert np.array_equal(read, made)
 
 
-def test_data_that_was_not_written_whole_is_written_again():
+def test_incomplete_data_are_written_again():
     bucket = Bucket()
     stored = store(bucket, "higgs", 100)
     del bucket.objects[f"{stored.key}/whole"]
@@ -85,7 +85,7 @@ def test_parts_follow_each_other_and_differ_by_one_row(samples, parts):
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_a_model_counts_once_it_is_committed_and_older_ones_go(tmp_path: Path):
+def test_a_model_counts_once_it_is_committed_and_older_ones_are_deleted(tmp_path: Path):
     bucket = Bucket(objects={f"m{epoch}": b"" for epoch in range(1, 5)} | {"again": b""})
     models = Models(tmp_path, bucket)
     assert models.find(0, 0) is None
@@ -101,11 +101,11 @@ def test_a_model_counts_once_it_is_committed_and_older_ones_go(tmp_path: Path):
 
 
 LAUNCHES = some.lists(some.tuples(some.integers(0, 5), some.booleans()), max_size=8)
-"""How many epochs each came to, and whether that was settled: of one that was killed, the ledger knows none."""
+"""For each launch its epochs, and whether it was settled: the ledger has no epochs of a killed launch."""
 
 
 @given(launches=LAUNCHES)
-def test_wherever_a_launch_is_killed_the_model_that_it_began_with_is_there(launches, tmp_path_factory):
+def test_the_first_model_of_a_killed_launch_is_kept_wherever_it_is_killed(launches, tmp_path_factory):
     bucket, folder, done = Bucket(), tmp_path_factory.mktemp("models"), 0
     for number, (epochs, settled) in enumerate(launches):
         models = Models(folder, bucket, done)
@@ -121,7 +121,7 @@ def test_wherever_a_launch_is_killed_the_model_that_it_began_with_is_there(launc
 
 
 @pytest.mark.parametrize("damage", ["", "[1]", '{"1": '])
-def test_a_damaged_record_of_models_is_told(tmp_path, damage):
+def test_a_damaged_record_of_models_is_an_error(tmp_path, damage):
     (tmp_path / "trial-0.json").write_text(damage)
     with pytest.raises(BackendError, match=r"trial-0.json: damaged; .* mlcd tune"):
         Models(tmp_path, Bucket()).find(0, 1)
@@ -140,7 +140,7 @@ ATTEMPTS = some.lists(some.tuples(some.integers(0, 2), some.floats(0, 1), some.f
 
 
 @given(TARIFFS, some.integers(1, 20), some.floats(0, 2), ATTEMPTS)
-def test_whatever_is_granted_and_used_never_costs_more_than_the_launch_may(tariff, functions, most_usd, attempts):
+def test_granted_attempts_never_cost_more_than_the_launchs_limit(tariff, functions, most_usd, attempts):
     meter = Meter(tariff, Allocation(functions, 1_024, "s3"), STEPS, most_usd)
     running: dict[int, float] = {}
     bills: dict[int, tuple[Bill, float]] = {}
@@ -160,9 +160,7 @@ def test_whatever_is_granted_and_used_never_costs_more_than_the_launch_may(tarif
 
 
 @given(TARIFFS, some.integers(1, 20), some.integers(1, 20), some.floats(0, 2), some.floats(1, 100))
-def test_functions_that_are_called_ahead_wait_as_long_as_what_is_left_pays_for(
-    tariff, functions, others, most_usd, wanted_s
-):
+def test_prewarmed_functions_wait_only_as_long_as_the_budget_covers(tariff, functions, others, most_usd, wanted_s):
     meter = Meter(tariff, Allocation(functions, 1_024, "s3"), STEPS, most_usd)
     grant = meter.grant("work", 10.0, 0.1, 1.0)
     theirs = Meter(tariff, Allocation(others, 2_048, "s3"), STEPS)
@@ -174,7 +172,7 @@ def test_functions_that_are_called_ahead_wait_as_long_as_what_is_left_pays_for(
     assert ours + theirs.functions_usd(Bill(others, others * waits_s)) <= most_usd + 1e-9
 
 
-def test_a_short_wait_is_paid_for_where_a_long_one_is_not():
+def test_a_short_wait_is_granted_where_a_long_one_exceeds_the_budget():
     meter = Meter(Tariff(1.0, 0.0, (StorageRate("s3"),)), Allocation(1, 1_024, "s3"), STEPS, most_usd=30.0)
     theirs = Meter(meter.tariff, Allocation(2, 1_024, "s3"), STEPS)
     assert meter.grant("work", 9.0, 1.0, 1.0) is not None
@@ -190,7 +188,7 @@ def test_without_a_limit_everything_is_granted():
     assert grant.requests is None
 
 
-def test_a_straggler_is_known_by_the_median_of_its_own_allocation():
+def test_a_straggler_is_detected_by_the_median_of_its_allocation():
     durations, few, many = Durations(min_timeout_s=5.0), Allocation(2, 1_024, "s3"), Allocation(9, 1_024, "s3")
     assert durations.timeout_s("train_epoch", few) == MAX_TIMEOUT_S
     for seconds in (10.0, 20.0, 1_000.0):
@@ -244,7 +242,7 @@ def error(words: str, *, of_job: bool) -> Answer:
     ],
     ids=["the same twice", "one, then another twice", "a storage"],
 )
-def test_the_same_error_of_the_job_is_not_tried_a_third_time(errors, attempts, blames_job):
+def test_the_same_error_of_the_job_is_not_retried_twice(errors, attempts, blames_job):
     allocation = Allocation(1, 1_769, "s3")
     caller = Failing(errors)
     meter = Meter(Tariff(1e-5, 1e-7, (StorageRate("s3"),)), allocation, STEPS)

@@ -1,4 +1,4 @@
-"""Real functions on this machine, through Lithops, which meet in Redis and in our parameter server."""
+"""Real functions on this machine, through Lithops, which exchange by Redis and by our parameter server."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_epochs_over_two_launches_train_as_one_process_would(backend):
 
 @pytest.mark.skipif(available("elasticache") is not None, reason=f"{available('elasticache')}")
 @pytest.mark.night  # that it averages as the others do is in the contract of storages
-def test_functions_that_meet_in_redis_come_to_the_same(tmp_path, backend):
+def test_functions_that_exchange_through_redis_get_the_same_model(tmp_path, backend):
     with serve("elasticache", tmp_path) as server:
         both = replace(backend, endpoints={"elasticache": server.url})
         _, epochs = play(both, launch("run-1", TrainEpochs(1), Allocation(2, 1_769, "elasticache")), job())
@@ -168,7 +168,7 @@ def test_a_function_that_fails_once_costs_an_attempt_and_changes_nothing(backend
 
 
 @pytest.mark.night  # at each change: with simulated functions
-def test_a_function_that_always_dies_is_told_in_a_line(backend):
+def test_a_function_that_always_dies_ends_the_launch_with_a_one_line_reason(backend):
     never = replace(backend, faults=lambda epoch, rank, attempt: DIE if rank == 1 else None)
     events, epochs = play(never, launch("run-1", TrainEpochs(1)), job())
     assert epochs == []
@@ -182,7 +182,7 @@ def test_a_function_that_always_dies_is_told_in_a_line(backend):
 
 
 @pytest.mark.night  # at each change: test_storage_contract.py
-def test_a_storage_that_is_not_there_is_named(backend):
+def test_the_error_names_an_unreachable_storage(backend):
     nowhere = replace(backend, endpoints={"vm-ps": "tcp://127.0.0.1:9"}, retry_s=0.2)
     events, _ = play(nowhere, launch("run-1", TrainEpochs(1), Allocation(1, 1_769, "vm-ps")), job())
     alone = [event for event in events if isinstance(event, Ended)]
@@ -237,7 +237,7 @@ def test_a_straggler_is_given_up_and_tried_again(backend):
 
 
 @pytest.mark.night  # at each change: with simulated functions
-def test_nothing_is_begun_that_could_cost_more_than_the_launch_may(backend):
+def test_no_attempt_starts_whose_worst_case_exceeds_the_budget(backend):
     once = replace(
         backend, faults=lambda epoch, rank, attempt: raising() if (epoch, rank, attempt) == (2, 0, 0) else None
     )
@@ -247,7 +247,7 @@ def test_nothing_is_begun_that_could_cost_more_than_the_launch_may(backend):
     assert events[-1].outcome is Outcome.AT_THE_LIMIT
 
 
-def test_functions_are_gone_when_the_lifetime_is_over(backend):
+def test_functions_end_with_the_launchs_lifetime(backend):
     slow = replace(backend, faults=lambda epoch, rank, attempt: SLEEP if epoch == 2 else None)
     events, epochs = play(slow, launch("run-1", TrainEpochs(2), lifetime_s=8.0), job())
     assert len(epochs) == len(events) == 1  # it has not ended: its time was over
@@ -265,7 +265,7 @@ def test_closing_ends_the_functions_that_run(backend):
 
 
 @pytest.mark.night  # at each change: with simulated functions
-def test_trials_run_side_by_side_with_their_own_rates_and_the_others_after_them(backend):
+def test_trials_run_in_parallel_with_their_own_learning_rates_and_others_wait(backend):
     tuning = Tuning(3, space={"learning_rate": (0.01, 1.0)})
     ordered = launch("run-1", TrainEpochs(1, trials=(0, 1, 2)), Allocation(1, 1_769, "vm-ps"))
     _, epochs = play(backend, ordered, job(tuning))
@@ -276,7 +276,7 @@ def test_trials_run_side_by_side_with_their_own_rates_and_the_others_after_them(
 
 
 @pytest.mark.night  # at each change: with simulated functions
-def test_a_calibration_measures_what_an_epoch_is_made_of(backend):
+def test_a_calibration_measures_all_parts_of_an_epoch(backend):
     events, _ = play(backend, launch("run-1", allocation=replace(THREE, memory_mb=884)), job())
     told, ended = events
     assert isinstance(told, Sample)
@@ -324,7 +324,7 @@ def test_functions_of_another_allocation_are_started_before_the_running_epoch_en
     assert (first.usd, second.usd) == (5.0, 0.0)  # they were called by the launch before
 
 
-def test_functions_that_nobody_takes_over_are_ended(foreseeing):
+def test_prewarmed_functions_that_are_not_taken_over_are_ended(foreseeing):
     with closing(foreseeing.run(job(), launch("run-1", TrainEpochs(1, then=TWO)))) as events:
         next(events)
     foreseeing.close()

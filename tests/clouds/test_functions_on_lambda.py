@@ -1,4 +1,4 @@
-"""Functions on a cloud's platform, as Lithops' own backend for AWS Lambda has them: their code, their bill, throttling.
+"""Functions on AWS Lambda, through Lithops' own backend: their code, their bill, throttling.
 
 The whole way is played in a cloud in a box: docs/howto/cloud-in-a-box.md.
 """
@@ -87,7 +87,7 @@ def names(packed: bytes) -> list[str]:
     return zipfile.ZipFile(BytesIO(packed)).namelist()
 
 
-def test_code_is_stored_once_and_anew_when_it_has_changed(tmp_path):
+def test_code_is_stored_once_and_again_after_a_change(tmp_path):
     objects: dict[str, bytes] = {}
     bucket = SimpleNamespace(
         bucket="b",
@@ -103,7 +103,7 @@ def test_code_is_stored_once_and_anew_when_it_has_changed(tmp_path):
     assert store_code(bucket, str(tmp_path)) != first
 
 
-def test_of_a_jobs_folder_its_python_files_are_sent_and_nothing_where_it_has_no_code(tmp_path):
+def test_only_python_files_of_the_jobs_folder_are_sent(tmp_path):
     for name in ("net.py", "layers/conv.py", ".venv/lib/x.py", "node_modules/x.py", "data.csv"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
@@ -123,7 +123,7 @@ def test_a_folder_with_too_much_code_is_refused(tmp_path):
 
 @pytest.mark.live
 @pytest.mark.skipif(find_spec("lithops") is None, reason="lithops is missing: pip install 'mlcd[lithops]'")
-def test_a_function_that_has_nothing_of_mlcd_runs_a_jobs_own_code(tmp_path):
+def test_a_function_without_mlcd_installed_runs_a_jobs_own_code(tmp_path):
     import cloudpickle
 
     from mlcd.clouds.functions.bootstrap import fetch_code_and_run
@@ -187,13 +187,13 @@ def test_a_function_that_died_is_billed_from_its_call():
     assert call().billed_s(0, died, 200.0) == pytest.approx(10.0 + FINISH_S)
 
 
-def test_a_function_that_has_not_answered_is_billed_until_its_deadline_since_nobody_can_end_it():
+def test_a_function_without_an_answer_is_billed_until_its_deadline():
     running = call(until=1e12)
     assert running.billed_s(0, None, 1e10) > 9e11
     assert running.billed_s(0, None, 1e10, abandoned=False) < 1e10
 
 
-def test_the_calls_that_create_a_function_and_the_requests_to_the_bucket_are_paid():
+def test_deployment_calls_and_bucket_requests_are_billed():
     bill = Bill()
     bill.add(call(0.0, (Deployed(512, 20.0), Deployed(2_048, 1.0)), Requests(5, 10)), [answered(104.0)], 200.0)
     assert (bill.calls, bill.deployed_gb_s, bill.bucket) == (3, 12.0, Requests(5, 10))
@@ -227,13 +227,13 @@ def prewarmed(*, local: bool, calling: CloudCall | None = None) -> tuple[Prewarm
     return Prewarmed("run", 0, 2, group, "gate", ExitStack()), objects
 
 
-def test_functions_that_nobody_takes_over_are_told_to_end_where_nobody_can_end_them():
+def test_on_a_cloud_prewarmed_functions_that_are_not_taken_over_are_told_to_end():
     waiting, objects = prewarmed(local=False)
     waiting.dismiss()
     assert objects == {"gate": NOT_NEEDED}
 
 
-def test_a_gate_that_was_opened_goes_with_its_functions():
+def test_an_opened_gate_is_deleted_with_its_functions():
     waiting, objects = prewarmed(local=False, calling=call())
     assert waiting.take_over(waiting.group.meter, "model")
     assert objects == {"gate": "model\n"}
@@ -241,7 +241,7 @@ def test_a_gate_that_was_opened_goes_with_its_functions():
     assert objects == {}
 
 
-def test_what_prewarmed_functions_use_is_paid_once_by_two_launches():
+def test_the_usage_of_prewarmed_functions_is_split_between_two_launches():
     waiting, _ = prewarmed(local=False, calling=call(1e12, (Deployed(1_024, 5.0),), Requests(5, 0)))
     first = waiting.used()
     assert first.function_s < 60.0  # and not until their deadline
@@ -321,13 +321,13 @@ class TestInternals:
         assert told == [{"FunctionName": "worker", "MaximumRetryAttempts": 0}]  # nobody would wait for another try
 
 
-def test_a_function_needs_no_yaml_which_lambda_does_not_have():
+def test_functions_do_not_import_yaml_which_lambda_lacks():
     code = "import mlcd.clouds.functions.worker, sys; sys.exit('yaml' in sys.modules)"
     root = str(Path(__file__).parents[2])
     assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
 
 
-def test_a_launch_that_a_crash_left_is_paid_until_its_functions_deadline_however_late_one_comes(tmp_path):
+def test_a_crashed_launch_is_billed_until_its_functions_deadline_however_late_it_is_reclaimed(tmp_path):
     backend = LithopsFunctions(tmp_path, WallClock(datetime.now(UTC)), {}, "aws_lambda")
     configuration = Configuration(Offer("function", 0.1, 1, 1.0), 2, Allocation(2, 1_024, "s3"))
     folder = backend.launches.open(Launch("run-1", configuration, Purpose.RUN, 1.0, None, 1))

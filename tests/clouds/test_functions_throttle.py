@@ -1,4 +1,4 @@
-"""A function's share of a CPU: on made-up clocks, without real time."""
+"""A function's share of a CPU, tested with fake clocks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Machine:
 
 
 @given(some.floats(0.05, 6.0), some.floats(1e-4, 3.0), some.floats(1.0, 5.0))
-def test_work_takes_its_cpu_time_over_the_share_or_longer_where_the_machine_is_busy(share, work_s, busy):
+def test_work_takes_its_cpu_time_over_the_share_or_longer_on_a_busy_machine(share, work_s, busy):
     machine = Machine(busy)
     assert machine.throttle(share).work(lambda: machine.burn(work_s)) == "done"
     assert machine.now - 100.0 == pytest.approx(max(work_s / share, work_s * busy), abs=1e-9)
@@ -43,7 +43,7 @@ def test_work_takes_its_cpu_time_over_the_share_or_longer_where_the_machine_is_b
 
 
 @given(some.floats(0.05, 1.0), some.lists(some.floats(1e-5, 0.01), min_size=5, max_size=50), some.floats(0.0, 1e-3))
-def test_waits_that_end_late_do_not_add_up(share, works_s, late_s):
+def test_oversleeping_does_not_accumulate(share, works_s, late_s):
     machine = Machine(late=late_s)
     throttle = machine.throttle(share)
     for work_s in works_s:
@@ -53,13 +53,13 @@ def test_waits_that_end_late_do_not_add_up(share, works_s, late_s):
     assert due_s - 1e-9 <= machine.now - 100.0 <= due_s + pieces * late_s + 1e-9
 
 
-def test_a_whole_machine_is_never_waited_on():
+def test_without_a_share_nothing_is_slowed_down():
     machine = Machine()
     machine.throttle(None).work(lambda: machine.burn(2.0))
     assert machine.waits == []
 
 
-def test_a_wait_is_given_up_between_two_slices():
+def test_a_wait_can_be_aborted_between_two_sleeps():
     machine = Machine()
 
     def look() -> None:
@@ -71,7 +71,7 @@ def test_a_wait_is_given_up_between_two_slices():
     assert len(machine.waits) == 3
 
 
-def test_memory_buys_cpu_in_proportion_and_threads_only_whole():
+def test_cpu_shares_are_proportional_to_memory_and_threads_are_whole():
     assert share_of(1_769) == 1.0
     assert share_of(1_769 / 2) == 0.5
     assert [threads_of(memory) for memory in (128, 1_769, 3_500, 3_538, 10_240)] == [1, 1, 1, 2, 5]

@@ -1,4 +1,4 @@
-"""What functions have used whose caller was killed: from the journal of their calls, and from what they have left."""
+"""Recovering the usage of functions whose caller was killed, from its journal and from the bucket."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ THERE = Requests(2 * PUTS, 2 * GETS)
 """Requests of two functions to the bucket."""
 
 
-def test_functions_that_have_ended_cost_what_they_have_noted(backend, bucket):
+def test_ended_functions_cost_what_their_records_say(backend, bucket):
     opened(backend).called(CALLED)
     bucket.objects |= {key(0): status(), key(1): status()}
     found = used(backend)
@@ -123,7 +123,7 @@ def test_functions_that_have_ended_cost_what_they_have_noted(backend, bucket):
     assert backend.reclaim("run-1") == pytest.approx(120.0 + FINISH_S - 90.0)  # and not until its deadline
 
 
-def test_what_is_left_in_the_bucket_is_removed_and_nothing_of_others(backend, bucket):
+def test_the_calls_objects_in_the_bucket_are_deleted_and_no_others(backend, bucket):
     opened(backend).called(CALLED)
     others = {key(0, executor="abc-10"), "lithops.jobs/abc-10/x.func.pickle"}
     bucket.objects |= dict.fromkeys({key(0), key(1), *others, "lithops.jobs/abc-1/x.func.pickle"}, status())
@@ -145,7 +145,7 @@ def test_functions_that_still_run_are_waited_for(backend, bucket, until):
 
 
 @pytest.mark.parametrize("until", [250.0, 1_000.0], ids=["until its deadline", "not for ever"])
-def test_one_that_never_answers_costs_the_most_until_its_deadline(backend, bucket, until):
+def test_a_function_that_never_answers_is_billed_until_its_deadline(backend, bucket, until):
     opened(backend).called(replace(CALLED, until=until))
     bucket.objects[key(0)] = status()
     found = used(backend)
@@ -157,7 +157,7 @@ def test_one_that_never_answers_costs_the_most_until_its_deadline(backend, bucke
     assert backend.reclaim("run-1") >= until - 90.0
 
 
-def test_one_that_died_is_paid_from_its_call_with_the_most_requests(backend, bucket):
+def test_a_function_that_died_is_billed_from_its_call_with_the_most_requests(backend, bucket):
     opened(backend).called(CALLED)
     bucket.objects |= {key(0): status(), key(1): status(report=False)}
     found = used(backend)
@@ -165,7 +165,7 @@ def test_one_that_died_is_paid_from_its_call_with_the_most_requests(backend, buc
     assert found.usd == pytest.approx(usd(Bill(2, 2 * USED_S, 7 + 25, puts=3 + 25), THERE))
 
 
-def test_attempts_whose_end_was_seen_are_not_asked_for_again(backend, bucket):
+def test_attempts_with_a_recorded_end_are_not_looked_up(backend, bucket):
     journal = opened(backend)
     journal.called(CALLED)
     journal.ended("M000", Bill(2, 30.0, 9, puts=4), 131.0)
@@ -174,7 +174,7 @@ def test_attempts_whose_end_was_seen_are_not_asked_for_again(backend, bucket):
     assert bucket.lists == 0
 
 
-def test_what_the_killed_process_itself_has_asked_and_deployed_is_paid(backend, bucket):
+def test_requests_and_deployments_of_the_killed_process_are_billed(backend, bucket):
     journal = opened(backend)
     for kind in ("put", "get", "get"):
         journal.requested(kind)
@@ -189,7 +189,7 @@ def test_what_the_killed_process_itself_has_asked_and_deployed_is_paid(backend, 
     assert used(backend).usd == pytest.approx(usd(bill, THERE.plus(Requests(2, 2))))
 
 
-def test_a_refused_call_costs_nothing_and_its_deployment_is_paid(backend, bucket):
+def test_a_refused_call_is_free_and_its_deployment_is_billed(backend, bucket):
     journal = opened(backend)
     journal.deployed([Deployed(1_024, 1.0)])
     journal.called(CALLED)
@@ -198,7 +198,7 @@ def test_a_refused_call_costs_nothing_and_its_deployment_is_paid(backend, bucket
     assert found == Usage(pytest.approx(1e-7 + 1e-5), known=True)
 
 
-def test_functions_that_wait_for_a_launch_that_will_not_come_are_told_to_end(backend, bucket):
+def test_waiting_prewarmed_functions_are_told_to_end(backend, bucket):
     opened(backend)
     opened(backend, "run-1.ahead").called(replace(CALLED, gate="gate"))
     bucket.later |= {key(0): (203.0, status(202.0)), key(1): (203.0, status(202.0))}
@@ -215,7 +215,7 @@ def test_a_gate_that_is_open_stays_open(backend, bucket):
     assert bucket.objects == {"gate": b"model\n"}
 
 
-def test_what_the_launch_before_has_paid_of_them_is_not_paid_again(backend, bucket):
+def test_usage_billed_to_the_earlier_launch_is_not_billed_again(backend, bucket):
     opened(backend, took_over="run-0.ahead")
     ahead = opened(backend, "run-0.ahead")
     ahead.called(CALLED)
@@ -227,7 +227,7 @@ def test_what_the_launch_before_has_paid_of_them_is_not_paid_again(backend, buck
     assert found == Usage(pytest.approx(usd(Bill(0, 2 * USED_S - 12.0, 14, puts=6), Requests())), known=True)
 
 
-def test_the_launch_that_called_them_pays_all_where_it_was_not_settled(backend, bucket):
+def test_an_unsettled_launch_is_billed_for_all_functions_that_it_called(backend, bucket):
     opened(backend)
     ahead = opened(backend, "run-1.ahead")
     ahead.called(CALLED)
@@ -236,14 +236,14 @@ def test_the_launch_that_called_them_pays_all_where_it_was_not_settled(backend, 
     assert used(backend).usd == pytest.approx(usd(Bill(2, 2 * USED_S, 14, puts=6), THERE))
 
 
-def test_it_is_found_out_once(backend, bucket):
+def test_usage_is_recovered_only_once(backend, bucket):
     opened(backend).called(CALLED)
     bucket.objects |= {key(0): status(), key(1): status()}
     first, up_s, lists = used(backend), backend.reclaim("run-1"), bucket.lists
     assert (used(backend), backend.reclaim("run-1"), bucket.lists) == (first, up_s, lists)
 
 
-def test_functions_called_ahead_by_an_earlier_launch_of_that_name_are_not_paid_again(backend, bucket):
+def test_functions_prewarmed_by_an_earlier_launch_of_that_name_are_not_billed_again(backend, bucket):
     ahead = opened(backend, "run-1.ahead")
     ahead.called(CALLED)
     order = json.loads((ahead.folder / "order.json").read_text())
@@ -252,13 +252,13 @@ def test_functions_called_ahead_by_an_earlier_launch_of_that_name_are_not_paid_a
     assert used(backend) == Usage(0.0, known=True)
 
 
-def test_a_launch_that_called_nothing_has_used_nothing_of_functions(backend):
+def test_a_launch_without_calls_has_no_usage(backend):
     opened(backend).requested("put")
     assert used(backend) == Usage(pytest.approx(1e-3), known=True)
 
 
 @pytest.mark.parametrize("how", ["torn", "no journal", "no bucket", "deploying"])
-def test_where_the_records_are_lost_its_deadline_counts(backend, tmp_path, how):
+def test_without_records_the_deadline_counts(backend, tmp_path, how):
     journal = opened(backend)
     journal.called(CALLED)
     if how == "torn":
@@ -275,7 +275,7 @@ def test_where_the_records_are_lost_its_deadline_counts(backend, tmp_path, how):
     assert backend.usage(Job("job", 1.0), "run-1") is None
 
 
-def test_on_this_machine_they_were_ended_with_their_caller(backend, bucket):
+def test_on_this_machine_functions_ended_with_their_caller(backend, bucket):
     local = replace(backend, platform="localhost")
     journal = opened(local)
     journal.called(replace(CALLED, requests_most=0))
@@ -293,7 +293,7 @@ def test_the_journal_of_an_earlier_launch_of_that_name_does_not_count(backend):
     assert used(backend) == Usage(0.0, known=True)
 
 
-def test_what_was_read_of_functions_is_in_the_journal_before_it_is_removed(backend, bucket):
+def test_answers_are_in_the_journal_before_they_are_deleted_from_the_bucket(backend, bucket):
     journal = opened(backend)
     journal.called(CALLED)
     bucket.objects |= {key(0): status(), key(1): status()}
@@ -306,7 +306,7 @@ def job() -> Job:
     return Job("job", 1.0, ask=FunctionsTask(Workload("lr", "higgs", 100, 1.0, 0.01, 10), tariff=TARIFF))
 
 
-def test_functions_called_ahead_of_a_launch_that_never_was_are_paid_by_the_next_one(backend, bucket):
+def test_orphaned_prewarmed_functions_are_billed_to_the_next_launch(backend, bucket):
     ahead = opened(backend, "run-1.ahead")
     ahead.called(replace(CALLED, gate="gate"))
     ahead.paid(Bill(2, 12.0, bucket=Requests(2 * PUTS + ENDING_PUTS, 2 * GETS)))
@@ -322,7 +322,7 @@ def test_functions_called_ahead_of_a_launch_that_never_was_are_paid_by_the_next_
     assert backend.orphan_usd(job(), None) == 0.0
 
 
-def test_what_was_left_behind_is_in_the_first_epoch_and_in_what_the_launch_may_use():
+def test_the_cost_of_orphans_is_in_the_first_epoch_and_counts_against_the_budget():
     meter = Meter(TARIFF, TWO, 0, most_usd=1.0)
     workers = SimpleNamespace(orders=None)
     begun = FunctionLaunch(None, workers, meter, VirtualClock(), 0.0, 1.0, orphan_usd=0.25)  # type: ignore[arg-type]

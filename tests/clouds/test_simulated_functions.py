@@ -1,4 +1,4 @@
-"""Made-up functions keep the contract of a backend, take what the equations say, and bill every attempt."""
+"""Simulated functions keep the contract of a backend, follow the equations, and bill every attempt."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_without_noise_an_epoch_takes_and_costs_what_the_equations_say(storage):
     assert (epoch.number, epoch.requests, epoch.retries) == (1, model.requests(where), 0)
 
 
-def test_a_model_too_large_for_its_storage_is_told():
+def test_a_model_too_large_for_its_storage_fails():
     large = functions_job(Workload("resnet50", "images", 1_000, 80.0, 89.0, 10))
     place = replace(order(TRAINING, replace(WHERE, storage="dynamodb"), TrainEpochs(1)).configuration)
     (ended,) = functions().run(large, replace(order(large, WHERE, TrainEpochs(1)), configuration=place))
@@ -88,12 +88,12 @@ def test_a_model_too_large_for_its_storage_is_told():
     assert ended.detail == "a model of 89 MB cannot be exchanged through dynamodb"
 
 
-def test_a_job_that_is_none_for_functions_is_a_mistake():
+def test_a_job_that_is_not_on_functions_is_an_error():
     with pytest.raises(BackendError, match="is not a job on functions"):
         list(functions().run(Job("other", 1.0), order(TRAINING, WHERE, TrainEpochs(1))))
 
 
-def test_calibrated_without_noise_the_model_is_the_truth():
+def test_a_calibration_without_noise_recovers_the_truth():
     backend, probes = functions(), []
     for storage in ("s3", "vm-ps"):
         for n, memory in ((2, 128), (8, 512), (2, 1_769), (8, 4_096)):
@@ -110,7 +110,7 @@ def test_calibrated_without_noise_the_model_is_the_truth():
         assert learned.epoch_usd(where) == pytest.approx(true.epoch_usd(where), rel=0.01)
 
 
-def test_trials_wait_for_a_place_and_as_many_run_at_once_as_there_are():
+def test_as_many_trials_run_at_once_as_there_are_slots():
     two_at_once = replace(TUNING, ask=replace(functions_task(TUNING), concurrency=2 * WHERE.functions + 1))
     launch = order(two_at_once, WHERE, TrainEpochs(2, 0, tuple(range(5))))
     events = list(functions().run(two_at_once, launch))
@@ -120,7 +120,7 @@ def test_trials_wait_for_a_place_and_as_many_run_at_once_as_there_are():
     assert [event.samples for event in events[:-1]] == [1e5 * i for i in range(1, 11)]
 
 
-def test_functions_that_were_asked_for_before_have_been_starting_meanwhile():
+def test_prewarmed_functions_have_been_starting_meanwhile():
     slow = truth(start=(30.0, 0.0))
     backend, then = functions(calibration=slow), Allocation(8, 512, "vm-ps")
     (first,) = epochs(backend, TRAINING, order(TRAINING, WHERE, TrainEpochs(1, 0, then=then)))
@@ -131,14 +131,14 @@ def test_functions_that_were_asked_for_before_have_been_starting_meanwhile():
     assert second.usd < third.usd  # minutes of the parameter server
 
 
-def test_functions_that_nobody_came_for_are_gone():
+def test_prewarmed_functions_that_are_not_used_are_dropped():
     backend, then = functions(), Allocation(8, 512, "vm-ps")
     epochs(backend, TRAINING, order(TRAINING, WHERE, TrainEpochs(1, 0, then=then)))
     epochs(backend, TRAINING, order(TRAINING, WHERE, TrainEpochs(1, 1)))
     assert epochs(backend, TRAINING, order(TRAINING, then, TrainEpochs(1, 2)))[0].start_s > 0
 
 
-def test_an_attempt_that_dies_is_billed_and_done_again():
+def test_a_failed_attempt_is_billed_and_repeated():
     rough, work = Platform(0.0, Faults(death=0.2)), TrainEpochs(1, 0, tuple(range(60)))
     seen = epochs(functions(rough), TUNING, order(TUNING, WHERE, work))
     (still, *_) = epochs(functions(), TUNING, order(TUNING, WHERE, work))
@@ -168,7 +168,7 @@ def test_stragglers_and_throttling_take_longer_and_waiting_is_not_billed():
 
 
 @given(st.integers(0, 10_000), st.booleans(), st.floats(0.05, 1.2), st.one_of(st.none(), st.floats(0.0, 1.5)))
-def test_no_bill_is_more_than_what_is_settled_and_neither_is_more_than_was_allowed(seed, tuning, share, allowed):
+def test_bills_never_exceed_the_settled_cost_nor_that_the_limit(seed, tuning, share, allowed):
     rng = np.random.default_rng(seed)
     world = random_world(rng, tuning=tuning, rough=True)
     job, serverless = world.job, world.serverless
@@ -192,7 +192,7 @@ def test_no_bill_is_more_than_what_is_settled_and_neither_is_more_than_was_allow
         assert billed == pytest.approx(settled.usd)
 
 
-def test_what_is_left_is_shared_out_and_what_it_does_not_pay_for_is_not_begun():
+def test_the_budget_is_shared_and_no_attempt_starts_beyond_it():
     launch = order(TUNING, WHERE, TrainEpochs(1, 0, tuple(range(6))))
     (one, *_) = epochs(functions(), TUNING, launch)
     events = list(functions().run(TUNING, replace(launch, most_usd=4.5 * one.usd)))
@@ -202,7 +202,7 @@ def test_what_is_left_is_shared_out_and_what_it_does_not_pay_for_is_not_begun():
     assert events[0].elapsed_s < events[-1].elapsed_s, "six at once would have been too dear"
 
 
-def test_an_attempt_that_would_use_more_than_it_was_allotted_is_stopped_before():
+def test_an_attempt_is_stopped_before_it_exceeds_its_allotment():
     launch, slow = order(TRAINING, WHERE, TrainEpochs(1)), Platform(0.0, Faults(straggler=1.0, slower=50.0))
     (one,) = epochs(functions(), TRAINING, launch)
     backend = functions(slow)
@@ -232,7 +232,7 @@ def test_about_as_many_trials_diverge_as_stated_and_the_others_fall_to_different
 
 
 @pytest.mark.parametrize("epochs_told", [None, 5.0, 40.0])
-def test_training_reaches_its_target_when_it_is_stated_to_and_a_sample_is_wrong_by_at_most_so_much(epochs_told):
+def test_training_reaches_its_target_as_stated_and_a_samples_error_is_bounded(epochs_told):
     job = replace(TRAINING, ask=replace(functions_task(TRAINING), epochs=epochs_told))
     wrong = []
     for seed in range(60):
@@ -251,7 +251,7 @@ def test_a_target_below_the_lowest_loss_is_never_reached():
     assert min(losses.loss(TRAINING, 0, e) for e in range(1, 400)) > 0.55
 
 
-def test_a_sample_of_the_data_takes_a_share_of_the_time_and_tells_its_own_losses():
+def test_a_sample_of_the_data_takes_a_share_of_the_time_and_has_its_own_losses():
     alone = Allocation(1, 1_769, "s3")
     (sample, *_) = epochs(functions(), TRAINING, order(TRAINING, alone, TrainEpochs(8, sample_of=10)))
     (whole,) = epochs(functions(), TRAINING, order(TRAINING, alone, TrainEpochs(1)))
@@ -259,7 +259,7 @@ def test_a_sample_of_the_data_takes_a_share_of_the_time_and_tells_its_own_losses
     assert sample.loss != whole.loss
 
 
-def test_a_launch_that_is_told_to_leave_does():
+def test_a_launch_stops_when_told_to():
     events = functions().run(TRAINING, order(TRAINING, WHERE, TrainEpochs(5)))
     next(events)
     assert isinstance(events.send(True), Ended)

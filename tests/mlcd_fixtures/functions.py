@@ -1,4 +1,4 @@
-"""Small platforms of functions with arbitrary prices, speeds and limits, and jobs on them, however unlikely in life."""
+"""Small platforms of functions with arbitrary prices, speeds and limits, even unrealistic ones, and jobs on them."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ TARIFF = Tariff(
     ),
     cloud="made-up",
 )
-"""About as dear as AWS."""
+"""About as expensive as AWS."""
 MEMORIES = (128, 512, MB_PER_VCPU, 4_096, 10_240)
 USUAL_EPOCHS, MOST_EPOCHS = 8.0, 30.0
-"""To a target, about; and those that a training run may take at the most."""
+"""Approximate epochs to the target; and the most that a training run may take."""
 
 
 @dataclass(frozen=True)
 class FunctionsWorld:
-    """A job, and what is true of the functions that it runs on."""
+    """A job, and the true parameters of its functions."""
 
     job: Job
     truth: Calibration
@@ -48,30 +48,30 @@ class FunctionsWorld:
 
     @property
     def serverless(self) -> FunctionsTask:
-        """What the job does on functions."""
+        """The job's task on functions."""
         assert isinstance(self.job.ask, FunctionsTask)
         return self.job.ask
 
     @property
     def model(self) -> EpochModel:
-        """What is true of an epoch: what an oracle knows."""
+        """The true model of an epoch, as an oracle knows it."""
         assert self.serverless.tariff is not None
         return EpochModel(self.serverless.workload, self.serverless.tariff, self.truth)
 
     @property
     def space(self) -> Space:
-        """The probes that calibrate."""
+        """The space of calibration probes."""
         return calibration_space(self.serverless)
 
     def cloud(self, elapsed_s: float = 0.0) -> Cloud:
-        """The functions, of which nobody has asked anything yet."""
+        """A new simulated backend."""
         clock = VirtualClock(elapsed_s)
         backend = SimulatedFunctions(clock, self.truth, self.seed, self.platform, self.losses)
         return Cloud(self.space, backend, FunctionsProfiler(backend), clock)
 
 
 def taken(model: EpochModel, functions: ArrayLike, memory_mb: ArrayLike, storage: str) -> tuple[Floats, Floats]:
-    """Seconds and dollars of an epoch for all combinations that numpy's broadcasting makes of these."""
+    """Seconds and dollars of an epoch, with numpy's broadcasting over the arguments."""
     rows, s_per_mb = model.rows(functions, storage), model.s_per_mb(memory_mb)
     return rows.seconds(s_per_mb), rows.usd(s_per_mb, memory_mb)
 

@@ -1,4 +1,4 @@
-"""What MLCD promises of every job on functions, checked on one of them from its ledger."""
+"""Check MLCD's promises about jobs on functions on the ledger of one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mlcd_fixtures.functions import FunctionsWorld
 def see_functions_through(
     job: Job, cloud: Cloud, ledger: Ledger, listen: Callable[[Line], None] | None = None
 ) -> list[Line]:
-    """Calibrate, plan and run, from wherever the ledger says that the job stands."""
+    """Calibrate, plan and run, continuing from the state in the ledger."""
     if ledger.runs():
         book = ledger.book("last", cloud.clock, listen)
     else:
@@ -40,12 +40,12 @@ def see_functions_through(
 
 
 def account_of(lines: Sequence[Line]) -> Account:
-    """Where a run stands after these lines."""
+    """The account of a run after these lines."""
     return Account.replay((line.entry, line.elapsed_s) for line in lines)
 
 
 def story(lines: Sequence[Line]) -> list[str]:
-    """What must not depend on crashes: what was measured and paid, what was decided, how it ended. NaN equals NaN."""
+    """The facts that must not depend on crashes: measurements, costs, decision and end. NaN equals NaN."""
     told = []
     for entry in (line.entry for line in lines):
         if isinstance(entry, Settled):
@@ -71,7 +71,7 @@ def check_functions_promises(world: FunctionsWorld, lines: Sequence[Line]) -> No
 
 
 def check_sums(lines: Sequence[Line]) -> None:
-    """What was spent is the sum of what was settled, every launch is closed, and what ended says why."""
+    """The spending is the sum of settled costs, every launch is closed, and every end has a reason."""
     account = account_of(lines)
     settled = [line.entry.measurement for line in lines if isinstance(line.entry, Settled)]
     assert math.isclose(account.history.spent_usd, math.fsum(m.usd for m in settled), rel_tol=HAIR, abs_tol=1e-15)
@@ -85,7 +85,7 @@ def check_sums(lines: Sequence[Line]) -> None:
 
 
 def check_steps(job: Job, lines: Sequence[Line]) -> None:
-    """The same history gives the same step, whatever was asked before: here, the last history first."""
+    """The same history gives the same step, whatever came before: here histories are replayed in reverse."""
     whole = account_of(lines)
     search_by = planner_of(job).search_strategy(job)
     run_by = (
@@ -113,7 +113,7 @@ def check_steps(job: Job, lines: Sequence[Line]) -> None:
 
 
 def billed_usd(backend: SimulatedFunctions, job: Job, launch: Launch, until_s: float = math.inf) -> float:
-    """What the platform charges for a launch that trains, if it ends then: what its bill would say in the end."""
+    """The platform's bill for a training launch if it ends then."""
     schedule = backend._schedule(job, launch, work_of(launch) or TrainEpochs(0))
     for attempt in schedule:
         if attempt.end_s >= until_s:
@@ -123,7 +123,7 @@ def billed_usd(backend: SimulatedFunctions, job: Job, launch: Launch, until_s: f
 
 
 def check_bills(world: FunctionsWorld, lines: Sequence[Line]) -> None:
-    """The platform never charges for more than the books hold."""
+    """The platform never bills more than the ledger has."""
     backend = world.cloud().backend
     assert isinstance(backend, SimulatedFunctions)
     for entry in (line.entry for line in lines):
@@ -133,7 +133,7 @@ def check_bills(world: FunctionsWorld, lines: Sequence[Line]) -> None:
 
 
 def check_epochs(lines: Sequence[Line]) -> None:
-    """Every epoch of every trial is done once, after the one before it, and by a launch that was for it."""
+    """Every epoch of every trial is done once, in order, and by a launch that was for it."""
     done: dict[int, int] = {}
     for entry in (line.entry for line in lines):
         if not isinstance(entry, Settled) or entry.launch.purpose is Purpose.PROBE:
@@ -149,7 +149,7 @@ def check_epochs(lines: Sequence[Line]) -> None:
 
 
 def check_halving(world: FunctionsWorld, lines: Sequence[Line]) -> None:
-    """Only the better part of a stage's trials goes on, by the losses at its end, and all of that where it finished."""
+    """Exactly the trials with the lowest losses at the end of a stage continue."""
     tuning, account = world.serverless.tuning, account_of(lines)
     assert tuning is not None
     losses = {(e.trial, e.number): e.loss for run in account.history.runs for e in evidence_of(run).epochs}

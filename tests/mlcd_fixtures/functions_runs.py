@@ -1,4 +1,4 @@
-"""Runs on functions with made-up numbers, written entry by entry, for tests of what is told about one."""
+"""Runs on functions with made-up numbers, written entry by entry, for tests of reports."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ CALIBRATION = Calibration(
     source="8 probes",
 )
 FACTORS = {"exact": 1.0, "greedy": 1.02, "lambdaml": 1.6, "siren": 2.1, "cirrus": 1.4, "fixed": 3.0}
-"""Made up: how much longer than the exact plan each method's takes."""
+"""Made up: the time of each method's plan over the exact plan's."""
 
 
 def place(allocation: Allocation, trials: int = 1) -> Configuration:
-    """The allocation as something to pay for."""
+    """The configuration of an allocation."""
     offer = Offer(f"{allocation.memory_mb} MB function", allocation.memory_mb / 1e4, 1.0, allocation.memory_mb / 1_024)
     return Configuration(offer, allocation.functions * trials, allocation, ByUse(0.01))
 
@@ -86,7 +86,7 @@ def one_epoch(allocation: Allocation) -> tuple[float, float]:
 
 
 def points() -> list[Planned]:
-    """A boundary: the best of many allocations, one epoch of one trial on each."""
+    """The Pareto boundary of many allocations, one epoch of one trial on each."""
     sizes = [(n, m) for n in range(1, 60) for m in (128, 512, 1_024, 1_769, 3_008, 10_240)]
     every = [Allocation(n, m, storage) for n, m in sizes for storage in STORAGES]
     priced = sorted((*one_epoch(each), i) for i, each in enumerate(every))
@@ -98,7 +98,7 @@ def points() -> list[Planned]:
 
 
 def plan(job: Job, method: str = "exact") -> StagePlan:
-    """Made up: few functions for many trials, more for those that are left. The exact one is the best of them."""
+    """Made up: few functions for many trials, more for later stages. The exact plan is the best one."""
     serverless, factor = _functions(job), FACTORS[method]
     stages = serverless.tuning.stages if serverless.tuning is not None else (Stage(1, 30),)
     planned = []
@@ -114,7 +114,7 @@ def plan(job: Job, method: str = "exact") -> StagePlan:
 
 
 def decision(job: Job, missing: Sequence[str] = (), modelled: bool = False) -> Decision:
-    """The exact plan, beside those of all methods that are not missing."""
+    """A decision for the exact plan, with the plans of all methods except the missing ones."""
     plans = tuple(plan(job, method) for method in FACTORS if method not in missing)
     first, best = plans[0].stages[0], plans[0]
     forecast = Forecast(best.seconds, best.usd, 1.1 * best.seconds, 1.1 * best.usd)
@@ -124,7 +124,7 @@ def decision(job: Job, missing: Sequence[str] = (), modelled: bool = False) -> D
 
 
 def infeasible(job: Job, binding: str = "the deadline") -> Decision:
-    """No plan keeps the limit."""
+    """A decision that no plan keeps the limit."""
     fast = place(Allocation(40, 1_769, "elasticache"))
     way = Relaxation(deadline_s=600.0, configuration=fast)
     if binding == "the budget":
@@ -136,7 +136,7 @@ def infeasible(job: Job, binding: str = "the deadline") -> Decision:
 
 
 def probed() -> list[Measurement]:
-    """Calibration probes: two that measured, and one that could not."""
+    """Calibration probes: two good ones, and one that failed."""
     found = []
     for i, storage in enumerate(("s3", "elasticache")):
         allocation = Allocation(2, 512 * (i + 1), storage)
@@ -157,7 +157,7 @@ def probed() -> list[Measurement]:
 
 
 def stage_epochs(number: int, stage: Stage, trials: Sequence[int], allocation: Allocation) -> tuple[Epoch, ...]:
-    """What the functions of a stage tell: low trials learn best, every trial a little with each epoch."""
+    """The reported epochs of a stage: trials with low numbers learn best, and every epoch lowers the loss."""
     seconds, usd = one_epoch(allocation)
     first = (number - 1) * stage.epochs
     return tuple(
@@ -181,7 +181,7 @@ def begun(job: Job, decided: Decision | None, provenance: Provenance = Provenanc
 
 
 def tuned(job: Job, chosen: StagePlan) -> Iterator[object]:
-    """Entries of every stage; the second one breaks at first."""
+    """Entries of every stage; the second one fails at first."""
     trials: tuple[int, ...] = tuple(range(chosen.stages[0].stage.trials))
     for number, each in enumerate(chosen.stages, 1):
         where = place(each.allocation, len(trials))

@@ -1,4 +1,4 @@
-"""What is told of a run on functions: in a terminal, as JSON and as a page, from the ledger alone."""
+"""Reports of a run on functions, in a terminal, as JSON and as a page, made from the ledger alone."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def printed(*things: object) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_every_state_of_a_run_is_told_in_a_terminal(lines):
+def test_every_state_of_a_run_can_be_shown_in_a_terminal(lines):
     said = told(lines)
     assert lines[0].run in said
     assert printed(ledger_table(lines)).count("\n") >= len(lines)
@@ -219,7 +219,7 @@ def test_every_state_of_a_run_is_plain_json_with_the_keys_of_its_kind(lines):
         assert {"words", "plans", "calibration", "binding", "relaxations"} <= document["decision"].keys()
 
 
-def test_the_plan_is_told_with_its_totals_beside_every_other_plan():
+def test_the_plan_is_shown_with_its_totals_and_compared_with_every_other_plan():
     said = told(decided_lines(TUNED, decision(TUNED)))
     chosen = plan(TUNED)
     for name in METHODS.values():
@@ -231,7 +231,7 @@ def test_the_plan_is_told_with_its_totals_beside_every_other_plan():
     assert "certified" in said
 
 
-def test_a_plan_that_is_missing_cannot_keep_the_limit():
+def test_a_method_without_a_plan_is_shown_as_unable_to_keep_the_limit():
     made = decision(TUNED, missing=("fixed", "cirrus"))
     rows = {cells[0]: cells for cells in comparison_cells(plan_of(made).plans, plan_of(made).plans[0])}
     assert [name for name, cells in rows.items() if NO_PLAN in cells] == ["even split (fixed)", "Cirrus"]
@@ -239,7 +239,7 @@ def test_a_plan_that_is_missing_cannot_keep_the_limit():
     assert "the even split cannot keep the limit" in decision_sentence(made, TUNED)
 
 
-def test_the_chosen_plan_alone_is_marked_and_others_are_compared_with_it():
+def test_only_the_chosen_plan_is_marked_and_others_are_compared_with_it():
     made = decision(TUNED)
     rows = comparison_cells(plan_of(made).plans, plan_of(made).plans[0])
     assert [cells[0] for cells in rows if cells[-1]] == ["exact"]
@@ -262,7 +262,7 @@ def test_a_limit_that_cannot_be_kept_is_named_with_what_would_be_enough(binding,
     assert view(page(lines))["answer"]["sentence"].startswith("Cannot be done")
 
 
-def test_a_plan_of_other_methods_is_never_called_chosen_where_none_was():
+def test_no_plan_is_marked_as_chosen_if_none_was_chosen():
     lines = decided_lines(BOTH, others_can())
     document = run_document(lines)
     assert [each["chosen"] for each in document["decision"]["plans"]] == [False] * 5
@@ -289,14 +289,14 @@ def _entries(provenance: Provenance) -> list[object]:
     return [replace(entries[0], provenance=provenance), *entries[1:]]
 
 
-def test_stages_are_told_as_they_come():
+def test_stages_are_printed_as_they_are_measured():
     said = told(tuning_lines())
     assert "stage 1 of 5: 32 trials on 2 x 512 MB, s3" in said
     assert "best loss 0.65 of 32 trials (trial 0), 1 retry" in said
     assert "the storage went away" in said
 
 
-def test_epochs_are_told_as_they_come_and_a_stored_run_keeps_to_its_table():
+def test_epochs_are_printed_as_they_are_measured_and_a_stored_run_shows_its_table():
     lines = training_lines()
     live, stored = told(lines), told(lines, epochs=False)
     assert "epoch 3: loss 0.67 (start 1.0 s, load 2.0 s" in live
@@ -306,7 +306,7 @@ def test_epochs_are_told_as_they_come_and_a_stored_run_keeps_to_its_table():
     assert "Target: loss 0.4444 (<= 0.5: reached)" in stored
 
 
-def test_a_stage_that_broke_is_one_row_with_all_that_it_took():
+def test_a_failed_and_repeated_stage_is_one_row_with_all_its_costs():
     rows = stage_rows(account_of(tuning_lines()))
     assert [row.number for row in rows] == [1, 2, 3, 4, 5]
     assert [row.kept for row in rows] == [16, 8, 4, 2, 1]
@@ -316,24 +316,24 @@ def test_a_stage_that_broke_is_one_row_with_all_that_it_took():
     assert sum(row.usd for row in rows) == pytest.approx(sum(m.usd for m in account_of(tuning_lines()).history.runs))
 
 
-def test_a_stage_that_never_told_an_epoch_is_the_one_that_came_next():
+def test_a_launch_without_epochs_belongs_to_the_next_stage():
     broken = stage_rows(account_of(up_to(tuning_lines(), Settled, 2)))
     assert [(row.number, row.trials, row.kept) for row in broken] == [(1, 32, 16), (2, 0, None)]
 
 
-def test_a_stage_that_was_cut_short_has_kept_nothing_yet():
+def test_an_incomplete_stage_has_no_kept_trials():
     (row,) = stage_rows(account_of(half_a_stage()))
     assert (row.trials, row.kept) == (6, None)
     assert "6 of 32" in told(half_a_stage())
 
 
-def test_the_path_of_a_tuning_run_is_that_of_its_winner():
+def test_the_path_of_a_tuning_run_is_that_of_its_best_trial():
     path = best_path(account_of(tuning_lines()))
     assert [row.epoch.number for row in path if row.epoch is not None] == list(range(1, 11))
     assert {row.epoch.trial for row in path if row.epoch is not None} == {0}
 
 
-def test_an_epoch_that_was_done_again_counts_as_it_came_out_last():
+def test_of_a_repeated_epoch_the_last_result_counts():
     lines = up_to(training_lines(), Settled, 3)
     settled = lines[-1].entry
     assert isinstance(settled, Settled)
@@ -346,7 +346,7 @@ def test_an_epoch_that_was_done_again_counts_as_it_came_out_last():
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=80))
-def test_folding_loses_no_epoch_and_shows_every_change(kinds):
+def test_grouping_rows_loses_no_epoch_and_shows_every_change(kinds):
     rows = []
     for number, kind in enumerate(kinds, 1):
         where = Allocation(1 + kind, 512, "s3")
@@ -370,7 +370,7 @@ def test_a_run_of_many_epochs_fits_a_screen_and_adds_up():
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 1e4), st.floats(1e-7, 1e3)), min_size=1, max_size=60))
-def test_a_boundary_in_brief_keeps_its_ends_and_its_knee(pairs):
+def test_a_shortened_boundary_keeps_both_ends_and_the_knee(pairs):
     found = [Planned(Stage(1, 1), Allocation(i + 1, 512, "s3"), *pair) for i, pair in enumerate(pairs)]
     shown, along = shown_points(found), fastest_first(found)
     assert len(shown) <= 12
@@ -408,7 +408,7 @@ def test_a_plan_is_plain_json_without_a_run():
     assert document["relaxations"][0]["functions"] == 40
 
 
-def test_the_best_trial_is_told_with_what_was_drawn_for_it():
+def test_the_best_trial_is_shown_with_its_hyperparameters():
     drawn = TUNED.ask.tuning.hyperparameters(0, 0)["learning_rate"]  # type: ignore[union-attr]
     best = f"trial 0, loss 0.45: learning_rate {drawn:.4g}"
     assert f"Best: {best}" in told(tuning_lines())
@@ -418,14 +418,14 @@ def test_the_best_trial_is_told_with_what_was_drawn_for_it():
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_of_trials_that_have_all_diverged_none_is_the_best(loss: float):
+def test_there_is_no_best_trial_if_all_have_diverged(loss: float):
     diverged = with_losses(tuning_lines(), loss)
     assert "Best" not in told(diverged)
     assert "best: trial" not in words(page(diverged)).lower()
     assert run_document(diverged)["best"] is None
 
 
-def test_the_command_that_makes_it_again_names_what_was_asked():
+def test_the_command_to_repeat_the_run_has_its_options():
     assert command(Story.of(tuning_lines())) == (
         "mlcd tune JOB.yaml --on functions --trials 32 --eta 2 --epochs-per-stage 2 --goal fastest --budget 50 "
         "--method exact --seed 0"

@@ -1,4 +1,4 @@
-"""The trials of a tuning run: what was drawn, every loss, and which were stopped, from the ledger alone."""
+"""The trials of a tuning run: hyperparameters, losses, and which were stopped, from the ledger alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def account_of(lines: list[Line]) -> Account:
     return Account.replay((line.entry, line.elapsed_s) for line in lines)
 
 
-def test_every_trial_is_there_with_what_was_drawn_for_it_and_as_many_losses_as_stages_it_went_through() -> None:
+def test_every_trial_has_its_hyperparameters_and_a_loss_for_each_of_its_stages() -> None:
     account = account_of(tuning_lines())
     tuning = functions_task(account.job).tuning
     assert tuning is not None
@@ -38,7 +38,7 @@ def test_all_but_the_best_were_stopped_in_the_end_and_the_best_comes_first() -> 
     assert [row.stopped for row in rows] == [False, *[True] * (len(rows) - 1)]
 
 
-def test_while_it_runs_nobody_of_the_furthest_stage_is_stopped() -> None:
+def test_while_it_runs_no_trial_of_the_last_stage_is_marked_as_stopped() -> None:
     lines = tuning_lines()
     for end in range(1, len(lines)):
         rows = trial_rows(account_of(lines[:end]))
@@ -47,7 +47,7 @@ def test_while_it_runs_nobody_of_the_furthest_stage_is_stopped() -> None:
             assert all(row.stopped == (len(row.losses) < most) for row in rows)
 
 
-def test_the_document_has_them_and_that_of_a_training_run_none() -> None:
+def test_the_document_of_a_tuning_run_has_trials_and_that_of_a_training_run_has_none() -> None:
     told = view_of(tuning_lines())["document"]["trials"]
     assert told[0]["best"] is True
     assert view_of(training_lines())["document"]["trials"] == []

@@ -1,4 +1,4 @@
-"""Training on functions: chosen again when the epochs turn out otherwise, and only then; never beyond its limits."""
+"""Adaptive training on functions: it changes its plan when the forecast of epochs changes, and keeps its limits."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def within_deadline(epochs: float, room: float) -> Goal:
     st.booleans(),
     st.lists(st.floats(-1.0, 1.0), min_size=8, max_size=8),
 )
-def test_whatever_the_epochs_turn_out_to_be_no_limit_is_broken(
+def test_no_limit_is_broken_however_many_epochs_are_needed(
     method: str, epochs: float, wrong: float, room: float, budget: bool, calls_ahead: bool, noise: list[float]
 ) -> None:
     goal = within_budget(epochs, room) if budget else within_deadline(epochs, room)
@@ -185,7 +185,7 @@ def test_whatever_the_epochs_turn_out_to_be_no_limit_is_broken(
         assert end(steps).because.startswith("reached loss <= 0.4 in ")
 
 
-def test_an_epoch_that_does_not_fit_is_said_with_the_limit_and_what_is_missing() -> None:
+def test_the_reason_for_stopping_names_the_limit_and_the_missing_epochs() -> None:
     steps, _ = trained("exact", 20, job(within_budget(30, 0.5)), Platform(falling(30)))
     assert "one more epoch does not fit into the budget: an epoch can cost $" in end(steps).because
     assert " more would reach loss <= 0.4" in end(steps).because
@@ -197,7 +197,7 @@ def test_an_epoch_that_does_not_fit_is_said_with_the_limit_and_what_is_missing()
 
 
 @pytest.mark.parametrize("method", ["exact", "fixed"])
-def test_where_the_epochs_that_it_may_take_are_over_those_missing_are_told_and_not_one(method: str) -> None:
+def test_after_the_last_allowed_epoch_the_reason_names_the_missing_epochs(method: str) -> None:
     steps, _ = trained(method, 12, job(most=12), Platform(falling(30)))
     told = end(steps).because
     assert "was not reached in the 12 epochs that it may take" in told
@@ -207,7 +207,7 @@ def test_where_the_epochs_that_it_may_take_are_over_those_missing_are_told_and_n
 
 @pytest.mark.parametrize("method", at_night_except(["exact"], ["exact", "greedy", "cirrus"]))
 @pytest.mark.parametrize("wrong", [0.5, 1.0, 1.8])
-def test_a_wrong_estimate_is_made_up_for(method: str, wrong: float) -> None:
+def test_a_wrong_estimate_is_corrected_during_training(method: str, wrong: float) -> None:
     floor = float(boundary(MODEL, SERVERLESS.with_storages("vm-ps")).usd.min() if method == "cirrus" else CHEAPEST_USD)
     goal = Goal(Objective.FASTEST, budget_usd=2 * 40 * floor)
     steps, _ = trained(method, 40 * wrong, job(goal), Platform(falling(40)))
@@ -221,7 +221,7 @@ def bent_at(at: int, expected: float, true: int) -> Curve:
     return lambda e: begun(e) if e <= at else 0.3 + height * (0.1 / height) ** ((e - at) / (true - at))
 
 
-def test_more_epochs_than_were_estimated_are_survived_where_a_plan_for_the_expected_ones_is_not() -> None:
+def test_the_target_is_reached_with_more_epochs_than_estimated_where_greedy_fails() -> None:
     twice = job(within_budget(25, 2.0))  # what the 25 epochs of the estimate cost at the least; it takes 40
     steps, history = trained("exact", 25, twice, Platform(falling(40)))
     assert end(steps).because.startswith("reached loss <= 0.4 in 40 epochs")
@@ -230,7 +230,7 @@ def test_more_epochs_than_were_estimated_are_survived_where_a_plan_for_the_expec
     assert history.elapsed_s < 0.9 * late.elapsed_s
 
 
-def test_what_shows_late_is_survived_where_a_plan_for_the_expected_epochs_is_not() -> None:
+def test_the_target_is_reached_if_the_losses_reveal_the_epochs_late_where_greedy_fails() -> None:
     whole = job(within_budget(40, 1.5))
     assert end(trained("exact", 25, whole, Platform(bent_at(16, 25, 40)))[0]).configuration is not None
     assert end(trained("greedy", 25, whole, Platform(bent_at(16, 25, 40)))[0]).configuration is None
@@ -239,7 +239,7 @@ def test_what_shows_late_is_survived_where_a_plan_for_the_expected_epochs_is_not
 # The delta test.
 
 
-def test_an_estimate_that_holds_is_never_chosen_again() -> None:
+def test_a_right_estimate_never_changes_the_plan() -> None:
     for method in ("greedy", "lambdaml", "fixed", "cirrus"):
         _, history = trained(method, 40, job(within_budget(40, 4.0)), Platform(falling(40)))
         assert restarts(history) == 0
@@ -255,7 +255,7 @@ def with_plateau(curve: Curve, at: int) -> Curve:
 
 @pytest.mark.parametrize(("method", "at", "more"), [("exact", 10, 3), ("greedy", 25, 2)])
 @pytest.mark.parametrize("bent", [with_spike, with_plateau])
-def test_one_spike_or_one_plateau_does_not_make_it_thrash(
+def test_one_spike_or_one_plateau_does_not_change_the_plan(
     method: str, bent: Callable[[Curve, int], Curve], at: int, more: int
 ) -> None:
     whole = job(within_budget(40, 4.0))
@@ -265,7 +265,7 @@ def test_one_spike_or_one_plateau_does_not_make_it_thrash(
     assert restarts(bumpy) <= restarts(smooth) + more
 
 
-def test_epochs_that_become_fewer_are_a_reason_to_choose_again_too() -> None:
+def test_fewer_expected_epochs_change_the_plan_too() -> None:
     steps, history = trained("greedy", 60, job(within_budget(60, 1.5)), Platform(falling(20)))
     changes = [
         step for step in steps if isinstance(step, Apply) and isinstance(step.work, TrainEpochs) and step.work.then
@@ -298,7 +298,7 @@ def test_the_functions_of_every_next_epoch_start_while_one_runs_where_both_may_r
             assert step.configuration.setting.functions + step.work.then.functions <= 12
 
 
-def test_a_deadline_is_kept_that_is_too_short_for_epochs_which_wait_for_their_functions() -> None:
+def test_calling_functions_ahead_keeps_a_deadline_that_is_too_short_otherwise() -> None:
     whole = job(within_deadline(40, 0.9))
     assert end(trained("exact", 40, whole, Platform(falling(40)))[0]).because.startswith("reached")
     assert end(trained("exact", 40, whole, Platform(falling(40), calls_ahead=False))[0]).configuration is None
@@ -313,7 +313,7 @@ def test_a_larger_delta_restarts_less_often() -> None:
 
 
 @pytest.mark.parametrize("method", at_night_except(("exact",), ("exact", "greedy", "cirrus")))
-def test_time_that_passes_between_launches_restarts_nothing(method: str) -> None:
+def test_pauses_between_launches_do_not_change_the_allocation(method: str) -> None:
     whole = job(within_deadline(40, 2.0))
     at_once = trained(method, 40, whole, Platform(falling(40)))[1]
     steps, slowly = trained(method, 40, whole, Platform(falling(40), gap_s=0.05))
@@ -324,13 +324,13 @@ def test_time_that_passes_between_launches_restarts_nothing(method: str) -> None
 # How it ends.
 
 
-def test_a_loss_that_is_no_number_ends_it_with_advice() -> None:
+def test_a_loss_that_is_not_a_number_ends_the_run_with_advice() -> None:
     steps, _ = trained("exact", 40, job(), Platform(lambda e: math.nan if e == 5 else 1.0 / e**0.1))
     assert end(steps).configuration is None
     assert end(steps).because == "the loss is nan after epoch 5: try a lower learning rate"
 
 
-def test_work_that_is_used_up_ends_it_well_only_without_a_target() -> None:
+def test_finishing_all_epochs_is_a_success_only_without_a_target() -> None:
     steps, history = trained("exact", 5, job(target=None, most=7), Platform(falling(40)))
     assert len(history.runs) == 7
     assert end(steps).configuration is not None
@@ -340,14 +340,14 @@ def test_work_that_is_used_up_ends_it_well_only_without_a_target() -> None:
     assert "was not reached in the 7 epochs that it may take; after 7 epochs the loss is" in end(steps).because
 
 
-def test_a_target_below_the_floor_is_tried_within_the_limits_and_told() -> None:
+def test_a_target_below_the_floor_is_tried_within_the_limits_and_reported() -> None:
     steps, history = trained("exact", 20, job(within_budget(60, 1.0)), Platform(lambda e: 0.5 + 0.3 * math.exp(-e / 4)))
     assert len(history.runs) > 40
     assert any("not in sight, the loss tends to 0.5" in step.because for step in steps)
     assert "loss <= 0.4 is not in sight, the loss tends to 0.5" in end(steps).because
 
 
-def test_a_launch_that_fails_is_tried_elsewhere_and_given_up_after_a_few() -> None:
+def test_a_failed_launch_is_retried_on_other_allocations_a_few_times() -> None:
     whole = job(within_budget(30, 4.0))
     bad = Platform(falling(30), fails=lambda launch, where: Outcome.LAUNCH_FAILED if launch in (4, 5) else None)
     steps, history = trained("exact", 30, whole, bad)
@@ -361,7 +361,7 @@ def test_a_launch_that_fails_is_tried_elsewhere_and_given_up_after_a_few() -> No
     assert f"epoch 6 was tried {MOST_FAILED_LAUNCHES} times; the last time: failed, as told" in end(steps).because
 
 
-def test_too_little_memory_is_not_tried_again() -> None:
+def test_too_little_memory_is_not_retried() -> None:
     def fails(launch: int, where: Allocation) -> Outcome | None:
         return Outcome.OUT_OF_MEMORY if where.memory_mb < 600 else None
 
@@ -373,14 +373,14 @@ def test_too_little_memory_is_not_tried_again() -> None:
     assert used(history)[-1].memory_mb > max(where.memory_mb for where in used(history)[: len(small)])
 
 
-def test_an_allocation_that_failed_by_itself_is_left_alone() -> None:
+def test_an_allocation_that_failed_is_not_used_again() -> None:
     first = used(trained("exact", 30, job(within_budget(30, 4.0)), Platform(falling(30)))[1])[0]
     platform = Platform(falling(30), fails=lambda launch, where: Outcome.TIMED_OUT if where == first else None)
     _, history = trained("exact", 30, job(within_budget(30, 4.0)), platform)
     assert used(history).count(first) == 1
 
 
-def test_epochs_that_take_more_than_the_model_says_are_planned_for() -> None:
+def test_the_plan_adapts_to_epochs_that_are_slower_than_modelled() -> None:
     goal = within_budget(30, 3.0)
     steps, history = trained("exact", 30, job(goal), Platform(falling(30), off=lambda launch: 1.6))
     assert end(steps).because.startswith("reached")
@@ -401,7 +401,7 @@ def test_the_same_history_gives_the_same_step() -> None:
 
 
 @pytest.mark.parametrize("method", ["exact", "greedy"])
-def test_a_strategy_that_has_steered_other_runs_takes_the_same_steps_as_a_new_one(method: str) -> None:
+def test_a_reused_strategy_takes_the_same_steps_as_a_new_one(method: str) -> None:
     used_before = METHODS[method](CALIBRATION, 20)
     for room, epochs in ((3.0, 30), (1.5, 30), (1.5, 20), (1.5, 30)):
         whole, platform = job(within_budget(30, room)), Platform(falling(epochs))
@@ -411,7 +411,7 @@ def test_a_strategy_that_has_steered_other_runs_takes_the_same_steps_as_a_new_on
 # The methods.
 
 
-def test_siren_meets_at_s3_and_uses_more_at_first_and_cirrus_has_its_server() -> None:
+def test_siren_uses_s3_and_spends_more_early_and_cirrus_uses_its_server() -> None:
     _, history = trained("siren", 40, job(within_budget(40, 4.0)), Platform(falling(40)))
     assert {where.storage for where in used(history)} == {"s3"}
     costs = [run.usd for run in history.runs]

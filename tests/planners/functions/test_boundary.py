@@ -1,4 +1,4 @@
-"""The Pareto boundary: exactly what walking through every allocation finds, for far less."""
+"""The Pareto boundary by branch and bound equals that of an exhaustive search."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ compute_curves = st.lists(
     concurrency=st.sampled_from([None, 3, 20, 100]),
     memory_at_once_mb=st.sampled_from([None, 100, 1_000, 9_000]),
 )
-def test_the_boundary_is_what_walking_through_all_allocations_finds(
+def test_the_boundary_equals_that_of_an_exhaustive_search(
     compute: tuple[tuple[float, float], ...],
     start: tuple[float, float],
     functions: tuple[int, int],
@@ -136,7 +136,7 @@ def test_a_space_of_many_blocks_is_pruned_exactly() -> None:
     assert np.array_equal(found.usd, usd[best])
 
 
-def test_nothing_in_the_whole_space_beats_its_boundary() -> None:
+def test_no_allocation_dominates_the_boundary() -> None:
     rng = np.random.default_rng(7)
     the_model, draws = model(), 200_000
     found = boundary(the_model, FunctionsTask(LR))
@@ -157,7 +157,7 @@ def test_nothing_in_the_whole_space_beats_its_boundary() -> None:
         assert np.all(found.usd[faster] <= usd * (1 + 1e-12))
 
 
-def test_what_the_boundary_says_of_an_allocation_is_what_the_model_says() -> None:
+def test_seconds_and_dollars_on_the_boundary_are_those_of_the_model() -> None:
     found = boundary(model(), FunctionsTask(LR), step_mb=64)
     for i in (0, len(found) // 2, len(found) - 1):
         assert model().epoch_s(found.allocation(i)) == found.seconds[i]
@@ -171,7 +171,7 @@ def test_dynamodb_does_not_exist_for_a_model_above_400_kilobytes() -> None:
         assert (len(found) > 0) is there
 
 
-def test_a_storage_that_was_not_asked_for_is_not_used() -> None:
+def test_a_storage_that_is_not_allowed_is_not_used() -> None:
     found = boundary(model(), FunctionsTask(LR).with_storages("s3"), step_mb=64)
     assert {found.allocation(i).storage for i in range(len(found))} == {"s3"}
 
@@ -182,7 +182,7 @@ def test_there_are_no_more_functions_than_samples() -> None:
     assert found.functions.max() <= 3
 
 
-def test_limits_that_nothing_keeps_leave_nothing() -> None:
+def test_the_boundary_is_empty_if_nothing_keeps_the_limits() -> None:
     assert len(boundary(model(), FunctionsTask(LR, functions=(5, 9), concurrency=4))) == 0
 
 
@@ -195,12 +195,12 @@ def test_trials_that_do_not_fit_at_once_run_in_waves() -> None:
     assert list(seen) == [22, 22, np.inf]
 
 
-def test_a_function_that_cannot_hold_its_share_does_not_exist() -> None:
+def test_a_function_with_too_little_memory_is_left_out() -> None:
     found = boundary(model(), FunctionsTask(LR, functions=(4, 4), memory_mb=(128, 1_000)), step_mb=4)
     assert min(found.memory_mb) >= 64 + 2_464 / 4 + 3 * LR.model_mb
 
 
-def test_an_epoch_that_no_call_lasts_for_does_not_exist() -> None:
+def test_an_epoch_that_exceeds_the_longest_call_is_left_out() -> None:
     limits = FunctionsTask(LR, functions=(30, 60), memory_mb=(128, 500))
     longest_s = max(boundary(model(), limits).seconds)
     shorter = boundary(model(), replace(limits, call_s=longest_s / 2))

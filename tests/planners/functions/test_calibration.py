@@ -1,4 +1,4 @@
-"""Calibration: a platform that follows the model is found again; one that is noisy, nearly."""
+"""Calibration: the parameters of a platform that follows the model are recovered; with noise, approximately."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def probes(truth: Calibration, design: Sequence[Allocation], noise: float = 0.0,
     return found
 
 
-def test_a_platform_that_follows_the_model_is_found_again() -> None:
+def test_the_parameters_of_a_platform_that_follows_the_model_are_recovered() -> None:
     found = calibrate(probes(TRUTH, DESIGN), WORKLOAD)
     assert np.array(found.compute) == pytest.approx(np.array(TRUTH.compute))
     assert (found.load_mb_per_s, *found.start) == pytest.approx((65.0, 0.7, 0.17))
@@ -68,7 +68,7 @@ def test_a_platform_that_follows_the_model_is_found_again() -> None:
     assert not found.modelled
 
 
-def test_probes_that_the_fit_goes_through_do_not_make_it_certain() -> None:
+def test_probes_that_are_fitted_exactly_do_not_make_the_error_zero() -> None:
     few, many = calibrate(probes(TRUTH, DESIGN[:2]), WORKLOAD), calibrate(probes(TRUTH, DESIGN * 20), WORKLOAD)
     assert 0.01 < few.rel_error < PRIOR_ERROR
     assert many.rel_error < 0.01
@@ -76,7 +76,7 @@ def test_probes_that_the_fit_goes_through_do_not_make_it_certain() -> None:
 
 @SLOW
 @given(seed=st.integers(0, 10**6))
-def test_the_error_that_is_told_is_about_the_error_that_was_made(seed: int) -> None:
+def test_the_stated_error_is_about_the_actual_error(seed: int) -> None:
     noise, repeats = 0.2, 12
     found = calibrate(probes(TRUTH, DESIGN * repeats, noise, seed), WORKLOAD)
     # an epoch is a sum of parts that are off on their own: less than each of them
@@ -86,13 +86,13 @@ def test_the_error_that_is_told_is_about_the_error_that_was_made(seed: int) -> N
         assert abs(np.log(seen.parts(at).billed_s / true.parts(at).billed_s)) < 3 * found.rel_error
 
 
-def test_a_memory_that_came_out_slower_than_a_smaller_one_shares_with_it() -> None:
+def test_a_memory_that_is_slower_than_a_smaller_one_is_averaged_with_it() -> None:
     one, two, three = probes(TRUTH, DESIGN[:3])
     found = calibrate([one, replace(two, s_per_mb=0.9), three], WORKLOAD)
     assert found.compute == ((512.0, pytest.approx(0.6)), (1_024.0, pytest.approx(0.6)), (2_048.0, pytest.approx(0.15)))
 
 
-def test_one_probe_far_off_does_not_move_what_several_say() -> None:
+def test_one_outlier_does_not_move_the_median() -> None:
     same = probes(TRUTH, [Allocation(4, 1_024, "s3")] * 3)
     odd = replace(same[0], s_per_mb=99.0, sync_s=99.0, load_mb_per_s=0.1, start_s=99.0, transfers=((0.3, 99.0),))
     found = calibrate([*same, odd], WORKLOAD)
@@ -102,7 +102,7 @@ def test_one_probe_far_off_does_not_move_what_several_say() -> None:
     assert found.links["s3"].exchanges[0][1] == pytest.approx(10 * (0.3 / 65 + 0.08))
 
 
-def test_without_single_objects_a_meeting_tells_how_long_one_takes() -> None:
+def test_without_timed_objects_the_exchange_gives_the_time_of_one() -> None:
     timed = [replace(probe, transfers=()) for probe in probes(TRUTH, [Allocation(4, 1_024, "s3")])]
     model = EpochModel(WORKLOAD, FREE, calibrate(timed, WORKLOAD))
     assert model.parts(Allocation(4, 1_024, "s3")).sync_s == pytest.approx(
@@ -110,18 +110,18 @@ def test_without_single_objects_a_meeting_tells_how_long_one_takes() -> None:
     )
 
 
-def test_a_storage_that_takes_no_longer_for_more_is_as_fast_as_can_be_written() -> None:
+def test_the_fitted_bandwidth_has_an_upper_bound() -> None:
     flat = [replace(probe, transfers=((0.1, 0.02), (3.0, 0.02))) for probe in probes(TRUTH, DESIGN[:1])]
     link = calibrate(flat, WORKLOAD).links["s3"]
     assert (link.latency_s, link.mb_per_s) == (pytest.approx(0.02), FASTEST_MB_PER_S)
 
 
-def test_a_storage_of_which_nothing_was_timed_is_left_out() -> None:
+def test_a_storage_without_timings_is_left_out() -> None:
     alone = replace(probes(TRUTH, [Allocation(1, 1_024, "vm-ps")])[0], transfers=())
     assert calibrate([alone], WORKLOAD).links == {}
 
 
-def test_nothing_measured_is_an_error_that_says_so() -> None:
+def test_a_calibration_without_measurements_is_an_error() -> None:
     with pytest.raises(UserError, match="no probe has measured"):
         calibrate([replace(probe, s_per_mb=0.0) for probe in probes(TRUTH, DESIGN)], WORKLOAD)
 

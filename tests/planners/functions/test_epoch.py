@@ -1,4 +1,4 @@
-"""One epoch on functions: the corrected equations of CE-scaling, by hand and by their promises."""
+"""One epoch on functions: the corrected equations of CE-scaling, compared with hand-computed values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_epoch_with_a_parameter_server_pays_its_minutes_and_one_more() -> Non
     assert MODEL.epoch_usd(allocation) == pytest.approx(usd)
 
 
-def test_a_single_function_meets_nobody_at_a_parameter_server_and_still_puts_its_model_elsewhere() -> None:
+def test_a_single_function_exchanges_nothing_with_a_parameter_server_and_one_model_elsewhere() -> None:
     assert MODEL.parts(Allocation(1, 512, "vm-ps")).sync_s == 0
     assert MODEL.parts(Allocation(1, 512, "s3")).sync_s == pytest.approx(34 * (2 / 50 + 0.1))
     links = {**CALIBRATION.links, "vm-ps": Link(0.05, 100.0, ((1, 0.0), (2, 0.3), (10, 0.7)))}
@@ -63,7 +63,7 @@ def test_a_single_function_meets_nobody_at_a_parameter_server_and_still_puts_its
     assert model.exchange_s([1, 2, 10], "vm-ps") == pytest.approx([0.0, 0.3, 0.7])
 
 
-def test_more_functions_than_batches_still_meet_once() -> None:
+def test_more_functions_than_batches_still_exchange_once() -> None:
     assert MODEL.requests(Allocation(3_000, 128, "s3")) == 30_002
 
 
@@ -78,7 +78,7 @@ def test_more_memory_never_computes_slower_even_if_a_probe_says_so() -> None:
     assert np.all(np.diff(seen) <= 0)
 
 
-def test_measured_exchanges_take_the_place_of_the_equation() -> None:
+def test_measured_exchanges_replace_the_equation() -> None:
     links = {**CALIBRATION.links, "s3": Link(0.1, 50.0, ((2, 0.3), (10, 0.7)))}
     model = replace(MODEL, calibration=replace(CALIBRATION, links=links))
     assert model.exchange_s([2, 6, 10], "s3") == pytest.approx([0.3, 0.5, 0.7])
@@ -93,7 +93,7 @@ def test_one_measured_exchange_is_not_enough_to_replace_the_equation() -> None:
 
 
 @pytest.mark.parametrize(("each", "off"), [(3, 2), (2, 2)])
-def test_a_platform_that_follows_the_equation_is_met_exactly(each: int, off: int) -> None:
+def test_a_platform_that_follows_the_equation_is_fitted_exactly(each: int, off: int) -> None:
     once_s, more_s = affine_exchange([(n, (each * n - off) * 0.07) for n in (1, 2, 8)])
     assert (once_s, more_s) == pytest.approx(((each - off) * 0.07, each * 0.07), abs=1e-9)
 
@@ -111,7 +111,7 @@ def test_a_storage_exists_if_it_is_priced_and_measured_and_holds_the_model() -> 
     storage=st.sampled_from(["s3", "vm-ps"]),
     samples=st.integers(1, 10**8),
 )
-def test_whatever_is_allocated_the_parts_add_up_and_memory_does_not_slow_it(
+def test_the_parts_of_an_epoch_add_up_and_more_memory_is_never_slower(
     functions: int, memory: int, storage: str, samples: int
 ) -> None:
     model = replace(MODEL, workload=replace(WORKLOAD, samples=samples))
@@ -121,7 +121,7 @@ def test_whatever_is_allocated_the_parts_add_up_and_memory_does_not_slow_it(
     assert model.epoch_usd(allocation) > 0
 
 
-def test_many_allocations_at_once_are_each_of_them() -> None:
+def test_vectorised_results_equal_single_ones() -> None:
     functions, memory = np.array([1, 7, 300]), np.array([128, 999, 4_000, 9_999])
     seconds, usd = taken(MODEL, functions[:, None], memory, "s3")
     for i, n in enumerate(functions):

@@ -1,4 +1,4 @@
-"""Which allocation for the epochs left, if their number is known."""
+"""The choice of an allocation for a known number of epochs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def offer(seconds: list[float], usd: list[float]) -> Boundary:
     return Boundary(some, 128 * some, np.zeros_like(some), ("s3",), *takes, *takes)
 
 
-def test_one_allocation_is_the_best_that_is_within_the_limits_for_all_epochs() -> None:
+def test_the_best_single_allocation_keeps_the_limits_for_all_epochs() -> None:
     offered = offer([1.0, 2.0, 4.0], [0.5, 0.3, 0.2])
     assert best_single(offered, 10, Goal(Objective.FASTEST, budget_usd=4.0)) == ((1, 10),)
     assert best_single(offered, 10, Goal(Objective.CHEAPEST, deadline_s=30.0)) == ((1, 10),)
@@ -26,7 +26,7 @@ def test_one_allocation_is_the_best_that_is_within_the_limits_for_all_epochs() -
     assert best_single(offered, 10, Goal(Objective.FASTEST, budget_usd=4.0, deadline_s=14.0)) is None
 
 
-def test_what_is_kept_back_never_makes_a_plan_impossible() -> None:
+def test_the_reserve_never_makes_a_plan_impossible() -> None:
     offered = offer([1.0, 2.0, 4.0], [0.5, 0.3, 0.2])
     goal = Goal(Objective.FASTEST, budget_usd=10 * 0.2)
     assert reserved(offered, goal, 10, 100).budget_usd == pytest.approx(10 * 0.2)

@@ -1,4 +1,4 @@
-"""Allocations for epochs that may not be needed: against all plans there are, and never beyond the limit."""
+"""Hedged plans for an uncertain number of epochs: compared with all possible plans, and always within the limit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def planned(offered: Boundary, chances: Floats, goal: Goal, old: int | None = No
     return each(found.epochs)
 
 
-def test_epochs_that_are_all_needed_get_the_two_allocations_around_their_share() -> None:
+def test_with_a_known_number_of_epochs_the_two_allocations_around_their_share_are_used() -> None:
     fast = planned(FEW, SURE, Goal(Objective.FASTEST, budget_usd=4.0))
     cheap = planned(FEW, SURE, Goal(Objective.CHEAPEST, deadline_s=30.0))
     assert (len(fast), len(cheap)) == (10, 10)
@@ -59,7 +59,7 @@ def test_epochs_that_are_all_needed_get_the_two_allocations_around_their_share()
     assert planned(FEW, SURE, Goal(Objective.CHEAPEST)) == [2] * 10
 
 
-def test_no_plan_is_made_where_not_one_epoch_is_within_a_limit_or_the_other_limit_is_passed() -> None:
+def test_there_is_no_plan_if_not_one_epoch_fits_or_the_other_limit_is_broken() -> None:
     assert hedged_plan(FEW, SURE, Goal(Objective.FASTEST, budget_usd=0.19)) is None
     assert hedged_plan(FEW, SURE, Goal(Objective.FASTEST, budget_usd=4.0, deadline_s=0.9)) is None
 
@@ -105,7 +105,7 @@ def expected(
     st.floats(1, 8),
     st.booleans(),
 )
-def test_what_is_chosen_is_expected_to_come_to_hardly_more_than_the_best_and_keeps_the_limit(
+def test_the_choice_is_nearly_optimal_in_expectation_and_keeps_the_limit(
     menu: list[tuple[float, float]], falls: list[float], room: float, cheapest: bool
 ) -> None:
     seconds, usd = (np.cumprod(column) for column in zip(*menu, strict=True))
@@ -128,7 +128,7 @@ def test_what_is_chosen_is_expected_to_come_to_hardly_more_than_the_best_and_kee
 
 
 @given(st.floats(5, 60), st.floats(1.0, 30.0), st.integers(0, 2_999))
-def test_however_many_epochs_may_come_all_that_are_planned_are_within_the_limit(
+def test_all_planned_epochs_are_within_the_limit_however_many_may_be_needed(
     estimate: float, room: float, old: int
 ) -> None:
     chances = forecast_from_estimate(estimate, 10 * estimate).survival(0)
@@ -138,7 +138,7 @@ def test_however_many_epochs_may_come_all_that_are_planned_are_within_the_limit(
         assert SMOOTH.usd[picks].sum() <= goal.budget_usd * (1 + 1e-8)
 
 
-def test_less_is_held_back_the_surer_it_is_how_many_there_will_be() -> None:
+def test_the_reserve_shrinks_as_the_number_of_epochs_becomes_certain() -> None:
     goal = Goal(Objective.FASTEST, budget_usd=6.0)
 
     def spent(spread: float) -> float:
@@ -151,7 +151,7 @@ def test_less_is_held_back_the_surer_it_is_how_many_there_will_be() -> None:
     assert 0.5 * 6.0 < spent(0.4) < spent(0.2) < spent(0.0)
 
 
-def test_a_limit_that_is_too_tight_for_all_of_them_covers_what_is_worth_it_and_says_what_is_left_to_chance() -> None:
+def test_a_tight_limit_covers_the_likely_epochs_and_states_the_risk_of_needing_more() -> None:
     chances = forecast_from_estimate(40, 400).survival(0)
     tight, loose = (Goal(Objective.FASTEST, budget_usd=room * 40 * 0.01) for room in (1.0, 10.0))
     found, all_of_them = hedged_plan(SMOOTH, chances, tight), hedged_plan(SMOOTH, chances, loose)
@@ -162,7 +162,7 @@ def test_a_limit_that_is_too_tight_for_all_of_them_covers_what_is_worth_it_and_s
     assert len(each(all_of_them.epochs)) > 70
 
 
-def test_what_runs_now_is_kept_if_it_is_hardly_worse() -> None:
+def test_the_current_allocation_is_kept_if_it_is_hardly_worse() -> None:
     goal, chances = Goal(Objective.FASTEST, budget_usd=2.0), forecast_from_estimate(10, 100).survival(0)
     first = planned(SMOOTH, chances, goal)[0]
     assert planned(SMOOTH, chances, goal, first + 10)[0] == first + 10
@@ -172,7 +172,7 @@ def test_what_runs_now_is_kept_if_it_is_hardly_worse() -> None:
 # How likely they are.
 
 
-def test_an_epoch_is_the_less_likely_the_later_it_is_and_the_next_one_is_certain() -> None:
+def test_survival_starts_at_one_and_falls() -> None:
     for outlook, done in (
         (forecast_from_estimate(40, 400), 0),
         (forecast_from_estimate(40, 400), 30),
@@ -187,7 +187,7 @@ def test_an_epoch_is_the_less_likely_the_later_it_is_and_the_next_one_is_certain
 
 
 @given(st.floats(2, 100), st.integers(0, 150), st.integers(1, 400))
-def test_however_long_it_takes_the_next_epoch_is_planned(estimate: float, done: int, most: int) -> None:
+def test_the_next_epoch_is_always_planned(estimate: float, done: int, most: int) -> None:
     assume(done < most)
     chances = forecast_from_estimate(estimate, float(most), done).survival(done)
     assert chances[0] == 1
@@ -199,14 +199,14 @@ def drawn(middle: float, spread: float) -> Floats:
     return middle * np.exp(spread * np.linspace(-2, 2, 400))
 
 
-def test_losses_that_leave_open_how_long_it_takes_leave_that_to_the_estimate() -> None:
+def test_losses_that_say_nothing_leave_the_estimate_unchanged() -> None:
     alone = epoch_quantiles(40, 4_000, 10)
     assert epoch_quantiles(40, 4_000, 10, np.full(400, math.inf)) == pytest.approx(alone)
     half = np.append(drawn(20, 0.1)[::2], np.full(200, math.inf))
     assert np.median(epoch_quantiles(40, 4_000, 10, drawn(20, 0.1))) < np.median(epoch_quantiles(40, 4_000, 10, half))
 
 
-def test_both_are_averaged_by_their_precision() -> None:
+def test_estimate_and_losses_are_weighted_by_their_precision() -> None:
     found = np.median(epoch_quantiles(40, 4_000, 1, drawn(25, 0.3)))
     assert 27 < found < 33
     assert np.median(epoch_quantiles(40, 4_000, 1, drawn(25, 0.1))) < found
@@ -219,18 +219,18 @@ def test_a_plateau_does_not_overrule_the_estimate() -> None:
     assert outlook.epochs == pytest.approx(forecast_from_estimate(30.0, 300.0, 15).quantiles[100], rel=0.1)
 
 
-def test_an_estimate_that_is_far_off_gives_way_to_sure_losses_and_losses_that_are_far_off_do_not_to_it() -> None:
+def test_precise_losses_overrule_a_wrong_estimate_but_wrong_losses_do_not_overrule_the_estimate() -> None:
     assert np.median(epoch_quantiles(120, 1_000, 30, drawn(40, 0.02))) == pytest.approx(40, rel=0.1)
     cases = epoch_quantiles(40, 1_000, 12, drawn(14, 0.02))
     assert np.quantile(cases, 0.5) < 18
     assert np.quantile(cases, 0.95) > 30
 
 
-def test_even_a_sure_forecast_may_be_an_epoch_off() -> None:
+def test_even_a_precise_forecast_may_be_an_epoch_off() -> None:
     assert np.quantile(epoch_quantiles(20, 200, 19, np.full(400, 20.0)), 0.9) > 21
 
 
-def test_nothing_is_held_back_at_once_for_epochs_that_hardly_come() -> None:
+def test_nothing_is_reserved_for_very_unlikely_epochs() -> None:
     chances = np.append([1.0, 0.9], np.full(14, 0.1))  # one or two more, or, hardly, sixteen
     goal = Goal(Objective.FASTEST, budget_usd=0.06 * 16)
     first, *others = planned(SMOOTH, chances, goal)
@@ -239,7 +239,7 @@ def test_nothing_is_held_back_at_once_for_epochs_that_hardly_come() -> None:
     assert SMOOTH.usd[others[5]] < 0.06
 
 
-def test_the_more_epochs_are_seen_the_less_the_estimate_counts() -> None:
+def test_the_weight_of_the_estimate_falls_with_the_epochs_done() -> None:
     def at(seen: int, estimate: float) -> EpochForecast:
         losses = tuple(0.3 + 0.7 / (1 + e / 5) for e in range(1, seen + 1))  # 0.4 after 30 epochs
         return forecast_from_losses(losses, Target("loss", 0.4, at_least=False), estimate, 300.0)

@@ -1,4 +1,4 @@
-"""Prices of functions and storages: dated, blended as documented, and replaced by a file of the user's."""
+"""Prices of functions and storages: dated, averaged as documented, and replaced by a file of the user."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_file_of_the_users_replaces_the_packaged_one(tmp_path: Path) -> None:
     assert str(tmp_path) in mine.source
 
 
-def test_a_storage_without_a_price_is_not_for_rent(tmp_path: Path) -> None:
+def test_a_storage_without_a_price_is_not_offered(tmp_path: Path) -> None:
     kept = "\n".join(line for line in PACKAGED.splitlines() if ",elasticache," not in line)
     assert [rate.name for rate in load_tariff(directory=own(tmp_path, kept)).storages] == ["s3", "dynamodb", "vm-ps"]
 
@@ -84,7 +84,7 @@ def test_a_storage_without_a_price_is_not_for_rent(tmp_path: Path) -> None:
         (("price_date", "when"), "serverless.csv:1: missing column price_date"),
     ],
 )
-def test_a_wrong_file_is_refused_with_its_line_and_a_way_out(
+def test_a_wrong_file_is_refused_with_the_line_and_what_to_do(
     tmp_path: Path, change: tuple[str, str], complaint: str
 ) -> None:
     with pytest.raises(CatalogError) as caught:
@@ -94,7 +94,7 @@ def test_a_wrong_file_is_refused_with_its_line_and_a_way_out(
 
 
 @pytest.mark.parametrize("unit", ["call", "put"])
-def test_half_of_a_services_prices_is_not_enough(tmp_path: Path, unit: str) -> None:
+def test_a_service_needs_all_its_prices(tmp_path: Path, unit: str) -> None:
     kept = "\n".join(line for line in PACKAGED.splitlines() if f",{unit}," not in line)
     with pytest.raises(CatalogError, match=f"by the {unit}; add a row"):
         load_tariff(directory=own(tmp_path, kept))

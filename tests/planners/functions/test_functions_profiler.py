@@ -1,4 +1,4 @@
-"""A launch on functions is heard epoch by epoch; it costs the sum of them, or the most that it can have cost."""
+"""The measurement of a launch on functions: its epochs, and its cost, exact or as an upper bound."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mlcd.planners.functions.workload import Workload
 
 WHERE = Allocation(4, 1_024, "s3")
 PLACE = Configuration(Offer("1,024 MB function", 900.0, 1, 1), 4, WHERE, ByUse(2.0))
-"""A dollar a second, and two for the calls."""
+"""A dollar a second, and two dollars for the calls."""
 
 SAMPLES = 500
 CALIBRATED = Calibrated(WHERE, 0.1, 40.0, 1.25, 0.02)
@@ -58,7 +58,7 @@ def measure(
     return measurement, backend
 
 
-def test_a_launch_whose_epochs_have_all_come_costs_their_sum():
+def test_a_complete_launch_costs_the_sum_of_its_epochs():
     events = [epoch(0, 1), epoch(1, 1), epoch(0, 2, 0.6), epoch(1, 2, 0.5), Ended(23.0, Outcome.OK)]
     seen, _ = measure(events, TrainEpochs(2, 0, (0, 1)), tuning=Tuning(2))
     assert seen.outcome is Outcome.OK
@@ -69,14 +69,14 @@ def test_a_launch_whose_epochs_have_all_come_costs_their_sum():
 
 
 @pytest.mark.parametrize("last", [Ended(31.0, Outcome.FAILED, "functions died"), Ended(31.0, Outcome.PREEMPTED)])
-def test_one_that_ended_before_costs_the_most_that_it_can_and_keeps_its_epochs(last):
+def test_an_incomplete_launch_costs_its_worst_case_and_keeps_its_epochs(last):
     seen, _ = measure([epoch(0, 1), last], TrainEpochs(2))
     assert (seen.outcome, seen.detail) == (last.outcome, last.detail)
     assert (seen.usd, seen.metered) == (PLACE.usd(31.0), False)
     assert len(evidence_of(seen).epochs) == 1
 
 
-def test_one_that_fails_before_any_epoch_is_billed_too():
+def test_a_launch_that_fails_before_its_first_epoch_is_billed_too():
     seen, _ = measure([Ended(3.0, Outcome.LAUNCH_FAILED, "throttled")], TrainEpochs(1))
     assert (seen.outcome, seen.usd, evidence_of(seen).epochs, seen.metric) == (
         Outcome.LAUNCH_FAILED,
@@ -91,24 +91,24 @@ def test_nothing_costs_more_than_its_order_allows():
     assert (seen.usd, seen.metered) == (7.0, False)
 
 
-def test_functions_that_stopped_by_themselves_were_up_for_their_whole_lifetime():
+def test_functions_without_an_end_ran_for_their_whole_lifetime():
     seen, _ = measure([epoch(0, 1)], TrainEpochs(3))
     assert (seen.outcome, seen.seconds, seen.usd) == (Outcome.AT_THE_LIMIT, 60.0, PLACE.usd(60.0))
     assert seen.detail == "1 of 3 epochs done when the limit was reached"
 
 
-def test_all_epochs_are_enough_however_it_ends():
+def test_a_launch_with_all_epochs_is_good_however_it_ends():
     assert measure([epoch(0, 1), Ended(12.0, Outcome.FAILED, "late")], TrainEpochs(1))[0].outcome is Outcome.OK
     assert measure([epoch(0, 1)], TrainEpochs(1))[0].metered
 
 
-def test_an_epoch_that_nobody_asked_for_does_not_count():
+def test_an_epoch_that_was_not_requested_does_not_count():
     seen, _ = measure([epoch(0, 1), epoch(7, 2), Ended(30.0, Outcome.PREEMPTED)], TrainEpochs(1, 1))
     assert seen.outcome is Outcome.PREEMPTED
     assert seen.saved_samples == SAMPLES
 
 
-def test_training_has_saved_the_epochs_behind_it_and_tuning_nothing():
+def test_training_saves_its_epochs_and_tuning_saves_nothing():
     events = [epoch(0, 4), Ended(12.0, Outcome.OK)]
     assert measure(events, TrainEpochs(1, 3))[0].saved_samples == 4 * SAMPLES
     assert measure([Ended(1.0, Outcome.FAILED)], TrainEpochs(1, 3))[0].saved_samples == 3 * SAMPLES
@@ -116,14 +116,14 @@ def test_training_has_saved_the_epochs_behind_it_and_tuning_nothing():
     assert measure(events, TrainEpochs(1, 3), purpose=Purpose.PROBE)[0].saved_samples == 0
 
 
-def test_a_loss_that_is_no_number_is_an_answer():
+def test_a_loss_that_is_not_a_number_is_a_valid_result():
     diverged, _ = measure([epoch(0, 1, math.nan), Ended(10.0, Outcome.OK)], TrainEpochs(1))
     assert (diverged.outcome, diverged.metric) == (Outcome.OK, None)
     events = [epoch(0, 1, math.nan), epoch(1, 1, 0.6), epoch(2, 1, math.inf), Ended(10.0, Outcome.OK)]
     assert measure(events, TrainEpochs(1, 0, (0, 1, 2)), tuning=Tuning(3))[0].metric == 0.6
 
 
-def test_the_watch_is_asked_after_each_epoch_and_can_end_it():
+def test_the_watch_is_called_after_each_epoch_and_can_end_the_launch():
     asked = []
 
     def watch(so_far: Measurement) -> Outcome | None:
@@ -137,7 +137,7 @@ def test_the_watch_is_asked_after_each_epoch_and_can_end_it():
     assert backend.emitted == 3
 
 
-def test_a_calibration_is_what_it_told_at_the_price_of_its_time():
+def test_a_calibration_costs_its_time():
     seen, _ = measure([Sample(9.0, 10.0, evidence=CALIBRATED), Ended(9.5, Outcome.OK)], None, purpose=Purpose.PROBE)
     assert (seen.outcome, evidence_of(seen).calibrated, seen.usd, seen.metered) == (
         Outcome.OK,
@@ -148,13 +148,13 @@ def test_a_calibration_is_what_it_told_at_the_price_of_its_time():
     assert seen.startup_s == 1.25
 
 
-def test_a_calibration_whose_use_was_metered_costs_what_it_used():
+def test_a_metered_calibration_costs_its_usage():
     told = Sample(9.0, 10.0, evidence=replace(CALIBRATED, usd=0.25))
     seen, _ = measure([told, Ended(9.5, Outcome.OK)], None, purpose=Purpose.PROBE)
     assert (seen.outcome, seen.usd, seen.metered) == (Outcome.OK, 0.25, True)
 
 
-def test_a_calibration_that_told_nothing_says_why():
+def test_a_calibration_without_a_result_says_why():
     late, _ = measure([Sample(9.0, 10.0)], None, purpose=Purpose.PROBE)
     assert (late.outcome, late.detail) == (Outcome.TIMED_OUT, "the calibration was not finished in 60 s")
     silent, _ = measure([Ended(4.0, Outcome.OK)], None, purpose=Purpose.PROBE)
@@ -163,5 +163,5 @@ def test_a_calibration_that_told_nothing_says_why():
     assert broken.detail == "no such storage"
 
 
-def test_what_a_crash_left_is_reclaimed_by_the_backend():
+def test_a_crashed_launch_is_reclaimed_by_the_backend():
     assert FunctionsProfiler(Scripted([])).reclaim("run-1") == 12.0

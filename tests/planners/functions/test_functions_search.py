@@ -1,4 +1,4 @@
-"""What a job on functions is begun with: which probes, what they decide, and what stands in the way."""
+"""The search of a job on functions: its probes, its decision, and the reasons when nothing is possible."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_every_storage_is_probed_with_few_functions_and_with_many_and_every_memo
     assert {each.memory_mb for each in probed} == set(memory_levels(SERVERLESS))
 
 
-def test_no_probe_needs_more_than_may_run_at_once():
+def test_no_probe_exceeds_the_concurrency_limits():
     tight = replace(SERVERLESS, memory_at_once_mb=2_000, concurrency=5, memory_mb=(256, 1_769))
     for each in calibration_space(tight).configurations:
         assert isinstance(each.setting, Allocation)
@@ -121,7 +121,7 @@ def test_no_probe_needs_more_than_may_run_at_once():
         assert each.setting.functions * each.setting.memory_mb <= 2_000
 
 
-def test_what_creating_functions_may_cost_on_a_cloud_is_reserved_with_each_probe_once():
+def test_each_probe_on_a_cloud_reserves_the_cost_of_creating_its_function_once():
     tariff = tariff_of(SERVERLESS)
     plain, deployed = calibration_space(SERVERLESS), calibration_space(SERVERLESS, deploys=True)
     for here, there in zip(plain.configurations, deployed.configurations, strict=True):
@@ -162,7 +162,7 @@ def test_tuning_is_decided_from_the_probes_and_the_exact_plan_comes_first():
     assert plan_of(decision).calibration.links["s3"].latency_s == pytest.approx(0.002, rel=0.01)
 
 
-def test_the_epochs_come_from_a_sample_unless_the_job_knows_them():
+def test_the_epochs_are_estimated_from_a_sample_unless_the_job_states_them():
     losses = [0.4 + 0.6 / (1 + 0.3 * epoch) for epoch in range(1, 9)]  # 0.5 after 16.7
     finish, history = searched(JOB, losses)
     assert 12 <= expected_epochs(JOB, history) <= 22
@@ -176,7 +176,7 @@ def test_the_epochs_come_from_a_sample_unless_the_job_knows_them():
     assert not any(evidence_of(m).epochs for m in history.measurements)
 
 
-def test_a_target_below_what_the_sample_tends_to_is_told():
+def test_a_target_below_the_floor_of_the_samples_curve_is_refused():
     losses = [0.4 + 0.6 * 0.4**epoch for epoch in range(1, 9)]
     finish, _ = searched(replace(JOB, target=Target("loss", 0.1, at_least=False)), losses)
     assert finish.decision is not None
@@ -184,7 +184,7 @@ def test_a_target_below_what_the_sample_tends_to_is_told():
     assert finish.decision.binding.startswith("the target loss <= 0.1: the sample's loss fell to 0.4")
 
 
-def test_a_deadline_that_nothing_meets_names_the_fastest():
+def test_the_error_about_an_impossible_deadline_names_the_fastest_plan():
     finish, _ = searched(replace(TUNED, goal=Goal(Objective.CHEAPEST, deadline_s=3.0)))
     decision = finish.decision
     assert decision is not None
@@ -203,7 +203,7 @@ def test_a_deadline_that_nothing_meets_names_the_fastest():
     objective=st.sampled_from([Objective.FASTEST, Objective.CHEAPEST]),
     limits=st.tuples(st.none() | st.floats(0.7, 2.0), st.none() | st.floats(0.7, 2.0)),
 )
-def test_a_relaxation_is_enough_for_the_method_and_of_the_exact_one_the_least(method, problem, objective, limits):
+def test_a_relaxation_is_enough_and_the_smallest_possible_for_the_exact_method(method, problem, objective, limits):
     if method not in ("exact", "lambdaml", "cirrus") and None not in limits:
         method = "exact"  # the others share one limit out, and only look at the second one in the end
     ends = cheapest(problem).usd, fastest(problem).seconds
@@ -219,7 +219,7 @@ def test_a_relaxation_is_enough_for_the_method_and_of_the_exact_one_the_least(me
                 assert (again.configuration is not None) == enough
 
 
-def test_a_budget_and_a_deadline_that_only_together_are_too_much_say_so():
+def test_the_error_says_if_budget_and_deadline_are_too_small_only_together():
     quick, _ = searched(replace(TUNED, goal=Goal(Objective.FASTEST)))
     cheap, _ = searched(replace(TUNED, goal=Goal(Objective.CHEAPEST)))
     assert quick.decision is not None and cheap.decision is not None  # noqa: PT018
@@ -232,7 +232,7 @@ def test_a_budget_and_a_deadline_that_only_together_are_too_much_say_so():
 
 
 @pytest.mark.parametrize("goal", [Goal(budget_usd=5.0), Goal(), Goal(Objective.CHEAPEST, deadline_s=9_000.0)])
-def test_a_method_that_cannot_keep_limits_that_can_be_kept_is_what_stands_in_the_way(goal: Goal):
+def test_the_error_blames_the_method_if_the_exact_method_could_keep_the_limits(goal: Goal):
     without_s3 = replace(TUNED, goal=goal, ask=replace(functions_task(TUNED), storages=("elasticache", "vm-ps")))
     finish, _ = searched(without_s3, method="siren")
     assert finish.decision is not None
@@ -241,7 +241,7 @@ def test_a_method_that_cannot_keep_limits_that_can_be_kept_is_what_stands_in_the
     assert finish.decision.relaxations == (), "no limit is in the way"
 
 
-def test_where_an_epoch_is_longer_than_a_call_on_every_allocation_that_is_decided_and_told():
+def test_an_epoch_that_exceeds_the_longest_call_on_every_allocation_is_refused():
     for job in (TUNED, JOB):
         finish, _ = searched(replace(job, ask=replace(functions_task(job), call_s=0.001)))
         assert finish.decision is not None
@@ -257,7 +257,7 @@ def test_where_an_epoch_is_longer_than_a_call_on_every_allocation_that_is_decide
     concurrency=st.none() | st.integers(1, 12),
     memory_at_once_mb=st.none() | st.integers(128, 3_000),
 )
-def test_what_cannot_fit_is_told_before_a_probe_exactly_where_there_is_no_allocation(
+def test_impossible_limits_are_refused_before_a_probe_exactly_if_no_allocation_exists(
     functions, memory_mb, samples, sizes_mb, concurrency, memory_at_once_mb
 ):
     """The oracle: every allocation, one after the other, by the paper's own conditions."""
@@ -280,7 +280,7 @@ def test_what_cannot_fit_is_told_before_a_probe_exactly_where_there_is_no_alloca
     ("outcome", "told"),
     [(Outcome.FAILED, "no rights"), (Outcome.TIMED_OUT, "no rights: use a smaller batch, or allow more memory")],
 )
-def test_probes_that_all_fail_say_why(outcome: Outcome, told: str):
+def test_the_decision_says_why_all_probes_failed(outcome: Outcome, told: str):
     space, history = calibration_space(SERVERLESS), History()
     while isinstance(asked := CalibrateAndPlan().next_step(TUNED, space, history), Probe):
         failed = Measurement(asked.configuration, outcome, 1.0, 0.001, detail="no rights")
@@ -290,7 +290,7 @@ def test_probes_that_all_fail_say_why(outcome: Outcome, told: str):
     assert asked.decision.binding.endswith(told)
 
 
-def test_a_configuration_is_paid_for_its_functions_its_calls_and_its_storage():
+def test_the_price_of_a_configuration_has_functions_calls_and_storage():
     work = TrainEpochs(2, trials=tuple(range(10)))
     where = configuration(replace(SERVERLESS, concurrency=12), Allocation(4, 1_024, "elasticache"), work)
     assert where.nodes == 12, "three trials of four functions at once"

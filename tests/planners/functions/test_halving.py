@@ -1,4 +1,4 @@
-"""Successive halving on functions: which trials go on, what becomes of a stage that broke, and when it is over."""
+"""Successive halving on functions: which trials continue, how a failed stage is repeated, and when it ends."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_losing_half_of_each_stage_is_stopped():
     assert "the best of 8 trials is 0" in asked.because
 
 
-def test_one_trial_of_one_epoch_is_a_search_too_and_is_told_as_one():
+def test_a_search_of_one_trial_and_one_epoch_works():
     alone = replace(JOB, ask=replace(SERVERLESS, tuning=Tuning(1, epochs_per_stage=1)))
     asked = step(History(), alone)
     assert isinstance(asked, Apply)
@@ -81,7 +81,7 @@ def test_a_trial_whose_loss_is_no_number_is_the_worst():
     assert best((0, 2), 2, losses, 1) == (0,)
 
 
-def test_what_a_broken_stage_has_finished_is_not_done_again():
+def test_completed_epochs_of_a_failed_stage_are_not_repeated():
     losses = {trial: float(trial) for trial in range(8)}
     first = step(History())
     assert isinstance(first, Apply)
@@ -91,7 +91,7 @@ def test_what_a_broken_stage_has_finished_is_not_done_again():
     assert again.work.trials == (3, 5)
 
 
-def test_a_stage_that_brings_nothing_is_given_up_in_the_end():
+def test_a_stage_without_any_epoch_is_given_up_after_a_few_launches():
     history = History()
     for _ in range(MOST_LAUNCHES):
         asked = step(history)
@@ -103,7 +103,7 @@ def test_a_stage_that_brings_nothing_is_given_up_in_the_end():
     assert "no storage" in last.because
 
 
-def test_a_stage_that_its_user_interrupts_is_never_given_up():
+def test_a_stage_that_the_user_interrupts_is_never_given_up():
     history = History()
     for _ in range(3 * MOST_LAUNCHES):
         asked = step(history)
@@ -111,7 +111,7 @@ def test_a_stage_that_its_user_interrupts_is_never_given_up():
         history = history.with_run(Measurement(asked.configuration, Outcome.INTERRUPTED, 1.0, 0.0001))
 
 
-def test_a_stage_that_does_not_fit_into_what_is_left_is_not_begun():
+def test_a_stage_that_does_not_fit_the_limits_is_not_started():
     spent = replace(History(), spent_usd=4.999999)
     last = step(spent)
     assert isinstance(last, Finish)
@@ -119,7 +119,7 @@ def test_a_stage_that_does_not_fit_into_what_is_left_is_not_begun():
     assert "does not fit into what is left of the budget" in last.because
 
 
-def test_no_trial_with_a_number_ends_the_search_without_a_choice():
+def test_a_search_without_any_finite_loss_ends_without_a_choice():
     losses = dict.fromkeys(range(8), math.nan)
     history = History()
     while isinstance(asked := step(history), Apply):

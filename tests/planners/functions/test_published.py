@@ -1,4 +1,4 @@
-"""The modelled AWS: its shape over memory is that of real Lambda."""
+"""The published calibration of AWS: its dependence on memory is that of real Lambda."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ HIGGS = Workload("lr", "higgs", samples=11_000_000, data_mb=1_276.0, model_mb=0.
 MEASURED = Path(__file__).parents[4] / "shared/data/serverless/lambda_memory_duration_2018.csv"
 
 
-def test_it_says_that_it_is_modelled() -> None:
+def test_the_published_calibration_is_marked_as_modelled() -> None:
     found = published(HIGGS)
     assert found.modelled
     assert "modelled" in found.source
     assert set(found.links) == set(STORAGES)
 
 
-def test_computing_falls_with_memory_as_lambda_measured_it_in_2018() -> None:
+def test_computing_time_falls_with_memory_as_measured_on_lambda_in_2018() -> None:
     if not MEASURED.exists():
         pytest.skip(f"{MEASURED} is not there: the measurements are not part of the repository")
     rows = list(csv.DictReader(MEASURED.read_text().splitlines()))
@@ -46,7 +46,7 @@ def test_more_vcpus_help_as_far_as_code_is_parallel() -> None:
     assert (gain(0.0), gain(1.0)) == pytest.approx((1.0, 10_240 / 1_769))
 
 
-def test_cold_functions_start_about_as_they_were_seen_to() -> None:
+def test_cold_starts_are_close_to_the_published_ones() -> None:
     once_s, each_s = cold_start()
     assert all(abs(once_s + each_s * n - seconds) < 2 for n, seconds in STARTS)
 

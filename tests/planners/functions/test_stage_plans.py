@@ -1,4 +1,4 @@
-"""Stage plans: the exact one against oracles, and what every planner promises."""
+"""Stage plans: the exact one compared with oracles, and the promises of every planner."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_the_exact_plan_is_what_integer_programming_finds(seed, bend, factor):
 
 
 @pytest.mark.parametrize("factor", [1.1, 1.4])
-def test_where_stages_lack_a_point_that_they_would_like_the_halves_are_solved(factor):
+def test_a_loose_bound_is_solved_by_halving(factor):
     rng = np.random.default_rng(0)
     at = np.sort(np.append(rng.uniform(0, 0.2, 300), rng.uniform(0.7, 1, 300)))  # as where one storage gives way
     values, weights = 10 + 100 * at, 1 + 20 * (1 - at) ** 3
@@ -194,7 +194,7 @@ def test_the_hull_lies_below_all_points_and_its_corners_are_points(points):
 
 
 @given(small())
-def test_merging_finds_nothing_that_is_not_below_the_plan_in_hand(case):
+def test_merging_finds_only_plans_better_than_the_best_so_far(case):
     problem, goal = case[0], with_limits(case[1], 1 + 1e-9)
     best = PLANNERS["exact"](problem, goal)
     if best is not None and goal.objective is Objective.FASTEST:
@@ -236,7 +236,7 @@ def goals(draw, problem: StageProblem) -> Goal:
 @pytest.mark.parametrize("name", PROBLEMS)
 @SLOW
 @given(data=st.data())
-def test_every_plan_is_what_the_model_says_of_its_allocations_and_keeps_its_limits(name, data):
+def test_every_plan_has_the_models_seconds_and_dollars_and_keeps_its_limits(name, data):
     problem = PROBLEMS[name]
     goal = data.draw(goals(problem))
     for method, planner in PLANNERS.items():
@@ -256,7 +256,7 @@ def test_every_plan_is_what_the_model_says_of_its_allocations_and_keeps_its_limi
 @pytest.mark.parametrize("name", PROBLEMS)
 @SLOW
 @given(data=st.data())
-def test_greedy_and_exact_are_never_worse_than_static_even_if_the_limit_is_what_the_static_plan_takes(name, data):
+def test_greedy_and_exact_are_never_worse_than_static_even_at_the_static_plans_limit(name, data):
     problem = PROBLEMS[name]
     goal = data.draw(goals(problem))
     static = PLANNERS["lambdaml"](problem, goal)
@@ -276,7 +276,7 @@ def test_greedy_and_exact_are_never_worse_than_static_even_if_the_limit_is_what_
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_there_is_a_plan_exactly_when_the_limit_is_not_below_the_end_of_what_is_possible(name):
+def test_there_is_a_plan_exactly_if_the_limit_is_at_least_the_smallest_possible(name):
     problem = PROBLEMS[name]
     for method in ("exact", "greedy"):
         least_usd, least_s = cheapest(problem).usd, fastest(problem).seconds
@@ -287,7 +287,7 @@ def test_there_is_a_plan_exactly_when_the_limit_is_not_below_the_end_of_what_is_
 
 
 @pytest.mark.parametrize("method", PLANNERS)
-def test_without_limits_every_planner_takes_the_best_that_its_storages_allow(method):
+def test_without_limits_every_planner_finds_the_best_plan_of_its_storages(method):
     problem = PROBLEMS["all at once"]
     storages = {"siren": ("s3",), "cirrus": ("vm-ps",)}.get(method, problem.limits.storages)
     alone = replace(problem, limits=replace(problem.limits, storages=storages))
@@ -312,7 +312,7 @@ def test_lambdaml_and_cirrus_allocate_the_same_to_all_stages_and_cirrus_a_parame
 
 
 @pytest.mark.parametrize("name", ["all at once", "small model"])
-def test_no_allocation_for_all_stages_is_better_than_lambdamls(name):
+def test_lambdamls_plan_is_the_best_with_one_allocation_for_all_stages(name):
     problem = PROBLEMS[name]
     goal = Goal(Objective.FASTEST, 1.4 * cheapest(problem).usd)
     plan = PLANNERS["lambdaml"](problem, goal)
@@ -324,7 +324,7 @@ def test_no_allocation_for_all_stages_is_better_than_lambdamls(name):
         assert rounds * seconds[runs * usd <= goal.budget_usd].min(initial=np.inf) >= plan.seconds * (1 - 1e-12)
 
 
-def test_siren_meets_at_s3_and_spends_more_on_a_trial_the_earlier_it_is():
+def test_siren_uses_s3_and_spends_more_on_early_stages():
     problem = PROBLEMS["all at once"]
     only = replace(problem, limits=replace(problem.limits, storages=("s3",)))
     for goal in (
@@ -338,7 +338,7 @@ def test_siren_meets_at_s3_and_spends_more_on_a_trial_the_earlier_it_is():
         assert spent[0] > spent[-1]
 
 
-def test_fixed_gives_every_stage_the_same_share_and_has_no_plan_where_the_first_cannot_do_with_it():
+def test_fixed_gives_every_stage_the_same_share_and_has_no_plan_if_that_is_too_little():
     problem = PROBLEMS["all at once"]
     stages = len(problem.stages)
     needed = stages * cheapest(problem).stages[0].usd
@@ -348,7 +348,7 @@ def test_fixed_gives_every_stage_the_same_share_and_has_no_plan_where_the_first_
     assert PLANNERS["exact"](problem, Goal(Objective.FASTEST, 0.99 * needed)) is not None
 
 
-def test_a_model_that_no_storage_can_hold_is_said_in_one_line():
+def test_the_error_about_a_model_that_no_storage_can_hold_is_one_line():
     problem = on_aws(IMAGES, storages=("dynamodb",))
     assert all(planner(problem, Goal()) is None for planner in PLANNERS.values())
     with pytest.raises(UserError, match="none of dynamodb can hold a model of 12 MB"):
@@ -357,7 +357,7 @@ def test_a_model_that_no_storage_can_hold_is_said_in_one_line():
         cheapest(on_aws(IMAGES, functions=(10, 100), concurrency=5))
 
 
-def test_sixteen_thousand_trials_over_the_whole_space_are_planned_best_in_less_than_two_seconds():
+def test_sixteen_thousand_trials_over_the_whole_space_are_planned_optimally_in_two_seconds():
     tariff = load_tariff("aws", model_mb=IMAGES.model_mb)
     problem = StageProblem(EpochModel(IMAGES, tariff, published(IMAGES)), FunctionsTask(IMAGES), Tuning(16_384).stages)
     started = time.process_time()

@@ -1,4 +1,4 @@
-"""What was calibrated is kept as it was measured, and a file that is damaged is named."""
+"""Calibrations are stored as measured, and errors name a damaged file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ LR = Workload("lr", "higgs", 1_000, 1.0, 0.001, 10)
 KNOWN = Calibration(((128.0, 0.5),), {"s3": Link(0.08, 65.0, ((2, 0.3),))}, 60.0, (0.5, 0.1), 0.05, source="measured")
 
 
-def test_a_calibration_comes_back_as_it_was_kept(tmp_path: Path):
+def test_a_stored_calibration_is_equal_after_it_is_read_again(tmp_path: Path):
     assert stored_calibrations.load(tmp_path, "functions", LR) is None
     stored_calibrations.save(tmp_path, "functions", LR, KNOWN)
     assert stored_calibrations.load(tmp_path, "functions", LR) == KNOWN
 
 
-def test_a_storage_that_was_measured_before_stays_known(tmp_path: Path):
+def test_a_storage_of_an_earlier_calibration_is_kept(tmp_path: Path):
     stored_calibrations.save(tmp_path, "functions", LR, KNOWN)
     stored_calibrations.save(tmp_path, "functions", LR, replace(KNOWN, links={"vm-ps": Link(0.001, 200.0)}))
     kept = stored_calibrations.load(tmp_path, "functions", LR)
@@ -30,13 +30,13 @@ def test_a_storage_that_was_measured_before_stays_known(tmp_path: Path):
     assert set(kept.links) == {"s3", "vm-ps"}
 
 
-def test_another_platform_and_another_model_have_their_own(tmp_path: Path):
+def test_each_platform_and_model_has_its_own_calibration(tmp_path: Path):
     stored_calibrations.save(tmp_path, "functions", LR, KNOWN)
     assert stored_calibrations.load(tmp_path, "functions:aws_lambda", LR) is None
     assert stored_calibrations.load(tmp_path, "functions", replace(LR, model="svm")) is None
 
 
-def test_a_file_that_is_no_calibration_is_named(tmp_path: Path):
+def test_the_error_about_a_damaged_calibration_names_the_file(tmp_path: Path):
     path = stored_calibrations.save(tmp_path, "functions", LR, KNOWN)
     path.write_text("{}")
     with pytest.raises(UserError, match="--fresh"):

@@ -1,4 +1,4 @@
-"""A storage in this process's memory, which any number of clients share: what the quick tests meet in."""
+"""A storage in this process's memory, shared by any number of clients, for quick tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that meet, as threads; and what they must leave with."""
+"""Run an exchange between functions as threads; and the result that they must get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storages that a run starts for itself: each run its own, and nothing is left of them."""
+"""Storages that a run starts for itself: each run has its own, and they leave nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlcd.planners.functions.storages.local import Endpoints, available
 
 
 @pytest.mark.parametrize("name", ["s3", "vm-ps"])
-def test_two_runs_at_once_each_have_their_own_and_leave_nothing(tmp_path: Path, name: str) -> None:
+def test_two_runs_at_once_have_their_own_storages_and_leave_nothing(tmp_path: Path, name: str) -> None:
     if (why := available(name)) is not None:
         pytest.skip(why)
     with ExitStack() as stack:
@@ -28,7 +28,7 @@ def test_two_runs_at_once_each_have_their_own_and_leave_nothing(tmp_path: Path, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_run_has_left_goes_with_the_next(tmp_path: Path) -> None:
+def test_the_next_run_deletes_the_folders_of_a_killed_one(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as killed:
         killed.wait(timeout=300)
     left, others = tmp_path / f"vm-ps.{killed.pid}.x", tmp_path / "not.ours.at-all"

@@ -1,4 +1,4 @@
-"""Bulk-synchronous averaging: what every function leaves with, what it takes, and what breaks a meeting."""
+"""Bulk-synchronous averaging: its result, its transfers, and its errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
 @given(st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(floats, min_size=3, max_size=3), min_size=n, max_size=n)))
-def test_all_leave_with_the_exact_mean_and_the_same_bits(numbers):
+def test_all_functions_get_the_exact_mean_bit_by_bit(numbers):
     brought = [np.array(each, np.float32) for each in numbers]
     objects: dict[str, bytes] = {}
     left = meet(lambda: InMemory(objects), "g", brought)
@@ -36,7 +36,7 @@ def test_a_step_takes_3n_minus_2_transfers_and_misses_are_requests_only(function
     assert all(each.requests >= each.transfers for each in left)
 
 
-def test_every_step_has_a_mean_of_its_own():
+def test_every_step_has_its_own_mean():
     brought = vectors(3, 10)
     objects: dict[str, bytes] = {}
     for left in meet(lambda: InMemory(objects), "g", brought, steps=5):
@@ -51,7 +51,7 @@ def alone(rank: int, functions: int, objects: dict[str, bytes], timeout_s: float
     return Meeting(storage, "g", rank, functions, timeout_s, clock), storage
 
 
-def test_who_does_not_come_is_named():
+def test_the_error_names_the_missing_ranks():
     objects = {f"g/7/{rank}": to_bytes(vectors(1, 4)[0]) for rank in (1, 3)}
     meeting, _ = alone(0, 5, objects)
     with pytest.raises(MeetingBroken, match=r"5 functions in g, step 7: ranks 2, 4 did not come within 30 s"):
@@ -59,14 +59,14 @@ def test_who_does_not_come_is_named():
     assert meeting.clock.elapsed_s() == pytest.approx(30.0)
 
 
-def test_a_function_that_gets_no_mean_says_that_it_waited_for_rank_0():
+def test_the_error_of_a_function_without_a_mean_says_that_it_waited_for_rank_0():
     meeting, _ = alone(2, 3, {})
     with pytest.raises(MeetingBroken, match=r"rank 2 has no mean after 30 s: rank 0 did not come, or still waits"):
         meeting.average(0, vectors(1, 4)[0])
 
 
 @given(st.floats(0.0, 20.0))
-def test_looking_is_seldom_and_costs_a_third_of_the_time_at_the_most(comes_s):
+def test_polling_adds_at_most_a_third_of_the_time(comes_s):
     class Late(InMemory):
         def get(self, key):
             if self.clock.elapsed_s() >= comes_s:
@@ -81,7 +81,7 @@ def test_looking_is_seldom_and_costs_a_third_of_the_time_at_the_most(comes_s):
     assert storage.requests < 20 + comes_s / MAX_POLL_S
 
 
-def test_what_earlier_steps_left_is_deleted_on_the_way_and_the_rest_by_clear():
+def test_objects_of_earlier_steps_are_deleted_and_the_rest_by_clear():
     objects: dict[str, bytes] = {}
     most = 0
     big = np.ones(STALE_BYTES // 40, np.float32)
@@ -96,7 +96,7 @@ def test_what_earlier_steps_left_is_deleted_on_the_way_and_the_rest_by_clear():
     assert objects == {}
 
 
-def test_what_an_older_attempt_still_sends_never_reaches_a_newer_one():
+def test_late_vectors_of_an_older_attempt_never_reach_a_newer_one():
     objects: dict[str, bytes] = {}
     old, new = vectors(2, 10, seed=1), vectors(2, 10, seed=2)
     objects["attempt-1/0/1"] = to_bytes(old[1])
@@ -112,14 +112,14 @@ def test_a_vector_that_is_put_twice_counts_once():
     assert np.array_equal(meeting.average(0, brought[0]), exact(brought))
 
 
-def test_vectors_of_different_lengths_do_not_meet():
+def test_vectors_of_different_lengths_are_refused():
     meeting, _ = alone(0, 2, {"g/0/1": to_bytes(vectors(1, 3)[0])})
     with pytest.raises(MeetingBroken, match="rank 1 brought 3 numbers, rank 0 has 4"):
         meeting.average(0, vectors(1, 4)[0])
 
 
 @pytest.mark.parametrize(("error", "seen"), [(StorageGone, MeetingBroken), (StorageError, StorageError)])
-def test_a_storage_that_is_gone_breaks_the_meeting_and_one_that_refuses_says_so_itself(error, seen):
+def test_a_lost_storage_breaks_the_exchange_and_a_refusal_is_raised_as_it_is(error, seen):
     class Ill(InMemory):
         def put(self, key, value):
             raise error("redis has restarted")

@@ -1,4 +1,4 @@
-"""Servers on this machine: found, started, ended with whoever started them; and what is said where that fails."""
+"""Servers on this machine: found, started, ended with the process that started them; and their error messages."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def sockets(ports: list[str]) -> list[Path]:
     return [path for path in Path("/tmp").glob("seaweedfs-*.sock") if path.stem.rpartition("-")[2] in ports]
 
 
-def test_a_server_is_gone_once_it_is_left_and_may_be_stopped_twice(tmp_path):
+def test_a_server_ends_with_its_block_and_may_be_stopped_twice(tmp_path):
     with serve("vm-ps", tmp_path) as server:
         assert listens(server.url)
     assert not listens(server.url)
     server.stop()
 
 
-def test_a_server_that_ends_as_it_starts_is_told_with_its_last_words(tmp_path, monkeypatch):
+def test_the_error_about_a_server_that_fails_to_start_has_its_last_line(tmp_path, monkeypatch):
     broken = tmp_path / "dynalite"
     broken.write_text("#!/bin/sh\necho no such port >&2\nexit 1\n")
     broken.chmod(0o755)
@@ -83,23 +83,23 @@ def test_a_server_that_ends_as_it_starts_is_told_with_its_last_words(tmp_path, m
     ("name", "to_do"),
     [("elasticache", "apt-get install redis-server"), ("dynamodb", "npm install --prefix .npm dynalite")],
 )
-def test_what_is_not_installed_is_told_with_what_to_install(name, to_do, tmp_path, monkeypatch):
+def test_the_error_about_a_missing_server_says_what_to_install(name, to_do, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert to_do in available(name)
     with pytest.raises(UserError, match=to_do):
         serve(name, tmp_path)
 
 
-def test_the_parameter_server_is_always_there():
+def test_the_parameter_server_is_always_available():
     assert available("vm-ps") is None
 
 
-def test_a_storage_that_nobody_knows_is_told():
+def test_an_unknown_storage_is_refused():
     with pytest.raises(UnknownName, match="unknown storage 'minio'"):
         available("minio")
 
 
-def test_dynalite_is_found_where_npm_put_it_in_a_folder_above(tmp_path, monkeypatch):
+def test_dynalite_is_found_in_npms_folder_of_a_parent_folder(tmp_path, monkeypatch):
     monkeypatch.delenv("MLCD_DYNALITE", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     program = tmp_path / ".npm" / "node_modules" / ".bin" / "dynalite"
@@ -121,7 +121,7 @@ def test_dynalite_is_found_where_npm_put_it_in_a_folder_above(tmp_path, monkeypa
         ("vm-ps", "tcp://127.0.0.1:{}"),
     ],
 )
-def test_a_storage_that_does_not_answer_is_told_in_one_line(name, form):
+def test_the_error_about_a_storage_that_does_not_answer_is_one_line(name, form):
     pytest.importorskip("redis" if name == "elasticache" else "boto3" if name != "vm-ps" else "json")
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # taken, but nobody listens
@@ -131,6 +131,6 @@ def test_a_storage_that_does_not_answer_is_told_in_one_line(name, form):
     assert "\n" not in str(told.value)
 
 
-def test_a_server_that_speaks_something_else_is_told(tmp_path):
+def test_a_server_with_another_protocol_is_refused(tmp_path):
     with serve("vm-ps", tmp_path) as server, pytest.raises(UserError, match="elasticache at redis://"):
         reachable("elasticache", server.url.replace("tcp", "redis") + "/0", retry_s=0.1)

@@ -1,4 +1,4 @@
-"""Our parameter server, and whoever comes to it with something else than a whole question."""
+"""Our parameter server, with malformed and incomplete requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def line(server):
         yield found
 
 
-def test_who_speaks_something_else_is_hung_up_on_and_the_others_are_served(server, line):
+def test_a_client_with_another_protocol_is_disconnected_and_others_are_served(server, line):
     line.sendall(b"GET / HTTP/1.1\r\nHost: nobody\r\n\r\n")
     assert line.recv(100) == b""
     with closing(connect("vm-ps", server.url)) as storage:
@@ -51,7 +51,7 @@ def test_a_vector_of_which_only_half_arrives_does_not_count(server, line):
 
 
 @pytest.mark.parametrize("question", [{}, {"do": "dance"}, {"do": "push"}, {"do": "get"}, {"do": "pull", "step": "x"}])
-def test_a_question_that_makes_no_sense_is_refused_and_the_connection_stays(line, question):
+def test_a_malformed_request_is_refused_and_the_connection_stays_open(line, question):
     for _ in range(2):
         line.sendall(wire.message(question))
         answer, body = wire.receive(line.makefile("rb"))
@@ -59,14 +59,14 @@ def test_a_question_that_makes_no_sense_is_refused_and_the_connection_stays(line
         assert answer["why"]
 
 
-def test_a_server_does_nothing_for_a_client_of_an_earlier_life(server, line):
+def test_a_restarted_server_refuses_clients_of_its_earlier_start(server, line):
     line.sendall(wire.message({"do": "put", "key": "late", "life": "another"}, b"x"))
     assert wire.receive(line.makefile("rb"))[0]["is"] == "restarted"
     with closing(connect("vm-ps", server.url)) as storage:
         assert storage.get("late") is None
 
 
-def test_who_comes_to_the_wrong_meeting_is_told(server):
+def test_a_rank_of_another_group_size_is_refused(server):
     with closing(connect("vm-ps", server.url)) as storage:
         storage.average("wrong", 0, 0, 2, vectors(1, 10)[0], 0.0)
         with pytest.raises(StorageError, match="rank 1 of 3 functions came to a meeting of 2"):

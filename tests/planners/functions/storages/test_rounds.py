@@ -1,4 +1,4 @@
-"""What the parameter server keeps: every vector once, whoever sends it how often; and no more than it may."""
+"""The parameter server's state: every vector counts once, however often it is sent; and its memory is bounded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Hands:
 
 
 @given(st.integers(1, 6), st.randoms(use_true_random=False), st.integers(0, 10))
-def test_in_any_order_and_however_often_each_vector_counts_once(functions, chance, again):
+def test_each_vector_counts_once_in_any_order_and_with_repetitions(functions, chance, again):
     brought = vectors(functions, 20)
     ranks = [*range(functions), *(chance.randrange(functions) for _ in range(again))]
     chance.shuffle(ranks)
@@ -54,7 +54,7 @@ def test_an_older_attempt_never_reaches_a_newer_one():
     assert rounds.push("attempt-2", 3, 0, 2, to_bytes(new[0])).missing == (1,)
 
 
-def test_a_late_copy_for_a_step_that_is_over_opens_no_new_round():
+def test_a_late_copy_for_a_completed_step_starts_no_new_round():
     rounds = Rounds(LOTS)
     for step in range(2):
         for rank in range(2):
@@ -68,7 +68,7 @@ def test_a_late_copy_for_a_step_that_is_over_opens_no_new_round():
 
 
 @given(st.integers(0, 2**32))
-def test_what_is_held_is_counted_right_and_is_bounded(seed):
+def test_the_memory_in_use_is_counted_right_and_bounded(seed):
     chance = random.Random(seed)
     hands = Hands()
     rounds = Rounds(2_000, hands)
@@ -89,7 +89,7 @@ def test_what_is_held_is_counted_right_and_is_bounded(seed):
         assert rounds.held == sum(groups) + sum(map(len, rounds.blobs.values())) <= 2_000
 
 
-def test_groups_that_nobody_asks_for_make_room_and_others_do_not():
+def test_idle_groups_are_evicted_and_active_ones_are_not():
     hands = Hands()
     rounds = Rounds(1_000, hands)
     rounds.push("idle", 0, 0, 2, bytes(800))
@@ -106,7 +106,7 @@ def test_groups_that_nobody_asks_for_make_room_and_others_do_not():
     ("rank", "functions", "size", "why"),
     [(0, 3, 8, "came to a meeting of 2"), (2, 2, 8, "rank 2 of 2"), (1, 2, 12, "12 bytes, others 8")],
 )
-def test_who_does_not_belong_to_the_meeting_is_refused(rank, functions, size, why):
+def test_a_rank_outside_the_group_is_refused(rank, functions, size, why):
     rounds = Rounds(LOTS)
     rounds.push("g", 0, 0, 2, bytes(8))
     with pytest.raises(Refused, match=why):

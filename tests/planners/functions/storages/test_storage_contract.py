@@ -1,4 +1,4 @@
-"""What every storage promises, against the real servers; each is started once, on a free port of this machine."""
+"""The contract of every storage, tested with real servers, each started once on a free port of this machine."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def prefix(storage):
 
 
 class TestEveryStorage:
-    def test_finds_what_was_put_and_nothing_else(self, storage, prefix):
+    def test_gets_what_was_put_and_nothing_else(self, storage, prefix):
         assert storage.get(f"{prefix}a") is None
         storage.put(f"{prefix}a", b"one")
         storage.put(f"{prefix}a/b/c", bytes(range(256)))
@@ -51,7 +51,7 @@ class TestEveryStorage:
         assert storage.get(f"{prefix}a/b/c") == bytes(range(256))
         assert storage.get(f"{prefix}a/b") is None
 
-    def test_keeps_the_last_of_two(self, storage, prefix):
+    def test_keeps_the_last_of_two_values(self, storage, prefix):
         storage.put(f"{prefix}a", b"one")
         storage.put(f"{prefix}a", b"two")
         assert storage.get(f"{prefix}a") == b"two"
@@ -69,12 +69,12 @@ class TestEveryStorage:
             storage.put(f"{prefix}model", bytes(500_000))
             assert storage.get(f"{prefix}model") == bytes(500_000)
 
-    def test_shows_one_client_what_another_put(self, server, storage, prefix):
+    def test_one_client_gets_what_another_put(self, server, storage, prefix):
         with closing(connect(server.name, server.url)) as other:
             other.put(f"{prefix}a", b"from another")
         assert storage.get(f"{prefix}a") == b"from another"
 
-    def test_deletes_what_is_there_and_does_not_mind_what_is_not(self, storage, prefix):
+    def test_deletes_existing_keys_and_ignores_missing_ones(self, storage, prefix):
         keys = [f"{prefix}{i}" for i in range(30)]
         for key in keys[::2]:
             storage.put(key, b"x")
@@ -82,7 +82,7 @@ class TestEveryStorage:
         storage.delete([])
         assert [key for key in keys if storage.get(key) is not None] == []
 
-    def test_clears_what_begins_so_and_no_more(self, storage, prefix):
+    def test_clear_deletes_only_keys_with_the_prefix(self, storage, prefix):
         gone, stays = [f"{prefix}a*b/{i}" for i in range(3)], [f"{prefix}axb/0", f"{prefix}a"]
         for key in (*gone, *stays):
             storage.put(key, b"x")
@@ -90,7 +90,7 @@ class TestEveryStorage:
         assert [storage.get(key) for key in gone] == [None] * 3
         assert [storage.get(key) for key in stays] == [b"x"] * 2
 
-    def test_is_never_emptied_by_a_prefix_of_nothing(self, storage):
+    def test_clear_refuses_an_empty_prefix(self, storage):
         with pytest.raises(ValueError, match="an empty prefix"):
             storage.clear("")
 
@@ -102,7 +102,7 @@ class TestEveryStorage:
         assert storage.requests == before + 3
 
     @pytest.mark.parametrize("functions", [1, 2, 3, 5])
-    def test_lets_functions_meet(self, server, storage, prefix, functions):
+    def test_functions_can_exchange_vectors(self, server, storage, prefix, functions):
         brought = vectors(functions, 1_000)
         left = meet(lambda: connect(server.name, server.url), f"{prefix}meeting", brought, steps=2)
         for each in left:
@@ -112,11 +112,11 @@ class TestEveryStorage:
         expected = by_server if isinstance(storage, Averaging) else 3 * functions - 2
         assert sum(each.transfers for each in left) == 2 * expected
 
-    def test_says_who_did_not_come(self, storage, prefix):
+    def test_the_error_names_the_missing_ranks(self, storage, prefix):
         with pytest.raises(MeetingBroken, match=r"ranks 1, 2 did not come within 0\.05 s"):
             Meeting(storage, f"{prefix}lonely", 0, 3, timeout_s=0.05).average(0, vectors(1, 10)[0])
 
-    def test_is_timed_without_leaving_anything(self, storage):
+    def test_timing_transfers_leaves_nothing(self, storage):
         found = time_transfers(storage, (0.001, 0.2), 2, WallClock(datetime.now(UTC)))
         assert [mb for mb, _ in found] == [0.001, 0.2]
         assert all(0 < seconds < 5 for _, seconds in found)

@@ -1,4 +1,4 @@
-"""A server that ends or restarts while functions meet: nothing is lost unseen, and a new attempt goes well."""
+"""A server that ends or restarts during an exchange: no loss goes unnoticed, and a new attempt succeeds."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def begun(server, brought, pool):
 
 
 @pytest.mark.parametrize("name", FORGET)
-def test_a_server_that_forgets_breaks_the_meeting_and_the_next_attempt_goes_well(name, tmp_path):
+def test_a_restart_that_loses_data_breaks_the_exchange_and_the_next_attempt_succeeds(name, tmp_path):
     brought = vectors(2, 100)
     with running(name, tmp_path) as server, ThreadPoolExecutor() as pool:
         storage, waiting = begun(server, brought, pool)
@@ -73,7 +73,7 @@ def test_a_server_that_forgets_breaks_the_meeting_and_the_next_attempt_goes_well
 
 
 @pytest.mark.parametrize("name", KEEP)
-def test_a_server_that_keeps_is_waited_for_and_the_meeting_goes_on(name, tmp_path):
+def test_a_restart_that_keeps_data_is_waited_for(name, tmp_path):
     brought = vectors(2, 100)
     with running(name, tmp_path) as server, ThreadPoolExecutor() as pool:
         storage, waiting = begun(server, brought, pool)
@@ -86,7 +86,7 @@ def test_a_server_that_keeps_is_waited_for_and_the_meeting_goes_on(name, tmp_pat
 
 
 @pytest.mark.parametrize("name", FORGET)
-def test_a_server_that_ends_breaks_the_meeting_in_one_line(name, tmp_path):
+def test_a_server_that_ends_breaks_the_exchange_with_a_one_line_error(name, tmp_path):
     with running(name, tmp_path) as server, closing(connect(name, server.url, retry_s=0.2)) as storage:
         storage.put("a", b"x")
         server.stop()

@@ -1,4 +1,4 @@
-"""Timing single objects: the median of puts and gets, and nothing left behind."""
+"""Timing of single objects: the median of puts and gets; all objects are deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlcd.core.clock import VirtualClock
 from mlcd.planners.functions.storages.exchange import time_transfers
 
 
-def test_a_storage_with_a_law_is_timed_as_the_law_says():
+def test_timed_transfers_follow_the_known_law_of_the_storage():
     clock = VirtualClock()
     objects: dict[str, bytes] = {}
     storage = InMemory(objects, clock, latency_s=0.02, mb_per_s=50.0)

@@ -1,4 +1,4 @@
-"""Generated data: the same set however it is cut, and each with the traits that its docstring states."""
+"""Generated data: the same in any number of parts, and with the traits that the docstrings state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETS = sorted(DATA)
 
 @given(data=st.sampled_from(SETS), samples=st.integers(1, 600), parts=st.integers(1, 5), seed=st.integers(0, 99))
 @SLOW
-def test_parts_of_any_number_make_up_the_same_set(data, samples, parts, seed):
+def test_any_number_of_parts_makes_up_the_same_data(data, samples, parts, seed):
     parts = min(parts, samples)
     features, labels = partition(data, samples, 0, 1, seed)
     shares = [partition(data, samples, part, parts, seed) for part in range(parts)]
@@ -40,14 +40,14 @@ def test_blocks_differ_from_each_other(data):
 
 
 @pytest.mark.parametrize("data", SETS)
-def test_every_slice_holds_all_classes_in_like_shares(data):
+def test_every_slice_has_all_classes_in_similar_shares(data):
     _, labels = partition(data, 4_000, 1, 4)
     shares = np.bincount(labels, minlength=dataset(data).classes) / len(labels)
     assert shares == pytest.approx(1 / dataset(data).classes, abs=0.06)
 
 
 @pytest.mark.parametrize(("model", "data"), [("lr", "higgs"), ("svm", "yfcc"), ("mobilenet", "images")])
-def test_the_facts_are_the_sizes_of_the_arrays(model, data):
+def test_the_stated_sizes_are_those_of_the_arrays(model, data):
     features, labels = partition(data, 100, 0, 1)
     data_mb, model_mb = sizes_mb(model, data, 100)
     assert data_mb == pytest.approx((features.nbytes + labels.nbytes) / 1e6)

@@ -1,4 +1,4 @@
-"""Logistic regression and the support vector machine: their gradients, and that they learn."""
+"""Logistic regression and the support vector machine: their gradients, and their learning."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_there_are_as_many_parameters_as_features_and_a_bias(kind):
     assert kind((28,), 2).size == len(kind((28,), 2).initial(7)) == 29
 
 
-def test_the_losses_at_zero_are_those_of_a_coin():
+def test_the_losses_at_zero_are_those_of_random_guessing():
     features, labels = partition("higgs", 100, 0, 1)
     start = LogisticRegression((28,), 2).initial(0)
     assert LogisticRegression((28,), 2).loss(start, features, labels) == pytest.approx(math.log(2))
@@ -82,7 +82,7 @@ def test_logistic_regression_reaches_the_papers_target_on_higgs_at_the_papers_le
     assert losses == sorted(losses, reverse=True)
 
 
-def test_as_many_functions_with_as_many_smaller_batches_go_the_same_way():
+def test_more_functions_with_smaller_batches_train_the_same_way():
     """The mean of means is the mean where the batches are of one size; only the order of samples differs."""
     one, four = (
         descend(trainer("svm", "higgs"), "higgs", 8_000, parts=n, batch=8_000 // n, learning_rate=0.1, epochs=5)
@@ -100,7 +100,7 @@ def test_both_learn_from_deep_features(model):
 
 @pytest.mark.parametrize("model", ["lr", "svm"])
 @pytest.mark.parametrize("learning_rate", [1e3, 1e30])
-def test_a_learning_rate_too_large_is_told_by_the_loss_and_breaks_nothing(model, learning_rate):
+def test_a_learning_rate_too_large_shows_in_the_loss_and_raises_no_error(model, learning_rate):
     losses = descend(
         trainer(model, "higgs", l2=0.1), "higgs", 2_000, parts=2, batch=100, learning_rate=learning_rate, epochs=2
     )

@@ -1,4 +1,4 @@
-"""The small network: its size, its start, its gradient, and that it learns."""
+"""The small network: its size, its initial parameters, its gradient, and its learning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def torch():
     found.set_num_threads(threads)
 
 
-def test_it_begins_the_same_way_for_the_same_seed_and_is_as_long_as_it_says():
+def test_initial_parameters_depend_on_the_seed_and_have_the_stated_size():
     net = trainer("mobilenet", "images")
     assert np.array_equal(net.initial(3), net.initial(3))
     assert not np.array_equal(net.initial(3), net.initial(4))
@@ -30,7 +30,7 @@ def test_it_begins_the_same_way_for_the_same_seed_and_is_as_long_as_it_says():
     assert net.initial(3).dtype == np.float32
 
 
-def test_it_refuses_what_is_no_picture():
+def test_it_refuses_data_that_are_not_images():
     with pytest.raises(UserError, match="needs images"):
         trainer("mobilenet", "higgs")
 
@@ -58,7 +58,7 @@ def test_its_gradient_is_the_slope_of_its_loss_and_the_penalty(torch):
     assert loss == pytest.approx(net.loss(parameters, *batch), rel=1e-5)
 
 
-def test_it_learns_and_what_it_has_seen_helps_with_what_it_has_not(torch):
+def test_it_learns_and_generalises(torch):
     net = trainer("mobilenet", "images")
     features, labels = partition("images", 640, 0, 1, seed=0)
     parameters = net.initial(0)
@@ -70,7 +70,7 @@ def test_it_learns_and_what_it_has_seen_helps_with_what_it_has_not(torch):
     assert net.loss(parameters, *partition("images", 256, 0, 1, seed=1)) < 0.7 * chance
 
 
-def test_a_learning_rate_too_large_is_told_by_the_loss(torch):
+def test_a_learning_rate_too_large_shows_in_the_loss(torch):
     net = trainer("mobilenet", "images", l2=1.0)
     batch, parameters = partition("images", 4, 0, 1), net.initial(0)
     for _ in range(3):

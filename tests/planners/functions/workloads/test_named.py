@@ -1,4 +1,4 @@
-"""Models and data by name: MLCD's own, the job's own, and names that are none."""
+"""Models and data by name: MLCD's own, the job's own, and invalid names."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def folder(tmp_path):
     sys.modules.pop("distance", None)
 
 
-def test_a_class_beside_the_job_file_is_trained_and_fed(folder):
+def test_classes_beside_the_job_file_are_used_as_model_and_data(folder):
     before = list(sys.path)
     model = trainer("net:Mean", "net:Counting", folder, pull=0.5)
     features, labels = partition("net:Counting", 11, 0, 1, folder=folder)
@@ -112,7 +112,7 @@ def test_two_jobs_may_both_have_a_module_of_one_name(tmp_path):
         ("net:", "higgs", "write it as module:Class"),
     ],
 )
-def test_a_name_that_is_none_is_refused_in_one_line_that_says_why(folder, model, data, words):
+def test_an_invalid_name_is_refused_with_a_one_line_reason(folder, model, data, words):
     with pytest.raises(UserError) as refused:
         trainer(model, data, folder)
     assert words in str(refused.value)

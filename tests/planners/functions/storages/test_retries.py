@@ -1,4 +1,4 @@
-"""Asking again: what passes is waited out, for as long as is said; what does not is told at once."""
+"""Retries: transient errors are retried for the stated time; other errors are raised at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Flaky:
         return "answer"
 
 
-def test_a_short_silence_is_waited_out_and_every_try_is_a_request():
+def test_a_short_outage_is_retried_and_every_try_counts_as_a_request():
     clock = VirtualClock()
     client = RetryingStorage("vm-ps", "tcp://host:1", 5.0, clock)
     assert client.request(Flaky(4, ConnectionResetError("gone"))) == "answer"
@@ -30,7 +30,7 @@ def test_a_short_silence_is_waited_out_and_every_try_is_a_request():
     assert 0 < clock.elapsed_s() < 5.0
 
 
-def test_a_long_silence_ends_in_one_line_that_says_who_and_for_how_long():
+def test_the_error_about_a_long_outage_names_the_storage_and_the_duration():
     clock = VirtualClock()
     client = RetryingStorage("vm-ps", "tcp://host:1", 5.0, clock)
     with pytest.raises(StorageGone) as caught:
@@ -39,14 +39,14 @@ def test_a_long_silence_ends_in_one_line_that_says_who_and_for_how_long():
     assert 4.0 <= clock.elapsed_s() <= 5.0
 
 
-def test_an_error_of_the_program_is_no_silence():
+def test_a_programming_error_is_not_retried():
     client = RetryingStorage("vm-ps", "tcp://host:1", RETRY_S, VirtualClock())
     with pytest.raises(ZeroDivisionError):
         client.request(Flaky(1, ZeroDivisionError()))
     assert client.requests == 1
 
 
-def test_a_function_asks_no_more_than_it_may():
+def test_a_function_keeps_its_quota_of_requests():
     client = RetryingStorage("s3", "s3://bucket", RETRY_S, VirtualClock())
     client.most_requests = 2
     assert client.request(lambda: "one") == "one"
@@ -68,14 +68,14 @@ def test_a_function_asks_no_more_than_it_may():
         ("vm-ps", "", "tcp://HOST:PORT"),
     ],
 )
-def test_an_address_of_the_wrong_form_is_told_with_the_right_one(name, url, form):
+def test_the_error_about_a_malformed_address_shows_the_right_form(name, url, form):
     with pytest.raises(UserError, match=form) as caught:
         connect(name, url)
     assert url in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_storage_that_nobody_knows_gets_a_suggestion():
+def test_the_error_about_an_unknown_storage_has_a_suggestion():
     with pytest.raises(UnknownName, match="did you mean 'dynamodb'"):
         connect("dynamo", "http://host/table")
 
@@ -91,13 +91,13 @@ def test_a_storage_that_nobody_knows_gets_a_suggestion():
         ("AccessDenied", 403, ErrorKind.REFUSED),
     ],
 )
-def test_what_aws_says_is_waited_out_or_final(code, status, kind):
+def test_errors_of_aws_are_transient_or_final(code, status, kind):
     exceptions = pytest.importorskip("botocore.exceptions")
     told = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
     assert aws_error_kind(exceptions.ClientError(told, "PutObject")) is kind
 
 
-def test_credentials_that_are_missing_are_final_and_an_error_of_the_program_is_none_of_aws():
+def test_missing_credentials_are_final_and_a_programming_error_is_not_one_of_aws():
     exceptions = pytest.importorskip("botocore.exceptions")
     assert aws_error_kind(exceptions.NoCredentialsError()) is ErrorKind.REFUSED
     assert aws_error_kind(ZeroDivisionError()) is ErrorKind.OTHER
