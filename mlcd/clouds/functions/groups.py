@@ -241,7 +241,7 @@ def _cause_first(answer: Answer) -> int:
     """Sort key of failures, causes first: a function that died, one that raised, one that timed out waiting."""
     if answer.report is None:
         return 0
-    return 2 if "meeting of" in answer.report["error"] else 1
+    return 2 if "exchange between" in answer.report["error"] else 1
 
 
 def _log(answer: Answer) -> str:

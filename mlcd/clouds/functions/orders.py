@@ -17,7 +17,7 @@ from mlcd.planners.functions.workload import CALIBRATION_STEPS, Workload
 Order = dict[str, Any]
 Report = dict[str, Any]
 
-MEETING_TIMEOUT_S = 60.0
+EXCHANGE_TIMEOUT_S = 60.0
 """How long functions wait for one that has not joined: it may still be starting."""
 GATE_POLL_S, GATE_POLL_CLOUD_S = 0.02, 0.25
 """Polling interval at a gate, on this machine and on a cloud."""
@@ -124,7 +124,7 @@ class Orders:
             "storage": allocation.storage,
             "url": self.url,
             "retry_s": self.retry_s,
-            "meeting_timeout_s": MEETING_TIMEOUT_S,
+            "exchange_timeout_s": EXCHANGE_TIMEOUT_S,
             "until": until,
         }
 

@@ -29,7 +29,7 @@ from mlcd.clouds.functions.bucket import Stored, bounds, load
 from mlcd.clouds.functions.lithops_internals import no_such_key
 from mlcd.clouds.functions.throttle import Throttle
 from mlcd.core.errors import MlcdError, UserError
-from mlcd.planners.functions.storages import Meeting, connect
+from mlcd.planners.functions.storages import Exchange, connect
 from mlcd.planners.functions.storages.exchange import time_transfers
 from mlcd.planners.functions.workloads import Features, Labels, Trainer, Vector, trainer
 
@@ -66,7 +66,7 @@ class _Function:
     def __post_init__(self) -> None:
         self.throttle = Throttle(self.order["share"], between=lambda: check_time(self.order))
 
-    def step(self, meeting: Meeting | None, number: int, more: tuple[float, ...] = ()) -> tuple[float, ...]:
+    def step(self, exchange: Exchange | None, number: int, more: tuple[float, ...] = ()) -> tuple[float, ...]:
         """Take one training step together with the others. The numbers in `more` are averaged, too."""
         check_time(self.order)
         if self.order["fault"] is not None and number == self.order["iterations"] // 2:
@@ -75,7 +75,7 @@ class _Function:
             sent = self.throttle.work(lambda: self._gradient(number))
         with self._timed("sync_s"):
             sent = np.append(sent, np.array(more, np.float32))
-            mean = sent if meeting is None else meeting.average(number, sent)
+            mean = sent if exchange is None else exchange.average(number, sent)
         with self._timed("compute_s"):
             self.parameters = self.throttle.work(lambda: self._updated(mean[: self.trainer.size]))
         return tuple(float(each) for each in mean[self.trainer.size :])
@@ -170,13 +170,13 @@ def _wait_at_gate(order: Order, bucket: Any) -> bool:
 
 
 @contextmanager
-def _meeting(order: Order) -> Iterator[Meeting]:
+def _exchange(order: Order) -> Iterator[Exchange]:
     """The exchange between the functions. The number of its requests is stored in the order, even after an error."""
-    timeout_s = min(order["meeting_timeout_s"], max(0.0, order["until"] - time.time()))
+    timeout_s = min(order["exchange_timeout_s"], max(0.0, order["until"] - time.time()))
     most = order["requests_most"]
     with closing(connect(order["storage"], order["url"], retry_s=order["retry_s"], most_requests=most)) as place:
         try:
-            yield Meeting(place, order["group"], order["rank"], order["functions"], timeout_s)
+            yield Exchange(place, order["group"], order["rank"], order["functions"], timeout_s)
         finally:
             order["requests"], order["puts"] = place.requests, place.puts
 
@@ -205,10 +205,10 @@ def _reported(work: Work) -> Work:
 @_reported
 def train_epoch(order: Order, storage: Any) -> Report:
     """One epoch. `storage`: Lithops' client of the bucket; Lithops passes it by this name."""
-    with _meeting(order) as meeting:
+    with _exchange(order) as exchange:
         function = _begin(order, storage)
         for number in range(order["iterations"]):
-            function.step(meeting, number)
+            function.step(exchange, number)
     loss, evaluated = function.evaluate()
     model = np.ascontiguousarray(function.parameters, "<f4").tobytes()
     if order["rank"] == 0:
@@ -218,7 +218,7 @@ def train_epoch(order: Order, storage: Any) -> Report:
         "loss": loss,
         "evaluated": evaluated,
         "model": zlib.crc32(model),
-        "transfers": meeting.transfers,
+        "transfers": exchange.transfers,
     }
 
 
@@ -241,11 +241,11 @@ def calibrate(order: Order, storage: Any) -> Report:
 
     The first two steps do not count: one waits for the last function to start, the other for the single transfers.
     """
-    with _meeting(order) as meeting:
-        function, place = _begin(order, storage), meeting.storage
-        function.step(meeting, 0)
-        singles = time_transfers(place, order["sizes_mb"], REPEATED, meeting.clock) if order["rank"] == 0 else ()
-        function.step(meeting, 1)
+    with _exchange(order) as exchange:
+        function, place = _begin(order, storage), exchange.storage
+        function.step(exchange, 0)
+        singles = time_transfers(place, order["sizes_mb"], REPEATED, exchange.clock) if order["rank"] == 0 else ()
+        function.step(exchange, 1)
         most_steps = math.inf if order["requests_most"] is None else order["steps_most"]
         began_s, steps, rows = time.perf_counter(), 0, 0
         function.seconds = {"compute_s": 0.0, "sync_s": 0.0}
@@ -254,7 +254,7 @@ def calibrate(order: Order, storage: Any) -> Report:
             first = (1 + steps) % order["iterations"] * order["batch"]
             rows += len(function.labels[first : first + order["batch"]])
             times = (function.seconds["compute_s"], time.perf_counter() - began_s)
-            compute_s, elapsed_s = function.step(meeting, 1 + steps, times)
+            compute_s, elapsed_s = function.step(exchange, 1 + steps, times)
             enough = compute_s >= COMPUTE_S or elapsed_s >= LONGEST_S or steps >= most_steps
             if steps >= FEWEST_STEPS and enough:
                 break

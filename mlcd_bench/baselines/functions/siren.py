@@ -23,7 +23,7 @@ from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, knapsack
 from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.workload import StorageKind
-from mlcd_bench.baselines.functions.static import meeting_at
+from mlcd_bench.baselines.functions.static import limited_to
 
 EARLY = 2.0
 """Resources of a first-stage trial beyond its minimum, relative to a last-stage trial. Our choice."""
@@ -31,7 +31,7 @@ EARLY = 2.0
 
 def siren(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best plan within shares that are larger early; None if no allocation on S3 keeps the limits."""
-    menus = meeting_at(problem, StorageKind.S3).menus
+    menus = limited_to(problem, StorageKind.S3).menus
     early, late = (1.0, EARLY) if goal.objective is Objective.CHEAPEST else (EARLY, 1.0)
     return plan_of("siren", menus, goal, _shared(knapsack(menus, goal), early, late))
 

@@ -30,11 +30,11 @@ def lambdaml(problem: StageProblem, goal: Goal) -> StagePlan | None:
 
 def cirrus(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best static plan with a parameter server; None if none keeps the limits."""
-    return static_plan("cirrus", meeting_at(problem, StorageKind.VM_PS), goal)
+    return static_plan("cirrus", limited_to(problem, StorageKind.VM_PS), goal)
 
 
 @lru_cache(maxsize=8)  # a boundary takes a tenth of a second, and every limit needs it
-def meeting_at(problem: StageProblem, storage: StorageKind) -> StageProblem:
+def limited_to(problem: StageProblem, storage: StorageKind) -> StageProblem:
     """The same problem with only this storage."""
     return replace(problem, limits=problem.limits.with_storages(storage))
 

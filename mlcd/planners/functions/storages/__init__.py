@@ -11,11 +11,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mlcd.core.errors import UnknownName, UserError
-from mlcd.planners.functions.storages.exchange import Meeting, MeetingBroken
+from mlcd.planners.functions.storages.exchange import Exchange, ExchangeFailed
 from mlcd.planners.functions.storages.storage import RETRY_S, Averaging, Storage, StorageGone, Vector
 from mlcd.planners.functions.workload import STORAGES, StorageKind
 
-__all__ = ["Averaging", "Meeting", "MeetingBroken", "Storage", "StorageGone", "Vector", "connect"]
+__all__ = ["Averaging", "Exchange", "ExchangeFailed", "Storage", "StorageGone", "Vector", "connect"]
 
 _CLIENTS = {
     "s3": ("aws:S3Storage", ("s3", "http", "https"), "s3://BUCKET or http://HOST:PORT/BUCKET"),

@@ -46,12 +46,12 @@ GROWTH = 0.5
 """Polling backoff: the next poll comes after half of the time waited so far, so that at most a third is overhead."""
 
 
-class MeetingBroken(BackendError):
+class ExchangeFailed(BackendError):
     """The exchange failed: some functions did not join in time, or the storage is gone."""
 
 
 @dataclass
-class Meeting:
+class Exchange:
     """The exchange as seen by one of `functions`. `transfers` counts the vectors that it sent and received.
 
     `group` names the attempt and must be new. Not thread-safe.
@@ -73,7 +73,7 @@ class Meeting:
     def average(self, step: int, vector: Vector) -> Vector:
         """The mean of all ranks' vectors of this step, bit by bit the same for each rank. Waits for all ranks.
 
-        Steps are numbered upwards. Raises MeetingBroken if a retry may help, and StorageError if it cannot.
+        Steps are numbered upwards. Raises ExchangeFailed if a retry may help, and StorageError if it cannot.
         """
         vector = np.asarray(vector, np.float32)
         try:
@@ -81,7 +81,7 @@ class Meeting:
                 return self._by_server(self.storage, step, vector)
             return self._lead(step, vector) if self.rank == 0 else self._follow(step, vector)
         except StorageGone as error:
-            raise MeetingBroken(f"{self._where(step)}: {error}") from error
+            raise ExchangeFailed(f"{self._where(step)}: {error}") from error
 
     def _by_server(self, server: Averaging, step: int, vector: Vector) -> Vector:
         """All ranks send, and the server averages."""
@@ -120,7 +120,7 @@ class Meeting:
             later = range(rank + 1, self.functions)
             raise self._missing(step, (rank, *(r for r in later if self.storage.get(self._key(step, r)) is None)))
         if len(vector) != size:
-            raise MeetingBroken(f"{self._where(step)}: rank {rank} brought {len(vector)} numbers, rank 0 has {size}")
+            raise ExchangeFailed(f"{self._where(step)}: rank {rank} brought {len(vector)} numbers, rank 0 has {size}")
         return vector
 
     def _follow(self, step: int, vector: Vector) -> Vector:
@@ -129,12 +129,12 @@ class Meeting:
         self._put(self._key(step, self.rank), vector)
         average = self._get(self._key(step, 0), deadline_s)
         if average is None:
-            raise MeetingBroken(
+            raise ExchangeFailed(
                 f"{self._where(step)}: rank {self.rank} has no mean after {self.timeout_s:g} s: "
                 "rank 0 did not come, or still waits for another"
             )
         if len(average) != len(vector):
-            raise MeetingBroken(f"{self._where(step)}: the mean has {len(average)} numbers, expected {len(vector)}")
+            raise ExchangeFailed(f"{self._where(step)}: the mean has {len(average)} numbers, expected {len(vector)}")
         return average
 
     def _put(self, key: str, vector: Vector) -> None:
@@ -157,12 +157,12 @@ class Meeting:
         return f"{self.group}/{step}/{rank}"
 
     def _where(self, step: int) -> str:
-        return f"meeting of {self.functions} functions in {self.group}, step {step}"
+        return f"exchange between {self.functions} functions in {self.group}, step {step}"
 
-    def _missing(self, step: int, ranks: tuple[int, ...]) -> MeetingBroken:
+    def _missing(self, step: int, ranks: tuple[int, ...]) -> ExchangeFailed:
         shown = ", ".join(map(str, ranks[:10])) + (f" and {len(ranks) - 10} more" if len(ranks) > 10 else "")
         who = f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}"
-        return MeetingBroken(f"{self._where(step)}: {who} did not come within {self.timeout_s:g} s")
+        return ExchangeFailed(f"{self._where(step)}: {who} did not come within {self.timeout_s:g} s")
 
 
 def time_transfers(

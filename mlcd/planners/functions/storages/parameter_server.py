@@ -127,7 +127,7 @@ class Rounds:
 
     def _check(self, round: Round, rank: int, functions: int, vector: bytes) -> None:
         if functions != round.functions or not 0 <= rank < functions:
-            raise Refused(f"rank {rank} of {functions} functions came to a meeting of {round.functions}")
+            raise Refused(f"rank {rank} of {functions} functions joined an exchange between {round.functions}")
         expected = len(round.mean) if round.mean is not None else len(next(iter(round.vectors.values()), vector))
         if len(vector) != expected or len(vector) % WIRE.itemsize:
             raise Refused(f"rank {rank} brought {len(vector):,} bytes, others {expected:,}")

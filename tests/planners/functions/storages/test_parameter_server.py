@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from meetings import exact, vectors
+from exchanges import exact, vectors
 
 from mlcd.planners.functions.storages import connect
 from mlcd.planners.functions.storages import vm_ps as wire
@@ -69,7 +69,7 @@ def test_a_restarted_server_refuses_clients_of_its_earlier_start(server, line):
 def test_a_rank_of_another_group_size_is_refused(server):
     with closing(connect("vm-ps", server.url)) as storage:
         storage.average("wrong", 0, 0, 2, vectors(1, 10)[0], 0.0)
-        with pytest.raises(StorageError, match="rank 1 of 3 functions came to a meeting of 2"):
+        with pytest.raises(StorageError, match="rank 1 of 3 functions joined an exchange between 2"):
             storage.average("wrong", 0, 1, 3, vectors(1, 10)[0], 0.0)
 
 

@@ -6,9 +6,9 @@ import random
 
 import numpy as np
 import pytest
+from exchanges import exact, vectors
 from hypothesis import given
 from hypothesis import strategies as st
-from meetings import exact, vectors
 
 from mlcd.planners.functions.storages.parameter_server import IDLE_S, Refused, Rounds, StepOver
 from mlcd.planners.functions.storages.storage import from_bytes, to_bytes
@@ -104,7 +104,7 @@ def test_idle_groups_are_evicted_and_active_ones_are_not():
 
 @pytest.mark.parametrize(
     ("rank", "functions", "size", "why"),
-    [(0, 3, 8, "came to a meeting of 2"), (2, 2, 8, "rank 2 of 2"), (1, 2, 12, "12 bytes, others 8")],
+    [(0, 3, 8, "joined an exchange between 2"), (2, 2, 8, "rank 2 of 2"), (1, 2, 12, "12 bytes, others 8")],
 )
 def test_a_rank_outside_the_group_is_refused(rank, functions, size, why):
     rounds = Rounds(LOTS)

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from meetings import exact, meet, vectors
+from exchanges import exact, exchange_all, vectors
 
 from mlcd.core.clock import WallClock
 from mlcd.core.errors import UserError
-from mlcd.planners.functions.storages import Averaging, Meeting, MeetingBroken, connect
+from mlcd.planners.functions.storages import Averaging, Exchange, ExchangeFailed, connect
 from mlcd.planners.functions.storages.exchange import time_transfers
 from mlcd.planners.functions.storages.local import available, reachable, serve
 from mlcd.planners.functions.workload import STORAGES
@@ -104,7 +104,7 @@ class TestEveryStorage:
     @pytest.mark.parametrize("functions", [1, 2, 3, 5])
     def test_functions_can_exchange_vectors(self, server, storage, prefix, functions):
         brought = vectors(functions, 1_000)
-        left = meet(lambda: connect(server.name, server.url), f"{prefix}meeting", brought, steps=2)
+        left = exchange_all(lambda: connect(server.name, server.url), f"{prefix}exchange", brought, steps=2)
         for each in left:
             for step, found in enumerate(each.means):
                 assert np.array_equal(found, exact([vector * np.float32(step + 1) for vector in brought]))
@@ -113,8 +113,8 @@ class TestEveryStorage:
         assert sum(each.transfers for each in left) == 2 * expected
 
     def test_the_error_names_the_missing_ranks(self, storage, prefix):
-        with pytest.raises(MeetingBroken, match=r"ranks 1, 2 did not come within 0\.05 s"):
-            Meeting(storage, f"{prefix}lonely", 0, 3, timeout_s=0.05).average(0, vectors(1, 10)[0])
+        with pytest.raises(ExchangeFailed, match=r"ranks 1, 2 did not come within 0\.05 s"):
+            Exchange(storage, f"{prefix}lonely", 0, 3, timeout_s=0.05).average(0, vectors(1, 10)[0])
 
     def test_timing_transfers_leaves_nothing(self, storage):
         found = time_transfers(storage, (0.001, 0.2), 2, WallClock(datetime.now(UTC)))

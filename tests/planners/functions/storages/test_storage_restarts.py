@@ -8,9 +8,9 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from meetings import exact, meet, vectors
+from exchanges import exact, exchange_all, vectors
 
-from mlcd.planners.functions.storages import Meeting, MeetingBroken, connect
+from mlcd.planners.functions.storages import Exchange, ExchangeFailed, connect
 from mlcd.planners.functions.storages.local import available, serve
 
 pytestmark = pytest.mark.live
@@ -51,9 +51,9 @@ def begun(server, brought, pool):
     storage.put("before", b"it knows the server")
     if server.name == "vm-ps":
         assert storage.average("first", 0, 1, 2, brought[1], 0.0) == (0,)
-        return storage, pool.submit(Meeting(storage, "first", 1, 2, 300.0).average, 0, brought[1])
+        return storage, pool.submit(Exchange(storage, "first", 1, 2, 300.0).average, 0, brought[1])
     told = Told(storage)
-    waiting = pool.submit(Meeting(told, "first", 1, 2, 300.0).average, 0, brought[1])
+    waiting = pool.submit(Exchange(told, "first", 1, 2, 300.0).average, 0, brought[1])
     assert told.asked.wait(300)
     return storage, waiting
 
@@ -66,9 +66,9 @@ def test_a_restart_that_loses_data_breaks_the_exchange_and_the_next_attempt_succ
         with closing(storage):
             server.stop()
             server.start()
-            with pytest.raises(MeetingBroken, match=f"{name} at .* has restarted, and lost its data"):
+            with pytest.raises(ExchangeFailed, match=f"{name} at .* has restarted, and lost its data"):
                 waiting.result(300)
-        for left in meet(lambda: connect(name, server.url), "second", brought):
+        for left in exchange_all(lambda: connect(name, server.url), "second", brought):
             assert np.array_equal(left.means[0], exact(brought))
 
 
@@ -81,7 +81,7 @@ def test_a_restart_that_keeps_data_is_waited_for(name, tmp_path):
             server.stop()
             server.start()
             with closing(connect(name, server.url)) as other:
-                assert np.array_equal(Meeting(other, "first", 0, 2).average(0, brought[0]), exact(brought))
+                assert np.array_equal(Exchange(other, "first", 0, 2).average(0, brought[0]), exact(brought))
             assert np.array_equal(waiting.result(300), exact(brought))
 
 
@@ -90,6 +90,6 @@ def test_a_server_that_ends_breaks_the_exchange_with_a_one_line_error(name, tmp_
     with running(name, tmp_path) as server, closing(connect(name, server.url, retry_s=0.2)) as storage:
         storage.put("a", b"x")
         server.stop()
-        with pytest.raises(MeetingBroken, match=f"{name} at .* has not answered for 0 s") as caught:
-            Meeting(storage, "g", 1, 2).average(0, vectors(1, 10)[0])
+        with pytest.raises(ExchangeFailed, match=f"{name} at .* has not answered for 0 s") as caught:
+            Exchange(storage, "g", 1, 2).average(0, vectors(1, 10)[0])
         assert "\n" not in str(caught.value)
