@@ -35,9 +35,9 @@ from mlcd.planners.jobfile.read import load_job
 from mlcd.testing.backends import LiveBackendContract
 
 PATIENT_S = 300
-"""For whatever is waited for; the machine may be busy."""
+"""Timeout of every wait; the machine may be busy."""
 LIFETIMES_S = (10.0, 40.0, 160.0)
-"""Of launches whose end is looked at, the next where the job has not begun within: the machine may be busy."""
+"""Lifetimes of launches; a longer one is used if the job has not begun by then: the machine may be busy."""
 CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster
@@ -85,16 +85,16 @@ def three_nodes() -> Iterator[None]:
     ) as running:
         assert running.stdout is not None
         ready, _, _ = select.select([running.stdout], [], [], PATIENT_S)
-        assert ready, "no cluster in time"
+        assert ready, "the cluster did not start in time"
         assert running.stdout.readline() == "ready\n"
         yield
         cluster.connect().shutdown()  # before the cluster: Ray ends a process that loses it
-        running.kill()  # the rest ends with the namespace
+        running.kill()  # everything else ends with the namespace
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The job's folder, of which the nodes get a copy; and beside it the file of node types."""
+    """The job's folder, which is copied to the nodes, and next to it the file of node types."""
     folder = tmp_path_factory.mktemp("job")
     (folder / "train.py").write_text(TRAIN)
     (folder / "beside.py").write_text("SAMPLES_PER_S = 60\n")
@@ -137,7 +137,7 @@ def test_the_space_is_what_the_cluster_has(folder, job):
 class TestRay(LiveBackendContract):
     @pytest.fixture
     def backend(self, ray, folder, tmp_path, monkeypatch):
-        monkeypatch.chdir(folder)  # what is sent to the nodes
+        monkeypatch.chdir(folder)  # this folder is sent to the nodes
         self.offer = offer(ray, "small")
         return replace(ray, home=tmp_path)
 
@@ -210,7 +210,7 @@ def test_a_process_may_start_while_a_poll_is_pending(ray, tmp_path):
     with closing(Nodes(actors, tmp_path, poll_timeout_s=0.0)) as nodes:
         assert nodes.exchange_addresses("late-1", None, PATIENT_S)
         first = nodes.start(0, "echo first", {})
-        nodes.poll()  # it waits for no answer
+        nodes.poll()  # it does not wait for an answer
         second = nodes.start(0, "echo second", {})
         assert soon(lambda: (first.status(), second.status()) == (0, 0))
         assert (first.read(), second.read()) == ("first\n", "second\n")
@@ -249,7 +249,7 @@ def test_a_node_ends_the_job_at_its_lifetime_without_mlcd(ray, job):
 
 
 class Mlcd:
-    """The command line in processes of its own."""
+    """The command line, in its own processes."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self.folder, self.environment = folder, {**os.environ, "MLCD_HOME": str(home)}
@@ -285,7 +285,7 @@ def test_a_job_is_searched_and_run_and_a_killed_mlcd_leaves_nothing_and_resumes(
         entries = [line.entry for line in ledger.lines("tiny-1")]
     ordered = [entry.launch.label for entry in entries if isinstance(entry, Reserved)]
     paid = {entry.launch.label: entry.measurement.usd for entry in entries if isinstance(entry, Settled)}
-    assert len(paid) == len(ordered) == len(set(ordered)), "each launch is paid for, and once"
+    assert len(paid) == len(ordered) == len(set(ordered)), "each launch is paid for exactly once"
     assert sum(paid.values()) == pytest.approx(document["spent_usd"])
 
 
@@ -305,7 +305,7 @@ mlcd:
 @pytest.mark.night  # at each change it is tested on nodes of this machine, tests/cli/test_switching.py
 def test_an_elastic_job_moves_between_nodes_and_stays_one_training(tmp_path):
     shutil.copy(scale_job.__file__, tmp_path / "scale_job.py")
-    # a probe takes half of its time at the least, to see the noise; the rest is for a busy machine
+    # a probe takes at least half of its time, to measure the noise; the rest is for a busy machine
     types = TYPES.replace("probe: 120s", f"probe: 12s\nprobe_extra: 1s\ncheckpoints: {tmp_path}/kept")
     (tmp_path / "types.yaml").write_text(types)
     (tmp_path / "job.yaml").write_text(ELASTIC)
@@ -319,7 +319,7 @@ def test_an_elastic_job_moves_between_nodes_and_stays_one_training(tmp_path):
     assert "loss <= 0.0001 was not reached in 360 epochs" in account.ended.because
     (state,) = tmp_path.glob("kept/*/state.json")
     batches = scale_job.check_one_training(state)
-    assert set(batches) <= {12, 24}  # which of them is tried, or pays, depends on how busy the machine is
-    # what was saved is what was done: every launch left at a step's end, and lost nothing
+    assert set(batches) <= {12, 24}  # how busy the machine is decides which of them is tried or chosen
+    # everything done was saved: every launch exited at the end of a step
     assert account.history.saved_samples == sum(batches)
     assert not cluster.labels()

@@ -23,7 +23,7 @@ def test_an_unknown_place_is_refused_in_one_line(on: str):
 
 @pytest.fixture
 def moon(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
-    """A place of another package: what it was asked for."""
+    """A place of another package; the fixture is the list of its calls."""
     asked = []
 
     def place(rest, job, elapsed_s, started_at):
@@ -51,7 +51,7 @@ def test_the_error_about_an_unknown_place_lists_external_places(moon):
 
 
 def test_an_external_place_rents_only_after_a_confirmation():
-    """What a place of another package bills, nobody here can know."""
+    """MLCD cannot know what a place of another package bills."""
     assert costs_real_money("moon:dark-side")
     assert not any(
         costs_real_money(on) for on in ("simulated", "recorded:x", "local", "local:x", "ray:x", "functions:simulated")

@@ -45,7 +45,7 @@ class TestSimulatedCloud(BackendContract):
 
 
 def ends(backend: Simulated, offer: Offer, launches: int = 200) -> list[Outcome]:
-    """How so many probes end; OK for those that nothing ended."""
+    """The outcomes of this many probes; OK if nothing ended them early."""
     from mlcd.core.backend import Launch, Purpose
 
     found = []

@@ -32,7 +32,7 @@ REPORTS = [Sample(float(i), 10.0 * i) for i in range(1, 100)]
 
 
 def drill(least_s: float, most_s: float, **terms: float) -> Drill:
-    """One whose first zone goes on to have machines for about so long, or for no time."""
+    """A drill whose first zone has machines for about so long, or has none."""
     for seed in range(10_000):
         found = Drill(("a",), seed=seed, **terms)
         if least_s <= spot_remaining_s(seed, "a", 0.0, found.up_s, found.down_s) <= most_s:
@@ -45,7 +45,7 @@ def order(market: Market | None, lifetime_s: float | None = None, label: str = "
 
 
 class Machines:
-    """Machines that run for as long as they were ordered, and hear when the job is asked to leave."""
+    """Machines that run for their whole lifetime, and record when the job is asked to exit."""
 
     def __init__(self) -> None:
         self.asked, self.torn_down = 0, False
@@ -127,7 +127,7 @@ def test_node_types_may_have_a_drill(tmp_path: Path) -> None:
 
 @pytest.mark.live
 def test_a_preempted_real_job_keeps_its_saved_work_and_leaves_nothing(tmp_path: Path) -> None:
-    for least_s in (6.0, 40.0, 160.0):  # the next where the job has not begun within: the machine may be busy
+    for least_s in (6.0, 40.0, 160.0):  # a longer one if the job has not begun by then: the machine may be busy
         terms = drill(least_s, 1.2 * least_s)
         backend = Local(tmp_path, WallClock(datetime.now(UTC)), isolated=False, drill=terms)
         label = f"drill{uuid4().hex[:8]}-1"

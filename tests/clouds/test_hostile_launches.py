@@ -33,7 +33,7 @@ REPORTS = "python3 -c 'import mlcd_tracker; mlcd_tracker.step(50)'"
 DROPS_THE_MARK = "env -i PATH=$PATH setsid sleep 60 > /dev/null 2>&1 &"
 FORKS_AND_LEAVES = """python3 - <<'PROGRAM' &
 import os, time
-for _ in range(100_000):  # each process lives for a moment only, and leaves another one
+for _ in range(100_000):  # each process lives only for a moment, and starts another one
     if os.fork():
         os._exit(0)
 PROGRAM
@@ -52,7 +52,7 @@ Play = Callable[[str, bool], list[object]]
 
 @pytest.fixture
 def play(tmp_path: Path) -> Iterator[Play]:
-    """Plays a probe of a member's job."""
+    """Runs a probe of a member's job."""
     types = load_local_types()
     user = job_user(tmp_path, RUN, tmp_path).number
 
@@ -69,7 +69,7 @@ def play(tmp_path: Path) -> Iterator[Play]:
 
     yield play
     subprocess.run(["bash", "-c", "kill -KILL -1"], check=False, user=user, group=user, extra_groups=[], cwd="/")
-    subprocess.run(["rm", "-rf", str(tmp_path / "launches")], check=True)  # too deep for pytest, where this fails
+    subprocess.run(["rm", "-rf", str(tmp_path / "launches")], check=True)  # too deep for pytest's own cleanup
 
 
 def processes_of_user(user: int) -> list[str]:
@@ -122,10 +122,10 @@ def test_its_number_of_processes_is_limited(play: Play):
 
 def test_only_processes_of_the_jobs_own_user_are_ended(tmp_path: Path):
     (tmp_path / "work").mkdir()
-    os.chown(tmp_path / "work", FIRST_USER, FIRST_USER)  # somebody's folder, which a job of root's works in
+    os.chown(tmp_path / "work", FIRST_USER, FIRST_USER)  # another user's folder, in which a job of root works
     assert teardown.user_of(tmp_path) is None
-    assert FIRST_USER > 2_000_200_000, "of accounts that SSSD numbers"
-    assert FIRST_USER + USERS < 0x7FFE0000, "of systemd's foreign images"
+    assert FIRST_USER > 2_000_200_000, "above the ids of SSSD accounts"
+    assert FIRST_USER + USERS < 0x7FFE0000, "below the ids of systemd's foreign images"
 
 
 def test_a_mark_that_is_not_utf8_hides_no_other_mark():

@@ -51,7 +51,7 @@ WHAT = ("SECRET", "TOKEN", "PASSWORD", "API_KEY", "ACCESS_KEY_ID")
 SECRETS = {f"{whose}_{what}": SECRET for whose in WHOSE for what in WHAT}
 SECRETS |= dict.fromkeys(("PGPASSWORD", "MLCD_DATABASE_URL", "SSH_AUTH_SOCK", "KUBECONFIG", "my_password"), SECRET)
 SECRETS |= dict.fromkeys(("https_proxy", "HTTP_PROXY"), f"http://service:{SECRET}@proxy.example.org:8080")
-"""A hundred and some, among them names that begin like those on the list, and a name on it with a password inside."""
+"""Over a hundred variables: also names that begin like those on the list, and a listed one with a password in it."""
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def launch(configuration: Configuration) -> Launch:
 
 
 def check(output: str) -> None:
-    assert SHARED in output, "what is on the list"
+    assert SHARED in output, "a variable on the list"
     assert SECRET not in output
 
 
@@ -121,7 +121,7 @@ def test_the_environment_on_a_ray_node_whose_shell_had_the_variable(tmp_path: Pa
         assert time.monotonic() < until
         ((status, new),) = node.poll()
         output, ended = output + new, status is not None
-    node._started[0]._output.close()  # as an actor's end does
+    node._started[0]._output.close()  # as at the end of an actor
     node.end(0.0)
     check(output)
 
@@ -140,7 +140,7 @@ def test_the_environment_in_a_skypilot_task(tmp_path: Path):
     task = task_of(job, launch(Configuration(Offer("here", 1.0, 1, 1), 1)), "cluster", tmp_path, 0.0)
     assert SECRET not in str({name: value for name, value in task["envs"].items() if name != "WANDB_TOKEN"})
     assert task["envs"]["EPOCHS"] == "90"
-    assert task["envs"]["WANDB_TOKEN"] == SECRET, "the user asked for it, by name"
+    assert task["envs"]["WANDB_TOKEN"] == SECRET, "the user's job file names it"
 
 
 def test_a_variable_without_a_value_comes_from_the_shell_or_is_an_error():

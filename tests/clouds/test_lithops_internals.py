@@ -35,7 +35,7 @@ def test_the_installed_version_is_that_one():
         installed = version("lithops")
     except PackageNotFoundError:
         pytest.skip("pip install 'mlcd[lithops]'")
-    assert installed.startswith(f"{WRITTEN_AGAINST}."), "read lithops_internals.py beside the new version"
+    assert installed.startswith(f"{WRITTEN_AGAINST}."), "compare lithops_internals.py with the new version"
 
 
 def test_no_other_file_uses_internals_of_lithops():

@@ -15,7 +15,7 @@ from mlcd.core.measurement import Sample
 
 @dataclass
 class SlowToEnd:
-    """One machine whose process saves while it is ended, which takes the machine longer than was kept for it."""
+    """A machine whose process saves while it is ended, which takes longer than the time reserved for it."""
 
     clock: VirtualClock
     ends_in_s: float
@@ -61,7 +61,7 @@ def test_a_silent_run_repeats_its_last_sample_as_stalled() -> None:
 
 @dataclass
 class Counting(SlowToEnd):
-    """A machine that counts the memory of its processes."""
+    """A machine that measures the memory of its processes."""
 
     shares: list[float | None] = field(default_factory=list)
 

@@ -28,10 +28,10 @@ pytestmark = pytest.mark.live
 
 isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")
 RUN = f"contract{uuid4().hex[:8]}"
-"""Another name in every process of the tests: nodes of one machine share its names."""
+"""Different in every test process, because nodes of one machine share their names."""
 NODE = Offer("test", 0.36, 0.3, 2.0, network_gbps=0.1, cloud="local")
 LIFETIMES_S = (6.0, 40.0, 160.0)
-"""Of a launch whose end is looked at, the next where the job has not begun within: the machine may be busy."""
+"""Lifetimes of a launch; a longer one is used if the job has not begun by then: the machine may be busy."""
 
 
 class Nodes(LiveBackendContract):
@@ -81,7 +81,7 @@ while True:
     sum(range(20_000))
     mlcd_tracker.step(time.process_time() - before)
 """
-"""Its rate is the seconds of CPU that it gets in a second: beside other work less than its share, never more."""
+"""Its rate is the CPU seconds that it gets per second: never more than its share, less beside other work."""
 
 
 @isolated
@@ -161,7 +161,7 @@ while all(worker.poll() is None for worker in workers):
     time.sleep(0.1)
 sys.exit(1)
 """
-"""No process takes more than a node of 2 GB has; together they do."""
+"""No single process uses more than the 2 GB of a node; together they do."""
 
 
 @isolated
@@ -246,7 +246,7 @@ del hog
 time.sleep(0.5)
 mlcd_tracker.step(1)
 """
-"""A gigabyte of pages of a file, which the kernel takes back, and 0.6 of its own."""
+"""A gigabyte of cached files, which the kernel can reclaim, and 0.6 GB of its own memory."""
 
 
 @isolated

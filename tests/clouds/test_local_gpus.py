@@ -134,7 +134,7 @@ def test_a_gpu_belongs_to_one_launch_at_a_time(tmp_path, monkeypatch):
     with HeldGpus(Configuration(GPU, 2)) as first:
         with pytest.raises(NothingOrdered, match="other launches on this machine hold the GPUs"):
             HeldGpus(Configuration(GPU, 2))
-        with HeldGpus(Configuration(GPU, 1)) as second:  # the one that the failed attempt has given back
+        with HeldGpus(Configuration(GPU, 1)) as second:  # the one that the failed attempt has released
             assert not set(second.gpus) & set(first.gpus)
     with HeldGpus(Configuration(GPU, 3)) as third:
         assert len({third.variables(node)["CUDA_VISIBLE_DEVICES"] for node in range(3)}) == 3
@@ -154,7 +154,7 @@ def test_a_gpu_stays_reserved_until_the_watchdog_has_torn_down(tmp_path, monkeyp
     folder = Launches(tmp_path).open(_launch(GPU, 1))
     with Watchdog(folder, None, held.descriptors):
         with held:
-            pass  # MLCD is gone
+            pass  # MLCD has ended
         with pytest.raises(NothingOrdered):
             HeldGpus(Configuration(GPU, 1))
         record_end(folder, 0.0)
@@ -204,7 +204,7 @@ def _launch(offer: Offer, nodes: int) -> Launch:
 
 
 def _seen(folder: Path, offer: Offer, nodes: int, isolated: bool, **task: object) -> list[str]:
-    """What CUDA_VISIBLE_DEVICES was on each node."""
+    """The value of CUDA_VISIBLE_DEVICES on each node."""
     backend, job = Local(folder / "home", WallClock(datetime.now(UTC)), isolated=isolated), python_job(TELLS)
     launch = _launch(offer, nodes)
     list(backend.run(replace(job, task={**job.task, **task}), launch))

@@ -23,7 +23,7 @@ BURNS_AND_KEEPS = """
 import os, time, mlcd_tracker
 if os.environ["MLCD_RANK"] == "0":
     kept = bytearray(b"kept") * (1 << 27)
-    shared = os.fork()  # a worker with the same memory, as a loader of data: it counts once
+    shared = os.fork()  # a worker that shares its memory, like a data loader's: the memory counts once
     began_s = time.process_time()
     while time.process_time() < began_s + (4.0 if shared else 0.0):
         pass
@@ -56,11 +56,11 @@ def test_the_use_of_a_core_and_of_half_a_gib_is_measured(tmp_path: Path, isolate
     )
     told_s = float((backend.launches.folder(launch.label) / "0.log").read_text().partition("burnt ")[2].split()[0])
     assert told_s > 4
-    assert burnt_s == pytest.approx(told_s, abs=0.1 * told_s + 0.5), "as the job itself counts, and the other node"
+    assert burnt_s == pytest.approx(told_s, abs=0.1 * told_s + 0.5), "as measured by the job itself on both nodes"
     peak = usage.memory_peak
     assert peak is not None
     assert peak.machine == usage.machines[0].name
-    assert 0.5 <= peak.used_gib < 0.8, "a worker that is being forked may be read in between"
+    assert 0.5 <= peak.used_gib < 0.8, "a reading may happen during the fork"
     assert usage.lines[-1].logs["0"] > 0
     if isolated:
         assert (peak.of_gib, usage.machines[0].cores) == (pytest.approx(2e9 / 1024**3, abs=1e-3), 1.0)

@@ -145,7 +145,7 @@ def test_reading_forwards_covers_every_byte_once(parts: list[bytes]) -> None:
             break
         at = window.next
     left = log.body[at:]
-    assert b"\n" not in left, "only a last line without an end is left to be read again"
+    assert b"\n" not in left, "only a last line without a line end is read again"
     begins = [line.at for line in lines_after(log, 0, ALL, most=10**6).lines]
     assert begins == sorted(set(begins))
 
@@ -200,7 +200,7 @@ def test_a_log_of_a_million_lines_is_read_in_windows_with_little_memory(tmp_path
     tracemalloc.stop()
     assert log.most_read == PIECE_BYTES
     assert lines / 200_000 < parts < lines / 100_000 + 1
-    assert time.process_time() - began_s < 120, "some two seconds; a machine that traces memory takes more"
+    assert time.process_time() - began_s < 120, "about two seconds; tracing memory takes more"
 
 
 def test_a_log_of_empty_lines_is_scanned_in_steps() -> None:
@@ -218,7 +218,7 @@ def test_a_line_of_many_almost_reports_is_not_slow() -> None:
     log = Written(b"@mlcd t=1 samples=" * 14_000 + b"\rend\n")
     began_s = time.thread_time()
     assert texts(log) == ["end"]
-    assert time.thread_time() - began_s < 2.0, "half a minute, when each was compared with all that follows"
+    assert time.thread_time() - began_s < 2.0, "it took half a minute when each was compared with all that follow"
 
 
 def test_a_giant_line_is_split_and_cut() -> None:

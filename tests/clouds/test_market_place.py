@@ -32,7 +32,7 @@ from mlcd.testing.backends import BackendContract
 
 HOUR_S = 3_600.0
 UP, DOWN = "1" * 6, "0" * 6
-"""An hour of each."""
+"""One hour each."""
 ANY = {"resources": {"use_spot": "any"}}
 
 
@@ -46,7 +46,7 @@ def cloud(folder: Path, start_s: float = 0.0, elapsed_s: float = 0.0, asked: Job
 
 
 def order(place: Cloud, zone: str, at_s: float = 0.0, nodes: int = 1) -> Launch:
-    """All of the job on the spot market of a zone."""
+    """A launch of the whole job on the spot market of a zone."""
     configuration = next(c for c in place.space.configurations if c.nodes == nodes)
     market = next(each for each in place.space.markets(configuration) if each.spot and each.zone == zone)
     return Launch("x-1", configuration, Purpose.RUN, 1e6, None, 0, market=market.at(at_s))
@@ -87,7 +87,7 @@ def test_a_zone_that_is_down_refuses_and_one_that_goes_down_preempts(tmp_path):
     *_, last, ended = place.backend.run(job(), order(place, "a"))
     assert ended == Ended(0.5 * HOUR_S, Outcome.PREEMPTED, "the spot machines were taken back")
     assert isinstance(last, Sample)
-    assert last.saved == pytest.approx(50.0 * (0.5 * HOUR_S - 300))  # all that was done after the changeover
+    assert last.saved == pytest.approx(50.0 * (0.5 * HOUR_S - 300))  # everything since the changeover
     assert place.clock.elapsed_s() == pytest.approx(2 * HOUR_S)
 
 
@@ -109,7 +109,7 @@ def test_a_run_may_begin_anywhere_in_the_trace_and_knows_the_spells_before(tmp_p
 
 
 def test_a_trace_whose_ticks_begin_later_is_replayed_from_its_first_one(tmp_path):
-    """Later weeks, cut out of a longer file."""
+    """Later weeks, cut from a longer file."""
     folder = market_folder(tmp_path, [DOWN + UP + DOWN])
     (folder / "alone.csv").write_text("tick,a\n" + "".join(f"{1_000 + t},{6 <= t < 12:d}\n" for t in range(18)))
     (folder / "alone_prices.csv").write_text("zone,tick,spot_usd_h\na,0,1.0\na,1009,2.0\n")
@@ -192,7 +192,7 @@ prices = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 119), st.float
 @THOROUGH
 @given(spells, spells, prices, st.floats(5.0, 20.0), st.none() | st.floats(8.0, 40.0), st.booleans())
 def test_whatever_the_market_does_a_certified_job_keeps_its_limits(one, other, changes, deadline_h, budget, saves):
-    """Also where spot machines become dearer than on demand."""
+    """Even if spot machines become more expensive than on-demand ones."""
     up = ["".join(state * ticks for state, ticks in zone).ljust(120, "0")[:120] for zone in (one, other)]
     with TemporaryDirectory() as folder:
         market_folder(Path(folder), up, prices=changes)
@@ -211,7 +211,7 @@ def test_whatever_the_market_does_a_certified_job_keeps_its_limits(one, other, c
 
 @pytest.mark.parametrize("stopped_after", range(1, 7))
 def test_a_run_stopped_at_any_launch_resumes_at_the_same_tick(tmp_path, stopped_after):
-    """A new process makes a new clock, from the time that the run had used."""
+    """A new process has a new clock, which starts at the time that the run had used."""
     folder = market_folder(tmp_path, [(UP + "0") * 10, ("0" + UP) * 10])
     asked, ledger = job(on=f"market:{folder}@20m"), Ledger(tmp_path / "ledger.db")
     undisturbed = saw_through(asked)

@@ -35,13 +35,13 @@ mlcd_tracker.step({samples})
 """
 WORK = 100.0
 KEPT = {"0.log", "1.log", "order.json", "ended", "tracker", "usage.jsonl"}
-"""Of a launch, once it is over."""
+"""The files that are left in the folder of an ended launch."""
 Play = Callable[..., str]
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """The user's folder, with data beside it."""
+    """The user's folder, with data next to it."""
     folder = tmp_path / "project"
     for each in (folder, tmp_path / "data"):
         each.mkdir()
@@ -90,7 +90,7 @@ def test_the_final_run_works_in_the_users_folder(play: Play, work: Path) -> None
     assert "'out'" not in play(1, Purpose.RUN)
     assert "1-1" in (work / "out" / "checkpoint-1").read_text()
     assert (work / "notes").read_text() == "as I left them, changed"
-    assert "'out'" in play(2, Purpose.RUN), "one that goes on finds what it had written"
+    assert "'out'" in play(2, Purpose.RUN), "a run that continues finds its earlier files"
 
 
 def test_files_of_a_probe_that_did_all_of_the_work_are_copied_back(play: Play, work: Path) -> None:
@@ -107,7 +107,7 @@ def test_nodes_of_a_launch_share_its_folder(play: Play, work: Path) -> None:
 def test_large_entries_are_shared_with_a_warning(work: Path, tmp_path: Path) -> None:
     (work / "images").mkdir()
     with (work / "images" / "1").open("wb") as file:
-        file.truncate(apart.MAX_BYTES + 1)  # a hole, which takes no room
+        file.truncate(apart.MAX_BYTES + 1)  # a sparse file, which takes no disk space
     home = work / ".mlcd"
     home.mkdir()
     place = apart.private_workspace(work, tmp_path / "launch", home)

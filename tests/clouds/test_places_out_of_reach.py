@@ -38,7 +38,7 @@ def clock() -> WallClock:
 
 @pytest.fixture
 def nobody():
-    """An address of this machine at which nobody listens."""
+    """An address of this machine where nothing listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{listener.getsockname()[1]}"
@@ -68,7 +68,7 @@ class TestEndpoint(OutageContract):
 
 
 class NoBucket(LithopsFunctions):
-    """A platform that can be reached, whose bucket cannot."""
+    """A platform that answers, but whose bucket does not."""
 
     def _caller(self, stack, folder, allocation, at_once):
         def away(*_):

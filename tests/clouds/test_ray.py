@@ -23,16 +23,16 @@ pytestmark = pytest.mark.live
 
 INSIDE = Path(__file__).with_name("on_ray.py")
 ALONE = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
-"""Ray listens on every interface: here there is none but the loopback. When this ends, everything inside does."""
+"""A namespace with only the loopback interface, because Ray listens on all. Its end ends everything inside."""
 ROOM = "ip link set lo up && mount -t tmpfs none /mnt && export RAY_TMPDIR=/mnt && "
 TOO_LONG_S = 540
-"""Under the ten minutes of any test; on a quiet machine it takes two or three."""
+"""Below the ten minutes of any test; on a quiet machine it takes two or three."""
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'mlcd[ray]'")
 
 
 def why_not_alone() -> str:
-    """What keeps a cluster from being started here."""
+    """Why a cluster cannot be started here."""
     if os.geteuid() != 0:
         return "not root"
     lacking = [tool for tool in ("unshare", "ip", "mount", "bash") if shutil.which(tool) is None]
@@ -43,11 +43,11 @@ def why_not_alone() -> str:
 
 
 def alone(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command where there is no network, and no Ray but its own."""
+    """Run a command without a network, and with no other Ray."""
     if why_not := why_not_alone():
         pytest.skip(f"no namespace for Ray: {why_not}")
     with subprocess.Popen(
-        [*ALONE, "bash", "-c", f"{ROOM} {command}; exit $?"],  # bash stays: it takes in what has lost its parent
+        [*ALONE, "bash", "-c", f"{ROOM} {command}; exit $?"],  # bash stays, to reap orphaned processes
         cwd=folder,
         env={**os.environ, "MLCD_HOME": str(folder / "home"), "RAY_ADDRESS": ""},
         stdout=subprocess.PIPE,
@@ -64,7 +64,7 @@ def alone(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @needs_ray
 @pytest.mark.night  # at each change: the same contract on nodes of this machine
 def test_the_backend_contract_holds_on_a_cluster_of_three_nodes(tmp_path: Path) -> None:
-    # At each change one of the failures: the others are told apart by code that nodes of this machine use, too.
+    # At each change only one of the failures: the others are diagnosed by code that local nodes use, too.
     which = "-m ''" if os.environ.get("HYPOTHESIS_PROFILE") == "night" else "-k 'not advice or traceback'"
     root = INSIDE.parents[2]
     options = f"{which} -n 0 -v -rA --tb=short --durations=8 -c {root / 'pyproject.toml'} --rootdir {root}"
@@ -169,7 +169,7 @@ def test_nodes_that_share_an_address_have_different_ports(communication: Communi
 
 def test_files_of_a_launch_are_not_visible_to_the_next_one(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text("")
-    monkeypatch.chdir(tmp_path)  # as an actor is in the copy that Ray keeps for all launches of a run
+    monkeypatch.chdir(tmp_path)  # like an actor, in the copy that Ray keeps for all launches of a run
     for _ in range(2):
         one = node.Node()
         one.start("ls; touch left", {}, ("PATH",), "password")

@@ -86,7 +86,7 @@ def test_expert_parallelism_saves_memory_and_costs_communication() -> None:
     assert TRUTH.needed_gb(divided) < 0.3 * TRUTH.needed_gb(alone)
     sharded = [spec("H100", 2, full(expert=each), task) for each in (1, 8)]
     assert TRUTH.needed_gb(sharded[0]) == pytest.approx(TRUTH.needed_gb(sharded[1]))
-    assert TRUTH.step_s(sharded[1]) < TRUTH.step_s(sharded[0])  # a GPU gathers its own experts alone
+    assert TRUTH.step_s(sharded[1]) < TRUTH.step_s(sharded[0])  # a GPU gathers only its own experts
 
 
 @given(seed=SEEDS)
@@ -107,7 +107,7 @@ def test_a_seed_determines_the_rates():
 
 
 def test_the_best_plan_is_not_in_a_corner_of_the_space():
-    """Neither most nor least of everything: a search has something to find."""
+    """No setting is at its minimum or maximum everywhere, so that a search has something to find."""
     space = plan_space(machines(nodes_of("A100-80GB", 8), nodes=(1, 2)), planned_task(ONE_BILLION))
     task = planned_task(ONE_BILLION)
     fitting = [c for c in space.configurations if TRUTH.fits(c, task)]

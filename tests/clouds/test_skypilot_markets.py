@@ -32,7 +32,7 @@ def home(tmp_path, monkeypatch) -> Path:
 
 
 WEST = ("us-west-2a", "us-west-2b")
-"""Of a region that costs a tenth more on demand, and a hundredth less on spot."""
+"""Zones of a region that costs 10 % more on demand, and 1 % less on spot."""
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def space_of(asked: Job) -> Space:
 
 def test_zones_of_several_regions_are_markets_of_one_offer_with_their_own_prices(two_regions):
     (choice,) = space_of(job((*WEST, *ZONES), infra="aws", checkpoint_gb=50.0)).choices
-    assert choice.offer.region == "us-east-1", "where it costs least on demand"
+    assert choice.offer.region == "us-east-1", "the cheapest region on demand"
     assert [(market.zone, market.spot) for market in choice.markets] == [
         (zone, spot) for zone in (*WEST, *ZONES) for spot in (True, False)
     ]
@@ -157,7 +157,7 @@ def test_moving_a_checkpoint_between_regions_is_priced(two_regions):
 
 
 def test_a_launch_in_another_region_goes_there_and_pays_for_the_checkpoint(two_regions):
-    """Probes save work in us-east-1; spot is cheapest in us-west-2, which takes its machines back."""
+    """Probes save work in us-east-1; spot is cheapest in us-west-2, where machines are preempted."""
     account, orders = ran(job((WEST[0], *ZONES), infra="aws", checkpoint_gb=0.001), Scenario(preempted_after_s=700.0))
     assert account.ended is not None
     assert account.ended.finished

@@ -77,7 +77,7 @@ def test_search_and_run_continue_from_each_others_work_within_the_budget(tmp_pat
     saved = [0.0, *(entry.measurement.saved_samples for entry in settled)]
     assert [entry.launch.saved_samples for entry in settled] == saved[:-1]
     assert len(settled) >= 3
-    assert all(after > before for before, after in pairwise(saved)), "a probe was no progress"
+    assert all(after > before for before, after in pairwise(saved)), "a probe made no progress"
     assert saved[-1] == pytest.approx(JOB.work_samples)
     folders = {cluster.task["envs"]["MLCD_CHECKPOINT_DIR"] for cluster in sky.clusters.values()}
     assert folders == {"/checkpoints/elastic-1"}
@@ -106,7 +106,7 @@ def test_a_job_that_does_not_exit_is_ended_and_its_last_checkpoint_counts(tmp_pa
 def test_an_elastic_job_is_asked_to_save_before_its_lifetime_ends(tmp_path):
     events, _, _ = run(tmp_path, order(lifetime_s=1_200.0), Scenario(saves_only_on_leave=True))
     assert events[-1].saved == events[-1].samples > 0
-    assert not any(isinstance(event, Ended) for event in events), "it has not finished: its time was over"
+    assert not any(isinstance(event, Ended) for event in events), "it has not finished: its lifetime was over"
     rigid = replace(JOB, ask=None)
     plain, _, _ = run(tmp_path / "plain", order(lifetime_s=1_200.0), Scenario(saves_only_on_leave=True), rigid)
     assert {event.saved for event in plain if isinstance(event, Sample)} == {0.0}

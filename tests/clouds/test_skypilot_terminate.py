@@ -95,7 +95,7 @@ def test_the_request_is_signed_as_amazons_own_client_signs_it() -> None:
 def test_the_request_is_sent_at_the_first_boot() -> None:
     _, command = first_boot(order(), 0.0)
     assert yaml.safe_load(f"runcmd:\n- {command}") == {"runcmd": [command]}, "as SkyPilot pastes it"
-    assert len(command) < 4_000, "of the 16 KB that AWS takes, the user's own commands need some"
+    assert len(command) < 4_000, "AWS takes 16 KB in all, and the user's own commands need some of it"
     python = f"python3 -I - {TRIES_AT_BOOT}"
     assert python in command
     unpacked = subprocess.run(["sh", "-c", command.replace(python, "cat")], capture_output=True, text=True, check=True)

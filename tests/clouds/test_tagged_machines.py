@@ -33,7 +33,7 @@ def aws(sky):
 
 
 def order(home, label: str = LABEL, driver: object = None) -> str:
-    """A launch of this state folder; returns its cluster's name."""
+    """Record a launch in this state folder; return its cluster's name."""
     cluster = cluster_name(owner_of(home), label)
     folder = home / "launches" / label
     folder.mkdir(parents=True)

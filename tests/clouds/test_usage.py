@@ -24,7 +24,7 @@ GPU = Gpu("GPU-1", "NVIDIA H200", 81_920, 0, None)
 
 @dataclass
 class Machine:
-    """A machine of two cores, of which `busy` compute."""
+    """A machine with two cores, of which `busy` are in use."""
 
     clock: Clock
     name: str = "node 0"
@@ -52,7 +52,7 @@ class Clock:
 
 @dataclass
 class Recorded:
-    """A recorder whose time the test moves."""
+    """A recorder with a clock that the test moves."""
 
     folder: Path
     gpus: list[Gpu] = field(default_factory=list)
@@ -188,7 +188,7 @@ def test_cpu_time_is_summed_over_processes_and_ended_ones_are_not_subtracted(tmp
     here.remove(2)
     process(1, 150, 1024**2)
     assert (meter.cpu_s(), meter.used_gib()) == (0.5, 1.0)
-    process(1, 20, 1024**2, started=8)  # another process has its number now
+    process(1, 20, 1024**2, started=8)  # another process with the same id
     assert (meter.cpu_s(), meter.used_gib()) == (0.2, 1.0)
 
 
