@@ -10,7 +10,7 @@ from math import inf
 from typing import Protocol, runtime_checkable
 
 from mlcd.clouds.environment import job_variables, secrets
-from mlcd.clouds.frameworks import Process, Reader, diagnose, processes, scaling_environment
+from mlcd.clouds.frameworks import Process, ProgressReader, diagnose, processes, scaling_environment
 from mlcd.clouds.frameworks.failures import blame, last_lines
 from mlcd.core.backend import Backend, Events, Launch, Purpose
 from mlcd.core.clock import Clock
@@ -125,7 +125,7 @@ class LiveJob:
     def events(self) -> Events:
         """Start the job's processes and yield their events until the job ends or the lifetime is over."""
         members = self._start()
-        reader = Reader(self.job)
+        reader = ProgressReader(self.job)
         last_report_s: float | None = None
         last: Sample | None = None
         while True:
@@ -134,7 +134,7 @@ class LiveJob:
                 self.memory = largest(self.memory, self.machines.memory_share())
             reports = reader.reports
             samples = self._read(members, reader) or stalled(self.launch, last, self._now_s())
-            if reader.reports > reports:  # also a heartbeat: a report may contain no new sample
+            if reader.reports > reports:  # a report may contain no new sample, but shows progress
                 last_report_s = self._now_s()
             for sample in samples:
                 last = sample
@@ -178,7 +178,7 @@ class LiveJob:
         if (file := self.environment.get("MLCD_LEAVE")) is not None:
             self.machines.start(0, f"touch {shlex.quote(file)}", {})
 
-    def _read(self, members: list[_Member], reader: Reader) -> list[Sample]:
+    def _read(self, members: list[_Member], reader: ProgressReader) -> list[Sample]:
         samples: list[Sample] = []
         for member in members:
             new = member.read()

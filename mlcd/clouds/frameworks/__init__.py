@@ -2,6 +2,14 @@
 
 from mlcd.clouds.frameworks.failures import diagnose
 from mlcd.clouds.frameworks.processes import Process, checkpoint_environment, processes, scaling_environment
-from mlcd.clouds.frameworks.reports import Reader, Reads
+from mlcd.clouds.frameworks.reports import OutputReader, ProgressReader
 
-__all__ = ["Process", "Reader", "Reads", "checkpoint_environment", "diagnose", "processes", "scaling_environment"]
+__all__ = [
+    "OutputReader",
+    "Process",
+    "ProgressReader",
+    "checkpoint_environment",
+    "diagnose",
+    "processes",
+    "scaling_environment",
+]

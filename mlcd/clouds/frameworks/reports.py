@@ -27,7 +27,7 @@ TRACKER_RESTARTED = (
 )
 
 
-class Reads(Protocol):
+class OutputReader(Protocol):
     """Reads a job's output. `reports`: number of reports so far. `ended`: the end that the job itself has reported."""
 
     reports: int
@@ -39,7 +39,7 @@ class Reads(Protocol):
 
 
 @dataclass
-class Reader:
+class ProgressReader:
     """Parses output into samples.
 
     A tracker's line has a timestamp, which is more precise than the time of reading. `offset_s`, the difference of the

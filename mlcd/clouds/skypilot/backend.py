@@ -8,7 +8,7 @@ from math import inf
 from pathlib import Path
 
 from mlcd.clouds.environment import check_environment, secrets
-from mlcd.clouds.frameworks import Reader, Reads
+from mlcd.clouds.frameworks import OutputReader, ProgressReader
 from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live_job import Timeouts
 from mlcd.clouds.local import teardown
@@ -87,9 +87,9 @@ class SkyPilot(KeepsLaunches):
         """The files that are shipped to every node, by path."""
         return shipped(job, launch.configuration.nodes, launch.rented.offer.workers)
 
-    def reader(self, job: Job, offset_s: float | None) -> Reads:
+    def reader(self, job: Job, offset_s: float | None) -> OutputReader:
         """Reads the job's output."""
-        return Reader(job, offset_s=offset_s)
+        return ProgressReader(job, offset_s=offset_s)
 
     def still_runs(self, label: str) -> bool:
         """Whether the machines of a launch are still up after the process that ordered them has ended."""

@@ -9,13 +9,13 @@ from math import inf
 from pathlib import Path
 from typing import IO
 
-from mlcd.clouds.frameworks import Reads, diagnose
+from mlcd.clouds.frameworks import OutputReader, diagnose
 from mlcd.clouds.frameworks.failures import last_lines
 from mlcd.clouds.live_job import KEPT_OUTPUT, NEVER_REPORTED, Timeouts, stalled
 from mlcd.clouds.skypilot.launch_thread import LaunchThread
 from mlcd.clouds.skypilot.leave_request import LeaveRequest
 from mlcd.clouds.skypilot.liveness import (
-    ASK_AGAIN_S,
+    SECOND_STATUS_AFTER_S,
     SILENT_S,
     BackgroundAnswer,
     LossDetector,
@@ -62,7 +62,7 @@ class Follower:
     log: IO[str]
     first_report: Path
     leave_request: LeaveRequest
-    make_reader: Callable[[float | None], Reads]
+    make_reader: Callable[[float | None], OutputReader]
     last_report_s: float | None = None
     output: str = ""
     exit_status: int | None = None
@@ -84,7 +84,7 @@ class Follower:
                 end = self.launch_thread.end()  # checked before reading, so that no output is missed
                 reports = self.reader.reports
                 self.held += self._read()
-                if self.reader.reports > reports:  # also a heartbeat: a report may contain no new sample
+                if self.reader.reports > reports:  # a report may contain no new sample, but shows progress
                     self.last_report_s = self._now_s()
                     self._store_offsets()
                 for sample in self._released(self.liveness.complete_until_s) or self._stalled():
@@ -221,7 +221,7 @@ class Follower:
         is_soon = self._now_s() - self.liveness.latest_s < SILENT_S
         up = self._status_now() if is_soon else None
         if up is False:  # asked twice, as in `LossDetector`
-            self.clock.wait(ASK_AGAIN_S)
+            self.clock.wait(SECOND_STATUS_AFTER_S)
             up = self._status_now()
         return not up if up is not None else self.liveness.has_silent_node
 
@@ -242,7 +242,7 @@ class Follower:
             try:
                 up = self.is_up()
             except StaleStatus:
-                self.clock.wait(ASK_AGAIN_S)
+                self.clock.wait(SECOND_STATUS_AFTER_S)
             except BackendError:
                 return False
             else:

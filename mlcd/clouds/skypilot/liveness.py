@@ -11,13 +11,13 @@ from math import inf
 
 from mlcd.core.errors import BackendError
 
-ASK_S = 60.0
+STATUS_EVERY_S = 60.0
 """Interval at which the cloud's status is requested, whatever the heartbeats say."""
 SILENT_S = 45.0
 """If a node sends no heartbeat for so long (four are missed) while others do, the status is requested at once."""
-ASK_AGAIN_S = 15.0
+SECOND_STATUS_AFTER_S = 15.0
 """Time until a second status request after 'not up': SkyPilot says that, too, if it cannot reach the first node."""
-GIVE_UP_S = 120.0
+STATUS_TIMEOUT_S = 120.0
 """Timeout of a status request; then another one is sent."""
 
 
@@ -133,13 +133,15 @@ class LossDetector:
             status, self.pending = self.pending.value, None
             if self._confirms_loss(status):
                 return True
-        wait_s = GIVE_UP_S if self.pending is not None else self._interval_s()
+        wait_s = STATUS_TIMEOUT_S if self.pending is not None else self._interval_s()
         if now_s - self.requested_s >= wait_s:
             self.pending, self.requested_s = self.request_status(), now_s
         return False
 
     def _interval_s(self) -> float:
-        return ASK_AGAIN_S if self.suspected_s is not None or self.liveness.has_silent_node else ASK_S
+        return (
+            SECOND_STATUS_AFTER_S if self.suspected_s is not None or self.liveness.has_silent_node else STATUS_EVERY_S
+        )
 
     def _confirms_loss(self, status: bool | BackendError | None) -> bool:
         if status is None:

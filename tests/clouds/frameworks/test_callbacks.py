@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mlcd_tracker
-from mlcd.clouds.frameworks import Reader
+from mlcd.clouds.frameworks import ProgressReader
 from mlcd.core.job import Job
 
 pytestmark = pytest.mark.live
@@ -95,7 +95,7 @@ def test_a_callback_reports_every_step_and_every_checkpoint(package: str, source
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = [(sample.samples, sample.saved) for sample in Reader(Job("job", 192.0)).feed(done.stdout, 0.0)]
+    told = [(sample.samples, sample.saved) for sample in ProgressReader(Job("job", 192.0)).feed(done.stdout, 0.0)]
     assert told[-1] == (192, 192), done.stdout
     assert 96 in {saved for _, saved in told}
 

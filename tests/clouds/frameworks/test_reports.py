@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.clouds.frameworks import Reader
+from mlcd.clouds.frameworks import ProgressReader
 from mlcd.clouds.frameworks.reports import PATTERN_RESTARTED, TRACKER_RESTARTED
 from mlcd.core.errors import UserError
 from mlcd.core.job import Hints, Job
@@ -19,7 +19,7 @@ SAMPLES = Job("job", 1_000.0, report=r"(?P<samples>[\d,.a-z]+) samples")
 
 
 def told(job: Job, *pieces: str, every_s: float = 1.0) -> list[Sample]:
-    reader = Reader(job)
+    reader = ProgressReader(job)
     return [sample for i, piece in enumerate(pieces, start=1) for sample in reader.feed(piece, i * every_s)]
 
 
@@ -101,7 +101,7 @@ def test_times_and_samples_never_decrease():
 
 
 def test_output_without_a_line_end_is_kept_only_in_part():
-    reader = Reader(STEPS)
+    reader = ProgressReader(STEPS)
     for _ in range(50):
         reader.feed("." * 5_000, 1.0)
     assert len(reader._rest) <= 10_000
@@ -176,7 +176,7 @@ def test_no_pattern_takes_long_on_any_line(pattern: str):
 
 def test_a_stored_pattern_that_is_no_longer_allowed_is_one_line():
     with pytest.raises(UserError, match="lookahead and lookbehind are not supported"):
-        Reader(Job("job", 10.0, report=r"(?<=step )(?P<step>\d+)"))
+        ProgressReader(Job("job", 10.0, report=r"(?<=step )(?P<step>\d+)"))
 
 
 NOISE = st.text(alphabet="ab 1\r\n\x0b\x0c\x1c\x85\u2028@", max_size=12)
@@ -198,7 +198,7 @@ def outputs(draw: st.DrawFn) -> tuple[str, list[str]]:
 def test_output_in_any_pieces_gives_the_same_samples(output: tuple[str, list[str]]):
     text, pieces = output
     assert "".join(pieces) == text
-    whole, reader = Reader(STEPS).feed(text, 7.0), Reader(STEPS)
+    whole, reader = ProgressReader(STEPS).feed(text, 7.0), ProgressReader(STEPS)
     found = [sample for piece in pieces for sample in reader.feed(piece, 7.0)]
     assert [(each.samples, each.saved) for each in found] == [(each.samples, each.saved) for each in whole]
     apart = [each.elapsed_s - found[0].elapsed_s for each in found]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mlcd_tracker
-from mlcd.clouds.frameworks import Reader, processes
+from mlcd.clouds.frameworks import ProgressReader, processes
 from mlcd.core.job import Communication, Job
 from mlcd.core.measurement import Sample
 from mlcd_tracker import EVERY_S, Tracker
@@ -37,7 +37,7 @@ class Terminal:
         return Tracker({**INSIDE, **environ}, lambda line: self.lines.append(line.decode()), lambda: self.now_s)
 
     def samples(self) -> list[Sample]:
-        return Reader(Job("job", 1.0)).feed("".join(self.lines), 0.0)
+        return ProgressReader(Job("job", 1.0)).feed("".join(self.lines), 0.0)
 
 
 def test_it_reports_a_few_times_a_second_however_many_steps_there_are():
