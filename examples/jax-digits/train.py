@@ -1,7 +1,7 @@
 """A small network on scikit-learn's digits, data-parallel with JAX: python train.py on every node.
 
 jax.distributed finds the other processes by itself: MLCD sets the variables that it reads. One array is spread over
-all processes, and the compiled step exchanges the gradients: nothing below speaks of nodes.
+all processes, and the compiled step exchanges the gradients: the code below does not mention nodes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from sklearn.datasets import load_digits
 
 import mlcd_tracker
 
-BATCH = 192  # may be cut in 1, 2, 3, 4, 6 or 8
-TRAIN = 8 * BATCH  # of 1,797 images; the rest tests
+BATCH = 192  # can be split into 1, 2, 3, 4, 6 or 8
+TRAIN = 8 * BATCH  # of 1,797 images; the others are the test set
 LAYERS = (64, 256, 256, 10)
 MOMENTUM, RATE = 0.9, 0.1
 
@@ -88,7 +88,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def local(tree: Parameters) -> Parameters:
-    """This process's copy, as NumPy arrays: every process has the whole of it."""
+    """The values as NumPy arrays: every process has a complete copy."""
     return jax.tree.map(np.asarray, tree)
 
 
@@ -98,7 +98,7 @@ def checkpoint() -> Path | None:
 
 
 def save(epochs: int, parameters: Parameters, momentum: Parameters) -> None:
-    """Whole or not at all: a node may be gone at any moment."""
+    """Save atomically: a node may be preempted at any moment."""
     if (path := checkpoint()) is not None:
         partial = path.with_suffix(".partial.npz")
         np.savez(partial, *jax.tree.leaves(local(parameters) + local(momentum)), epochs=epochs)
@@ -107,7 +107,7 @@ def save(epochs: int, parameters: Parameters, momentum: Parameters) -> None:
 
 
 def load() -> tuple[int, Parameters, Parameters]:
-    """Go on from what is there, or begin."""
+    """Resume from the checkpoint, if there is one."""
     random = np.random.default_rng(0)
     start = [
         ((random.standard_normal((a, b)) * (2 / a) ** 0.5).astype(np.float32), np.zeros(b, np.float32))

@@ -50,7 +50,7 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    """`recomputed`: blocks keep only their input, and are computed again in the backward pass."""
+    """`recomputed`: blocks store only their input and are recomputed in the backward pass (checkpointing)."""
 
     def __init__(self, sizes: Sizes, recomputed: bool = False) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Decoder(nn.Module):
                 nn.init.normal_(parameter, std=0.02)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """The mean loss of telling each token from those before it."""
+        """The mean loss of predicting each token from those before it."""
         x = self.embed(tokens[:, :-1])
         for block in self.blocks:
             x = block(x)
@@ -71,7 +71,7 @@ class Decoder(nn.Module):
 
 
 def turned(x: torch.Tensor) -> torch.Tensor:
-    """Rotary positions: the two halves of a head are turned by an angle that grows with the position."""
+    """Rotary positions: the two halves of a head are rotated by an angle that grows with the position."""
     half = x.shape[-1] // 2
     speeds = 10_000.0 ** (-torch.arange(half, device=x.device) / half)
     angles = torch.arange(x.shape[-2], device=x.device)[:, None] * speeds

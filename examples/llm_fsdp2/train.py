@@ -1,7 +1,7 @@
 """A small language model with PyTorch's FSDP2, or DistributedDataParallel, by MLCD's plan: torchrun train.py.
 
-Micro-batch, sharding, checkpointing and precision come from MLCD, and change nothing of what is learned: a step always
-takes the same global batch. It runs on CPUs and on GPUs. The text is the standard library's own source, byte by byte.
+MLCD chooses micro-batch, sharding, checkpointing and precision. The result of training does not depend on them, since
+a step always has the same global batch. It runs on CPUs and GPUs. The text is the standard library's source, by bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
 class Training:
-    """The model on this rank, and how one step of it is done."""
+    """The model on this rank, and its training step."""
 
     def __init__(self, plan: Plan, device: torch.device) -> None:
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
@@ -41,7 +41,7 @@ class Training:
         self.optimizer = torch.optim.AdamW(self.net.parameters(), 3e-3)
 
     def laid_out(self, model: Decoder) -> nn.Module:
-        """zero3: every rank keeps a part of all. zero2: weights stay whole from the forward to the backward pass."""
+        """zero3: every rank stores a shard. zero2: weights stay whole from the forward to the backward pass."""
         if self.plan.sharding == "none":
             return DistributedDataParallel(model)
         reshard, kinds = self.plan.sharding == "zero3", MixedPrecisionPolicy(self.kind, torch.float32)
@@ -54,7 +54,7 @@ class Training:
         mine = batch[self.rank :: self.ranks].to(self.device)
         loss = torch.zeros((), device=self.device)
         for i, part in enumerate(mine.split(self.plan.micro_batch)):
-            if isinstance(self.net, DistributedDataParallel):  # sharded gradients are exchanged at once: they are small
+            if isinstance(self.net, DistributedDataParallel):  # sharded gradients are always reduced: small
                 self.net.require_backward_grad_sync = i + 1 == self.accumulation
             with torch.autocast(self.device.type, self.kind, enabled=self.plan.precision in ("bf16", "fp16")):
                 share = self.net(part) / self.accumulation
@@ -67,7 +67,7 @@ class Training:
         return loss.item() / self.ranks
 
     def save(self) -> None:
-        """Whole, by the first rank, whatever the plan is: another number of ranks goes on by another plan."""
+        """The first rank saves the whole state, so that any number of ranks can resume with any plan."""
         if (path := checkpoint()) is None:
             return
         model, optimizer = get_state_dict(self.net, self.optimizer, options=WHOLE)
@@ -77,14 +77,14 @@ class Training:
             mlcd_tracker.saved()
 
     def load(self) -> None:
-        """Go on from what is there."""
+        """Resume from the checkpoint."""
         path = checkpoint()
         if path is None or not path.exists():
             return
         kept = torch.load(path)
         self.steps = kept["steps"]
         states = {"model_state_dict": kept["model"], "optim_state_dict": kept["optimizer"]}
-        options = WHOLE if self.plan.sharding == "none" else FROM_FIRST  # of what is whole, each rank takes its own
+        options = WHOLE if self.plan.sharding == "none" else FROM_FIRST  # each rank takes its shard of the whole state
         set_state_dict(self.net, self.optimizer, **states, options=options)
 
 
@@ -94,7 +94,7 @@ def checkpoint() -> Path | None:
 
 
 def batches(text: torch.Tensor, size: int, step: int) -> torch.Tensor:
-    """The sequences of a step, by its number alone."""
+    """The sequences of a step, determined by its number alone."""
     starts = torch.randint(len(text) - SEQUENCE - 1, (size,), generator=torch.Generator().manual_seed(step))
     return text[starts[:, None] + torch.arange(SEQUENCE + 1)].long()
 
@@ -130,7 +130,7 @@ def main() -> None:
             training.save()
         if leave:
             break
-    dist.barrier()  # nobody leaves before the first rank has saved
+    dist.barrier()  # no rank exits before the first one has saved
     dist.destroy_process_group()
 
 

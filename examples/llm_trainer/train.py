@@ -1,9 +1,9 @@
 """A small language model with the Hugging Face Trainer, by the plan that MLCD chose: torchrun train.py.
 
-`planned` sets micro-batch, accumulation, checkpointing, sharding and precision; the callback reports, and saves and
-leaves when MLCD wants the job elsewhere. With `adapter: lora` in the plan, PEFT trains adapters beside frozen weights.
-The model is drawn from config.json; for one that was trained before: AutoModelForCausalLM.from_pretrained. The text is
-the standard library's own source, byte by byte.
+`planned` sets micro-batch, accumulation, checkpointing, sharding and precision. The callback reports progress, and
+saves and exits when MLCD asks for it. With `adapter: lora` in the plan, PEFT trains adapters beside frozen weights. The
+model is initialised at random from config.json; use AutoModelForCausalLM.from_pretrained for a trained one. The text is
+the standard library's source, by bytes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Source(torch.utils.data.Dataset):
 
 
 def model_by(plan: Plan) -> PreTrainedModel:
-    """In the precision of its weights, with adapters where the plan has them: those in fp32, unless it says pure."""
+    """The model in the plan's precision, with adapters if the plan has them (in fp32 unless the precision is pure)."""
     frozen = {"bf16": torch.bfloat16, "fp16": torch.float16} if plan.adapter != "full" else {}
     kind = ({"pure-bf16": torch.bfloat16} | frozen).get(plan.precision, torch.float32)
     with torch.device("cuda" if torch.cuda.is_available() else "cpu"):

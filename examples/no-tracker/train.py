@@ -1,4 +1,4 @@
-"""Linear regression in plain Python. It knows nothing of MLCD: a pattern in the job file reads what it prints."""
+"""Linear regression in plain Python. It does not use MLCD's tracker: a pattern in the job file reads its output."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def source(modules: str = "[a-n]*.py") -> torch.Tensor:
 
 
 def held_out_loss(net: nn.Module) -> float:
-    """Nats a character, on files that were not trained on."""
+    """Loss in nats a character, on held-out files."""
     windows = source("[o-r]*.py").unfold(0, LENGTH + 1, LENGTH)[::100].long()
     with torch.no_grad():
         return nn.functional.cross_entropy(net(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten()).item()
@@ -84,7 +84,7 @@ def checkpoint() -> Path | None:
 
 
 def save(net: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> None:
-    """Whole or not at all: a node may be gone at any moment."""
+    """Save atomically: a node may be preempted at any moment."""
     if (path := checkpoint()) is not None:
         partial = path.with_suffix(".partial")
         torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "steps": steps}, partial)
@@ -93,7 +93,7 @@ def save(net: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> None:
 
 
 def load(net: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """Go on from what is there: the steps that are done."""
+    """Resume from the checkpoint; the number of finished steps."""
     path = checkpoint()
     if path is None or not path.exists():
         return 0

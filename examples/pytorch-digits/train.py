@@ -1,10 +1,10 @@
 """A small CNN on scikit-learn's digits, data-parallel with PyTorch: torchrun train.py.
 
 `torchrun` finds the other nodes by itself: MLCD sets the variables that it reads. Each step trains on one global batch,
-of which every worker takes its share: however many there are, the same is learned.
+of which every worker takes its share, so the result does not depend on the number of workers.
 
-The job is elastic: it asks MLCD for the batch, tells it the gradient noise (the two lines with `meter`) and the
-accuracy, and when it is wanted elsewhere it saves within the epoch and leaves. It goes on with the very next sample.
+The job is elastic: it asks MLCD for the batch, and reports the gradient noise (the two lines with `meter`) and the
+accuracy. When MLCD asks it to move, it saves within the epoch and exits, and later resumes with the next sample.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import mlcd_tracker
 from mlcd_tracker.pytorch import NoiseMeter
 
 USUAL_BATCH = 128
-TRAIN = 11 * USUAL_BATCH  # of 1,797 images; the rest tests
+TRAIN = 11 * USUAL_BATCH  # of 1,797 images; the others are the test set
 
 
 @dataclass
 class Progress:
-    """Whole epochs that are done, and samples of the one that is not."""
+    """Finished epochs, and finished samples of the current one."""
 
     epochs: int = 0
     samples: int = 0
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def end() -> None:
-    dist.barrier()  # nobody leaves before the first worker has saved
+    dist.barrier()  # no worker exits before the first one has saved
     dist.destroy_process_group()
 
 
@@ -104,7 +104,7 @@ def digits() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def moved(images: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
-    """Every image by up to one pixel each way; the same for all workers, whatever their number."""
+    """Shift every image by up to one pixel each way; the same for any number of workers."""
     padded, shown = nn.functional.pad(images, (1, 1, 1, 1)), torch.empty_like(images)
     where = torch.randint(9, (len(images),), generator=chance)
     for i in range(9):
@@ -115,7 +115,7 @@ def moved(images: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
 
 @torch.no_grad()
 def accuracy(net: DistributedDataParallel, images: torch.Tensor, labels: torch.Tensor) -> float:
-    """The same in every worker, so that all end in the same epoch."""
+    """The same value in every worker, so that all end in the same epoch."""
     return float((net.module(images).argmax(1) == labels).float().mean())
 
 
@@ -125,7 +125,7 @@ def checkpoint() -> Path | None:
 
 
 def save(net: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
-    """By the first worker; whole or not at all: a node may be gone at any moment."""
+    """Save atomically, in the first worker: a node may be preempted at any moment."""
     path = checkpoint()
     if path is None or dist.get_rank() > 0:
         return
@@ -137,7 +137,7 @@ def save(net: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -
 
 
 def load(net: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
-    """Go on from what is there."""
+    """Resume from the checkpoint."""
     path = checkpoint()
     if path is None or not path.exists():
         return Progress()

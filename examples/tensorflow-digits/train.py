@@ -1,7 +1,7 @@
-"""A small CNN on scikit-learn's digits with TensorFlow: python train.py on every node, for either way to communicate.
+"""A small CNN on scikit-learn's digits with TensorFlow, by all-reduce or a parameter server: python train.py on each node.
 
-MLCD says in TF_CONFIG who is there. Workers alone: each step trains on one global batch, and the workers exchange their
-gradients (MultiWorkerMirroredStrategy). With a chief and a parameter server: the chief hands out shares of the batch; a
+MLCD describes the cluster in TF_CONFIG. All-reduce: each step trains on one global batch, and the workers exchange
+gradients (MultiWorkerMirroredStrategy). Parameter server: a chief hands out shares of the batch; a
 worker reads the parameters from the server and sends its gradients there, without waiting for the other workers
 (ParameterServerStrategy).
 """
@@ -17,8 +17,8 @@ from sklearn.datasets import load_digits
 
 import mlcd_tracker
 
-BATCH = 120  # may be cut in 1, 2, 3, 4, 5, 6 or 8
-TRAIN = 12 * BATCH  # of 1,797 images; the rest tests
+BATCH = 120  # can be split into 1, 2, 3, 4, 5, 6 or 8
+TRAIN = 12 * BATCH  # of 1,797 images; the others are the test set
 
 
 def main() -> None:
