@@ -54,7 +54,7 @@ class Training:
         mine = batch[self.rank :: self.ranks].to(self.device)
         loss = torch.zeros((), device=self.device)
         for i, part in enumerate(mine.split(self.plan.micro_batch)):
-            if isinstance(self.net, DistributedDataParallel):  # sharded gradients are always reduced: small
+            if isinstance(self.net, DistributedDataParallel):  # sharded gradients are small: always reduced
                 self.net.require_backward_grad_sync = i + 1 == self.accumulation
             with torch.autocast(self.device.type, self.kind, enabled=self.plan.precision in ("bf16", "fp16")):
                 share = self.net(part) / self.accumulation

@@ -1,9 +1,8 @@
-"""A small CNN on scikit-learn's digits with TensorFlow, by all-reduce or a parameter server: python train.py on each node.
+"""A small CNN on scikit-learn's digits with TensorFlow, by all-reduce or a parameter server: python train.py on each.
 
 MLCD describes the cluster in TF_CONFIG. All-reduce: each step trains on one global batch, and the workers exchange
-gradients (MultiWorkerMirroredStrategy). Parameter server: a chief hands out shares of the batch; a
-worker reads the parameters from the server and sends its gradients there, without waiting for the other workers
-(ParameterServerStrategy).
+gradients (MultiWorkerMirroredStrategy). Parameter server: a chief hands out shares of the batch; a worker reads the
+parameters from the server and sends its gradients there, without waiting for other workers (ParameterServerStrategy).
 """
 
 from __future__ import annotations
