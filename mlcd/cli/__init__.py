@@ -40,7 +40,7 @@ COMMANDS = {
     "tune": ("mlcd.cli.planners:tune", "Search hyperparameters on cloud functions, by successive halving."),
     "scale": ("mlcd.cli.planners:scale", "Find the number of workers and the batch size while the job trains."),
     "serve": ("mlcd.cli.planners:serve", "Find the best way to serve a model, by a few load tests."),
-    "deploy": ("mlcd.cli.hold:deploy", "Run the language model server that `mlcd serve` chose, on this machine."),
+    "deploy": ("mlcd.cli.deploy:deploy", "Run the language model server that `mlcd serve` chose, on this machine."),
     "launch": ("mlcd.cli.drive:launch", "Run the job on the configuration that a search decided on."),
     "resume": ("mlcd.cli.drive:resume", "Continue a run that was stopped, was killed, or ended early."),
     "plan": ("mlcd.cli.plan:plan", "Show what a search would do, at no cost."),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mlcd.core.ledger import Account, Line
     from mlcd.core.measurement import Sample
     from mlcd.core.part import Part
-    from mlcd.reports.headway import Headway
+    from mlcd.reports.launch_progress import Headway
 
 EVENTS = "events"
 """The value of `--output` that --watch-json stands for."""
@@ -80,15 +80,15 @@ class _Progress:
     """Where the launches of a run stand; not every report, as a log file gets not every one."""
 
     def __init__(self, stream: EventStream, now: Callable[[], float]) -> None:
-        from mlcd.reports.headway import Gauge
+        from mlcd.reports.launch_progress import ProgressMeter
 
-        self._stream, self._now, self._gauge = stream, now, Gauge()
+        self._stream, self._now, self._meter = stream, now, ProgressMeter()
         self._written_at: dict[str, float] = {}
         self._shown: dict[str, Headway] = {}
 
     def __call__(self, job: Job, launch: Launch, sample: Sample) -> None:
         """A report of a launch that this process drives."""
-        headway = self._gauge(job, launch, sample)
+        headway = self._meter(job, launch, sample)
         if self._now() - self._written_at.get(launch.label, float("-inf")) >= EVERY_S:
             self._written_at[launch.label] = self._now()
             self._stream.progressed([headway])

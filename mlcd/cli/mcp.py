@@ -158,7 +158,7 @@ def _of_this_machine(
     count_simulated: bool,
 ) -> Iterator[AgentClient]:
     """An agent on this machine's ledger."""
-    from mlcd.cli.listen import places_in, recordings_in
+    from mlcd.cli.http_server import places_in, recordings_in
     from mlcd.service.agents.agent_client import AgentClient
     from mlcd.service.agents.local_service import AgentLimits, local_service
     from mlcd.service.agents.permissions import PermissionLevel
@@ -241,11 +241,11 @@ def _serve(client: AgentClient, http: int | None) -> None:
     if http is None:
         server.run("stdio")
         return
-    from mlcd.cli.listen import address, bound, serve
+    from mlcd.cli.http_server import address, listening_socket, serve
     from mlcd.service.team.members import new_secret
 
     token = os.environ.get(TOKEN) or new_secret()
-    with bound("127.0.0.1", http) as listener:
+    with listening_socket("127.0.0.1", http) as listener:
         url = f"{address(listener)}/mcp"
 
         def begun() -> None:

@@ -21,8 +21,8 @@ from mlcd.core.ledger.resuming import raise_limits_command
 from mlcd.core.planner import planner_of
 from mlcd.core.runs.real_money import costs_real_money, real_money_text, spending_limit_text
 from mlcd.reports.progress import ProgressLine
-from mlcd.reports.terminal import show_additions
-from mlcd.reports.text import Narrator, show_decision, show_outcome
+from mlcd.reports.terminal_run import Narrator, show_decision, show_outcome
+from mlcd.reports.terminal_tables import show_additions
 
 
 @dataclass(frozen=True)

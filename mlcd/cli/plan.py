@@ -39,7 +39,7 @@ from mlcd.planners.train.plans.outlook import PlanOutlook
 from mlcd.reports.functions.document import plan_document
 from mlcd.reports.functions.tables import show_plan
 from mlcd.reports.functions.words import decision_sentence
-from mlcd.reports.terminal import say_decision
+from mlcd.reports.terminal_tables import say_decision
 from mlcd.reports.words import amount_words, goal_words
 from mlcd.service.remote.requests import preview
 from mlcd.service.workers.submissions import SubmissionPreview

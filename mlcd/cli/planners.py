@@ -186,8 +186,8 @@ def serve(
     mlcd serve --model ./llama --engine vllm --ttft-p95 500ms --tpot-p95 50ms --budget 5
     mlcd serve --endpoint http://localhost:8000 --price 2.50 --sweep 1..64
     """
+    from mlcd.cli.deploy import begin_and_deploy
     from mlcd.cli.drive import begin
-    from mlcd.cli.hold import begin_and_deploy
     from mlcd.cli.messages import How
     from mlcd.core.ledger import LabelUpdate
     from mlcd.planners.serve.space import load_knobs

@@ -36,7 +36,7 @@ from mlcd.core.runs.run import AnyRun, Stop
 from mlcd.planners.form.jobs import is_launched
 from mlcd.planners.form.option_parsers import parse_options
 from mlcd.planners.train.inlined_config import with_inlined_config
-from mlcd.reports.headway import from_json
+from mlcd.reports.launch_progress import from_json
 from mlcd.service.remote.ledger import RemoteLedger, watch
 from mlcd.service.remote.requests import Submission, request_action, submit
 from mlcd.service.remote.server import Server

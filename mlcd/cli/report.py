@@ -10,7 +10,7 @@ from mlcd.cli.options import FILE, consoles, open_ledger, output, print_answer, 
 from mlcd.cli.runs import boundary_points
 from mlcd.reports.curve import curve_document, curve_of, curve_table, notes
 from mlcd.reports.html import page
-from mlcd.reports.terminal import rich_table
+from mlcd.reports.terminal_tables import rich_table
 
 
 @click.command()

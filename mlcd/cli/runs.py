@@ -24,8 +24,8 @@ from mlcd.core.units import format_duration, format_usd, parse_duration
 from mlcd.planners.functions.nouns import Planned, plan_of
 from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.document import run_document
-from mlcd.reports.terminal import show_additions
-from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
+from mlcd.reports.terminal_run import Narrator, ledger_table, show_decision, show_outcome
+from mlcd.reports.terminal_tables import show_additions
 from mlcd.reports.view.run_filter import Archived, RunFilter
 from mlcd.reports.view.summary import labelled, summary_of
 from mlcd.reports.words import goal_words, label_words

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from mlcd.cli.listen import address, bound, places_in, port, recordings, recordings_in, serve
+from mlcd.cli.http_server import address, listening_socket, places_in, port, recordings, recordings_in, serve
 from mlcd.cli.options import SAFE_PLACES, F, parsed_by
 from mlcd.clouds.local.job_user import TRUST
 from mlcd.core.errors import UserError
@@ -188,7 +188,7 @@ def service(
     if workers != 0:
         check_places(settings.places, trust_runners)
     with ExitStack() as ending:
-        listener = ending.enter_context(bound(host, port))
+        listener = ending.enter_context(listening_socket(host, port))
         state = replace(_opened(url, settings, caps, ending), provider=provider)
         supervisor = Supervisor(
             url, (os.cpu_count() or 1) if workers is None else workers, at_once, replace(TIMING, grace_s=grace)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from mlcd.cli.listen import PORTS_TRIED, address, bound, port, recordings, recordings_in, serve
+from mlcd.cli.http_server import PORTS_TRIED, address, listening_socket, port, recordings, recordings_in, serve
 from mlcd.core.errors import UserError
 from mlcd.core.home import home as home_folder
 from mlcd.core.ledger import Ledger
@@ -49,7 +49,7 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
         )
     clouds = recordings_in(recordings)
     with ExitStack() as ending:
-        listener = ending.enter_context(bound(host, port, 1 if port == 0 else PORTS_TRIED))
+        listener = ending.enter_context(listening_socket(host, port, 1 if port == 0 else PORTS_TRIED))
         url = address(listener)
         if port != 0 and not url.endswith(f":{port}"):
             click.echo(f"port {port} is taken; using the next free one", err=True)

@@ -12,7 +12,7 @@ from mlcd.cli.options import open_ledger, output, run_name, watch_json
 from mlcd.cli.server import chosen_server
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Ledger
-from mlcd.reports.headway import from_json
+from mlcd.reports.launch_progress import from_json
 from mlcd.reports.view.view import last_reason
 
 POLL_S = 0.2

@@ -16,9 +16,9 @@ from mlcd.planners.serve.caps import SERVICE_NAMES
 from mlcd.planners.serve.form import asked_again
 from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.document import decision_of
-from mlcd.reports.not_certain import not_certain_words
 from mlcd.reports.run_document.core import RunGoal
-from mlcd.reports.text import show_decision
+from mlcd.reports.terminal_run import show_decision
+from mlcd.reports.uncertified_option import uncertified_option_words
 from mlcd.reports.words import goal_words
 
 
@@ -52,7 +52,7 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     results.print(f"Goal: {goal_words(goal, account.job.target, serving_task(account.job))}", markup=False)
     show_decision(results, account, decision, goal)
     label = None if decision.configuration is None else str(decision.configuration)
-    if task is None and (better := not_certain_words(ledger.lines(name), goal, label)) is not None:
+    if task is None and (better := uncertified_option_words(ledger.lines(name), goal, label)) is not None:
         results.print(better, markup=False)
     stored = "probes" if task is None else "trials"
     results.print(

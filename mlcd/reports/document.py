@@ -26,7 +26,7 @@ from mlcd.reports.run_document.serve import ServeDecision, ServeRun
 from mlcd.reports.run_document.tune import TuneDecision, TuneRun
 from mlcd.reports.serve.document import caps_of, load_test, served_job, trials_of
 from mlcd.reports.serve.words import accuracy_words
-from mlcd.reports.story import Story, Tried
+from mlcd.reports.story import SettledProbe, Story
 
 Fields = dict[str, Any]
 
@@ -150,7 +150,7 @@ def _probing(story: Story) -> Fields:
     }
 
 
-def _finish(story: Story, probe: Tried) -> Fields | None:
+def _finish(story: Story, probe: SettledProbe) -> Fields | None:
     """What finishing takes where it was probed; None if it has no rate."""
     forecast = forecast_of(story.ahead(probe)) if probe.measurement.ok else None
     return forecast and {**forecast, "certifiable": story.certified(probe)}

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter
 from mlcd.core.ledger import Account, Line, Reserved, Settled
 from mlcd.core.part import Part
 from mlcd.reports.entries import line_words
-from mlcd.reports.headway import Headway
+from mlcd.reports.launch_progress import Headway
 
 
 class Standing(Part):

@@ -11,7 +11,7 @@ from rich.text import Text
 from mlcd.core.backend import Launch
 from mlcd.core.job import Job
 from mlcd.core.measurement import Sample
-from mlcd.reports.headway import Gauge, Headway
+from mlcd.reports.launch_progress import Headway, ProgressMeter
 
 TENTHS = 10
 BEYOND = 0.5
@@ -25,13 +25,13 @@ class ProgressLine:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._gauge = Gauge()
+        self._meter = ProgressMeter()
         self._status: Status | None = None
         self._printed: dict[str, int] = {}
 
     def __call__(self, job: Job, launch: Launch, sample: Sample) -> None:
         """Show a report."""
-        self.show(self._gauge(job, launch, sample))
+        self.show(self._meter(job, launch, sample))
 
     def show_newest(self, headways: Sequence[Headway]) -> None:
         """Show where the launches of a run stand that another process drives; none are under way: nothing."""

@@ -21,7 +21,7 @@ from mlcd.reports.reserves import reserves
 
 
 @dataclass(frozen=True)
-class Tried:
+class SettledProbe:
     """A settled probe: its number, what it showed, why it was made, and where the run stood just after it."""
 
     number: int
@@ -37,7 +37,7 @@ class Story:
     lines: tuple[Line, ...]
     started: Started
     account: Account
-    probes: tuple[Tried, ...]
+    probes: tuple[SettledProbe, ...]
 
     @staticmethod
     def of(lines: Sequence[Line]) -> Story:
@@ -46,14 +46,14 @@ class Story:
             raise ValueError("a report needs all entries of a run, from the first one on")
         account = Account()
         why: dict[str, str] = {}
-        probes: list[Tried] = []
+        probes: list[SettledProbe] = []
         for line in lines:
             account = account.after(line.entry, line.elapsed_s)
             match line.entry:
                 case Reserved():
                     why[line.entry.launch.label] = line.entry.because
                 case Settled(launch=launch, measurement=measurement) if launch.purpose is Purpose.PROBE:
-                    probes.append(Tried(len(probes) + 1, measurement, why[launch.label], account.history))
+                    probes.append(SettledProbe(len(probes) + 1, measurement, why[launch.label], account.history))
         return Story(tuple(lines), lines[0].entry, account, tuple(probes))
 
     @property
@@ -82,18 +82,18 @@ class Story:
         return self.account.decision
 
     @cached_property
-    def good(self) -> tuple[Tried, ...]:
+    def good(self) -> tuple[SettledProbe, ...]:
         """The probes that count: of each configuration the newest with a rate."""
         newest = {probe.measurement.configuration: probe for probe in self.probes if probe.measurement.ok}
         return tuple(sorted(newest.values(), key=lambda probe: probe.number))
 
     @property
-    def failed(self) -> tuple[Tried, ...]:
+    def failed(self) -> tuple[SettledProbe, ...]:
         """The probes without a rate."""
         return tuple(probe for probe in self.probes if not probe.measurement.ok)
 
     @cached_property
-    def chosen(self) -> Tried | None:
+    def chosen(self) -> SettledProbe | None:
         """The probe that measured the decided configuration."""
         if self.decision is None or self.decision.configuration is None:
             return None
@@ -101,18 +101,18 @@ class Story:
         return next((probe for probe in self.good if probe.measurement.configuration == wanted), None)
 
     @property
-    def best(self) -> Tried | None:
+    def best(self) -> SettledProbe | None:
         """The chosen one; while nothing is decided, the best so far that can be certified."""
         if self.decision is not None:
             return self.chosen
         certified = [probe for probe in self.good if self.certified(probe)]
         return min(certified, key=lambda probe: objective(self.goal, self.ahead(probe)), default=None)
 
-    def pooled(self, probe: Tried) -> Measurement:
+    def pooled(self, probe: SettledProbe) -> Measurement:
         """All measurements of the probe's configuration combined, on which the decision is based."""
         return self._together.get(probe.measurement.configuration, probe.measurement)
 
-    def ahead(self, probe: Tried) -> Forecast:
+    def ahead(self, probe: SettledProbe) -> Forecast:
         """What the job itself takes on a probed configuration."""
         return self._finishes[probe.measurement.configuration]
 
@@ -124,7 +124,7 @@ class Story:
         """Seconds and dollars that are counted on at the most, with all probes included."""
         return self.search.elapsed_s + ahead.worst_seconds, self.search.spent_usd + ahead.worst_usd
 
-    def certified(self, probe: Tried) -> bool:
+    def certified(self, probe: SettledProbe) -> bool:
         """Whether it may be chosen: the job ends within the limits, there or on the fallback of a trial there."""
         return probe.measurement.configuration in self._choices
 

@@ -10,8 +10,8 @@ from mlcd.core.job import Target
 from mlcd.core.measurement import Z
 from mlcd.core.units import format_duration, format_rate, format_usd
 from mlcd.planners.scale.nouns import Noise, noise_of
-from mlcd.reports.story import Story, Tried
-from mlcd.reports.terminal import Columns, Row
+from mlcd.reports.story import SettledProbe, Story
+from mlcd.reports.terminal_tables import Columns, Row
 from mlcd.reports.words import last_metric, noise_words, on_spot_words, outcome_words
 
 _MEASURED = (
@@ -70,7 +70,7 @@ def measured(story: Story) -> list[Table]:
     return [Table("Everything measured, the best first", columns, rows, total, note, chosen)]
 
 
-def _measured_row(story: Story, probe: Tried) -> list[str]:
+def _measured_row(story: Story, probe: SettledProbe) -> list[str]:
     m = probe.measurement
     offer = m.configuration.offer
     gpus = f"{offer.accelerators * m.configuration.nodes} x {offer.accelerator}" if offer.accelerators else "–"
@@ -85,7 +85,7 @@ def _measured_row(story: Story, probe: Tried) -> list[str]:
     return [*about, *rate, *forecast, *took, "ok", verdict if probe in story.good else "measured again"]
 
 
-def _noise(probe: Tried) -> str:
+def _noise(probe: SettledProbe) -> str:
     noise = noise_of(probe.measurement)
     return noise_words(noise) if noise is not None else "–"
 

@@ -16,7 +16,7 @@ from mlcd_fixtures.engine_runs import CHAT, chat_job, chat_run
 from mlcd_fixtures.serving_runs import JOB as ONNX
 from mlcd_fixtures.serving_runs import serving_run
 
-from mlcd.cli.hold import begin_and_deploy
+from mlcd.cli.deploy import begin_and_deploy
 from mlcd.cli.messages import How
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Job

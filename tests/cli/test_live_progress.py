@@ -30,7 +30,7 @@ from mlcd.core.ledger import Started, Stopped
 from mlcd.core.measurement import Sample
 from mlcd.core.runs.run import start
 from mlcd.planners.jobfile.read import load_job
-from mlcd.reports.headway import Headway, from_json, to_json
+from mlcd.reports.launch_progress import Headway, from_json, to_json
 from mlcd.service.remote.ledger import RemoteLedger, watch
 from mlcd.service.remote.server import Server
 

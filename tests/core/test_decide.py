@@ -18,7 +18,7 @@ from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger.entries import Decided, from_json, to_json
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.scale.nouns import Mode, ScalingTask, batch_of
-from mlcd.reports.text import show_decision
+from mlcd.reports.terminal_run import show_decision
 from mlcd.reports.words import assumption_words, decision_words
 
 OFFER = Offer("node", 1.0, 4, 16)

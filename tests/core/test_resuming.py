@@ -28,7 +28,7 @@ from mlcd.planners.train.net_value import NetValue
 from mlcd.reports.document import run_document
 from mlcd.reports.entries import ledger_rows, line_words
 from mlcd.reports.story import Story
-from mlcd.reports.text import ledger_table
+from mlcd.reports.terminal_run import ledger_table
 from mlcd.testing.clouds import small_recording
 
 WORK = 3_600_000.0

@@ -13,7 +13,7 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.reports.headway import Headway, to_json
+from mlcd.reports.launch_progress import Headway, to_json
 
 PLACE = SPACE.configurations[0]
 LAUNCH = Launch("digits-1-1", PLACE, Purpose.PROBE, 1_000.0, None, 1)

@@ -28,8 +28,8 @@ from mlcd.reports.curve import Curve, curve_document, curve_of, curve_table, not
 from mlcd.reports.document import run_document
 from mlcd.reports.html import page
 from mlcd.reports.story import Story
-from mlcd.reports.terminal import rich_table
-from mlcd.reports.text import Narrator, show_decision, show_outcome
+from mlcd.reports.terminal_run import Narrator, show_decision, show_outcome
+from mlcd.reports.terminal_tables import rich_table
 from mlcd.reports.words import goal_words, reached_words, result_words
 
 KNEE = next(p for p in curve() if p.knee)

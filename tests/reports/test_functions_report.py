@@ -60,12 +60,12 @@ from mlcd.reports.functions.rows import (
 )
 from mlcd.reports.functions.tables import NO_PLAN, comparison_cells, fine_usd, gap_words, show_plan
 from mlcd.reports.functions.words import METHODS, decision_sentence, short_s
-from mlcd.reports.headway import Gauge
 from mlcd.reports.html import page
+from mlcd.reports.launch_progress import ProgressMeter
 from mlcd.reports.progress import ProgressLine
 from mlcd.reports.run_tables import command
 from mlcd.reports.story import Story
-from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
+from mlcd.reports.terminal_run import Narrator, ledger_table, show_decision, show_outcome
 
 BOTH = replace(TUNED, goal=Goal(Objective.FASTEST, 5.0, 60.0))
 VOID = {"meta", "br"}
@@ -450,7 +450,7 @@ def test_the_progress_of_a_stage_counts_its_epochs():
 
 def test_the_progress_of_a_probe_says_that_it_calibrates():
     probe = Launch("x-1", place(Allocation(2, 512, "s3")), Purpose.PROBE, 1.0, 60.0, 0)
-    assert Gauge()(TUNED, probe, Sample(4.0, 0.0)).words == "2 x 512 MB, s3  calibrating, 4 s"
+    assert ProgressMeter()(TUNED, probe, Sample(4.0, 0.0)).words == "2 x 512 MB, s3  calibrating, 4 s"
 
 
 def test_small_numbers_keep_their_digits():

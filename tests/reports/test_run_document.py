@@ -24,7 +24,7 @@ from mlcd.planners.form.jobs import job_from_text
 from mlcd.reports.document import document_of, run_document
 from mlcd.reports.run_document import OtherRun, RunDocument, run_schema
 from mlcd.reports.story import Story
-from mlcd.reports.terminal import show_additions
+from mlcd.reports.terminal_tables import show_additions
 from mlcd.reports.view.view import view_of
 
 KEYS = json.loads((Path(__file__).parent / "document_keys.json").read_text())

@@ -34,8 +34,8 @@ from mlcd.core.measurement import Measurement, Outcome, Sample
 from mlcd.planners.serve import service_level
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, Served, ServingTask, knobs_of
 from mlcd.reports.document import run_document
-from mlcd.reports.headway import Gauge
 from mlcd.reports.html import page
+from mlcd.reports.launch_progress import ProgressMeter
 from mlcd.reports.run_tables import command
 from mlcd.reports.serve.words import (
     asked_words,
@@ -47,7 +47,7 @@ from mlcd.reports.serve.words import (
     usd_per_million,
 )
 from mlcd.reports.story import Story
-from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
+from mlcd.reports.terminal_run import Narrator, ledger_table, show_decision, show_outcome
 from mlcd.reports.view.view import view_of
 
 TIGHT = replace(JOB, ask=replace(SERVICE, caps=(Cap(Figure.P95, 0.002),)))
@@ -387,7 +387,7 @@ def test_any_trials_can_be_told_drawn_and_written(
 
 
 def test_a_trial_under_way_is_told_in_requests() -> None:
-    gauge = Gauge()
+    meter = ProgressMeter()
     order = Launch("resnet50-1-1", SPACE.configurations[0], Purpose.PROBE, 0.0, 20.0, 0)
-    gauge(JOB, order, Sample(1.0, 0.0))
-    assert "100 requests/s, 3 s, " in gauge(JOB, order, Sample(3.0, 200.0)).words
+    meter(JOB, order, Sample(1.0, 0.0))
+    assert "100 requests/s, 3 s, " in meter(JOB, order, Sample(3.0, 200.0)).words

@@ -12,7 +12,7 @@ from mlcd.core.units import format_confidence, format_duration, format_rate, for
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.service_level import at_best_level
-from mlcd.reports import answer as trained
+from mlcd.reports import answer as machines_page
 from mlcd.reports.comparison.document import (
     ComparedCell,
     ComparedPaths,
@@ -53,7 +53,7 @@ class _Run:
     @property
     def cards(self) -> dict[str, ComparedCell]:
         """The key figures of its page by their names."""
-        page = {ServingTask: serve_page, FunctionsTask: functions_page}.get(type(self.story.job.ask), trained)
+        page = {ServingTask: serve_page, FunctionsTask: functions_page}.get(type(self.story.job.ask), machines_page)
         return {name: ComparedCell(words=value, note=note) for name, value, note in page.cards(self.story)}
 
     @property
@@ -103,7 +103,7 @@ def _totals(story: Story) -> tuple[float | None, float | None]:
     """Of a service there is no end; of functions it is known when they are done."""
     if isinstance(story.job.ask, ServingTask | FunctionsTask) and story.account.ended is None:
         return None, None
-    seconds, usd, _ = trained.totals(story)
+    seconds, usd, _ = machines_page.totals(story)
     return (seconds, usd) if story.decision is not None and story.decision.configuration is not None else (None, None)
 
 

@@ -13,7 +13,7 @@ from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.service_level import at_best_level, keeps
 from mlcd.reports.comparison.document import ComparedPaths, PathPoint
 from mlcd.reports.serve.words import UNITS
-from mlcd.reports.story import Story, Tried
+from mlcd.reports.story import SettledProbe, Story
 
 TIME = ComparedPaths(name="time to finish", unit="s", lower_is_better=True)
 COST = ComparedPaths(name="cost to finish", unit="usd", lower_is_better=True)
@@ -60,7 +60,7 @@ def _points(story: Story, by: ComparedPaths) -> Iterator[PathPoint]:
             yield PathPoint(usd=probe.after.spent_usd, value=value, label=label)
 
 
-def _value(story: Story, probe: Tried, by: ComparedPaths) -> float | None:
+def _value(story: Story, probe: SettledProbe, by: ComparedPaths) -> float | None:
     """None: it failed, or may not be chosen."""
     if not probe.measurement.ok:
         return None

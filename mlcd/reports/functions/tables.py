@@ -24,7 +24,7 @@ from mlcd.reports.functions.rows import (
     stage_rows,
 )
 from mlcd.reports.functions.words import basis_words, chosen_plan, compared_methods, plan_name, short_s, source_words
-from mlcd.reports.terminal import Columns, Row, rich_table
+from mlcd.reports.terminal_tables import Columns, Row, rich_table
 
 NO_PLAN = "no plan within the limits"
 MOST_SIZES = 8

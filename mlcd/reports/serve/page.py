@@ -13,7 +13,7 @@ from mlcd.planners.serve.service_level import at_best_level, best, keeps
 from mlcd.reports.answer import Card, left_words, undecided
 from mlcd.reports.serve import words
 from mlcd.reports.serve.words import SHORT, UNITS, format_price, format_s
-from mlcd.reports.story import Story, Tried
+from mlcd.reports.story import SettledProbe, Story
 from mlcd.reports.tables import Table
 from mlcd.reports.words import outcome_words
 
@@ -162,7 +162,7 @@ def _columns(story: Story, knobs: list[str], figures: list[Figure]) -> list[tupl
     return [*head, *((str(name), "num") for name in [*numbers, "Time", "Cost"])]
 
 
-def _row(story: Story, trial: Tried, knobs: list[str], figures: list[Figure]) -> list[str]:
+def _row(story: Story, trial: SettledProbe, knobs: list[str], figures: list[Figure]) -> list[str]:
     m = at_best_level(story.job, trial.measurement)
     if not m.ok:
         verdict, numbers = outcome_words(m.outcome), ["–"] * (5 + len(figures))

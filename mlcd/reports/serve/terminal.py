@@ -16,7 +16,7 @@ from mlcd.core.units import counted, format_usd
 from mlcd.planners.serve.nouns import Figure, service_of
 from mlcd.planners.serve.service_level import at_best_level
 from mlcd.reports.serve import words
-from mlcd.reports.terminal import rich_table, say_decision
+from mlcd.reports.terminal_tables import rich_table, say_decision
 
 MOST_ROWS = 15
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from mlcd.core.part import Finite, Part
-from mlcd.reports.headway import Headway
+from mlcd.reports.launch_progress import Headway
 from mlcd.reports.run_document import NotBegun, RunDocument
 from mlcd.reports.run_document.core import RunForecast
 from mlcd.reports.view.summary import Summary

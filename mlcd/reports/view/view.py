@@ -14,14 +14,14 @@ from mlcd.planners.functions.nouns import FunctionsTask, Planned
 from mlcd.planners.scale.nouns import batch_of
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.service_level import certifies
-from mlcd.reports import answer as trained
+from mlcd.reports import answer as machines_page
 from mlcd.reports.document import document_of, forecast_of
 from mlcd.reports.functions import page as functions_page
 from mlcd.reports.headline import headline
 from mlcd.reports.run_document import NotBegun
 from mlcd.reports.serve import page as serve_page
 from mlcd.reports.serve.words import decision_sentence as service_sentence
-from mlcd.reports.story import Story, Tried, series
+from mlcd.reports.story import SettledProbe, Story, series
 from mlcd.reports.view.certificate import certificate
 from mlcd.reports.view.page import PathStep, RunPage, SpendPoint, UnderWay
 from mlcd.reports.view.summary import QUEUED, Summary, labelled, summary_of
@@ -48,7 +48,7 @@ def view_of(
     """
     story = Story.of(lines)
     account = story.account
-    answer = {ServingTask: serve_page, FunctionsTask: functions_page}.get(type(story.job.ask), trained)
+    answer = {ServingTask: serve_page, FunctionsTask: functions_page}.get(type(story.job.ask), machines_page)
     sentence, more = answer.sentences(story)
     summary = summary_of(story.run, lines[0].written_at, account, driven, owner, team, last_reason(lines))
     return _page(
@@ -100,7 +100,7 @@ def reason_of(line: Line) -> str:
     return f"{line.entry.launch.configuration}: {reason}" if isinstance(line.entry, Reserved) and reason else reason
 
 
-def _step(story: Story, probe: Tried) -> Fields:
+def _step(story: Story, probe: SettledProbe) -> Fields:
     """A probe with its interval; whether it may be chosen and what finishing takes are not asked of every planner."""
     m, configuration = probe.measurement, probe.measurement.configuration
     rate = (m.rate, m.slow_samples_per_s, m.fast_samples_per_s) if m.ok else (None, None, None)

@@ -19,7 +19,7 @@ from mlcd.core.errors import LedgerCorrupt, LedgerError, MlcdError, UnknownName
 from mlcd.core.ledger import UNLABELLED, Account, Labels, Ledger, Line, Status, Unreadable
 from mlcd.core.ledger.account import BrokenBooks
 from mlcd.planners.form.jobs import is_launched
-from mlcd.reports.headway import from_json, to_json
+from mlcd.reports.launch_progress import from_json, to_json
 from mlcd.reports.view.summary import REFUSED, Summary, labelled, summary_of, waiting_summary
 from mlcd.service.web.errors import public_message
 from mlcd.service.web.run_cache import MOST_LINES, NOTHING, LoadedRun, RecentEvents, RunCache, RunState, state_frame

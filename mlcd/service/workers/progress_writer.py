@@ -10,7 +10,7 @@ from mlcd.core.errors import MlcdError
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Line, Settled, Voided
 from mlcd.core.measurement import Sample
-from mlcd.reports.headway import Gauge, Headway, to_json
+from mlcd.reports.launch_progress import Headway, ProgressMeter, to_json
 
 EVERY_S = 2.0
 LAST_WRITE_TIMEOUT_S = 3.0  # how long the end of a run waits for the last write
@@ -22,7 +22,7 @@ class ProgressWriter:
     def __init__(self, ledger: Ledger, every_s: float = EVERY_S, now: Callable[[], float] = time.monotonic) -> None:
         self._ledger, self._every_s, self._now = ledger, every_s, now
         self._run = ""
-        self._gauge = Gauge()
+        self._meter = ProgressMeter()
         self._newest: dict[str, Headway] = {}
         self._signalled_at = float("-inf")
         self._lock, self._due, self._over = threading.Lock(), threading.Event(), threading.Event()
@@ -32,7 +32,7 @@ class ProgressWriter:
         """A job reports progress: the first report of a launch is written at once, later ones every few seconds."""
         with self._lock:  # parallel launches report from different threads
             first = launch.label not in self._newest
-            self._newest[launch.label] = self._gauge(job, launch, sample)
+            self._newest[launch.label] = self._meter(job, launch, sample)
             if first or self._now() - self._signalled_at >= self._every_s:
                 self._signalled_at = self._now()
                 self._signal()
@@ -42,7 +42,7 @@ class ProgressWriter:
         if not isinstance(line.entry, Settled | Voided):
             return
         with self._lock:
-            self._gauge.forget(line.entry.launch.label)
+            self._meter.forget(line.entry.launch.label)
             if self._newest.pop(line.entry.launch.label, None) is not None:
                 self._signal()
 

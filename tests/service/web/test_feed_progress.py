@@ -20,7 +20,7 @@ from mlcd.core.backend import Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.decision import Decision
 from mlcd.core.ledger import Book, Decided, Ended, Ledger, Refused, Started
-from mlcd.reports.headway import Headway, to_json
+from mlcd.reports.launch_progress import Headway, to_json
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.routes.watch import of_run
 

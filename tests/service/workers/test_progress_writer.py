@@ -19,7 +19,7 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import LedgerError
 from mlcd.core.ledger import Ledger, Line, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome, Sample
-from mlcd.reports.headway import from_json
+from mlcd.reports.launch_progress import from_json
 from mlcd.service.workers.progress_writer import EVERY_S, ProgressWriter
 
 PLACE = SPACE.configurations[0]

@@ -20,12 +20,12 @@ from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.reports.document import decision_of
 from mlcd.reports.functions.words import chosen_plan, plan_name
 from mlcd.reports.functions.words import decision_sentence as functions_sentence
-from mlcd.reports.not_certain import not_certain_words
 from mlcd.reports.run_document.core import RunDecision
 from mlcd.reports.run_document.serve import ServeDecision
 from mlcd.reports.run_document.tune import TuneDecision
 from mlcd.reports.serve.words import decision_sentence as service_sentence
 from mlcd.reports.tradeoff import Ranked, TradeoffPoint, tradeoff_of
+from mlcd.reports.uncertified_option import uncertified_option_words
 from mlcd.reports.view.certificate import what_if_certificate
 from mlcd.reports.view.page import Certificate
 from mlcd.reports.words import decision_words, goal_words
@@ -140,5 +140,5 @@ def _decided_again(snapshot: Snapshot, chosen: dict[str, Any]) -> dict[str, Any]
         "label": label,
         "words": words,
         "certificate": what_if_certificate(job, account.searched, decision),
-        "not_certain": not_certain_words(snapshot.lines, goal, label),
+        "not_certain": uncertified_option_words(snapshot.lines, goal, label),
     }

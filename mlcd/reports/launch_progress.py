@@ -1,6 +1,6 @@
 """Where live launches stand: how far, how fast, what they have cost, and how long they will still take.
 
-A gauge makes it of a job's reports. As JSON it goes to whoever looks from elsewhere: pages, other terminals.
+A meter makes it of a job's reports. As JSON it goes to whoever looks from elsewhere: pages, other terminals.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Reports:
         return (sample.samples - recent[0].samples) / took_s if took_s >= LEAST_S else 0.0
 
 
-class Gauge:
+class ProgressMeter:
     """Gets every report of a run's launches, which may be under way at the same time; says where each stands."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:

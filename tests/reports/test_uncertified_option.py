@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mlcd.core.job import Goal, Objective
-from mlcd.reports.not_certain import better_point
 from mlcd.reports.tradeoff import TradeoffPoint
+from mlcd.reports.uncertified_option import better_point
 
 
 def point(label: str, hours: float, usd: float, measured: bool = True) -> TradeoffPoint:

@@ -15,7 +15,7 @@ from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Sample
-from mlcd.reports.headway import Gauge, Headway, from_json, to_json
+from mlcd.reports.launch_progress import Headway, ProgressMeter, from_json, to_json
 from mlcd.reports.progress import ProgressLine
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -36,34 +36,34 @@ def reports(draw: st.DrawFn) -> list[Sample]:
 
 
 def test_a_run_is_told_by_its_share_its_rate_its_price_and_what_is_left() -> None:
-    gauge = Gauge(lambda: NOW)
-    gauge(JOB, RUN, Sample(10.0, 0.0))
-    told = gauge(JOB, RUN, Sample(20.0, 250.0))
+    meter = ProgressMeter(lambda: NOW)
+    meter(JOB, RUN, Sample(10.0, 0.0))
+    told = meter(JOB, RUN, Sample(20.0, 250.0))
     assert (told.share, told.rate, told.unit, told.left_s, told.at) == (0.25, 25.0, "samples/s", 30.0, NOW)
     assert told.usd == pytest.approx(PLACE.usd(20.0))
     assert told.words == "2 x node  25 samples/s, 20 s, $0.04  25% done, about 30 s left"
 
 
 def test_reports_that_come_almost_at_once_give_no_rate() -> None:
-    gauge = Gauge(lambda: NOW)
-    gauge(JOB, RUN, Sample(10.0, 0.0))
-    told = gauge(JOB, RUN, Sample(10.0001, 750.0))
+    meter = ProgressMeter(lambda: NOW)
+    meter(JOB, RUN, Sample(10.0, 0.0))
+    told = meter(JOB, RUN, Sample(10.0001, 750.0))
     assert (told.rate, told.left_s) == (None, None)
     assert told.words.endswith("75% done, about ? left")
 
 
 def test_a_probe_ends_when_enough_is_known_so_it_has_no_share() -> None:
-    gauge = Gauge()
-    gauge(JOB, PROBE, Sample(10.0, 0.0))
-    told = gauge(JOB, PROBE, Sample(20.0, 250.0))
+    meter = ProgressMeter()
+    meter(JOB, PROBE, Sample(10.0, 0.0))
+    told = meter(JOB, PROBE, Sample(20.0, 250.0))
     assert (told.share, told.left_s, told.rate) == (None, None, 25.0)
     assert told.words.endswith("  probing")
 
 
 @given(reports(), st.sampled_from([RUN, PROBE]))
 def test_whatever_a_job_reports_shares_are_shares_and_nothing_is_negative(told: list[Sample], launch: Launch) -> None:
-    gauge = Gauge()
-    found = [gauge(JOB, launch, sample) for sample in told]
+    meter = ProgressMeter()
+    found = [meter(JOB, launch, sample) for sample in told]
     for sample, each in zip(told, found, strict=True):
         assert each.share is None or each.share == sample.samples / RUN.samples
         assert each.share is None or each.share <= 1 or (each.left_s is None and "stated work" in each.words)
@@ -75,7 +75,7 @@ def test_whatever_a_job_reports_shares_are_shares_and_nothing_is_negative(told: 
 
 @given(reports(), reports())
 def test_launches_under_way_together_are_each_told_as_if_alone(one: list[Sample], other: list[Sample]) -> None:
-    both, alone = Gauge(lambda: NOW), Gauge(lambda: NOW)
+    both, alone = ProgressMeter(lambda: NOW), ProgressMeter(lambda: NOW)
     told = [(RUN, sample) for sample in one] + [(PROBE, sample) for sample in other]
     told.sort(key=lambda each: each[1].elapsed_s)
     mixed = [both(JOB, launch, sample) for launch, sample in told]
@@ -109,10 +109,10 @@ def test_a_job_that_goes_on_beyond_its_work_does_not_go_quiet() -> None:
 
 def test_the_time_that_is_left_follows_the_rate_of_the_last_minutes() -> None:
     """Nine hours at 100 samples/s, then at 10: what is left takes ten times as long, whatever the average says."""
-    gauge, run = Gauge(lambda: NOW), replace(RUN, samples=3_600_000.0)
+    meter, run = ProgressMeter(lambda: NOW), replace(RUN, samples=3_600_000.0)
     done, headway = 0.0, None
     for minute in range(9 * 60 + 10):
-        headway = gauge(JOB, run, Sample(60.0 * minute, done))
+        headway = meter(JOB, run, Sample(60.0 * minute, done))
         done += 60 * (100.0 if minute < 9 * 60 else 10.0)
     assert headway is not None
     assert headway.rate == pytest.approx(10.0)

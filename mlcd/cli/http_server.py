@@ -41,7 +41,7 @@ recordings = click.option(
 )
 
 
-def bound(host: str, number: int, tries: int = 1) -> socket.socket:
+def listening_socket(host: str, number: int, tries: int = 1) -> socket.socket:
     """A socket on this port, or on the next free one."""
     for at in range(number, min(number + tries, 65536)):
         try:

@@ -16,7 +16,7 @@ CLEARLY = 0.95
 """Less is not worth a search."""
 
 
-def not_certain_words(lines: Sequence[Line], goal: Goal, label: str | None) -> str | None:
+def uncertified_option_words(lines: Sequence[Line], goal: Goal, label: str | None) -> str | None:
     """It in a sentence; None where there is no such thing. `label`: what was decided, as the trade-off names it."""
     story = Story.of(lines)
     if isinstance(story.job.ask, ServingTask) or (point := better_point(points_of(story), goal, label)) is None:

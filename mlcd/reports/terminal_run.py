@@ -36,7 +36,7 @@ from mlcd.reports.functions.tables import show_plan, show_run
 from mlcd.reports.functions.words import decision_sentence, work_words, workload_words
 from mlcd.reports.serve.terminal import first_words, show_service
 from mlcd.reports.story import finishes
-from mlcd.reports.terminal import rich_table, say_decision
+from mlcd.reports.terminal_tables import rich_table, say_decision
 from mlcd.reports.words import (
     all_the_work_words,
     amount_words,
