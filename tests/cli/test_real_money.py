@@ -81,7 +81,7 @@ def test_a_model_is_not_served_on_rented_machines_unasked(mlcd: Mlcd, job: Path,
     assert "First probe: instance " in refused
     assert "up to $2.00, the budget" in refused
     assert "pass -y" in refused
-    assert "machines are rented with --on skypilot:CLOUD" in mlcd(*serve).complaint
+    assert "this knob is for rented machines: add --on skypilot:CLOUD" in mlcd(*serve).complaint
     unknown = ("serve", tmp_path / "lstm.onnx", "--on", "skypilot:aws")
     assert "name the instance types to try: --knobs FILE" in mlcd(*unknown).complaint
     assert mlcd("runs", "-o", "json").document == {"runs": []}

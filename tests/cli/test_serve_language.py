@@ -67,7 +67,7 @@ def test_an_endpoint_is_measured_as_it_is(mlcd: Mlcd) -> None:
     with in_thread(Timing(step_s=0.002)) as url:
         answer = mlcd("serve", "--endpoint", url, "--price", "2.5", *SHORT, "--tpot-p95", "50ms")
     assert answer.code == 0, answer.err
-    assert "is expected to" not in answer.err, "there is nothing to search"
+    assert "no configuration is expected" not in answer.err, "there is nothing to search"
     assert "mlcd replicas fake-1 --rate 40" in answer.out
     assert "mlcd deploy" not in answer.out
     document = mlcd("show", "last", "-o", "json").document
@@ -169,7 +169,7 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_spent(mlcd: Mlc
         ((), "which model?"),
         (("model.onnx", "--input-tokens", "8"), "--input-tokens is for a language model"),
         (("a", "--model", "b"), "two models"),
-        (("m", "--engine", "vllm", "--sweep", "0"), "requests at once"),
+        (("m", "--engine", "vllm", "--sweep", "0"), "concurrent requests"),
     ],
 )
 def test_options_that_contradict_each_other_are_one_line(

@@ -131,7 +131,7 @@ class TestRunningAlready:
 
     def test_a_file_of_another_model_is_a_mistake(self, tmp_path, url):
         job = Job("m", 1.0, ask=ServingTask(ModelFacts("m"), path=str(broken_model(tmp_path))))
-        with pytest.raises(UserError, match="its inputs are x; the server's model wants tokens"):
+        with pytest.raises(UserError, match="its inputs are x; those of the server's model are tokens"):
             events_of(self.backend(tmp_path, url), job, launch())
 
     def test_a_knob_that_only_a_command_could_set_is_a_mistake(self, tmp_path, url):
