@@ -61,9 +61,9 @@ class ModelKeys(Keys):
     params: Count = None
     """Number of parameters, such as 8.03B, if you know it better than the sizes tell."""
     layers: Size = None
-    """Layers."""
+    """Number of layers."""
     hidden: Size = None
-    """Their width."""
+    """Width of a layer."""
     heads: Size = None
     """Heads of attention."""
     kv_heads: Size = None
@@ -75,11 +75,11 @@ class ModelKeys(Keys):
     ffn: Size = None
     """Width of a feed-forward layer; else 4 x `hidden`."""
     experts: Size = None
-    """Of a mixture: experts of a layer."""
+    """Mixture of experts: number of experts of a layer."""
     experts_per_token: Size = None
-    """Of a mixture: experts that a token passes through."""
+    """Mixture of experts: experts that process each token."""
     expert_hidden: Size = None
-    """Of a mixture: width of an expert."""
+    """Mixture of experts: width of an expert."""
     tied: Annotated[bool, BeforeValidator(parse_flag)] = False
     """The output layer is the embedding."""
     encoder: Annotated[bool, BeforeValidator(parse_flag)] = False

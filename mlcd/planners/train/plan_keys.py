@@ -99,7 +99,7 @@ class KnobKeys(Keys):
         return self
 
     def knob(self, field: str) -> PlanKnob:
-        """The same as a `PlanKnob`."""
+        """The block as a `PlanKnob`."""
         values = tuple(value if isinstance(value, int) else str(value) for value in self.values)
         return PlanKnob(field, values, self.env or "", self.argument or "", self.told)
 
@@ -180,7 +180,7 @@ class PlanKeys(Keys):
 
     @property
     def knobs(self) -> tuple[PlanKnob, ...]:
-        """In the order of a plan."""
+        """The knobs in the order of the fields of a plan."""
         return tuple(block.knob(field) for field, block in self.blocks.items())
 
     @property
