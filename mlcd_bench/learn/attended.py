@@ -1,4 +1,4 @@
-"""Run a function in a process of its own and watch it: a crash or a hang there is an answer here."""
+"""Run a function in its own process and watch it: a crash or a hang becomes a result."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 Tell = Callable[[Any], None]
-"""How the function says where it is."""
+"""With which the function reports its progress."""
 
 
 def attended(function: Callable[..., None], *arguments: Any, silent_s: float, start: str) -> tuple[Any, int | str]:
-    """Call function(*arguments, tell) there. The last thing it told, and how it ended: 0 is well.
+    """Call function(*arguments, tell) there. Returns its last report, and its exit status (0: success) or a reason.
 
-    It is ended if it tells nothing for `silent_s`. `start`: 'fork' inherits the libraries that are loaded here, 'spawn'
-    begins anew.
+    The process is killed after `silent_s` without a report. `start`: 'fork' inherits the loaded libraries, 'spawn'
+    starts a fresh interpreter.
     """
     context: Any = get_context(start)
     hear, speak = context.Pipe(duplex=False)

@@ -1,4 +1,4 @@
-"""One model at one precision and number of threads, measured in a fresh process: memory counts from nothing."""
+"""Measures a model at one precision and number of threads in a fresh process, so that memory counts from zero."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 
 SILENT_S = 180.0
-"""A process that says nothing for so long hangs."""
+"""A process without output for so long counts as hung."""
 LOOK_EVERY_S = 0.2
-"""How soon Ctrl-C ends it."""
+"""Interval at which a stop is checked."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one batch came to: answers a second, and the seconds of an answer; `reason` if it did not run."""
+    """The result of one batch size: answers a second, and latencies in seconds; `reason` if it did not run."""
 
     batch: int
     rate: float | None = None
@@ -32,7 +32,7 @@ class Batch:
 
 
 class Stopped(Exception):
-    """Somebody asked to stop: what is not told yet was not tried."""
+    """Stopped on request: batches without a result were not tried."""
 
 
 def measure_batches(
@@ -47,7 +47,7 @@ def measure_batches(
     command = [sys.executable, "-m", "mlcd_bench.learn.onnx_cells", str(model), "--threads", str(threads)]
     command += ["--batches", ",".join(map(str, batches)), "--shapes", json.dumps(dict(shapes))]
     with tempfile.TemporaryFile() as complaints:
-        # a session of its own: Ctrl-C at the terminal is for us, and must not look like a crash of the model
+        # its own session, so that Ctrl-C at the terminal does not look like a crash of the model
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, start_new_session=True)
         try:
             lines = _lines(child, stop, silent_s)
@@ -62,7 +62,7 @@ def measure_batches(
 
 
 def _lines(child: subprocess.Popen[bytes], stop: Callable[[], bool], silent_s: float) -> list[bytes]:
-    """All that the process says until its end."""
+    """The output lines of the process until its end."""
     assert child.stdout is not None
     with selectors.DefaultSelector() as selector, child.stdout as output:
         selector.register(output, selectors.EVENT_READ)

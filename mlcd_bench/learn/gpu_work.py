@@ -1,4 +1,4 @@
-"""What is measured on a GPU in one process: a model over its cells and its operators, or operators by themselves."""
+"""The work of one process on a GPU: the cells and operators of a model, or single operators."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ BY_NAME = {model.name: model for model in (*MODELS, *OPERATORS)}
 
 @dataclass(frozen=True)
 class Work:
-    """Models, or operators by themselves; by name, so that it reaches any process."""
+    """Models or single operators, by name, so that they can be sent to any process."""
 
     names: tuple[str, ...]
     alone: bool = False
 
     @property
     def models(self) -> tuple[TorchModel, ...]:
-        """As the zoo has them."""
+        """From the zoo."""
         return tuple(BY_NAME[name] for name in self.names)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Where all is written, what is varied, on which device, and until when (time.monotonic)."""
+    """Output folder, cells, device, and deadline (time.monotonic)."""
 
     tables: Tables
     cells: Cells
@@ -44,7 +44,7 @@ class Plan:
     start: str = "fork"
 
     def open(self) -> Device:
-        """The device, in the process that measures."""
+        """Open the device in this process."""
         if self.device == "cpu":
             return Processor()
         device = Cuda()
@@ -52,13 +52,13 @@ class Plan:
         return device
 
     def left(self, name: str, alone: bool) -> list[Cell]:
-        """The cells of a model that nobody has tried."""
+        """The untried cells of a model."""
         table, column = (self.tables.curves, "operator") if alone else (self.tables.points, "model")
         tried = table.keys(column, *Cells.KNOBS) | self.tables.failed.keys("model", *Cells.KNOBS)
         return [cell for cell in self.cells.all() if key(name, *cell) not in tried]
 
     def profiles_left(self, name: str) -> list[tuple[str, int]]:
-        """Precision and batch of the profiles that are not there; none for a model that runs nowhere."""
+        """Precision and batch of the missing profiles; none for a model that runs in no cell."""
         if (name,) not in self.tables.points.keys("model"):
             return []
         there = self.tables.operators.keys("model", "precision", "batch")
@@ -67,7 +67,7 @@ class Plan:
         return [each for each in wanted if key(name, *each) not in there]
 
     def is_done(self, work: Work) -> bool:
-        """Whether nothing of it is left."""
+        """Whether all of it is measured."""
         cells = any(self.left(name, work.alone) for name in work.names)
         return not cells and (work.alone or not any(self.profiles_left(name) for name in work.names))
 
@@ -78,7 +78,7 @@ class Plan:
 
 
 def works(models: Sequence[str], alone: Sequence[str]) -> Iterator[Work]:
-    """Models one by one, and now and then some operators: a measurement that is cut short has both."""
+    """Models one by one, interleaved with operators, so that an interrupted measurement has both."""
     rest = list(alone)
     for place, model in enumerate(models):
         yield Work((model,))
@@ -90,7 +90,7 @@ def works(models: Sequence[str], alone: Sequence[str]) -> Iterator[Work]:
 
 
 def measure(work: Work, plan: Plan, tell: Tell) -> None:
-    """Every cell that is left. Tells each before it is tried: whoever watches knows what broke it."""
+    """Measure every untried cell. Reports each before it is tried, so that the parent knows which one broke it."""
     device = plan.open()
     for model in work.models:
         left = plan.left(model.name, work.alone)
@@ -101,7 +101,7 @@ def measure(work: Work, plan: Plan, tell: Tell) -> None:
             tell((model.name, due[0]))
             try:
                 loaded = Loaded(model, device, precision)
-            except Exception as error:  # whatever a library says: the model is told and left out
+            except Exception as error:  # any error of a library: the model is recorded as failed
                 reason = f"not built: {type(error).__name__}: {' '.join(str(error).split())[:120]}"
                 plan.tables.failed.append(failed(model.name, cell, reason) for cell in due)
                 continue
@@ -111,7 +111,7 @@ def measure(work: Work, plan: Plan, tell: Tell) -> None:
 
 
 def profile(work: Work, plan: Plan, tell: Tell) -> None:
-    """Every profile that is left: in another process, since a profiler that was once there may slow later passes."""
+    """Make every missing profile. In another process, since a profiler may slow down later passes."""
     device = plan.open()
     for model in work.models:
         for precision, batch in plan.profiles_left(model.name):

@@ -1,7 +1,7 @@
-"""How many requests a second so many cores can prepare, by kind of input: 'image224', 'tokens128'.
+"""Requests a second that a number of cores can prepare, by kind of input: 'image224', 'tokens128'.
 
 An image arrives as 500 x 375 pixels of 8 bits and leaves as a square of floats, resized and normalised. A text arrives
-as words and leaves as that many token numbers. Decoding is left out: it depends on what a client sends.
+as words and leaves as that many token numbers. Decoding is left out, since it depends on the client.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 WINDOW_S = 0.5
-"""How long each number of cores is watched."""
+"""Measurement time for each number of cores."""
 CORES = (1, 2, 3, 4, 5, 8)
 
 
@@ -55,7 +55,7 @@ def _text(length: int) -> Callable[[], object]:
 
 def _count(kind: str, together: Any, done: Any, window_s: float) -> None:
     prepare = preparation(kind)
-    _prepared(prepare, window_s / 2)  # a core that was idle, and memory that was never touched, are slow at first
+    _prepared(prepare, window_s / 2)  # warm up: idle cores and untouched memory are slow at first
     together.wait()
     done.put(_prepared(prepare, window_s))
 
@@ -84,7 +84,7 @@ def requests_per_s(kind: str, cores: int, window_s: float = WINDOW_S, start: str
 def host_rows(
     kinds: Sequence[str], cores: Sequence[int] = CORES, window_s: float = WINDOW_S
 ) -> list[dict[str, object]]:
-    """As host.csv has them."""
+    """Rows of host.csv."""
     return [
         {"input": kind, "cores": count, "requests_per_s": requests_per_s(kind, count, window_s)}
         for kind in kinds

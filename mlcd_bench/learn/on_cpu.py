@@ -1,10 +1,10 @@
 """The offline phase on a CPU: every ONNX model of a folder over precision, threads and batch, by ONNX Runtime.
 
-Models are load-tested through our own server, as `mlcd serve` will try them; or, to be quick about it, their passes are
-timed in process. Operators by themselves are always timed.
+Models are load-tested through our own server, as in trials of `mlcd serve`, or, faster, their passes are timed in
+process. Single operators are always timed in process.
 
-It goes on where the files end. What cannot be measured is told and left out: a model that is no ONNX file, a precision
-that a model cannot be had at, a batch that does not fit.
+It continues where the files end. What cannot be measured is reported and left out: an invalid ONNX file, a precision to
+which a model cannot be converted, a batch that does not fit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mlcd_bench.learn.trials import measure_trials
 
 CELL = ("precision", "threads", "batch")
 BESIDES = ("memory_gb", "max_wait_ms")
-"""Knobs of a server that are not measured: the memory that is held is, and a wait is known."""
+"""Knobs of a server that are not varied: memory is measured, and a wait is known."""
 USUAL: Mapping[str, tuple[Knob, ...]] = {"precision": ("fp32",), "threads": (1,), "batch": (1,)}
 
 Tell = Callable[[str], None]
@@ -40,7 +40,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Cells:
-    """What is varied."""
+    """The varied knobs."""
 
     precisions: tuple[str, ...]
     threads: tuple[int, ...]
@@ -48,7 +48,7 @@ class Cells:
 
     @classmethod
     def of(cls, table: KnobTable, cores: int | None = None) -> Cells:
-        """What a file of knobs asks for; a knob that it does not name is as usual."""
+        """From a file of knobs, with defaults for knobs that it does not name."""
         for name in table.knobs:
             if name not in (*CELL, *BESIDES):
                 raise UnknownName("knob to learn about on a CPU", name, (*CELL, *BESIDES))
@@ -67,9 +67,9 @@ class Cells:
 
 @dataclass(frozen=True)
 class Learning:
-    """Where all is written, what is varied, and who is told. `stop`: whether to leave off.
+    """Output folder, varied knobs, and a callback for messages. `stop`: whether to stop.
 
-    `served`: models are measured by trials of a server, not by passes in process.
+    `served`: measure models by trials of a server instead of passes in process.
     """
 
     folder: Path
@@ -85,12 +85,12 @@ class Learning:
         return Tables(self.folder, CELL)
 
     def models(self, paths: Sequence[Path]) -> list[str]:
-        """Measure these models; the names of those that ran somewhere."""
+        """Measure these models, and return the names of those that ran in some cell."""
         seen: dict[str, Path] = {}
         with TemporaryDirectory(prefix="mlcd-learn-") as scratch:
             for path in paths:
                 if seen.setdefault(path.stem, path) != path:
-                    self.tell(f"{path}: left out: there is a {path.stem} already")
+                    self.tell(f"{path}: left out: there already is a {path.stem}")
                     continue
                 if self.stop():
                     raise Stopped
@@ -102,7 +102,7 @@ class Learning:
         return [name for name in seen if name in ran]
 
     def operators(self, which: Sequence[Alone] = OPERATORS) -> None:
-        """Measure operators by themselves."""
+        """Measure single operators."""
         with TemporaryDirectory(prefix="mlcd-learn-") as scratch:
             for path in write_operators(Path(scratch) / "alone", which):
                 for at, cell, rows in self._runs(path, self.tables.curves, Path(scratch), {}):
@@ -129,7 +129,7 @@ class Learning:
     def _runs(
         self, path: Path, table: Table, scratch: Path, shapes: Mapping[str, int]
     ) -> Iterator[tuple[str, dict[str, object], list[Batch]]]:
-        """Every precision and number of threads with batches that nobody has tried: those that ran, to be written."""
+        """For every precision and number of threads with untried batches: the batches that ran."""
         name = path.stem
         tried = table.keys(table.columns[0], *CELL) | self.tables.failed.keys("model", *CELL)
         for precision, threads in product(self.cells.precisions, self.cells.threads):
@@ -145,7 +145,7 @@ class Learning:
                     file = self._file(path, precision, scratch, alone)
                     found = measure_batches(file, threads, left, shapes, self.stop)
             except UserError as error:
-                if self.stop():  # Ctrl-C reached whoever quantised, too
+                if self.stop():  # Ctrl-C also interrupted the quantisation
                     raise Stopped from None
                 found = [Batch(each, reason=str(error)) for each in left]
             lost = [row for row in found if row.reason]
@@ -158,7 +158,7 @@ class Learning:
         try:
             return at_precision(path, precision, scratch / "quantised")
         except UserError:
-            if alone:  # in a quantised model, an operator that has no int8 form runs as it is
+            if alone:  # in a quantised model, an operator without an int8 form runs unquantised
                 return path
             raise
 
@@ -188,7 +188,7 @@ def _best(rows: Sequence[Batch]) -> str:
 
 
 def machine() -> str:
-    """This machine in words."""
+    """Processor and number of cores of this machine."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -198,7 +198,7 @@ def machine() -> str:
 
 
 def describe(folder: Path, day: str, command: str, *, served: bool = True) -> None:
-    """Write knowledge.json; an error if the folder holds what was measured elsewhere."""
+    """Write knowledge.json. An error if the folder has measurements of another machine."""
     import onnxruntime
 
     path = folder / "knowledge.json"

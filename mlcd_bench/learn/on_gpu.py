@@ -1,8 +1,8 @@
 """`python3 -m mlcd_bench.learn.on_gpu --to DIR --minutes 9`: measure PyTorch models on this machine's GPU.
 
-Needs numpy, torch, torchvision and transformers, nothing else that MLCD does. It goes on where the files in DIR end, so
-it can be run again until all is there. Each model is measured in a process of its own, so that an error that leaves a
-device unusable, a crash or a hang costs one cell: it is written to failed.csv with the reason, and the next follows.
+Needs only numpy, torch, torchvision and transformers. It continues where the files in DIR end, so it can be repeated
+until all is measured. Each model has its own process, so that an error that makes a device unusable, a crash or a hang
+costs only one cell: it is written to failed.csv with the reason, and the next cell follows.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from mlcd_bench.learn.torch_operators import OPERATORS
 from mlcd_bench.learn.torch_zoo import MODELS
 
 SILENT_S = 90.0
-"""A process that tells nothing for so long hangs."""
+"""A process without a report for so long counts as hung."""
 TRIES = 6
-"""How often a model is started again after it broke its process."""
+"""Restarts of a model after it broke its process."""
 CUT_AT_LEAST = 4.0
-"""A product under 12 % of a device takes at least so many times longer, or the cut does nothing."""
+"""A product on 12 % of a device must take at least so many times longer, or cutting the device has no effect."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """All that is not there yet, until the time is up."""
+    """Measure all that is missing, until the time is up."""
     began, asked = time.monotonic(), _asked(arguments)
     cells = Cells(**{name: value for name in Cells.KNOBS if (value := getattr(asked, name))})
     plan = Plan(Tables(Path(asked.to), Cells.KNOBS), cells, asked.device, began + 60 * asked.minutes)
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _measure(work: Work, plan: Plan) -> None:
-    """Start a process for the cells, watch it, start it again without the one that broke it; then one for profiles."""
+    """Run a process for the cells, restart it without a cell that broke it, then run one for profiles."""
     for _ in range(TRIES):
         last, ended = attended(measure, work, plan, silent_s=SILENT_S, start=plan.start)
         if ended == 0 or plan.time_is_up:
@@ -65,7 +65,7 @@ def _measure(work: Work, plan: Plan) -> None:
             _say(f"  {', '.join(work.names)}: the process ended with {ended} before it began")
             return
         model, cell = last
-        _say(f"  {model} {cell}: the process ended with {ended}; going on without it")
+        _say(f"  {model} {cell}: the process ended with {ended}; continuing without it")
         if key(model, *cell) not in plan.tables.failed.keys("model", *Cells.KNOBS):
             plan.tables.failed.append([failed(model, cell, f"the process died ({ended})")])
     if not work.alone and not plan.time_is_up and any(map(plan.profiles_left, work.names)):
@@ -81,14 +81,14 @@ def _measure_host(plan: Plan) -> None:
 
 
 def _described(plan: Plan) -> Plan:
-    """Look at the device in a process of its own: how to cut it, how to start processes; write where all comes from."""
+    """Determine in a separate process how to cut the device and start processes; write the description."""
     told, ended = attended(describe, plan, silent_s=SILENT_S, start=plan.start)
     _say(f"{told} (ended with {ended})")
     if not told:
         sys.exit("the device could not be opened: see above")
-    if not told["profiles"]:  # the profiler may not see the device in a process that was forked
+    if not told["profiles"]:  # the profiler may not see the device in a forked process
         again, ended = attended(describe, plan, silent_s=SILENT_S, start="spawn")
-        _say(f"begun anew: {again} (ended with {ended})")
+        _say(f"spawned instead: {again} (ended with {ended})")
         plan = replace(plan, start="spawn") if again and again["profiles"] else plan
     plan = replace(plan, by_stream=told["by_stream"])
     way = "the stream of a green context" if plan.by_stream else "a green context made current"
@@ -104,7 +104,7 @@ def _described(plan: Plan) -> Plan:
 
 
 def describe(plan: Plan, tell: Tell) -> None:
-    """The machine in words, whether profiles tell device times here, and which way of cutting the device works."""
+    """The machine's description, whether profiles contain device times, and which way of cutting the device works."""
     device = plan.open()
     told: dict[str, Any] = {"machine": platform.machine(), "versions": _versions(), "by_stream": True}
     try:
@@ -122,7 +122,7 @@ def describe(plan: Plan, tell: Tell) -> None:
 
 
 def _cut(device: Cuda, told: dict[str, Any], by_stream: bool) -> bool:
-    """Whether this way of cutting the device slows it down as it should; what was seen is noted."""
+    """Whether this way of cutting the device slows it down as it should. The factors are noted."""
     device.by_stream = by_stream
     note = f"slower under 50, 25, 12 %, {'stream' if by_stream else 'context'}"
     try:
@@ -144,7 +144,7 @@ def _versions() -> str:
 
 
 def _preload() -> None:
-    """Before the processes fork, so that each has the libraries at once. CUDA is left to them: it does not fork."""
+    """Import libraries before forking, so that each process has them. CUDA cannot be forked, so it is left to them."""
     for library in ("torch", "torchvision.models", "transformers"):
         try:
             import_module(library)
@@ -167,11 +167,11 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", required=True, help="the knowledge folder")
     parser.add_argument("--minutes", type=float, default=9.0, help="stop before the next cell after so long")
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: to try the script out")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: to test the script")
     parser.add_argument(
         "--start", choices=("fork", "spawn"), default="fork", help="how processes begin; fork is faster"
     )
-    parser.add_argument("--models", default="", help="only these, with commas between; no operators, no host")
+    parser.add_argument("--models", default="", help="only these models, with commas; no operators, no host")
     parser.add_argument("--precision", type=lambda text: tuple(text.split(",")), help="fp32,bf16")
     for name in ("sm-share", "batch"):
         parser.add_argument(f"--{name}", type=lambda text: tuple(map(int, text.split(","))), help="1,8,64")

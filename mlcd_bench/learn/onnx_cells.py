@@ -1,7 +1,7 @@
-"""`python -m mlcd_bench.learn.onnx_cells MODEL`: time a model at some batches in this process, as our server runs it.
+"""`python -m mlcd_bench.learn.onnx_cells MODEL`: time a model at several batches, as our server runs it.
 
-Writes a line of JSON for each batch as soon as it is known: its passes in seconds, and the most memory that the process
-has held. Batches go up, so what a larger one holds is not counted for a smaller one.
+Writes a line of JSON after each batch: its passes in seconds, and the peak memory of the process. Batches increase, so
+that memory of a larger one is not counted for a smaller one.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from mlcd_bench.learn.timing import timed
 
 
 def cells(path: Path, threads: int, batches: Sequence[int], shapes: Mapping[str, int]) -> Iterator[dict[str, object]]:
-    """What each batch comes to; `reason` where it did not run."""
-    with contextlib.suppress(ImportError):  # a server holds it, too
+    """The result of each batch; `reason` if it did not run."""
+    with contextlib.suppress(ImportError):  # a server has it in memory, too
         import_module("aiohttp.web")
     told, model = open_model(path), Model(path, path.stem, threads)
     for batch in sorted(batches):

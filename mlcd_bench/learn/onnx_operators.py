@@ -1,4 +1,4 @@
-"""ONNX operators by themselves, at a typical size, each as a model of one node."""
+"""Single ONNX operators of a typical size, each as a model of one node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlcd_bench.learn.zoo import BATCH, IR_VERSION, OPSET
 class Alone:
     """An operator: the shape of its input behind the batch, of its weights, and its attributes.
 
-    `rows`: of the table that its input picks from, for one that takes integers. `batch_axis`: where the batch is.
+    `rows`: size of the table that integer inputs index. `batch_axis`: the axis of the batch.
     """
 
     name: str
@@ -45,7 +45,7 @@ OPERATORS = (
 
 
 def write_operators(folder: Path, operators: Sequence[Alone] = OPERATORS) -> list[Path]:
-    """Each as NAME.onnx; the paths of all."""
+    """Write each as NAME.onnx, and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for operator in operators:
@@ -56,7 +56,7 @@ def write_operators(folder: Path, operators: Sequence[Alone] = OPERATORS) -> lis
 
 
 def model_of(operator: Alone) -> Any:
-    """A model of one node, the batch first; one that wants time first gets it by a transposition."""
+    """A model of one node, with the batch first; operators that need time first get a transposition."""
     try:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:

@@ -1,4 +1,4 @@
-"""A table that grows by rows and survives being stopped: what is in it need not be measured again."""
+"""A CSV table that is appended row by row, so that a measurement can continue after a stop."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Table:
-    """A CSV file with these columns, made when its first rows come."""
+    """A CSV file with these columns, created with its first rows."""
 
     path: Path
     columns: tuple[str, ...]
 
     def rows(self) -> list[dict[str, str]]:
-        """All whole rows so far."""
+        """All complete rows."""
         self._drop_torn_line()
         if not self.path.exists():
             return []
@@ -28,7 +28,7 @@ class Table:
             return list(csv.DictReader(file))
 
     def keys(self, *names: str) -> set[tuple[str, ...]]:
-        """What is in it already, by these columns."""
+        """The values of these columns in all rows."""
         return {tuple(row[name] for name in names) for row in self.rows()}
 
     def append(self, rows: Iterable[Row]) -> None:
@@ -43,19 +43,19 @@ class Table:
             writer.writerows(rows)
 
     def _drop_torn_line(self) -> None:
-        """Whoever was stopped while writing left half a line: that row is measured again."""
+        """Drop an incomplete last line, left by a stop while writing; that row is measured again."""
         text = self.path.read_text(encoding="utf-8", errors="ignore") if self.path.exists() else ""
         if text and not text.endswith("\n"):
             self.path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
 
 
 def key(*values: object) -> tuple[str, ...]:
-    """Values as a table's keys spell them."""
+    """Values in the spelling of a table's keys."""
     return tuple(str(value) for value in values)
 
 
 def profile_rows(model: str, profile: Profile) -> list[Row]:
-    """A profile as operators.csv has it."""
+    """A profile as rows of operators.csv."""
     head = {"model": model, "precision": profile.precision, "batch": profile.batch}
     return [
         {**head, "operator": each.name, "calls": each.calls, "seconds": each.seconds, "memory_mb": each.memory_mb}
@@ -65,7 +65,7 @@ def profile_rows(model: str, profile: Profile) -> list[Row]:
 
 @dataclass(frozen=True)
 class Tables:
-    """The files that a knowledge folder is measured into. `knobs`: the names of the cell's knobs."""
+    """The files of a knowledge folder. `knobs`: the names of the cell's knobs."""
 
     folder: Path
     knobs: Sequence[str]
@@ -89,7 +89,7 @@ class Tables:
 
     @property
     def curves(self) -> Table:
-        """A row for each operator by itself and cell."""
+        """A row for each single operator and cell."""
         return Table(self.folder / "operator_curves.csv", ("operator", *self.knobs, "rate"))
 
     @property

@@ -1,17 +1,17 @@
-"""How often something is timed: often enough for a median, and not for long."""
+"""Repeated timing: often enough for a median, within a limited time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 FEWEST, MOST = 5, 40
-"""Passes that count, at a point."""
+"""Counted passes of a point."""
 ENOUGH_S = 0.15
-"""Between those, a point takes so long."""
+"""Time limit of a point after the minimum number of passes."""
 
 
 def timed(seconds_of_one: Callable[[], float]) -> tuple[float, ...]:
-    """The seconds of some passes, after two that do not count."""
+    """The seconds of several passes, after two warm-up passes."""
     seconds_of_one()
     expected_s = seconds_of_one()
     count = min(MOST, max(FEWEST, round(ENOUGH_S / max(expected_s, 1e-6))))

@@ -1,4 +1,4 @@
-"""Where PyTorch models are measured: a CUDA device cut by its multiprocessors, or the CPU to try things out.
+"""Devices for PyTorch measurements: a CUDA device cut by its multiprocessors, or the CPU for tests.
 
 A share of a GPU is a green context: so many of its streaming multiprocessors, for this process alone. Work reaches it
 on the context's own stream where PyTorch has one, else with the context made current (under which some cuDNN kernels
@@ -15,30 +15,30 @@ from functools import cached_property
 from typing import Any, Protocol
 
 GROUP = 8
-"""Multiprocessors that a green context takes at once (compute capability 9.0); others are rounded up to that."""
+"""Granularity of green contexts in multiprocessors (compute capability 9.0); shares are rounded to it."""
 CUT_SIZE = 4096
-"""Rows of the square fp32 product that tells whether a cut works: 0.14 TFLOP, some milliseconds."""
+"""Rows of the square fp32 product that tests whether a cut works: 0.14 TFLOP, some milliseconds."""
 
 
 class Device(Protocol):
-    """What is asked of a device while it is measured."""
+    """The interface of a device."""
 
     name: str
 
     def limited(self, share: int) -> Any:
-        """A context in which work gets so many percent of the device."""
+        """A context in which work uses this percentage of the device."""
         ...
 
     def seconds(self, call: Callable[[], object]) -> float:
-        """How long one call takes, until its answer is there."""
+        """The time of one call until its result is available."""
         ...
 
     def forget_peak(self) -> None:
-        """Free what is cached; the peak counts from here."""
+        """Free caches and reset the peak."""
         ...
 
     def peak_gb(self) -> float | None:
-        """The most memory held since, in 1e9 bytes; None where nobody counts."""
+        """Peak memory since then, in 1e9 bytes; None if it is not measured."""
         ...
 
     def works(self) -> bool:
@@ -53,20 +53,20 @@ class Processor:
     name: str = "cpu"
 
     def limited(self, share: int) -> Any:
-        """As it is."""
+        """No effect."""
         return nullcontext()
 
     def seconds(self, call: Callable[[], object]) -> float:
-        """By the clock."""
+        """Wall-clock time."""
         began = time.perf_counter()
         call()
         return time.perf_counter() - began
 
     def forget_peak(self) -> None:
-        """Nobody counts."""
+        """Memory is not measured."""
 
     def peak_gb(self) -> float | None:
-        """Nobody counts."""
+        """Memory is not measured."""
         return None
 
     def works(self) -> bool:
@@ -90,11 +90,11 @@ class Cuda:
 
     @cached_property
     def multiprocessors(self) -> int:
-        """How many the whole device has."""
+        """Of the whole device."""
         return int(self._torch.cuda.get_device_properties(0).multi_processor_count)
 
     def part(self, share: int) -> int:
-        """The multiprocessors of a share: as many as come nearest, since they are given out by the group."""
+        """The multiprocessors of a share, rounded to groups."""
         return max(GROUP, GROUP * round(self.multiprocessors * share / 100 / GROUP))
 
     @property
@@ -104,7 +104,7 @@ class Cuda:
 
     @contextmanager
     def limited(self, share: int) -> Iterator[None]:
-        """Under a green context of that share; all of the device needs none."""
+        """A green context of that share; the whole device needs none."""
         if share >= 100:
             yield
             return
@@ -132,7 +132,7 @@ class Cuda:
         return self._contexts[share]
 
     def seconds(self, call: Callable[[], object]) -> float:
-        """By CUDA events around the call, with the device idle before it: as a server that does one batch at a time."""
+        """Timed by CUDA events, with the device idle before the call: as in a server with one batch at a time."""
         begin, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
         call()
@@ -141,7 +141,7 @@ class Cuda:
         return float(begin.elapsed_time(end)) / 1_000
 
     def forget_peak(self) -> None:
-        """Free what is cached; the peak counts from here. Each stream's cuBLAS workspace would count for all others."""
+        """Free caches and reset the peak. Otherwise each stream's cuBLAS workspace would count for all others."""
         self._torch.cuda.synchronize()
         clear = getattr(self._torch._C, "_cuda_clearCublasWorkspaces", None)
         if clear is not None:
@@ -150,11 +150,11 @@ class Cuda:
         self._torch.cuda.reset_peak_memory_stats()
 
     def peak_gb(self) -> float | None:
-        """The most that PyTorch held, weights and workspaces included."""
+        """PyTorch's peak memory, weights and workspaces included."""
         return float(self._torch.cuda.max_memory_allocated()) / 1e9
 
     def works(self) -> bool:
-        """False after an error that sticks, such as an illegal access."""
+        """False after a sticky error, such as an illegal access."""
         try:
             self._torch.cuda.synchronize()
             self._torch.zeros(1, device="cuda")
@@ -163,7 +163,7 @@ class Cuda:
         return True
 
     def slower_by(self, share: int) -> float:
-        """How many times longer a large product takes under a share than on the whole device."""
+        """The slowdown of a large product on a share, relative to the whole device."""
         square = self._torch.randn(CUT_SIZE, CUT_SIZE, device="cuda")
 
         def best(part: int) -> float:

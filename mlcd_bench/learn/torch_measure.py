@@ -1,7 +1,7 @@
-"""Measure one PyTorch model over the cells of a device: its rate, latency, memory; and its operators.
+"""Measure a PyTorch model over the cells of a device (rate, latency, memory), and its operators.
 
 cell        precision x sm_share x batch
-seconds     of one pass: the median of 5-40, after two that do not count; rate = batch / seconds
+seconds     of one pass: the median of 5-40, after two warm-up passes; rate = batch / seconds
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mlcd_bench.learn.torch_profile import profile_torch
 
 @dataclass(frozen=True)
 class Cells:
-    """What is varied. The names are those of the knobs."""
+    """The varied knobs, by their names."""
 
     precision: tuple[str, ...] = ("fp32", "bf16")
     sm_share: tuple[int, ...] = (100, 50, 25, 12)
@@ -38,7 +38,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Point:
-    """What a cell came to; `reason` if it did not run."""
+    """The result of a cell; `reason` if it did not run."""
 
     precision: str
     sm_share: int
@@ -58,7 +58,7 @@ class Point:
         return self.batch / statistics.median(self.seconds)
 
     def row(self) -> dict[str, object]:
-        """As points.csv has it, without the model."""
+        """As a row of points.csv, without the model."""
         middle, high = (float(each) for each in np.quantile(self.seconds, (0.5, 0.95)))
         peak = "" if self.peak_gb is None else self.peak_gb
         return {**self.knobs, "rate": self.rate, "p50_s": middle, "p95_s": high, "peak_gb": peak}
@@ -81,7 +81,7 @@ class Loaded:
         self.facts = _facts(self.model, self.module)
         if self.precision != "fp32":
             self.module = self.module.to(self._dtype)
-        for part in self.module.modules():  # scattered weights would be gathered at every pass
+        for part in self.module.modules():  # otherwise scattered weights are gathered at every pass
             if isinstance(part, torch.nn.RNNBase):
                 part.flatten_parameters()
 
@@ -104,7 +104,7 @@ class Loaded:
         return once
 
     def feed(self, batch: int) -> tuple[Tensor, ...]:
-        """What it is called with, on the device and of its precision."""
+        """Its inputs, on the device and in its precision."""
         import torch
 
         with torch.device(self.device.name):
@@ -120,7 +120,7 @@ def _facts(model: TorchModel, module: Module) -> dict[str, object]:
 
 
 def measured(loaded: Loaded, sm_share: int, batch: int) -> Point:
-    """One cell. An error of the device is a cell that does not run."""
+    """Measure one cell. A device error means that the cell does not run."""
     device = loaded.device
     try:
         device.forget_peak()
@@ -128,13 +128,13 @@ def measured(loaded: Loaded, sm_share: int, batch: int) -> Point:
             call = loaded.call(batch)
             seconds = timed(lambda: device.seconds(call))
         return Point(loaded.precision, sm_share, batch, seconds, device.peak_gb())
-    except Exception as error:  # whatever a library says: the cell is told and left out
+    except Exception as error:  # any error of a library: the cell is recorded as failed
         reason = " ".join(str(error).split())[:160] or type(error).__name__
         return Point(loaded.precision, sm_share, batch, reason=reason)
 
 
 def operators(loaded: Loaded, batch: int, passes: int = 2) -> list[Row]:
-    """One pass operator by operator, as operators.csv has it."""
+    """One pass by operator, as rows of operators.csv."""
     profile = profile_torch(loaded.module, loaded.feed, batch, passes=passes, precision=loaded.precision)
     return profile_rows(loaded.model.name, profile)
 

@@ -1,4 +1,4 @@
-"""A PyTorch model to be measured, and the parts that own models are wired from.
+"""A PyTorch model to measure, and building blocks of our own models.
 
 Nothing here needs more than torch; it is imported when a model is built.
 """
@@ -13,12 +13,12 @@ Module = Any
 """A torch.nn.Module, on a device."""
 Tensor = Any
 Feed = Callable[[int], tuple[Tensor, ...]]
-"""What a model is called with at a batch, made on the current device."""
+"""Makes the inputs of a model for a batch on the current device."""
 
 
 @dataclass(frozen=True)
 class TorchModel:
-    """A model by name: how it is built (random weights) and fed. `inputs`: the kind of request, for the host's work."""
+    """A model by name: how it is built (random weights) and fed. `inputs`: the host's kind of request."""
 
     name: str
     family: str
@@ -28,7 +28,7 @@ class TorchModel:
 
 
 def wired(forward: Callable[..., Tensor], **parts: Module) -> Module:
-    """A module of named parts, and how data goes through them: `forward(parts, *inputs)`."""
+    """A module of named parts with a forward function: `forward(parts, *inputs)`."""
     from torch import nn
 
     class Wired(nn.Module):  # type: ignore[misc]
@@ -77,7 +77,7 @@ def tokens(length: int, vocabulary: int = 30_000) -> Feed:
 
 
 def fields(categories: int, numbers: int, vocabulary: int) -> Feed:
-    """What a recommender looks at: categories as integers, and numbers."""
+    """Inputs of a recommender: categories as integers, and numbers."""
 
     def feed(batch: int) -> tuple[Tensor, ...]:
         import torch

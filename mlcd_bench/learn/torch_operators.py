@@ -1,4 +1,4 @@
-"""Operators by themselves, at a typical size, under the names that PyTorch's profiler gives them on a GPU.
+"""Single operators of a typical size, under the names of PyTorch's profiler on a GPU.
 
 Their rates over a device's cells are what Falcon's KOP-RCs are made of. LSTM and GRU are one operator there, and
 attention goes by one name in fp32 and by another in bf16.

@@ -1,4 +1,4 @@
-"""Own PyTorch models, small enough to read: recurrent, generative and recommender families, and a detector."""
+"""Our own small PyTorch models: recurrent, generative and recommender families, and a detector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlcd_bench.learn.torch_model import Module, Tensor, wired
 
 
 def recurrent(cell: str, vocabulary: int, width: int, hidden: int, layers: int, both_ways: bool = False) -> Module:
-    """Embedded words through LSTM or GRU layers to 20 classes."""
+    """Word embeddings, LSTM or GRU layers, 20 classes."""
     from torch import nn
 
     def forward(parts: Any, sentence: Tensor) -> Tensor:

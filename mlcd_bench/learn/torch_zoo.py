@@ -1,7 +1,7 @@
-"""The PyTorch models that the shipped knowledge of a GPU is measured on: five families, none of them downloaded.
+"""The PyTorch models of the shipped GPU knowledge: five families, without downloads.
 
 Vision models are torchvision's, language models transformers', all with random weights; the rest are in torch_wired.
-The order mixes the families, so that a measurement that is cut short still has some of each.
+The order mixes the families, so that an interrupted measurement has some of each.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A model measured as `mlcd serve` will try it: our own server under load, one trial for each batch.
+"""Measures a model as `mlcd serve` tries it: our own server under load, one trial for each batch.
 
-What a server adds to a model's own passes (taking requests in, waiting for a batch, sending answers) is in the rates.
+The rates include the server's overhead: receiving requests, waiting for a batch, sending answers.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from mlcd_bench.learn.cells_process import Batch, Stopped
 
 LONGEST_S = 10.0
 PACE = Timing(every_s=0.2)
-"""Reports come often, so that a trial may be short."""
+"""Frequent reports allow short trials."""
 TIGHT = 0.25
-"""With so wide an interval of its rate a trial may end: many of them are learned from together."""
+"""A trial may end once its rate has this interval; many trials are learned from together."""
 
 
 def measure_trials(

@@ -1,7 +1,7 @@
-"""Small ONNX models of five families, built here and now: nothing is downloaded, and a seed sets the weights.
+"""Builds small ONNX models of five families, without downloads; a seed determines the weights.
 
-Every input and output has the batch as its first axis, named 'batch'. Where `sequence` is None, that axis is free as
-well and named 'sequence'.
+Every input and output has the batch as its first axis, named 'batch'. If `sequence` is None, that axis is variable,
+too, and named 'sequence'.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 BATCH, SEQUENCE = "batch", "sequence"
 LONGEST = 512
-"""Positions that a transformer of free length knows."""
+"""Positions of a transformer with variable sequence length."""
 
 OPSET, IR_VERSION = 17, 8
-"""Old enough for any server of the last years; 17 is the first with LayerNormalization."""
+"""Opset supported by all recent servers; 17 is the first with LayerNormalization."""
 
 
 def cnn(
@@ -88,7 +88,7 @@ def recurrent(
     graph = _Graph(seed)
     ways, gates = (2 if bidirectional else 1), {"LSTM": 4, "GRU": 3, "RNN": 1}[cell]
     now, inner = graph.add("Gather", graph.weight(vocabulary, width), "tokens"), width
-    now = graph.add("Transpose", now, perm=[1, 0, 2])  # the operators want time first
+    now = graph.add("Transpose", now, perm=[1, 0, 2])  # the operators need time first
     for _ in range(layers):
         weights = graph.weight(ways, gates * width, inner), graph.weight(ways, gates * width, width)
         direction = "bidirectional" if bidirectional else "forward"

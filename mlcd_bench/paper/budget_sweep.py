@@ -1,4 +1,4 @@
-"""Fig. 18, and the abstract: larger and larger budgets, with baselines that know of the budget.
+"""Fig. 18 and the abstract: increasing budgets, with baselines that know the budget.
 
 The same sweep three times: on three types, on the 25 of the paper's testbed, and on the 3,100 choices that it counts.
 """
@@ -18,9 +18,9 @@ from mlcd_bench.simulated import JOBS, simulated
 
 BUDGETS = (80, 140, 300)
 SMALL_TYPES = ("c5.4xlarge", "c5n.4xlarge", "p2.xlarge")
-"""The types that the text names: the best of the three scenarios, the best of Fig. 18, and Fig. 1's GPU."""
+"""The types named in the text: the best of the three scenarios, the best of Fig. 18, and Fig. 1's GPU."""
 LEAST_USD = 100 / LIMIT_FACTOR
-"""What the job costs at least: that of Fig. 11, so that $100 is there what it was."""
+"""The least cost of the job, as in Fig. 11, so that $100 has the same meaning."""
 CASES = tuple(f"${budget}" for budget in BUDGETS)
 
 BO_IMPROVED = Named("convbo-improved", "convbo-improved")
@@ -52,7 +52,7 @@ def _up_to(rival: str, of: str, said: float) -> Measure:
 
 
 def _all_budgets(rivals: tuple[str, ...]) -> Measure:
-    """The share of budgets and rivals in which the median advantage in total time is one."""
+    """The share of budgets and rivals with a median advantage in total time above one."""
 
     def measure(runs: Runs, who: str) -> Measured:
         duels = [median(advantages(runs, case, who, rival, "total_hours")) for case in CASES for rival in rivals]
@@ -62,7 +62,7 @@ def _all_budgets(rivals: tuple[str, ...]) -> Measure:
 
 
 def _growth(runs: Runs, who: str) -> Measured:
-    """Total cost at the largest budget over that at the smallest; a run that chose nothing there has none."""
+    """Total cost at the largest budget over that at the smallest; none for a run without a choice there."""
     first, last = (runs.of(case, who) for case in (CASES[0], CASES[-1]))
     pairs = [(a, b) for a, b in zip(first, last, strict=True) if a.ratio is not None and b.ratio is not None]
     return at_most([b.total_usd / a.total_usd for a, b in pairs], 1.5)

@@ -1,4 +1,4 @@
-"""Fig. 14: CherryPick, on a space trimmed in its favour, under a deadline of 20 hours."""
+"""Fig. 14: CherryPick, on a space trimmed in its favour, with a deadline of 20 hours."""
 
 from __future__ import annotations
 

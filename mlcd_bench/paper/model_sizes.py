@@ -38,12 +38,12 @@ def _cases(seed: int) -> list[Case]:
 
 
 def spread(size: str, seed: int) -> SimulatedRecording:
-    """A model of ZeRO's size on the testbed, its state spread over all devices."""
+    """A model of ZeRO's size on the testbed, with its state sharded over all devices."""
     layers, hidden = LAYERS[size]
     parameters = 12.0 * layers * hidden**2
     job = Job(f"zero-{size}", 1e6, hints=Hints(parameters, 6 * parameters * TOKENS, BATCH))
     backend = Simulated(VirtualClock(), seed)
-    activations_gb = layers * hidden * TOKENS * 2 / 1e9  # in 16 bits, what each layer takes in
+    activations_gb = layers * hidden * TOKENS * 2 / 1e9  # the inputs of each layer, in 16 bits
 
     def point(configuration: Configuration) -> Point:
         devices = configuration.nodes * configuration.offer.workers
@@ -57,7 +57,7 @@ def spread(size: str, seed: int) -> SimulatedRecording:
 
 
 def _trend(runs: Runs, who: str) -> Measured:
-    """The speed-up with the largest model over that with the smallest, medians of each."""
+    """The median speed-up with the largest model over that with the smallest."""
     small, large = (median(advantages(runs, size, who, CONVBO.label, "total_hours")) for size in (SMALL, LARGE))
     return at_least([large / small] if small and large else [], 6.5 / 1.3)
 

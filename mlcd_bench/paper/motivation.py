@@ -1,4 +1,4 @@
-"""Fig. 1, 2 and 5: why the choice matters, and what conventional BO pays for it."""
+"""Fig. 1, 2 and 5: why the choice matters, and what conventional BO costs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _cases(seed: int) -> list[Case]:
 
 
 def _prices(runs: Runs, who: str) -> Measured:
-    """The paper's number but for a percent: prices moved that little."""
+    """The paper's number within one percent: prices have hardly changed."""
     usd = {offer.instance_type: offer.usd_per_hour for offer in load_offers(("aws",))}
     return at_least([usd["p2.8xlarge"] / usd["c5.xlarge"]], 42)
 
 
 def _slowest_over_fastest(runs: Runs, who: str) -> Measured:
-    """Of the three that cost about the same for an hour."""
+    """Of the three clusters with about the same price an hour."""
     times = [_hours(runs.problems[CHAR_RNN, seed]) for seed in range(runs.seeds)]
     return at_least([max(hours) / min(hours) for hours in times], 3.0)
 

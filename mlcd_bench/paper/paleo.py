@@ -14,13 +14,13 @@ from mlcd_bench.simulated import JOBS
 
 FEW, MANY, LITERAL = "3 types, 5 h", "25 types, 5 h", "25 types, $80 as written"
 HOURS = 5.0
-"""Training at the optimum: by the sum that gives LIMIT_FACTOR, the paper's job of Fig. 10 trains for 5.2 h."""
+"""Training time at the optimum. By the calculation of LIMIT_FACTOR, the paper's job of Fig. 10 trains for 5.2 h."""
 INCEPTION = replace(JOBS["inception"], communication=Communication.PARAMETER_SERVER)
-"""TensorFlow's own distribution in 2019: a parameter server."""
+"""TensorFlow's built-in distribution in 2019 was a parameter server."""
 
 
 def _blind(problem: Problem) -> Problem:
-    """The paper's complaint, that Paleo misses the 'nuances' of communication: it takes the server for a ring."""
+    """The paper's criticism that Paleo misses the 'nuances' of communication: here it assumes a ring for the server."""
     return replace(problem, job=replace(problem.job, communication=Communication.ALL_REDUCE))
 
 

@@ -19,7 +19,7 @@ def _cases(seed: int) -> list[Case]:
 
 
 def _scatter(runs: Runs, who: str) -> Measured:
-    """How much wider the totals of few probes scatter than those of many: 90th over 10th percentile, compared."""
+    """The spread (90th over 10th percentile) of totals with few probes over that with many."""
     few, many = (at_least([r.total_hours for r in runs.of(CASE, label)], 1.0) for label in (FEW, MANY))
     if few.low and few.high and many.low and many.high:
         return at_least([(few.high / few.low) / (many.high / many.low)], 1.5)
@@ -27,14 +27,14 @@ def _scatter(runs: Runs, who: str) -> Measured:
 
 
 def _growth(runs: Runs, who: str) -> Measured:
-    """The total of the most probes over that of the best number of probes, seed by seed."""
+    """The total with the most probes over that with the best number of probes, seed by seed."""
     labels = [Drawn(k).label for k in PROBES]
     best = min(labels, key=lambda label: median([r.total_hours for r in runs.of(CASE, label)]) or 0.0)
     return at_least(advantages(runs, CASE, best, MANY, "total_hours"), 1.0)
 
 
 def _worst_duel(runs: Runs, who: str) -> Measured:
-    """The advantage over the number of probes that does best against us: 'in all cases' is as strong as this one."""
+    """The advantage over the best number of probes: 'in all cases' is as strong as this case."""
     duels = [at_least(advantages(runs, CASE, who, Drawn(k).label, "total_hours"), 1.0) for k in PROBES]
     return min(duels, key=lambda duel: duel.value if duel.value is not None else 0.0)
 

@@ -15,7 +15,7 @@ OURS = ("mlcd", "mlcd_bench", "mlcd_box", "mlcd_fixtures", "benchmarks")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda path: path.stem)
-def test_a_benchmark_imports_what_there_is(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_every_import_of_a_benchmark_exists(path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(ROOT)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.ImportFrom) or (node.module or "").split(".")[0] not in OURS:

@@ -108,13 +108,13 @@ def test_a_guarded_method_that_measured_nothing_chooses_nothing(tiny: Recording)
     assert (guarded.chosen, guarded.ratio, guarded.certified, guarded.violated) == (None, None, False, False)
 
 
-def test_a_raw_pick_that_does_not_run_stays_the_pick_and_has_no_ratio(tiny: Recording):
+def test_a_raw_choice_that_does_not_run_is_kept_and_has_no_ratio(tiny: Recording):
     raw = run(budgeted(tiny), "guessing", 0, EXACT)
     assert (raw.chosen, raw.ratio, raw.certified) == (("type-1", 4), None, False)
     assert (raw.total_usd, raw.total_hours, raw.violated) == (0.0, 0.0, False)
 
 
-def test_a_raw_pick_that_was_never_measured_is_paid_for_at_its_recorded_rate(tiny: Recording):
+def test_an_unmeasured_raw_choice_is_paid_at_its_recorded_rate(tiny: Recording):
     points = {c: p for c, p in tiny.points.items() if p.samples_per_s is not None}
     problem = budgeted(replace(tiny, points=points), 1.2)
     raw = run(problem, "guessing", 0, EXACT)
@@ -174,7 +174,7 @@ def test_a_recording_beyond_fifty_nodes_is_searched_whole(tiny: Recording):
     assert max(configuration.nodes for configuration in problem.space.configurations) == 60
 
 
-def test_probes_fail_by_chance_in_the_share_that_was_asked_for_and_the_same_again(tiny: Recording):
+def test_probes_fail_in_the_requested_share_and_reproducibly(tiny: Recording):
     clock = VirtualClock()
     backend = Failing(Recorded(tiny, clock, 0.03), clock, tiny.probe_time, 0.25, seed=3)
     configuration = next(iter(tiny.points))
@@ -220,7 +220,7 @@ def test_simulated_jobs_are_found_by_name_and_all_can_run():
         simulated_recordings("simulated:brt")
 
 
-def test_a_rerun_skips_what_is_in_the_journal_and_ends_the_same(tiny: Recording, tmp_path: Path):
+def test_a_rerun_skips_journaled_results_and_ends_the_same(tiny: Recording, tmp_path: Path):
     found = problems([tiny], list(Scenario), [3.0])
     todo = tasks(found, ["reckless", "heterbo+guard"], range(2))
     file = tmp_path / "results.jsonl"
@@ -238,7 +238,7 @@ def test_a_rerun_skips_what_is_in_the_journal_and_ends_the_same(tiny: Recording,
     assert list(lines[0]) == ["setting", *KEYS]
 
 
-def test_a_journal_is_not_taken_for_another_setting_or_another_recording(tiny: Recording, tmp_path: Path):
+def test_a_journal_is_not_reused_for_another_setting_or_recording(tiny: Recording, tmp_path: Path):
     problem = budgeted(tiny)
     journal = Journal(tmp_path / "results.jsonl")
     journal.add(run(problem, "reckless", 0, EXACT), EXACT)
@@ -251,7 +251,7 @@ def test_a_journal_is_not_taken_for_another_setting_or_another_recording(tiny: R
     journal.close()
 
 
-def test_a_file_that_is_no_journal_is_told_with_its_line(tmp_path: Path):
+def test_an_invalid_journal_is_reported_with_its_line(tmp_path: Path):
     (tmp_path / "notes.jsonl").write_text('{"hello": 1}\n')
     with pytest.raises(UserError, match=r"notes\.jsonl:1: not a result"):
         Journal(tmp_path / "notes.jsonl")

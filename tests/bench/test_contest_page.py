@@ -59,7 +59,7 @@ class Wellformed(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_panels_are_sorted_by_median_and_the_best_never_passed_its_limit():
+def test_panels_are_sorted_by_median_and_the_best_never_exceeded_its_limit():
     results = [result("fast", r, seed=i, over=i == 0) for i, r in enumerate((1.0, 1.1, 1.2))]
     results += [result("sound", r, seed=i) for i, r in enumerate((1.3, 1.4, 1.5))]
     results += [result("shy", r, seed=i) for i, r in enumerate((1.2, None, None))]
@@ -82,7 +82,7 @@ def test_violations_come_with_wilsons_interval():
     assert (standing.over_low, standing.over_high) == pytest.approx(bounds, rel=1e-5)
 
 
-def test_losses_are_told_as_well_as_wins():
+def test_losses_are_reported_as_well_as_wins():
     mine, theirs = (1.0, 1.5, 1.2, None), (2.0, 1.2, 1.2, 3.0)
     results = [result("heterbo+guard", r, seed=i, recording="two" if i == 1 else "one") for i, r in enumerate(mine)]
     results += [result("rival+guard", r, seed=i, recording="two" if i == 1 else "one") for i, r in enumerate(theirs)]
@@ -115,7 +115,7 @@ def test_a_trace_ends_where_the_search_did():
         assert done.ratio == pytest.approx(spent + path.chosen)
 
 
-def test_the_page_is_well_formed_and_needs_nothing_else():
+def test_the_page_is_well_formed_and_self_contained():
     recording = small_recording([[10.0, 19.0, 27.0], [30.0, 50.0, None]], [1.0, 8.0])
     found = problems([replace(recording, name="<b>&")], list(Scenario), [1.5, 3.0])
     results = [run(p, name, s, Setting()) for p in found for name in ("heterbo", "heterbo+guard") for s in range(2)]
@@ -172,11 +172,11 @@ def test_the_command_writes_page_and_journal_and_says_what_it_skipped(mlcd, reco
 
 
 @pytest.mark.parametrize(("hours", "told"), [("4,x", "expected numbers, such as 1,4,20"), ("0", "0.01 or more")])
-def test_hours_that_make_no_sense_are_refused(mlcd, recording: Path, hours: str, told: str):
+def test_invalid_hours_are_refused(mlcd, recording: Path, hours: str, told: str):
     assert told in mlcd("bench", "train", recording, "--hours", hours).complaint
 
 
-def test_a_page_that_cannot_be_written_is_told_before_anything_is_run(mlcd, recording: Path, tmp_path: Path):
+def test_a_page_that_cannot_be_written_is_reported_before_any_run(mlcd, recording: Path, tmp_path: Path):
     assert "no/page.html" in mlcd("bench", "train", recording, "--html", tmp_path / "no" / "page.html").complaint
 
 

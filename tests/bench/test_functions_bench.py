@@ -27,7 +27,7 @@ def tuned(request: pytest.FixtureRequest) -> list[Run]:
     return tune(JOBS[request.param], METHODS, 16, (1.05, 1.5, 8.0))
 
 
-def test_no_plan_of_a_tuning_passes_its_limit(tuned: list[Run]) -> None:
+def test_no_plan_of_a_tuning_exceeds_its_limit(tuned: list[Run]) -> None:
     assert len(tuned) == 2 * 3 * len(METHODS)
     for run in tuned:
         assert not run.violated
@@ -52,7 +52,7 @@ def test_a_looser_limit_is_never_worse(tuned: list[Run]) -> None:
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_a_curve_reaches_the_target_after_the_epochs_of_the_job_but_for_noise(job: BenchJob) -> None:
+def test_a_curve_reaches_the_target_after_the_jobs_epochs_apart_from_noise(job: BenchJob) -> None:
     target = Job(job.name, 1.0, target=Target("loss", job.target_loss, at_least=False))
     for seed in range(5):
         losses = KnownEpochs(seed, noise=0.0, epochs=float(job.epochs))
@@ -60,7 +60,7 @@ def test_a_curve_reaches_the_target_after_the_epochs_of_the_job_but_for_noise(jo
         assert losses.loss(target, 0, job.epochs - 1) > job.target_loss
 
 
-def test_estimates_are_as_far_off_as_the_paper_found_them() -> None:
+def test_estimates_have_the_error_that_the_paper_found() -> None:
     off = [estimate(SHORT, seed) / SHORT.epochs - 1 for seed in range(500)]
     assert 0.2 < fmean(map(abs, off)) < 0.4
     assert min(off) < 0 < max(off)
@@ -95,7 +95,7 @@ def made_up(method: str, hours: float | None, limit: float = 10.0, violated: boo
     return Run("job", "training", "budget", limit, method, hours, hours, violated, 1.0)
 
 
-def test_savings_count_losses_and_leave_out_what_has_no_plan_or_broke_its_limit() -> None:
+def test_savings_include_losses_and_leave_out_missing_plans_and_violations() -> None:
     first = [made_up("exact", 3.0), made_up("lambdaml", 4.0), made_up("siren", 6.0), made_up("cirrus", None)]
     second = [made_up("exact", 3.0, 20), made_up("lambdaml", 2.0, 20), made_up("siren", 1.0, 20, violated=True)]
     assert saving(first, "exact", "best") == pytest.approx(0.25)
@@ -116,7 +116,7 @@ def test_savings_count_losses_and_leave_out_what_has_no_plan_or_broke_its_limit(
     assert rows["fixed"] == (1, 0, 1, 1)
 
 
-def test_the_answer_is_in_the_stated_form(mlcd: Mlcd) -> None:
+def test_the_json_has_the_documented_form(mlcd: Mlcd) -> None:
     answer = mlcd("bench", "functions", "--job", "lr-higgs,lr-yfcc", "--phase", "tuning", "--trials", "8",
                   "--limit-factor", "1.2,2", "--processes", "1", "-o", "json")  # fmt: skip
     runs = answer.document["runs"]

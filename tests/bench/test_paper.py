@@ -145,7 +145,7 @@ def test_the_distance_from_the_optimum_is_that_of_the_best_of_all_configurations
     assert found("Fig. 9", "the optimum", who) == pytest.approx(sorted(ratios)[SEEDS // 2])
 
 
-def test_how_far_convbo_passes_the_limits_follows_from_its_probes_and_its_choice():
+def test_the_excess_of_convbo_follows_from_its_probes_and_choice():
     hours, usd = [], []
     for problem, result in by_hand(DEADLINE, "convbo"):
         assert result.chosen is not None
@@ -156,7 +156,7 @@ def test_how_far_convbo_passes_the_limits_follows_from_its_probes_and_its_choice
     assert found("Fig. 11", "2.25x the limit", "convbo") == pytest.approx(sorted(usd)[SEEDS // 2])
 
 
-def test_the_limits_are_the_papers_and_as_tight_as_said():
+def test_the_limits_are_the_papers_and_as_tight_as_documented():
     problems = {case.label: case.problem for case in STUDIES["three-scenarios"].cases(0)}
     assert problems[DEADLINE].limit == pytest.approx(6.0)
     assert min(hours for _, hours, _ in finishes(problems[DEADLINE].recording)) == pytest.approx(6 / LIMIT_FACTOR)
@@ -192,7 +192,7 @@ def test_a_claim_holds_is_smaller_or_does_not_hold():
 # Who plays, and where
 
 
-def test_six_probes_by_lot_are_what_the_harness_plays_as_random():
+def test_six_random_probes_equal_the_method_random():
     problem = STUDIES["three-scenarios"].cases(1)[2].problem
     assert replace(Drawn(6).play(problem, 1), method="random", certified=True) == replace(
         run(problem, "random", 1, Setting()), certified=True
@@ -207,7 +207,7 @@ def test_the_optimum_takes_what_the_oracle_takes():
         assert not result.probes
 
 
-def test_cherrypick_is_favoured_with_the_best_types_and_judged_by_the_whole_space():
+def test_cherrypick_gets_the_best_types_and_is_judged_on_the_whole_space():
     problem = STUDIES["cherrypick"].cases(0)[1].problem
     alone, best = favoured(problem, 1), optimum(problem).offer
     assert alone.space.offers == (best,)
@@ -255,7 +255,7 @@ def test_without_a_name_the_studies_are_listed(mlcd: Any):
     assert [(row["study"], row["figures"]) for row in rows] == [(s.name, list(s.figures)) for s in STUDIES.values()]
 
 
-def test_json_is_what_the_study_says(mlcd: Any):
+def test_json_equals_the_study(mlcd: Any):
     answer = mlcd("bench", "paper", "fig-12", "--seeds", "2", "-o", "json")
     assert answer.code == 0
     (document,) = answer.document["studies"]

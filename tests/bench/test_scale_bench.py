@@ -98,7 +98,7 @@ def test_the_target_is_one_percent_worse_than_the_worst_final_metric():
     assert below_zero.level < -6.5  # worse than the worst, where 99 % of it would be better
 
 
-def test_a_target_is_reached_by_the_rolling_median_and_not_by_one_lucky_look():
+def test_a_target_is_reached_by_the_rolling_median_and_not_by_one_outlier():
     lucky = run([0.1, 0.1, 0.9, 0.1, 0.1, 0.6, 0.6, 0.6, 0.6])
     found = Target(0.5, 1).reached(lucky)
     assert found is not None
@@ -143,7 +143,7 @@ def within_intervals(forecast: Forecast, problem: Problem) -> bool:
 
 
 @pytest.mark.parametrize("reference", ["smallest", "middle", "largest"])
-def test_a_full_search_foresees_runs_that_follow_the_law(net: Problem, folder: Path, reference: str):
+def test_a_full_search_predicts_runs_that_follow_the_law(net: Problem, folder: Path, reference: str):
     found = SEARCHES["full"](net, reference, Objective.FASTEST, the_other(folder))
     assert found.forecast.seconds == pytest.approx(net.seconds, rel=0.04)
     assert within_intervals(found.forecast, net)
@@ -160,7 +160,7 @@ def test_a_partial_search_makes_six_probes_at_most_and_measured_what_it_chose(
 
 
 @pytest.mark.parametrize("search", list(SEARCHES))
-def test_no_search_reads_how_another_run_went_on(net: Problem, folder: Path, search: str):
+def test_no_search_uses_the_time_of_another_run(net: Problem, folder: Path, search: str):
     def slower(reached: Any) -> Any:
         """The same run, ten times slower after a short start."""
         at = reached.run.iterations.copy()
@@ -204,12 +204,14 @@ def looked_at(net: Problem, times: int, later: dict[float, int]) -> Problem:
 
 @pytest.mark.parametrize("search", ["full", "partial"])
 @pytest.mark.parametrize("later", [{64.0: 1, 512.0: 1}, {64.0: -1, 256.0: -1}])
-def test_one_look_more_or_less_of_five_is_within_the_intervals(net: Problem, search: str, later: dict[float, int]):
+def test_one_evaluation_more_or_less_of_five_is_within_the_intervals(
+    net: Problem, search: str, later: dict[float, int]
+):
     coarse = looked_at(net, 10, later)
     assert within_intervals(SEARCHES[search](coarse, "middle", Objective.KNEE, []).forecast, coarse)
 
 
-def test_noise_that_the_two_starts_contradict_is_put_right_a_little_and_known_worse(net: Problem):
+def test_noise_contradicted_by_two_starts_is_corrected_a_little_and_has_a_larger_error(net: Problem):
     earlier = reference_run(net.runs, "middle")
     half = replace(earlier, run=replace(earlier.run, grad_var=earlier.run.grad_var / 2))
     contradicted = replace(net, runs=tuple(half if one is earlier else one for one in net.runs))
@@ -219,7 +221,7 @@ def test_noise_that_the_two_starts_contradict_is_put_right_a_little_and_known_wo
     assert wrong.shape_error > right.shape_error
 
 
-def test_noise_that_was_read_from_one_gradient_at_a_time_is_known_worse(net: Problem):
+def test_noise_from_one_gradient_at_a_time_has_a_larger_error(net: Problem):
     """Variances are of the smallest batch: a run at it has one such gradient in a step, at the largest sixteen."""
     few, many = (statistical_efficiency(net, one).shape_error for one in (net.runs[0], net.runs[-1]))
     assert few > 1.2 * many
@@ -241,7 +243,7 @@ def _fewer_steps(one: Run) -> Run:
     return replace(one, iterations=one.iterations * 32 / one.global_batch)
 
 
-def test_a_target_on_a_flat_stretch_of_the_reference_is_known_worse(net: Problem):
+def test_a_target_on_a_flat_part_of_the_reference_has_a_larger_error(net: Problem):
     earlier = reference_run(net.runs, "middle")
     curve = earlier.run.metric
     flat = np.where(curve < 0.5, curve, curve[curve < 0.5][-1] + 1e-3 * np.arange(len(curve)))
@@ -352,7 +354,7 @@ def test_a_model_without_noise_is_left_out_in_one_line_and_the_others_go_on(mlcd
     assert mlcd("bench", "scale", folder, "--model", "net", "--search", "full").err == "", "nobody asked the sibling"
 
 
-def test_batches_that_no_step_time_fits_get_one_line(mlcd: Mlcd, folder: Path):
+def test_batches_without_a_step_time_get_one_line(mlcd: Mlcd, folder: Path):
     write(folder / "validation.csv", [{**row, "global_batch": 7_000_000} for row in run_rows()])
     assert "nothing to compare" in mlcd("bench", "scale", folder).complaint
 
@@ -364,7 +366,7 @@ def pollux() -> Folder:
     return read_folder(SHARED)
 
 
-def test_real_runs_are_foreseen_as_well_as_was_asked_for(mlcd: Mlcd, pollux: Folder):
+def test_real_runs_are_predicted_within_the_goal(mlcd: Mlcd, pollux: Folder):
     models = "cifar10,imagenet,yolov3"
     document = mlcd("bench", "scale", pollux.path, "--model", models, "--cluster", "aws", "-o", "json").document
     pooled = {line["search"]: line for line in document["pooled"]}
@@ -377,7 +379,7 @@ def test_real_runs_are_foreseen_as_well_as_was_asked_for(mlcd: Mlcd, pollux: Fol
 
 
 @pytest.mark.parametrize("model", ["bert", "cifar10", "imagenet", "yolov3"])
-def test_real_epochs_rise_with_the_batch_and_two_short_starts_tell(pollux: Folder, model: str):
+def test_real_epochs_rise_with_the_batch_and_two_short_starts_show_it(pollux: Folder, model: str):
     found = problem(pollux, model, "aws")
     assert found is not None
     assert found.runs[0].samples < found.runs[-1].samples

@@ -72,32 +72,32 @@ def test_what_the_starts_have_shown_is_approached_and_never_passed(ratio, read, 
     assert min(before, np.log(ratio)) - 1e-3 <= after <= max(before, np.log(ratio)) + 1e-3
 
 
-def test_starts_that_looks_cannot_tell_apart_say_nothing_of_the_noise():
+def test_starts_with_indistinguishable_evaluations_say_nothing_about_the_noise():
     sharp, blurred = (with_starts(500.0, 0.3, starts(5.0, 500.0, error)) for error in (0.02, 5.0))
     assert sharp.noise_scale > 530
     assert sharp.noise_scale > blurred.noise_scale == pytest.approx(500, rel=0.02)
 
 
-def test_the_more_the_starts_contradict_the_noise_the_less_is_known():
+def test_more_contradiction_of_starts_and_noise_gives_a_larger_error():
     found = [with_starts(500.0, 0.3, starts(times(500.0 * off), 500.0)) for off in (1.0, 3.0, 9.0)]
     errors = [(one.noise_error, one.power_error) for one in found]
     assert errors[0] < errors[1] < errors[2]
 
 
-def test_starts_that_agree_with_the_noise_make_it_surer():
+def test_starts_that_agree_with_the_noise_reduce_its_error():
     alone, told = as_read(500.0, 0.6), with_starts(500.0, 0.6, starts(times(500.0), 500.0))
     assert told.noise_scale == pytest.approx(500.0, rel=0.01)
     assert told.noise_error < alone.noise_error
     assert told.power_error < alone.power_error
 
 
-def test_starts_that_came_to_the_target_itself_say_more_than_early_ones():
+def test_starts_that_reached_the_target_say_more_than_early_ones():
     early, late = (with_starts(500.0, 0.3, starts(times(1500.0), 500.0, on_the_way=way)) for way in (0.1, 1.0))
     assert late.noise_scale > early.noise_scale > 500
 
 
 @pytest.mark.parametrize(("sooner", "off"), [((4.0, 1.0), 1.5), ((1.0, 4.0), 1 / 1.5)])
-def test_a_level_that_was_passed_before_the_first_look_contradicts_nothing_that_it_may_have_been(sooner, off):
+def test_a_level_passed_before_the_first_evaluation_contradicts_no_possible_value(sooner, off):
     """What the noise says would have been seen sooner than at the first look: so it may have been."""
     seen = Starts(ENDS, (1.0, times(500.0) / off), sooner, 0.4, 500.0)
     assert with_starts(500.0, 0.3, seen) == as_read(500.0, 0.3)

@@ -53,7 +53,7 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path) -> None:
     assert play(asked, "random", 5, 0.05) == play(asked, "random", 5, 0.05)
 
 
-def test_a_model_is_never_among_what_was_seen(tmp_path: Path) -> None:
+def test_the_unseen_model_is_never_among_the_seen_ones(tmp_path: Path) -> None:
     folder = read_folder(write_device(tmp_path))
     alone = serve_problems(folder, ["net_a", "net_b"], Caps(), 3, one_by_one=True)
     together = serve_problems(folder, ["net_a", "net_b"], Caps(), 3, one_by_one=False)
@@ -87,7 +87,7 @@ def test_every_method_plays_on_every_kind_of_recording(
     assert run.accuracy[-1] > 0
 
 
-def test_the_answer_is_in_the_stated_form(mlcd: Mlcd, tmp_path: Path) -> None:
+def test_the_json_has_the_documented_form(mlcd: Mlcd, tmp_path: Path) -> None:
     folder = write_device(tmp_path / "recorded")
     answer = mlcd("bench", "serve", folder, "--unseen", "net_a,net_b", "--latency-ms", "30", "--trials", "4",
                   "--method", "popular,random", "--seeds", "2", "--processes", "1", "-o", "json")  # fmt: skip

@@ -41,7 +41,7 @@ def is_of(row: dict[str, str], run: EngineRun) -> bool:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("sweeps", [False, True])
-def test_a_run_is_what_the_rows_say(tmp_path: Path, method: str, sweeps: bool) -> None:
+def test_a_run_equals_a_recomputation_from_the_rows(tmp_path: Path, method: str, sweeps: bool) -> None:
     rows, folder = rows_of(write_engines(tmp_path)), read_engines(tmp_path)
     folder = folder.swept() if sweeps else folder
     for problem in engine_problems(folder, folder.models, 4, one_by_one=True):
@@ -63,7 +63,7 @@ def test_a_run_is_what_the_rows_say(tmp_path: Path, method: str, sweeps: bool) -
             assert share == pytest.approx(expected)
 
 
-def test_every_workload_is_asked_under_each_of_the_caps_that_some_row_keeps(tmp_path: Path) -> None:
+def test_every_workload_is_searched_under_each_pair_of_caps_that_some_row_keeps(tmp_path: Path) -> None:
     rows, folder = rows_of(write_engines(tmp_path)), read_engines(tmp_path)
     asked = [
         play_engines(problem, "popular", 0, 0.0)
@@ -112,7 +112,7 @@ def test_the_summary_is_the_mean_over_runs() -> None:
     assert (row["worst"], row["worst_model"]) == (0.5, "b")
 
 
-def test_the_answer_is_in_the_stated_form(mlcd: Mlcd, tmp_path: Path) -> None:
+def test_the_json_has_the_documented_form(mlcd: Mlcd, tmp_path: Path) -> None:
     folder = write_engines(tmp_path / "recorded")
     words = ["bench", "serve", folder, "--method", "popular,roofline", "--seeds", "2", "--processes", "1", "-o", "json"]
     document = mlcd(*words, "--unseen", "tiny").document
@@ -187,7 +187,7 @@ def fake_aiconfigurator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 @pytest.mark.usefixtures("fake_aiconfigurator")
-def test_aiconfigurators_order_is_followed_and_what_it_does_not_know_comes_last(tmp_path: Path) -> None:
+def test_aiconfigurators_order_is_followed_and_unknown_configurations_come_last(tmp_path: Path) -> None:
     folder = read_engines(write_engines(tmp_path / "recorded"))
     problem = engine_problems(folder, ["tiny"], 6, one_by_one=True)[0]
     rows = [trial["row"] for trial in play_engines(problem, "aiconfigurator", 0, 0.0).trials]

@@ -111,7 +111,7 @@ def test_it_makes_its_trials_and_takes_the_best_it_measured(name):
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_its_model_wishes_for_better_than_a_lot_would_draw(name):
+def test_its_model_suggests_better_than_random_points(name):
     recording = amdahl()
     rates = [point.samples_per_s for point in recording.points.values()]
     past = history(recording, (0, 5, 11, 12, 17, 23, 24, 29))
@@ -148,7 +148,7 @@ def shown(strategy: Strategy) -> str:
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_a_refused_probe_is_never_asked_for_again(name):
+def test_a_refused_probe_is_never_proposed_again(name):
     recording = amdahl()
     job, past = job_on(recording, Goal(budget_usd=0.2)), History()
     for _ in range(100):
@@ -162,7 +162,7 @@ def test_a_refused_probe_is_never_asked_for_again(name):
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_failures_are_met_until_something_runs_and_where_nothing_does_it_ends_without_a_pick(name):
+def test_tools_survive_failures_and_end_without_a_choice_if_nothing_runs(name):
     dead = small_recording([[None] * 9, [None] * 9], [1.0, 2.0])
     _, step = raw(made(name, trials=BRIEF), dead)
     assert step.configuration is None
@@ -183,7 +183,7 @@ def test_it_stays_within_a_space_full_of_gaps(name):
     assert step.configuration == Configuration(whole.space.offers[2], 4)
 
 
-def test_what_is_told_is_the_objective_and_a_failure_is_the_worst_that_ran():
+def test_trials_have_the_objective_and_a_failure_the_worst_that_ran():
     recording = amdahl()
     space = recording.space
     failed, unlucky = space.configurations[20], space.configurations[3]
@@ -204,7 +204,7 @@ def test_what_is_told_is_the_objective_and_a_failure_is_the_worst_that_ran():
     assert trials_of(job_on(recording), space, History((measured(failed, None),))) == []
 
 
-def test_a_wish_goes_to_the_nearest_that_is_open_of_its_own_type_first():
+def test_a_suggestion_moves_to_the_nearest_open_configuration_of_its_type_first():
     space = amdahl().space
     open_ = np.ones(len(space), dtype=bool)
     assert space.configurations[nearest(space, open_, 1, 5)] == Configuration(space.offers[1], 5)
@@ -231,7 +231,7 @@ def test_tools_is_a_word_and_all_stays_what_it_is():
         parse_methods("tool")
 
 
-def test_a_tool_that_is_not_installed_is_told_before_anything_runs(tmp_path: Path):
+def test_a_missing_tool_is_reported_before_anything_runs(tmp_path: Path):
     """As after a plain `pip install mlcd`: the folder of recordings is not even looked for."""
     script = f"import sys; sys.modules.update(dict.fromkeys({HIDDEN})); import mlcd.cli; mlcd.cli.main(sys.argv[1:])"
     for name in ("tools", "net-value,smac3+guard"):

@@ -144,7 +144,7 @@ def test_the_same_seed_gives_the_same_weather_and_another_one_does_not():
     assert first != events(ROWS["correlated-3"], Purpose.RUN, noise=0.03, seed=5)
 
 
-def test_a_way_out_is_tried_fresh_and_with_the_earlier_search_known(monkeypatch):
+def test_a_relaxed_limit_is_tried_fresh_and_with_the_earlier_search_known(monkeypatch):
     posed, known = problems([RECORDING], [Scenario.CHEAPEST_BY_DEADLINE], [1.02]), []
     real = trial.earlier_measurements
     monkeypatch.setattr(trial, "earlier_measurements", lambda *given: known.append(real(*given)) or known[-1])

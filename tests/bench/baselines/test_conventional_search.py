@@ -89,7 +89,7 @@ def raw(strategy, recording, goal=None):
 
 
 @pytest.mark.parametrize(("mu", "sigma", "k"), [(0.0, 1.0, 1.0), (2.0, 0.1, 9.0), (1.0, 0.5, 0.2), (0.0, 2.0, 30.0)])
-def test_the_expected_saving_is_the_integral_it_stands_for(mu, sigma, k):
+def test_the_expected_saving_equals_its_integral(mu, sigma, k):
     def saved(x):
         return (k - np.exp(x)) * stats.norm.pdf(x, mu, sigma)
 
@@ -121,7 +121,7 @@ def test_the_cap_ends_a_search_that_learns_nothing(strategy):
 
 
 @pytest.mark.parametrize("strategy", ALL)
-def test_a_refused_probe_is_never_asked_for_again(strategy):
+def test_a_refused_probe_is_never_proposed_again(strategy):
     recording = amdahl()
     job, history = job_on(recording, Goal(budget_usd=0.2)), History()
     for _ in range(100):
@@ -159,7 +159,7 @@ def test_a_failure_makes_its_neighbours_look_slow():
     assert after.sigma[51] < before.sigma[51]
 
 
-def test_conventional_search_does_not_see_the_limits():
+def test_conventional_search_ignores_the_limits():
     recording = amdahl()
     free, _ = raw(ConvBO(0), recording)
     poor, _ = raw(ConvBO(0), recording, Goal(budget_usd=0.01))
@@ -171,7 +171,7 @@ def test_conventional_search_does_not_see_the_limits():
 @pytest.mark.parametrize(
     "goal", [Goal(budget_usd=600), Goal(budget_usd=430), Goal(Objective.CHEAPEST, deadline_s=60_000)], ids=str
 )
-def test_an_improved_search_never_probes_away_the_end_it_expects(strategy, goal):
+def test_an_improved_search_keeps_enough_for_the_expected_final_run(strategy, goal):
     """Once something measured is expected to end within the limits, something is after every later probe."""
     recording = amdahl()
     job = job_on(recording, goal)
@@ -194,13 +194,13 @@ def test_an_improved_search_never_probes_away_the_end_it_expects(strategy, goal)
 
 
 @pytest.mark.parametrize("strategy", IMPROVED, ids=str)
-def test_an_improved_search_makes_no_probe_that_alone_passes_the_limit(strategy):
+def test_an_improved_search_makes_no_probe_that_alone_exceeds_the_limit(strategy):
     histories, step = raw(strategy, amdahl(), Goal(budget_usd=0.01))
     assert len(histories) == 1
     assert step.configuration is None
 
 
-def test_improved_and_plain_search_are_one_where_there_is_no_limit():
+def test_improved_and_plain_search_are_equal_without_a_limit():
     recording = amdahl()
     for kind in (ConvBO, CherryPick):
         plain, _ = raw(kind(3), recording)
@@ -233,14 +233,14 @@ def test_cherrypicks_first_points_are_spread_over_types_and_sizes():
         assert len({c.offer for c in first}) > 1
 
 
-def test_of_equal_improvements_the_cheaper_probe_is_preferred_until_the_money_is_gone():
+def test_of_equal_improvements_the_cheaper_probe_is_preferred_until_the_budget_is_used():
     everything = np.ones(3, dtype=bool)
     assert best_for_its_price(np.array([5.0, 5.0, 1.0]), np.array([2.0, 1.0, 1.0]), 1.0, everything) == 1
     ei, usd = np.array([6.0, 4.0, 1.0]), np.array([8.0, 1.0, 0.5])
     assert [best_for_its_price(ei, usd, alpha, everything) for alpha in (1.0, 0.5, 0.0)] == [1, 1, 0]
 
 
-def test_cooling_goes_by_the_budget_or_the_deadline_or_the_cost_of_finishing():
+def test_cooling_follows_the_budget_or_the_deadline_or_the_cost_of_finishing():
     recording = amdahl()
     m = measured(recording.space.configurations[0], 10.0)
     history = History((m,), spent_usd=20.0, elapsed_s=3_000)

@@ -40,7 +40,7 @@ def test_one_node_of_each_type_comes_first_and_the_cheapest_before_the_others():
     assert [(c.offer.instance_type, c.nodes) for c in first[:3]] == [("type-1", 1), ("type-2", 1), ("type-0", 1)]
 
 
-def test_a_type_too_small_for_the_job_is_tried_at_twice_the_size():
+def test_a_type_that_is_too_small_is_tried_at_twice_the_size():
     recording = small_recording([[None, None, None, 9.0]], [1.0])
     order, decision = probed(recording)
     assert [c.nodes for c in order[:3]] == [1, 2, 4]
@@ -56,7 +56,7 @@ def test_two_neighbours_with_falling_speed_close_everything_larger():
     assert isinstance(step, Finish)
 
 
-def test_a_fall_within_the_noise_closes_nothing():
+def test_a_fall_within_the_noise_does_not_end_a_type():
     recording = small_recording([[50.0, 49.0, 90.0, 99.0]], [1.0], work_samples=1e8)
     space = recording.space
     noisy = History((measured(space.configurations[0], 50.0, 0.05), measured(space.configurations[1], 49.0, 0.05)))
@@ -89,7 +89,7 @@ def test_a_hopeless_job_ends_after_its_first_probe():
     assert decision.relaxations[0].budget_usd > 80
 
 
-def test_an_interrupted_probe_may_be_tried_again():
+def test_an_interrupted_probe_may_be_repeated():
     recording = small_recording([[10.0, 20.0]], [1.0])
     first = recording.space.configurations[0]
     cut = replace(measured(first, None), outcome=Outcome.INTERRUPTED)

@@ -27,7 +27,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def test_lot_textbook_and_popular_have_every_plan_once(large: PlanProblem) -> None:
+def test_random_textbook_and_popular_have_every_plan_once(large: PlanProblem) -> None:
     for order in (random_order, textbook, popular):
         assert sorted(order(large, rng())) == list(range(len(large.rows)))
 
@@ -55,7 +55,7 @@ def test_popular_is_what_was_best_for_the_others(large: PlanProblem) -> None:
     assert first in best
 
 
-def test_the_textbook_says_what_textbooks_say(large: PlanProblem) -> None:
+def test_the_textbook_depends_on_the_plan_as_published(large: PlanProblem) -> None:
     facts = next(row.spec for row in large.rows if row.spec.plan.tensor == 1)
 
     def planned(**changed: object) -> float:
@@ -68,7 +68,7 @@ def test_the_textbook_says_what_textbooks_say(large: PlanProblem) -> None:
     assert needed_gib(replace(facts, plan=replace(facts.plan, tensor=4))) < needed_gib(facts)
 
 
-def test_what_fits_by_the_book_comes_first(large: PlanProblem) -> None:
+def test_plans_that_fit_by_the_formulas_come_first(large: PlanProblem) -> None:
     over = [needed_gib(large.rows[i].spec) > 80 for i in textbook(large, rng())]
     assert over == sorted(over)
 

@@ -86,7 +86,7 @@ def test_what_was_shown_counts_a_failure_as_nothing_and_bad_luck_not_at_all():
     assert v.tolist() == [0.0, value(world.job(), history.measurements[1])]
 
 
-def test_after_a_refusal_only_what_the_budget_has_room_for_is_open():
+def test_after_a_refusal_only_what_the_budget_allows_is_open():
     world = random_world(Kind.DEVICE, 0)
     budget = float(np.median(world.space.probe_usd))
     job = world.job(Goal(Objective.PER_DOLLAR, budget_usd=budget))
@@ -115,7 +115,7 @@ def test_expected_improvement_is_what_sampling_says():
     assert expected_improvement(mu, sigma, 1.0) == pytest.approx(sampled, abs=2e-3)
 
 
-def test_the_process_goes_through_what_was_tried_and_knows_less_far_away():
+def test_the_process_fits_the_trials_and_is_uncertain_far_away():
     x = np.array([[0.0], [0.2], [1.0]])
     mu, sigma = posterior(x[:2], np.array([0.5, -0.5]), x)
     assert mu[:2] == pytest.approx([0.5, -0.5], abs=0.02)
@@ -139,7 +139,7 @@ def test_popular_tries_the_best_on_average_in_order(kind):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_portfolio_of_one_is_the_best_there_is_and_of_two_within_its_bound(seed):
+def test_a_portfolio_of_one_is_optimal_and_of_two_within_its_bound(seed):
     world = random_world(Kind.INSTANCES, seed)
     y, tried = tries(Portfolio(world.seen), world, 2)
     everything = range(y.shape[1])
@@ -162,7 +162,7 @@ def test_heterbo_starts_with_the_smallest_of_each_type_cheapest_first():
     assert [dict(knobs_of(c))["instance_type"] for c in tried] == ["small", "large", "gpu"]
 
 
-def test_heterbo_goes_to_twice_the_size_where_the_smallest_does_not_run():
+def test_heterbo_tries_twice_the_size_if_the_smallest_does_not_run():
     world = random_world(Kind.DEVICE, 0)
     job, cheapest = world.job(), min(world.space.configurations, key=lambda c: c.usd_per_hour)
     failed = History((Measurement(cheapest, Outcome.OUT_OF_MEMORY, 1.0, 0.1),))
@@ -177,7 +177,7 @@ def test_heterbo_goes_to_twice_the_size_where_the_smallest_does_not_run():
 # Ernest
 
 
-def test_ernest_finds_the_best_where_its_model_is_right():
+def test_ernest_finds_the_best_if_its_model_is_right():
     """Seconds for an answer are 0.1 + 0.4 / batch, whatever the type: the largest batch of the cheapest type."""
     world = random_world(Kind.INSTANCES, 0)
     cells = {}
@@ -224,7 +224,7 @@ def test_vesta_finds_the_label_of_a_model_whatever_its_scale(seed, scale):
     assert int(np.argmax(u)) == 1
 
 
-def test_vesta_goes_by_the_labels_after_three_trials_by_lot():
+def test_vesta_uses_the_labels_after_three_random_trials():
     world = random_world(Kind.DEVICE, 7)
     searched = serve(Vesta(world.seen, 3), world, world.job(trials=5))
     reasons = [line.entry.because for line in searched.lines if line.entry.kind == "reserved"]

@@ -56,12 +56,12 @@ def test_key_operators_come_in_descending_order_of_both_shares_together():
     assert key_weights(facts.profiles)["b"] == pytest.approx((0.3 + 0.8) / 2)
 
 
-def test_passes_count_alike_however_long_they_take():
+def test_profiled_passes_have_equal_weight():
     facts = ModelFacts("m", profiles=(profile(a=(0.9, 0.0), b=(0.1, 0.0)), profile(a=(100.0, 0.0), b=(900.0, 0.0))))
     assert key_weights(facts.profiles)["a"] == pytest.approx(key_weights(facts.profiles)["b"])
 
 
-def test_a_model_that_nobody_profiled_has_no_key_operators():
+def test_a_model_without_a_profile_has_no_key_operators():
     assert key_weights(ModelFacts("m").profiles) == {}
 
 
@@ -78,7 +78,7 @@ def test_a_model_that_nobody_profiled_has_no_key_operators():
         (0.5 + 0.02 * U - 0.02 * W, Shape.PLANE, ("a", "b")),
     ],
 )
-def test_each_of_the_four_shapes_is_called_by_its_name(z, shape, knobs):
+def test_each_of_the_four_shapes_is_recognised(z, shape, knobs):
     found = classify(z, "a", "b")
     assert (found.shape, found.knobs) == (shape, knobs)
 
@@ -114,7 +114,7 @@ def test_where_nothing_matters_nothing_is_pruned():
     assert kept_knobs(np.ones(len(space)), points(space).settings) == ("precision", "batch", "cores")
 
 
-def test_a_pruned_knob_is_set_to_what_is_best_on_average():
+def test_a_pruned_knob_gets_its_best_value_on_average():
     assert best_setting(np.array([1.0, 5.0, 2.0, 3.0]), ("a", "b", "a", "b")) == "b"
 
 
@@ -166,7 +166,7 @@ def test_two_means_are_those_of_scikit_learn(seed):
     assert (mine == theirs).all()
 
 
-def test_a_boundary_separates_what_can_be_separated():
+def test_a_boundary_separates_separable_points():
     x = np.column_stack([np.linspace(0, 1, 20), np.zeros(20)])
     v = (x[:, 0] > 0.5).astype(float)
     boundary = split(x, v, [0])
@@ -190,7 +190,7 @@ def test_trees_from_a_file_search_as_those_that_were_written(seed):
     assert serve(fresh, world, job).tried == serve(stored, world, job).tried
 
 
-def test_text_that_is_no_tree_is_refused():
+def test_invalid_tree_text_is_refused():
     with pytest.raises(ValueError, match="valid"):
         from_json('[{"operator": 3}]')
 
@@ -224,7 +224,7 @@ def test_when_results_worsen_the_search_leaves_for_another_region_or_tree():
     assert (place.tree, place.path) in {(0, "R"), (1, "L")}
 
 
-def test_a_trial_that_gave_nothing_is_no_reason_to_go_on_there():
+def test_a_trial_without_value_does_not_keep_the_search_in_its_region():
     assert not walked([0.0, 0.0]).path.startswith("LL")
 
 
@@ -234,7 +234,7 @@ def test_below_a_leaf_new_data_make_new_regions():
     assert place.deeper > 0
 
 
-def test_the_first_trial_is_by_lot_and_the_next_reuses_the_best_that_was_seen():
+def test_the_first_trial_is_random_and_the_next_reuses_the_best_of_the_seen_models():
     world = random_world(Kind.DEVICE, 2)
     job = world.job(trials=2)
     firsts = {serve(Falcon(world.seen, seed), world, world.job(trials=1)).tried[0] for seed in range(8)}

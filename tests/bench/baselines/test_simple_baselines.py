@@ -83,13 +83,13 @@ def test_exhaustive_search_tries_all_and_takes_the_best():
     assert decision.configuration == recording.space.configurations[4]
 
 
-def test_exhaustive_search_without_a_guard_spends_whatever_it_takes():
+def test_exhaustive_search_without_a_guard_ignores_its_cost():
     recording = small_recording([[10.0, 20.0, 25.0], [30.0, 50.0, 45.0]], [1.0, 2.0])
     order, _ = raw(Exhaustive(), recording, Goal(budget_usd=0.01))
     assert len(order) == 6
 
 
-def test_random_search_draws_as_many_as_set_and_other_seeds_draw_others():
+def test_random_search_makes_the_set_number_of_probes_and_depends_on_the_seed():
     recording = small_recording([[float(n) for n in range(1, 11)]] * 3, [1.0, 2.0, 3.0])
     first, _ = probed(RandomSearch(0, probes=4), recording)
     again, _ = probed(RandomSearch(0, probes=4), recording)
@@ -99,7 +99,7 @@ def test_random_search_draws_as_many_as_set_and_other_seeds_draw_others():
     assert first != other
 
 
-def test_random_search_goes_on_until_something_runs():
+def test_random_search_continues_until_something_runs():
     recording = small_recording([[None, None, None, None, None, None, 9.0]], [1.0])
     _, decision = probed(RandomSearch(0, probes=1), recording)
     assert decision.configuration is not None
@@ -154,7 +154,7 @@ PALEO_OFFERS = (
 
 @pytest.mark.parametrize("goal", [Goal(), Goal(Objective.CHEAPEST), Goal(budget_usd=60), Goal(deadline_s=20_000)])
 @pytest.mark.parametrize("hints", [Hints(), Hints(parameters=340e6, flops_per_sample=1e11, global_batch=64)])
-def test_paleo_picks_what_brute_force_over_the_physics_picks(goal, hints):
+def test_paleo_chooses_what_brute_force_over_the_physics_chooses(goal, hints):
     space = Space(tuple(Choice(offer, tuple(range(1, 9))) for offer in PALEO_OFFERS))
     job = replace(job_on(small_recording([[1.0]], [1.0], work_samples=5e6), goal), hints=hints)
     model, found = Model.of(hints), []
@@ -219,7 +219,7 @@ def test_whether_probes_count_against_the_limits_is_up_to_the_method():
 
 
 @pytest.mark.parametrize("strategy", [Exhaustive(), RandomSearch(0), CheapestOffer(), OneNodeLinear()])
-def test_bad_luck_twice_is_enough(strategy):
+def test_a_launch_that_failed_twice_is_not_repeated(strategy):
     recording = small_recording([[10.0, 20.0]], [1.0])
     job, space, history = job_on(recording), recording.space, History()
     for _ in range(20):

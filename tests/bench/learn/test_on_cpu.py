@@ -62,7 +62,7 @@ def test_models_are_measured_into_a_knowledge_base_and_not_twice(models: Path, t
     assert ((tmp_path / "points.csv").read_bytes(), (tmp_path / "operators.csv").read_bytes()) == before
 
 
-def test_models_are_measured_as_they_will_be_served(models: Path, tmp_path: Path):
+def test_models_are_measured_through_the_server(models: Path, tmp_path: Path):
     describe(tmp_path, "2026-11-15", "a test")
     one = Cells(("fp32",), (1,), (1,))
     assert learning(tmp_path, served=True, cells=one).models([models / "tiny.onnx"]) == ["tiny"]
@@ -74,7 +74,7 @@ def test_models_are_measured_as_they_will_be_served(models: Path, tmp_path: Path
     assert cell.figures[Figure.P50] <= cell.figures[Figure.P95]
 
 
-def test_it_goes_on_with_the_batches_that_are_left(models: Path, tmp_path: Path):
+def test_it_continues_with_the_untried_batches(models: Path, tmp_path: Path):
     describe(tmp_path, "2026-11-15", "a test")
     learning(tmp_path, cells=Cells(("fp32",), (1,), (1,))).models([models / "tiny.onnx"])
     first = (tmp_path / "points.csv").read_text()
@@ -83,14 +83,14 @@ def test_it_goes_on_with_the_batches_that_are_left(models: Path, tmp_path: Path)
     assert len(read_knowledge(tmp_path).models[0].cells) == 2
 
 
-def test_stopping_counts_nothing_as_failed(models: Path, tmp_path: Path):
+def test_a_stop_records_no_failure(models: Path, tmp_path: Path):
     describe(tmp_path, "2026-11-15", "a test")
     with pytest.raises(Stopped):
         learning(tmp_path, stop=lambda: True).models([models / "tiny.onnx"])
     assert not (tmp_path / "failed.csv").exists()
 
 
-def test_an_axis_that_nobody_sized_is_told_for_that_model_alone(models: Path, tmp_path: Path):
+def test_an_axis_without_a_size_is_reported_only_for_its_model(models: Path, tmp_path: Path):
     describe(tmp_path, "2026-11-15", "a test")
     ran = learning(tmp_path, shapes={}).models([models / "open.onnx", models / "tiny.onnx"])
     assert ran == ["tiny"]
@@ -129,7 +129,7 @@ def test_knobs_that_no_cpu_has_are_refused():
         Cells.of(KnobTable({"batch": (1.5,)}))
 
 
-def test_knobs_that_are_not_named_are_as_usual():
+def test_knobs_that_are_not_named_have_defaults():
     assert Cells.of(KnobTable({"batch": (1, 8), "memory_gb": (0.5,)})) == Cells(("fp32",), (1,), (1, 8))
 
 
@@ -142,14 +142,14 @@ def test_what_another_machine_measured_is_not_mixed_with_this_one(tmp_path: Path
         describe(tmp_path, "2026-11-16", "a test")
 
 
-def test_every_operator_by_itself_runs(tmp_path: Path):
+def test_every_single_operator_runs(tmp_path: Path):
     for path in onnx_operators.write_operators(tmp_path):
         model = open_model(path)
         answer = open_session(path).run(None, example_feed(model, 2))
         assert answer[0].size > 0, path.stem
 
 
-def test_operators_by_themselves_become_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_single_operators_become_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     describe(tmp_path, "2026-11-15", "a test")
     chosen = [each for each in onnx_operators.OPERATORS if each.name == "Softmax"]
     learning(tmp_path, cells=Cells(("fp32", "int8"), (1,), (1,))).operators(chosen)
@@ -177,7 +177,7 @@ def test_the_zoo_has_at_least_twenty_models_of_five_families(tmp_path: Path):
     assert ZOO[paths[0].stem]().SerializeToString() == first
 
 
-def test_the_cell_is_what_a_server_is_set_by():
+def test_the_cell_has_the_knobs_of_a_server():
     from mlcd.clouds.servers.settings import Settings
 
     assert Settings.of({"precision": "int8", "threads": 2, "batch": 4}).batch == 4

@@ -84,7 +84,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_cell_is_timed_and_one_that_is_refused_says_why():
+def test_a_cell_is_timed_and_a_refused_one_has_a_reason():
     tiny = TorchModel("tiny", "cnn", "", lambda: torch.nn.Linear(3, 2), vectors(3))
     loaded = Loaded(tiny, MadeUp(refuses=(50,)), "fp32")
     ran, refused = measured(loaded, 100, 4), measured(loaded, 50, 4)
@@ -116,7 +116,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path):
     assert rows(tmp_path / "points.csv") == points
 
 
-def test_a_device_that_an_error_broke_is_left_and_the_cell_is_known(tmp_path: Path):
+def test_after_a_device_error_the_process_ends_and_the_cell_is_recorded(tmp_path: Path):
     broken = plan(tmp_path, made_up=MadeUp(broken_by=(50,)))
     with pytest.raises(SystemExit):
         measure(Work((SMALL,)), broken, lambda told: None)
@@ -129,7 +129,7 @@ def test_after_the_time_is_up_no_cell_begins(tmp_path: Path):
     assert not (tmp_path / "points.csv").exists()
 
 
-def test_operators_by_themselves_go_into_curves(tmp_path: Path):
+def test_single_operators_are_written_to_curves(tmp_path: Path):
     name = "aten::add"
     measure(Work((name,), alone=True), plan(tmp_path), lambda told: None)
     assert [row["rate"] for row in rows(tmp_path / "operator_curves.csv")] == ["100.0", "200.0", "100.0", "200.0"]
@@ -176,7 +176,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_own_models_answer_in_the_shape_that_they_should(name: str):
+def test_our_models_have_the_right_output_shapes(name: str):
     build, feed, shape = OWN[name]
     with torch.inference_mode():
         assert build().eval()(*feed(2)).shape == shape
@@ -191,7 +191,7 @@ def test_operators_run_at_any_batch(operator: TorchModel):
     assert (answer[0] if isinstance(answer, tuple) else answer).numel() > 0
 
 
-def test_a_library_that_is_missing_costs_its_models_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_library_only_leaves_out_its_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "torchvision.models", None)
     measure(Work(("resnet18",)), plan(tmp_path), lambda told: None)
     assert {row["reason"][:9] for row in rows(tmp_path / "failed.csv")} == {"not built"}

@@ -14,7 +14,7 @@ rows = st.fixed_dictionaries({"model": st.sampled_from(["a", "b,c"]), "batch": s
 
 
 @given(st.lists(st.lists(rows, max_size=3), max_size=4))
-def test_rows_that_were_appended_are_all_there(groups):
+def test_all_appended_rows_are_read_again(groups):
     with TemporaryDirectory() as folder:
         table = Table(Path(folder) / "t.csv", ("model", "batch"))
         for group in groups:
@@ -25,7 +25,7 @@ def test_rows_that_were_appended_are_all_there(groups):
 
 
 @given(st.lists(rows, min_size=1, max_size=4), st.data())
-def test_a_table_cut_short_anywhere_keeps_its_whole_rows_and_goes_on(first, data):
+def test_a_truncated_table_keeps_its_complete_rows_and_continues(first, data):
     with TemporaryDirectory() as folder:
         table = Table(Path(folder) / "t.csv", ("model", "batch"))
         table.append(first)

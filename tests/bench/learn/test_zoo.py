@@ -59,7 +59,7 @@ def test_a_seed_sets_the_weights_and_every_sample_is_answered_alone(name):
 
 @given(length=st.integers(1, 40), batch=st.integers(1, 4))
 @SLOW
-def test_a_free_sequence_takes_any_length(length, batch):
+def test_a_variable_sequence_accepts_any_length(length, batch):
     assert answers(zoo.transformer(1, 8, heads=2, sequence=None), batch, length).shape == (batch, 2)
     assert answers(zoo.recurrent("GRU", 8, sequence=None), batch, length).shape == (batch, 2)
 

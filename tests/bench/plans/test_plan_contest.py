@@ -35,7 +35,7 @@ def cost(row: dict[str, str], goal: str) -> float:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("goal", PlanGoal)
-def test_a_run_is_what_the_rows_say(folder: Path, method: str, goal: PlanGoal) -> None:
+def test_a_run_equals_a_recomputation_from_the_rows(folder: Path, method: str, goal: PlanGoal) -> None:
     rows = dict(enumerate(read_rows(folder), start=1))
     for problem in plan_problems(read_plans(folder), [], [goal]):
         run = play_plans(problem, method, 0, 6)
@@ -55,19 +55,19 @@ def test_a_run_is_what_the_rows_say(folder: Path, method: str, goal: PlanGoal) -
                 assert ratio == pytest.approx(cost(mine[chosen], goal) / cost(mine[run.optimum], goal))
 
 
-def test_only_methods_that_can_tell_choose_unseen(folder: Path) -> None:
+def test_only_some_methods_choose_before_a_probe(folder: Path) -> None:
     problem = plan_problems(read_plans(folder), ["large"], [PlanGoal.FASTEST])[0]
     unseen = {method: play_plans(problem, method, 0, 0).chosen[0] for method in METHODS}
     assert {method for method, chosen in unseen.items() if chosen is None} == {"random", "gp-ei"}
 
 
-def test_practice_is_told_what_fits(folder: Path) -> None:
+def test_practice_knows_which_plans_fit(folder: Path) -> None:
     for problem in plan_problems(read_plans(folder), [], [PlanGoal.FASTEST]):
         run = play_plans(problem, "practice", 0, 12)
         assert {probe["outcome"] for probe in run.probes} == {"ok"}
 
 
-def test_our_forecast_has_every_row_and_knows_what_was_probed(folder: Path) -> None:
+def test_our_forecast_has_every_row_and_uses_the_probes(folder: Path) -> None:
     for problem in plan_problems(read_plans(folder), [], [PlanGoal.FASTEST]):
         run = play_plans(problem, OURS, 0, 3)
         assert [each["row"] for each in run.predicted] == [row.row for row in problem.rows]
@@ -127,7 +127,7 @@ def test_the_summary_of_forecasts_is_what_one_would_count(folder: Path) -> None:
         assert of["coverage"] == pytest.approx(np.mean(held))
 
 
-def test_the_answer_is_in_the_stated_form(mlcd: Mlcd, folder: Path) -> None:
+def test_the_json_has_the_documented_form(mlcd: Mlcd, folder: Path) -> None:
     words = ["bench", "plans", folder, "--unseen", "large", "--method", "grey-box,practice", "--processes", "1"]
     document = mlcd(*words, "--seeds", "1", "--probes", "4", "-o", "json").document
     assert [(run["goal"], run["method"]) for run in document["runs"]] == [
@@ -145,7 +145,7 @@ def test_the_answer_is_in_the_stated_form(mlcd: Mlcd, folder: Path) -> None:
     assert document["setting"] == expected
 
 
-def test_a_folder_of_one_model_is_planned_for_by_what_ships(mlcd: Mlcd, tmp_path: Path) -> None:
+def test_a_folder_of_one_model_uses_the_shipped_prior(mlcd: Mlcd, tmp_path: Path) -> None:
     words = ["bench", "plans", write_plans(tmp_path, ["tiny"]), "--seeds", "1", "--goal", "fastest", "-o", "json"]
     learned, shipped = mlcd(*words).document, mlcd(*words, "--prior", "shipped").document
     assert learned["runs"] == shipped["runs"]
@@ -170,7 +170,7 @@ def test_the_tables_have_a_line_for_each_method_goal_and_file(mlcd: Mlcd, folder
 
 
 @pytest.mark.live
-def test_more_processes_only_make_it_faster(folder: Path) -> None:
+def test_the_number_of_processes_does_not_change_the_results(folder: Path) -> None:
     problems = plan_problems(read_plans(folder), [], [PlanGoal.FASTEST])
     todo = [Entry(problem, ("random", "practice"), 2, 3) for problem in problems]
     assert list(played(todo, 2)) == list(played(todo, 1))

@@ -18,7 +18,7 @@ def one(folder: Path, **changed: object) -> Path:
     return write_rows(folder / "one" / "plans.csv", [{**row, **changed}])
 
 
-def test_each_row_is_read_as_it_says(tmp_path: Path) -> None:
+def test_each_row_is_read_correctly(tmp_path: Path) -> None:
     folder = write_plans(tmp_path)
     rows, plans = read_rows(folder), read_plans(folder)
     assert [plan.row for plan in plans] == list(range(1, len(rows) + 1))
@@ -66,7 +66,7 @@ def test_the_experts_of_a_mixture_follow_from_its_parameters(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("missing", ["model", "trainable_params", "outcome", "usd_per_gpu_hour"])
-def test_a_missing_column_is_named(tmp_path: Path, missing: str) -> None:
+def test_a_missing_column_is_reported(tmp_path: Path, missing: str) -> None:
     row = {name: cell for name, cell in read_rows(write_plans(tmp_path / "whole"))[0].items() if name != missing}
     folder = write_rows(tmp_path / "less" / "plans.csv", [row])
     with pytest.raises(RecordingError, match=f"plans.csv:1: missing column {missing};"):
@@ -85,7 +85,7 @@ def test_a_missing_column_is_named(tmp_path: Path, missing: str) -> None:
         ({"params": "0.085"}, "params '0.085': the model's sizes amount to some"),
     ],
 )
-def test_a_bad_cell_is_told_with_its_line(tmp_path: Path, changed: dict[str, str], said: str) -> None:
+def test_a_bad_cell_is_reported_with_its_line(tmp_path: Path, changed: dict[str, str], said: str) -> None:
     with pytest.raises(RecordingError, match=f"plans.csv:2: {said}"):
         read_plans(one(tmp_path, **changed))
 

@@ -120,7 +120,7 @@ def test_every_policy_meets_the_deadline_and_none_beats_the_optimum(folder: Path
         assert all(run.met and run.over_optimum >= 1 - 1e-9 for run in runs)
 
 
-def test_processes_only_make_it_faster(folder: Path) -> None:
+def test_the_number_of_processes_does_not_change_results(folder: Path) -> None:
     markets = read_markets(folder)[0]
     setting = Setting(window_h=10, stride_h=9, ratios=(1.1, 2.0), changeovers_min=(3, 12))
     one_by_one = [run for market in markets for run in contest(market, ["greedy", "pace"], setting)]
